@@ -31,7 +31,7 @@ MEANING: dict[Kind, str] = {
     "python": "Python code",
     "call": "CUDA and operating-system calls",
     "profiler": "the profiler itself",
-    "gap": "nothing is recorded: Python code, sleeps and I/O, which with_stack=True would show",
+    "gap": "nothing is recorded: the program's own code, sleeps and I/O",
 }
 SLEEP = r"built-in (function|method) (\w+\.)*sleep\b|^time\.sleep|^(u|nano|clock_nano)?sleep$"
 WAIT = (
@@ -44,6 +44,11 @@ INPUT = (
     r"|^p?read\w*$|^fread$"
 )
 PROFILER = r"torch/(autograd/)?profiler|^ProfilerStep|^profiler::"
+SHOWN_BY = {
+    "nsys": "Record with nsys profile --trace=cuda,nvtx,osrt, and with NVTX ranges around your code,",
+    "kineto": "Record with with_stack=True",
+}
+"""How the profiler that was used records what the program does between its ops and calls."""
 MIN_SHARE = 0.005
 """Smaller parts are summed as one row per kind."""
 MIN_NAMED_SHARE = 0.05
@@ -81,6 +86,7 @@ class CpuTime:
     has_steps: bool
     parts: tuple[CpuPart, ...]
     """The longest first."""
+    source: str = "kineto"
 
     @property
     def step_ns(self) -> float:
@@ -105,7 +111,8 @@ class CpuTime:
         if not parts:
             return f"No part takes {100 * MIN_NAMED_SHARE:.0f} % of {whole}: the time is spread over many ops."
         unseen = any(part.kind == "gap" for part in named)
-        hint = " Record with with_stack=True to see what runs where nothing is recorded." if unseen else ""
+        shown_by = SHOWN_BY.get(self.source, "Record Python stacks, or ranges around your code,")
+        hint = f" {shown_by} to see what runs where nothing is recorded." if unseen else ""
         return f"Of {whole}: {'; '.join(parts)}.{hint}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +148,10 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     if not len(events):
         return None
     starts, ends = integers(events["start_ns"]), integers(events["end_ns"])
-    steps = trace.steps_in_view.filter(_any_inside(trace.steps_in_view, starts, ends))
+    all_steps = trace.steps_in_view
+    steps = all_steps.filter(_any_inside(all_steps, starts, ends))
+    # What is recorded beside the steps says nothing about them.
+    steps = steps if len(steps) or not len(all_steps) else all_steps
     windows = (
         [(int(start), int(end)) for start, end in steps.select("start_ns", "end_ns").sort("start_ns").iter_rows()]
         if len(steps)
@@ -160,6 +170,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
         steps=max(len(steps), 1),
         has_steps=len(steps) > 0,
         parts=_listed(parts, window_ns),
+        source=trace.source,
     )
 
 

@@ -200,7 +200,6 @@ def _device_gaps(
             times[first : first + GAPS_AT_ONCE] = sums[number]
         told.append(ordered.moved(first))
     spans = GapSpans.joined(told)
-    totals = {cause: int(parts[cause].sum()) if cause in parts else 0 for cause in CAUSES}
     ended_by = pl.Series("gpu_id", one.ended_by).replace(NONE, None)
     # A cause that no gap has takes no memory.
     table = pl.DataFrame({"start_ns": idle.starts, "end_ns": idle.ends}).with_columns(
@@ -210,20 +209,23 @@ def _device_gaps(
             for cause in CAUSES
         ),
     )
-    return Gaps(one.device, table, spans, _os_waits(trace, columns.busiest_thread, idle, totals))
+    return Gaps(one.device, table, spans, _os_waits(trace, columns.busiest_thread, spans))
 
 
-def _os_waits(trace: Trace, thread: int, idle: Spans, totals: dict[str, int]) -> dict[str, dict[str, int]]:
+def _os_waits(trace: Trace, thread: int, spans: GapSpans) -> dict[str, dict[str, int]]:
+    """Calls of the operating system within the time of each cause, so that no call takes more than it."""
     if not len(trace.osrt):
         return {}
     mine = trace.osrt.filter(pl.col("thread") == thread)
     found: dict[str, dict[str, int]] = {}
     for cause, pattern in (("input", OS_READ), ("unknown", OS_BLOCK)):
+        here = spans.causes == CAUSES.index(cause)
+        part = Spans(spans.starts[here], spans.ends[here])
         times = {
-            str(name): intersection(union(integers(rows["start_ns"]), integers(rows["end_ns"])), idle).total_ns()
+            str(name): intersection(union(integers(rows["start_ns"]), integers(rows["end_ns"])), part).total_ns()
             for (name,), rows in mine.filter(named(pattern)).group_by("name")
         }
-        large = {name: time for name, time in times.items() if time >= NAMED_WAIT * totals[cause] > 0}
+        large = {name: time for name, time in times.items() if time >= NAMED_WAIT * part.total_ns() > 0}
         if large:
             found[cause] = dict(sorted(large.items(), key=lambda pair: (-pair[1], pair[0]))[:NAMED_WAITS])
     return found

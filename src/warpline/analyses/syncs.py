@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline.analyses.framework import framework_of
 from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
 from warpline.analyses.kernels import in_window
 from warpline.analyses.where import UserFrames, with_sites
 from warpline.analyses.written import written
 from warpline.trace.api_names import COPY
-from warpline.trace.columns import NONE, ids, integers
+from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.names import named
 from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
@@ -47,7 +48,7 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
         calls=pl.col("call"),
         call=pl.col("name"),
         op=ops,
-        written=written(ops, calls["name"], own, threads, moments),
+        written=_written(trace, ops, calls["name"], own, threads, moments),
         frame=own.sites(threads, moments),
         blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
@@ -59,6 +60,15 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     first = pl.col("calls").list.first()  # no two places share one: the order is the same every time
     order = ["blocked_ns", "count", "call", "op", "written", first]
     return with_sites(grouped).sort(order, descending=[True, True, False, False, False, False])
+
+
+def _written(
+    trace: Trace, ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, moments: Int64s
+) -> pl.Series:
+    """What the program wrote; a program without PyTorch wrote the calls themselves."""
+    if framework_of(trace) == "pytorch":
+        return written(ops, calls, own, threads, moments, has_ops=len(trace.ops) > 0)
+    return pl.Series([None], dtype=pl.Categorical).new_from_index(0, len(calls))
 
 
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:

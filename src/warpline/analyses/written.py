@@ -34,6 +34,10 @@ AS_WRITTEN = {
     "cudaEventSynchronize": "event.synchronize()",
 }
 """The code that a program contains, by the outermost op (or the call) that waits."""
+STREAM_WAITS = ("cudaStreamSynchronize", "hipStreamSynchronize")
+
+ANY_READ = "cudaStreamSynchronize, by .item(), .cpu() or similar"
+"""Every read of a result waits in this call: where no ops were recorded, nobody knows which read it was."""
 
 _BY_FRAME = (
     (
@@ -60,12 +64,18 @@ MAX_FRAMES = 60
 """Frames that are climbed from a wait towards the user's code."""
 
 
-def written(ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, moments: Int64s) -> pl.Series:
+def as_written(has_ops: bool) -> dict[str, str]:
+    """The code that a program contains, by op or call; without recorded ops, no read is told from another."""
+    return AS_WRITTEN if has_ops else {**AS_WRITTEN, **dict.fromkeys(STREAM_WAITS, ANY_READ)}
+
+
+def written(
+    ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, moments: Int64s, *, has_ops: bool
+) -> pl.Series:
     """What the program wrote at each wait, by its op and call as categories; null where neither frames nor the op
     tell."""
-    by_op = pl.select(
-        pl.when(ops.is_null()).then(by_name(calls, _as_written)).otherwise(by_name(ops, _as_written))
-    ).to_series()
+    by_call = by_name(calls, _as_written if has_ops else _as_written_without_ops)
+    by_op = pl.select(pl.when(ops.is_null()).then(by_call).otherwise(by_name(ops, _as_written))).to_series()
     if not own.exist or not len(moments):
         return by_op
     inner, outer = own.innermost(threads, moments), own.at(threads, moments)
@@ -82,6 +92,10 @@ def written(ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, 
 
 def _as_written(names: pl.Series) -> pl.Series:
     return names.replace_strict(AS_WRITTEN, default=None, return_dtype=pl.String).cast(pl.Categorical)
+
+
+def _as_written_without_ops(names: pl.Series) -> pl.Series:
+    return _as_written(names.replace(dict.fromkeys(STREAM_WAITS)))
 
 
 def _by_frames(own: UserFrames, names: Texts, parents: Int64s, inner: int, outer: int) -> str | None:

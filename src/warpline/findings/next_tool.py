@@ -1,4 +1,5 @@
-"""Which tool next: for each top kernel, whether the timeline explains its time or Nsight Compute is needed."""
+"""Which tool next: for each top kernel, whether the timeline explains its time or its counters are needed: those of
+Nsight Compute, or of rocprof-compute on AMD."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from warpline.analyses.inside_kernels import Floors, InsideKernel, InsideKernels
 from warpline.analyses.ncu_plan import by_hand
 from warpline.fixes.model import SOME_GAIN
 from warpline.records import dataclass
+from warpline.replay.patterns.precision import on_amd
 from warpline.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class NextTool:
     """One kernel, and the tool that says more about it."""
 
     kernel: InsideKernel
-    tool: Literal["timeline", "ncu"]
+    tool: Literal["timeline", "ncu", "rocprof-compute"]
     why: str
     command: str
     """For ncu: its command line, with the program left to fill in."""
@@ -53,15 +55,18 @@ def next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
     found = inside_kernels(judgement.evidence.trace if judgement else trace, _floors(judgement))
     longest = sorted(found.kernels, key=lambda kernel: -kernel.time_ns)[:LISTED]
     fixes = _changed_rows(judgement) if judgement is not None else {}
-    return [_tool(found, kernel, fixes) for kernel in longest]
+    is_amd = judgement is not None and on_amd(judgement.evidence.scene)
+    return [_tool(found, kernel, fixes, is_amd=is_amd) for kernel in longest]
 
 
-def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]]) -> NextTool:
+def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]], *, is_amd: bool) -> NextTool:
     if kernel.answer == "timeline":
         return NextTool(kernel, "timeline", kernel.why, "")
     for fix, rows in fixes.items():
         if sum(row in rows for row in kernel.rows) > MOSTLY * len(kernel.rows):
             return NextTool(kernel, "timeline", f"{fix} changes it: make that fix first", "")
+    if is_amd:
+        return NextTool(kernel, "rocprof-compute", kernel.why, "")
     return NextTool(kernel, "ncu", kernel.why, by_hand(found, kernel))
 
 

@@ -292,7 +292,10 @@ class Later:
         while options:
             chosen, _ = next_fix(options)
             if self._stands(chosen.fix):
-                return self._step(plan, chosen, now / chosen.gain)
+                step = self._step(plan, chosen, now / chosen.gain)
+                # A bound above the step before it says nothing about what the fix adds.
+                if not step.is_vague or step.known_step_ns < plan[-1].known_step_ns:
+                    return step
             options.remove(chosen)
             del self._causes[chosen.fix.name]
         return None

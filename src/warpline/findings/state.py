@@ -14,6 +14,7 @@ from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.trace.columns import NONE, integers
 from warpline.trace.names import matches
+from warpline.trace.proper_steps import loaded_before
 from warpline.trace.trace import Trace
 
 MIN_COVERED = 0.5
@@ -145,7 +146,7 @@ def _idle_share_of(evidence: Evidence, step_ns: float) -> float:
 
 def covered_share(trace: Trace) -> float:
     """Share of the GPU time that was launched (or ran, where the launch is unknown) in the steps; 1 where steps were
-    asked for, or none were found."""
+    asked for, or none were found. A model that is loaded before the first kernel is not counted."""
     steps = trace.steps_in_view
     if trace.chosen_steps is not None or not len(steps) or not len(trace.gpu):
         return 1.0
@@ -157,5 +158,5 @@ def covered_share(trace: Trace) -> float:
     for moment in (starts, launched):
         step = np.searchsorted(begins, moment, side="right") - 1
         inside |= (step >= 0) & (moment < limits[step])
-    length = np.maximum(ends - starts, 0)
+    length = np.where(loaded_before(trace.gpu, starts), 0, np.maximum(ends - starts, 0))
     return float(length[inside].sum()) / max(float(length.sum()), 1.0)

@@ -19,6 +19,8 @@ MOST_EXPOSED = 0.5
 """Share of the busy time that exposed copies, or exposed communication, may take in a healthy step."""
 NEAR_ROOFLINE = 0.6
 """Kernels that reach this share of the roofline are as good as a library's: those reach 60 to 95 %."""
+MIN_DIFFERENCE = 0.02
+"""Busy shares with and without the profiler that differ by less are told as one."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 EXPOSED: dict[Cause, str] = {
     "transfer": f"{CAUSES['transfer']}: exposed copies take",
@@ -112,13 +114,20 @@ def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
     doubtful = _doubtful(findings, state)
     if doubtful is not None and doubtful.gain.expected >= _most_headroom(doubtful, state):
         return _same_step("unclear", f"Unclear: {_might_gain(doubtful, state)}.", state)
-    busy = f"the GPU is busy {_percent(1 - state.certain_idle)} of each step"
+    busy = f"the GPU is busy {_percent(1 - state.program_idle)} of each step{_as_recorded(state)}"
     share = state.roofline_share
     roof = "" if share is None else f", its kernels reach {_percent(share)} of the roofline"
     if doubtful is None:
         return _same_step("healthy", f"Healthy: {busy}{roof}, and {tried}.", state)
     known = f"no fix is known to help a step of {duration(state.step_ns)}; {_might_gain(doubtful, state)}"
     return _same_step("healthy", f"Healthy: {busy}{roof}, and {known}.", state)
+
+
+def _as_recorded(state: State) -> str:
+    """The busy share as recorded, where the recording made it visibly smaller."""
+    if state.idle_share - state.program_idle < MIN_DIFFERENCE:
+        return ""
+    return f" without the profiler ({_percent(1 - state.idle_share)} as recorded)"
 
 
 def _about_the_recording(state: State) -> Verdict:
@@ -128,7 +137,8 @@ def _about_the_recording(state: State) -> Verdict:
         "(prof.step(), or --step-range NAME)"
     )
     exposed = None if state.errors else _exposed(state)
-    if exposed is not None:
+    # What fills the busy time of a device that is mostly idle does not bound the program.
+    if exposed is not None and (state.comm if exposed == "comm" else state.copy) > 1 - state.busy:
         return _same_step(exposed, f"{_exposed_words(exposed, state)} in the whole recording; {few}.", state)
     return _same_step("unclear", f"Unclear: {_broken(state) if state.errors else few}.", state)
 
@@ -237,7 +247,9 @@ def _tried(findings: Sequence[Finding]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    """A share in percent; 0 % and 100 % only where it is nothing, or all."""
+    digits = 1 if 0.0005 <= share < 0.005 or 0.995 <= share < 0.9995 else 0
+    return f"{100 * share:.{digits}f} %"
 
 
 def _same_step(cause: Cause, sentence: str, state: State) -> Verdict:

@@ -7,6 +7,7 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import casts
@@ -22,8 +23,11 @@ from warpline.replay.patterns.precision import (
 )
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
 from warpline.units import duration
 
+PRODUCTS = {"gemm": "GEMMs", "conv": "convolutions", "attention": "attention"}
+"""Classes of kernels that multiply, and what a claim calls them."""
 MEMORY_CLASSES = ("elementwise", "norm", "softmax", "reduction", "layout", "memory", "pooling")
 
 
@@ -71,13 +75,13 @@ def full_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     change = evidence.changed(FIX.name)
     single = change.work & ~evidence.scene.kernels_where(in_double)
-    products = single & evidence.scene.kernels("gemm", "conv", "attention")
+    products = single & evidence.scene.kernels(*PRODUCTS)
     casting = single & change.gone
     moving = single & ~products & ~casting
     parts = [
         f"{what} {duration(evidence.time_per_step(nodes))}"
         for what, nodes in (
-            ("GEMMs and attention", products),
+            (_named(evidence, products), products),
             ("other kernels", moving),
             ("casts between types", casting),
         )
@@ -86,9 +90,15 @@ def full_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not parts:
         return None
     return Claim(
-        f"FP32 kernels take {duration(evidence.time_per_step(single))} a step ({', '.join(parts)}).",
+        f"Kernels on FP32 data take {duration(evidence.time_per_step(single))} a step ({', '.join(parts)}).",
         evidence.costliest_places(single),
     )
+
+
+def _named(evidence: Evidence, products: Bools) -> str:
+    """What the kernels multiply with, and whether in TF32: GEMMs, or convolutions and attention in TF32."""
+    kinds = listed(words for kind, words in PRODUCTS.items() if (products & evidence.scene.kernels(kind)).any())
+    return f"{kinds} in TF32" if not (products & ~evidence.scene.kernels_where(_in_tf32)).any() else kinds
 
 
 FIX = Fix(

@@ -81,19 +81,26 @@ def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
     """Advice for the optimizers that launched these kernels; None if no range names them."""
     names = evidence.trace.ranges["name"].cast(pl.String).str.extract(OPTIMIZER_STEP).drop_nulls().unique().sort()
     mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
-    return "; ".join(_advice(name) for name in mine) or None
+    in_lists = takes_lists(evidence.scene, np.flatnonzero(kernels))
+    without = [name for name in mine if name not in WITH_FUSED]
+    parts = [_advice(name, in_lists=in_lists) for name in mine if name in WITH_FUSED]
+    parts += [_instead(without)] if without else []
+    return "; ".join(parts) or None
 
 
 def _steps_of(evidence: Evidence, name: str) -> Bools:
     return evidence.scene.within_ranges(rf"^Optimizer\.step#{re.escape(name)}\.step$")
 
 
-def _advice(name: str) -> str:
-    if name in WITH_FUSED:
-        return f"torch.optim.{name}(model.parameters(), …, fused=True), without foreach=False"
+def _advice(name: str, *, in_lists: bool) -> str:
+    return f"torch.optim.{name}(model.parameters(), …, fused=True){'' if in_lists else ', without foreach=False'}"
+
+
+def _instead(names: list[str]) -> str:
+    """What to do for optimizers that have no fused version."""
     return (
-        f"torch.optim has no fused {name}: step = torch.compile(optimizer.step), torch._foreach_ functions in your own "
-        "step, or torch.optim.AdamW(model.parameters(), …, fused=True) if it suits the model"
+        f"torch.optim has no fused {' or '.join(names)}: step = torch.compile(optimizer.step), torch._foreach_ "
+        "functions in your own step, or torch.optim.AdamW(model.parameters(), …, fused=True) if it suits the model"
     )
 
 
@@ -109,9 +116,11 @@ def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim
         return None
     if evidence.time_per_step(kernels) >= count * _long_kernel_ns(evidence):
         return None
+    in_lists = takes_lists(evidence.scene, np.flatnonzero(kernels))
+    each = "several for each list of parameters (foreach)" if in_lists else "several per parameter"
     return Claim(
-        f"The optimizer launches {several(count, 'kernel')} a step of "
-        f"{duration(evidence.time_per_step(kernels) / count)} each, several per parameter.",
+        f"The optimizer launches {several(count, 'kernel')} a step, "
+        f"{duration(evidence.time_per_step(kernels) / count)} each, {each}.",
         evidence.places(kernels),
         _fused_version(evidence, kernels),
     )

@@ -42,6 +42,7 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
     direction, copy = scene.work_text("copy_kind"), scene.kind == "memcpy"
     up = copy & (direction == "HtoD") & (scene.work_text("source_memory") == "Pageable")
     down = copy & (direction == "DtoH") & (scene.work_text("target_memory") == "Pageable")
+    every = up | down
     up, down = up & (scene.bytes > FEW_NUMBERS_BYTES), down & (scene.bytes > SMALL_COPY_BYTES)
     copies = up | down
     if not evidence.per_step(copies):
@@ -50,9 +51,12 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
         float(scene.bytes[evidence.in_steps(nodes)].sum()) / evidence.steps for nodes in (copies, down)
     )
     way = "from and to" if up.any() and down.any() else "from" if up.any() else "to"
+    left = evidence.per_step(every & ~copies)
+    small = f", beside {several(left, 'small one')}" if left else ""
     return Claim(
         f"{several(evidence.per_step(copies), 'copy', 'copies')} a step ({size(total)}, "
-        f"{duration(evidence.time_per_step(copies))}) {way} pageable memory: each blocks the CPU until it is staged.",
+        f"{duration(evidence.time_per_step(copies))}{small}) {way} pageable memory: each blocks the CPU until it is "
+        "staged.",
         evidence.places(copies),
         "; ".join(
             _advice(evidence, nodes, text)

@@ -40,7 +40,9 @@ def apply(bench: Workbench, case: int) -> int:
     scene = bench.scene
     # Memory returned to the driver inside the step comes from emptying the cache, which is another fix.
     frees = len(calls_in_steps(scene, api_names.EMPTY_CACHE_FREE))
-    calls = NOTHING if frees else calls_in_steps(scene, api_names.ALLOCATION)
+    # Without steps nothing says that an allocation comes again.
+    once = frees or not len(scene.trace.steps_in_view)
+    calls = NOTHING if once else calls_in_steps(scene, api_names.ALLOCATION)
     drop_calls(bench, calls)
     joined = np.flatnonzero(scene.once(joins) & ~scene.once(joins_equals) & scene.in_steps & ~bench.gone)
     old = joined[scene.once(joins_old_pieces)[joined]] if case != PESSIMISTIC else NOTHING

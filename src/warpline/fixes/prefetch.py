@@ -84,7 +84,7 @@ def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
         return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
     if iterators.str.contains("_MultiProcessingDataLoaderIter").any():
         return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper. "
-    return f"Now {places[0].op} blocks the loop{in_function(places[0].spot)}. " if len(loading) else ""
+    return f"{places[0].op} blocks the loop{in_function(places[0].spot)}. " if len(loading) else ""
 
 
 def _with_workers(evidence: Evidence) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.analyses.written import AS_WRITTEN
+from warpline.analyses.written import as_written
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
@@ -18,7 +18,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.trace.names import named_like
-from warpline.units import count, duration, several
+from warpline.units import duration, several
 
 COUNTING = (
     "aten::nonzero",
@@ -99,15 +99,15 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
         f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}{after}.",
         places,
-        _how(places, again=bool(made_again(evidence.scene))),
+        _how(places, as_written(len(evidence.trace.ops) > 0), again=bool(made_again(evidence.scene))),
     )
 
 
-def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
+def _how(places: tuple[Place, ...], known: dict[str, str], *, again: bool) -> str | None:
     """Replacements for these waits, by function; None if none of the waits is known."""
     advice: dict[str, dict[str, None]] = {}
     for place in places:
-        written = AS_WRITTEN.get(place.op or "")
+        written = known.get(place.op or "")
         if written in INSTEAD:
             advice.setdefault(place.spot, {})[INSTEAD[written]] = None
     parts = [f"Avoid waiting{in_function(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
@@ -119,9 +119,9 @@ def _written(evidence: Evidence, calls: Bools) -> str:
     """The waits as they appear in the code, the most frequent first."""
     labels = evidence.host_labels(calls)
     if evidence.framework == "pytorch":
-        labels = labels.replace(AS_WRITTEN)
+        labels = labels.replace(as_written(len(evidence.trace.ops) > 0))
     kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
-    parts = [f"{count(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
+    parts = [several(row[1] / evidence.steps, row[0], row[0]) for row in kinds.head(LISTED).rows()]
     parts += [several(len(kinds) - LISTED, "other kind")] if len(kinds) > LISTED else []
     text = listed(parts)
     clipped = _clipping_line(evidence)

@@ -29,7 +29,7 @@ from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped, integers
 from warpline.trace.names import Names, named_like, names_in
 from warpline.trace.nesting import outermost
-from warpline.trace.steps import on_device
+from warpline.trace.steps import launch_moments, on_device
 from warpline.trace.trace import Trace
 
 OP_LEVELS = 6
@@ -101,9 +101,10 @@ class Scene:
         moment = self.graph.measured_start.copy()
         if not len(steps):
             return np.zeros(len(self.graph), np.int64)
-        if not on_device(steps):
-            moment[self.work] = self.launch_moment[self.work]
         starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+        if not on_device(steps):
+            launched = launch_moments(self.trace.gpu, self.trace.api, int(starts[0]), int(ends[-1]))
+            moment[self.work] = launched[self.graph.row[self.work]]
         index = np.searchsorted(starts, moment, side="right") - 1
         inside = (index >= 0) & (moment < ends[-1])
         result: Int64s = np.where(inside, index, NONE)

@@ -16,7 +16,7 @@ from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
 from warpline.replay.simulate import Schedule
 from warpline.trace.columns import NONE, Floats, Int64s, integers
-from warpline.trace.steps import on_device
+from warpline.trace.steps import launch_moments, on_device
 from warpline.trace.trace import Trace
 
 
@@ -122,7 +122,6 @@ def _boundary_of_work(trace: Trace, graph: Graph, starts: Int64s, end: int) -> I
     launched before the first step belongs to the first boundary."""
     result = np.full(len(graph), NONE, np.int64)
     work = graph.nodes(WORK)
-    call = integers(trace.gpu["api_id"])[graph.row[work]]
-    launched = np.where(call == NONE, graph.measured_start[work], np.append(integers(trace.api["start_ns"]), 0)[call])
+    launched = launch_moments(trace.gpu, trace.api, int(starts[0]), end)[graph.row[work]]
     result[work] = np.where(launched < end, np.searchsorted(starts, launched, side="right"), NONE)
     return result

@@ -228,11 +228,14 @@ class WhatIf:
 
     @cached_property
     def bare_idle_share(self) -> float:
-        """Share of the bare step in which the device is idle; overlapping streams count once."""
+        """Share of the bare step in which the busiest device is idle; overlapping streams count once."""
         graph, work = self.scene.graph, np.flatnonzero(self.scene.is_work & (self.scene.step != NONE))
-        spans = union(graph.measured_start[work], graph.measured_end[work])
-        busy_ns = float((spans.ends - spans.starts).sum()) / max(self.replay.marks.count, 1)
-        return max(0.0, 1 - busy_ns / self._bare.expected_ns)
+        device = self.scene.work_number("device")[work]
+        of_devices = (work[device == number] for number in np.unique(device))
+        busy_ns = max(
+            (union(graph.measured_start[of], graph.measured_end[of]).total_ns() for of in of_devices), default=0
+        )
+        return max(0.0, 1 - busy_ns / max(self.replay.marks.count, 1) / self._bare.expected_ns)
 
     def step_ns(self, graph: Graph, counted: Bools | None = None) -> float:
         """The step of a graph: by the mean where that is how the measured steps are taken."""

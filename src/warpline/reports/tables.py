@@ -17,6 +17,7 @@ FOUND_BY = {
     "range": "from ranges",
     "python": "from calls of a function",
     "repetition": "from repeating GPU activity",
+    "optimizer": "from the optimizer's steps",
 }
 NO_NAME = "(no name)"
 TOOLS = {"timeline": "timeline", "ncu": "Nsight Compute"}
@@ -58,7 +59,10 @@ def next_tools(diagnosis: Diagnosis) -> Section:
         Column("tool", "tool"),
         Column("why", "because"),
     )
-    rows = tuple((tool.kernel.share, _of_op(tool.kernel), TOOLS[tool.tool], tool.why) for tool in diagnosis.next_tools)
+    rows = tuple(
+        (tool.kernel.share, _of_op(tool.kernel), TOOLS.get(tool.tool, tool.tool), tool.why)
+        for tool in diagnosis.next_tools
+    )
     return Section("next_tools", "Which tool next", (Table(columns, rows),))
 
 
@@ -148,7 +152,8 @@ def waits(diagnosis: Diagnosis) -> Section:
         rows.append((row["count"], row["blocked_ns"], row["returned_ns"], where))
     hidden = len(diagnosis.syncs) - len(rows)
     note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
-    return Section("syncs", "CPU waits, per step", (Table(columns, tuple(rows), hidden, note),))
+    title = "CPU waits, per step" if len(diagnosis.steps) else "CPU waits, in the whole recording"
+    return Section("syncs", title, (Table(columns, tuple(rows), hidden, note),))
 
 
 def compact_name(name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
-from warpline.trace.steps import StepChoice, on_device
+from warpline.trace.steps import StepChoice, launch_moments, on_device
 from warpline.trace.trace import Trace, Window
 
 _REFERENCES = {
@@ -43,15 +43,16 @@ def rows_of_steps(trace: Trace) -> dict[str, Bools]:
     steps = trace.steps_in_view
     window = Window(int(steps["start_ns"].min()), int(steps["end_ns"].max()))  # type: ignore[arg-type]
     gpu = trace.gpu
-    starts, ends, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
-    launched = np.where(calls == NONE, starts, np.append(integers(trace.api["start_ns"]), 0)[calls])
-    inside = (launched >= window.start_ns) & (launched < window.end_ns)
-    running = (starts < window.end_ns) & (ends > window.start_ns)
+    starts, ends = integers(gpu["start_ns"]), integers(gpu["end_ns"])
+    launched = launch_moments(gpu, trace.api, window.start_ns, window.end_ns)
+    # Work that was launched before the steps, and is not done when they begin, delays theirs.
+    kept = (launched < window.end_ns) & (ends > window.start_ns)
     if on_device(steps):
+        kept &= (starts < window.end_ns) | (launched >= window.start_ns)
         # Steps found on the device were launched before they ran.
         own = (starts >= window.start_ns) & (starts < window.end_ns)
         window = Window(int(launched[own].min(initial=window.start_ns)), window.end_ns)
-    return _rows(trace, window, running | inside)
+    return _rows(trace, window, kept)
 
 
 def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:

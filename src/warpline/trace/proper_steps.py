@@ -29,17 +29,29 @@ def are_proper(steps: pl.DataFrame, tables: Tables) -> bool:
     gpu = tables["gpu"]
     starts, ends = integers(gpu["start_ns"]), integers(gpu["end_ns"])
     first, last = int(integers(steps["start_ns"])[0]), int(integers(steps["end_ns"])[-1])
-    counted = ~_loaded_before(gpu, starts)
+    counted = ~loaded_before(gpu, starts)
     inside = (starts >= first) & (starts < last)
     length = ends - starts
     covered = int(length[inside & counted].sum()) / max(1, int(length[counted].sum()))
     spanned = (last - first) / max(1, int(ends.max() - starts[counted].min(initial=int(ends.max()))))
     if covered < MOST and not (covered >= A_GOOD_PART and spanned >= MOST):
         return False
+    if _within_launches(steps, gpu, starts):
+        return False
     return _alike(steps, starts[inside], length[inside]) and not _in_one_call_of_a_module(steps, tables)
 
 
-def _loaded_before(gpu: pl.DataFrame, starts: Int64s) -> Bools:
+def _within_launches(steps: pl.DataFrame, gpu: pl.DataFrame, starts: Int64s) -> bool:
+    """Whether most steps begin inside one graph launch: then they are layers of what the graph holds."""
+    calls, begins = integers(gpu["api_id"]), integers(steps["start_ns"])
+    order = np.argsort(starts, kind="stable")
+    first = np.searchsorted(starts[order], begins)
+    before, after = calls[order[np.maximum(first - 1, 0)]], calls[order[np.minimum(first, len(order) - 1)]]
+    inside = (first > 0) & (before == after) & (after != NONE)
+    return bool(inside.mean() > MOST_ALIKE)
+
+
+def loaded_before(gpu: pl.DataFrame, starts: Int64s) -> Bools:
     """Copies to the device before its first kernel: a model or a data set is loaded once, whatever is repeated then."""
     kernels = starts[matches(gpu["kind"], "^(kernel|graph)$").to_numpy()]
     loaded: Bools = matches(gpu["copy_kind"], "^HtoD$").to_numpy() & (

@@ -81,17 +81,35 @@ def completed(steps: pl.DataFrame, gpu: pl.DataFrame, api: pl.DataFrame) -> tupl
     starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
     if not len(steps) or on_device(steps):
         return starts, ends
-    begun, done, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
-    launched = np.where(calls == NONE, begun, np.append(integers(api["start_ns"]), 0)[calls])
+    launched, done = launch_moments(gpu, api, int(starts[0]), int(ends[-1])), integers(gpu["end_ns"])
     inside = launched < ends[-1]
-    # Work without a launch that runs before all work of the steps was launched before them.
-    own = begun[inside & (calls != NONE) & (launched >= starts[0])]
-    earlier = (calls == NONE) & (begun < own.min()) if len(own) else np.zeros(len(gpu), bool)
-    launched, inside = np.where(earlier, starts[0] - 1, launched), inside | earlier
     complete = np.append(starts[:1], ends)
     np.maximum.at(complete, np.searchsorted(starts, launched[inside], side="right"), done[inside])
     complete = np.maximum.accumulate(complete)
     return np.maximum(starts, complete[:-1]), complete[1:]
+
+
+def launch_moments(gpu: pl.DataFrame, api: pl.DataFrame, first: int, beyond: int) -> Int64s:
+    """When each operation was launched, for steps from `first` to `beyond`: its own begin where the launch is unknown.
+
+    A stream runs its work in the order of the launches: what has no launch and runs before all work that these steps
+    launched to its stream (or to any, if they launched none there) was launched before them.
+    """
+    begun, calls = integers(gpu["start_ns"]), integers(gpu["api_id"])
+    launched: Int64s = np.where(calls == NONE, begun, np.append(integers(api["start_ns"]), 0)[calls])
+    own = np.flatnonzero((calls != NONE) & (launched >= first) & (launched < beyond))
+    lost = np.flatnonzero(calls == NONE)
+    if not len(own) or not len(lost):
+        return launched
+    streams = (integers(gpu["device"], 0) << 32) + integers(gpu["stream"], 0)
+    known, lane = np.unique(streams[own], return_inverse=True)
+    begins = np.full(len(known) + 1, begun[own].min())
+    begins[:-1] = np.iinfo(np.int64).max
+    np.minimum.at(begins, lane, begun[own])
+    place = np.minimum(np.searchsorted(known, streams[lost]), len(known) - 1)
+    place = np.where(known[place] == streams[lost], place, len(known))
+    launched[lost[begun[lost] < begins[place]]] = first - 1
+    return launched
 
 
 def steps_named(ranges: pl.DataFrame, name: str) -> pl.DataFrame:
