@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,16 @@ def test_a_profile_that_torch_records_here_names_the_sleep(tmp_path: Path) -> No
     asleep = sum(part.self_ns for part in found.parts if part.kind == "sleep")
     assert asleep >= 2 * 10_000_000
     assert sum(part.self_ns for part in found.parts) == found.window_ns
+
+
+def test_steps_in_which_nothing_is_recorded_are_one_gap(tmp_path: Path) -> None:
+    events = [annotation("ProfilerStep#1", 0, 1000), op("aten::empty", 5000, 3)]
+    assert answer(tmp_path, events).sentence.startswith("Of each 1.00 ms step: 1.00 ms (100.0 %) with nothing recorded")
+
+
+def test_the_hint_names_the_profiler_that_was_used(tmp_path: Path) -> None:
+    found = answer(tmp_path, steps(stacks=False))
+    assert "with_stack=True" in found.sentence
+    other = replace(found, source="nsys").sentence
+    assert "--trace=cuda,nvtx,osrt" in other
+    assert "with_stack" not in other

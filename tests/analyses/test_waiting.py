@@ -86,3 +86,10 @@ def test_files_looked_up_once_are_an_import_and_memory_that_is_unmapped_is_not(t
     (tmp_path / "report.sqlite").unlink()
     unmapped = [("munmap", start, end) for _, start, end in files]
     assert "cold_start" not in causes(gaps_of(tmp_path, program(unmapped)))
+
+
+def test_no_call_takes_longer_than_the_cause_that_it_explains(tmp_path: Path) -> None:
+    """The loop waits all the time; for 6 ms of it a loader reads, so that 3.99 ms are left for the wait."""
+    reading = [("read", BEGIN + 3_980_000, END - 20_000)]
+    gaps = gaps_of(tmp_path, program([("pthread_cond_wait", BEGIN, END - 10_000)], worker=reading))
+    assert gaps.os_waits == {"unknown": {"pthread_cond_wait": 3_990_000}}

@@ -58,3 +58,10 @@ def test_numpy_after_cpu(tmp_path: Path) -> None:
 def test_a_bare_wait_is_named_by_its_call(tmp_path: Path) -> None:
     events = [call("cudaDeviceSynchronize", 10, 20, 1), *launched("k", 600, 610, 5, 6)]
     assert written_of(tmp_path, events) == ["torch.cuda.synchronize()"]
+
+
+def test_without_ops_a_wait_for_a_stream_may_be_any_read(tmp_path: Path) -> None:
+    """`.item()`, `.cpu()` and stream.synchronize() all wait in that call."""
+    events = [call("cudaStreamSynchronize", 10, 20, 1), *launched("k", 600, 610, 5, 6)]
+    assert written_of(tmp_path, events) == [None]
+    assert written_of(tmp_path, [*events, op("aten::add", 500, 5)]) == ["stream.synchronize()"]

@@ -302,6 +302,19 @@ def test_steps_that_hold_little_of_the_work_are_unclear() -> None:
     assert judge(state=copying).sentence.startswith(
         "Copy-bound: exposed copies take 70 % of the GPU's busy time in the whole recording; the steps that were found"
     )
+    # 56 % of the busy time of a device that is idle nine tenths of the time bounds nothing.
+    idle = replace(STATE, covered=0.3, compute=0.04, copy=0.05)
+    assert said(state=idle) == ("unclear", None)
+
+
+def test_the_busy_share_is_told_with_and_without_the_profiler_where_they_differ() -> None:
+    verdict = judge(state=replace(STATE, bare_idle_share=0.1, calm_idle_share=0.01))
+    assert "busy 90 % of each step without the profiler (75 % as recorded)" in verdict.sentence
+
+
+def test_all_is_said_only_of_all() -> None:
+    assert "busy 99.6 % of each step" in judge(state=replace(STATE, idle_share=0.004)).sentence
+    assert "busy 100 % of each step" in judge(state=replace(STATE, idle_share=0.0001)).sentence
 
 
 def test_steps_shorter_than_their_gpu_work_are_unclear() -> None:

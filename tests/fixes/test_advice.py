@@ -158,7 +158,7 @@ def load(program: Program, iterator: str | None = None) -> None:
             "has no workers: it loads in the loop's own process, most of it in __getitem__ (photos.py:7)",
         ),
         ("_MultiProcessingDataLoaderIter", "too few workers, or they are too slow"),
-        (None, "Now DataLoader blocks the loop in the function at photos.py:7. "),
+        (None, "DataLoader blocks the loop in the function at photos.py:7. "),
     ],
 )
 def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_products_in_16_bits_are_not_full_precision(tmp_path: Path) -> None:
         program.op("aten::mm", (GEMM_TF32, 350), dtype="float")
         program.large_product(500)
 
-    assert "take 350 µs a step (GEMMs and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
+    assert "take 350 µs a step (GEMMs in TF32 350 µs)" in claims(tmp_path, body)["full_precision"]
 
 
 def test_doubles_and_fp32_products_are_counted_apart(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_work_in_32_bits_leaves_doubles_out(tmp_path: Path) -> None:
         program.op("aten::mul", (MUL_DOUBLE, 10), dtype="double")
         program.large_product(500)
 
-    assert "take 350 µs a step (GEMMs and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
+    assert "take 350 µs a step (GEMMs in TF32 350 µs)" in claims(tmp_path, body)["full_precision"]
 
 
 def test_of_a_collective_only_what_nothing_hides_is_exposed(tmp_path: Path) -> None:
@@ -290,3 +290,58 @@ def test_a_kernel_for_odd_sizes_says_so_without_shapes(tmp_path: Path) -> None:
 
     claim = claims(tmp_path, body)["misaligned_gemm"]
     assert "or 4 (fp32), run on slower kernels: 1 a step, 450 µs" in claim
+
+
+def test_the_products_are_named_by_what_they_are(tmp_path: Path) -> None:
+    conv = GEMM_TF32.replace("gemm", "fprop_implicit_gemm", 1)
+
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_TF32, 350), dtype="float")
+        program.op("aten::cudnn_convolution", (conv, 150), dtype="float")
+        program.large_product(500)
+
+    claim = claims(tmp_path, body)["full_precision"]
+    assert claim == "Kernels on FP32 data take 500 µs a step (GEMMs and convolutions in TF32 500 µs)."
+
+
+def test_copies_that_are_left_out_are_told(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.copy("HtoD (Pageable -> Device)", 1_000, 1 << 20)
+        program.copy("HtoD (Pageable -> Device)", 2, 8)
+        program.large_product(500)
+
+    assert (
+        "1 copy a step (1.05 MB, 1.00 ms, beside 1 small one) from pageable" in claims(tmp_path, body)["pageable_copy"]
+    )
+
+
+def test_an_optimizer_over_lists_of_parameters_is_not_one_per_parameter(tmp_path: Path) -> None:
+    lists = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<2>, at::native::(anonymous namespace)::BinaryOpFunctor<float, 2, 1, 1>>"
+
+    def body(kernel: str, prefix: str) -> Body:
+        def step(program: Program) -> None:
+            program.large_product(20)
+            with program.range("Optimizer.step#AdamW.step"):
+                for name in ("mul_", "lerp_", "addcmul_", "sqrt", "div_", "add_", "addcdiv_", "mul_") * 10:
+                    program.op(f"aten::{prefix}{name}", (kernel, 2), dtype="float")
+
+        return step
+
+    found = {finding.rule: finding for finding in judged(tmp_path, body(lists, "_foreach_")).findings}
+    told = found["per_parameter_optimizer"]
+    assert (
+        told.claim
+        == "The optimizer launches 80 kernels a step, 2.00 µs each, several for each list of parameters (foreach)."
+    )
+    assert told.how.endswith("fused=True)")
+    found = {finding.rule: finding for finding in judged(tmp_path, body(MUL, "")).findings}
+    assert found["per_parameter_optimizer"].claim.endswith("2.00 µs each, several per parameter.")
+    assert found["per_parameter_optimizer"].how.endswith("without foreach=False")
+
+
+def test_an_allocation_that_nothing_repeats_is_not_made_again(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(6):
+        program.op(f"aten::op{number}", (f"kernel{number}", 50.0 + 20 * number))
+        program.call("cudaMalloc", 400)
+    assert "cat_growth" not in {finding.rule for finding in program.judged(tmp_path).findings}

@@ -11,6 +11,7 @@ import pytest
 from kineto_files import AUTOGRAD, Event
 
 from warpline.errors import WarplineError
+from warpline.fixes.whatif import question_about
 from warpline.replay import Replay, replay
 from warpline.replay.graph import model
 from warpline.replay.graph.model import CALL, EVENT, HANDOFF, INFERRED, SEGMENT, STREAM, SYNC, WORK, Graph
@@ -279,3 +280,16 @@ def test_without_steps_the_whole_is_from_the_first_work_to_the_last(tmp_path: Pa
     assert result.marks.count == 1
     assert result.measured_step_ns == pytest.approx(35_000)
     assert result.replayed_step_ns == pytest.approx(35_000, rel=0.01)
+
+
+def test_a_device_is_not_busy_while_another_one_works(tmp_path: Path) -> None:
+    """Two devices work in turn for half of each step: each is idle for the other half."""
+    events = []
+    for step in range(4):
+        begin = 1000 * step
+        events += [files.annotation(f"ProfilerStep#{step}", begin, 1000)]
+        events += files.launched("k", begin + 10, begin + 20, 480, 10 + step)
+        events += files.launched("k", begin + 500, begin + 520, 480, 20 + step, device=1)
+        events += [files.call("cudaDeviceSynchronize", begin + 510, 490, 30 + step)]
+    question = question_about(opened(tmp_path, events))
+    assert 0.45 < question.bare_idle_share < 0.55

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from kineto_files import launched, write
+from kineto_files import annotation, launched, write
 
 import warpline
 from warpline.analyses.breakdown import device_times
@@ -97,3 +97,16 @@ def test_steps_found_on_the_device_keep_the_launches_before_them(tmp_path: Path)
     assert len(cut.gpu) == 8
     assert cut.gpu["api_id"].null_count() == 0
     assert len(cut.api) >= 8
+
+
+def test_work_that_is_still_queued_when_the_steps_begin_stays(tmp_path: Path) -> None:
+    """A loop that runs 2 ms ahead of its device: steps in the middle take 1 ms, as they do in the whole trace."""
+    events = []
+    for step in range(8):
+        events += [annotation(f"ProfilerStep#{step}", 100 * step, 100)]
+        events += launched("layer", 10 + 100 * step, 1000 * step + 20, 1000, 10 + step)
+        events += launched("side", 20 + 100 * step, 100 * step + 30, 20, 30 + step, stream=20)
+    cut = cut_to_steps(open_trace(write(tmp_path, events), cache=False).with_steps(StepChoice(4, 6)))
+    begins, ends = cut.step_spans
+    assert (ends - begins).tolist() == [1_000_000, 1_000_000]
+    assert replay(cut).measured_ns.tolist() == [1_000_000, 1_000_000]

@@ -147,3 +147,13 @@ def test_work_from_before_the_recording_is_no_part_of_the_first_step(tmp_path: P
         events.append(kernel("long", 3_000 + 1_000 * step, 1_000, step + 1))
     starts, ends = opened(tmp_path, events).step_spans
     assert ((ends - starts) // 1_000).tolist() == [1_000] * 4
+
+
+@pytest.mark.parametrize("launches", [1, 3])
+def test_layers_of_a_graph_are_not_steps(tmp_path: Path, launches: int) -> None:
+    """One launch of the graph runs all six layers."""
+    events: list[Event] = []
+    for turn in range(launches):
+        events += [call("cudaGraphLaunch", 2000.0 * turn, 5, 1 + turn)]
+        events += [kernel(LAYER[at % 3], 2000.0 * turn + 10 + 100 * at, 90, 1 + turn) for at in range(18)]
+    assert not len(opened(tmp_path, events).steps)

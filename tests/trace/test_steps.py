@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kineto_files import AUTOGRAD, Event, annotation, call, copy, frame, launched, write
+from kineto_files import AUTOGRAD, Event, annotation, call, copy, frame, kernel, launched, write
 
 from warpline.errors import UsageError
 from warpline.trace.open import open_trace
@@ -263,3 +263,15 @@ def test_nonsense_steps_are_refused(text: str) -> None:
 def test_steps_beyond_the_end_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="5 steps"):
         open_trace(write(tmp_path, repeated(5)), steps="7:9")
+
+
+def test_work_that_was_launched_before_the_steps_ends_no_step(tmp_path: Path) -> None:
+    """The loop runs ahead: its stream still has 3 ms of work from before the recording when a copy of the first step
+    runs on another stream. A stream runs in the order of its launches, so each step takes 1 ms."""
+    events: list[Event] = [kernel("layer", 100 + 1000 * turn, 1000, 900 + turn) for turn in range(3)]
+    for step in range(3):
+        events += [annotation(f"ProfilerStep#{step}", 100 + 200 * step, 200)]
+        events += launched("layer", 110 + 200 * step, 3100 + 1000 * step, 1000, 10 + step)
+        events += launched("side", 120 + 200 * step, 130 + 200 * step, 20, 20 + step, stream=20)
+    begins, ends = open_trace(write(tmp_path, events), cache=False).step_spans
+    assert ((ends - begins) == 1_000_000).all()

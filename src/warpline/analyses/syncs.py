@@ -22,6 +22,8 @@ from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
 
 KINDS = pl.Enum(["synchronise", "blocking copy", "pageable copy", "free"])
+TORCH_SOURCES = {"kineto", "autograd"}
+"""Profiles that only PyTorch writes."""
 FREE = r"^(cuda|hip)Free|^cuMemFree"
 
 
@@ -66,7 +68,7 @@ def _written(
     trace: Trace, ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, moments: Int64s
 ) -> pl.Series:
     """What the program wrote; a program without PyTorch wrote the calls themselves."""
-    if framework_of(trace) == "pytorch":
+    if trace.source in TORCH_SOURCES or framework_of(trace) == "pytorch":
         return written(ops, calls, own, threads, moments, has_ops=len(trace.ops) > 0)
     return pl.Series([None], dtype=pl.Categorical).new_from_index(0, len(calls))
 
