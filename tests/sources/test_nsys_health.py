@@ -12,7 +12,7 @@ from warpline.sources.nsys import read_nsys
 from warpline.sources.nsys.program import ending_of
 
 TRACEBACK = """Traceback (most recent call last):
-  File "/home/ada/work/demo.py", line 7, in <module>
+  File "/home/ada/code/demo.py", line 7, in <module>
     import basic
 ImportError: dynamic module does not define module export function (PyInit_basic)
 """

@@ -107,7 +107,7 @@ def hubert_whose_words_are_cut_on_the_gpu(torch: Any, cure: str | None) -> Step:
 def glow_that_asks_whether_it_has_begun(torch: Any, cure: str | None) -> Step:
     """A Glow judges how likely images are, and each of its norms asks a tensor on the GPU whether it has been set.
 
-    `if not self.begun` waits for all work before it, three times in each of 24 layers, and the GPU then runs dry until
+    `if not self.begun` waits for all work before it, three times in each of 24 layers, and the GPU is then idle until
     the next kernels are launched. After training all norms are set, and a flag of Python says so without a wait.
     """
     nn, functional = torch.nn, torch.nn.functional

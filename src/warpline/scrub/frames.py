@@ -1,7 +1,7 @@
 """Python frames: those of libraries keep their place in the package, those of the program become pseudonyms.
 
-``/home/ada/env/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward`` becomes
-``/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward``, and ``/home/ada/engine/train.py(12): main``
+``/home/user/env/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward`` becomes
+``/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward``, and ``/home/user/engine/train.py(12): main``
 becomes ``/fileB.py(12): main``: lines stay, and whether the path was absolute.
 """
 

@@ -35,7 +35,7 @@ METRIC_WORDS = frozenset(
 def message(text: str) -> str:
     """A message of the profiler, without paths, names and long numbers.
 
-    >>> message("CUPTI buffers: 3 of 5, saved to /home/ada/run.nsys-rep")
+    >>> message("CUPTI buffers: 3 of 5, saved to /home/user/run.nsys-rep")
     'CUPTI buffers: 3 of 5, saved to (removed)'
     """
     return _TOKEN.sub(_token, _CHAIN.sub(_chain, text[:MAX_MESSAGE_CHARS]))
