@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from for_each import for_each
 
 from warpline.units import count, duration, several, share, size, speedup
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value_ns", "text"),
     [
         (0, "0 ns"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 
 import warpline
 from warpline.bench.__main__ import main as plain
@@ -67,8 +68,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "timed_and_failing.py"
 
 
-@pytest.mark.parametrize("line", [lambda arguments: run(["bench", *arguments]), plain], ids=["full", "plain"])
-@pytest.mark.parametrize(
+@for_each("line", [lambda arguments: run(["bench", *arguments]), plain])
+@for_each(
     ("arguments", "code", "said"),
     [
         (["{}:fails"], 1, "program-failed: fails failed in line 7, ValueError: my mistake; run it without bench"),
@@ -83,7 +84,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (["{}:fine", "--flops", "nan", "--dtype", "fp32"], 2, "bad-work"),
         (["{}:fine", "--bytes", "inf"], 2, "bad-work"),
     ],
-    ids=lambda value: value[-1].removeprefix("{}:") if isinstance(value, list) else None,
 )
 def test_what_is_wrong_with_a_program_is_one_line(
     line: object, arguments: list[str], code: int, said: str, file: str, capsys: pytest.CaptureFixture[str]

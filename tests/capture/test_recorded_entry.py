@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from for_each import for_each
 
 from warpline.capture.manifest import MANIFEST, recorded_entry
 
 
-@pytest.mark.parametrize(
+@for_each(
     "manifest",
     [
         None,
@@ -20,7 +20,6 @@ from warpline.capture.manifest import MANIFEST, recorded_entry
         '{"traces": [{"file": "other"}]}',
         '{"traces": ' + "[" * 5000,
     ],
-    ids=["none", "empty", "list", "number", "numbers", "another file", "nested"],
 )
 def test_a_manifest_that_says_nothing_is_empty(manifest: str | None, tmp_path: Path) -> None:
     if manifest is not None:

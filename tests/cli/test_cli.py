@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from paths import DATA, ROOT
 
 from warpline import __version__
@@ -143,7 +144,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@for_each("mistake", MISTAKES)
 def test_a_mistake_is_one_line_and_an_exit_code(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, code, word = MISTAKES[mistake]
     assert run(arguments) == code
@@ -162,7 +163,7 @@ def test_a_folder_with_one_trace_is_that_trace(tmp_path: Path, capsys: pytest.Ca
     assert "2 profiles" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", VERBS)
+@for_each("command", VERBS)
 def test_every_command_has_help_with_examples_and_a_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
     assert "Examples" in capsys.readouterr().out

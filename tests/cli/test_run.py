@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from paths import DATA, PROGRAM_PATH, ROOT
 
 from warpline.capture.__main__ import _parser
@@ -98,7 +99,7 @@ def test_a_program_without_torch_says_what_to_type(
     assert capsys.readouterr().err.startswith("warpline: no-torch: the program's Python (python3) has no torch")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "word"),
     [
         (["run"], 2, "no-program"),

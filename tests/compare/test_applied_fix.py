@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from for_each import for_each
 from paths import SUITES
 
 from warpline.analyses.gaps import CAUSES
@@ -55,7 +56,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("fix", PAIRS)
+@for_each("fix", PAIRS)
 def test_a_fix_is_named_by_its_mark(fix: str) -> None:
     assert applied_fixes(*PAIRS[fix]) == (fix,)
 

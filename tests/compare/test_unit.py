@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from for_each import for_each
 from kineto_files import launched
 from step_traces import steps, trace
 
@@ -50,7 +51,7 @@ def test_marked_steps_are_taken_at_their_word() -> None:
     assert remark(step_of(ONE), step_of(OTHER)) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("a", "b", "found_by", "word"),
     [
         (ONE, FOUR, ("profiler_step", "repetition"), "4.0 times"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from doctor_machines import H200, NSYS, FakeMachine, checks, healthy, smi, torch_answer, with_answers, with_files
+from for_each import for_each
 
 from warpline.doctor.checks_torch import runs_on
 from warpline.doctor.checkup import examine_machine
@@ -82,7 +83,7 @@ def test_several_gpus_are_counted() -> None:
     assert checks(mixed)["gpu"].seen == "NVIDIA H200 (9.0), NVIDIA L4 (8.9)"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "reasons", "name", "state", "words"),
     [
         ({}, "0x0000000000000040", "clocks", "warning", "hardware thermal slowdown"),
@@ -118,7 +119,7 @@ def test_an_old_nvidia_smi_that_knows_fewer_fields() -> None:
     assert found["power-limit"].state == "unknown"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "name", "state", "words"),
     [
         (None, "torch", "unknown", "did not answer"),
@@ -146,7 +147,7 @@ def test_torch_against_driver_and_chip(answer: Answer | None, name: str, state: 
     assert found.state in ("ok", "unknown") or found.do
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arches", "chip", "runs"),
     [
         (["sm_80"], (8, 6), True),
@@ -225,7 +226,7 @@ def test_an_nsys_behind_a_small_script_is_found() -> None:
     assert checks(script)["nsys-importer"].state == "ok"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("version", "state", "words"),
     [
         ("Version 2025.4.0.0", "ok", "CUDA 13.1"),
@@ -252,7 +253,7 @@ def test_tools_of_different_ages_are_noted() -> None:
     assert found["nsys-and-ncu"].state == "note"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("files", "name", "state", "words"),
     [
         ({"proc__driver__nvidia__params": "RmProfilingAdminOnly: 1\n"}, "counters", "warning", "lacks CAP_SYS_ADMIN"),
@@ -285,7 +286,7 @@ def test_the_system(files: dict[str, str | None], name: str, state: str, words: 
     assert words in found.seen
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "name", "state"),
     [
         ({"limits": {"memlock": 8 << 20, "stack": 8 << 20}}, "memlock", "note"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from doctor_machines import FakeMachine
+from for_each import for_each
 
 from warpline.doctor.command_line import line_of, parse_line
 from warpline.doctor.commands import examine_command
@@ -23,7 +24,7 @@ def alarms(examination: Examination) -> dict[str, str]:
     return {check.name: check.state for check in examination.checks if check.state in ("problem", "warning")}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         GOOD,
@@ -57,7 +58,7 @@ def test_the_seeds_first_line_is_put_right() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "nsys profile python train.py",
@@ -114,7 +115,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each("case", CASES)
 def test_what_is_wrong_is_named_and_put_right(case: str) -> None:
     line, name, correction = CASES[case]
     examination = examine_command(line, HERE)
@@ -122,7 +123,7 @@ def test_what_is_wrong_is_named_and_put_right(case: str) -> None:
     assert correction in examination.corrected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "name", "state"),
     [
         ("nsys profile", "no-program", "problem"),
@@ -204,7 +205,7 @@ def test_options_that_need_no_value() -> None:
     assert parse_line("docker run --rm -it img bash").commands[0].image == "img"
 
 
-@pytest.mark.parametrize("text", ["", "   ", "&&", "nsys profile 'unclosed"])
+@for_each("text", ["", "   ", "&&", "nsys profile 'unclosed"])
 def test_what_is_no_command_line_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
         examine_command(text, HERE)

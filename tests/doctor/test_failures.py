@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from doctor_machines import FakeMachine
+from for_each import for_each
 from kineto_files import call, write
 from nsys_files import GLOBAL_PID, Export, small
 
@@ -189,21 +189,17 @@ CASES: list[tuple[int, State, Make]] = [
 ]
 
 
-@pytest.mark.parametrize(("number", "state", "make"), CASES, ids=[f"{number}-{state}" for number, state, _ in CASES])
-def test_the_failure_is_named_with_its_state_and_what_to_type(
+@for_each(("number", "state", "make"), CASES)
+def test_the_failure_alone_is_named_with_its_state_and_what_to_type(
     number: int, state: State, make: Make, tmp_path: Path
 ) -> None:
-    examination = make(tmp_path)
-    found = [check for check in examination.checks if check.failure == number and check.state == state]
-    assert found, examination.checks
+    checks = make(tmp_path).checks
+    found = [check for check in checks if check.failure == number and check.state == state]
+    assert found, checks
     assert found[0].seen
     assert found[0].means
     assert found[0].do
-
-
-@pytest.mark.parametrize(("number", "state", "make"), CASES, ids=[f"{number}-{state}" for number, state, _ in CASES])
-def test_nothing_else_is_called_a_problem(number: int, state: State, make: Make, tmp_path: Path) -> None:
-    others = {check.failure for check in make(tmp_path).checks if check.state == "problem"} - {number}
+    others = {check.failure for check in checks if check.state == "problem"} - {number}
     assert others <= {None}, others
 
 

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from kineto_files import annotation, kernel, launched, op, write
 from nsys_files import Export, small
 from paths import RECORDINGS, SHARED
@@ -125,7 +126,7 @@ def test_a_damaged_xz_file(tmp_path: Path) -> None:
     assert examine_file(tmp_path / "r.sqlite.xz").verdict == "problem"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "name", "verdict"),
     [
         (b"", "empty.json", "problem"),

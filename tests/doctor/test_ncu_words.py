@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from doctor_machines import FakeMachine
+from for_each import for_each
 
 from warpline.doctor.commands import examine_command
 from warpline.doctor.machine import Answer
@@ -38,7 +38,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_an_unknown_word_is_a_problem_with_the_right_line(case: str) -> None:
     line, name, correction = WRONG[case]
     examination = examine_command(line, HERE)
@@ -48,7 +48,7 @@ def test_an_unknown_word_is_a_problem_with_the_right_line(case: str) -> None:
     assert name not in {check.name for check in again.checks}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words",
     [
         "--metrics group:memory__chart,launch__grid_size,regex:dram.*,breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed",

@@ -2,7 +2,7 @@
 
 import re
 
-import pytest
+from for_each import for_each
 
 from faults.kernels.case import CURED, FLAWED, Cuda, KernelCase
 from faults.kernels.launch import ALL, SETS
@@ -34,7 +34,7 @@ def parameters(launch: Cuda, form: str) -> list[str]:
     return found[1].split(",")
 
 
-@pytest.mark.parametrize("case", CUDA, ids=lambda case: case.name)
+@for_each("case", CUDA)
 def test_a_launch_fits_its_entry_point(case: KernelCase) -> None:
     for form, launch in case.forms().items():
         if not isinstance(launch, Cuda):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from small_programs import GEMM_FP32, MUL, Program, judged
 
 from warpline.findings.plan import MAX_REPLAYS, MIN_NEXT_GAIN, MOST_STEPS, Option, next_fix
@@ -207,6 +208,6 @@ def test_the_plan_on_one_line_names_the_unit_once() -> None:
     assert arrows([vague], 3.23e6) == "3.23 ms → ≤ 508 µs (TF32)"
 
 
-@pytest.mark.parametrize("fix", all_fixes())
+@for_each("fix", all_fixes())
 def test_every_fix_has_a_short_name(fix: str) -> None:
     assert not short_name(fix).startswith(("a ", "an ", "the "))

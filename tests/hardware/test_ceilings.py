@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from for_each import for_each
 
 from warpline.errors import UnreadableFile
 from warpline.hardware.ceilings import SCHEMA, parse_ceilings
@@ -22,7 +23,7 @@ def test_a_file_is_read() -> None:
     assert (found.device, found.sm_count, found.compute, found.values) == ("GPU", 4, (9, 0), {"hbm": 2.5})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "damaged",
     [
         "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from for_each import for_each
 
 from warpline.analyses import framework, host_activity, where
 from warpline.kernels import identify
@@ -31,14 +31,14 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@for_each("name", KERNELS)
 def test_kernels_keep_their_known_words(name: str) -> None:
     expected = KERNELS[name] or name
     assert Names().kernel(name) == expected
     assert Names().kernel(expected) == expected
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if "gemm" in name and "/" not in name])
+@for_each("name", [name for name in KERNELS if "gemm" in name and "/" not in name])
 def test_a_pseudonym_decodes_as_the_kernel_did(name: str) -> None:
     before, after = identify(name), identify(Names().kernel(name))
     assert (before.kernel_class, before.op, before.dtype, before.tile) == (
@@ -67,7 +67,7 @@ RANGES = {
 }
 
 
-@pytest.mark.parametrize("name", RANGES)
+@for_each("name", RANGES)
 def test_ranges_that_a_person_named_are_pseudonyms(name: str) -> None:
     expected = RANGES[name] or name
     assert Names().range(name) == expected
@@ -102,7 +102,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@for_each("name", FRAMES)
 def test_frames_of_libraries_keep_their_place_and_others_their_line(name: str) -> None:
     expected = FRAMES[name] or name
     assert Frames(Names()).frame(name) == expected
@@ -148,7 +148,7 @@ TELLING = (
 )
 
 
-@pytest.mark.parametrize("name", TELLING)
+@for_each("name", TELLING)
 def test_analyses_see_the_same_in_a_frame(name: str) -> None:
     new = Frames(Names()).frame(name)
     assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
@@ -156,7 +156,7 @@ def test_analyses_see_the_same_in_a_frame(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [*RANGES, "acme micro-batch 3", "expert_7 of ada", "blackbriar stage", "imread ada"])
+@for_each("name", [*RANGES, "acme micro-batch 3", "expert_7 of ada", "blackbriar stage", "imread ada"])
 def test_analyses_see_the_same_in_a_range(name: str) -> None:
     new = Names().range(name)
     assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
@@ -164,9 +164,7 @@ def test_analyses_see_the_same_in_a_range(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"]
-)
+@for_each("piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"])
 def test_passwords_are_no_known_words(piece: str) -> None:
     assert not is_known(piece)
 

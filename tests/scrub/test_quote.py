@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from for_each import for_each
 
 from warpline.scrub.quote import quote, redacted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "safe"),
     [
         ("open /home/ada/a/b.txt failed", "open …/b.txt failed"),

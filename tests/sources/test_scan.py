@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from scan_checks import both, by_json, decoded, difference, scan_text
 from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 
@@ -74,7 +75,7 @@ def test_layout_of_2021_has_whole_microseconds_and_strings_for_threads(tmp_path:
     assert decoded(events) == by_json(OF_2021)
 
 
-@pytest.mark.parametrize("layout", in_layouts(TODAY))
+@for_each("layout", in_layouts(TODAY))
 def test_layout_agrees_with_json(layout: str, tmp_path: Path) -> None:
     text = in_layouts(TODAY)[layout]
     events = both(text, tmp_path)
@@ -85,7 +86,7 @@ def test_layout_agrees_with_json(layout: str, tmp_path: Path) -> None:
     assert not events.truncated
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("number", "ns"),
     [
         (b"0", 0),
@@ -132,7 +133,7 @@ def test_times_are_exact(number: bytes, ns: int, tmp_path: Path) -> None:
     assert events.skipped == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "kept"),
     [
         (b"7", 7),
@@ -162,7 +163,7 @@ def test_integer_arguments(value: bytes, kept: int | None, tmp_path: Path) -> No
     assert event["args"] == ({} if kept is None else {"stream": kept})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "kept"),
     [
         (b"[1,2,3]", [1, 2, 3]),
@@ -187,7 +188,7 @@ def test_triples(value: bytes, kept: list[int] | None, tmp_path: Path) -> None:
     assert event["args"] == ({} if kept is None else {"grid": kept})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("raw", "label"),
     [
         (b"730", "730"),
@@ -207,7 +208,7 @@ def test_labels_have_one_spelling(raw: bytes, label: str, tmp_path: Path) -> Non
     assert event["tid"] == label
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "name"),
     [
         (rb"plain", "plain"),
@@ -280,7 +281,7 @@ def test_nested_arguments_called_args_do_not_confuse_offsets(tmp_path: Path) -> 
     assert raws[0] == raws[2] == b'{"stream":7,"grid":[1,2,3]}'
 
 
-@pytest.mark.parametrize("broken", ILLEGAL)
+@for_each("broken", ILLEGAL)
 def test_what_torch_writes_and_json_refuses_costs_at_most_one_event(broken: bytes, tmp_path: Path) -> None:
     text = trace_of(GOOD, broken, GOOD, GOOD)
     events = both(text, tmp_path)
@@ -349,7 +350,7 @@ def test_huge_arguments(tmp_path: Path) -> None:
     assert events.texts[0] == '"' + stack.decode() + '"'
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "code"),
     [
         (b"", "empty-file"),
@@ -364,7 +365,7 @@ def test_huge_arguments(tmp_path: Path) -> None:
         (b'{"schemaVersion": 1, "traceEv', "not-a-trace"),
     ],
 )
-@pytest.mark.parametrize("scanner", ["native", "python"])
+@for_each("scanner", ["native", "python"])
 def test_files_that_are_no_trace_are_refused(text: bytes, code: str, scanner: str, tmp_path: Path) -> None:
     for compress in (False, True):
         outcome = scan_text(text, tmp_path, scanner=scanner, compress=compress)

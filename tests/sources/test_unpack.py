@@ -8,6 +8,7 @@ import lzma
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from kineto_files import launched
 from nsys_files import small
 
@@ -27,8 +28,8 @@ def written(folder: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("packing", PACK)
-@pytest.mark.parametrize("piece_bytes", [1000, 1 << 20])
+@for_each("packing", PACK)
+@for_each("piece_bytes", [1000, 1 << 20])
 def test_the_bytes_come_out_in_pieces(packing: str, piece_bytes: int, tmp_path: Path) -> None:
     unpacked = Unpacked(written(tmp_path, PACK[packing](TEXT)), piece_bytes)
     pieces = list(unpacked)
@@ -37,10 +38,8 @@ def test_the_bytes_come_out_in_pieces(packing: str, piece_bytes: int, tmp_path: 
     assert unpacked.damage == ""
 
 
-@pytest.mark.parametrize("packing", ["gzip", "xz"])
-@pytest.mark.parametrize(
-    ("more", "damage"), [(b"", ""), (bytes(64), ""), (b"noise", "other data follows"), (b"again", "")]
-)
+@for_each("packing", ["gzip", "xz"])
+@for_each(("more", "damage"), [(b"", ""), (bytes(64), ""), (b"noise", "other data follows"), (b"again", "")])
 def test_members_follow_each_other(packing: str, more: bytes, damage: str, tmp_path: Path) -> None:
     again = PACK[packing](b"more") if more == b"again" else more
     unpacked = Unpacked(written(tmp_path, PACK[packing](TEXT) + again))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
+from for_each import for_each
 from kineto_files import annotation, call, kernel, launched, op, write
 from paths import DATA
 
@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Events, str]] = {
 }
 
 
-@pytest.mark.parametrize("code", CASES)
+@for_each("code", CASES)
 def test_each_oddity_is_named(tmp_path: Path, code: str) -> None:
     events, severity = CASES[code]
     assert codes(write(tmp_path, events)).get(code) == severity

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from kineto_files import annotation, call, kernel, write
 from paths import DATA, ROOT, SHARED
 
@@ -40,7 +41,7 @@ def test_every_call_of_a_recording_has_a_sentence(name: str) -> None:
     assert [call for call in trace.osrt["name"].unique() if words_of(call, "os") is None and call != "[Unknown]"] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "when"),
     [
         ("cuLibraryLoadData", "once"),

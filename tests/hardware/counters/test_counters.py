@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from for_each import for_each
 
 from warpline.errors import UsageError
 from warpline.hardware.counters.explain import explain
@@ -47,8 +48,8 @@ SEEDS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("chip", JUDGED)
-@pytest.mark.parametrize("metric", SEEDS)
+@for_each("chip", JUDGED)
+@for_each("metric", SEEDS)
 def test_the_seeds_metrics_on_every_chip(metric: str, chip: str) -> None:
     found = explain(metric, chip, bundled())
     expected = SEEDS[metric].get(chip)
@@ -61,7 +62,7 @@ def test_the_seeds_metrics_on_every_chip(metric: str, chip: str) -> None:
         assert explain(expected, chip, bundled()).usable
 
 
-@pytest.mark.parametrize("chip", [chip for chip in CHIPS if chip not in ("sm_70", "sm_72")])
+@for_each("chip", [chip for chip in CHIPS if chip not in ("sm_70", "sm_72")])
 def test_every_name_of_nvprof_leads_to_a_metric_that_exists(chip: str) -> None:
     table = bundled()
     for old, (new, _) in NVPROF.items():
@@ -105,7 +106,7 @@ def test_a_name_is_taken_apart() -> None:
     assert not is_ncu_only(split("sm__inst_executed.sum"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("metric", "kind", "wrong"),
     [
         ("sm__cycles_active.avg", "counter", ""),
@@ -138,7 +139,7 @@ def test_one_metric_in_words() -> None:
     assert len(found.chips) == len(CHIPS)
 
 
-@pytest.mark.parametrize("text", ["sm_90", "90", "9.0", "GH100", "sm90", "sm_90a"])
+@for_each("text", ["sm_90", "90", "9.0", "GH100", "sm90", "sm_90a"])
 def test_a_chip_has_many_names(text: str) -> None:
     assert target_of(text) == "sm_90"
 
