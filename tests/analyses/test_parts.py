@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, memset, op, write
-from paths import DEMO, SHARED
+from paths import DEMO, SHARED, sampled
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.part_roles import role_of_name, role_of_op
@@ -114,7 +115,7 @@ def test_the_matmul_with_the_embeddings_sizes_is_the_head(tmp_path: Path) -> Non
     assert set(rows(table_of(tmp_path, events, by="role"), "gpu_ns")) == {"embedding", "other", "head", GAPS}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "role"),
     [
         ("LlamaAttention_3", "attention"),
@@ -173,7 +174,7 @@ def test_every_moment_counts_once(spans: list[tuple[int, int, int]], begin: int,
     ),
     st.sampled_from(WAYS),
 )
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_parts_of_random_traces_sum_to_the_window(
     tmp_path_factory: pytest.TempPathFactory, work: list[tuple[int, int, int, str, int]], way: str
 ) -> None:
@@ -254,10 +255,15 @@ def test_roles_without_modules_are_those_with_modules() -> None:
         assert without[part] == pytest.approx(with_modules[part], rel=0.2), part
 
 
+PROFILES = sorted(
+    path.relative_to(SHARED).as_posix()
+    for path in SHARED.glob("*/*/*")
+    if path.name.endswith(("json.gz", "sqlite.gz")) and path.stat().st_size < 3_000_000
+)
+
+
 @pytest.mark.shared
-@pytest.mark.parametrize(
-    "name", sorted(path.relative_to(SHARED).as_posix() for path in SHARED.glob("*/*/*") if path.name.endswith(("json.gz", "sqlite.gz")) and path.stat().st_size < 3_000_000)
-)  # fmt: skip
+@pytest.mark.parametrize("name", sampled(PROFILES, 4))
 def test_recorded_profiles_sum_to_the_window(name: str) -> None:
     try:
         trace = open_trace(SHARED / name)

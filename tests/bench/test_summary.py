@@ -7,7 +7,8 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from for_each import for_each
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpline.bench.summary import Interval, drift, interval_of_median, median_ranks, summarise
@@ -15,7 +16,7 @@ from warpline.bench.summary import Interval, drift, interval_of_median, median_r
 TIMES = st.lists(st.floats(1, 1e9), min_size=1, max_size=200)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("count", "ranks", "confidence"),
     [
         # P(all six on one side) = 2 / 64.
@@ -35,12 +36,13 @@ def test_ranks_that_hold_the_median(count: int, ranks: tuple[int, int], confiden
     assert found[2] == pytest.approx(confidence, abs=1e-4)
 
 
-@pytest.mark.parametrize("count", range(6))
+@for_each("count", range(6))
 def test_fewer_than_six_values_have_no_interval(count: int) -> None:
     assert median_ranks(count) is None
 
 
 @given(st.integers(6, 3000))
+@settings(max_examples=25)
 def test_the_ranks_are_symmetric_sure_enough_and_the_narrowest(count: int) -> None:
     found = median_ranks(count)
     assert found is not None

@@ -39,6 +39,12 @@ COMMANDS: dict[str, list[list[str]]] = {
     "whatif": [[], ["--fix", "\x1b[5;7m"]],
 }
 """What each verb that reads a trace is asked; the others are asked about a file's name below."""
+ASKED = [
+    (verb, kind, (number + second) % 2 == 0)
+    for number, verb in enumerate(COMMANDS)
+    for second, kind in enumerate(FILES)
+]
+"""Each verb with each kind of file, once in colours and once without: both are written by the same two modules."""
 JSON = [verb for verb in COMMANDS if verb not in {"sql"}]
 
 
@@ -88,8 +94,7 @@ def asked(verb: str, options: list[str], trace: Path) -> Iterator[list[str]]:
     yield [verb, *options, *[str(trace)] * (2 if verb == "compare" else 1)]
 
 
-@pytest.mark.parametrize("kind", FILES)
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize(("verb", "kind", "colour"), ASKED, indirect=["colour"])
 def test_no_verb_lets_a_control_character_through(
     verb: str, kind: str, traces: dict[str, Path], colour: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

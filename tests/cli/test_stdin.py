@@ -50,7 +50,7 @@ def give(monkeypatch: pytest.MonkeyPatch, content: bytes, terminal: bool = False
 def test_every_command_that_takes_a_trace_reads_standard_input(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    give(monkeypatch, DEMO.read_bytes())
+    give(monkeypatch, (DATA / "kineto" / "block_fp32.json.gz").read_bytes())
     assert run([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
 

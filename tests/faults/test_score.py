@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contradictions import below_device_work, contradictions
-from paths import ROOT
+from for_each import for_each
+from paths import ROOT, sampled
 
 from faults.recorded import RecordedCase, recorded_cases
 from faults.score import compare, main
@@ -21,7 +21,7 @@ from warpline.trace.open import open_trace
 LEAST_RIGHT_CAUSE = 0.95
 LEAST_RIGHT_STEP = 0.8
 """Shares of all cases, not of a suite and not of a case: what the diagnosis promises."""
-SAMPLED_EVERY = 1 if "WARPLINE_EVERY_PROFILE" in os.environ else 2
+SAMPLED_EVERY = 4
 """One case in so many is diagnosed here; `make score` and WARPLINE_EVERY_PROFILE=1 take all, which takes minutes."""
 
 
@@ -146,7 +146,7 @@ def test_a_suite_without_recordings_is_refused(
     assert "not recorded yet: ward" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "faults" / "scores").glob("*.json")), ids=lambda path: path.stem)
+@for_each("path", sorted((ROOT / "faults" / "scores").glob("*.json")))
 def test_a_score_that_is_kept_says_what_its_answers_say(path: Path) -> None:
     kept = json.loads(path.read_text(encoding="utf-8"))
     assert to_dict(from_dict(kept), stacks=kept["stacks"], date=kept["date"]) == kept
@@ -155,7 +155,7 @@ def test_a_score_that_is_kept_says_what_its_answers_say(path: Path) -> None:
 @pytest.mark.long
 def test_the_diagnosis_keeps_what_it_promises_over_all_suites() -> None:
     answers, wrong = [], []
-    for case in [case for case in recorded_cases() if case.is_kept][::SAMPLED_EVERY]:
+    for case in sampled([case for case in recorded_cases() if case.is_kept], SAMPLED_EVERY):
         found = diagnose(open_trace(case.recording(case.scored_variant), cache=False), why=True)
         said = json.loads(json.dumps(found.to_dict()))
         answers.append(compare(case, said))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
-from dataclasses import fields
+from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,10 +18,11 @@ NAMES = [json.loads(line)["name"] for line in (Path(__file__).parent / "labelled
 WORDS = [word for name in NAMES for word in name.replace("<", " < ").replace(",", " , ").replace("_", " _ ").split(" ")]
 UNREASONED = {"name", "library", "family", "truncated", "reasons", "tokens", "remarks"}
 MEGABYTE = 1 << 20
+names = import_module("warpline.kernels.normalise")  # the package has a function of this name
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(WORDS), max_size=30).map("".join)))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_text_gets_an_answer(text: str) -> None:
     identity = identify.__wrapped__(text)
     assert identity.kernel_class in CLASSES
@@ -29,12 +31,12 @@ def test_any_text_gets_an_answer(text: str) -> None:
 
 
 @given(st.sampled_from(NAMES), st.integers(1, 200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_cut_names_get_an_answer(name: str, size: int) -> None:
     assert identify.__wrapped__(name[:size] + "...").kernel_class in CLASSES
 
 
-@pytest.mark.parametrize("name", NAMES[::7])
+@for_each("name", NAMES[::7])
 def test_every_field_has_its_reason(name: str) -> None:
     identity = identify(name)
     empty = KernelIdentity(name)
@@ -61,7 +63,7 @@ def test_the_contract_of_the_json() -> None:
     assert set(record["dtype"]) == {"a", "b", "out", "acc"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "unit",
     [
         "_",
@@ -89,7 +91,7 @@ def test_the_contract_of_the_json() -> None:
         "9",
     ],
 )
-@pytest.mark.parametrize(
+@for_each(
     "start",
     [
         "",
@@ -109,25 +111,22 @@ def test_the_contract_of_the_json() -> None:
         "void at::native::elementwise_kernel<",
     ],
 )
-def test_a_megabyte_of_nonsense_is_read_in_no_time(start: str, unit: str) -> None:
-    name = start + unit * (MEGABYTE // len(unit))
-    started = time.process_time()
-    identify.__wrapped__(name)
-    assert time.process_time() - started < 2.0
+def test_of_a_megabyte_of_nonsense_only_the_start_is_read(
+    start: str, unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nested, repeated or unfinished in every grammar."""
+    monkeypatch.setattr(names, "MAX_NAME", 1000)
+    read = start + unit * (1000 // len(unit) + 1)
+    far = identify.__wrapped__(read + unit * (MEGABYTE // len(unit)))
+    assert replace(far, name="") == replace(identify.__wrapped__(read), name="")
+    assert far.truncated
 
 
 def test_substitutions_cannot_grow_a_name_without_bound() -> None:
     doubling = "_ZN1a1bI" + "".join(f"NS_1c{'IS_S_E' if at % 2 else 'IS0_S0_E'}E" for at in range(2000)) + "EEvv"
-    started = time.process_time()
+    assert len(names.normalise(doubling).text) <= names.MAX_NAME
     identify.__wrapped__(doubling)
-    assert time.process_time() - started < 2.0
 
 
-def test_a_realistic_stream_runs_at_a_hundred_thousand_names_a_second() -> None:
-    for name in NAMES:
-        identify(name)
-    stream = NAMES * (100_000 // len(NAMES) + 1)
-    started = time.process_time()
-    for name in stream:
-        identify(name)
-    assert len(stream) / (time.process_time() - started) > 100_000
+def test_a_name_is_decoded_once() -> None:
+    assert [name for name in NAMES if identify(name) is not identify(name)] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from warpline.kernels.normalise import split_arguments
 SOFTMAX = "softmax_warp_forward<float, float, float, 6, false, false>"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "dialect"),
     [
         (
@@ -126,7 +127,7 @@ NAMES = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=25).map("".joi
 
 
 @given(NAMES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_normalising_twice_changes_nothing(name: str) -> None:
     once = normalise(name)
     again = normalise(once.text)
@@ -135,7 +136,7 @@ def test_normalising_twice_changes_nothing(name: str) -> None:
 
 
 @given(st.text(alphabet="_ZNIELSTJXDKPRFc0123456789bfilv", max_size=120))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_no_mangled_text_raises(tail: str) -> None:
     demangle(f"_Z{tail}")
     scan(f"_Z{tail}")

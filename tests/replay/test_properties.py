@@ -75,7 +75,7 @@ def opened(actions: list[Action], folder: Path) -> Trace:
 
 @given(PROGRAMS)
 @example([Launch(0, 7, 500), Wait(2200), Launch(0, 7, 500)])  # the kernel has just ended when the wait begins
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_replay_of_a_consistent_schedule_is_exact(
     tmp_path_factory: pytest.TempPathFactory, actions: list[Action]
 ) -> None:
@@ -88,7 +88,7 @@ def test_replay_of_a_consistent_schedule_is_exact(
 
 
 @given(PROGRAMS, st.floats(0.1, 10), st.data())
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_laws_of_every_schedule(
     tmp_path_factory: pytest.TempPathFactory, actions: list[Action], factor: float, data: st.DataObject
 ) -> None:

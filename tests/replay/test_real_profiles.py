@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paths import DATA, SHARED
+from paths import DATA, EVERY_PROFILE, SHARED, sampled
 
 from warpline.errors import WarplineError
 from warpline.replay import replay
@@ -30,13 +30,14 @@ def test_all_shared_profiles_with_steps_replay_within_four_percent() -> None:
     errors = {}
     # The hostile files are made to break readers: no program ran as they say.
     recorded = [file for folder in ("h200", "public") for file in (SHARED / folder).rglob("*.gz")]
-    for file in sorted(file for file in recorded if file.name.endswith((".json.gz", ".sqlite.gz"))):
+    profiles = sorted(file for file in recorded if file.name.endswith((".json.gz", ".sqlite.gz")))
+    for file in sampled(profiles, 3):
         try:
             trace = open_trace(file)
         except WarplineError:
             continue
         if len(trace.gpu) and len(trace.steps):
             errors[file.name] = replay(trace).error_pct
-    assert len(errors) > 15
+    assert len(errors) > (15 if EVERY_PROFILE else 5)
     assert np.median(list(errors.values())) < 1.0
     assert max(errors.values()) < 4.0

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import os
 from pathlib import Path
 
 import pytest
-from paths import DATA, RECORDINGS, ROOT, SHARED, SUITES
+from paths import DATA, EVERY_PROFILE, RECORDINGS, ROOT, SHARED, SUITES
 from same_diagnosis import changed_by_scrubbing
 
 from warpline.scrub.file import scrub
@@ -52,7 +51,7 @@ REFUSED = ("vit_step.et.json.gz", "scrub_without_rowid.sqlite.gz")
 
 
 def shared_profiles() -> list[str]:
-    if "WARPLINE_EVERY_PROFILE" not in os.environ:
+    if not EVERY_PROFILE:
         return list(SHARED_SAMPLE)
     found = [*SHARED.rglob("*.json.gz"), *SHARED.rglob("*.sqlite.gz")]
     return sorted(str(path.relative_to(SHARED)) for path in found if path.name not in REFUSED)

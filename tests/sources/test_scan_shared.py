@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from paths import SHARED
+from paths import EVERY_PROFILE, SHARED
 from scan_checks import by_json, decoded, difference
 
 from warpline.sources.kineto.arguments import read_arguments
@@ -33,7 +32,7 @@ def test_every_way_reads_the_same(path: Path, tmp_path: Path) -> None:
     assert (compiled.skipped, compiled.truncated, compiled.notes) == (0, False, [])
     assert difference(compiled, scan_file(plain, scanner="native", threads=3, window_bytes=1 << 14)) == ""
     assert difference(compiled, scan_file(path, scanner="native", window_bytes=50_000)) == ""
-    if path.stat().st_size < LARGE_BYTES or "WARPLINE_EVERY_PROFILE" in os.environ:
+    if path.stat().st_size < LARGE_BYTES or EVERY_PROFILE:
         assert difference(compiled, scan_file(path, scanner="python")) == ""
     if path.stat().st_size < SMALL_BYTES:
         assert decoded(compiled) == by_json(text)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import kineto_files as files
 import pytest
+from for_each import for_each
 from small_programs import MUL, STEPS, Body, Program
 
 import warpline
@@ -24,25 +25,32 @@ LEAST_TIME = 500.0
 """A smaller number that a time is compared with is a count or a share."""
 
 
-def modules() -> Iterator[Path]:
-    for part in ("replay", "fixes", "findings"):
-        yield from (file for file in sorted((SOURCES / part).rglob("*.py")) if COSTS not in file.parents)
+MODULES = [
+    file
+    for part in ("replay", "fixes", "findings")
+    for file in sorted((SOURCES / part).rglob("*.py"))
+    if COSTS not in file.parents
+]
 
 
-@pytest.mark.parametrize("file", list(modules()), ids=lambda file: str(file.relative_to(SOURCES)))
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@for_each("file", MODULES)
 def test_no_module_but_those_of_costs_holds_a_constant_of_time(file: Path) -> None:
-    text = file.read_text(encoding="utf-8")
-    assert not NUMBER.findall(text)
-    for node in ast.parse(text).body:
+    assert not NUMBER.findall(file.read_text(encoding="utf-8"))
+    for node in parsed(file).body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
             assert not [name for name in names if TIME.search(name)], "a time belongs to HostCosts or DeviceCosts"
 
 
-@pytest.mark.parametrize("file", list(modules()), ids=lambda file: str(file.relative_to(SOURCES)))
+@for_each("file", MODULES)
 def test_no_duration_is_held_against_a_bare_number(file: Path) -> None:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Compare):
             numbers = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
             names = {
@@ -102,15 +110,14 @@ def asked(folder: Path, body: Body, chip: str) -> WhatIf:
 
 
 @pytest.mark.parametrize(
-    ("fix", "body"),
+    ("chip", "fix", "body"),
     [
-        ("cuda_graph", small_kernels),
-        ("tf32", large_product),
-        ("pin_memory", pageable_copy),
-        ("torch_compile", passes_over_a_tensor),
+        ("A100", "cuda_graph", small_kernels),
+        ("L4", "tf32", large_product),
+        ("A100", "pin_memory", pageable_copy),
+        ("L4", "torch_compile", passes_over_a_tensor),
     ],
 )
-@pytest.mark.parametrize("chip", ["A100", "L4"])
 def test_another_chip_gets_other_numbers(tmp_path: Path, chip: str, fix: str, body: Body) -> None:
     ours, other = asked(tmp_path, body, "H200"), asked(tmp_path, body, chip)
     assert other.scene.device.chip != ours.scene.device.chip

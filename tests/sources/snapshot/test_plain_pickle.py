@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 import snapshot_files
-from hypothesis import example, given
+from for_each import for_each
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from warpline.sources.snapshot import plain_pickle
@@ -38,11 +39,12 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(3, 5))
 @example([[None] * 1200, list(range(1500)), {str(n): n for n in range(1100)}], 4)
+@settings(max_examples=40)
 def test_plain_values_are_what_pickle_reads(value: Any, protocol: int) -> None:
     assert load_plain(pickle.dumps(value, protocol)) == value
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@for_each("protocol", [2, 3, 4, 5])
 def test_a_snapshot_is_read_in_every_protocol(protocol: int) -> None:
     assert load_plain(pickle.dumps(snapshot_files.training(), protocol)) == snapshot_files.training()
 
@@ -73,7 +75,7 @@ def test_what_needs_code_is_refused_and_not_run(
     assert not (tmp_path / "was-run").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
         b"",
