@@ -37,7 +37,7 @@ browser:  ## install Chromium for the tests of the page, where that is possible
 test: export PYTHONDONTWRITEBYTECODE := # Python keeps what it compiles, for the next run and for what tests start
 test: $(VENV)/developing page/node_modules/installed browser  ## run the tests
 	$(BIN)/python -m compileall -q src faults
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder # what a file makes for its tests is made once; long files come first
 
 lint: $(VENV)/developing  ## ruff, mypy and import-linter
 	$(BIN)/ruff format --check .

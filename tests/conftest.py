@@ -48,6 +48,12 @@ def own_cache(
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
+@pytest.fixture(scope="module")
+def load_torch(request: pytest.FixtureRequest) -> None:
+    """The module's `torch`: loading it takes seconds, which collecting the tests need not take in every worker."""
+    request.module.torch = pytest.importorskip("torch", reason="torch is not installed")
+
+
 def pytest_collection_finish() -> None:
     """What is loaded stays until the end: looking through it for garbage, again and again, would take a tenth of the
     time."""

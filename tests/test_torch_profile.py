@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from warpline.cli.main import run
 from warpline.trace.open import open_trace
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+torch: Any = None
+pytestmark = pytest.mark.usefixtures("load_torch")
 
 
 def record(path: Path, name: str) -> Path:

@@ -7,13 +7,15 @@ import io
 import pickle
 import traceback
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from warpline.capture import forwards as module_forwards
 from warpline.capture.forwards import Forwards
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+torch: Any = None
+pytestmark = pytest.mark.usefixtures("load_torch")
 
 
 class Heard(list[int]):

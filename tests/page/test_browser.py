@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import diagnosed
 from dive_kernels import kernel as reported
 from dived_trace import copies
 from kineto_files import launched, op, write
-from paths import ROOT
+from paths import DEMO
 from small_pages import EDGES
 
 from warpline.dive.answer import dive_into
@@ -81,8 +82,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("page") / "demo.html"
-    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.xz", cache=False)
-    file.write_text(make_page(diagnose(trace, True)).html)
+    file.write_text(make_page(diagnosed(DEMO)).html)
     return file
 
 
@@ -373,8 +373,7 @@ def test_a_served_page_fetches_the_rows_of_what_is_in_view(open_page: Callable[.
     pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
     from local_server import listening  # noqa: PLC0415 - needs uvicorn
 
-    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.xz", cache=False)
-    served = ServedPage(diagnose(trace, True), most_rows=500)
+    served = ServedPage(diagnosed(DEMO), most_rows=500)
     whole = served.timeline.head.events
     with listening(served) as address:
         page = open_page(address)

@@ -15,7 +15,8 @@ import pytest
 from warpline.trace.open import open_trace
 from warpline.work import Argument, OpCall, Tensor, call_from_kineto, work_of
 
-torch = pytest.importorskip("torch")
+torch: Any = None
+pytestmark = pytest.mark.usefixtures("load_torch")
 
 KINETO_TYPES = {
     "float32": "fp32",
@@ -87,13 +88,15 @@ class Case:
 
 
 def conv(dims: int, x: tuple[int, ...], w: tuple[int, ...], **options: Any) -> Callable[[], Any]:
-    function = getattr(torch.nn.functional, f"conv{dims}d")
-    return lambda: function(meta(*x), meta(*w), **options)
+    return lambda: getattr(torch.nn.functional, f"conv{dims}d")(meta(*x), meta(*w), **options)
 
 
 def conv_and_back(dims: int, x: tuple[int, ...], w: tuple[int, ...], **options: Any) -> Callable[[], Any]:
-    function = getattr(torch.nn.functional, f"conv{dims}d")
-    return lambda: function(meta(*x, grad=True), meta(*w, grad=True), **options).sum().backward()
+    def run() -> None:
+        function = getattr(torch.nn.functional, f"conv{dims}d")
+        function(meta(*x, grad=True), meta(*w, grad=True), **options).sum().backward()
+
+    return run
 
 
 def transposed(x: tuple[int, ...], w: tuple[int, ...], *, back: bool = False, **options: Any) -> Callable[[], Any]:
