@@ -39,7 +39,7 @@ def give(monkeypatch: pytest.MonkeyPatch, content: bytes, terminal: bool = False
         ["diagnose", "-"],
         ["stats", "-", "-r", "cuda_gpu_kern_sum"],
         ["sql", "-", "select count(*) n from gpu"],
-        ["whatif", "-", "--fix", "tf32"],
+        ["whatif", "-", "--fix", "cuda_graph"],
         ["path", "-"],
         ["budget", "-"],
         ["roofline", "-"],

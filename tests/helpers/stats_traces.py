@@ -37,18 +37,9 @@ def call(name: str, thread: int, start: int, end: int, correlation: int) -> Row:
 
 
 def kernel(name: str, start: int, end: int, api_id: int | None, grid: tuple[int, int, int]) -> Row:
-    """A kernel of 32 threads a block on stream 7 of device 0."""
+    """A kernel of 32 threads a block."""
     return {
-        "kind": "kernel",
-        "name": name,
-        "device": 0,
-        "context": 1,
-        "stream": 7,
-        "start_ns": start,
-        "end_ns": end,
-        "correlation": None if api_id is None else api_id + 1,
-        "process": 7,
-        "api_id": api_id,
+        **_operation("kernel", name, start, end, api_id),
         "grid_x": grid[0],
         "grid_y": grid[1],
         "grid_z": grid[2],
@@ -62,10 +53,15 @@ def kernel(name: str, start: int, end: int, api_id: int | None, grid: tuple[int,
 
 
 def memory_work(kind: str, start: int, end: int, api_id: int | None, size: int, **more: object) -> Row:
-    """A copy or a set on stream 7 of device 0."""
+    """A copy or a set."""
+    return {**_operation(kind, kind, start, end, api_id), "bytes": size, **more}
+
+
+def _operation(kind: str, name: str, start: int, end: int, api_id: int | None) -> Row:
+    """On stream 7 of device 0."""
     return {
         "kind": kind,
-        "name": kind,
+        "name": name,
         "device": 0,
         "context": 1,
         "stream": 7,
@@ -74,8 +70,6 @@ def memory_work(kind: str, start: int, end: int, api_id: int | None, size: int, 
         "correlation": None if api_id is None else api_id + 1,
         "process": 7,
         "api_id": api_id,
-        "bytes": size,
-        **more,
     }
 
 
