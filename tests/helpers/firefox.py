@@ -12,7 +12,7 @@ from typing import Any
 
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 LARGEST_MESSAGE = 100_000_000
 PREFERENCES = """user_pref("browser.shell.checkDefaultBrowser", false);
 user_pref("app.normandy.enabled", false);

@@ -10,7 +10,7 @@ from typing import Any
 
 ORIGIN = "http://perfetto.invalid"
 TYPES = {".js": "text/javascript", ".wasm": "application/wasm"}
-PATIENCE_S = 60
+PATIENCE_S = 300
 START = """(engine) => new Promise((done) => {
   const { port1, port2 } = new MessageChannel(), said = [];
   const worker = new Worker(engine);

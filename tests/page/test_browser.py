@@ -37,7 +37,7 @@ FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
-PATIENCE_S = 60
+PATIENCE_S = 300
 """A loaded machine may need it; a page takes a second."""
 KERNEL = """() => { const t = warpline.timeline, lane = t.events.lanes.find((l) => l.group.track.kind === 'gpu');
   const i = t.events.after(lane, t.time.length * 0.42); t.time.move(t.events.start[i] - 2e5, t.events.start[i] + 2e5); return i; }"""
