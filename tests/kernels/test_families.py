@@ -182,7 +182,7 @@ def test_a_name_that_cannot_communicate_is_never_decoded_as_a_collective() -> No
     assert not may_communicate("ampere_sgemm_128x64_nn")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "op"),
     [
         ("void transformer_engine::normalization::rmsnorm_fwd_tuned_kernel<float>(int)", "rms_norm"),
