@@ -59,7 +59,8 @@ export function flame(data: Flames, element: HTMLElement): void {
     const one = data.flames[Number(choice.value)];
     if (!one) return;
     const width = Math.max(chart.clientWidth || element.clientWidth || 1000, 300);
-    if (pen) pen.font = getComputedStyle(chart).font;
+    const { fontSize, fontFamily } = getComputedStyle(chart);
+    if (pen) pen.font = `${fontSize} ${fontFamily}`;
     const asked = search.value.toLowerCase(), bars = layout(one, root).filter((bar) => bar.width * width >= LEAST_PX);
     const shown = new Set(bars.map((bar) => bar.node));
     if (!shown.has(focus)) focus = bars[0]?.node ?? -1;

@@ -56,7 +56,7 @@ function chartOf(data: Roofline, width: number, facts: HTMLElement, page: Page):
   for (const one of data.compute) {
     const y = atY(one.value);
     chart.append(draw("path", { class: "roof", d: `M${atX(one.value / bandwidth)} ${y}H${width - RIGHT}` }));
-    if (y - above >= 14) { names.push(draw("text", { x: width - RIGHT - 4, y: y - 9, class: "end roof-name" }, `${one.name} ${rate(one.value)}, ${one.source}`)); above = y; }
+    if (y - above >= 14) { names.push(draw("text", { x: width - RIGHT - 4, y: y - 11, class: "end roof-name" }, `${one.name} ${rate(one.value)}, ${one.source}`)); above = y; }
   }
   chart.append(...dots(data, Math.min(1, width / MOST_WIDE + 0.2), atX, atY, facts, page), ...names);
   return chart;
