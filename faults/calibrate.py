@@ -1,10 +1,11 @@
 """Calibrates the ranges on the table of blind errors: normalised split-conformal prediction.
 
-A score is an error, as the absolute logarithm of measured over predicted, divided by the size that a scale expects of
-it from the replay's spread and the predicted gain. The scale that divides errors of a suite is fitted without it.
-A quantile of the scores makes the constant: of a fix that has enough cases, else of all fixes that have not. For the
-others it is the 80 % quantile. Few cases make a rough quantile, so that of a fix is chosen by what it does: the one
-with which 82 % are held, as near as can be, in suites that are left out in turn.
+A score is an error, as the absolute logarithm of measured over predicted, less what the doubt about the host holds of
+it, divided by the size that a scale expects of it from the replay's spread and the predicted gain. The scale that
+divides errors of a suite is fitted without it. A quantile of the scores makes the constant: of a fix that has enough
+cases, else of all fixes that have not. For the others it is the 80 % quantile. Few cases make a rough quantile, so that
+of a fix is chosen by what it does: the one with which 81 % are held, as near as can be, in suites that are left out in
+turn.
 """
 
 from __future__ import annotations
@@ -18,25 +19,29 @@ import numpy as np
 import numpy.typing as npt
 
 from faults.blind_errors import WHATIF, BlindError
-from faults.spreads import Spreads
+from faults.spreads import Replayed, Spreads
 from warpline.estimate import Estimate
-from warpline.replay.ranges import BareRange, HalfWidth, spread_of
+from warpline.replay.ranges import BareRange, Doubt, HalfWidth, Idle, doubt_of_gain, doubt_of_host, spread_of
 
 LEVEL = 0.8
 LEVELS = tuple(percent / 100 for percent in range(50, 96, 2))
 """Quantiles to choose from for a fix with enough cases."""
-AIM = 0.82
-"""Share that ranges of such a fix are to hold in suites that they were made without: the middle of 75 to 90 %."""
+AIM = 0.81
+"""Share that ranges of such a fix are to hold in suites that they were made without: the nearest to the middle of 75 to
+90 % with which each of them does."""
 FEWEST_CASES = 7
 """A fix with fewer cases takes the constant of the others. Fixes are judged from eight on, one of them left out."""
 POOLED_CASES = 3
 """The constant of the others counts as so many cases of each fix: few cases make an extreme constant."""
 SMALLEST = 0.02
 """Smaller errors are the stopwatch's: they say nothing about the scale."""
+STOPWATCH = 0.01
+"""No fix is known better than this, however much of its errors the doubt about the host holds."""
 RIDGE = 3.0
 DIGITS = 3
 PACES = (0.1, 0.4, math.inf)
 """Idle shares of the bare step below which the GPU, both, and the host set the pace."""
+NO_DOUBT = Doubt(0.0, 0.0)
 Floats = npt.NDArray[np.float64]
 
 
@@ -51,6 +56,13 @@ class Miss:
     """Logarithm of measured over predicted."""
     spread: float
     gain: float
+    doubt: Doubt = NO_DOUBT
+    """The host's part in the range, by the bare steps of the other suites."""
+
+    @cached_property
+    def beyond(self) -> float:
+        """The error that is left for the fix: what its part of a range must hold."""
+        return math.sqrt(max(self.error**2 - (self.doubt.up if self.error > 0 else self.doubt.down) ** 2, 0.0))
 
     @cached_property
     def features(self) -> tuple[float, float]:
@@ -58,13 +70,19 @@ class Miss:
         return math.log(self.spread), math.log(max(self.gain, 1.0))
 
 
-def findings_of(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[BlindError, float]]:
+def findings_of(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[BlindError, Replayed]]:
     """Predictions of findings, with the spread that the present replay has for them, or had where it has none now."""
     return [
-        (row, max(spreads.get((row.suite, row.case, row.fix), 0.0) or row.spread, least_spread()))
+        (row, spreads.get((row.suite, row.case, row.fix)) or _as_it_was(row))
         for row in table
         if row.fix and row.evidence != WHATIF
     ]
+
+
+def _as_it_was(row: BlindError) -> Replayed:
+    """What the table itself knows; the fix is taken to leave the GPU's work as it is."""
+    busy_ns = row.bare_ns * (1 - row.idle_share)
+    return Replayed(max(row.spread, least_spread()), Idle(row.idle_share, max(0.0, 1 - busy_ns / row.expected_ns)))
 
 
 def least_spread() -> float:
@@ -72,11 +90,22 @@ def least_spread() -> float:
     return spread_of(Estimate(1.0, 1.0, 1.0))
 
 
+def doubts_of(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[BlindError, float, Doubt, Doubt]]:
+    """Predictions of findings with their spread, and the host's doubt about step and gain: for each suite by the bare
+    steps of the others."""
+    paces = {suite: bare_ranges([row for row in table if row.suite != suite]) for suite in {row.suite for row in table}}
+    result = []
+    for row, replayed in findings_of(table, spreads):
+        old, new = (doubt_of_host(idle, paces[row.suite]) for idle in (replayed.idle.old, replayed.idle.new))
+        result.append((row, replayed.spread, new, doubt_of_gain(old, new)))
+    return result
+
+
 def step_misses(table: Sequence[BlindError], spreads: Spreads) -> list[Miss]:
     """Errors of predicted steps, for every reading of the stopwatch."""
     return [
-        Miss(row.suite, row.case, row.fix, math.log(after / row.expected_ns), spread, row.gain)
-        for row, spread in findings_of(table, spreads)
+        Miss(row.suite, row.case, row.fix, math.log(after / row.expected_ns), spread, row.gain, doubt)
+        for row, spread, doubt, _ in doubts_of(table, spreads)
         for after in row.after_ns
     ]
 
@@ -84,8 +113,8 @@ def step_misses(table: Sequence[BlindError], spreads: Spreads) -> list[Miss]:
 def gain_misses(table: Sequence[BlindError], spreads: Spreads) -> list[Miss]:
     """Errors of predicted gains, for every reading of the stopwatch."""
     return [
-        Miss(row.suite, row.case, row.fix, math.log(before / after / row.gain), spread, row.gain)
-        for row, spread in findings_of(table, spreads)
+        Miss(row.suite, row.case, row.fix, math.log(before / after / row.gain), spread, row.gain, doubt)
+        for row, spread, _, doubt in doubts_of(table, spreads)
         for before, after in zip(row.before_ns, row.after_ns, strict=True)
     ]
 
@@ -124,7 +153,7 @@ def quantile(scores: Sequence[float], cases: int, level: float = LEVEL) -> float
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Errors over the size that was expected of them, and the scale of that size."""
+    """Errors beyond the doubt over the size that was expected of them, and the scale of that size."""
 
     scores: Mapping[str, Sequence[float]]
     """Of each fix, in order."""
@@ -139,7 +168,7 @@ class Scored:
         for suite in sorted({miss.suite for miss in misses}):
             scale = Scale.of([miss for miss in misses if miss.suite != suite])
             for miss in (miss for miss in misses if miss.suite == suite):
-                scores.setdefault(miss.fix, []).append(abs(miss.error) / scale(miss))
+                scores.setdefault(miss.fix, []).append(max(miss.beyond, STOPWATCH) / scale(miss))
         cases = {fix: len({miss.case for miss in misses if miss.fix == fix}) for fix in scores}
         return cls({fix: sorted(own) for fix, own in scores.items()}, Scale.of(misses), cases)
 
@@ -189,9 +218,7 @@ class Calibration:
             others = self._of(*without, suite)
             asked = [miss for miss in self.misses if miss.suite == suite and miss.fix in own]
             unit = others.half_width(dict.fromkeys(others.own, LEVEL))
-            needed = [
-                unit.constant(one.fix) * abs(one.error) / unit.of([one.fix], one.spread, one.gain) for one in asked
-            ]
+            needed = [unit.constant(one.fix) * one.beyond / unit.of([one.fix], one.spread, one.gain) for one in asked]
             for level in LEVELS if asked else ():
                 width = others.half_width(dict.fromkeys(others.own, level))
                 for miss, least in zip(asked, needed, strict=True):

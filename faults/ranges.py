@@ -8,7 +8,6 @@ what the stopwatch showed of this one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +19,7 @@ from faults.calibrate import (
     Calibration,
     Miss,
     bare_ranges,
-    findings_of,
+    doubts_of,
     gain_misses,
     half_width,
     largest_error,
@@ -28,7 +27,7 @@ from faults.calibrate import (
 )
 from faults.scoreboard import STEP_TOLERANCE
 from faults.spreads import Spreads, read_spreads
-from warpline.replay.ranges import NARROW, BareRange, HalfWidth
+from warpline.replay.ranges import NARROW, HalfWidth, doubt_of_bare
 
 Misses = Callable[[Sequence[BlindError], Spreads], list[Miss]]
 
@@ -57,8 +56,9 @@ def held(misses: Sequence[Miss]) -> list[Held]:
     result = []
     for width, asked in left_out(tuple(misses)):
         for miss in asked:
-            half = width.of([miss.fix], miss.spread, miss.gain)
-            result.append(Held(miss.suite, miss.case, miss.fix, abs(miss.error) <= half, math.exp(2 * half)))
+            half, doubt = width.of([miss.fix], miss.spread, miss.gain), miss.doubt
+            high_over_low = doubt.above(1.0, half) / doubt.below(1.0, half)
+            result.append(Held(miss.suite, miss.case, miss.fix, miss.beyond <= half, high_over_low))
     return result
 
 
@@ -68,27 +68,23 @@ def bare_held(table: Sequence[BlindError]) -> list[Held]:
     for suite in sorted({row.suite for row in cases}):
         paces = bare_ranges([row for row in table if row.suite != suite])
         for row in (row for row in cases if row.suite == suite):
-            pace = _pace(paces, row)
+            doubt = doubt_of_bare(row.idle_share, paces)
+            low, high = doubt.below(row.bare_ns, 0.0), doubt.above(row.bare_ns, 0.0)
             for before in row.before_ns:
-                inside = pace.low <= before / row.bare_ns <= pace.high
-                result.append(Held(suite, row.case, "", inside, pace.high / pace.low))
+                result.append(Held(suite, row.case, "", low <= before <= high, high / low))
     return result
-
-
-def _pace(paces: Sequence[BareRange], row: BlindError) -> BareRange:
-    return next(pace for pace in paces if row.idle_share < pace.below_idle_share)
 
 
 def high_claims(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[str, bool]]:
     """Cases that `high` would be said of with their suite left out, and whether the step was within 25 %."""
-    rows, claims = findings_of(table, spreads), []
+    claims = []
     widths = [
         {asked[0].suite: width for width, asked in left_out(tuple(of(table, spreads)))}
         for of in (step_misses, gain_misses)
     ]
-    for row, spread in rows:
+    for row, spread, of_step, of_gain in doubts_of(table, spreads):
         half, half_gain = (width[row.suite].of([row.fix], spread, row.gain) for width in widths)
-        if math.exp(half) <= NARROW and row.gain * math.exp(-half_gain) > 1.0:
+        if of_step.above(1.0, half) <= NARROW and of_gain.below(row.gain, half_gain) > 1.0:
             right = abs(row.expected_ns / row.after_fastest_ns - 1) <= STEP_TOLERANCE
             claims.append((row.case, right))
     return claims

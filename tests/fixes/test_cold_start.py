@@ -63,6 +63,10 @@ def test_a_recording_without_steps_counts_only_what_is_known_to_load(tmp_path: P
     program.op("aten::mul", (MUL, 100), cpu=5_000)
     program.wait()
     judgement = program.judged(tmp_path)
-    assert judgement.verdict.cause == "cold_start"
-    finding = next(finding for finding in judgement.findings if finding.fix == "warm_up")
-    assert finding.new_step_ns.expected == pytest.approx(5_100_000, rel=0.05)
+    verdict = judgement.verdict
+    assert (verdict.cause, verdict.fix) == ("cold_start", "warm_up")
+    assert verdict.new_step_ns is not None
+    assert verdict.new_step_ns.expected == pytest.approx(5_100_000, rel=0.05)
+    # The 30 ms go in any case, so that a gain is certain; the op's 5 ms may be cold, too, and a slow host needs longer.
+    assert 5_100_000 < verdict.new_step_ns.high < 8_000_000
+    assert 4 < verdict.gain.low < 35.1 / 5.1

@@ -8,7 +8,7 @@ from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN
-from warpline.replay.ranges import ranges_of
+from warpline.replay.ranges import Idle, ranges_of
 from warpline.units import duration, speedup
 
 
@@ -25,9 +25,12 @@ def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdi
     set_aside = evidence.trace.cold
     if set_aside is None or cold.gain.expected >= SOME_GAIN:
         return Verdict(cold.cause, cold.fix, sentence, cold.gain, cold.new_step_ns)
-    old = evidence.question.bare_step_ns.plus(set_aside.once_ns / set_aside.recorded)
+    question = evidence.question
+    old = question.bare_step_ns.plus(set_aside.once_ns / set_aside.recorded)
     new = cold.new_step_ns.expected
-    known = ranges_of([cold.fix], old, new, spread=evidence.ask(cold.fix).spread, least_ns=0.0)
+    busy_ns = (1 - question.bare_idle_share) * question.bare_step_ns.expected
+    idle = Idle(1 - busy_ns / old.expected, max(0.0, 1 - busy_ns / new))
+    known = ranges_of([cold.fix], old, new, spread=evidence.ask(cold.fix).spread, idle=idle)
     gain = known.gain.rounded(4)
     mean = (
         f" The {set_aside.recorded} recorded steps take {duration(old.expected)} on average: {speedup(gain.expected)}."

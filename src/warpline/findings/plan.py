@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from warpline.estimate import Estimate
@@ -340,8 +341,20 @@ class Later:
         spread = math.exp(math.hypot(*(math.log(self._evidence.ask(name).spread) for name in names)))
         trial, question = self._evidence.trial(*names), self._evidence.question
         least = self._work.least_after(trial).lowest_ns
-        known = ranges_of(names, question.bare_step_ns, after, spread=spread, least_ns=least, calm=question.calm(trial))
+        known = ranges_of(
+            names,
+            question.bare_step_ns,
+            after,
+            spread=spread,
+            idle=question.idle_shares(trial),
+            least_ns=least,
+            calm=question.calm(trial),
+        )
         found = self._found.get(chosen.fix.name)
         is_vague = plan[-1].is_vague or (found is not None and found.is_vague)
         step_ns, gain = known.step_ns.rounded(), known.gain.rounded(4)
+        if self._evidence.trial(chosen.fix.name).may_do_nothing:
+            before = plan[-1]
+            step_ns = replace(step_ns, high=max(step_ns.high, before.new_step_ns.high))
+            gain = replace(gain, low=min(gain.low, before.gain.low))
         return PlanStep(chosen.fix.name, step_ns, gain, effort=chosen.kind, is_vague=is_vague)

@@ -46,7 +46,9 @@ def apply(bench: Workbench, case: int) -> int:
     scene = bench.scene
     copies = copies_of(scene, "HtoD", bench)
     # Where workers load already, more of them may bring nothing: the host may have no core for them.
-    loading = 0.0 if case == PESSIMISTIC and scene.once(has_workers) else hand_over(bench, case)
+    loads_already = scene.once(has_workers)
+    bench.may_do_nothing |= loads_already
+    loading = 0.0 if case == PESSIMISTIC and loads_already else hand_over(bench, case)
     if case != OPTIMISTIC:
         # A separate stream does not help a copy that blocks its thread.
         pinned = copies[scene.work_text("source_memory")[copies] != "Pageable"]

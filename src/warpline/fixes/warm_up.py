@@ -57,6 +57,8 @@ def apply(bench: Workbench, case: int) -> int:
     gone = without_captures(bench)
     every = len(gone) >= scene.step_count / 2 or planned_in_many_steps(scene, planning, lengths)
     if not len(scene.trace.steps_in_view):
+        # A warm program does not load again, and does everything else as before.
+        bench.is_certain = True
         return without_preparing(bench, case)
     if not (are_uneven(lengths) or every or gone):
         # The steps in view are warm; cold ones were set aside, and go.

@@ -4,16 +4,18 @@ The replay's own range holds what its costs allow, not what it does not know. So
 predictions that met a stopwatch (split-conformal prediction): of versions that had not seen the program, because
 corrected rules fit the programs that they were corrected with. Half a range, as a logarithm, is
 
-    constant · spread^a · gain^b
+    √((constant · spread^a · gain^b)² + doubt²)
 
-with the replay's own high over low, and the predicted gain. `python -m faults.ranges` computes every constant here from
-the table of errors, and a test holds them against it; docs/ranges.md has the figures.
+with the replay's own high over low, the predicted gain, and the doubt about the host: a step with a fix is a bare
+step, too, and no better known than any other at the same pace. `python -m faults.ranges` computes every constant here
+from the table of errors, and a test holds them against it; docs/ranges.md has the figures.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from warpline.estimate import Estimate
 from warpline.records import dataclass
@@ -26,7 +28,7 @@ LEAST_SPREAD = 0.1
 LARGEST_ERROR = 3.4
 """Largest error of the table, as a logarithm: no range is wider to one side."""
 NARROW = 1.25
-"""High over expected of a step up to which a finding may have high confidence: with each suite left out, 57 of 62
+"""High over expected of a step up to which a finding may have high confidence: with each suite left out, 66 of 72
 such predictions were within 25 % of the stopwatch."""
 VAGUE = 3.0
 """High over low of a step from which on nobody knows how much a fix gains: it has to be measured."""
@@ -71,20 +73,20 @@ class HalfWidth:
 
 
 STEP = HalfWidth(
-    others=0.227,
+    others=0.224,
     by_fix={
-        "cuda_graph": 0.13,
-        "fused_optimizer": 0.196,
-        "no_empty_cache": 0.174,
-        "pin_memory": 0.046,
-        "preallocate": 0.145,
-        "prefetch": 0.137,
-        "reduce_before_copy": 0.618,
-        "remove_sync": 0.152,
-        "sdpa": 0.157,
+        "cuda_graph": 0.113,
+        "fused_optimizer": 0.179,
+        "no_empty_cache": 0.088,
+        "pin_memory": 0.014,
+        "preallocate": 0.128,
+        "prefetch": 0.108,
+        "reduce_before_copy": 0.611,
+        "remove_sync": 0.105,
+        "sdpa": 0.153,
         "tf32": 0.101,
-        "torch_compile": 0.391,
-        "warm_up": 1.31,
+        "torch_compile": 0.39,
+        "warm_up": 0.464,
     },
     spread_power=0.904,
     gain_power=0.158,
@@ -92,18 +94,18 @@ STEP = HalfWidth(
 GAIN = HalfWidth(
     others=0.277,
     by_fix={
-        "cuda_graph": 0.265,
-        "fused_optimizer": 0.127,
-        "no_empty_cache": 0.322,
-        "pin_memory": 0.088,
-        "preallocate": 0.173,
-        "prefetch": 0.165,
-        "reduce_before_copy": 0.474,
-        "remove_sync": 0.146,
+        "cuda_graph": 0.189,
+        "fused_optimizer": 0.125,
+        "no_empty_cache": 0.277,
+        "pin_memory": 0.074,
+        "preallocate": 0.17,
+        "prefetch": 0.156,
+        "reduce_before_copy": 0.473,
+        "remove_sync": 0.1,
         "sdpa": 0.153,
-        "tf32": 0.075,
-        "torch_compile": 0.409,
-        "warm_up": 1.394,
+        "tf32": 0.085,
+        "torch_compile": 0.408,
+        "warm_up": 0.68,
     },
     spread_power=0.462,
     gain_power=0.36,
@@ -124,17 +126,66 @@ BARE = (BareRange(0.1, 0.97, 1.044), BareRange(0.4, 0.843, 1.275), BareRange(mat
 """The GPU sets the pace; both do; the host does."""
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """How far the host may move a number, as logarithms."""
+
+    down: float
+    up: float
+
+    def below(self, value: float, half: float) -> float:
+        """The low end of a range that has this doubt beside another, independent one."""
+        return value * math.exp(-math.hypot(half, self.down))
+
+    def above(self, value: float, half: float) -> float:
+        """The high end of it."""
+        return value * math.exp(math.hypot(half, self.up))
+
+
 def spread_of(replayed_ns: Estimate) -> float:
     """High over low of the replay itself."""
     middle = replayed_ns.expected
     return max(replayed_ns.high, (1 + LEAST_SPREAD) * middle) / min(replayed_ns.low, (1 - LEAST_SPREAD) * middle)
 
 
+def doubt_of_bare(idle_share: float, paces: Sequence[BareRange] = BARE) -> Doubt:
+    """The doubt about a bare step: that of its pace, and between the middles of two paces in proportion."""
+    limits = [0.0, *(min(one.below_idle_share, 1.0) for one in paces)]
+    middles = [(above + below) / 2 for above, below in pairwise(limits)]
+    down = _between(idle_share, middles, [-math.log(one.low) for one in paces])
+    return Doubt(down, _between(idle_share, middles, [math.log(one.high) for one in paces]))
+
+
+def doubt_of_host(idle_share: float, paces: Sequence[BareRange] = BARE) -> Doubt:
+    """The host's part in it: none where the GPU sets the pace."""
+    whole, device = doubt_of_bare(idle_share, paces), doubt_of_bare(0.0, paces)
+    return Doubt(_beyond(whole.down, device.down), _beyond(whole.up, device.up))
+
+
+def _beyond(whole: float, part: float) -> float:
+    """What an independent doubt adds to a part to make the whole."""
+    return math.sqrt(max(whole**2 - part**2, 0.0))
+
+
+def _between(at: float, places: Sequence[float], values: Sequence[float]) -> float:
+    for (left, before), (right, after) in pairwise(zip(places, values, strict=True)):
+        if at < right:
+            return before + (after - before) * max(at - left, 0.0) / (right - left)
+    return values[-1]
+
+
+def doubt_of_gain(old: Doubt, new: Doubt) -> Doubt:
+    """Old and new step meet the same host: a slow moment makes both longer, and a gain differs by the difference."""
+    slow, fast = old.up - new.up, new.down - old.down
+    return Doubt(max(0.0, -slow, -fast), max(0.0, slow, fast))
+
+
 def bare_range(estimated_ns: float, idle_share: float, calm_ns: float = math.inf) -> Estimate:
     """The step without a profiler, where it was estimated and not timed; `calm_ns` is the step on a calm host, if the
     one that recorded was slow."""
-    pace = next(one for one in BARE if idle_share < one.below_idle_share)
-    return Estimate(min(pace.low * estimated_ns, calm_ns), estimated_ns, pace.high * estimated_ns)
+    doubt = doubt_of_bare(idle_share)
+    low, high = doubt.below(estimated_ns, 0.0), doubt.above(estimated_ns, 0.0)
+    return Estimate(min(low, calm_ns), estimated_ns, high)
 
 
 def calm_step_ns(step_ns: float, busy_ns: float, waits_ns: float, slowness: float) -> float:
@@ -165,27 +216,46 @@ class Calm:
     gain: float
 
 
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Shares of the old and of the new step in which the GPU is idle: who sets the pace."""
+
+    old: float
+    new: float
+
+
 def ranges_of(
-    fixes: Sequence[str], old_ns: Estimate, new_ns: float, spread: float, least_ns: float, calm: Calm | None = None
+    fixes: Sequence[str],
+    old_ns: Estimate,
+    new_ns: float,
+    spread: float,
+    idle: Idle,
+    least_ns: float = 0.0,
+    most_ns: float = math.inf,
+    calm: Calm | None = None,
+    may_do_nothing: bool = False,
 ) -> Ranges:
-    """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do, and `calm`
-    what is predicted if the host was slow only while it recorded: ranges reach so far. A slow host may make up a gain,
-    and may as well hide one: what it takes itself is left when the device is done sooner."""
+    """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do, `most_ns`
+    the longest step that the fix can leave, and `calm` what is predicted if the host was slow only while it recorded:
+    that is no better known, and ranges cover both. A slow host may make up a gain, and may as well hide one: what it
+    takes itself is left when the device is done sooner. A fix that may do nothing may leave the old step, at its pace."""
     gain = old_ns.expected / new_ns
-    wide, wide_gain = STEP.of(fixes, spread, gain), GAIN.of(fixes, spread, gain, own_errors())
-    shortest = min(max(new_ns * math.exp(-wide), least_ns), new_ns)
+    half, half_gain = STEP.of(fixes, spread, gain), GAIN.of(fixes, spread, gain, own_errors())
+    of_step = doubt_of_host(idle.new)
+    of_gain = doubt_of_gain(doubt_of_host(idle.old), of_step)
     # The old step at its longest over what the device must still do bounds the gain.
     most = max(old_ns.high / least_ns, gain) if least_ns > 0 else math.inf
-    known = Ranges(
-        Estimate(shortest, new_ns, new_ns * math.exp(wide)),
-        Estimate(gain * math.exp(-wide_gain), gain, min(gain * math.exp(wide_gain), most)),
-    )
-    if calm is None:
-        return known
-    step, found = known.step_ns, known.gain
+    usual = calm or Calm(new_ns, gain)
+    shortest = max(of_step.below(min(new_ns, usual.step_ns), half), least_ns)
+    longest = min(of_step.above(new_ns, half), most_ns)
+    least_gain = max(of_gain.below(min(gain, usual.gain), half_gain), old_ns.expected / most_ns)
+    most_gain = min(of_gain.above(max(gain, usual.gain), half_gain), most)
+    if may_do_nothing:
+        longest = max(longest, doubt_of_host(idle.old).above(old_ns.expected, half))
+        least_gain = min(least_gain, math.exp(-half_gain))
     return Ranges(
-        Estimate(min(step.low, calm.step_ns), new_ns, step.high),
-        Estimate(min(found.low, calm.gain), gain, max(found.high, calm.gain)),
+        Estimate(min(shortest, new_ns), new_ns, max(longest, new_ns)),
+        Estimate(min(least_gain, gain), gain, max(most_gain, gain)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -22,9 +23,11 @@ from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import CALL, Graph
 from warpline.replay.ranges import (
     Calm,
+    Idle,
     Ranges,
     bare_range,
     calm_step_ns,
+    doubt_of_bare,
     down_to_no_gain,
     is_host_paced,
     is_useless,
@@ -72,6 +75,10 @@ class Trial:
     """The step without bounds from outside the graph."""
     floor_ns: float
     """Lower bound of the step from outside the graph."""
+    is_certain: bool
+    """Whether all that was removed goes in any case."""
+    may_do_nothing: bool
+    """Whether nothing in the trace tells that the one fix of this trial helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +270,11 @@ class WhatIf:
             old,
             middle.step_ns,
             spread=spread_of(replayed),
+            idle=self.idle_shares(middle),
             least_ns=least_ns,
+            most_ns=self._most_ns(middle, replayed.high),
             calm=self.calm(middle),
+            may_do_nothing=middle.may_do_nothing,
         )
         return Prediction(
             fixes=tuple(
@@ -282,6 +292,17 @@ class WhatIf:
             bare_is_estimated=self._bare.timed_ns is None,
             on_calm_host=is_host_paced(self.bare_idle_share),
         )
+
+    def idle_shares(self, trial: Trial) -> Idle:
+        """Shares of the bare step, and of a step with fixes, in which the device is idle."""
+        busy_ns = self._stream_ns(trial.duration, trial.gone)
+        return Idle(self.bare_idle_share, max(0.0, 1 - busy_ns / trial.step_ns))
+
+    def _most_ns(self, trial: Trial, worst_ns: float) -> float:
+        """The longest step that fixes can leave: the replay's worst one on a slow host, if what goes is certain to."""
+        if not trial.is_certain:
+            return math.inf
+        return doubt_of_bare(self.idle_shares(trial).new).above(worst_ns, 0.0)
 
     def calm(self, trial: Trial) -> Calm:
         """The step and the gain if the host was slow only while it recorded. What the device does then counts for more:
@@ -326,7 +347,8 @@ class WhatIf:
         gone, moved, freed = map(self.scene.mark, (bench.gone, bench.moved, bench.freed))
         bare_ns = self._bare.graphs[bare].duration
         duration = bare_ns if np.array_equal(graph.duration, bare_ns) else graph.duration
-        return Trial(step_ns, changed, duration, gone, moved, freed, unbounded, bench.step_floor_ns)
+        certain, alone = bench.is_certain and len(chosen) == 1, bench.may_do_nothing and len(chosen) == 1
+        return Trial(step_ns, changed, duration, gone, moved, freed, unbounded, bench.step_floor_ns, certain, alone)
 
     def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:
         """The step with its part of what the run's stopwatch showed beyond the estimate.

@@ -34,6 +34,10 @@ class Workbench:
 
     counted: Bools | None = None
     """The steps that stand for all, where others do what a mended program does not repeat; None for all of them."""
+    is_certain: bool = False
+    """Whether all that the fix removes goes in any case: the step is no longer than the replay's worst one."""
+    may_do_nothing: bool = False
+    """Whether nothing in the trace tells that the fix helps: the step may stay as it is."""
 
     def __post_init__(self) -> None:
         self.graph = self.graph.copy()
