@@ -93,9 +93,10 @@ def least_spread() -> float:
 def doubts_of(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[BlindError, float, Doubt, Doubt]]:
     """Predictions of findings with their spread, and the host's doubt about step and gain: for each suite by the bare
     steps of the others."""
-    paces = {suite: bare_ranges([row for row in table if row.suite != suite]) for suite in {row.suite for row in table}}
-    result = []
-    for row, replayed in findings_of(table, spreads):
+    found, result = findings_of(table, spreads), []
+    suites = {row.suite for row, _ in found}
+    paces = {suite: bare_ranges([row for row in table if row.suite != suite]) for suite in suites}
+    for row, replayed in found:
         old, new = (doubt_of_host(idle, paces[row.suite]) for idle in (replayed.idle.old, replayed.idle.new))
         result.append((row, replayed.spread, new, doubt_of_gain(old, new)))
     return result

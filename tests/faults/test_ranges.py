@@ -23,9 +23,10 @@ from faults.calibrate import (
 )
 from faults.ranges import bare_held, by_fix, held, high_claims, share
 from faults.recorded import recorded_cases
-from faults.spreads import read_spreads
+from faults.spreads import Replayed, read_spreads
 from faults.write_ranges import FEWEST_SHOWN, MODULE, PAGE, module_text, page_text
 from warpline.replay import ranges
+from warpline.replay.ranges import Doubt, Idle
 
 LEAST_INSIDE, MOST_INSIDE = 0.75, 0.9
 LEAST_HIGH = 0.9
@@ -76,6 +77,7 @@ def test_a_new_suite_is_appended_with_the_version_that_predicted(
 
 def test_every_reading_of_the_stopwatch_counts_against_findings_alone() -> None:
     table = [row(), row(case="other", evidence=WHATIF), row(case="third", fix="")]
+    table += [row(suite="field", case=f"bare {idle}", fix="", idle_share=idle) for idle in (0.05, 0.2, 0.9)]
     steps, gains = step_misses(table, {}), gain_misses(table, {})
     assert [miss.case for miss in steps] == ["slow"] * 3
     assert [round(miss.error, 3) for miss in steps] == [0.0, 0.095, 0.405]  # ln 2/2, 2.2/2, 3/2
@@ -83,9 +85,18 @@ def test_every_reading_of_the_stopwatch_counts_against_findings_alone() -> None:
 
 
 def test_the_present_spread_replaces_the_old_one() -> None:
-    (_, old), (_, new) = findings_of([row(), row(suite="field")], {("field", "slow", "tf32"): 2.0})
-    assert (old, new) == (1.39, 2.0)
-    assert findings_of([row(spread=1.0)], {})[0][1] == least_spread()
+    present = Replayed(2.0, Idle(0.1, 0.2))
+    (_, old), (_, new) = findings_of([row(), row(suite="field")], {("field", "slow", "tf32"): present})
+    assert (old.spread, new) == (1.39, present)
+    # The GPU is busy for 95 % of 5 ms, which is more than the new step has: nothing is left of the idle time.
+    assert old.idle == Idle(0.05, 0.0)
+    assert findings_of([row(spread=1.0)], {})[0][1].spread == least_spread()
+
+
+def test_what_the_doubt_about_the_host_holds_of_an_error_is_not_the_fix_s() -> None:
+    longer, shorter = (Miss("planted", "slow", "tf32", error, 1.5, 2.0, Doubt(0.3, 0.4)) for error in (0.5, -0.5))
+    assert (longer.beyond, shorter.beyond) == (pytest.approx(0.3), pytest.approx(0.4))
+    assert Miss("planted", "slow", "tf32", 0.3, 1.5, 2.0, Doubt(0.3, 0.4)).beyond == 0.0
 
 
 def test_the_quantile_is_that_of_one_further_case() -> None:

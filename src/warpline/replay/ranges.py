@@ -238,7 +238,7 @@ def ranges_of(
     """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do, `most_ns`
     the longest step that the fix can leave, and `calm` what is predicted if the host was slow only while it recorded:
     that is no better known, and ranges cover both. A slow host may make up a gain, and may as well hide one: what it
-    takes itself is left when the device is done sooner. A fix that may do nothing may leave the old step, at its pace."""
+    takes itself is left when the device is done sooner. What may do nothing may leave the old step, at its pace."""
     gain = old_ns.expected / new_ns
     half, half_gain = STEP.of(fixes, spread, gain), GAIN.of(fixes, spread, gain, own_errors())
     of_step = doubt_of_host(idle.new)
