@@ -147,7 +147,8 @@ def test_a_host_that_launches_slowly_is_doubted_and_nothing_is_promised_for_it(t
     assert question.bare_step_ns.low == pytest.approx(question.calm_step_ns)
     graph = question.ask("cuda_graph")
     assert graph.gain.expected > 1.3
-    assert graph.gain.low == pytest.approx(1.0, abs=0.03)
+    assert question.calm(question.trial("cuda_graph")).gain == pytest.approx(1.0, abs=0.03)
+    assert graph.gain.low < 1.0  # what such a host gains is no better known
     assert diagnosis.verdict is not None
     assert (diagnosis.verdict.cause, diagnosis.verdict.fix) == ("unclear", None)
 
