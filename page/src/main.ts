@@ -36,8 +36,8 @@ async function openTimeline(): Promise<Timeline> {
 /** A button on each finding and kernel that the timeline shows. */
 function offer(what: "finding" | "inside", show: (number: number) => (() => void) | null): void {
   for (const card of document.querySelectorAll<HTMLElement>(`[data-${what}]`)) {
-    const onclick = show(Number(card.dataset[what]));
-    if (onclick) card.append(make("button", { type: "button", class: "jump", onclick }, "Show on the timeline"));
+    const onclick = show(Number(card.dataset[what])), of = card.querySelector("h3, summary")?.textContent ?? "";
+    if (onclick) card.append(make("button", { type: "button", class: "jump", "aria-label": `Show on the timeline: ${of}`, onclick }, "Show on the timeline"));
   }
 }
 

@@ -6,11 +6,11 @@ toggle("selected",i===r)}),e(r)};o.forEach((r,s)=>{r.setAttribute("tabindex",s==
 r.addEventListener("click",()=>{n(s),t(s)}),r.addEventListener("keydown",i=>{let{key:a}=i,l=a==="ArrowRight"||a==="ArrowDown"?1:a==="ArrowLeft"||a==="ArrowUp"?-1:
 0;if(l)o[(s+l+o.length)%o.length]?.focus();else if(a==="Enter"||a===" ")n(s),t(s);else return;i.preventDefault()})})}function Q(o){let e=document.getElementById(
 o);if(!e)throw new Error(`the page has no #${o}`);return e}var Ut=[[1e9,"s"],[1e6,"ms"],[1e3,"µs"]],Nt=[[1e12,"TB"],[1e9,"GB"],[1e6,"MB"],[1e3,"kB"]],Gt=.9995,Ye=new Intl.NumberFormat("en",{maximumFractionDigits:0});function Xe(o){
-let e=Math.abs(o);return e>=99.95?Ye.format(o):e>=9.995?o.toFixed(1):o.toFixed(2)}function Ve(o,e,t){for(let[n,r]of e)if(Math.abs(o)>=n*Gt)return`${Xe(o/n)} ${r}`;
-return`${o.toFixed(0)} ${t}`}var E=o=>Ve(o,Ut,"ns"),C=o=>Ve(o,Nt,"B"),H=(o,e)=>e?`${(100*o/e).toFixed(1)} %`:"–",N=o=>`${Xe(o)}×`,R=o=>Ye.format(o),G=(o,e,t=`${e}\
+let e=Math.abs(o);return e>=99.95?Ye.format(o):e>=9.995?o.toFixed(1):o.toFixed(2)}function qe(o,e,t){for(let[n,r]of e)if(Math.abs(o)>=n*Gt)return`${Xe(o/n)} ${r}`;
+return`${o.toFixed(0)} ${t}`}var E=o=>qe(o,Ut,"ns"),C=o=>qe(o,Nt,"B"),H=(o,e)=>e?`${(100*o/e).toFixed(1)} %`:"–",N=o=>`${Xe(o)}×`,R=o=>Ye.format(o),G=(o,e,t=`${e}\
 s`)=>`${R(o)} ${R(o)==="1"?e:t}`;function Dt(o,{launches:e,cpu_ns:t,gpu_ns:n,fewer:r}){let s=e*t,i=e*n,a=e===o.launches&&t===o.cpu_ns&&n===o.gpu_ns,l=Math.max(s,i),c=a&&o.step_ns!==null?o.step_ns:
 l;return{dispatch_ns:s,work_ns:i,step_ns:c,graph_ns:a&&o.graph_ns!==null?o.graph_ns:o.graph_launch_ns+i+e*o.graph_gap_ns,fused_ns:Math.max(s/r,i)+Math.max(0,c-l),
-bound:s>i?"CPU":"GPU",crossover:t?i/t:null}}function qe(o,e){let t=u("div",{role:"status","aria-live":"polite"}),n={launches:o.launches,cpu_ns:o.cpu_ns,gpu_ns:o.
+bound:s>i?"CPU":"GPU",crossover:t?i/t:null}}function Ve(o,e){let t=u("div",{role:"status","aria-live":"polite"}),n={launches:o.launches,cpu_ns:o.cpu_ns,gpu_ns:o.
 gpu_ns,fewer:4},r=(c,d,h,m)=>{let p=g=>String(Math.round(g/h*100)/100),y=n[d],w=u("input",{type:"number",min:m,step:"any",value:p(y)});return w.addEventListener(
 "input",()=>{let g=Number(w.value);w.setAttribute("aria-invalid",String(!(Number.isFinite(g)&&g>=m))),!(!Number.isFinite(g)||g<m)&&(n[d]=w.value===p(y)?y:g*h,l())}),
 [u("label",{},`${c} `,w),w]},s=[r("Launches per step","launches",1,1),r("CPU time per launch, µs","cpu_ns",1e3,0),r("GPU time per launch, µs","gpu_ns",1e3,0),
@@ -42,11 +42,11 @@ let t=o.total_ns[e]??0;return`${o.frames[o.frame[e]??0]??""}: ${E(t)}, ${H(t,Pe(
 flatMap((l,c)=>l===a?[c]:[]).sort((l,c)=>n(c)-n(l));if(t==="ArrowUp")return r;if(t==="ArrowDown")return s(e)[0]??-1;if(t!=="ArrowLeft"&&t!=="ArrowRight")return null;
 let i=s(r);return i[i.indexOf(e)+(t==="ArrowRight"?1:-1)]??-1}var Yt=o=>o.replace(/^.*\/(?=[^/]*\(\d+\): )/,"").replace(/^void /,"");function Xt(o){return/\(\d+\): |^<built-in|^nn\.Module/.
 test(o)?"python":/^(cuda|cu|hip)[A-Z]/.test(o)?"api":/^(aten|autograd|torch|c10d|nccl|prims|inductor)::|Backward\d*$/.test(o)?"op":/[<(]|kernel|gemm|^Mem(cpy|set)/i.
-test(o)?"kernel":"range"}var Vt=1e3,de=220,Y=76,ue=12,qt=12,Je=26,jt=3;function Jt(o,e){let t=0,n=o.length;for(;t<n;){let r=t+n>>1;(o[r]??0)<=e?t=r+1:n=r}return Math.max(t-1,0)}function Ze(o,e,t){
+test(o)?"kernel":"range"}var qt=1e3,de=220,Y=76,ue=12,Vt=12,Je=26,jt=3;function Jt(o,e){let t=0,n=o.length;for(;t<n;){let r=t+n>>1;(o[r]??0)<=e?t=r+1:n=r}return Math.max(t-1,0)}function Ze(o,e,t){
 for(let n of o.curves){let r=Math.max(1,...n.allocated_bytes),s=Math.max(0,...n.reserved_bytes),i=s?`, ${C(s)} reserved${s>Qe(r,s)?" (far above the picture)":" \
-(dashed)"}`:"",a=u("p",{class:"quiet",role:"status"});e.append(u("h3",{},n.title,u("small",{},`peak ${C(r)} allocated${i}`))),Z(e,Vt,l=>Zt(n,l,a,t)),e.append(a)}}
+(dashed)"}`:"",a=u("p",{class:"quiet",role:"status"});e.append(u("h3",{},n.title,u("small",{},`peak ${C(r)} allocated${i}`))),Z(e,qt,l=>Zt(n,l,a,t)),e.append(a)}}
 var Qe=(o,e)=>e<=jt*o?Math.max(o,e):o;function Zt(o,e,t,n){let r=o.times_ns[0]??0,s=Math.max(o.times_ns.at(-1)??0,r+1),i=Math.max(1,...o.allocated_bytes),a=Math.
-max(0,...o.reserved_bytes),l=o.allocated_bytes.indexOf(i),c=Qe(i,a),d=f=>Y+(f-r)/(s-r)*(e-Y-ue),h=f=>de-Je-f/c*(de-qt-Je),m=f=>f.map((L,k)=>`${k?`H${d(o.times_ns[k]??
+max(0,...o.reserved_bytes),l=o.allocated_bytes.indexOf(i),c=Qe(i,a),d=f=>Y+(f-r)/(s-r)*(e-Y-ue),h=f=>de-Je-f/c*(de-Vt-Je),m=f=>f.map((L,k)=>`${k?`H${d(o.times_ns[k]??
 0).toFixed(1)}V`:`M${d(r)} `}${h(L).toFixed(1)}`).join("")+`H${e-ue}`,p=f=>{let L=o.reserved_bytes[f];t.textContent=`${E(o.times_ns[f]??0)}: ${C(o.allocated_bytes[f]??
 0)} allocated${L===void 0?"":`, ${C(L)} reserved`}`},y=f=>{let L=v.getBoundingClientRect(),k=(f.clientX-L.left)/L.width*e;return Jt(o.times_ns,r+(k-Y)/(e-Y-ue)*
 (s-r))},w=f=>{let L=o.times_ns[f]??0,k=(s-r)/50;n.goTo(L-k,L+k)},g=l,x=M("circle",{r:4,class:"mark",cx:0,cy:0}),$=f=>{g=f,x.setAttribute("cx",String(d(o.times_ns[f]??
@@ -121,7 +121,7 @@ u("p",{class:"quiet"},"Fixes overlap, so their gains do not multiply. This comma
 r,height:X,class:d}))};if(i(0,"now",o.step_ns,"before"),s.append(M("text",{x:D+o.step_ns*r+8,y:X/2+2},E(o.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=X+
 Oe+2+X/2;i(1,"after",t.is_vague?c:l,"after"),s.append(M("path",{class:"whisker",d:`M${D+a*r} ${d}H${D+c*r}M${D+a*r} ${d-6}v12M${D+c*r} ${d-6}v12`})),s.append(M(
 "text",{x:D+c*r+8,y:d},t.is_vague?`≤ ${E(c)}`:E(l)))}return s}var W=(o,e,t)=>({name:o,title:e,draw:t}),mt=[W("whatif","What if",ht),W("steps","Steps",dt),W("tables","Tables",st),W("roofline","Roofline",ct),W("flame","Flame\
- graph",je),W("budget","Dispatch budget",qe),W("memory","Memory",Ze),W("numbers","How each number was made",et)];var pt="warpline-theme",ft=()=>matchMedia("(prefers-color-scheme: dark)"),gt=[];function kn(){try{let o=localStorage.getItem(pt);return o==="light"||o==="dark"?
+ graph",je),W("budget","Dispatch budget",Ve),W("memory","Memory",Ze),W("numbers","How each number was made",et)];var pt="warpline-theme",ft=()=>matchMedia("(prefers-color-scheme: dark)"),gt=[];function kn(){try{let o=localStorage.getItem(pt);return o==="light"||o==="dark"?
 o:null}catch{return null}}var ge=()=>(document.documentElement.dataset.theme??(ft().matches?"dark":"light"))==="dark";function bt(o){gt.push(o)}function yt(){let o=kn();
 o&&(document.documentElement.dataset.theme=o);let e=u("button",{type:"button",class:"theme"}),t=()=>{let s=ge()?"Light":"Dark";e.textContent=s,e.setAttribute("a\
 ria-label",`${s} colours`)},n=()=>{t();for(let s of gt)s()};e.addEventListener("click",()=>{let s=ge()?"light":"dark";document.documentElement.dataset.theme=s;try{
@@ -180,12 +180,12 @@ unch","api","memset"]),Gn=new Set(["matmul","attention"]),Dn=new Set(["launch","
 o,e,t]){let n=e*Math.cos(t*Math.PI/180),r=e*Math.sin(t*Math.PI/180),s=(o+.3963377774*n+.2158037573*r)**3,i=(o-.1055613458*n-.0638541728*r)**3,a=(o-.0894841775*n-
 1.291485548*r)**3,l=c=>Math.round(255*Math.min(1,Math.max(0,c<=.0031308?12.92*c:1.055*c**(1/2.4)-.055)));return[l(4.0767416621*s-3.3077115913*i+.2309699292*a),l(
 -1.2684380046*s+2.6097574011*i-.3413193965*a),l(-.0041960863*s-.7034186147*i+1.707614701*a)]}var ke=o=>{let e=o.replace("#","");return[0,2,4].map(t=>parseInt(e.
-slice(t,t+2),16))},Et=o=>`rgb(${o.join(" ")})`,V=o=>(255<<24|o[2]<<16|o[1]<<8|o[0])>>>0,De=(o,e,t)=>o.map((n,r)=>Math.round(n*t+e[r]*(1-t))),Fe=o=>ke(In[o]??"c9\
+slice(t,t+2),16))},Et=o=>`rgb(${o.join(" ")})`,q=o=>(255<<24|o[2]<<16|o[1]<<8|o[0])>>>0,De=(o,e,t)=>o.map((n,r)=>Math.round(n*t+e[r]*(1-t))),Fe=o=>ke(In[o]??"c9\
 cdd2");function xe(o,e,t=.5){let[n,r,s]=Hn[o],i=n;return e&&(i=Un.has(o)?1.22-i:Nn.has(o)?i-.3:Gn.has(o)?i+.05:i-.04),Fn([i+(t-.5)*.055,r,s+(t*7%1-.5)*(Dn.has(o)?
 46:16)])}function Bn(o){let e=2166136261;for(let t=0;t<o.length;t++)e=Math.imul(e^o.charCodeAt(t),16777619);return(e>>>8)%997/997}var Wn=o=>.299*o[0]+.587*o[1]+
 .114*o[2]>135;function Tt(o,e,t){let n=new Uint32Array(o.length),r=new Uint32Array(o.length),s=new Uint8Array(o.length);return o.forEach((i,a)=>{let l=i.cause!==
-null?Fe(i.cause):null,c=l??xe(i.kind,e,Bn(i.short||i.text));n[a]=V(c),r[a]=V(De(c,t,.24)),s[a]=Wn(l??xe(i.kind,e))?1:0}),{full:n,faded:r,darkInk:s}}var q='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function Lt(){let o=getComputedStyle(document.documentElement),e=r=>o.getPropertyValue(
-`--${r}`).trim(),t={paper:e("paper"),ink:e("ink"),dim:e("dim"),rule:e("rule"),grid:e("grid"),band:e("band"),accent:e("accent")},n=r=>V(ke(r));return{dark:ge(),paper:ke(
+null?Fe(i.cause):null,c=l??xe(i.kind,e,Bn(i.short||i.text));n[a]=q(c),r[a]=q(De(c,t,.24)),s[a]=Wn(l??xe(i.kind,e))?1:0}),{full:n,faded:r,darkInk:s}}var V='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function Lt(){let o=getComputedStyle(document.documentElement),e=r=>o.getPropertyValue(
+`--${r}`).trim(),t={paper:e("paper"),ink:e("ink"),dim:e("dim"),rule:e("rule"),grid:e("grid"),band:e("band"),accent:e("accent")},n=r=>q(ke(r));return{dark:ge(),paper:ke(
 t.paper),css:t,pixels:{paper:n(t.paper),grid:n(t.grid),rule:n(t.rule)}}}var ae=class{constructor(e,t){this.events=e;this.width=t;this.line=new Uint32Array(t)}events;width;line;draw(e,t,n,r,s,i){let{events:a,line:l,width:c}=this,{start:d,
 end:h,sum:m,name:p}=a,{beyond:y}=e,w=t+c/n,g=e.group.track.kind==="idle",x=a.after(e,t),$=!1;for(;x<y&&d[x]<w;){$=!0;let v=(d[x]-t)*n,f=(h[x]-t)*n;if(f-v>=1.5){
 let P=Math.max(0,v),I=Math.min(c,f-v>4?f-1:f),K=r[p[x]],j=Math.ceil(P),J=Math.floor(I);J>j&&l.fill(K,j,J),j>P&&j<=c&&this.blend(j-1,K,j-P),I>J&&J<c&&this.blend(
@@ -215,7 +215,7 @@ if(!e.lane?.ready)return;let{ratio:i,raster:a,pixels:l}=this,c=a.width,d=this.im
 set(this.ground);let m=Kn*i,p=e.thin?null:(g,x,$)=>{$-x>m&&s.push({i:g,left:x/i,right:$/i,y:h,floor:t})};if(!a.draw(e.lane,this.time.start,c/this.time.span,n,r,
 p))return;let y=Math.max(Math.round(t*i),Math.round(h*i)),w=Math.min(d,Math.round((h+e.height-(e.thin?0:1))*i));for(let g=y;g<w;g++)l.set(a.line,g*c)}fitted(e,t){
 let n=this.textWidths.get(e);if(n===void 0&&this.textWidths.set(e,n=this.context.measureText(e).width),n<=t)return e;let r=Math.floor(e.length*(t-8)/n);return r<
-2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:s,events:i}=this;s.font=`11px ${q}`,s.textBaseline="middle",s.textAlign="left";let a=l=>r&&!r.names[l]?t.css.
+2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:s,events:i}=this;s.font=`11px ${V}`,s.textBaseline="middle",s.textAlign="left";let a=l=>r&&!r.names[l]?t.css.
 dim:n.darkInk[l]?"#14181d":"#fff";for(let l of["#14181d","#fff",t.css.dim]){s.fillStyle=l;for(let{i:c,left:d,right:h,y:m,floor:p}of e){if(a(i.name[c])!==l||m+4<
 p)continue;let y=this.fitted(i.label(c),h-d-8);y&&s.fillText(y,T+d+4,S+m+U/2)}}}ruler(e,t){let{context:n,time:r,width:s}=this,{steps:i}=this.events.head;n.fillStyle=
 e.css.paper,n.fillRect(0,0,s,S),n.fillStyle=e.css.dim;let[a,l]=r.end>=1e9?["s",1e9]:r.end>=1e6?["ms",1e6]:["µs",1e3],c=Math.max(0,-Math.floor(Math.log10(t/l)+1e-9));
@@ -224,12 +224,12 @@ n.rect(T,z,s-T,re),n.clip(),i.forEach((d,h)=>{let m=this.x(d.start_ns),p=this.x(
 m-1),re-3);let y=Math.max(m,T),w=this.fitted(`step ${h}  ${E(d.end_ns-d.start_ns)}`,Math.min(p,s)-y-10);n.fillStyle=e.css.dim,w&&n.fillText(w,y+5,z+re/2-1)}),n.
 restore()}names(e){let{context:t,layout:n,height:r}=this,{rows:s,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,T,r),t.save(),t.beginPath(),t.rect(0,S+i,T,r),
 t.clip();for(let a of s)a.y>=i&&this.rowName(a,e);t.restore();for(let a of s)a.y<i&&this.rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(T-1,0,1,r),t.fillRect(0,
-S-1,this.width,1),i&&t.fillRect(0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${q}`,this.events.head.steps.length&&t.fillText("steps",10,z+re/2-1)}rowName(e,t){
-let{context:n}=this,r=this.screenY(e);r>this.height||r+B<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${q}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(
-this.fitted(e.title,T-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${q}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&
+S-1,this.width,1),i&&t.fillRect(0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${V}`,this.events.head.steps.length&&t.fillText("steps",10,z+re/2-1)}rowName(e,t){
+let{context:n}=this,r=this.screenY(e);r>this.height||r+B<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(
+this.fitted(e.title,T-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&
 this.arrow(e,r+U/2)))}arrow(e,t){this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function Xn(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.
-log10(t)),r=t/n;return n*(r>5?10:r>2?5:r>1?2:1)}var Vn=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
-let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",qn(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
+log10(t)),r=t/n;return n*(r>5?10:r>2?5:r>1?2:1)}var qn=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
+let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",Vn(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
 e);break;case"api":this.call(e);break;case"ops":this.op(e);break;default:break}let n=t.head.names[t.name[e]];return n.short&&n.cause===null&&this.say("full name",
 u("code",{},n.text)),u("div",{class:"body"},u("div",{class:"facts"},this.list),u("div",{class:"chain"},...this.inside(e),...this.within(e)))}same(e){let{events:t}=this,
 n=t.label(e);return u("p",{class:"quiet"},`${R(t.counts[t.name[e]])} of this name · `,u("button",{class:"go",onclick:()=>this.search(n)},"search"))}say(e,...t){
@@ -253,8 +253,8 @@ l=e;for(;a>n.first&&i[a-1]===i[e]&&r[a]===s[a-1];)a--;for(;l+1<n.beyond&&i[l+1]=
 t.duration(d))}`);this.say("whole gap",`${E(s[l]-r[a])}: ${c.join(", ")}`),i[e]!==b&&this.say("ended by",this.link(i[e]))}within(e){let{events:t,relations:n}=this,
 r=t.laneOf(e),{kind:s}=r.group.track,i=n.callOf(e),a=r.group.track.thread!==null?e:i!==b?i:s==="gpu"?n.opOf(e):b;if(a===b)return[];let{thread:l}=t.laneOf(a).group.
 track,c=t.start[a],d=n.around(n.group("python",l),c,s==="python"?r.depth:1/0),h=s==="python"?[]:n.around(n.group("ranges",l),c,s==="ranges"?r.depth:1/0),m=s==="\
-python"||s==="ranges"?[]:n.around(n.group("ops",l),c,s==="ops"?r.depth:1/0),p=[...h,...d.slice(-Vn),...m].filter(y=>y!==e);return p.length?[u("h3",{},"within"),
-...p.map(y=>this.link(y,`  ${E(t.duration(y))}`))]:[]}},qn=o=>`${(o/1e6).toFixed(3)} ms`;var jn=[[["W","S"],"zoom in, out (also Ctrl and wheel, pinch; wheel alone once the timeline has the focus)"],[["A","D"],"pan (also drag, Shift and wheel)"],[["←",
+python"||s==="ranges"?[]:n.around(n.group("ops",l),c,s==="ops"?r.depth:1/0),p=[...h,...d.slice(-qn),...m].filter(y=>y!==e);return p.length?[u("h3",{},"within"),
+...p.map(y=>this.link(y,`  ${E(t.duration(y))}`))]:[]}},Vn=o=>`${(o/1e6).toFixed(3)} ms`;var jn=[[["W","S"],"zoom in, out (also Ctrl and wheel, pinch; wheel alone once the timeline has the focus)"],[["A","D"],"pan (also drag, Shift and wheel)"],[["←",
 "→"],"previous, next event of the row; without a selection, pan"],[["↑","↓"],"out to the caller, in to the callee; without a selection, scroll"],[["Enter"],
 "select an event in the middle of the view"],[["F","0"],"fit the selection, the whole trace"],[["L"],"follow the link: kernel ↔ launch ↔ op, backward ↔ forward"],
 [["G"],"next, largest gap of the cause that is searched for"],[["R"],"select the visible range (also Shift and drag, or drag on the ruler)"],[["P","T"],"fold or\
@@ -304,12 +304,12 @@ offsetX-T)/(e.clientWidth-T)*n.length,a=n.span/2;n.stop(),n.move(i-a,i+a)};e.add
 "pointermove",s=>{s.buttons&&r(s)})}canvas;events;time;context;image=null;ratio=1;resize(e){this.ratio=e,this.canvas.width=this.canvas.clientWidth*e,this.canvas.
 height=this.canvas.clientHeight*e,this.image=null}forget(){this.image=null}draw(e){let{context:t,canvas:n,ratio:r,time:s}=this;if(n.width<=T*r)return;this.image??=
 this.sketch(e),t.putImageData(this.image,0,0),t.setTransform(r,0,0,r,0,0);let i=n.clientWidth-T,a=n.clientHeight,l=T+s.start/s.length*i,c=T+s.end/s.length*i;t.fillStyle=
-e.css.dim,t.font=`11px ${q}`,t.textBaseline="middle",t.fillText("whole trace",10,a/2),t.fillStyle=`${e.css.paper}b8`,t.fillRect(T,0,l-T,a),t.fillRect(c,0,T+i-c,
+e.css.dim,t.font=`11px ${V}`,t.textBaseline="middle",t.fillText("whole trace",10,a/2),t.fillStyle=`${e.css.paper}b8`,t.fillRect(T,0,l-T,a),t.fillRect(c,0,T+i-c,
 a),t.strokeStyle=e.css.accent,t.lineWidth=1.5,t.strokeRect(l+.75,1.25,Math.max(2,c-l-1.5),a-2.5)}sketch(e){let{events:t,canvas:n,ratio:r}=this,{head:s}=t,{width:i,
 height:a}=n,l=Math.round(T*r),c=Math.max(1,i-l),d=this.busiestDevice(),h=Be.map(()=>new Float32Array(c)),m=s.causes.map(()=>new Float32Array(c));for(let v of t.
 lanes)v.group.track.device===d&&(v.group.track.kind==="gpu"&&this.spread(v,c,f=>h[Math.max(0,Be.indexOf(s.names[t.name[f]].kind))]),v.group.track.kind==="idle"&&
 this.spread(v,c,f=>m[Math.max(0,s.causes.indexOf(s.names[t.name[f]].cause??""))]));let p=new ImageData(i,a),y=new Uint32Array(p.data.buffer),w=Math.round(ar*r),
-g=a-2*w,x=Be.map(v=>V(xe(v,e.dark))),$=s.causes.map(v=>V(De(Fe(v),e.paper,.8)));y.fill(e.pixels.paper);for(let v=0;v<c;v++){let f=a-w,L=1,k=(A,O)=>{let _=Math.max(
+g=a-2*w,x=Be.map(v=>q(xe(v,e.dark))),$=s.causes.map(v=>q(De(Fe(v),e.paper,.8)));y.fill(e.pixels.paper);for(let v=0;v<c;v++){let f=a-w,L=1,k=(A,O)=>{let _=Math.max(
 w,f-A*g);for(let P=Math.round(f)-1;P>=Math.round(_);P--)y[P*i+l+v]=O;f=_};h.forEach((A,O)=>{let _=Math.min(L,A[v]);k(_,x[O]),L-=_}),m.forEach((A,O)=>k(A[v],$[O]))}
 return p}busiestDevice(){let e=new Map;for(let{group:t,first:n,beyond:r}of this.events.lanes){let{device:s,kind:i}=t.track;i==="gpu"&&s!==null&&e.set(s,(e.get(s)??
 0)+this.events.sum[r]-this.events.sum[n])}return[...e].sort((t,n)=>n[1]-t[1])[0]?.[0]??null}spread(e,t,n){let{start:r,end:s}=this.events,i=t/this.time.length;for(let a=e.
@@ -404,8 +404,9 @@ href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Re=o=>{Ot[o]=perf
 querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.firstChild?.textContent??e.getAttribute("aria-label");return t&&e.childElementCount?
 [u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...o)}async function pr(){let o=await be("data-timeline");Re("inflated");let{head:e,bytes:t,at:n}=te(
 o),r=null,s=new ve(()=>r);return r=new _e(e,t,n,Q("timeline"),()=>s.moved()),Re("drawn"),Ht(),r}function Pt(o,e){for(let t of document.querySelectorAll(`[data-${o}\
-]`)){let n=e(Number(t.dataset[o]));n&&t.append(u("button",{type:"button",class:"jump",onclick:n},"Show on the timeline"))}}async function fr(o){o.addRest(await be(
-"data-rest")),Pt("finding",t=>()=>o.showFinding(t)),Pt("inside",t=>o.events.particulars.inside[t]?.start_ns==null?null:()=>o.showInside(t)),await Ct();let e=await vt(
-"data-panels");for(let t of mt){let n=e[t.name];if(!n)continue;let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},
-t.title),r)),t.draw(n,r,o)}Ht(),Re("complete")}document.querySelector("header")?.append(yt());var gr=new Promise(o=>document.addEventListener("DOMContentLoaded",
-()=>o()));pr().then(async o=>{Object.assign(window,{warpline:{marks:Ot,timeline:o}}),await Ct(),Re("painted"),await gr,await fr(o)});})();
+]`)){let n=e(Number(t.dataset[o])),r=t.querySelector("h3, summary")?.textContent??"";n&&t.append(u("button",{type:"button",class:"jump","aria-label":`Show on th\
+e timeline: ${r}`,onclick:n},"Show on the timeline"))}}async function fr(o){o.addRest(await be("data-rest")),Pt("finding",t=>()=>o.showFinding(t)),Pt("inside",t=>o.
+events.particulars.inside[t]?.start_ns==null?null:()=>o.showInside(t)),await Ct();let e=await vt("data-panels");for(let t of mt){let n=e[t.name];if(!n)continue;
+let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,o)}Ht(),Re("complete")}document.querySelector(
+"header")?.append(yt());var gr=new Promise(o=>document.addEventListener("DOMContentLoaded",()=>o()));pr().then(async o=>{Object.assign(window,{warpline:{marks:Ot,
+timeline:o}}),await Ct(),Re("painted"),await gr,await fr(o)});})();
