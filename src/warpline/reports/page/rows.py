@@ -12,6 +12,7 @@ from warpline.records import dataclass
 from warpline.reports.page.contract import Track
 from warpline.reports.page.planes import planes, zigzag
 from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.names import distinct
 
 MOST_LANES = 4096
 
@@ -66,11 +67,9 @@ class Pack:
 
     def add(self, tracks: Sequence[Track], rows: Rows) -> Int64s:
         """Add one table; the result is where each of its rows lies on the page."""
-        depth = np.minimum(_lanes(rows), MOST_LANES - 1)
-        order = np.lexsort((rows.starts, depth, rows.track))
+        lane, order = _lanes(rows)
         place = np.empty(len(order), np.int64)
         place[order] = self.count + np.arange(len(order))
-        lane = rows.track * MOST_LANES + depth
         sizes: list[list[int]] = [[] for _ in tracks]
         for used, count in zip(*(values.tolist() for values in np.unique(lane, return_counts=True)), strict=True):
             mine, number = sizes[used // MOST_LANES], used % MOST_LANES
@@ -147,20 +146,21 @@ def _new_lanes(lanes: Int64s) -> Bools:
     return np.append(True, lanes[1:] != lanes[:-1])[: len(lanes)]
 
 
-def _lanes(rows: Rows) -> Int64s:
-    """The lane of each row, such that rows of a lane follow one another and their ends ascend."""
+def _lanes(rows: Rows) -> tuple[Int64s, Int64s]:
+    """The lane of each row, numbered over all tracks: rows of a lane follow one another and their ends ascend;
+    and the order of the rows by lane and begin."""
     depth = rows.depth if rows.depth is not None else np.zeros(len(rows.starts), np.int64)
-    order = np.lexsort((rows.starts, depth, rows.track))
-    track, lane, starts, ends = (values[order] for values in (rows.track, depth, rows.starts, rows.ends))
-    same = (track[1:] == track[:-1]) & (lane[1:] == lane[:-1])
+    lanes = rows.track * MOST_LANES + np.minimum(depth, MOST_LANES - 1)
+    order = np.lexsort((rows.starts, lanes))
+    lane, starts, ends = (values[order] for values in (lanes, rows.starts, rows.ends))
     limit = starts[1:] if rows.depth is None else ends[1:]
-    overlapping = np.unique(track[1:][same & (limit < ends[:-1])])
-    result = depth.copy()
+    overlapping = np.unique(lane[1:][(lane[1:] == lane[:-1]) & (limit < ends[:-1])] // MOST_LANES)
     for number in overlapping.tolist():
         mine = np.flatnonzero(rows.track == number)
         mine = mine[np.lexsort((-rows.ends[mine], rows.starts[mine]))]
-        result[mine] = _first_free(rows.starts[mine], rows.ends[mine])
-    return result
+        free = _first_free(rows.starts[mine], rows.ends[mine])
+        lanes[mine] = number * MOST_LANES + np.minimum(free, MOST_LANES - 1)
+    return lanes, np.lexsort((rows.starts, lanes)) if len(overlapping) else order
 
 
 def _first_free(starts: Int64s, ends: Int64s) -> Int64s:
@@ -182,9 +182,25 @@ def numbered(frame: pl.DataFrame, keys: Sequence[str], number: Callable[..., int
     """One number a row, computed once for each distinct combination of keys."""
     if not len(frame):
         return np.zeros(0, np.int64)
-    distinct = frame.select(keys).unique(maintain_order=True)
-    numbers = pl.Series("number", [number(*row) for row in distinct.rows()], dtype=pl.Int64)
+    if len(keys) == 1 and frame[keys[0]].dtype == pl.Categorical:
+        return _numbered_names(frame[keys[0]], number)
+    found = frame.select(keys).unique(maintain_order=True)
+    numbers = pl.Series("number", [number(*row) for row in found.rows()], dtype=pl.Int64)
     joined = frame.select(keys).join(
-        distinct.with_columns(numbers), on=keys, how="left", nulls_equal=True, maintain_order="left"
+        found.with_columns(numbers), on=keys, how="left", nulls_equal=True, maintain_order="left"
     )
     return joined["number"].to_numpy()
+
+
+def _numbered_names(column: pl.Series, number: Callable[..., int]) -> Int64s:
+    """The same for a column of names, numbered in the order in which they first occur."""
+    names, which = distinct(column)
+    first = np.empty(len(names) + 1, np.int64)
+    present = np.zeros(len(names) + 1, np.bool_)
+    first[which[::-1]], present[which] = np.arange(len(which) - 1, -1, -1), True
+    codes = np.flatnonzero(present)
+    codes = codes[np.argsort(first[codes])]
+    texts = [*names.to_list(), None]
+    numbers = np.zeros(len(names) + 1, np.int64)
+    numbers[codes] = [number(texts[code]) for code in codes.tolist()]
+    return numbers[which]
