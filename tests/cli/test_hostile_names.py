@@ -165,8 +165,8 @@ def test_a_plot_is_valid_xml(traces: dict[str, Path], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "kind"),
-    [(["diagnose", "--why"], "kineto"), (["stats"], "nsys"), (["path", "--op", "\x1b[5;7m"], "kineto")],
-    ids=["diagnose", "stats", "error"],
+    [(["diagnose", "--why"], "kineto"), (["path", "--op", "\x1b[5;7m"], "kineto")],
+    ids=["diagnose", "error"],
 )
 def test_a_real_terminal_gets_colours_and_text_only(
     command: list[str], kind: str, traces: dict[str, Path], tmp_path: Path

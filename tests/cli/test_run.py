@@ -70,14 +70,6 @@ def test_json_is_the_only_thing_on_stdout_and_holds_manifest_and_diagnosis(tmp_p
 
 
 @needs_torch
-def test_a_crash_is_diagnosed_up_to_it_and_keeps_its_exit_code(tmp_path: Path) -> None:
-    done = warpline(tmp_path, *FEW, "--", sys.executable, str(EXAMPLES / "crash.py"), "5")
-    assert done.returncode == 1
-    assert "RuntimeError: mat1 and mat2" in done.stderr
-    assert "no GPU activity · 1 step of" in done.stdout
-
-
-@needs_torch
 def test_the_trace_of_a_programs_own_profiler_is_diagnosed_instead(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "import torch\n"

@@ -26,6 +26,7 @@ from warpline.findings.diagnosis import diagnose
 from warpline.trace.open import open_trace
 
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
+SMALL = DATA / "kineto" / "streams.json.gz"
 
 
 @pytest.fixture(scope="module", params=[DEMO, NSYS], ids=["kineto", "nsys"])
@@ -176,13 +177,13 @@ def test_the_command_writes_by_suffix_and_refuses_to_overwrite(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain, zipped = tmp_path / "t.perfetto.json", tmp_path / "t.perfetto.json.gz"
-    assert run(["export", str(DEMO), "-o", str(plain), "-o", str(zipped), "--json"]) == 0
+    assert run(["export", str(SMALL), "-o", str(plain), "-o", str(zipped), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [file["format"] for file in answer["files"]] == [".perfetto.json", ".perfetto.json.gz"]
     assert json.loads(plain.read_text()) == json.loads(gzip.decompress(zipped.read_bytes()))
-    assert run(["export", str(DEMO), "-o", str(plain)]) == 2
+    assert run(["export", str(SMALL), "-o", str(plain)]) == 2
     assert "file-exists" in capsys.readouterr().err
-    assert run(["export", str(DEMO), "-o", str(tmp_path / "t.json")]) == 2
+    assert run(["export", str(SMALL), "-o", str(tmp_path / "t.json")]) == 2
     assert "unknown-format" in capsys.readouterr().err
-    assert run(["export", str(DEMO), "-o", str(tmp_path / "none" / "t.pftrace")]) == 1
+    assert run(["export", str(SMALL), "-o", str(tmp_path / "none" / "t.pftrace")]) == 1
     assert "cannot-write" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 from hostile_files import hostile_kineto
-from paths import DATA, DEMO
+from paths import DATA
 from timeline_bars import our_arrows, our_bars
 from trace_processor import TraceProcessor, engine_folder
 
@@ -53,10 +53,9 @@ def processor() -> Iterator[TraceProcessor]:
 
 @pytest.fixture(scope="module", params=["kineto", "nsys", "hostile"])
 def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
-    files = {"kineto": DEMO, "nsys": DATA / "nsys" / "graph_node.sqlite.gz"}
+    files = {"kineto": DATA / "kineto" / "streams.json.gz", "nsys": DATA / "nsys" / "graph_node.sqlite.gz"}
     file = files.get(request.param) or hostile_kineto(tmp_path_factory.mktemp("hostile"))
-    steps = "1" if file == DEMO else None
-    return timeline(diagnose(open_trace(file, cache=False, steps=steps), why=request.param == "nsys"))
+    return timeline(diagnose(open_trace(file, cache=False), why=request.param == "nsys"))
 
 
 @pytest.mark.parametrize("form", BARS)
