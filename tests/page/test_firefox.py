@@ -38,12 +38,18 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return made.as_uri()
 
 
-@pytest.fixture
-def page(browser: Firefox, file: str) -> Iterator[Firefox]:
+@pytest.fixture(scope="module")
+def opened(browser: Firefox, file: str) -> Firefox:
     browser.open(file)
-    yield browser
-    assert browser.said == []
-    assert [url for url in browser.asked if not url.startswith(("file:", "data:"))] == []
+    return browser
+
+
+@pytest.fixture
+def page(opened: Firefox) -> Iterator[Firefox]:
+    opened.ask("(t.choose(-1), t.time.move(0, t.time.length))")
+    yield opened
+    assert opened.said == []
+    assert [url for url in opened.asked if not url.startswith(("file:", "data:"))] == []
 
 
 def middle(page: Firefox, box: str) -> tuple[float, float]:
@@ -103,14 +109,15 @@ def test_a_fix_is_ticked_and_a_table_sorted(page: Firefox) -> None:
     assert page.ask("document.querySelector('#roofline [role=status]').textContent").startswith("aten::")
 
 
+def test_every_panel_is_drawn(page: Firefox) -> None:
+    panels = page.ask("[...document.querySelectorAll('#panels > section')].map((one) => one.id)")
+    assert panels == ["whatif", "steps", "tables", "roofline", "flame", "budget", "numbers"]
+
+
 def test_a_phone_and_paper(page: Firefox, file: str) -> None:
+    """The last test: it leaves the page narrow."""
     page.open(file, 360, 740)
     assert page.ask("document.documentElement.scrollWidth") <= 360
     assert page.ask("t.picture.took.draw") >= 0
     assert page.send("browsingContext.print", context=page.tab)["data"].startswith("JVBER")  # %PDF in base64
     assert page.ask("t.look.dark") is True
-
-
-def test_every_panel_is_drawn(page: Firefox) -> None:
-    panels = page.ask("[...document.querySelectorAll('#panels > section')].map((one) => one.id)")
-    assert panels == ["whatif", "steps", "tables", "roofline", "flame", "budget", "numbers"]
