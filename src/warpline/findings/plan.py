@@ -148,7 +148,7 @@ def next_fix(
     needed = _needed(chosen, options) or [
         one
         for one in _needed(chosen, doubtful)
-        if adds is None or adds(chosen.fix.name, one.fix.name) >= MIN_GAIN["high"]
+        if one.gain >= MIN_LIKELY_GAIN and (adds is None or adds(chosen.fix.name, one.fix.name) >= MIN_GAIN["high"])
     ]
     if needed:
         before, after = max(needed, key=lambda option: option.saved), chosen

@@ -64,7 +64,8 @@ def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdi
     step = "" if known else f"from {before} "
     change = f"{subject} would bring the step {step}to {duration(after.expected)} ({expected}×{spread})"
     if chosen.is_vague:
-        change = f"{subject} would bring the step {step}to {duration(after.high)} or less ({low}× or more{spread})"
+        of_step = "" if known else f" on a step of {before}"
+        change = f"{subject} would gain {low}× or more{of_step} (range {low}–{high}×)"
     if chosen.cannot_tell:
         change = _might_gain(chosen, state)
     sentence = f"{CAUSES[chosen.cause]}: {claim}; {change}."

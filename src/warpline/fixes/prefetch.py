@@ -70,8 +70,9 @@ def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     names = names.filter(pl.col("time") >= LISTED_SHARE * pl.col("time").sum())
     among = f" ({listed(names['label'].head(LISTED))})" if len(names) else ""
     places = _places(evidence, loading)
+    average = ", on average," if evidence.question.replay.is_average else ""
     return Claim(
-        f"The GPU is idle for {duration(waited)} of each step while the program loads data{among}.",
+        f"The GPU is idle for {duration(waited)} of each step{average} while the program loads data{among}.",
         places,
         f"{_now(evidence.trace, loading, places)}{_with_workers(evidence)} {LOAD_IN_BACKGROUND}",
     )

@@ -18,7 +18,9 @@ from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.names import rows_like
 from warpline.units import count, duration, several
 
 STATIC_OR_DYNAMIC = (
@@ -27,6 +29,7 @@ STATIC_OR_DYNAMIC = (
     "torch.compile(model.forward, mode='reduce-overhead'); without that, torch.compile(model, dynamic=True)."
 )
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+ZEROED_GRADIENTS = r"^Optimizer\.zero_grad"
 MAX_IDLE_SHARE = 0.1
 """Above this, dispatch is the limit, not the kernels."""
 MIN_REMOVED_SHARE = 0.5
@@ -40,13 +43,21 @@ MIN_IDLE_SHARE = 0.1
 def apply(bench: Workbench, case: int) -> int:
     """Fuse runs of fusible kernels, then shorten the dispatch of the rest."""
     scene = bench.scene
-    optimizer = scene.once(in_optimizer)
-    fusible = scene.once(fusible_kernels) & ~bench.gone & ~optimizer
+    outside = scene.once(in_optimizer) | scene.within_ranges(ZEROED_GRADIENTS) | scene.once(_in_graphs)
+    fusible = scene.once(fusible_kernels) & ~bench.gone & ~outside
     extra = np.zeros(len(bench.graph))
     nodes, begins = fusible_chains(scene, fusible)
     gone = fuse(bench, fused(scene, nodes, begins), extra, case) if len(nodes) else NOTHING
     bench.remove_work(gone, dispatch=False)
-    return len(gone) + _cheaper_dispatch(bench, case, ~optimizer, fusible, extra)
+    return len(gone) + _cheaper_dispatch(bench, case, ~outside, fusible, extra)
+
+
+def _in_graphs(scene: Scene) -> Bools:
+    """Launches of CUDA graphs and what they run: kernels of a graph are not dispatched."""
+    result = scene.calls_like(api_names.GRAPH_LAUNCH)
+    calls = integers(scene.trace.gpu["api_id"])[scene.graph.row[scene.work]]
+    result[scene.work] = np.append(rows_like(scene.trace.api, api_names.GRAPH_LAUNCH), False)[calls]
+    return result
 
 
 def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:

@@ -17,6 +17,10 @@ UNEVEN = 1.5
 """Steps whose mean is this many times their median are uneven: some of them are cold."""
 
 
+TYPICAL, MOST_TYPICAL = 0.25, 0.5
+"""A step that differs from a length by this share is not of that length; one of which fewer are is an average."""
+
+
 def are_uneven(lengths: Floats) -> bool:
     """Whether some steps are so much longer than others that one cannot represent all."""
     return bool(np.mean(lengths) > UNEVEN * median(lengths))
@@ -46,6 +50,12 @@ class Replay:
     def measured_step_ns(self) -> float:
         """Length of a step as recorded: see `typical_ns`."""
         return typical_ns(self.measured_ns)
+
+    @property
+    def is_average(self) -> bool:
+        """Whether that length is an average of steps most of which are longer or shorter."""
+        near = np.abs(self.measured_ns / max(self.measured_step_ns, 1.0) - 1) <= TYPICAL
+        return bool(near.mean() < MOST_TYPICAL)
 
     @property
     def replayed_step_ns(self) -> float:

@@ -103,7 +103,12 @@ def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
 def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
     """Boundaries lie within segments (or calls) of the thread on which the steps lie."""
     starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-    mine = np.flatnonzero((graph.lane == steps["thread"][0]) & graph.of_kinds(SEGMENT, CALL))
+    host = graph.of_kinds(SEGMENT, CALL)
+    mine = np.flatnonzero((graph.lane == steps["thread"][0]) & host)
+    calls = graph.lane[graph.of_kinds(CALL)]
+    if not len(mine) and len(calls):
+        # Another thread launches the work of these steps.
+        mine = np.flatnonzero((graph.lane == np.bincount(calls).argmax()) & host)
     if not len(mine):
         raise CannotAnswer(
             "no-step-thread",

@@ -170,8 +170,13 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     step, recorded = _step_times(diagnosis)
     if step is not None:
         length = f"{several(number, 'step')} of {step}" if number else f"no steps found: the whole recording, {step}"
+        length += " on average" if number > 1 and _is_average(diagnosis) else ""
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
     return joined(trace.path, *words)
+
+
+def _is_average(diagnosis: Diagnosis) -> bool:
+    return diagnosis.judgement is not None and diagnosis.judgement.evidence.question.replay.is_average
 
 
 def _step_times(diagnosis: Diagnosis) -> tuple[str | None, str | None]:

@@ -14,6 +14,8 @@ from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 
 PROFILER_STEP = r"^ProfilerStep#\d+"
+MARKER = rf"{PROFILER_STEP}|^Optimizer\.(step|zero_grad)#|^enumerate\(DataLoader\)#"
+"""Ranges that torch itself puts around parts of a program."""
 """Ranges in which torch.profiler puts a step, in its own files and in those of nsys."""
 
 

@@ -20,7 +20,7 @@ from warpline.sources.kineto.facts import devices, meta
 from warpline.sources.kineto.fields import MISSING
 from warpline.sources.kineto.selection import Mask, Selection, Source, one_after_the_other
 from warpline.sources.kineto.threads import Threads
-from warpline.sources.rows import FAR_NS, PROFILER_STEP, Rows
+from warpline.sources.rows import FAR_NS, MARKER, Rows
 from warpline.units import several
 
 # The table that each category goes to. Capitalised names are those of 2021.
@@ -143,15 +143,15 @@ def _parts(raw: RawEvents) -> _Parts:
     def events(kind: str) -> Selection:
         return source.select((kinds == KINDS.index(kind)) & spans_in_time)
 
-    # In 2021 profiler steps were operators.
-    steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
+    # In 2021 torch's own ranges were operators.
+    markers, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, MARKER)
     calls, layer = one_after_the_other({name: events(name) for name in ("runtime", "driver")})
     kernels = events("kernel")
     work, kind = one_after_the_other({"kernel": kernels, "memcpy": events("memcpy"), "memset": events("memset")})
     chosen = {
         "api": calls,
         "ops": ops,
-        "ranges": events("annotation").joined(steps),
+        "ranges": events("annotation").joined(markers),
         "gpu": work,
         "python": events("python"),
         "memory": source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)[0],
