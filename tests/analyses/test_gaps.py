@@ -407,3 +407,14 @@ def test_the_order_of_causes_is_that_of_time(tmp_path: Path) -> None:
         for cause, start, end in zip(spans.causes.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True)
     ]
     assert order == [("sync", 10), ("dispatch", 20), ("launch_latency", 8)]
+
+
+def test_a_gap_before_the_first_step_is_not_a_part_of_it(tmp_path: Path) -> None:
+    """A kernel, 50 ms in which nothing is recorded, and a step whose first op comes 100 µs after its begin."""
+    events = launched("warm", 0, 10, 10, 1)
+    for step in range(3):
+        begin = 50_020 + 1_000 * step
+        events += [annotation(f"ProfilerStep#{step}", begin, 1_000), op("aten::mul", begin + 100, 20)]
+        events += launched("k", begin + 110, begin + 120, 880, 10 + step)
+    (gaps,) = idle_gaps(open_trace(write(tmp_path, events), cache=False))
+    assert gaps.totals()["cold_start"] == 50_000_000

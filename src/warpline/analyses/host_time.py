@@ -198,10 +198,14 @@ class HostTime:
         A long gap within a step that ends in a copy to the device is data loading. A gap before the first
         step, in a trace with steps, is program start-up. Without steps, a long gap says nothing.
         """
-        long = (holes.ends - holes.starts) > SHORT_HOLE_NS
         if not len(self._step_starts):
-            return {"dispatch": Spans(holes.starts[~long], holes.ends[~long])}
+            short = (holes.ends - holes.starts) <= SHORT_HOLE_NS
+            return {"dispatch": Spans(holes.starts[short], holes.ends[short])}
         begin, end = int(self._step_starts[0]), self._step_end
+        if ((holes.starts < begin) & (holes.ends > begin)).any():
+            # A step begins with some Python: the gap before it is not a part of it.
+            holes = Spans(*(np.sort(np.append(moments, begin)) for moments in (holes.starts, holes.ends)))
+        long = (holes.ends - holes.starts) > SHORT_HOLE_NS
         starting = long & (holes.ends <= begin)
         loading = long & (holes.starts < end) & (holes.ends > begin) & self._before_batch(calls, holes.ends)
         rest = ~(loading | starting)
