@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kineto_files import op
+from kineto_files import kernel, op
 from paths import SHARED
 from small_programs import (
     ALL_REDUCE,
@@ -345,3 +345,27 @@ def test_an_allocation_that_nothing_repeats_is_not_made_again(tmp_path: Path) ->
         program.op(f"aten::op{number}", (f"kernel{number}", 50.0 + 20 * number))
         program.call("cudaMalloc", 400)
     assert "cat_growth" not in {finding.rule for finding in program.judged(tmp_path).findings}
+
+
+def test_gradients_that_are_set_to_zero_are_no_part_of_a_compiled_model(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(20):
+            program.op("aten::mul", (MUL, 2), dtype="float")
+        with program.range("Optimizer.zero_grad#SGD.zero_grad"):
+            for _ in range(30):
+                program.op("aten::fill_", (MUL, 2), dtype="float")
+
+    assert claims(tmp_path, body)["uncompiled"].startswith("20 operations a step are dispatched one by one")
+
+
+def test_kernels_of_a_graph_are_not_dispatched(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.call("cudaGraphLaunch", 5)
+        begin = max(program.now, program.free.get(7, 0.0)) + 5
+        for at in range(24):
+            program.events.append(kernel(MUL, begin + 10 * at, 9, program.number))
+        program.free[7] = begin + 240
+        program.wait()
+        program.python(200)
+
+    assert not {"uncompiled", "unfused_elementwise"} & set(claims(tmp_path, body))

@@ -293,3 +293,24 @@ def test_a_device_is_not_busy_while_another_one_works(tmp_path: Path) -> None:
         events += [files.call("cudaDeviceSynchronize", begin + 510, 490, 30 + step)]
     question = question_about(opened(tmp_path, events))
     assert 0.45 < question.bare_idle_share < 0.55
+
+
+def test_steps_that_another_thread_launches_are_replayed(tmp_path: Path) -> None:
+    events = []
+    for step in range(4):
+        events += [files.annotation(f"ProfilerStep#{step}", 1000 * step, 1000, thread=300)]
+        events += files.launched("k", 1000 * step + 100, 1000 * step + 107, 50, 1 + step)
+    events += files.launched("k", 4100, 4107, 50, 9)
+    assert replayed(tmp_path, events).measured_ns.tolist() == [1_000_000] * 4
+
+
+def test_a_length_that_few_steps_have_is_an_average(tmp_path: Path) -> None:
+    """Every second step takes three times as long."""
+
+    def made(*lengths: float) -> Replay:
+        bounds = np.cumsum([0.0, *lengths]).tolist()
+        launches = [files.launched("k", begin + 10, begin + 17, 50, 1 + at) for at, begin in enumerate(bounds[:-1])]
+        return replayed(tmp_path, [*steps(*bounds), *(event for pair in launches for event in pair)])
+
+    assert made(500, 1500, 500, 1500).is_average
+    assert not made(500, 510, 1500, 505).is_average

@@ -275,3 +275,12 @@ def test_work_that_was_launched_before_the_steps_ends_no_step(tmp_path: Path) ->
         events += launched("side", 120 + 200 * step, 130 + 200 * step, 20, 20 + step, stream=20)
     begins, ends = open_trace(write(tmp_path, events), cache=False).step_spans
     assert ((ends - begins) == 1_000_000).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad", "enumerate(DataLoader)#It.__next__"]
+)
+def test_ranges_of_torch_written_as_operators_in_2021_are_ranges(tmp_path: Path, name: str) -> None:
+    trace = open_trace(write(tmp_path, [*repeated(1), annotation(name, 0, 900) | {"cat": "Operator"}]))
+    assert trace.ranges["name"].cast(str).to_list() == [name]
+    assert len(trace.ops) == 0
