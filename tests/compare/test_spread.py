@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from warpline.compare.spread import BUSY_SPREAD, IDLE_SPREAD, RunTime, Side, difference, drift, verdict_of
+from warpline.compare.spread import (
+    BUSY_SPREAD,
+    IDLE_SPREAD,
+    RunTime,
+    Side,
+    _will_be_apart,
+    difference,
+    drift,
+    verdict_of,
+)
 from warpline.estimate import Estimate
 
 LEAST = 0.02
@@ -57,6 +68,24 @@ def test_waits_leave_it_inconclusive_and_say_how_many_more_while_the_work_is_kno
     assert (found.verdict, found.judged_by) == ("inconclusive", "step")
     assert found.more_runs is not None and found.more_runs > 0
     assert found.work_ratio.low > 1
+
+
+def test_the_cpu_may_run_ahead_in_some_runs_and_not_in_others() -> None:
+    """Where it does not, the step took it as long: 30 ms here and about 30 ms there, not 30 ms and nothing."""
+    draw = np.random.default_rng(8)
+    ahead = [replace(run, ahead_ns=0.9 * float(run.lengths_ns[0])) for run in runs(draw, 4, 2e7, 1e7)]
+    sides = [(*ahead, *runs(draw, 5, 2e7, 1e7)), runs(draw, 9, 2e7, 1e7)]
+    for a, b in (sides, sides[::-1]):
+        found = difference(a, b, LEAST)
+        assert 0.6 < found.ratio.low < 1 < found.ratio.high < 1.6
+
+
+def test_more_runs_must_be_enough_for_the_rank_test_too() -> None:
+    assert _will_be_apart(None, 2.0)
+    assert _will_be_apart(0.01, 1.1)
+    assert not _will_be_apart(0.05, 1.5)  # 1.96 × √1.5 = 2.40, and 1 % needs 2.58
+    assert _will_be_apart(0.05, 2.0)  # 1.96 × √2 = 2.77
+    assert not _will_be_apart(1.0, 40.0)
 
 
 def test_work_decides_where_it_is_most_of_the_step_and_waits_leave_the_step_open() -> None:

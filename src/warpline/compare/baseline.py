@@ -52,15 +52,15 @@ def read_baseline(path: Path) -> list[Measured]:
     """Read the runs of a baseline."""
     try:
         if path.stat().st_size > LARGEST_BYTES:
-            raise UnreadableFile("not-a-baseline", f"{path.name} is too large to be a baseline")
+            raise _refused(path, "is too large to be a baseline")
         written = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         hint = f"write it with warpline baseline save {path.stem} TRACE"
         raise UnreadableFile("no-baseline", f"there is no baseline {path}", hint) from error
     except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableFile("not-a-baseline", f"{path.name} is not a JSON file") from error
+        raise _refused(path, "is cut off, or not a JSON file") from error
     if not isinstance(written, dict) or written.get("schema") != SCHEMA:
-        raise UnreadableFile("not-a-baseline", f"{path.name} is not a baseline of this version ({SCHEMA})")
+        raise _refused(path, f"is not a baseline of this version ({SCHEMA})")
     try:
         operations = [
             Operation(str(row["kind"]), str(row["name"]), "", (*map(int, row["grid"]),))  # type: ignore[arg-type]
@@ -68,10 +68,15 @@ def read_baseline(path: Path) -> list[Measured]:
         ]
         runs = [_run(row, operations, _setting(written["setting"])) for row in written["runs"]]
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise UnreadableFile("not-a-baseline", f"{path.name} is damaged: {type(error).__name__}") from error
+        raise _refused(path, "is damaged") from error
     if not runs:
-        raise UnreadableFile("not-a-baseline", f"{path.name} has no runs")
+        raise _refused(path, "has no runs")
     return runs
+
+
+def _refused(path: Path, why: str) -> UnreadableFile:
+    again = f"write it again with warpline baseline save {path.stem} TRACE… -f"
+    return UnreadableFile("not-a-baseline", f"{path.name} {why}", again)
 
 
 def _text(runs: Sequence[Measured]) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -104,8 +105,13 @@ def difference(a: Side, b: Side, least_effect: float) -> Difference:
         verdict, judged_by, ratio, work = "same", "step", Estimate(1.0, 1.0, 1.0), Estimate(1.0, 1.0, 1.0)
     more = None
     if verdict == "inconclusive":
+        runs = min(len(a), len(b))
         later = ((more, doubts.ratios(len(a) + more, len(b) + more)) for more in MORE_RUNS)
-        settled = (more for more, then in later if doubts.judge(*then, least_effect, True)[0] != "inconclusive")
+        settled = (
+            more
+            for more, then in later
+            if doubts.judge(*then, least_effect, _will_be_apart(p_value, 1 + more / runs))[0] != "inconclusive"
+        )
         more = next(settled, None)
     return Difference(verdict, judged_by, ratio, work, p_value, more)
 
@@ -180,7 +186,10 @@ def _draws(freedom: float) -> tuple[Floats, Floats]:
 
 
 def _logs(side: Side) -> Floats:
-    parts = [(run.work_ns, run.copies_ns, run.idle_ns, run.ahead_ns) for run in side]
+    parts = np.array([(run.work_ns, run.copies_ns, run.idle_ns, run.ahead_ns) for run in side])
+    ahead = parts[:, 3]
+    if ahead.any():  # in a run in which the CPU did not run ahead, the step took the CPU as long
+        parts[:, 3] = np.where(ahead > 0, ahead, parts[:, :3].sum(axis=1))
     logs: Floats = np.log(np.maximum(parts, 1.0))
     logs[:, 3] = np.maximum(logs[:, 3] - [run.host or 0.0 for run in side], 0.0)
     return logs
@@ -225,6 +234,15 @@ def are_equal(a: Side, b: Side) -> bool:
 def _smallest_p_value(left: int, right: int) -> float:
     """What the rank test gives when one side lies wholly below the other; with few steps it is not small."""
     return 2 / math.comb(left + right, left)
+
+
+def _will_be_apart(p_value: float | None, times: float) -> bool:
+    """Whether the rank test would find so many times as many steps apart, if they differ as these do: its statistic
+    grows with the square root of their number."""
+    if p_value is None or p_value <= FALSE_ALARM:
+        return True
+    usual = NormalDist()
+    return usual.inv_cdf(1 - p_value / 2) * math.sqrt(times) >= usual.inv_cdf(1 - FALSE_ALARM / 2)
 
 
 def verdict_of(ratio: Estimate, least_effect: float) -> Verdict:
