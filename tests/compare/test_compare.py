@@ -142,3 +142,16 @@ def test_the_op_in_which_the_cpu_spends_its_time_is_named(tmp_path: Path) -> Non
     (found,) = warpline.compare(a, b).cpu_ops
     assert (found.name, found.a_ns, found.b_ns) == ("aten::conv2d", 900_000, 20_000)
     assert warpline.compare(a, a).cpu_ops == ()
+
+
+def test_an_op_that_is_only_inside_another_one_now_is_not_called_gone(tmp_path: Path) -> None:
+    plain = [*steps(6, [("gemm", 100)], gap=905), *(op("aten::conv2d", n * 1005, 900) for n in range(6))]
+    outer = [op("Compiled region", n * 1005, 902) for n in range(6)]
+    found = warpline.compare(trace(tmp_path, "a", plain), trace(tmp_path, "b", [*outer, *plain]))
+    assert [one.name for one in found.cpu_ops] == ["Compiled region"]
+
+
+def test_parts_that_are_gone_are_counted_in_words(tmp_path: Path) -> None:
+    a = trace(tmp_path, "a", steps(12, [("gemm", 100), ("silu", 60), ("gemm", 100), ("silu", 60)]))
+    b = trace(tmp_path, "b", steps(12, [("gemm", 100), ("gemm", 100)]))
+    assert "2 × silu are gone: 120 µs." in terminal.render(report(warpline.compare(a, b)), 200).plain

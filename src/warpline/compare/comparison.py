@@ -257,18 +257,21 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
         remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
+    overlap = found.ratio.low > 1 or found.ratio.high < 1
+    ranks = f"the steps of A and B overlap: a rank test gives p = {found.p_value or 0:.2g}"
     if verdict in {"faster", "slower"} and found.judged_by == "work":
-        remarks.append(
-            "the part of the step in which the GPU waits for the CPU differs too much between runs to tell; "
-            "the GPU's own work is most of the step and does not"
-        )
+        waits = "the part of the step in which the GPU waits for the CPU differs too much between runs to tell"
+        remarks.append(f"{ranks if overlap else waits}; the GPU's own work is most of the step, and differs")
     if verdict == "inconclusive":
+        waits = any(2 * sum(side.step.idle_ns.values()) > side.step_ns for side in (a, b))
+        why = "the GPU's waits differ too much between runs" if waits else "the change is no larger than the noise"
         more = (
             f"{several(found.more_runs, 'more run')} on each side would probably settle it"
             if found.more_runs
-            else f"not even {MORE_RUNS[-1]} more runs would settle it: the GPU's waits differ too much between runs"
+            else f"not even {MORE_RUNS[-1]} more runs would settle it: {why}"
         )
-        remarks.append(f"the interval includes both no change and a change of {100 * least_effect:.0f} %; {more}")
+        both = f"the interval includes both no change and a change of {100 * least_effect:.0f} %"
+        remarks.append(f"{ranks if overlap else both}; {more}")
         counted = differing(a.counts, b.counts, least_effect)
         if counted:
             remarks.append(f"counts have no noise, and a step has others: {counted}")

@@ -10,6 +10,7 @@ import polars as pl
 
 from warpline.intervals import Spans
 from warpline.trace.columns import integers
+from warpline.trace.names import distinct
 from warpline.trace.trace import Trace
 
 LEAST_SHARE = 0.05
@@ -39,19 +40,26 @@ def changed_cpu_ops(a: Trace, b: Trace, steps_a: Spans, steps_b: Spans) -> tuple
     """The outermost ops whose time differs most; none if a side has no ops."""
     if not len(a.ops) or not len(b.ops):
         return ()
-    mine, other = _per_step(a, steps_a), _per_step(b, steps_b)
+    inside_a, inside_b = _inside(a, steps_a), _inside(b, steps_b)
+    mine, other = _per_step(inside_a, len(steps_a)), _per_step(inside_b, len(steps_b))
+    # An op that is still there, but inside another one, is not gone.
+    moved = set(distinct(inside_a["name"])[0]) - mine.keys() | set(distinct(inside_b["name"])[0]) - other.keys()
     longest = max(float((steps.ends - steps.starts).mean()) for steps in (steps_a, steps_b))
-    ops = [CpuOp(name, round(mine.get(name, 0.0)), round(other.get(name, 0.0))) for name in sorted({*mine, *other})]
+    names = sorted({*mine, *other} - moved)
+    ops = [CpuOp(name, round(mine.get(name, 0.0)), round(other.get(name, 0.0))) for name in names]
     large = [one for one in ops if abs(one.change_ns) >= LEAST_SHARE * longest]
     return tuple(sorted(large, key=lambda one: -abs(one.change_ns))[:LISTED])
 
 
-def _per_step(trace: Trace, steps: Spans) -> dict[str, float]:
-    """Time per step in the outermost ops of each name that begin in these steps."""
-    ops = trace.ops.filter(pl.col("depth") == 0)
-    begun = integers(ops["start_ns"])
+def _inside(trace: Trace, steps: Spans) -> pl.DataFrame:
+    """The ops that begin in these steps."""
+    begun = integers(trace.ops["start_ns"])
     place = np.searchsorted(steps.starts, begun, side="right") - 1
-    inside = (place >= 0) & (begun < steps.ends[np.maximum(place, 0)])
-    length = (pl.col("end_ns") - pl.col("start_ns")).sum() / len(steps)
-    totals = ops.filter(pl.Series(inside)).group_by(pl.col("name").cast(pl.String)).agg(length.alias("ns"))
+    return trace.ops.filter(pl.Series((place >= 0) & (begun < steps.ends[np.maximum(place, 0)])))
+
+
+def _per_step(ops: pl.DataFrame, steps: int) -> dict[str, float]:
+    """Time per step in the outermost ops of each name."""
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum() / steps
+    totals = ops.filter(pl.col("depth") == 0).group_by(pl.col("name").cast(pl.String)).agg(length.alias("ns"))
     return {str(name): float(time) for name, time in totals.iter_rows()}

@@ -129,7 +129,11 @@ def _sentence(part: Part) -> str:
         became = f"{several(part.a_count, what)} became {part.b_count}"
         return f"{became}: {name}, {times}."
     if part.kind in {"new", "gone"}:
-        return f"{name} is {part.kind}: {duration(part.b_ns or part.a_ns)}."
+        number = part.a_count + part.b_count
+        many = (
+            f"{number} × " if number > 1 and len({*part.a, *part.b}) == 1 and number > len(part.a) + len(part.b) else ""
+        )
+        return f"{many}{name} {'is' if number == 1 else 'are'} {part.kind}: {duration(part.b_ns or part.a_ns)}."
     gain = f", {speedup(part.a_ns / part.b_ns)}" if part.b_ns and part.a_ns > part.b_ns else ""
     return f"{name}: {times}{gain}."
 
