@@ -263,8 +263,8 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
         waits = "the part of the step in which the GPU waits for the CPU differs too much between runs to tell"
         remarks.append(f"{ranks if overlap else waits}; the GPU's own work is most of the step, and differs")
     if verdict == "inconclusive":
-        waits = any(2 * sum(side.step.idle_ns.values()) > side.step_ns for side in (a, b))
-        why = "the GPU's waits differ too much between runs" if waits else "the change is no larger than the noise"
+        is_waiting = any(2 * sum(side.step.idle_ns.values()) > side.step_ns for side in (a, b))
+        why = "the GPU's waits differ too much between runs" if is_waiting else "the change is no larger than the noise"
         more = (
             f"{several(found.more_runs, 'more run')} on each side would probably settle it"
             if found.more_runs
