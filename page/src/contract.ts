@@ -19,6 +19,7 @@ export interface Step {
   readonly name: string;
   readonly start_ns: number;
   readonly end_ns: number;
+  readonly length_ns: number;
 }
 
 /** A name that rows have. */

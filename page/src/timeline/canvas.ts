@@ -206,7 +206,7 @@ export class Picture {
       if (right < GUTTER || left > width) return;
       context.fillStyle = look.css.band;
       context.fillRect(left, RULER, Math.max(1, right - left - 1), STEPS - 3);
-      const from = Math.max(left, GUTTER), text = this.fitted(`step ${number}  ${duration(step.end_ns - step.start_ns)}`, Math.min(right, width) - from - 10);
+      const from = Math.max(left, GUTTER), text = this.fitted(`step ${number}  ${duration(step.length_ns)}`, Math.min(right, width) - from - 10);
       context.fillStyle = look.css.dim;
       if (text) context.fillText(text, from + 5, RULER + STEPS / 2 - 1);
     });

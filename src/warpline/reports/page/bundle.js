@@ -221,14 +221,14 @@ p)continue;let y=this.fitted(i.label(c),h-d-8);y&&s.fillText(y,T+d+4,S+m+U/2)}}}
 e.css.paper,n.fillRect(0,0,s,S),n.fillStyle=e.css.dim;let[a,l]=r.end>=1e9?["s",1e9]:r.end>=1e6?["ms",1e6]:["µs",1e3],c=Math.max(0,-Math.floor(Math.log10(t/l)+1e-9));
 for(let d=Math.ceil(r.start/t)*t;d<r.end;d+=t){let h=this.x(d);n.fillRect(Math.floor(h),z-6,1,6),n.fillText(`${(d/l).toFixed(c)} ${a}`,h+4,z/2+1)}n.save(),n.beginPath(),
 n.rect(T,z,s-T,re),n.clip(),i.forEach((d,h)=>{let m=this.x(d.start_ns),p=this.x(d.end_ns);if(p<T||m>s)return;n.fillStyle=e.css.band,n.fillRect(m,z,Math.max(1,p-
-m-1),re-3);let y=Math.max(m,T),w=this.fitted(`step ${h}  ${E(d.end_ns-d.start_ns)}`,Math.min(p,s)-y-10);n.fillStyle=e.css.dim,w&&n.fillText(w,y+5,z+re/2-1)}),n.
-restore()}names(e){let{context:t,layout:n,height:r}=this,{rows:s,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,T,r),t.save(),t.beginPath(),t.rect(0,S+i,T,r),
-t.clip();for(let a of s)a.y>=i&&this.rowName(a,e);t.restore();for(let a of s)a.y<i&&this.rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(T-1,0,1,r),t.fillRect(0,
-S-1,this.width,1),i&&t.fillRect(0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${V}`,this.events.head.steps.length&&t.fillText("steps",10,z+re/2-1)}rowName(e,t){
-let{context:n}=this,r=this.screenY(e);r>this.height||r+B<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(
-this.fitted(e.title,T-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&
-this.arrow(e,r+U/2)))}arrow(e,t){this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function Xn(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.
-log10(t)),r=t/n;return n*(r>5?10:r>2?5:r>1?2:1)}var qn=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
+m-1),re-3);let y=Math.max(m,T),w=this.fitted(`step ${h}  ${E(d.length_ns)}`,Math.min(p,s)-y-10);n.fillStyle=e.css.dim,w&&n.fillText(w,y+5,z+re/2-1)}),n.restore()}names(e){
+let{context:t,layout:n,height:r}=this,{rows:s,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,T,r),t.save(),t.beginPath(),t.rect(0,S+i,T,r),t.clip();for(let a of s)
+a.y>=i&&this.rowName(a,e);t.restore();for(let a of s)a.y<i&&this.rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(T-1,0,1,r),t.fillRect(0,S-1,this.width,1),i&&t.fillRect(
+0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${V}`,this.events.head.steps.length&&t.fillText("steps",10,z+re/2-1)}rowName(e,t){let{context:n}=this,r=this.
+screenY(e);r>this.height||r+B<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(this.fitted(e.title,
+T-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){
+this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function Xn(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?
+10:r>2?5:r>1?2:1)}var qn=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
 let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",Vn(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
 e);break;case"api":this.call(e);break;case"ops":this.op(e);break;default:break}let n=t.head.names[t.name[e]];return n.short&&n.cause===null&&this.say("full name",
 u("code",{},n.text)),u("div",{class:"body"},u("div",{class:"facts"},this.list),u("div",{class:"chain"},...this.inside(e),...this.within(e)))}same(e){let{events:t}=this,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
+import polars as pl
 
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.dive.model import Dive
@@ -20,6 +21,7 @@ from warpline.reports.page.inside import answers, kernel_of_row
 from warpline.reports.page.names import Names
 from warpline.reports.page.planes import block, deflated
 from warpline.reports.page.rows import Pack
+from warpline.trace.steps import completed
 from warpline.trace.trace import Trace
 
 
@@ -111,9 +113,12 @@ def drawn_timeline(diagnosis: Diagnosis, work: Gathered, dive: Dive | None = Non
 
 
 def _steps(trace: Trace, zero: int, end: int) -> list[Step]:
-    rows = trace.steps.select("name", "start_ns", "end_ns").iter_rows()
+    starts, ends = completed(trace.steps, trace.gpu, trace.api)
+    rows = trace.steps.select("name", "start_ns", "end_ns", pl.Series("length_ns", ends - starts)).iter_rows()
     return [
-        Step(inert(name or ""), start - zero, stop - zero) for name, start, stop in rows if stop > zero and start < end
+        Step(inert(name or ""), start - zero, stop - zero, length)
+        for name, start, stop, length in rows
+        if stop > zero and start < end
     ]
 
 
