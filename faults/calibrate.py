@@ -98,7 +98,7 @@ def doubts_of(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[Blind
     paces = {suite: bare_ranges([row for row in table if row.suite != suite]) for suite in suites}
     for row, replayed in found:
         old, new = (doubt_of_host(idle, paces[row.suite]) for idle in (replayed.idle.old, replayed.idle.new))
-        result.append((row, replayed.spread, new, doubt_of_gain(old, new)))
+        result.append((row, replayed.spread, new, doubt_of_gain(old, new, row.gain)))
     return result
 
 

@@ -109,9 +109,11 @@ def test_between_the_middles_of_two_paces_the_doubt_grows_in_proportion() -> Non
 def test_a_slow_moment_makes_old_and_new_step_longer() -> None:
     # A graph takes the step from the host: a slow host makes the gain larger by e^0.5, and a fast one smaller by e^-0.4.
     host, device = Doubt(0.4, 0.5), Doubt(0.0, 0.0)
-    assert doubt_of_gain(host, device) == Doubt(0.4, 0.5)
-    assert doubt_of_gain(device, host) == Doubt(0.5, 0.4)
-    assert doubt_of_gain(host, host) == device
+    assert doubt_of_gain(host, device, gain=3.0) == Doubt(0.4, 0.5)
+    assert doubt_of_gain(device, host, gain=3.0) == Doubt(0.5, 0.4)
+    assert doubt_of_gain(host, host, gain=3.0) == device
+    # A host so slow that it sets the pace afterwards set it before: the gain is gone, and no loss.
+    assert doubt_of_gain(device, host, gain=math.exp(0.2)) == Doubt(pytest.approx(0.2), 0.4)
 
 
 def test_a_fix_that_may_do_nothing_may_leave_the_old_step() -> None:

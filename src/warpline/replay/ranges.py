@@ -174,10 +174,11 @@ def _between(at: float, places: Sequence[float], values: Sequence[float]) -> flo
     return values[-1]
 
 
-def doubt_of_gain(old: Doubt, new: Doubt) -> Doubt:
-    """Old and new step meet the same host: a slow moment makes both longer, and a gain differs by the difference."""
+def doubt_of_gain(old: Doubt, new: Doubt, gain: float) -> Doubt:
+    """Old and new step meet the same host: a slow moment makes both longer, and a gain differs by the difference. The
+    host that sets the new pace did as much in the old step: it takes a gain away, and makes no loss of it."""
     slow, fast = old.up - new.up, new.down - old.down
-    return Doubt(max(0.0, -slow, -fast), max(0.0, slow, fast))
+    return Doubt(min(max(0.0, -slow, -fast), math.log(max(gain, 1.0))), max(0.0, slow, fast))
 
 
 def bare_range(estimated_ns: float, idle_share: float, calm_ns: float = math.inf) -> Estimate:
@@ -241,17 +242,17 @@ def ranges_of(
     takes itself is left when the device is done sooner. What may do nothing may leave the old step, at its pace."""
     gain = old_ns.expected / new_ns
     half, half_gain = STEP.of(fixes, spread, gain), GAIN.of(fixes, spread, gain, own_errors())
-    of_step = doubt_of_host(idle.new)
-    of_gain = doubt_of_gain(doubt_of_host(idle.old), of_step)
+    of_old, of_step = doubt_of_host(idle.old), doubt_of_host(idle.new)
     # The old step at its longest over what the device must still do bounds the gain.
     most = max(old_ns.high / least_ns, gain) if least_ns > 0 else math.inf
     usual = calm or Calm(new_ns, gain)
     shortest = max(of_step.below(min(new_ns, usual.step_ns), half), least_ns)
     longest = min(of_step.above(new_ns, half), most_ns)
-    least_gain = max(of_gain.below(min(gain, usual.gain), half_gain), old_ns.expected / most_ns)
-    most_gain = min(of_gain.above(max(gain, usual.gain), half_gain), most)
+    lower, higher = min(gain, usual.gain), max(gain, usual.gain)
+    least_gain = max(doubt_of_gain(of_old, of_step, lower).below(lower, half_gain), old_ns.expected / most_ns)
+    most_gain = min(doubt_of_gain(of_old, of_step, higher).above(higher, half_gain), most)
     if may_do_nothing:
-        longest = max(longest, doubt_of_host(idle.old).above(old_ns.expected, half))
+        longest = max(longest, of_old.above(old_ns.expected, half))
         least_gain = min(least_gain, math.exp(-half_gain))
     return Ranges(
         Estimate(min(shortest, new_ns), new_ns, max(longest, new_ns)),
