@@ -60,3 +60,19 @@ def test_calls_nested_a_thousand_deep_are_walked(tmp_path: Path) -> None:
     depth = 1500
     deep = [frame(f"lib{at}.py(1): call", at / 100, 1180 - at / 50, at + 1, at or None) for at in range(depth)]
     assert len(places(tmp_path, *deep)) <= 1
+
+
+def test_a_launch_that_takes_long_fills_the_gap_too(tmp_path: Path) -> None:
+    """A launch of 960 µs, which loads code, inside a convolution."""
+    events = [
+        call("cudaLaunchKernel", 0, 5, 1),
+        kernel("first", 10, 90, 1),
+        op("aten::cudnn_convolution", 110, 985),
+        call("cudaLaunchKernel", 130, 960, 2),
+        kernel("second", 1100, 100, 2),
+    ]
+    trace = open_trace(write(tmp_path, events), cache=False)
+    (gaps,) = idle_gaps(trace)
+    (place,) = gap_places(trace, gaps, UserFrames(trace))
+    assert place.what == "aten::cudnn_convolution"
+    assert place.filled_ns > 0.9 * place.gap_ns

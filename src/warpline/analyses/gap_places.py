@@ -83,8 +83,9 @@ def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
 def _place(trace: Trace, gaps: pl.DataFrame, cause: str, frames: UserFrames) -> GapPlace | None:
     calls = np.append(integers(trace.gpu["api_id"]), NONE)[integers(gaps["gpu_id"])]
     start, end = integers(gaps["start_ns"]), integers(gaps["end_ns"])
-    launched = np.append(integers(trace.api["start_ns"]), 0)[calls]
-    end = np.where(calls == NONE, end, np.clip(launched, start, end))
+    # A launch that takes long, since it loads code, is a part of what fills the gap.
+    returned = np.append(integers(trace.api["end_ns"]), 0)[calls]
+    end = np.where(calls == NONE, end, np.clip(returned, start, end))
     known = np.flatnonzero((calls != NONE) & (end > start))
     if not len(known):
         return None

@@ -146,10 +146,14 @@ def waits(diagnosis: Diagnosis) -> Section:
         Column("where", "where", key=True),
     )
     rows: list[tuple[Value, ...]] = []
+    told: set[tuple[Value, ...]] = set()
     for row in diagnosis.syncs.head(LISTED_WAITS).rows(named=True):
         place = f"{row['file']}:{row['line']}" if row["file"] else ""
         where = " ".join(word for word in (row["written"], row["op"], f"{row['call']} ({row['kind']})", place) if word)
-        rows.append((row["count"], row["blocked_ns"], row["returned_ns"], where))
+        # A copy and the wait after it, in one op, are recoverable together: the time is told once.
+        spot = (row["op"], row["file"], row["line"])
+        rows.append((row["count"], row["blocked_ns"], None if spot in told else row["returned_ns"], where))
+        told |= {spot} if row["op"] else set()
     hidden = len(diagnosis.syncs) - len(rows)
     note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
     title = "CPU waits, per step" if len(diagnosis.steps) else "CPU waits, in the whole recording"
