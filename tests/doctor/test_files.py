@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import re
@@ -119,6 +120,13 @@ def test_packed_exports_are_looked_into(opener: object, suffix: str, tmp_path: P
     with opener(tmp_path / f"p.sqlite{suffix}", "wb") as packed:  # type: ignore[operator]
         packed.write(plain.read_bytes())
     assert examine_file(tmp_path / f"p.sqlite{suffix}").verdict == "ok"
+
+
+def test_an_error_names_the_packed_file_not_its_unpacked_copy(tmp_path: Path) -> None:
+    events = [{"name": "a", "ph": "X", "cat": "other", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]
+    (tmp_path / "t.json.xz").write_bytes(lzma.compress(json.dumps({"traceEvents": events}).encode()))
+    (check,) = examine_file(tmp_path / "t.json.xz").checks
+    assert check.seen.startswith("t.json.xz is a Chrome trace of another program")
 
 
 def test_a_damaged_xz_file(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_it_is_tried_with_the_others_and_diagnosed(toy: Path, trace_file: Path) 
         fix_of(RULE).findings[0].advice.pytorch,
     )
     assert finding["claim"] == "Gradients are filled with zeros: 1 kernel a step, 900 µs."
-    assert "dropping the gradients would bring the step" in answer.to_dict()["verdict"]["sentence"]
+    assert "dropping the gradients would gain" in answer.to_dict()["verdict"]["sentence"]
 
 
 def test_without_its_file_it_is_gone(toy: Path, trace_file: Path) -> None:

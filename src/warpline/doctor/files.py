@@ -105,7 +105,10 @@ def _unpacked(path: Path, name: str) -> list[Check] | None:
                     inner.write_bytes(packed.read(MAX_UNPACKED_BYTES))
         except (OSError, EOFError) as error:
             raise UnreadableFile("damaged-file", f"{name} cannot be decompressed: {error}", "copy it again") from error
-        return _examine(inner, inner.name)
+        try:
+            return _examine(inner, inner.name)
+        except UnreadableFile as error:  # which names the unpacked copy, unknown to the user and soon gone
+            raise UnreadableFile(error.code, error.message.replace(str(inner), name), error.hint) from error
 
 
 def _write_unpacked(path: Path, inner: Path) -> None:
