@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from warpline.capture.look_file import ACCESSES, flow_of, write_look
-from warpline.sources.look import read_look
+from warpline.errors import UnreadableFile
+from warpline.sources.look import SCHEMA, read_look
 
 ADD_ = "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
 SUM_OUT = "aten::sum.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)"
@@ -115,6 +118,21 @@ def test_the_file_is_written_read_and_the_rest_removed(tmp_path: Path) -> None:
         ("aten::relu", "in", "read", 2, "[2,3]"),
         ("aten::relu", "out", "make", 4, "[2,3]"),
     ]
+
+
+def write_lines(file: Path, line: Any) -> None:
+    content = {"schema": SCHEMA, "lines": {"start_ns": [1, 2], "line": line}}
+    file.write_bytes(gzip.compress(json.dumps(content).encode()))
+
+
+def test_lines_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "trace.look.json.gz"
+    for line in ({"a": 1}, [[7, 8], [9]], ["seven", "eight"], [7]):
+        write_lines(file, line)
+        with pytest.raises(UnreadableFile, match="bad-look"):
+            read_look(file)
+    write_lines(file, [None, 8])
+    assert read_look(file).lines.rows() == [(2, 8)]
 
 
 def test_a_file_that_makes_no_sense_becomes_a_note(tmp_path: Path) -> None:

@@ -54,8 +54,10 @@ def read_look(file: Path) -> Look:
 
 
 def _lines(content: dict[str, Any]) -> pl.DataFrame:
-    lines = content.get("lines") or {"start_ns": [], "line": []}
-    return pl.DataFrame(lines, schema={"start_ns": pl.Int64, "line": pl.Int32})
+    lines = content.get("lines") or {}
+    # A series refuses what is no list of numbers; a frame would take it.
+    columns = {"start_ns": pl.Int64, "line": pl.Int32}
+    return pl.DataFrame([pl.Series(name, lines.get(name, []), dtype) for name, dtype in columns.items()]).drop_nulls()
 
 
 def _dataflow(content: dict[str, Any]) -> pl.DataFrame:
