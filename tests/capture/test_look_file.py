@@ -127,7 +127,20 @@ def write_lines(file: Path, line: Any) -> None:
 
 def test_lines_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "trace.look.json.gz"
-    for line in ({"a": 1}, [[7, 8], [9]], ["seven", "eight"], [7]):
+    deep: Any = []
+    for _ in range(900):
+        deep = [deep]
+    for line in (
+        {"a": 1},
+        [[7, 8], [9]],
+        ["seven", "eight"],
+        [7],
+        [7, deep],
+        [7, 8.5],
+        [7, True],
+        [7, 1 << 31],
+        [7, 1 << 99],
+    ):
         write_lines(file, line)
         with pytest.raises(UnreadableFile, match="bad-look"):
             read_look(file)

@@ -56,11 +56,11 @@ def beside(stem: str, chance: random.Random) -> dict[str, bytes]:
     }
     made = {"manifest.json": damaged(manifest, chance)}
     if chance.random() < 0.6:
-        made[f"{stem}.look.json.gz"] = gzip.compress(damaged(_look(), chance), 1, mtime=0)
+        made[f"{stem}.look.json.gz"] = gzip.compress(damaged(look(), chance), 1, mtime=0)
         if chance.random() < 0.5:
             made[f"{stem}.stacks.json"] = damaged(seeds.training(), chance)
         if chance.random() < 0.1:
-            made[f"{stem}.look.json.gz"] = byte_mutators.compressed(damaged(_look(), chance), chance)
+            made[f"{stem}.look.json.gz"] = byte_mutators.compressed(damaged(look(), chance), chance)
     return made
 
 
@@ -106,7 +106,8 @@ def beside_database(name: str, content: bytes, chance: random.Random) -> dict[st
     return made
 
 
-def _look() -> dict[str, Any]:
+def look() -> dict[str, Any]:
+    """A second look of two calls."""
     calls = {
         "op": [0, 1],
         "ops": ["aten::mm", "aten::mul"],

@@ -14,6 +14,7 @@ from kineto_files import annotation, call, copy, kernel, launched, op
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 from snapshot_files import training as snapshot_of_training
 
+from tests.fuzz import companions, texts
 from tests.fuzz.commands import CODES, FILE, HISTORY, MORE_CODES, Command
 from tests.fuzz.inputs import HISTORY_FILE, Files
 
@@ -254,6 +255,27 @@ def lone_surrogates_in_the_frames_of_a_snapshot() -> Case:
     document["device_traces"][0][0]["frames"] = [{"filename": "\ud800.py", "line": 1, "name": "\udfff"}]
     files = Files("trace.pickle", {"trace.pickle": pickle.dumps(document)})
     return files, commands(("memory", FILE, "-v", "--by", "line"), ("memory", FILE, "--json"))
+
+
+@case
+def a_long_label_of_ncu() -> Case:
+    row = '"0","1","python","box","k","1","7","(1, 1, 1)","(2, 1, 1)","0","9.0","Occupancy","{}","%","31.5"'
+    labels = ("Achieved O" + "ccupancy" * 9_000, "x [" * 30_000, "_GLOBAL__N__" * 9_000, " " * 90_000 + "]")
+    page = "\n".join([texts.LOGS["csv"].splitlines()[0], *map(row.format, labels)])
+    return Files("trace.csv", {"trace.csv": page.encode()}), commands(("dive", FILE))
+
+
+@case
+def deep_lists_in_a_second_look() -> Case:
+    look = companions.look()
+    look["calls"]["op"][1] = json.loads("[" * 900 + "]" * 900)
+    beside = {
+        "manifest.json": {"traces": [{"file": "trace.json", "look": {"file": "trace.look.json.gz", "state": "done"}}]},
+        "trace.look.json.gz": look,
+    }
+    files = trace(steps())
+    files.content |= {name: json.dumps(document).encode() for name, document in beside.items()}
+    return files, commands(("path", FILE, "--no-cache"))
 
 
 def stored() -> dict[str, Callable[[], Case]]:

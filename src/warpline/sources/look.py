@@ -55,9 +55,8 @@ def read_look(file: Path) -> Look:
 
 def _lines(content: dict[str, Any]) -> pl.DataFrame:
     lines = content.get("lines") or {}
-    # A series refuses what is no list of numbers; a frame would take it.
-    columns = {"start_ns": pl.Int64, "line": pl.Int32}
-    return pl.DataFrame([pl.Series(name, lines.get(name, []), dtype) for name, dtype in columns.items()]).drop_nulls()
+    columns = {"start_ns": pl.Int64(), "line": pl.Int32()}
+    return pl.DataFrame({name: _numbers(lines.get(name, []), dtype) for name, dtype in columns.items()}).drop_nulls()
 
 
 def _dataflow(content: dict[str, Any]) -> pl.DataFrame:
@@ -67,25 +66,25 @@ def _dataflow(content: dict[str, Any]) -> pl.DataFrame:
     count = len(calls["op"])
     called = pl.DataFrame(
         {
-            "step": pl.Series(calls["step"], dtype=pl.Int32),
+            "step": _numbers(calls["step"], pl.Int32()),
             "call": pl.Series(range(count), dtype=pl.UInt32),
             "op": _texts(calls["op"], calls.get("ops", [])),
-            "lane": pl.Series(calls["thread"], dtype=pl.Int32),
+            "lane": _numbers(calls["thread"], pl.Int32()),
             "parent": _or_null(calls["parent"]),
-            "record_function": pl.Series(calls["record_function"], dtype=pl.Int64),
+            "record_function": _numbers(calls["record_function"], pl.Int64()),
         }
     )
     taken = pl.DataFrame(
         {
-            "call": pl.Series(tensors["call"], dtype=pl.UInt32),
-            "direction": _texts(tensors["output"], DIRECTIONS),
-            "argument": pl.Series(tensors["argument"], dtype=pl.Int32),
-            "access": _texts(tensors["access"], ACCESSES),
+            "call": _numbers(tensors["call"], pl.UInt32()),
+            "direction": _texts(tensors["output"], [*DIRECTIONS]),
+            "argument": _numbers(tensors["argument"], pl.Int32()),
+            "access": _texts(tensors["access"], [*ACCESSES]),
             **{
-                name: pl.Series(tensors[name], dtype=pl.Int64)
+                name: _numbers(tensors[name], pl.Int64())
                 for name in ("tensor", "storage", "offset", "extent", "elements")
             },
-            "item_bytes": pl.Series(tensors["item_bytes"], dtype=pl.Int32),
+            "item_bytes": _numbers(tensors["item_bytes"], pl.Int32()),
             "shape": _texts(tensors["shape"], tensors.get("shapes", [])),
             "dtype": _texts(tensors["dtype"], tensors.get("dtypes", [])),
             "device": _texts(tensors["device"], tensors.get("devices", [])),
@@ -94,12 +93,23 @@ def _dataflow(content: dict[str, Any]) -> pl.DataFrame:
     return called.join(taken, on="call", how="left", maintain_order="left_right")
 
 
-def _texts(codes: list[int], names: Any) -> pl.Series:
+def _texts(codes: Any, names: Any) -> pl.Series:
     """The named texts, interned."""
-    known = pl.Series(list(names), dtype=pl.String).cast(pl.Categorical)
-    return known.gather(pl.Series(codes, dtype=pl.UInt32))
+    known = _column(names, str, pl.String()).cast(pl.Categorical)
+    return known.gather(_numbers(codes, pl.UInt32()))
 
 
-def _or_null(numbers: list[int]) -> pl.Series:
-    series = pl.Series(numbers, dtype=pl.Int64)
+def _or_null(numbers: Any) -> pl.Series:
+    series = _numbers(numbers, pl.Int64())
     return series.set(series < 0, None).cast(pl.UInt32)
+
+
+def _numbers(values: Any, dtype: pl.DataType) -> pl.Series:
+    return _column(values, int, dtype)
+
+
+def _column(values: Any, kind: type, dtype: pl.DataType) -> pl.Series:
+    """The values of a file as a column; polars may take minutes over lists within lists, and never sees them."""
+    if not isinstance(values, list) or not {kind, type(None)}.issuperset(map(type, values)):
+        raise ValueError(f"a column is no list of {kind.__name__}")
+    return pl.Series(values, dtype=dtype)

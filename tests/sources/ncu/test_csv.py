@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import lzma
 import random
+import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,23 @@ def test_labels_and_functions() -> None:
         function_of("void at::<unnamed>::fill<float, at::<unnamed>::f(int)::[lambda() (instance 1)]>(long)") == "fill"
     )
     assert function_of("nvjet_sm90_hsh_192x192") == "nvjet_sm90_hsh_192x192"
+    assert function_of("void at::_GLOBAL__N__8f_cu::{anonymous}::fill(long)") == "fill"
+
+
+def test_a_metric_in_a_label_is_found_as_one_slow_pattern_would() -> None:
+    slow = re.compile(r"[\w.:]*\w+__[\w.:]+|\w+:\w+__[\w.]+")
+    for length in range(7):
+        for letters in product("a_.: ", repeat=length):
+            label = "".join(letters)
+            found = slow.search(label)
+            assert metric_of(label, "") == (found.group() if found else label), label
+
+
+def test_a_unit_at_the_end_of_a_label_is_no_part_of_it() -> None:
+    for label in ("Duration", "Duration [us]", "Duration  [%]", "Duration [a [b]", "Duration[]"):
+        assert metric_of(label, "us") == "gpu__time_duration.sum", label
+    for label in ("Duration ]", "Duration [us] ", "[us] Duration", "Duration [a] [b]", "Duration us]"):
+        assert metric_of(label, "us") == label
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_UNNAMED = re.compile(r"(?:\(anonymous namespace\)|<unnamed>|\{anonymous\}|_GLOBAL__N__\w+)::")
-_METRIC = re.compile(r"[\w.:]*\w+__[\w.:]+|\w+:\w+__[\w.]+")
-_UNIT_IN_LABEL = re.compile(r"\s*\[(?:%|[^\]]*)\]$")
+_UNNAMED = ("(anonymous namespace)::", "<unnamed>::")
+"""Namespaces with the marks that end a function's name."""
+_WORD = re.compile(r"[\w.:]++")
+_METRIC = re.compile(r"\w__[\w.:]")
+"""What a word has that is the name of a metric."""
 
 _LABELS = {
     # GPU Speed Of Light Throughput
@@ -133,18 +135,26 @@ _MEMORY_THROUGHPUT = {
 @lru_cache(maxsize=10_000)
 def metric_of(label: str, unit: str) -> str:
     """The metric that a line of the details page shows; the label itself where it is not known."""
-    metric = _METRIC.search(label)
-    if metric is not None:  # ncu --print-metric-name name, or label-name
-        return metric.group()
-    plain = _UNIT_IN_LABEL.sub("", label)
+    for word in _WORD.findall(label):
+        if _METRIC.search(word):  # ncu --print-metric-name name, or label-name
+            return str(word)
+    plain = _without_unit(label)
     if plain == "Memory Throughput":
         return _MEMORY_THROUGHPUT[unit == "%"]
     return _LABELS.get(plain, label)
 
 
+def _without_unit(label: str) -> str:
+    """The label without a unit in brackets at its end."""
+    opened = label.find("[", label.rfind("]", 0, -1) + 1)
+    return label[:opened].rstrip() if opened >= 0 and label.endswith("]") else label
+
+
 @lru_cache(maxsize=10_000)
 def function_of(name: str) -> str:
     """The bare function of a demangled name, without return type, namespaces, template and call arguments."""
-    plain = _UNNAMED.sub("", name)
+    plain = name
+    for namespace in _UNNAMED:
+        plain = plain.replace(namespace, "")
     head = re.split(r"[<(]", plain, maxsplit=1)[0].strip()
     return head.rpartition(" ")[2].rpartition("::")[2] or name
