@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,14 @@ def a_long_label_of_ncu() -> Case:
     labels = ("Achieved O" + "ccupancy" * 9_000, "x [" * 30_000, "_GLOBAL__N__" * 9_000, " " * 90_000 + "]")
     page = "\n".join([texts.LOGS["csv"].splitlines()[0], *map(row.format, labels)])
     return Files("trace.csv", {"trace.csv": page.encode()}), commands(("dive", FILE))
+
+
+@case
+def names_like_pseudonyms() -> Case:
+    names = ("opA" + "_" * 4_000 + "!", "fileA" + "_" * 4_000 + ".(1): f", "kernelB" + "_x_" * 900 + "é")
+    kinds = ("cpu_op", "python_function", "kernel")
+    ops = [{**op(name, 10.0 * at, 5), "cat": kind} for at, (name, kind) in enumerate(product(names, kinds))]
+    return trace(steps(*ops)), commands(("scrub", FILE, "-o", "{output}.json"))
 
 
 @case

@@ -149,5 +149,5 @@ def _is_public(path: str) -> bool:
 
 def _is_ours(text: str) -> bool:
     """Whether a path or a function is already a pseudonym."""
-    found = re.fullmatch(r"/?(?:file|function|package)[A-Z]{1,6}(?:_[a-z_]+)*(?:\.pyx?|\.so)?", text)
+    found = re.fullmatch(r"/?(?:file|function|package)[A-Z]{1,6}(?:_[a-z_]++)?(?:\.pyx?|\.so)?", text)
     return found is not None and all(map(is_known, PIECE.findall(text)))

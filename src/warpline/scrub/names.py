@@ -45,7 +45,7 @@ _LITERAL = re.compile(r"L[a-z]n?(\d+)E")
 _NO_COUNTER = re.compile(r"\d[A-Za-z:.@%=-]|(?<![A-Za-z])[A-Za-z]{1,2}\d|[^\w .#:/()\[\]|-]")
 """Digits within a word, or beside marks that keys, addresses and assignments have."""
 MAX_COUNTERS = 3
-_WHOLE = re.compile(r"(?:kernel|op|range|domain|thread|process)[A-Z]{1,6}(?:_[a-z_]+)*(?: [0-9]{1,5})*")
+_WHOLE = re.compile(r"(?:kernel|op|range|domain|thread|process)[A-Z]{1,6}(?:_[a-z_]++)?(?: [0-9]{1,5})*")
 _COMPILED = re.compile(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
 _TEMPLATE_HASH = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
 

@@ -55,7 +55,7 @@ MIN_CLASS_CHANGE_SHARE = 0.45
 """Share of neighbours of different classes (upper case, lower case, digit): 0.62 in random text."""
 _WORD = re.compile(rf"[a-z]{{{MIN_WORD_LETTERS},}}")
 # Itanium mangling, and sizes such as 128x256.
-_NAME = re.compile(r"_Z[A-Z0-9]|ILi\d|ELi\d|ELb[01]|NS\d?_|\d+x\d+")
+_NAME = re.compile(r"_Z[A-Z0-9]|ILi\d|ELi\d|ELb[01]|NS\d?_|\dx\d")
 
 
 def looks_random(word: str) -> bool:

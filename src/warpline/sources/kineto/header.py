@@ -27,7 +27,7 @@ BOM: Final = b"\xef\xbb\xbf"
 
 _EVENTS: Final = re.compile(rb'"traceEvents"[\x00-\x20]*:[\x00-\x20]*\[')
 _KNOWN_KEY: Final = re.compile(
-    rb'[,\n][\x00-\x20]*("(?:displayTimeUnit|baseTimeNanoseconds|traceName|schemaVersion|deviceProperties|'
+    rb'(?:,|(?<![\x00-\x20])(?>[\x00-\x20]*?\n))[\x00-\x20]*+("(?:displayTimeUnit|baseTimeNanoseconds|traceName|schemaVersion|deviceProperties|'
     rb'distributedInfo|record_shapes|with_stack|profile_memory|trace_id)"[\x00-\x20]*:)'
 )
 

@@ -23,7 +23,7 @@ _HEADER = re.compile(r'"?ID"?([,;\t])"?Process ID"?\1')
 _ROW = re.compile(r'"?\d+"?[,;\t]')
 _UNITS_ROW = re.compile(r'(?:""|)([,;\t])(?:""|)\1')
 _MESSAGE = re.compile(r"==(PROF|WARNING|ERROR)== ?(.*)")
-_VERSION = re.compile(r"(?:Nsight Compute|ncu)[^\d]*(20\d\d\.\d+(?:\.\d+)*)")
+_VERSION = re.compile(r"(?:Nsight Compute|ncu)[^\d]{0,100}+(20\d\d\.\d+(?:\.\d+)*)")
 _SAMPLED_CELLS = 100_000
 """Cells that decide the decimal mark of the file."""
 _QUOTED_MESSAGES = 2
