@@ -34,7 +34,7 @@ Named = tuple[str, Case]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Records the runs asked for; returns 1 if one is missing."""
     parser = argparse.ArgumentParser(prog="python -m faults.repeat", description="Record cases again and again.")
-    parser.add_argument("cases", nargs="+", type=_named, metavar="SUITE/NAME", help="a case to record")
+    parser.add_argument("cases", nargs="+", type=named_case, metavar="SUITE/NAME", help="a case to record")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", required=True, help="folder to write to")
     parser.add_argument("--runs", type=int, default=9, help="runs of each case, faulty and cured (9)")
     parser.add_argument("--minutes", type=float, default=7, help="begin nothing that would end after this time (7)")
@@ -89,7 +89,8 @@ def record_together(cases: Sequence[Named], number: int, folder: Path, pulse: Pu
             actor.end()
 
 
-def _named(text: str) -> Named:
+def named_case(text: str) -> Named:
+    """The case of a name as SUITE/NAME."""
     suite, _, name = text.partition("/")
     for case in SUITES.get(suite, ()):
         if case.name == name:

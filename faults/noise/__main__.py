@@ -89,6 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", choices=[p.name for p in PROGRAMS], help="record these programs, and not the layer's forms"
     )
+    parser.add_argument(
+        "--extra-of", type=Path, metavar="DIR", help="take the added work of an earlier study, and do not measure it"
+    )
     parser.add_argument("--tiny", action="store_true", help="try it at toy sizes on a CPU")
     options = parser.parse_args(arguments)
     began = time.monotonic()
@@ -104,11 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         study = Study(options.output, Path(scratch), options.tiny, chosen, began, limit_s, found)
         if "error" in study.found:
             return 1
-        for part in (time_programs, *(() if options.only else (record_layer,)), record_runs):
+        timing = functools.partial(take_programs, earlier=options.extra_of) if options.extra_of else time_programs
+        for part in (timing, *(() if options.only else (record_layer,)), record_runs):
             try:
                 part(study)
             except Exception as error:
-                study.found["failures"].append(f"{part.__name__}: {type(error).__name__}: {error}")
+                study.found["failures"].append(f"{type(error).__name__}: {error}")
                 study.say(study.found["failures"][-1])
             study.save()
     runs = study.found["runs"]
@@ -124,6 +128,12 @@ def time_programs(study: Study) -> None:
     with built([(p.name, functools.partial(workers.stopwatch, p, study.tiny)) for p in wanted]) as actors:
         for program in study.programs:
             _time_program(study, program, [actor for p, actor in zip(wanted, actors, strict=True) if p is program])
+
+
+def take_programs(study: Study, earlier: Path) -> None:
+    """Takes the work that makes each program slower, and how much slower, from an earlier study."""
+    known = json.loads((earlier / LIST).read_text(encoding="utf-8"))["programs"]
+    study.found["programs"] = {program.name: known[program.name] for program in study.programs}
 
 
 def _time_program(study: Study, program: Program, actors: Sequence[Actor]) -> None:
@@ -246,9 +256,10 @@ def _about(tiny: bool) -> dict[str, Any]:
         **about,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "how": (
-            f"{workers.STEPS} steps of torch.profiler with shapes, as `warpline run` records by default. `step_ns` and "
-            "`busy_ns` are from there. `truth` is without a profiler: one process each, steps as they are (a) and with "
-            "`extra` work (b) in turn, wall time of a step in a short burst of them."
+            f"{workers.PLAN.steps} steps of torch.profiler with shapes, as `warpline run` records by default. `step_ns` "
+            "and `busy_ns` are from there, `bare_step_ns` from its stopwatch before. `truth` is without a profiler: "
+            "one process each, steps as they are (a) and with `extra` work (b) in turn, wall time of a step in a short "
+            "burst of them."
         ),
         "programs": {},
         "layer": [],

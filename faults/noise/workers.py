@@ -8,6 +8,7 @@ import lzma
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from faults.captures import profiled_step_ns, record, scrubbed, text_of, write_c
 from faults.jobs import Result
 from faults.noise.programs import Program
 from faults.stopwatch import per_step_ns
+from warpline.capture.laps import Laps, StepTime
+from warpline.capture.plan import Plan
 
-STEPS, SKIP, SETTLE_S, MAX_SKIP_FACTOR = 6, 8, 0.2, 3
-"""As `warpline run` records by default: `warpline.capture.plan.Plan`."""
+PLAN = Plan(folder="")
+"""As `warpline run` records by default."""
 MEASURE, KEEP = "measure", "keep"
 SLOWDOWN, TOLERANCE = 0.03, 0.003
 """How much slower B is to be, and how far from it the stopwatch may find it."""
@@ -38,11 +41,12 @@ def recording(build: Callable[[Any], Callable[[], object]], path: Path, tiny: bo
     step()
     torch.cuda.synchronize()
     held: list[Any] = []
+    bare: dict[str, Any] = {}
 
     def work(asked: Any) -> Result:
         if asked == MEASURE:
-            settle(step)
-            held[:] = [record(torch, step, steps=STEPS)]
+            bare.update(asdict(timed(torch, step)))
+            held[:] = [record(torch, step, steps=PLAN.steps)]
             return {}
         text = scrubbed(text_of(held[0]), torch)
         if path.suffix == ".gz":
@@ -50,17 +54,26 @@ def recording(build: Callable[[Any], Callable[[], object]], path: Path, tiny: bo
         else:
             path.write_bytes(lzma.compress(text.encode()))
         step_ns, busy_ns = profiled_step_ns(text)
-        return {"file": path.name, "bytes": path.stat().st_size, "step_ns": step_ns, "busy_ns": busy_ns}
+        return {
+            "file": path.name,
+            "bytes": path.stat().st_size,
+            "step_ns": step_ns,
+            "busy_ns": busy_ns,
+            "bare_step_ns": bare,
+        }
 
     return work
 
 
-def settle(step: Callable[[], object]) -> None:
-    """Runs as many bare steps as `warpline run` does before it records."""
-    began, count = time.monotonic(), 0
-    while count < SKIP or (time.monotonic() - began < SETTLE_S and count < MAX_SKIP_FACTOR * SKIP):
+def timed(torch: Any, step: Callable[[], object]) -> StepTime:
+    """Runs as many bare steps as `warpline run` does before it records, and times them in the same way."""
+    laps = Laps(torch)
+    while not PLAN.has_settled(len(laps), laps.elapsed_s()):
         step()
-        count += 1
+        laps.lap()
+    summary = laps.summary()
+    assert summary is not None
+    return summary
 
 
 def stopwatch(program: Program, tiny: bool) -> Worker:
@@ -76,7 +89,7 @@ def stopwatch(program: Program, tiny: bool) -> Worker:
         times: dict[str, list[float]] = {"a": [], "b": []}
         while len(times["a"]) < count:
             time.sleep(PAUSE_S)
-            settle(forms["b"])
+            timed(torch, forms["b"])
             for form in IN_TURN:
                 times[form].append(per_step_ns(torch, forms[form], TIMED_STEPS))
         return times["a"], times["b"]

@@ -46,6 +46,7 @@ def test_cold_steps_are_left_out_where_enough_others_follow(clock: list[int]) ->
     summary = timed.summary()
     assert summary is not None
     assert (summary.median_ns, summary.min_ns, summary.max_ns, summary.steps, summary.how) == (20, 10, 30, 3, "clock")
+    assert (summary.laps_ns, summary.cpu_ns) == ((10, 30, 20), 20)
 
 
 def test_of_few_steps_none_is_left_out(clock: list[int]) -> None:
@@ -66,6 +67,17 @@ def test_on_a_gpu_events_are_believed_and_not_the_clock_that_runs_ahead(clock: l
     summary = timed.summary(cold=0)
     assert summary is not None
     assert (summary.median_ns, summary.how) == (2_000_000, "cuda events")
+    assert (summary.laps_ns, summary.cpu_ns) == ((2_000_000,) * 3, 10)
+
+
+def test_of_many_steps_the_latest_are_stored(clock: list[int]) -> None:
+    timed = Laps(fake_torch(on_gpu=False))
+    for span in range(200):
+        clock[0] += span
+        timed.lap()
+    summary = timed.summary(cold=0)
+    assert summary is not None
+    assert (summary.steps, summary.laps_ns) == (199, tuple(range(136, 200)))
 
 
 def test_what_happens_between_a_lap_and_the_next_beginning_is_not_counted(clock: list[int]) -> None:

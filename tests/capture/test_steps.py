@@ -45,6 +45,15 @@ def test_replays_within_a_step_are_not_steps() -> None:
         assert finder.hear(OPTIMIZER) > 0
 
 
+def test_many_calls_within_a_step_are_not_steps_once_a_whole_step_was_seen() -> None:
+    finder = StepFinder()
+    for step in range(5):
+        heard = [finder.hear(FORWARD) for _ in range(10)]
+        assert finder.hear(EXPLICIT) == step + 1
+        assert any(heard) == (step < 2)
+    assert [finder.hear(FORWARD) > 0 for _ in range(21)] == [False] * 20 + [True]  # the steps ended, and calls go on
+
+
 def test_a_better_source_takes_over_at_once() -> None:
     finder = StepFinder()
     for _ in range(5):

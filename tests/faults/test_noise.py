@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from faults.noise.layer import layer_forms
 from faults.noise.programs import PROGRAMS, SMALL_KERNELS, Program
 from faults.noise.rules import RULES
 from faults.recorded import RECORDINGS
-from warpline.capture.plan import MAX_SKIP_FACTOR, Plan
+from warpline.capture.plan import MAX_SKIP_FACTOR
 from warpline.compare.measured import measure
 from warpline.intervals import Spans
 from warpline.trace.open import open_trace
@@ -29,10 +30,21 @@ TRACE = RECORDINGS / "planted" / "kernel_at_bandwidth.plain.json.gz"
 BATCHES = [(form, batch) for form in "ab" for batch in (0, 1)]
 
 
-def test_a_run_is_recorded_as_warpline_run_does() -> None:
-    plan = Plan(folder="")
-    assert (plan.steps, plan.skip, plan.settle_s) == (workers.STEPS, workers.SKIP, workers.SETTLE_S)
-    assert workers.MAX_SKIP_FACTOR == MAX_SKIP_FACTOR
+def test_steps_are_timed_as_warpline_run_does() -> None:
+    torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: False))
+    steps: list[int] = []
+    timed = workers.timed(torch, lambda: steps.append(1))
+    assert len(steps) == MAX_SKIP_FACTOR * workers.PLAN.skip  # quick steps, far from a fifth of a second
+    assert timed.steps == len(timed.laps_ns) == len(steps) - 1 - (len(steps) - 1) // 3
+
+
+def test_the_extra_work_of_an_earlier_study_is_taken(tmp_path: Path) -> None:
+    known = {"p": {"pace": "GPU", "extra": 30, "truth": [{"ratio": 1.03}]}, "q": {}}
+    (tmp_path / noise.LIST).write_text(json.dumps({"programs": known}))
+    program = Program("p", "GPU", lambda torch, tiny: lambda extra: None)
+    kept = noise.Study(tmp_path, tmp_path, True, (program,), 0.0, 1.0, {"programs": {}})
+    noise.take_programs(kept, tmp_path)
+    assert kept.found["programs"] == {"p": known["p"]}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=[program.name for program in PROGRAMS])

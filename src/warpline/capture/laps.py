@@ -10,6 +10,8 @@ from typing import Any
 COLD_STEPS = 2
 """The first steps load, tune and allocate: these and a third of all steps are left out if enough others follow."""
 MIN_TIMED_STEPS = 3
+MAX_STORED_LAPS = 64
+"""The manifest lists the times of at most so many steps, the latest."""
 MAX_BARE_TO_RECORDED = 1.03
 MIN_STEADY_RATIO = 0.95
 """If later steps take less than this share of earlier ones, the program is not warm yet."""
@@ -27,6 +29,10 @@ class StepTime:
     """`cuda events` or `clock`."""
     settled: bool
     """Whether the later half of the steps is about as slow as the earlier half."""
+    laps_ns: tuple[int, ...] = ()
+    """The times of the latest steps, in order: how much the steps of this run differ."""
+    cpu_ns: int | None = None
+    """Median time of a step by the CPU's clock: shorter than `median_ns` where the CPU runs ahead of the GPU."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +88,22 @@ class Laps:
         by_events = bool(self._ends) and all(mark.event is not None for mark in self._ends)
         if by_events:
             self._ends[-1].event.synchronize()
-        times = [_between(self._begins[at - 1], self._ends[at], by_events) for at in range(1, len(self._ends))]
-        if not times:
+        pairs = list(zip(self._begins, self._ends[1:], strict=False))
+        if not pairs:
             return None
-        cold = max(cold, len(times) // 3) if cold else 0
-        kept = times[min(cold, max(len(times) - MIN_TIMED_STEPS, 0)) :]
-        how = "cuda events" if by_events else "clock"
-        return StepTime(round(statistics.median(kept)), min(kept), max(kept), len(kept), how, _settled(kept))
+        cold = max(cold, len(pairs) // 3) if cold else 0
+        pairs = pairs[min(cold, max(len(pairs) - MIN_TIMED_STEPS, 0)) :]
+        kept = [_between(*pair, by_events) for pair in pairs]
+        return StepTime(
+            round(statistics.median(kept)),
+            min(kept),
+            max(kept),
+            len(kept),
+            "cuda events" if by_events else "clock",
+            _settled(kept),
+            tuple(kept[-MAX_STORED_LAPS:]),
+            round(statistics.median(_between(*pair, by_events=False) for pair in pairs)),
+        )
 
 
 def believed(bare: StepTime | None, recorded: StepTime | None) -> tuple[StepTime | None, str]:

@@ -24,6 +24,8 @@ class StepFinder:
         self.chosen: int | None = None
         self.seen = [0] * len(NAMES)
         self._quiet = [0] * len(NAMES)
+        self._between = [0] * len(NAMES)
+        """The most often that each source fired between two ends of a better one's steps."""
         self._leaders: dict[int, int] = {}
         self._spoken: dict[int, dict[int, int]] = {}
         self._locked = False
@@ -41,7 +43,7 @@ class StepFinder:
     def restart(self) -> None:
         """Forget all sources: the program has changed its behaviour."""
         self.chosen = None
-        self._quiet = [0] * len(NAMES)
+        self._quiet, self._between = [0] * len(NAMES), [0] * len(NAMES)
         self._locked, self._ignored = False, 0
 
     def hear(self, source: int, who: int = 0, patience: int = 0) -> int:
@@ -55,10 +57,13 @@ class StepFinder:
         if self._locked:
             return self._count(source) if source == self.chosen else 0
         for lesser in range(source + 1, len(NAMES)):
+            if self._quiet[source]:
+                self._between[lesser] = max(self._between[lesser], self._quiet[lesser])
             self._quiet[lesser] = 0
         self._quiet[source] += 1
         if source != self.chosen:
-            if self._quiet[source] < (patience or CALLS_BEFORE_USE[source]):
+            # A step of a better source may have any number of these: only more than twice as many show that it ended.
+            if self._quiet[source] < max(patience or CALLS_BEFORE_USE[source], 2 * self._between[source] + 1):
                 return 0
             self.chosen = source
         return self._quiet[source]
