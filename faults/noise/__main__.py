@@ -256,10 +256,10 @@ def _about(tiny: bool) -> dict[str, Any]:
         **about,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "how": (
-            f"{workers.PLAN.steps} steps of torch.profiler with shapes, as `warpline run` records by default. `step_ns` "
-            "and `busy_ns` are from there, `bare_step_ns` from its stopwatch before. `truth` is without a profiler: "
-            "one process each, steps as they are (a) and with `extra` work (b) in turn, wall time of a step in a short "
-            "burst of them."
+            f"{workers.PLAN.steps} steps of torch.profiler with shapes, as `warpline run` records by default. "
+            "`step_ns` and `busy_ns` are from there, `bare_step_ns` from its stopwatch before. `truth` is without a "
+            "profiler: one process each, steps as they are (a) and with `extra` work (b) in turn, wall time of a step "
+            "in a short burst of them."
         ),
         "programs": {},
         "layer": [],
