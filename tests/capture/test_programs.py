@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from paths import NO_COMPILER, PROGRAM_PATH, ROOT
+from ready_torch import run_module
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
@@ -90,9 +92,19 @@ def interruptible() -> Iterator[None]:
 
 
 def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:
+    """A program that needs torch, but no Python of its own: see `ready_torch`."""
     (tmp_path / "program.py").write_text(script)
     folder = tmp_path / "run"
-    words = command(folder, *(options or FEW), "program.py", *arguments)
+    _, _, module, *words = command(folder, *(options or FEW), "program.py", *arguments)
+    done = run_module(module, words, tmp_path, environment())
+    return Outcome(done.returncode, done.stdout, done.stderr, folder)
+
+
+def record_alone(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:
+    """A program in a Python of its own."""
+    (tmp_path / "program.py").write_text(script)
+    folder = tmp_path / "run"
+    words = command(folder, *options, "program.py", *arguments)
     done = subprocess.run(
         words, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=TIMEOUT_S, check=False
     )
@@ -101,7 +113,7 @@ def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...
 
 def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_no_secret_is_kept(tmp_path: Path) -> None:
     script = MODEL + "for step in range(14): train()\nprint('trained', *sys.argv[1:])"
-    run = record(tmp_path, script, *FEW, arguments=("--lr", "1", "--api-key", "hush", "--token=hush"))
+    run = record_alone(tmp_path, script, *FEW, arguments=("--lr", "1", "--api-key", "hush", "--token=hush"))
     assert (run.code, run.out) == (0, "trained --lr 1 --api-key hush --token=hush\n")
     assert len(run.step_names()) == 2
     assert run.entry["steps_found_by"] == "optimizer.step"
@@ -109,7 +121,7 @@ def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_no_secret_is_kep
     assert run.entry["later_step_ns"]["steps"] >= 5
     manifest = run.manifest
     assert manifest["schema"] == "warpline.run/1"
-    assert manifest["versions"]["torch"].startswith(__import__("torch").__version__)
+    assert manifest["versions"]["torch"].startswith(importlib.metadata.version("torch"))
     assert manifest["files"] == ["trace.json.gz"]
     text = (run.folder / "manifest.json").read_text()
     assert "very-secret" not in text
@@ -133,7 +145,7 @@ def test_warpline_step_is_believed_before_the_optimizer(tmp_path: Path) -> None:
 
 
 def test_a_crash_keeps_its_exit_code_and_the_trace_up_to_it(tmp_path: Path) -> None:
-    run = record(tmp_path, (EXAMPLES / "crash.py").read_text(), "--skip", "8", "--steps", "6", arguments=("13",))
+    run = record_alone(tmp_path, (EXAMPLES / "crash.py").read_text(), "--skip", "8", "--steps", "6", arguments=("13",))
     assert run.code == 1
     assert "RuntimeError: mat1 and mat2" in run.err
     assert len(run.step_names()) == run.entry["steps_recorded"] == 3
@@ -303,7 +315,8 @@ def test_stop_ends_a_program_that_never_ends_also_behind_a_shell(tmp_path: Path)
 
 
 def test_a_module_and_a_shadowed_sitecustomize_run_as_ever(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("import sys; sys.marked = 'by my own sitecustomize'")
+    light = (NO_COMPILER / "sitecustomize.py").read_text()
+    (tmp_path / "sitecustomize.py").write_text(f"{light}\nsys.marked = 'by my own sitecustomize'")
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "work.py").write_text(MODEL + "for step in range(12): train()\nprint(__name__, sys.marked)")
     done = subprocess.run(

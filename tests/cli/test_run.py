@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from for_each import for_each
 from paths import DATA, PROGRAM_PATH, ROOT
+from ready_torch import run_module
 
 from warpline.capture.__main__ import _parser
 from warpline.capture.launch import Ending
@@ -25,17 +26,16 @@ FEW = ("--skip", "3", "--warmup", "1", "--steps", "2")
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 
+PATIENT = ("--after", "600")
+"""A slow machine must not open the window of time before the first step."""
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": PROGRAM_PATH, "OMP_NUM_THREADS": "1"}
+
+
 def warpline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        # A slow machine must not open the window of time before the first step.
-        [sys.executable, "-m", "warpline", "run", "--after", "600", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=600,
-        env={**os.environ, "PYTHONPATH": PROGRAM_PATH, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
+    return run_module("warpline", ["run", *PATIENT, *arguments], folder, environment())
 
 
 @needs_torch
@@ -76,7 +76,10 @@ def test_the_trace_of_a_programs_own_profiler_is_diagnosed_instead(tmp_path: Pat
         "with torch.profiler.profile() as p:\n    torch.randn(8, 8) @ torch.randn(8, 8)\n"
         "p.export_chrome_trace('mine.json')\n"
     )
-    done = warpline(tmp_path, "own.py")
+    words = [sys.executable, "-m", "warpline", "run", *PATIENT, "own.py"]
+    done = subprocess.run(
+        words, capture_output=True, text=True, cwd=tmp_path, timeout=600, env=environment(), check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "mine.json · no GPU activity" in done.stdout
 
