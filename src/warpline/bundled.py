@@ -24,8 +24,8 @@ HOLE, END = "\x01", "\x02"
 FILTERS: list[dict[str, int]] = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0}]
 """Bytes in planes, like those of text, are not aligned to words."""
 NUMBER = re.compile(r'(?<=")(ts|dur|External id|correlation|Sequence number)": (\d+(?:\.\d{3})?)(?=[,}])')
-HOLES = re.compile(rf'([A-Za-z ]+)": {HOLE}')
-SPAN = re.compile(r'\{"ph": "X", "cat": "(\w+)", .*"tid": ([^,]+), .*"ts": ([\d.]+), .*\},')
+HOLES = re.compile(rf'(?<![A-Za-z ])([A-Za-z ]++)": {HOLE}')
+SPAN = re.compile(r'\{"ph": "X", "cat": "(\w+)", (?>.*?"tid": )([^,]++), (?>.*?"ts": )([\d.]++), .*\},')
 DECIMALS = {"ts": 3, "dur": 3}
 SUMMED = {"ts", "External id", "correlation", "Sequence number"}
 

@@ -10,7 +10,10 @@ from warpline.capture.ncu_line import LOG
 from warpline.errors import WarplineError
 
 COUNTERS_FORBIDDEN = "counters-forbidden"
-_PROFILED = re.compile(r'==PROF== Profiling "?(.+?)"?(?: - \d+)?(?: \(\d+/\d+\))?: .*?(\d+) pass(?:es)?')
+_PROFILED = "==PROF== Profiling "
+_PASSES = re.compile(r"(?<!\d)(\d++) pass")
+_COUNT = re.compile(r"(?: - \d{1,9})?(?: \(\d{1,9}/\d{1,9}\))?$")
+"""Behind a kernel's name: which it is, and of how many."""
 _ERROR = re.compile(r"==ERROR== (.+)")
 _SHOWN_NAME = 60
 _HINT = (
@@ -37,9 +40,11 @@ class NcuLog:
         whole = text.rpartition(b"\n")[0]
         self._read += len(whole)
         for line in whole.decode(errors="replace").splitlines():
-            found = _PROFILED.match(line)
-            if found is not None:
-                self._say(f"profiled {found[1][:_SHOWN_NAME]} in {found[2]} passes")
+            kernel, _, progress = line.removeprefix(_PROFILED).rpartition(": ")
+            passes = _PASSES.search(progress)
+            if line.startswith(_PROFILED) and kernel and passes is not None:
+                name = _COUNT.sub("", kernel).strip('"')
+                self._say(f"profiled {name[:_SHOWN_NAME]} in {passes[1]} passes")
 
 
 def ncu_failure(folder: Path) -> WarplineError | None:

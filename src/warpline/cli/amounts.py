@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-_NUMBER = r"([0-9][0-9_,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+)"
+_NUMBER = r"([0-9][0-9_,]*+(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]++)?|\.[0-9]++)"
 _TIMES = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "μs": 1e3, "ns": 1.0}
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 _BINARY = {f"{prefix}i": 1024.0**power for power, prefix in enumerate("kmgt", start=1)}

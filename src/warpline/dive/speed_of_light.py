@@ -65,7 +65,7 @@ def pipes(measured: Measured, load: Load) -> Branch:
 
 
 _PATH = re.compile(
-    r"sm__ops_path_tensor_op_(\w+?)_src_(\w+?)(?:_dst_\w+?)?_sparsity_off\.sum\.pct_of_peak_sustained_elapsed"
+    r"sm__ops_path_tensor_op_(\w{1,40}?)_src_(\w{1,40}?)(?:_dst_\w{1,40}?)?_sparsity_off\.sum\.pct_of_peak_sustained_elapsed"
 )
 
 

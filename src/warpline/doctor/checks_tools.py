@@ -33,7 +33,7 @@ IMPORTER = "QdstrmImporter"
 _PACKAGES = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1", "libbz2.so.1.0": "libbz2-1.0"}
 """Debian packages of the libraries that nsys's importer often lacks."""
 _VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?")
-_SCRIPT_TARGET = re.compile(r"(/\S*/(?:nsys|ncu))\b")
+_SCRIPT_WORD = re.compile(r"[^\s\"'`=():;]++")
 _CUPTI = re.compile(r"libcupti\.so\.(\d+)\.(\d+)$")
 
 
@@ -73,7 +73,8 @@ def _real_path(machine: Machine, program: str) -> str | None:
         return None
     text = machine.read(path) or ""
     if text.startswith("#!"):
-        found = next((name for name in _SCRIPT_TARGET.findall(text) if machine.exists(name)), None)
+        words = (word for word in _SCRIPT_WORD.findall(text) if word[0] == "/" and word.endswith(("/nsys", "/ncu")))
+        found = next(filter(machine.exists, words), None)
         return found or path
     return path
 
@@ -130,7 +131,7 @@ def _importer(nsys: str, machine: Machine) -> Check:
     answer = machine.ask(["ldd", f"{found}/{IMPORTER}"])
     if answer is None or answer.status:
         return Check("nsys-importer", "unknown", f"{IMPORTER} is present; cannot check its libraries without ldd")
-    missing = sorted(set(re.findall(r"^\s*(\S+) => not found", answer.output, re.MULTILINE)))
+    missing = sorted(set(re.findall(r"^[ \t]*+(\S++) => not found", answer.output, re.MULTILINE)))
     if missing:
         packages = [_PACKAGES[name] for name in missing if name in _PACKAGES]
         do = (f"apt-get install {' '.join(packages)}" if packages else "install a full Nsight Systems",)

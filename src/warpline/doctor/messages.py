@@ -56,7 +56,7 @@ MESSAGES = (
         "matches only registered ones; or the name differs; or cudaProfilerStart was not called. Record once without "
         "--capture-range first: that shows whether nsys sees CUDA at all.",
     ),
-    _message(r"__libc_dlclose|libToolsInjection\w*\.so: undefined symbol", failures.OLD_NSYS_ON_NEW_GLIBC),
+    _message(r"__libc_dlclose|libToolsInjection\w{0,60}\.so: undefined symbol", failures.OLD_NSYS_ON_NEW_GLIBC),
     _message(
         r"Wrong event order has been detected|non-?monotonic timestamps?",
         failures.TOO_LARGE,
@@ -92,7 +92,7 @@ MESSAGES = (
         "nothing",
     ),
     _message(
-        r"Failed to find metric|Unable to access the following \d+ metrics?|^\s*\w+__\S+ .*\(!\) n/a",
+        r"Failed to find metric|Unable to access the following \d+ metrics?|^\s*+(?=\w+?__\S)\S++ .*\(!\) n/a",
         failures.METRIC_UNAVAILABLE,
     ),
     _message(r"perf event paranoid level|perf_event_paranoid", failures.PERF_PARANOID),

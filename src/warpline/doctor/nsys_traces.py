@@ -28,7 +28,6 @@ _INSTEAD = {
     "python": ("python-gil", "Python's call stacks are an option of their own: --python-sampling=true."),
     "all": ("cuda,nvtx,osrt", "There is no word for everything."),
 }
-_HELP = re.compile(r"-t, --trace=.*?Possible values are (.*?)(?:\.\s|$)", re.DOTALL)
 _UNASKED = "nsys (up to 2025.3)"
 _VERSION = re.compile(r"(\d{4})\.(\d+)")
 
@@ -62,7 +61,8 @@ def _known(machine: Machine) -> tuple[frozenset[str], str]:
     if path is None:
         return WORDS, _UNASKED
     help_text = machine.ask([path, "profile", "--help"])
-    found = _HELP.search(help_text.output) if help_text is not None and help_text.status == 0 else None
-    listed = frozenset(re.findall(r"'([a-z0-9-]+)'", found[1])) if found is not None else frozenset()
+    told = help_text.output if help_text is not None and help_text.status == 0 else ""
+    values = told.partition("-t, --trace=")[2].partition("Possible values are ")[2]
+    listed = frozenset(re.findall(r"'([a-z0-9-]++)'", re.split(r"\.\s", values, maxsplit=1)[0]))
     named = _VERSION.search(path)
     return (listed, f"nsys {named[0]}" if named else "this nsys") if "cuda" in listed else (WORDS, _UNASKED)

@@ -94,7 +94,7 @@ def _with_cause(trace: Trace, evidence: Evidence, checks: list[Check], message: 
         limit = f"the recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s"
         checks = [check for check in checks if check.failure != failures.RECORDING_CUT_SHORT.number]
         lost = next((text for text in evidence.remarks if "CUPTI buffers" in text), "")
-        handed = re.search(r"(\d+) of (\d+)", lost)
+        handed = re.search(r"(?<!\d)(\d++) of (\d++)", lost)
         buffers = f", and CUPTI had delivered {handed[1]} of {handed[2]} buffers" if handed else ""
         checks.append(failures.RECORDING_CUT_SHORT.found(f"{limit}{buffers}", "problem"))
     if any(check.state == "problem" for check in checks):

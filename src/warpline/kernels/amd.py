@@ -17,7 +17,9 @@ _LETTERS = {"B": "bf16", "H": "f16", "S": "f32", "D": "f64", "I": "s32", "X": "t
 _TENSILE = re.compile(r"(?:Custom_)?Cijk_A(ilk|lik)_B(ljk|jlk)_(\w+)")
 _TYPES = re.compile(r"([BHSD])_?([BHSD])([SHD])|([SDCZ])")
 _ISA = re.compile(r"ISA(\d{2,3}[0-9a-f]?)")
-_IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{1,40}?)_(bf16|fp16|fp32|int8)_.{0,400}?bt(\d+x\d+x\d+)\w*")
+_IGEMM = re.compile(
+    r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{1,40}?)_(bf16|fp16|fp32|int8)_.{0,400}?bt(\d++x\d++x\d++)\w*+"
+)
 _TILE = re.compile(r"MT\d+x\d+x\d+")
 _MATRIX = re.compile(r"MI\d+x\d+x\d+(?:x\d+)?")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}

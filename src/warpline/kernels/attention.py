@@ -41,7 +41,7 @@ _MEM_EFF = re.compile(
 _TRTLLM = re.compile(
     r"fmhaSm(\d+)[af]?Kernel_(?:Q(?P<q>[A-Z]\w{0,20}?)Kv(?P<kv>[A-Z]\w{0,20}?)|Qkv(?P<qkv>[A-Z]\w{0,20}?))"
     r"O(?P<o>[A-Z][A-Za-z]{0,20}+\d{1,2}(?:m\d)?)"
-    r"H(?P<h>Qk\d+HV\d+|\d+)(?P<rest>\w*)"
+    r"H(?P<h>Qk\d++HV\d++|\d++)(?P<rest>\w*)"
 )
 _TILES = re.compile(r"Q(\d+)Kv(\d+)")
 _FUSED_V2 = re.compile(r"(?:fmha_v2|fused_multihead\w{0,80}?_v2|fused_multihead_flash_attention)_")

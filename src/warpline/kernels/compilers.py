@@ -14,7 +14,7 @@ from warpline.kernels.normalise import NormalName
 _FUSION = re.compile(r"(?:(loop|input|output)_)?([a-z_0-9]*?)_?fusion(?:_(\d+))?(?:__\d+)?")
 _WRAPPED = re.compile(r"wrapped_([a-z_]+?)(?:_\d+)?")
 _TRITON = re.compile(r"(?:triton_)?(gemm|softmax|nested_gemm)(?:_fusion)?(?:_dot[a-z_]*)?(?:_general)?(?:[._]\d+)*")
-_NVFUSER = re.compile(r"nvfuser_([a-z_]+?)_f\d+_c\d*_r\d+_g\d+\w*|(?:CudaCodeGen::)?kernel\d+")
+_NVFUSER = re.compile(r"nvfuser_([a-z_]+?)_f\d++_c\d*+_r\d++_g\d++\w*+|(?:CudaCodeGen::)?kernel\d++")
 _HEROES = (
     ("reduce", "reduction"),
     ("scatter", "index"),

@@ -17,7 +17,7 @@ from warpline.kernels.types import dtype_of
 _CORE2 = re.compile(
     r"(g?)([hsdciz])(\d*)(tf32|bf16|f16|fastbf16|fastf16|fastf32)?(spgemm|gemm|fprop|dgrad|wgrad|deconv)"
 )
-_CORE3 = re.compile(r"([hsdciz])(\d+x\d+x\d+)(\w*)")
+_CORE3 = re.compile(r"([hsdciz])(\d++x\d++x\d++)(\w*+)")
 _OPCLASSES = {
     "simt": "CUDA cores",
     "tensorop": "tensor cores",

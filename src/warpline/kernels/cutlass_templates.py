@@ -16,7 +16,7 @@ from warpline.kernels.types import dtype_of
 WRAPPERS = {"Kernel", "Kernel2", "device_kernel"}
 _SHAPE = re.compile(r"GemmShape<(\d+), (\d+), (\d+)>")
 _ARCH = re.compile(r"arch::Sm(\d+)\b")
-_MAINLOOP = re.compile(r"\b(Mainloop(Sm\d+)?\w*)<")
+_MAINLOOP = re.compile(r"\b(Mainloop(Sm\d++)?\w*+)<")
 _SM = re.compile(r"(?:Mainloop|KernelTma|Kernel|SM|Sm)(?:Sm)?(\d{2,3})")
 _TUPLE = re.compile(r"(?:cute::)?tuple<(?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>>")
 _ATOM = re.compile(r"\bSM(\d+)_(?:MMA_)?(\d+x\d+x\d+)?_?(F64|F32|F16|S32|TF32)(\w*)")

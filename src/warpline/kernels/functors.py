@@ -26,7 +26,7 @@ _SUFFIXES = (
 )
 _LAMBDA = re.compile(r"\{lambda\(([^{}]*)\)#\d+\}")
 _IMPL = re.compile(r"\b(gpu_kernel_impl_nocast|gpu_kernel_impl|gpu_index_kernel|apply)<")
-_COPY = re.compile(r"^(?:direct|\w*float\w*|bfloat16\w*|float8\w*|conj|neg)_?copy$|^\w*_copy$|^copy$|^cast$")
+_COPY = re.compile(r"(?:direct|conj|neg)_?copy$|(?=\w*?float)\w*+(?<=copy)$|\w*+(?<=_copy)$|copy$|cast$")
 _CLASSES = (
     ("memory", ("fill", "fill_functor", "launch_vectorized_templated_copy", "copy_op", "copy")),
     (

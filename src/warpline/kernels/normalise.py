@@ -22,7 +22,7 @@ MAX_IDENTIFIER = 2_048
 MAX_ROUNDS = 8
 
 _DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
-_ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)$")
+_ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:\.\.\.|…)$")
 _ANONYMOUS = re.compile(
     r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::"
 )

@@ -12,7 +12,7 @@ MAX_MESSAGE_CHARS = 2000
 MAX_CHAIN_DIGITS, MAX_CHAIN_NUMBERS = 8, 3
 _CHAIN = re.compile(r"(?<!\d)\d++(?:[ .:/-]\d++)+")
 _TOKEN = re.compile(r"\S+")
-_BARE = re.compile(r"([\"'(\[{<]*)(.*?)([\"')\]}>.,:;!?]*)", re.DOTALL)
+_OPENING, _CLOSING = "\"'([{<", "\"')]}>.,:;!?"
 _WORDS = re.compile(r"[A-Za-z_][\w-]{0,60}(?:'[a-z]{1,2})?|[A-Za-z_]\w{0,40}\(\)")
 _NUMBER = re.compile(
     r"-?\d{1,6}|\d{1,4}\.\d{1,4}(?:\.\d{1,4})?|\d{1,3}(?:,\d{3}){1,2}|\d{1,4}(?:ms|s|us|ns|%|x|MB|GB|KB|MiB)"
@@ -60,11 +60,10 @@ def _chain(found: re.Match[str]) -> str:
 def _token(found: re.Match[str]) -> str:
     if found[0] == REMOVED:
         return REMOVED
-    bare = _BARE.fullmatch(found[0])
-    assert bare is not None  # every part may be empty
-    if _passes(bare[2]) and found[0].isascii():
+    if _passes(found[0].lstrip(_OPENING).rstrip(_CLOSING)) and found[0].isascii():
         return found[0]
-    return REMOVED if REMOVED in found[0] or bare[3][-1:] not in tuple(",:;.") else REMOVED + bare[3][-1:]
+    mark = found[0][-1] if found[0].endswith((",", ":", ";", ".")) and REMOVED not in found[0] else ""
+    return REMOVED + mark
 
 
 def _passes(token: str) -> bool:

@@ -8,16 +8,16 @@ from warpline.scrub.secrets import REMOVED, SECRET_NAME, without_secrets
 
 MAX_QUOTE_CHARS = 160
 MAX_INPUT_CHARS = 2000
-"""Longer texts are cut before matching: the time of the patterns grows faster than the text."""
+"""Longer texts are cut before matching: a quote is short."""
 
 # Broader than the patterns in `secrets`: a quote may lose more text.
 _NAMED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}[\"']?\s*[=:]\s*|--?{SECRET_NAME}\s+)\S+")
-_URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://[^\s'\")>]+", re.IGNORECASE)
-_AT_HOST = re.compile(r"\b[\w.+-]+@[\w.-]+")
+_URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,40}+)://[^\s'\")>]+", re.IGNORECASE)
+_AT_HOST = re.compile(r"(?<![\w.+-])([.+-]*+)\w[\w.+-]*+(?:@[\w.+-]++)+")
 _POSIX_PATH = re.compile(r"(?<![\w.])~?/(?:[^\s/'\":;,()<>]+/)+")
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users|root)(?:/[^\s/'\":;,()<>]+)?")
 _WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\(?:[^\\\s'\"]+\\)+")
-_OPAQUE = re.compile(r"\b(?=[\w-]*\d)[A-Za-z0-9_-]{40,}\b")
+_OPAQUE = re.compile(r"(?<![A-Za-z0-9_-])(-*+)(?=[A-Za-z_-]*+\d)[A-Za-z0-9_-]{40,}\b")
 # Terminal colours and cursor movements.
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
@@ -27,11 +27,11 @@ def redacted(text: str) -> str:
     text = without_secrets(text[:MAX_INPUT_CHARS]).replace(REMOVED, "…")
     text = _NAMED.sub(r"\1…", text)
     text = _URL.sub(r"\1://…", text)
-    text = _AT_HOST.sub("…@…", text)
+    text = _AT_HOST.sub(r"\1…@…", text)
     text = _POSIX_PATH.sub("…/", text)
     text = _HOME.sub("…", text)
     text = _WINDOWS_PATH.sub(r"…\\", text)
-    return _OPAQUE.sub("…", text)
+    return _OPAQUE.sub(r"\1…", text)
 
 
 def quote(text: str, longest: int = MAX_QUOTE_CHARS) -> str:

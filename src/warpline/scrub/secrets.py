@@ -13,10 +13,11 @@ REMOVED = "(removed)"
 _KNOWN = re.compile(
     r"""(?<![A-Za-z0-9])(?:
       hf_[A-Za-z0-9]{20,} | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
-    | sk-(?=[\w-]*\d)[\w-]{20,} | [srp]k_(?:live|test)_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{30,} | r8_[A-Za-z0-9]{30,}
-    | xox[abeoprs]-[\w-]{10,} | A(?:KIA|SIA|ROA|IDA)[A-Z0-9]{12,} | AIza[\w-]{30,} | ya29\.[\w-]{20,}
+    | sk-(?=[\w-]{0,80}\d)[\w-]{20,} | [srp]k_(?:live|test)_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{30,}
+    | r8_[A-Za-z0-9]{30,} | xox[abeoprs]-[\w-]{10,} | A(?:KIA|SIA|ROA|IDA)[A-Z0-9]{12,} | AIza[\w-]{30,}
+    | ya29\.[\w-]{20,}
     | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{30,} | dop_v1_[0-9a-f]{40,} | SG\.[\w-]{16,}\.[\w-]{16,} | nvapi-[\w-]{20,}
-    | dckr_pat_[\w-]{20,} | eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)? | \d{8,10}:AA[\w-]{30,}
+    | dckr_pat_[\w-]{20,} | eyJ[\w-]{8,999}+\.[\w-]{8,}(?:\.[\w-]*)? | \d{8,10}:AA[\w-]{30,}
     )""",
     re.VERBOSE,
 )
@@ -34,7 +35,7 @@ SECRET_NAME = (
 )
 _ASSIGNED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}\\?[\"']?\s*=(?!=)\s*\\?[\"']?)([^\s\"'\\;,&\0]+)")
 _TOLD = re.compile(rf"(?i)(?<![\w.-])({SECRET_NAME}\\?[\"']?\s*:\s*\\?[\"']?)((?=[^\s\"']*\d)[^\s\"'\\;,&\0]{{6,}})")
-_OPTION = re.compile(rf"(?i)(?<![\w-])(--?{SECRET_NAME}\s+)([^\s\"'\0-][^\s\"'\0]*)")
+_OPTION = re.compile(rf"(?i)(?<![\w.-])(?=[\w.-]*?(?<![\w-])-)({SECRET_NAME}\s+)([^\s\"'\0-][^\s\"'\0]*)")
 # Numbers, types and identifiers, as in max_tokens=128, token=None or cls_token: torch.Size.
 _NO_SECRET = re.compile(
     r"(?i)[\d.,e+-]+|true|false|yes|no|none|null|nan|str|int|float|bool|bytes|0x[0-9a-f]{1,16}|\W+"

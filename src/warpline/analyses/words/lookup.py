@@ -15,7 +15,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 When = Literal["once", "step", "wait", "ask"]
 """Once per process or object; again and again; waits for something; a mere query."""
 
-_VERSION = re.compile(r"(_v\d+|_ptsz|_ptds|R\d{4})+$")
+_VERSIONS = re.compile(r"(?:_v\d++|_ptsz|_ptds|R\d{4})++")
 _PLAIN = re.compile(r"[\w|-]+")
 
 
@@ -40,13 +40,17 @@ class _Line:
 
 def words_of(name: str, kind: Kind) -> Words | None:
     """The sentence for a name of that kind, None where there is none; HIP's names are read as CUDA's."""
-    plain = _VERSION.sub("", name) if kind == "api" else name
+    plain = _VERSIONS.sub(_unless_last, name) if kind == "api" else name
     if kind == "api" and plain.startswith("hip"):
         plain = "cuda" + plain[3:]
     for line in _lines()[kind]:
         if line.pattern.fullmatch(plain):
             return Words(name, kind, line.when, line.text)
     return None
+
+
+def _unless_last(found: re.Match[str]) -> str:
+    return "" if found.end() == len(found.string) else found[0]
 
 
 def names_of(kind: Kind) -> list[str]:
@@ -65,5 +69,5 @@ def _lines() -> dict[Kind, list[_Line]]:
             pattern, when, text = row.split(" | ", 2)
             names = tuple(pattern.split("|")) if _PLAIN.fullmatch(pattern) else ()
             kept = next(word for word in get_args(When) if word == when)
-            found[section].append(_Line(re.compile(pattern), kept, text, names))
+            found[section].append(_Line(re.compile(pattern, re.DOTALL), kept, text, names))
     return found

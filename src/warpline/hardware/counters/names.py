@@ -38,6 +38,8 @@ _ROLLUP_WORDS = {
     "min": "the smallest of all instances of the unit",
     "max": "the largest of all instances of the unit",
 }
+MAX_NAME_CHARS = 300
+"""No metric's name has more; the patterns for names take far longer for long texts."""
 _BEFORE = re.compile(r"(group|breakdown|pmsampling|regex):")
 _SAMPLED = re.compile(r"(?:[A-Z]\w*\.)?Triage\w*\.")
 """Names of PM sampling begin with the pass and its kind: ``TPC.TriageCompute.``."""
@@ -67,7 +69,7 @@ class MetricName:
 
 def split(name: str) -> MetricName:
     """Take a name apart."""
-    text = name.strip()
+    text = name.strip()[:MAX_NAME_CHARS]
     before = ""
     if (found := _BEFORE.match(text)) is not None:
         before, text = found[1], text[found.end() :]

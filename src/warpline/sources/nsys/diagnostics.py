@@ -25,7 +25,7 @@ MAX_QUOTED = 5
 """Diagnostics of unknown meaning that are quoted; the rest are counted."""
 
 _DRIVER = re.compile(
-    r"Installed CUDA driver version \(([\d.]+)\) is not supported.*?driver version ([\d.]+)", re.DOTALL
+    r"Installed CUDA driver version \(([\d.]+)\) is not supported.{0,400}?driver version ([\d.]+)", re.DOTALL
 )
 _BUFFERS = re.compile(r"CUPTI buffers:\s*(\d+) of (\d+)")
 _RANGE = re.compile(r"Profiling started due to (\w+)")

@@ -24,7 +24,7 @@ REMOVED = "(removed)"
 # Lines that a program, its runtime or its shell writes when it fails.
 _FAILURES = re.compile(
     r"""
-      ^\s*(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning(?=\b.*\berror))\b(?::|\s*$)
+      ^\s*+(?:[A-Za-z_][\w.]*\.)?+[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning(?=\b.*\berror))\b(?::|\s*$)
     | ^KeyboardInterrupt | ^SystemExit
     | \bwhat\(\): | \bterminate\ called\b
     | \bSegmentation\ fault\b | \bBus\ error\b | \bAborted\b | \bKilled\b | \bcore\ dumped\b
@@ -33,7 +33,7 @@ _FAILURES = re.compile(
     | error\ while\ loading\ shared\ libraries | \bundefined\ symbol\b | \bsymbol\ lookup\ error\b
     | \bcannot\ execute\b | \bExec\ format\ error\b
     | \bCUDA\ (?:runtime\ |driver\ )?error\b | \bcudaError\w* | \bCUDA_ERROR_\w+ | \bout\ of\ memory\b
-    | \bMPI_ABORT\b | \bMPI_Abort\b | \bAssertion\b.*\bfailed\b | ^thread\ '.*'\ panicked | ^panic:
+    | \bMPI_ABORT\b | \bMPI_Abort\b | \bAssertion\b.{0,400}?\bfailed\b | ^thread\ '.*'\ panicked | ^panic:
     | ^\s*(?:fatal|FATAL)\b | ^\s*(?:ERROR\ )?STOP\ +[1-9]\d*\s*$ | ^forrtl:\ (?:severe|error)
     | ^\s*(?:\S+:\s+)?(?:fatal\ )?[Ee](?:rror|RROR):\s
     | ^usage:\s
