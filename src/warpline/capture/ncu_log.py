@@ -11,7 +11,7 @@ from warpline.errors import WarplineError
 
 COUNTERS_FORBIDDEN = "counters-forbidden"
 _PROFILED = "==PROF== Profiling "
-_PASSES = re.compile(r"(?<!\d)(\d++) pass")
+_PASSES = re.compile(r"(?<!\d)(\d+) pass")
 _COUNT = re.compile(r"(?: - \d{1,9})?(?: \(\d{1,9}/\d{1,9}\))?$")
 """Behind a kernel's name: which it is, and of how many."""
 _ERROR = re.compile(r"==ERROR== (.+)")

@@ -39,7 +39,7 @@ _KNOWN_SECRET = re.compile(
     r"|(?<=://)[^/@\s]+(?=@)"
 )
 """Keys by their published prefixes, and user and password in a URL."""
-_TOLD_SECRET = re.compile(r"(?i)((?:token|secret|passw\w{0,64}+|credentials?|key)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;}]+")
+_TOLD_SECRET = re.compile(r"(?i)((?:token|secret|passw\w{0,64}|credentials?|key)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;}]+")
 """A secret within a word, after its name."""
 GPU_FACTS = {
     "index": "index",

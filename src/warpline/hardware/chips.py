@@ -64,8 +64,12 @@ class Chip:
 
     def is_called(self, name: str) -> bool:
         """Whether a driver's device name means this chip, with or without the vendor's name before it."""
-        patterns = (rf"(?:.*\s)?(?:{pattern.removesuffix('$')})" for pattern in self.matches)
-        return any(re.fullmatch(pattern, name.strip(), re.IGNORECASE) for pattern in patterns)
+        return any(re.fullmatch(pattern, name.strip(), re.IGNORECASE) for pattern in self.patterns)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Patterns of whole device names."""
+        return tuple(rf"(?:.*\s)?(?:{pattern.removesuffix('$')})" for pattern in self.matches)
 
     @property
     def cache_bytes(self) -> int:

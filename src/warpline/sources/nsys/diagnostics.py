@@ -32,7 +32,7 @@ _RANGE = re.compile(r"Profiling started due to (\w+)")
 _LOST_CUDA = re.compile(r"Not all CUDA events might have been collected")
 _NO_CUDA = re.compile(r"No CUDA events collected|CUDA profiling might have not been started correctly")
 _CUPTI_FAILED = re.compile(
-    r"CUPTI_ERROR\w*|(?:CUPTI|CUDA (?:injection|profiling|trac\w+)).{0,80}(?:fail|could not|unable|error)", re.I
+    r"CUPTI_ERROR\w*|(?:CUPTI|CUDA (?:injection|profiling|trac\w{1,20})).{0,80}(?:fail|could not|unable|error)", re.I
 )
 _CLOCK = re.compile(
     r"non-?monotonic|out[- ]of[- ]order|timestamps? (?:conversion|are) .{0,40}(?:fail|inaccura|invalid)", re.I
