@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from warpline.analyses.gaps import CAUSES
 from warpline.compare.comparable import Setting
 from warpline.compare.counts import KINDS
 from warpline.compare.measured import Measured
+from warpline.compare.stopwatch import Stopwatch
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.intervals import Spans
@@ -124,6 +126,7 @@ def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int])
         "exposed_ns": step.exposed_ns.tolist(),
         "launch_times_ns": run.launch_times,
         "waited_ns": None if step.waited_ns is None else step.waited_ns.tolist(),
+        "stopwatch": None if run.stopwatch is None else asdict(run.stopwatch),
     }
 
 
@@ -163,8 +166,23 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         waited_ns=waits,
     )
     counts = {name: _amount(row["counts"][name]) for name in KINDS}
-    times = {str(name): max(_amount(time), 1.0) for name, time in dict(row.get("launch_times_ns") or {}).items()}
-    return Measured(str(row["file"]), setting, step, counts, times)
+    times = {str(name): _time(time) for name, time in dict(row.get("launch_times_ns") or {}).items()}
+    return Measured(str(row["file"]), setting, step, counts, times, stopwatch=_stopwatch(row.get("stopwatch")))
+
+
+def _stopwatch(row: dict[str, Any] | None) -> Stopwatch | None:
+    if row is None:
+        return None
+    laps = tuple(int(_amount(lap)) for lap in row["laps_ns"])
+    if not laps:
+        raise ValueError("laps")
+    cpu_ns = row["cpu_ns"]
+    return Stopwatch(_time(row["step_ns"]), laps, None if cpu_ns is None else _time(cpu_ns))
+
+
+def _time(value: Any) -> float:
+    """A time that is not zero."""
+    return max(_amount(value), 1.0)
 
 
 def _amount(value: Any) -> float:

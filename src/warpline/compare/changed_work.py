@@ -37,10 +37,12 @@ from warpline.compare.spread import (
     Difference,
     RunTime,
     Side,
+    are_equal,
     difference,
     middle,
     verdict_of,
 )
+from warpline.compare.stopwatch import timed_difference
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.estimate import Estimate
 from warpline.trace.columns import Bools, Floats, Int64s
@@ -87,7 +89,7 @@ class ChangedWork:
 
 def judge(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> tuple[Difference, ChangedWork | None]:
     """The verdict of the times or, where they leave it open, of the operations that differ."""
-    found, changed = difference(*sides_of(a, b), least_effect), changed_work(a, b, least_effect)
+    found, changed = _by_times(a, b, least_effect), changed_work(a, b, least_effect)
     if changed is None or abs(changed.ratio.expected - 1) < least_effect:
         return found, changed
     verdict = verdict_of(changed.ratio, least_effect)
@@ -97,10 +99,29 @@ def judge(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> 
         is_open = found.verdict == "inconclusive"
         return (replace(found, more_runs=min(known, default=None)) if is_open else found), changed
     if found.judged_by == "work" and found.verdict == opposite:
-        return replace(found, verdict="inconclusive", judged_by="step"), changed
-    if found.verdict != "inconclusive" or changed.rest.verdict == opposite:
+        return replace(found, verdict="inconclusive", judged_by="stopwatch" if found.timed else "step"), changed
+    if found.verdict != "inconclusive" or changed.rest.verdict == opposite or _excludes(found.timed, changed.ratio):
         return found, changed
     return replace(found, verdict=verdict, judged_by="structure", more_runs=None), changed
+
+
+def _by_times(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> Difference:
+    """The verdict of the stopwatch if both sides were timed, else of the recorded steps; where it is open, of the
+    device's work."""
+    sides = sides_of(a, b)
+    found = difference(*sides, least_effect)
+    times = [run.stopwatch for run in a], [run.stopwatch for run in b]
+    timed = None if are_equal(*sides) else timed_difference(sides, times, least_effect)
+    if timed is None:
+        return found
+    if timed.verdict == "inconclusive" and found.by_work != "inconclusive":
+        return replace(found, verdict=found.by_work, judged_by="work", more_runs=None, timed=timed)
+    return replace(found, verdict=timed.verdict, judged_by="stopwatch", more_runs=timed.more_runs, timed=timed)
+
+
+def _excludes(timed: Difference | None, ratio: Estimate) -> bool:
+    """Whether the stopwatch knows that the operations that differ do not do so much to the step."""
+    return timed is not None and (ratio.low > timed.ratio.high or ratio.high < timed.ratio.low)
 
 
 def changed_work(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> ChangedWork | None:

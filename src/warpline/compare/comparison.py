@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +21,7 @@ from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measured import Measured, measure, median_run, side_of, slower_host
 from warpline.compare.parts import Part, explain
 from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
+from warpline.compare.stopwatch import is_timed, typical_ns
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
 from warpline.compare.words import in_words, percent
 from warpline.errors import UsageError
@@ -36,6 +38,8 @@ Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 OTHER_HOST = 0.1
 """From this difference of a launch on, the hosts of the two sides were not equally fast."""
+HIDDEN = 0.5
+"""Below this share of the real change (and above its inverse) the recorded one is misleading."""
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
 
@@ -62,6 +66,16 @@ class Compared:
         return round(self.step.step_ns)
 
     @property
+    def timed(self) -> bool:
+        """Whether most runs were timed without the profiler."""
+        return is_timed([run.stopwatch for run in self.measured])
+
+    @property
+    def stopwatch_ns(self) -> int | None:
+        """Length of the step without the profiler; None if it is unknown."""
+        return typical_ns([run.stopwatch for run in self.measured]) if self.timed else None
+
+    @property
     def runs(self) -> int:
         """Number of recordings."""
         return len(self.measured)
@@ -86,8 +100,9 @@ class Comparison:
     work_ratio: Estimate
     """Likewise of the device's own work, without copies from and to the host: it differs least between runs."""
     judged_by: Judged
-    """Whose verdict it is where the step is inconclusive: of the device's `work` if that takes most of the step, or of
-    the `structure`, which is the operations that differ; else `step`."""
+    """Whose verdict it is: of the `stopwatch` if both sides were timed without the profiler, else of the recorded
+    `step`. Where that is inconclusive: of the device's `work` if that takes most of the step, or of the `structure`,
+    which is the operations that differ."""
     changed: ChangedWork | None
     """The operations that differ, with the noise of the host taken out; None if all are the same or vary by run."""
     p_value: float | None
@@ -103,6 +118,8 @@ class Comparison:
     """Outermost ops in which the CPU spends longer on one side, the largest change first."""
     outcome: Outcome | None = None
     """What the replay of A predicted for the fix that B has; None if no fix is recognised."""
+    stopwatch_ratio: Estimate | None = None
+    """Like `ratio`, of the step without the profiler; None unless both sides were timed."""
 
     @property
     def change_ns(self) -> int:
@@ -121,22 +138,42 @@ class Comparison:
             return f"Not comparable: {_time(self.a)} and {_time(self.b)}."
         what = ("warm step" if self.cold_start else "step") if self.a.step.has_steps else "recording"
         times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {what}"
-        known = in_words(self.ratio)
-        if max(self.a.runs, self.b.runs) > 1:
-            times, known = f"{times} in the median runs", f"over all runs {known}"
         if self.verdict == "not_comparable":
             return f"Not comparable: {times}."
+        times = self._known(times, self.ratio)
+        if self.stopwatch_ratio is not None and self.a.stopwatch_ns is not None and self.b.stopwatch_ns is not None:
+            timed = f"{duration(self.a.stopwatch_ns)} → {duration(self.b.stopwatch_ns)} a {what} without the profiler"
+            recorded = (
+                f"recorded {duration(self.a.step_ns)} → {duration(self.b.step_ns)}, {percent(self.ratio.expected)}"
+            )
+            times = f"{self._known(timed, self.stopwatch_ratio)}; {recorded}{self._hidden}"
         if self.judged_by == "work" and self.verdict in {"faster", "slower"}:
             work = f"The GPU's work is {self.verdict} in B: {in_words(self.work_ratio)}"
-            return f"{work}; the step is inconclusive: {times}, {known}."
+            return f"{work}; the step is inconclusive: {times}."
         if self.judged_by == "structure" and self.changed is not None:
             work = f"B is {self.verdict} by what it runs: {self.changed.in_words}, {in_words(self.changed.ratio)}"
-            return f"{work}; the step alone is inconclusive: {times}, {known}."
+            return f"{work}; the step alone is inconclusive: {times}."
         if self.verdict == "inconclusive":
-            return f"Inconclusive: {times}, {known}."
+            return f"Inconclusive: {times}."
         if self.verdict == "same":
-            return f"B is as fast as A: {times}, {known}."
-        return f"B is {self.verdict} than A: {times}, {known}."
+            return f"B is as fast as A: {times}."
+        return f"B is {self.verdict} than A: {times}."
+
+    def _known(self, times: str, ratio: Estimate) -> str:
+        if max(self.a.runs, self.b.runs) > 1:
+            return f"{times} in the median runs, over all runs {in_words(ratio)}"
+        return f"{times}, {in_words(ratio)}"
+
+    @property
+    def _hidden(self) -> str:
+        """What the profiler does to the difference, if much, where the stopwatch has shown it."""
+        if self.stopwatch_ratio is None or self.judged_by != "stopwatch" or self.verdict not in {"faster", "slower"}:
+            return ""
+        share = math.log(self.ratio.expected) / math.log(self.stopwatch_ratio.expected)
+        what = "gain" if self.verdict == "faster" else "loss"
+        if share < HIDDEN:
+            return f": the profiler hides {'' if share < HIDDEN / 2 else 'more than half of '}the {what}"
+        return f": the profiler makes the {what} look larger" if share > 1 / HIDDEN else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
@@ -151,6 +188,7 @@ class Comparison:
                 "step_ns": self.change_ns,
                 "ratio": self.ratio.rounded(5).to_dict(),
                 "work_ratio": self.work_ratio.rounded(5).to_dict(),
+                "stopwatch_ratio": self.stopwatch_ratio.rounded(5).to_dict() if self.stopwatch_ratio else None,
                 "structure": self.changed.to_dict() if self.changed else None,
                 "p_value": self.p_value,
             },
@@ -224,6 +262,7 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
         found.more_runs,
         tuple(parts),
         unexplained,
+        stopwatch_ratio=found.timed.ratio if found.timed else None,
     )
 
 
@@ -252,13 +291,20 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
             )
     often = unit.remark(a.step, b.step)
     remarks += [often] if often else []
+    if a.timed != b.timed:
+        timed, other = ("A", "B") if a.timed else ("B", "A")
+        remarks.append(
+            f"{timed} was timed without the profiler and {other} was not, so the recorded steps are compared; "
+            "record both with warpline run"
+        )
     runs = [*a.measured, *b.measured]
     drifts = [drift(run.step.lengths_ns.astype(np.float64), least_effect) for run in runs]
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
         remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
-    overlap = found.ratio.low > 1 or found.ratio.high < 1
-    ranks = f"the steps of A and B overlap: a rank test gives p = {found.p_value or 0:.2g}"
+    times = found.timed or found
+    overlap = times.ratio.low > 1 or times.ratio.high < 1
+    ranks = f"the steps of A and B overlap: a rank test gives p = {times.p_value or 0:.2g}"
     if verdict in {"faster", "slower"} and found.judged_by == "work":
         waits = "the part of the step in which the GPU waits for the CPU differs too much between runs to tell"
         remarks.append(f"{ranks if overlap else waits}; the GPU's own work is most of the step, and differs")
@@ -292,6 +338,7 @@ def _time(side: Compared) -> str:
 def _side(side: Compared) -> dict[str, Any]:
     return {
         "step_ns": side.step_ns,
+        "stopwatch_ns": side.stopwatch_ns,
         "runs": side.runs,
         "steps": len(side.step.lengths_ns),
         "files": [run.file for run in side.measured],

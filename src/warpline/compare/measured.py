@@ -12,6 +12,7 @@ from warpline.compare.comparable import Setting, setting_of
 from warpline.compare.counts import Counts, counts_per_step
 from warpline.compare.host_speed import LaunchTimes, launch_times, slowness
 from warpline.compare.spread import RunTime, Side
+from warpline.compare.stopwatch import Stopwatch, stopwatch_of
 from warpline.compare.typical_step import TypicalStep, typical_step
 from warpline.errors import CannotAnswer
 from warpline.trace.trace import Trace
@@ -30,6 +31,8 @@ class Measured:
     """By which runs tell how fast their hosts were; empty if an older baseline does not say."""
     errors: tuple[str, ...] = ()
     """What is wrong with the recording, so that its answers are missing or false: it was cut off, for example."""
+    stopwatch: Stopwatch | None = None
+    """The step without the profiler; None if the run was not timed, or an older baseline does not say."""
 
     @property
     def idle_ns(self) -> float:
@@ -42,7 +45,8 @@ def measure(trace: Trace) -> Measured:
     step = typical_step(trace)
     counts, times = counts_per_step(trace, step), launch_times(trace, step.spans)
     errors = tuple(entry.message for entry in trace.health_entries if entry.severity == "error")
-    return Measured(trace.path.name, setting_of(trace), step, counts, times, errors)
+    stopwatch = stopwatch_of(trace, step.lengths_ns.tolist(), run_time(step)) if step.has_steps else None
+    return Measured(trace.path.name, setting_of(trace), step, counts, times, errors, stopwatch)
 
 
 def measure_sound(trace: Trace) -> Measured:

@@ -28,7 +28,7 @@ from warpline.estimate import Estimate
 from warpline.trace.columns import Floats, Int64s
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
-Judged = Literal["step", "work", "structure"]
+Judged = Literal["step", "stopwatch", "work", "structure"]
 
 DRAWS, RESAMPLES = 20_000, 2_000
 FALSE_ALARM = 0.01
@@ -78,7 +78,8 @@ class Difference:
 
     verdict: Verdict
     judged_by: Judged
-    """Whether the verdict is of the step, or of the device's work because the step is open."""
+    """Whether the verdict is of the recorded step or that of the stopwatch, or of the device's work because it is
+    open."""
     ratio: Estimate
     work_ratio: Estimate
     """Likewise of the device's own work alone."""
@@ -86,13 +87,21 @@ class Difference:
     """Of the rank test between all steps of A and of B; None with fewer than four on a side."""
     more_runs: int | None
     """Runs to add on each side until the answer is likely; None where it is there or they would not help."""
+    by_work: Verdict = "inconclusive"
+    """What the device's work says by itself; inconclusive where it is too small a part of the step."""
+    timed: Difference | None = None
+    """The same of the steps without the profiler, where both sides were timed: then the verdict is theirs."""
 
 
-def difference(a: Side, b: Side, least_effect: float) -> Difference:
-    """Compare two sides; `least_effect` is the smallest change that matters."""
+def difference(a: Side, b: Side, least_effect: float, whole_spread: float | None = None) -> Difference:
+    """Compare two sides; `least_effect` is the smallest change that matters.
+
+    If `whole_spread` is given, it is the usual difference between runs of steps that are not divided into parts: all of
+    a step is its `work_ns` then, and nothing is said of the device's work.
+    """
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - loads when it is used
 
-    doubts = _Doubts.of(a, b)
+    doubts = _Doubts.of(a, b, whole_spread)
     steps = [np.concatenate([run.lengths_ns for run in side]) for side in (a, b)]
     enough = min(len(lengths) for lengths in steps) >= FEW_STEPS
     # With ties and few steps SciPy would take the normal approximation, which never becomes small.
@@ -100,7 +109,8 @@ def difference(a: Side, b: Side, least_effect: float) -> Difference:
     p_value = float(mannwhitneyu(*steps, method=method).pvalue) if enough else None
     apart = p_value is None or p_value <= max(FALSE_ALARM, _smallest_p_value(*map(len, steps)))
     ratio, work = doubts.ratios(len(a), len(b))
-    verdict, judged_by = doubts.judge(ratio, work, least_effect, apart)
+    by_work = doubts.by_work(work, least_effect)
+    verdict, judged_by = doubts.judge(ratio, by_work, least_effect, apart)
     if are_equal(a, b):
         verdict, judged_by, ratio, work = "same", "step", Estimate(1.0, 1.0, 1.0), Estimate(1.0, 1.0, 1.0)
     more = None
@@ -109,11 +119,14 @@ def difference(a: Side, b: Side, least_effect: float) -> Difference:
         later = ((more, doubts.ratios(len(a) + more, len(b) + more)) for more in MORE_RUNS)
         settled = (
             more
-            for more, then in later
-            if doubts.judge(*then, least_effect, _will_be_apart(p_value, 1 + more / runs))[0] != "inconclusive"
+            for more, (step, its_work) in later
+            if doubts.judge(
+                step, doubts.by_work(its_work, least_effect), least_effect, _will_be_apart(p_value, 1 + more / runs)
+            )[0]
+            != "inconclusive"
         )
         more = next(settled, None)
-    return Difference(verdict, judged_by, ratio, work, p_value, more)
+    return Difference(verdict, judged_by, ratio, work, p_value, more, by_work)
 
 
 Parts = tuple[float, float, float, float]
@@ -132,18 +145,21 @@ class _Doubts:
     """Of A and B."""
     shared: float
     """Variance between runs of the host's speed, where it is taken out of the CPU's times: it is the same for both."""
+    in_parts: bool
 
     @classmethod
-    def of(cls, a: Side, b: Side) -> _Doubts:
+    def of(cls, a: Side, b: Side, whole_spread: float | None) -> _Doubts:
         (centre_a, variance_a, freedom_a), (centre_b, variance_b, freedom_b) = (middle(_logs(side)) for side in (a, b))
         freedom = PRIOR_RUNS + freedom_a + freedom_b
         hosts = np.array([run.host for run in (*a, *b) if run.host is not None])
-        usual = np.array([BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, PACED_SPREAD if len(hosts) else HOST_SPREAD]) ** 2
+        work_spread = BUSY_SPREAD if whole_spread is None else whole_spread
+        usual = np.array([work_spread, COPY_SPREAD, IDLE_SPREAD, PACED_SPREAD if len(hosts) else HOST_SPREAD]) ** 2
         shared = (PRIOR_RUNS * HOST_SPREAD**2 + float(hosts @ hosts)) / (PRIOR_RUNS + len(hosts) - 1)
         between = (PRIOR_RUNS * usual + freedom_a * variance_a + freedom_b * variance_b) / freedom
         within = [float(np.mean([_within(tuple(run.lengths_ns.tolist())) for run in side])) for side in (a, b)]
-        spread = (within[0], within[1])
-        return cls((_four(centre_a), _four(centre_b)), _four(between), freedom, spread, shared if len(hosts) else 0.0)
+        centres, spread = (_four(centre_a), _four(centre_b)), (within[0], within[1])
+        shared = shared if len(hosts) else 0.0
+        return cls(centres, _four(between), freedom, spread, shared, whole_spread is None)
 
     def ratios(self, runs_a: int, runs_b: int) -> tuple[Estimate, Estimate]:
         """The ratio of the steps and that of the work, with so many runs on each side."""
@@ -164,18 +180,24 @@ class _Doubts:
             _estimate(works[1] / works[0], math.exp(self.centres[1][0] - self.centres[0][0]), WORK_FALSE_ALARM),
         )
 
-    def judge(self, step: Estimate, work: Estimate, least_effect: float, apart: bool) -> tuple[Verdict, Judged]:
+    def judge(
+        self, step: Estimate, by_work: Verdict, least_effect: float, apart: bool
+    ) -> tuple[Verdict, Literal["step", "work"]]:
         """The verdict of the step or, where that is open, of the work. `apart`: whether the steps of the two sides
         differ by the rank test."""
         verdict = verdict_of(step, least_effect)
         if verdict in {"faster", "slower"} and not apart:
             verdict = "inconclusive"
+        return (by_work, "work") if verdict == "inconclusive" and by_work != verdict else (verdict, "step")
+
+    def by_work(self, work: Estimate, least_effect: float) -> Verdict:
+        """Whether the work makes the step faster or slower, if it is most of the step."""
         shares = [math.exp(centre[0]) / sum(map(math.exp, centre[:3])) for centre in self.centres]
-        if verdict != "inconclusive" or min(shares) < MOST:
-            return verdict, "step"
+        if min(shares) < MOST or not self.in_parts:
+            return "inconclusive"
         low, expected, high = (1 + shares[0] * (ratio - 1) for ratio in (work.low, work.expected, work.high))
-        by_work = verdict_of(Estimate(low, expected, high), least_effect)
-        return (by_work, "work") if by_work in {"faster", "slower"} else (verdict, "step")
+        verdict = verdict_of(Estimate(low, expected, high), least_effect)
+        return verdict if verdict in {"faster", "slower"} else "inconclusive"
 
 
 @lru_cache(maxsize=2)

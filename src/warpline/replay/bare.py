@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from warpline.capture.manifest import recorded_entry
+from warpline.capture.timed_step import timed_step
 from warpline.estimate import Estimate
 from warpline.records import dataclass
 from warpline.replay.costs.host import RecordingCosts
@@ -19,7 +17,6 @@ from warpline.replay.graph.model import Graph
 from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
 
-FEWEST_STEPS = 3
 STRAY = 1.25
 """Maximum distance of the range from the median."""
 
@@ -53,25 +50,12 @@ def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: 
 
 
 def _timed_ns(trace: Path) -> Estimate | None:
-    stopwatch = measured_step_ns(trace)
-    if stopwatch is None:
+    timed = timed_step(trace)
+    if timed is None:
         return None
-    middle = stopwatch["median_ns"]
+    middle = timed.median_ns
     # One step that was disturbed says nothing about the others.
-    return Estimate(max(stopwatch["min_ns"], middle / STRAY), middle, min(stopwatch["max_ns"], middle * STRAY))
-
-
-def measured_step_ns(trace: Path) -> dict[str, float] | None:
-    """The bare step that `warpline run` timed before it recorded this file; None if it was not timed."""
-    try:
-        timed: dict[str, Any] = recorded_entry(trace)["bare_step_ns"]
-        if timed["steps"] < FEWEST_STEPS or not timed.get("settled", True):
-            return None
-        least, middle, most = (float(timed[key]) for key in ("min_ns", "median_ns", "max_ns"))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        return None
-    is_measured = 0 < least <= middle <= most < math.inf
-    return {"median_ns": middle, "min_ns": least, "max_ns": most} if is_measured else None
+    return Estimate(max(timed.min_ns, middle / STRAY), middle, min(timed.max_ns, middle * STRAY))
 
 
 def _less(graph: Graph, cost: Floats) -> Graph:

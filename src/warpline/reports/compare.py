@@ -57,7 +57,8 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
         whole = (comparison.a.step_ns, comparison.b.step_ns)
         decides = comparison.judged_by == "structure"
         table = _parts(comparison.parts, comparison.unexplained_ns, whole, "step", verbose, decides)
-        sections.append(Section("parts", "What changed, per step", (table,)))
+        what = "recorded step" if comparison.stopwatch_ratio is not None else "step"
+        sections.append(Section("parts", f"What changed, per {what}", (table,)))
     if cold is not None:
         table = _parts(cold.parts, cold.unexplained_ns, (cold.a_ns, cold.b_ns), cold.which, verbose)
         sections.append(Section("cold_start", f"What changed in the cold start, {cold.which}", (table,)))
@@ -99,7 +100,7 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
     idle_a, idle_b = (sum(side.step.idle_ns.values()) for side in (comparison.a, comparison.b))
     whole = max(comparison.a.step_ns, comparison.b.step_ns)
     work = comparison.work_ratio
-    if comparison.judged_by == "step" and (work.low > 1 or work.high < 1):
+    if comparison.judged_by in {"step", "stopwatch"} and (work.low > 1 or work.high < 1):
         less = "less" if work.expected < 1 else "more"
         yield Text(f"The GPU has {less} to do: {in_words(work)}.")
     if abs(idle_b - idle_a) >= SHORTEST * whole:
