@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from step_traces import steps, trace
 from warpline.compare.baseline import read_baseline, write_baseline
 from warpline.compare.gate import judge
 from warpline.compare.measured import Measured, measure
+from warpline.compare.stopwatch import Stopwatch
 from warpline.errors import UnreadableFile
 from warpline.reports.compare import gate_report
 from warpline.reports.markdown import render
@@ -44,7 +46,8 @@ def changed(document: Any, place: Place, value: Any) -> str:
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     path = trace(tmp_path_factory.mktemp("recorded"), "good", steps(4, [("gemm", 100.0), ("silu", 40.0)]))
-    return measure(open_trace(path, cache=False))
+    timed = Stopwatch(200_000.0, (200_000, 210_000, 190_000, 200_000), 150_000.0)
+    return replace(measure(open_trace(path, cache=False)), stopwatch=timed)
 
 
 def test_no_value_at_any_place_breaks_the_gate(measured: Measured, tmp_path: Path) -> None:

@@ -6,8 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 from paths import ROOT, SUITES
+
+from warpline.capture.manifest import recorded_entry
+from warpline.capture.timed_step import timed_step
+from warpline.ui.pytest_plugin import GpuProfile
 
 TESTS = """
 import pytest
@@ -65,3 +70,12 @@ def _is_installed() -> bool:
     from importlib.metadata import entry_points  # noqa: PLC0415
 
     return any(point.value == "warpline.ui.pytest_plugin" for point in entry_points(group="pytest11"))
+
+
+def test_a_step_is_timed_without_the_profiler_before_it_is_recorded(tmp_path: Path) -> None:
+    torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: False))
+    done: list[int] = []
+    GpuProfile(tmp_path, tmp_path, {})._time(torch, lambda: done.append(1), 5, "plain.json")
+    timed = timed_step(tmp_path / "plain.json")
+    assert timed is None or len(timed.laps_ns) == len(done) == 5  # None if the steps became faster
+    assert recorded_entry(tmp_path / "plain.json")["bare_step_ns"]["steps"] == 5

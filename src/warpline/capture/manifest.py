@@ -9,10 +9,12 @@ import itertools
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from warpline import __version__
+from warpline.capture.laps import StepTime
 from warpline.capture.look_file import write_look
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, PARTS, read_parts
@@ -184,6 +186,12 @@ def _entry(part: dict[str, Any]) -> dict[str, Any]:
 def _versions(parts: list[dict[str, Any]]) -> dict[str, str | None]:
     first = next((part for part in parts if part["torch"]), None)
     return {name: first[name] if first else None for name in ("python", "torch", "cuda")}
+
+
+def write_times(folder: Path, trace: str, bare: StepTime | None) -> None:
+    """Write a manifest that says no more of a trace than how long its steps took before they were recorded."""
+    entry = {"file": trace, "bare_step_ns": asdict(bare) if bare else None}
+    write_manifest(folder, {"schema": SCHEMA, "files": [trace], "traces": [entry]})
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:

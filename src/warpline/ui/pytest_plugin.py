@@ -90,6 +90,8 @@ class GpuProfile:
             step()
         torch.cuda.synchronize()
         file = self._scratch / f"{'stacks' if stacks else 'plain'}.json"
+        if not stacks:
+            self._time(torch, step, steps, file.name)
         profiler = torch.profiler
         activities = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]
         schedule = profiler.schedule(wait=0, warmup=1, active=steps)
@@ -102,6 +104,18 @@ class GpuProfile:
             torch.cuda.synchronize()
         active.export_chrome_trace(str(file))
         return open_trace(file, cache=False)
+
+    def _time(self, torch: Any, step: Callable[[], object], steps: int, name: str) -> None:
+        """Time some steps without the profiler, as `warpline run` does, for a baseline whose runs were timed."""
+        from warpline.capture.laps import Laps  # noqa: PLC0415 - loads when it is used
+        from warpline.capture.manifest import write_times  # noqa: PLC0415
+
+        laps = Laps(torch)
+        laps.lap()
+        for _ in range(steps):
+            step()
+            laps.lap()
+        write_times(self._scratch, name, laps.summary(cold=0))
 
     def _gate(self, trace: Trace) -> Gate | None:
         from warpline.compare.asked_numbers import asked_numbers  # noqa: PLC0415 - loads when it is used
