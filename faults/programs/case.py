@@ -7,6 +7,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -92,12 +93,18 @@ class Case:
         path = Path(self.builder.__code__.co_filename)
         file = path.relative_to(SOURCE).as_posix()
         lines, first = inspect.getsourcelines(self.builder)
-        functions = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
+        functions = _functions(path)
         for number, line in enumerate(lines, first):
             if line.rstrip().endswith(PLANTED):
                 around = [node for node in functions if node.lineno <= number <= (node.end_lineno or number)]
                 innermost = max(around, key=lambda node: node.lineno)
                 yield PlantedLine(file, number, innermost.name, innermost.lineno)
+
+
+@cache
+def _functions(path: Path) -> list[ast.FunctionDef]:
+    """Those of a file; many cases stand in one."""
+    return [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
 
 
 def planted(cause: str, fix: str | None, **more: Any) -> Callable[[Builder], Case]:

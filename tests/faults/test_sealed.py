@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import pytest
 
 from faults.programs import SUITES, Case, Step, clinic, harbour, sealed, unseen, ward
@@ -109,4 +110,5 @@ def test_a_fix_leaves_the_result_as_it_is(cpu_for_a_gpu: Any, case: Case) -> Non
         torch.manual_seed(1)
         results.append([torch.as_tensor(step()).double().clone() for _ in range(3)])
     for other in results[1:]:
-        torch.testing.assert_close(other, results[0], rtol=0.02, atol=0.02)
+        for ours, first in zip(other, results[0], strict=True):  # torch.testing would load torch's distributed tensors
+            numpy.testing.assert_allclose(ours.detach(), first.detach(), rtol=0.02, atol=0.02)

@@ -36,6 +36,7 @@ pytestmark = [
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--renderer-process-limit=1",
 ]
 PATIENCE_S = 300
 """A loaded machine may need it; a page takes a second."""
