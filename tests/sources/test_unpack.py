@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import random
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,21 @@ def test_what_precedes_the_damage_is_read(packing: str, tmp_path: Path) -> None:
     unpacked = Unpacked(written(tmp_path, PACK[packing](noise)[:-20]))
     assert noise.startswith(b"".join(unpacked))
     assert f"The {packing} stream is damaged (it ends early)" in unpacked.damage
+
+
+@for_each("at", [5, 40, 30_000, 60_000, -6])
+def test_damage_is_found_in_the_same_place_by_either_reader(
+    at: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    packed = bytearray(PACK["gzip"](random.Random(0).randbytes(100_000) + TEXT))
+    packed[at] ^= 0xFF
+    first = Unpacked(written(tmp_path, bytes(packed)), 1000)
+    fast = b"".join(first)
+    with monkeypatch.context() as patch:
+        patch.setattr(unpack, "GzipReader", None)
+        second = Unpacked(tmp_path / "profile", 1000)
+        assert b"".join(second) == fast
+    assert second.damage == first.damage
 
 
 @pytest.mark.parametrize("packing", PACK)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
-from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
+from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, GzipReader, engine
 
 Packing = Literal["gzip", "xz"]
 
@@ -97,7 +97,24 @@ class Unpacked:
             yield piece, 0
 
     def _from_gzip(self, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-        """Pieces, member after member, each with the packed bytes consumed so far."""
+        """Pieces, each with the packed bytes consumed so far. A damaged file is read again, with more care."""
+        given = 0
+        try:
+            if GzipReader is not None:
+                reader = GzipReader(file, COMPRESSED_CHUNK)
+                while piece := reader.read(self.piece_bytes):
+                    given += len(piece)
+                    yield piece, file.tell()
+                return
+        except (DamagedGzip, EOFError, OSError):
+            file.seek(0)
+        for piece, consumed in self._gzip_members(file):
+            if fresh := piece[given:]:
+                yield fresh, consumed
+            given = max(given - len(piece), 0)
+
+    def _gzip_members(self, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+        """The same, member after member and up to the damage."""
         consumed, pending = 0, b""
         stream: Any = None
         while True:

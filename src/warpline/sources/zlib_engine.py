@@ -20,3 +20,5 @@ DamagedGzip = cast(type[Exception], engine.error)
 """What the engine raises on damage."""
 GZIP_WINDOW_BITS: Final = 31
 """15 bits of window, plus 16 for a gzip header and checksum (zlib's manual, inflateInit2)."""
+GzipReader = getattr(engine, "_GzipReader", None)
+"""Inflates whole files in half the memory traffic: `read` fills a piece in its final place. None with another engine."""

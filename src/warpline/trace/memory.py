@@ -11,8 +11,10 @@ MUCH_BYTES = 128 << 20
 
 LARGE_BYTES = 8 << 20
 """A column of a million rows."""
-_MMAP_THRESHOLD = -3
-"""glibc's M_MMAP_THRESHOLD."""
+KEPT_BYTES = 32 << 20
+"""What stays free at the end of the heap: blocks of text come and go there, and every new page costs a microsecond."""
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
+"""glibc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD; the second would stay at 128 KiB once the first is set."""
 
 
 class _HeapState(ctypes.Structure):
@@ -35,12 +37,13 @@ def _c_library() -> ctypes.CDLL:
 def hand_back_large_blocks() -> None:
     """From now on, have the C library return a large block when it is freed (glibc).
 
-    glibc does so at first, but after some such blocks it keeps even larger ones, between which others come to lie. This
-    holds for the whole process: only for programs of our own.
+    glibc does so at first, but after some such blocks it keeps even larger ones, between which others come to lie.
+    Smaller blocks stay on the heap. This holds for the whole process: only for programs of our own.
     """
     option = getattr(_c_library(), "mallopt", None)
     if option is not None:
         option(_MMAP_THRESHOLD, LARGE_BYTES)
+        option(_TRIM_THRESHOLD, KEPT_BYTES)
 
 
 def hand_back_memory() -> None:
