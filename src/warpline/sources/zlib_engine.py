@@ -21,4 +21,4 @@ DamagedGzip = cast(type[Exception], engine.error)
 GZIP_WINDOW_BITS: Final = 31
 """15 bits of window, plus 16 for a gzip header and checksum (zlib's manual, inflateInit2)."""
 GzipReader = getattr(engine, "_GzipReader", None)
-"""Inflates whole files in half the memory traffic: `read` fills a piece in its final place. None with another engine."""
+"""Inflates whole files; `read` fills a piece in its final place, where others copy it. None with another engine."""
