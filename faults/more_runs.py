@@ -2,9 +2,10 @@
 
     python -m faults.more_runs DIR [--draws 40]
 
-DIR has what `python -m faults.repeat` recorded. For each case, one run of the faulty and one of the cured program are
-drawn and compared. Where that is inconclusive and says how many more runs would settle it, so many are drawn besides,
-and all are compared, until there is a verdict or too few runs are left. The stopwatch says whether it is right.
+DIR has what `python -m faults.repeat` or `faults.run_again` recorded. For each case, one run of the faulty and one of
+the cured program are drawn and compared. Where that is inconclusive and says how many more runs would settle it, so
+many are drawn besides, and all are compared, until there is a verdict or too few runs are left. The stopwatch of the
+checkout says whether it is right.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from faults.jobs import CURED
+from faults.jobs import CURED, FAULTY
 from faults.pairs import rated, true_ratio
 from faults.recorded import RecordedCase, recorded_cases
 from warpline.compare.comparison import LEAST_EFFECT, compare_measured
@@ -31,8 +32,13 @@ def repeated(folder: Path) -> Iterator[tuple[RecordedCase, Runs, Runs]]:
         places = sorted(folder.glob(f"{case.suite}/*/"), key=lambda place: int(place.name))
         again = [RecordedCase(case.suite, place, case.entry) for place in places]
         sides = [
-            tuple(measure(open_trace(file)) for one in again if (file := one.recording(variant)).exists())
-            for variant in (case.scored_variant, CURED)
+            tuple(
+                measure(open_trace(path))
+                for one, place in zip(again, places, strict=True)
+                for path in (one.recording(variant), place / f"{case.name}.{run_as}")
+                if path.exists()
+            )
+            for variant, run_as in ((case.scored_variant, FAULTY), (CURED, CURED))
         ]
         if all(sides):
             yield case, sides[0], sides[1]

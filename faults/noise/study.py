@@ -4,7 +4,7 @@
 
 DIR has what `python -m faults.noise` recorded. Groups of runs are drawn from all runs of a program: for an identical
 pair both sides from one form (in turn as it is and slowed), for a slower pair one side from each. An identical pair is
-judged in both directions.
+judged in both directions. Runs that were timed before they were recorded are judged by these times.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 
 from faults.noise.__main__ import ARCHIVE, LIST
 from faults.noise.rules import RULES, Found, drawing, says_slower
+from warpline.capture.manifest import MANIFEST
 from warpline.compare import changed_work, spread
 from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.measured import Measured, measure, side_of
@@ -63,6 +64,9 @@ def read_study(folder: Path, half: str = "all") -> dict[str, Recorded]:
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(folder / ARCHIVE) as tar:
         for run in chosen:
             tar.extract(run["file"], scratch, filter="data")
+            if run.get("bare_step_ns"):
+                entry = {"file": run["file"], "bare_step_ns": run["bare_step_ns"]}
+                Path(scratch, MANIFEST).write_text(json.dumps({"traces": [entry]}), encoding="utf-8")
             sides[run["program"], run["form"]].append(measure(open_trace(Path(scratch, run["file"]))))
             Path(scratch, run["file"]).unlink()
     return {

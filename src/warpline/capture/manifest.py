@@ -59,13 +59,28 @@ def in_use(folder: Path) -> bool:
     return (folder / MANIFEST).exists()
 
 
-def recorded_entry(trace: Path) -> dict[str, Any]:
-    """What the manifest of its run says of a trace; empty without a manifest that can be read."""
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run; empty without one that can be read."""
     try:
-        manifest = json.loads((trace.parent / MANIFEST).read_text(encoding="utf-8"))
-        return dict(next(entry for entry in manifest["traces"] if entry["file"] == trace.name))
-    except (OSError, ValueError, KeyError, TypeError, StopIteration, RecursionError):
+        return dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
+
+
+def recorded_entry(trace: Path) -> dict[str, Any]:
+    """What the manifest of its run says of a trace; empty if it says nothing."""
+    try:
+        return dict(next(entry for entry in read_manifest(trace.parent)["traces"] if entry["file"] == trace.name))
+    except (ValueError, KeyError, TypeError, StopIteration):
+        return {}
+
+
+def recorded_files(folder: Path) -> list[Path]:
+    """The files that the manifest of a run names and that lie beside it; empty without a manifest."""
+    try:
+        return [folder / name for name in read_manifest(folder)["files"] if Path(name).name == name]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 def _made(runs: Path, name: str) -> Path:

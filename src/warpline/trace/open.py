@@ -6,7 +6,6 @@ meanwhile.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -144,15 +143,12 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
 
 def _files_of_run(folder: Path) -> list[Path]:
     """The profiles that the manifest of a run names, an nsys report by its export; empty without a manifest."""
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        names = [name for name in manifest["files"] if Path(name).name == name and _is_trace(name)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
-    exported = [Path(name).with_suffix(".sqlite") for name in names]
+    from warpline.capture.manifest import recorded_files  # noqa: PLC0415
+
     files = [
-        folder / (export if name.endswith(".nsys-rep") and (folder / export).is_file() else name)
-        for name, export in zip(names, exported, strict=True)
+        export if file.suffix == ".nsys-rep" and (export := file.with_suffix(".sqlite")).is_file() else file
+        for file in recorded_files(folder)
+        if _is_trace(file.name)
     ]
     return [file for file in files if file.is_file()]
 
