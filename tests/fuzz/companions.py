@@ -41,20 +41,7 @@ COSTS = ("op", "launch", "frame", "recording_op", "recording_call", "recording_f
 
 def beside(stem: str, chance: random.Random) -> dict[str, bytes]:
     """Some of the files."""
-    cost = {"low": 900.0, "expected": 1000.0, "high": 1200.0}
-    entry = {
-        "file": f"{stem}.json",
-        "bare_step_ns": {"steps": 9, "median_ns": 900_000.0, "min_ns": 880_000, "max_ns": 950_000, "settled": True},
-        "host_costs": {"schema": "warpline.calibration/1", "costs_ns": {name: dict(cost) for name in COSTS}},
-        "look": {"file": f"{stem}.look.json.gz", "state": "done", "steps": 2, "notes": []},
-    }
-    manifest = {
-        "schema": "warpline.run/1",
-        "files": [f"{stem}.json"],
-        "traces": [entry],
-        "command": ["python", "train.py"],
-    }
-    made = {"manifest.json": damaged(manifest, chance)}
+    made = {"manifest.json": damaged(manifest(stem), chance)}
     if chance.random() < 0.6:
         made[f"{stem}.look.json.gz"] = gzip.compress(damaged(look(), chance), 1, mtime=0)
         if chance.random() < 0.5:
@@ -104,6 +91,32 @@ def beside_database(name: str, content: bytes, chance: random.Random) -> dict[st
         )
         made[f"{name}-journal"] = chance.choice([hot + bytes(480) + chance.randbytes(4104), hot, b"", bytes(512)])
     return made
+
+
+def manifest(stem: str) -> dict[str, Any]:
+    """What `warpline run` says of a trace."""
+    cost = {"low": 900.0, "expected": 1000.0, "high": 1200.0}
+    entry = {
+        "file": f"{stem}.json",
+        "bare_step_ns": {
+            "steps": 9,
+            "median_ns": 900_000.0,
+            "min_ns": 880_000,
+            "max_ns": 950_000,
+            "laps_ns": [880_000, 950_000],
+            "cpu_ns": 9e5,
+            "settled": True,
+        },
+        "recorded_step_ns": {"median_ns": 1e6},
+        "host_costs": {"schema": "warpline.calibration/1", "costs_ns": {name: dict(cost) for name in COSTS}},
+        "look": {"file": f"{stem}.look.json.gz", "state": "done", "steps": 2, "notes": []},
+    }
+    return {
+        "schema": "warpline.run/1",
+        "files": [f"{stem}.json"],
+        "traces": [entry],
+        "command": ["python", "train.py"],
+    }
 
 
 def look() -> dict[str, Any]:

@@ -19,6 +19,7 @@ from warpline.capture.look_file import write_look
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, PARTS, read_parts
 from warpline.errors import UsageError, WarplineError
+from warpline.small_files import read_json
 
 SCHEMA = "warpline.run/1"
 MANIFEST = "manifest.json"
@@ -62,8 +63,8 @@ def in_use(folder: Path) -> bool:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run; empty without one that can be read."""
     try:
-        return dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError):
+        return dict(read_json(folder / MANIFEST))
+    except (OSError, ValueError, TypeError):
         return {}
 
 

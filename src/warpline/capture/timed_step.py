@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,11 @@ from typing import Any
 from warpline.capture.laps import MAX_STORED_LAPS, MIN_TIMED_STEPS
 from warpline.capture.manifest import recorded_entry
 
+LONGEST_NS = 1e15
+"""Eleven days: no step takes longer."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class TimedStep:
     """The step without the profiler."""
 
@@ -34,15 +36,16 @@ def timed_step(trace: Path) -> TimedStep | None:
         if timed["steps"] < MIN_TIMED_STEPS or not timed.get("settled", True):
             return None
         least, middle, most = (float(timed[key]) for key in ("min_ns", "median_ns", "max_ns"))
-        if not 0 < least <= middle <= most < math.inf:
+        if not 0 < least <= middle <= most <= LONGEST_NS:
             return None
-        laps = [round(float(lap)) for lap in timed.get("laps_ns") or (least, middle, most)]
+        all_laps = [round(_positive(lap)) for lap in timed.get("laps_ns") or ()][-MAX_STORED_LAPS:]
+        laps = [lap for lap in all_laps if least <= lap <= most] or [round(time) for time in (least, middle, most)]
         cpu_ns, recorded = timed.get("cpu_ns"), entry.get("recorded_step_ns")
         return TimedStep(
             middle,
             least,
             most,
-            tuple(lap for lap in laps[-MAX_STORED_LAPS:] if least <= lap <= most),
+            tuple(laps),
             None if cpu_ns is None else _positive(cpu_ns),
             _positive(recorded["median_ns"]) if recorded else None,
         )
@@ -52,6 +55,6 @@ def timed_step(trace: Path) -> TimedStep | None:
 
 def _positive(value: Any) -> float:
     number = float(value)
-    if not 0 < number < math.inf:
+    if not 0 < number <= LONGEST_NS:
         raise ValueError("a time is a positive number")
     return number

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from warpline.cli.diagnose import Answer, finished_answer, show
 from warpline.cli.output import print_json, say
-from warpline.errors import WarplineError
+from warpline.errors import UnreadableFile, WarplineError
+from warpline.small_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +40,11 @@ def answer(result: Run, diagnose: bool, as_json: bool) -> int:
 
 def answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
     """The diagnosis of a run from its folder, for example of a container."""
-    written = json.loads(manifest.read_text(encoding="utf-8"))
-    trace = manifest.parent / written["files"][0] if written["files"] else None
+    try:
+        written = dict(read_json(manifest))
+        trace = manifest.parent / written["files"][0] if written["files"] else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableFile("bad-manifest", f"{manifest} cannot be read: {error}", "record again") from error
     _print_answer(written, manifest.parent, _readable(trace), None, diagnose, as_json)
 
 

@@ -22,6 +22,7 @@ from warpline.compare.stopwatch import Stopwatch
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.intervals import Spans
+from warpline.small_files import read_json
 from warpline.whole_files import write_whole
 
 SCHEMA = "warpline.baseline/1"
@@ -53,14 +54,12 @@ def write_baseline(path: Path, runs: Sequence[Measured]) -> None:
 def read_baseline(path: Path) -> list[Measured]:
     """Read the runs of a baseline."""
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise _refused(path, "is too large to be a baseline")
-        written = json.loads(path.read_text(encoding="utf-8"))
+        written = read_json(path, LARGEST_BYTES)
     except FileNotFoundError as error:
         hint = f"write it with warpline baseline save {path.stem} TRACE"
         raise UnreadableFile("no-baseline", f"there is no baseline {path}", hint) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise _refused(path, "is cut off, or not a JSON file") from error
+    except (OSError, ValueError) as error:
+        raise _refused(path, "is too large, cut off, or not a JSON file") from error
     if not isinstance(written, dict) or written.get("schema") != SCHEMA:
         raise _refused(path, f"is not a baseline of this version ({SCHEMA})")
     try:

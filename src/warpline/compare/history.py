@@ -16,6 +16,7 @@ from warpline.compare.change_points import LEAST_POINTS, Level, levels
 from warpline.compare.gate import Gate
 from warpline.compare.measured import median_run
 from warpline.errors import UsageError
+from warpline.small_files import parse_json
 from warpline.sources.local_record import append, rows
 
 SCHEMA = "warpline.history/1"
@@ -137,8 +138,9 @@ def _run(row: Sequence[Any]) -> GateRun | None:
     """A run as it was written; None if something else was."""
     at, name, label, outcome, device, numbers = map(str, row)
     try:
-        written = json.loads(numbers)
-        known = {str(key): float(value) for key, value in written.items() if math.isfinite(float(value))}
-    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError):
+        written = parse_json(numbers)
+        known = {str(key): float(value) for key, value in written.items() if value is not None}
+    except (ValueError, TypeError, AttributeError):
         return None
-    return GateRun(at, name, label, outcome, device, known)
+    finite = {key: value for key, value in known.items() if math.isfinite(value)}
+    return GateRun(at, name, label, outcome, device, finite)

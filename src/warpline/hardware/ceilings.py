@@ -6,7 +6,6 @@ shipped with warpline. Each is the output of `warpline device measure`.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from warpline.errors import UnreadableFile
 from warpline.hardware.chips import Chip, Figure
 from warpline.hardware.find import find_device
 from warpline.records import dataclass
+from warpline.small_files import parse_json, read_text
 
 SCHEMA = "warpline.ceilings/1"
 VARIABLE = "WARPLINE_CEILINGS"
@@ -66,17 +66,19 @@ def user_directory() -> Path:
 def read_ceilings(path: Path) -> Ceilings:
     """Read a file of measurements."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_text(path)
     except OSError as error:
         raise UnreadableFile("no-ceilings", f"{path} cannot be read: {error.strerror}", "check the path") from error
+    except ValueError as error:
+        raise UnreadableFile("bad-ceilings", f"{path} cannot be read: {error}", "measure again") from error
     return parse_ceilings(text, str(path))
 
 
 def parse_ceilings(text: str, path: str) -> Ceilings:
     """Parse measurements from text."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(text)
+    except ValueError as error:
         raise UnreadableFile("bad-ceilings", f"{path} is not JSON: {error}", "measure again") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise UnreadableFile("bad-ceilings", f"{path} is not {SCHEMA}", "create it with warpline device measure")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -10,9 +9,11 @@ from warpline.analyses.roofline import Entry, RooflineTable
 from warpline.hardware import Figure, Roof
 from warpline.records import dataclass
 from warpline.reports.drawing import document, label, xml
+from warpline.work.parse import json_list
 
 WIDTH, HEIGHT = 960, 600
 LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64
+DEEPEST_LIST = 8
 LABELLED = 12
 LEAST_SHARE = 0.001
 """Entries with a smaller share of the GPU time are not drawn."""
@@ -57,18 +58,15 @@ def marked(table: RooflineTable) -> list[tuple[str, Entry]]:
 
 def shape_label(shapes: str) -> str:
     """Shapes as text: 2048×4096 · 4096×12288. Scalars are omitted, lists are in brackets."""
-    try:
-        parsed = json.loads(shapes) if shapes else []
-    except ValueError:
-        return shapes
-    if not isinstance(parsed, list):
-        return shapes
-    return " · ".join(_one_shape(item) for item in parsed if isinstance(item, list) and item)
+    found = [_one_shape(item) for item in json_list(shapes) if isinstance(item, list) and item]
+    return " · ".join(found) if shapes.startswith("[") else shapes
 
 
-def _one_shape(shape: list[Any]) -> str:
+def _one_shape(shape: Any, depth: int = 0) -> str:
+    if not isinstance(shape, list) or depth > DEEPEST_LIST:
+        return "…"
     if shape and isinstance(shape[0], list):
-        inner = [_one_shape(item) for item in shape[:3]]
+        inner = [_one_shape(item, depth + 1) for item in shape[:3]]
         return "[" + ", ".join(inner) + (", …]" if len(shape) > 3 else "]")
     return "×".join(map(str, shape))
 

@@ -14,6 +14,8 @@ from warpline.records import dataclass
 from warpline.sources.unpack import Unpacked
 
 SCHEMA = "warpline.look/1"
+MOST_BYTES = 512 << 20
+"""Of a look, unpacked: a few steps with every tensor have a hundredth of that."""
 ACCESSES = ("read", "write", "update", "make", "view")
 DIRECTIONS = ("in", "out")
 _DAMAGE = (
@@ -41,7 +43,7 @@ def nothing_seen() -> Look:
 def read_look(file: Path) -> Look:
     """Read the file."""
     try:
-        unpacked = Unpacked(file)
+        unpacked = Unpacked(file, limit_bytes=MOST_BYTES)
         content = json.loads(b"".join(unpacked))
         if unpacked.damage:
             raise ValueError(unpacked.damage)
