@@ -44,6 +44,23 @@ def right() -> Trace:
     return open_trace(FILE, cache=False)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a cache with the file's entry."""
+    folder = tmp_path_factory.mktemp("written")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPLINE_CACHE", str(folder))
+        patch.setattr(cache_folder, "SMALL_FILE_BYTES", 0)
+        open_trace(FILE)
+    return folder
+
+
+@pytest.fixture
+def stored(written: Path) -> None:
+    """The entry, in this test's own cache."""
+    shutil.copytree(written, traces_folder().parent, dirs_exist_ok=True)
+
+
 def entry() -> Path:
     return traces_folder() / str(content_key(FILE))
 
@@ -94,10 +111,10 @@ THINGS: dict[str, Callable[[Path], None]] = {
     + [("manifest.json", "FIFO"), ("manifest.json", "endless device")]
     + [("gpu.arrow", "FIFO"), ("gpu.arrow", "folder"), ("gpu.arrow", "endless device")],
 )
+@pytest.mark.usefixtures("stored")
 def test_something_else_in_place_of_an_entry_is_replaced(
     place: str, thing: str, right: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_trace(FILE)
     path = entry() / place if place else entry()
     private_files.remove(path)
     THINGS[thing](path)
@@ -105,10 +122,10 @@ def test_something_else_in_place_of_an_entry_is_replaced(
     assert is_cached(monkeypatch)
 
 
+@pytest.mark.usefixtures("stored")
 def test_a_link_to_a_good_entry_or_table_is_not_followed(
     tmp_path: Path, right: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_trace(FILE)
     for path in (entry(), entry() / "gpu.arrow"):
         elsewhere = tmp_path / path.name
         path.rename(elsewhere)
@@ -131,8 +148,8 @@ def test_a_link_to_a_good_entry_or_table_is_not_followed(
         '{"about": {}, "tables": {}, "source": "kineto"}',
     ],
 )
+@pytest.mark.usefixtures("stored")
 def test_a_hostile_manifest_is_replaced(manifest: str, right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_trace(FILE)
     (entry() / "manifest.json").write_text(manifest)
     assert not is_cached(monkeypatch)
     assert same(open_trace(FILE), right)
@@ -140,20 +157,20 @@ def test_a_hostile_manifest_is_replaced(manifest: str, right: Trace, monkeypatch
 
 
 @pytest.mark.parametrize("change", [{"source": ["kineto"]}, {"tables": {"gpu": "x"}}, {"tables": [1, 2]}])
+@pytest.mark.usefixtures("stored")
 def test_a_manifest_with_wrong_types_is_replaced(
     change: dict[str, object], right: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_trace(FILE)
     manifest = entry() / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
     assert not is_cached(monkeypatch)
     assert same(open_trace(FILE), right)
 
 
+@pytest.mark.usefixtures("stored")
 def test_a_table_of_other_columns_with_the_right_checksum_is_replaced(
     right: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_trace(FILE)
     manifest = entry() / "manifest.json"
     content = json.loads(manifest.read_text())
     shutil.copyfile(entry() / "api.arrow", entry() / "gpu.arrow")
@@ -173,8 +190,8 @@ def test_the_entry_of_another_file_is_not_taken(right: Trace, monkeypatch: pytes
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("place", ["", "manifest.json", "gpu.arrow"])
+@pytest.mark.usefixtures("stored")
 def test_another_users_entry_is_not_read(place: str, right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_trace(FILE)
     os.chown(entry() / place, 12345, 12345)
     assert not is_cached(monkeypatch)
     assert same(open_trace(FILE), right)
@@ -304,8 +321,8 @@ def test_a_folder_that_cannot_be_written_is_no_error(call: str, right: Trace, mo
     assert run(["diagnose", str(FILE), "--no-why"]) == 0
 
 
+@pytest.mark.usefixtures("stored")
 def test_an_entry_can_be_read_where_nothing_can_be_written(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_trace(FILE)
 
     def refused(*_: object, **__: object) -> None:
         raise OSError(30, "Read-only file system")
