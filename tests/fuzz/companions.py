@@ -162,8 +162,14 @@ def look() -> dict[str, Any]:
 def damaged(document: Any, chance: random.Random) -> bytes:
     """The document with up to three values replaced or gone."""
     document = json.loads(json.dumps(document))
-    damage(document, chance, values.anything)
+    damage(document, chance, _value)
     return written(document).encode("utf-8", "surrogatepass")
+
+
+def _value(chance: random.Random) -> Any:
+    if chance.random() < 0.15:
+        return chance.choice([values.long_text, values.deep_nesting])(chance)
+    return values.anything(chance)
 
 
 def damage(document: Any, chance: random.Random, value: Callable[[random.Random], Any]) -> None:

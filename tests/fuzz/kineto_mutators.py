@@ -110,6 +110,22 @@ def odd_name(document: Any, chance: random.Random) -> None:
 
 
 @mutation
+def long_name(document: Any, chance: random.Random) -> None:
+    """One event has a name of up to a hundred thousand letters."""
+    for event in some(document, chance)[:1]:
+        event["name"] = values.long_text(chance)
+
+
+@mutation
+def deep_arguments(document: Any, chance: random.Random) -> None:
+    """Arguments are lists within lists."""
+    key = chance.choice([*ARGUMENTS, "Input Dims", "Input type", "Concrete Inputs"])
+    for event in some(document, chance)[:3]:
+        if isinstance(event.get("args"), dict):
+            event["args"][key] = values.deep_nesting(chance)
+
+
+@mutation
 def known_name(document: Any, chance: random.Random) -> None:
     """Events are named as what the analyses look for."""
     for event in some(document, chance):

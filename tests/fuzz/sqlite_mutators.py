@@ -89,7 +89,8 @@ def odd_strings(database: sqlite3.Connection, chance: random.Random) -> None:
     for table in ("StringIds", "StringTable"):
         if table in tables_of(database):
             retype(database, table, {"value": ""})
-            odd = value(chance) if chance.random() < 0.4 else values.text(chance).encode("utf-8", "replace").decode()
+            text = chance.choice([values.text] * 9 + [values.long_text])(chance)
+            odd = value(chance) if chance.random() < 0.4 else text.encode("utf-8", "replace").decode()
             database.execute(f"UPDATE {table} SET value = ? WHERE {where(chance)}", [odd])
             if chance.random() < 0.2:
                 database.execute(f"UPDATE {table} SET value = CAST(x'ff41c3' AS TEXT) WHERE {where(chance)}")

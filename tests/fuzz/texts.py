@@ -147,6 +147,16 @@ def repeated(lines: list[str], chance: random.Random) -> None:
 
 
 @mutation
+def long_text(lines: list[str], chance: random.Random) -> None:
+    """A cell or a line that is one piece, very often."""
+    if lines:
+        at = chance.randrange(len(lines))
+        cells = lines[at].split('","')
+        cells[chance.randrange(len(cells))] = values.long_text(chance).replace("\n", " ")
+        lines[at] = '","'.join(cells)
+
+
+@mutation
 def letters(lines: list[str], chance: random.Random) -> None:
     """Single characters changed."""
     for _ in range(chance.choice([1, 5, 40])):

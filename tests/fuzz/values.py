@@ -57,6 +57,28 @@ LONG = [
     "[" * 4_000,
     "\n" * 500,
 ]
+REPEATED = [
+    "a",
+    "_",
+    " ",
+    "0",
+    ".",
+    "::",
+    "<",
+    "(",
+    "[",
+    "a-",
+    "x__",
+    "-.",
+    '\\"',
+    ", ",
+    "\t",
+    "a.",
+    "@",
+    "/",
+    "_x_",
+    "\n",
+]
 FILES = [
     "/home/ada/model.py(12): forward",
     "train.py(999999999999999999999): f",
@@ -245,6 +267,21 @@ def text(chance: random.Random) -> str:
         at = chance.randint(0, len(other))
         return (other[:at] + one + other[at:])[:20_000]
     return one
+
+
+def long_text(chance: random.Random) -> str:
+    """A piece many times: what a pattern or a parser whose time grows faster than its text does not end on."""
+    unit = chance.choice([*REPEATED, chance.choice(NAMES)])
+    return unit * (chance.choice([3_000, 30_000, 100_000]) // len(unit)) + chance.choice(
+        ["", "!", "\n", "\x00", "]", ")"]
+    )
+
+
+def deep_nesting(chance: random.Random) -> Raw:
+    """Lists or objects within each other, as deep as parsers take."""
+    before, after = chance.choice([("[", "]"), ('{"a":', "}"), ("[0,[", "],0]")])
+    depth = chance.choice([60, 300, 900])
+    return Raw(before * depth + "1" + after * depth)
 
 
 def number(chance: random.Random) -> float:
