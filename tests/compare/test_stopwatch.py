@@ -78,7 +78,7 @@ def test_both_numbers_are_said(hidden: Comparison) -> None:
     assert hidden.sentence.startswith(
         "B is faster than A: 400 µs → 200 µs a step without the profiler in the median runs, over all runs −50.0 % ("
     )
-    assert hidden.sentence.endswith("; recorded 600 µs → 590 µs, −1.7 %: the profiler hides the gain.")
+    assert hidden.sentence.endswith("; recorded 600 µs → 590 µs, over all runs −1.7 %: the profiler hides the gain.")
     assert "What changed, per recorded step" in terminal.render(report(hidden, verbose=True), 120).plain
 
 

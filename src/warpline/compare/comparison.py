@@ -143,10 +143,9 @@ class Comparison:
         times = self._known(times, self.ratio)
         if self.stopwatch_ratio is not None and self.a.stopwatch_ns is not None and self.b.stopwatch_ns is not None:
             timed = f"{duration(self.a.stopwatch_ns)} → {duration(self.b.stopwatch_ns)} a {what} without the profiler"
-            recorded = (
-                f"recorded {duration(self.a.step_ns)} → {duration(self.b.step_ns)}, {percent(self.ratio.expected)}"
-            )
-            times = f"{self._known(timed, self.stopwatch_ratio)}; {recorded}{self._hidden}"
+            recorded = f"recorded {duration(self.a.step_ns)} → {duration(self.b.step_ns)}, {self._over_all_runs}"
+            recorded += f"{percent(self.ratio.expected)}{self._hidden}"
+            times = f"{self._known(timed, self.stopwatch_ratio)}; {recorded}"
         if self.judged_by == "work" and self.verdict in {"faster", "slower"}:
             work = f"The GPU's work is {self.verdict} in B: {in_words(self.work_ratio)}"
             return f"{work}; the step is inconclusive: {times}."
@@ -160,9 +159,12 @@ class Comparison:
         return f"B is {self.verdict} than A: {times}."
 
     def _known(self, times: str, ratio: Estimate) -> str:
-        if max(self.a.runs, self.b.runs) > 1:
-            return f"{times} in the median runs, over all runs {in_words(ratio)}"
-        return f"{times}, {in_words(ratio)}"
+        over = self._over_all_runs
+        return f"{times}{' in the median runs' if over else ''}, {over}{in_words(ratio)}"
+
+    @property
+    def _over_all_runs(self) -> str:
+        return "over all runs " if max(self.a.runs, self.b.runs) > 1 else ""
 
     @property
     def _hidden(self) -> str:
