@@ -249,3 +249,9 @@ def test_report_of_nothing_but_instants_has_no_share() -> None:
     frame = report(trace, "cuda_gpu_kern_sum")
     assert frame["Time (%)"].to_list() == [0.0]
     assert frame.schema["Time (%)"] == pl.Float64
+
+
+@pytest.mark.parametrize("cut", ['{"cudaGraphLaunch": "_v100…', '["_v1"]', "7", '{"cudaGraphLa…": "_v1"}'])
+def test_versions_of_functions_that_were_cut_are_left_out(cut: str) -> None:
+    trace = make_trace(meta=[{"key": "api_suffixes", "value": cut}], api=[call("cudaGraphLaunch", 0, 100, 110, 1)])
+    assert report(trace, "cuda_api_sum")["Name"].to_list() == ["cudaGraphLaunch"]

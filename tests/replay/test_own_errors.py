@@ -23,6 +23,7 @@ def test_only_timed_outcomes_count() -> None:
     append(outcomes_file(), INSERT, ("1", "tf32", 2.0, 1.5, 4.0, 1))
     append(outcomes_file(), INSERT, ("2", "tf32", 2.0, 1.5, 4.0, 0))
     append(outcomes_file(), INSERT, ("3", "tf32", -2.0, 1.5, 4.0, 1))
+    append(outcomes_file(), INSERT, ("4", "tf32", 1e-300, 1.5, 1e300, 1))
     (found,) = own_errors()["tf32"]
     assert found == OwnError(pytest.approx(math.log(2)), 1.5, 2.0)  # type: ignore[arg-type]
 

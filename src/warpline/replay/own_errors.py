@@ -18,6 +18,8 @@ from warpline.sources.record_files import outcomes_file
 
 FEWEST = 8
 """Own errors of a fix from which on they count, as for a constant of its own; the package's counts as many."""
+LARGEST = 1e6
+"""No program gets so many times faster; what the record says of one is damage."""
 _QUERY = "select fix, predicted, spread, measured from outcomes where timed = 1"
 
 
@@ -54,8 +56,8 @@ def _read(path: Path, _changed_ns: int, _size: int) -> OwnErrors:
     try:
         for fix, *numbers in rows(path, _QUERY):
             predicted, spread, measured = map(float, numbers)
-            if all(math.isfinite(one) and one > 0 for one in (predicted, spread, measured)):
+            if all(1 / LARGEST < one < LARGEST for one in (predicted, spread, measured)):
                 found[str(fix)].append(OwnError(abs(math.log(measured / predicted)), spread, predicted))
-    except (WarplineError, ValueError):
+    except (WarplineError, ValueError, TypeError):
         return {}
     return found

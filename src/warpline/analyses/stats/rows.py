@@ -5,13 +5,13 @@ Also the one way in which a report says that the trace lacks its data.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION
 from warpline.errors import CannotAnswer
+from warpline.small_files import parse_json
 
 if TYPE_CHECKING:
     from warpline.trace.trace import Trace
@@ -67,7 +67,10 @@ def _api_suffixes(trace: Trace) -> dict[str, str]:
     (cudaGraphLaunch_v10000) and of the driver (cuGetProcAddress_v2).
     """
     recorded = trace.meta.filter(pl.col("key") == "api_suffixes")["value"].to_list()
-    return {str(name): str(suffix) for name, suffix in json.loads(recorded[0]).items()} if recorded else {}
+    try:
+        return {str(name): str(suffix) for name, suffix in parse_json(recorded[0]).items()} if recorded else {}
+    except (ValueError, AttributeError):  # of thousands of functions the middle is cut out
+        return {}
 
 
 def thread_ids(trace: Trace) -> pl.DataFrame:
