@@ -210,6 +210,7 @@ export interface BudgetInputs {
   readonly graph_gap_ns: number;
   readonly step_ns: number | null;
   readonly graph_ns: number | null;
+  readonly loading_ns: number;
 }
 
 /** Memory of one device over time. */

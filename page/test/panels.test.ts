@@ -71,13 +71,15 @@ test("the name of a frame is cut to its bar, by the width of its letters", () =>
   assert.deepEqual([cut("mmii", 30, ruler), cut("mmii", 29, ruler), cut("iiiiii", 29, ruler), cut("mmmm", 19, ruler)], ["mmii", "mm…", "iiii…", ""]);
 });
 
-const BUDGET: BudgetInputs = { launches: 300, cpu_ns: 20_000, gpu_ns: 10_000, graph_launch_ns: 5_000, graph_gap_ns: 100, step_ns: 6_500_000, graph_ns: 3_200_000 };
+const BUDGET: BudgetInputs = { launches: 300, cpu_ns: 20_000, gpu_ns: 10_000, graph_launch_ns: 5_000, graph_gap_ns: 100, step_ns: 6_500_000, graph_ns: 3_200_000, loading_ns: 0 };
 
 test("the budget is that of the replay for the trace's own numbers, and the formula's for others", () => {
   const own = budgetOf(BUDGET, { launches: 300, cpu_ns: 20_000, gpu_ns: 10_000, fewer: 4 });
-  assert.deepEqual([own.step_ns, own.graph_ns, own.fused_ns, own.bound, own.crossover], [6_500_000, 3_200_000, 3_500_000, "CPU", 150]);
+  assert.deepEqual([own.step_ns, own.graph_ns, own.fused_ns, own.bound, own.crossover], [6_500_000, 3_200_000, 3_500_000, "dispatch on the CPU", 150]);
   const other = budgetOf(BUDGET, { launches: 100, cpu_ns: 5_000, gpu_ns: 10_000, fewer: 2 });
-  assert.deepEqual([other.step_ns, other.graph_ns, other.bound, other.crossover], [1_000_000, 5_000 + 1_000_000 + 10_000, "GPU", 200]);
+  assert.deepEqual([other.step_ns, other.graph_ns, other.bound, other.crossover], [1_000_000, 5_000 + 1_000_000 + 10_000, "the GPU", 200]);
+  const loading = { ...BUDGET, loading_ns: 6_100_000 };
+  assert.deepEqual([budgetOf(loading, { ...BUDGET, fewer: 4 }).bound, budgetOf(loading, { ...BUDGET, launches: 301, fewer: 4 }).bound], ["loading data", "dispatch on the CPU"]);
   assert.equal(budgetOf(BUDGET, { launches: 1, cpu_ns: 0, gpu_ns: 1, fewer: 1 }).crossover, null);
 });
 

@@ -19,6 +19,7 @@ from warpline.cli.budget_live import FACTORS, keys_in, panel
 from warpline.cli.main import run
 
 DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
+LOADER = str(ROOT / "faults" / "recordings" / "ward" / "molecules_read_by_two_workers.plain.json.gz")
 NUMBERS = ["--ops", "1000", "--cpu-us", "10", "--gpu-us", "4"]
 
 
@@ -54,6 +55,14 @@ def test_the_profiler_s_cost_is_taken_out(capsys: pytest.CaptureFixture[str]) ->
     found = answer(capsys, "budget", DEMO)
     assert found["profiler_ns"] > 0
     assert found["dispatch_ns"] <= found["step_ns"] * (1 + 1e-9)
+
+
+def test_loading_is_no_dispatch(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "budget", LOADER)
+    assert found["bound"] == "input"
+    assert found["loading_ns"] > found["dispatch_ns"] > found["work_ns"]
+    assert found["dispatch_ns"] + found["loading_ns"] <= found["step_ns"] * 1.01
+    assert answer(capsys, "budget", LOADER, "--cpu-us", "28")["bound"] == "cpu"
 
 
 @pytest.mark.parametrize("wrong", [["--fusion", "0.5"], ["--live"], ["--live", "--json"], ["--fusion", "x"]])

@@ -7,7 +7,7 @@ import { duration, several, speedup } from "../words";
 export interface Inputs { readonly launches: number; readonly cpu_ns: number; readonly gpu_ns: number; readonly fewer: number }
 export interface Budget {
   readonly dispatch_ns: number; readonly work_ns: number; readonly step_ns: number; readonly graph_ns: number; readonly fused_ns: number;
-  readonly bound: "CPU" | "GPU"; readonly crossover: number | null;
+  readonly bound: "dispatch on the CPU" | "the GPU" | "loading data"; readonly crossover: number | null;
 }
 
 /** The numbers of `warpline budget`; those of the replay where the inputs are the trace's own. */
@@ -20,7 +20,7 @@ export function budgetOf(data: BudgetInputs, { launches, cpu_ns, gpu_ns, fewer }
     graph_ns: own && data.graph_ns !== null ? data.graph_ns : data.graph_launch_ns + work_ns + launches * data.graph_gap_ns,
     // A step that also waits for something else than launches and kernels keeps that wait.
     fused_ns: Math.max(dispatch_ns / fewer, work_ns) + Math.max(0, step_ns - longer_ns),
-    bound: dispatch_ns > work_ns ? "CPU" : "GPU",
+    bound: own && data.loading_ns > longer_ns ? "loading data" : dispatch_ns > work_ns ? "dispatch on the CPU" : "the GPU",
     crossover: cpu_ns ? work_ns / cpu_ns : null,
   };
 }
@@ -48,8 +48,9 @@ export function budget(data: BudgetInputs, element: HTMLElement): void {
     const found = budgetOf(data, now), line = (name: string, value: string): Node[] => [make("dt", {}, name), make("dd", {}, value)];
     const gain = (ns: number): string => `${duration(ns)} (${speedup(found.step_ns / Math.max(ns, 1))})`;
     answer.replaceChildren(
-      make("p", { class: "strong" }, `Bound by ${found.bound === "CPU" ? "dispatch on the CPU" : "the GPU"}: a step takes ${duration(found.step_ns)}.`),
+      make("p", { class: "strong" }, `Bound by ${found.bound}: a step takes ${duration(found.step_ns)}.`),
       make("dl", {}, ...line("to dispatch", duration(found.dispatch_ns)), ...line("to run", duration(found.work_ns)),
+        ...(data.loading_ns ? line("loading data", `${duration(data.loading_ns)} in which the same threads launch nothing`) : []),
         ...(found.crossover === null ? [] : line("crossover", `the GPU is the limit below ${several(found.crossover, "launch", "launches")} for the same GPU time`)),
         ...line("as one CUDA graph", gain(found.graph_ns)), ...line(`with ${now.fewer} times fewer launches`, gain(found.fused_ns))));
   }

@@ -30,6 +30,8 @@ class BareBudget:
     """The step as a CUDA graph; None if the replay finds nothing to capture."""
     profiler_ns: float = 0.0
     """CPU time per step that recording cost, and that is taken out."""
+    loading_ns: float = 0.0
+    """Time per step in which the launching threads load data, and which is no dispatch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,12 @@ class Outlook:
     """How many times fewer launches fusion makes."""
     fused_ns: float
     profiler_ns: float = 0.0
+    loading_ns: float = 0.0
+
+    @property
+    def bound(self) -> str:
+        """What takes most of a step: `cpu`, `gpu` or `input`, which is loading data."""
+        return "input" if self.loading_ns > self.budget.step_ns else self.budget.bound
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `warpline.budget/1`."""
@@ -54,12 +62,13 @@ class Outlook:
             "dispatch_ns": self.budget.dispatch_ns,
             "work_ns": self.budget.work_ns,
             "step_ns": self.step_ns,
-            "bound": self.budget.bound,
+            "bound": self.bound,
             "crossover_ops": self.budget.crossover_ops,
             "graph_step_ns": self.graph_ns,
             "fusion": self.fusion,
             "fused_step_ns": self.fused_ns,
             "profiler_ns": self.profiler_ns,
+            "loading_ns": self.loading_ns,
         }
 
 
@@ -72,7 +81,9 @@ def outlook(budget: Budget, fusion: float, launch_ns: float, gap_ns: float, bare
     # A step that also waits for something else than launches and kernels keeps that wait.
     waiting_ns = max(0.0, step_ns - budget.step_ns)
     fused_ns = budget.fused_ns(fusion) + waiting_ns
-    return Outlook(budget, step_ns, graph_ns, fusion, fused_ns, bare.profiler_ns if bare is not None else 0.0)
+    profiler_ns = bare.profiler_ns if bare is not None else 0.0
+    loading_ns = bare.loading_ns if bare is not None and unchanged else 0.0
+    return Outlook(budget, step_ns, graph_ns, fusion, fused_ns, profiler_ns, loading_ns)
 
 
 def _same(one: Budget, other: Budget) -> bool:
@@ -91,14 +102,15 @@ def bare_budget(trace: Trace, known: WhatIf | None = None) -> BareBudget:
         return BareBudget(budget, None, None)
     step_ns = question.bare_step_ns.expected
     # Threads take turns: what recording costs one of them, another may wait for.
-    profiler_ns = _recording_ns(question)
-    cpu_ns = min(max(0.0, budget.cpu_ns - profiler_ns / budget.ops), step_ns / budget.ops)
+    profiler_ns, loading_ns = _recording_ns(question), _loading_ns(question)
+    dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns - loading_ns), step_ns)
     graph = held(question, GRAPH) if any(question.trial(GRAPH).changed) else None
     return BareBudget(
-        budget=replace(budget, cpu_ns=cpu_ns),
+        budget=replace(budget, cpu_ns=dispatch_ns / budget.ops),
         step_ns=step_ns,
         graph_ns=graph.new_step_ns.expected if graph else None,
         profiler_ns=profiler_ns,
+        loading_ns=loading_ns,
     )
 
 
@@ -107,3 +119,10 @@ def _recording_ns(question: WhatIf) -> float:
     scene = question.scene
     host = scene.in_steps & ~scene.is_work
     return float((question.replay.graph.duration - scene.graph.duration)[host].sum()) / scene.step_count
+
+
+def _loading_ns(question: WhatIf) -> float:
+    """Time per step in which the threads that launch load data, without the profiler's cost."""
+    scene = question.scene
+    host = scene.in_steps & ~scene.is_work
+    return float((scene.graph.duration * scene.input_share)[host].sum()) / scene.step_count

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def budget_report(outlook: Outlook) -> Report:
     """The budget as sentences; gains are relative to the step."""
     budget, step_ns = outlook.budget, outlook.step_ns
-    slower = "dispatch on the CPU" if budget.bound == "cpu" else "the GPU"
+    slower = {"cpu": "dispatch on the CPU", "gpu": "the GPU", "input": "loading data"}[outlook.bound]
     launches = f"{several(round(budget.ops), 'launch', 'launches')} a step"
     fewer = f"with {outlook.fusion:g} times fewer launches (fusion)"
     lines = [
@@ -26,6 +26,8 @@ def budget_report(outlook: Outlook) -> Report:
     crossover = budget.crossover_ops
     if crossover is not None:
         lines.insert(2, f"crossover: below {crossover:,.0f} launches for the same GPU time, the GPU would be the limit")
+    if outlook.loading_ns:
+        lines.insert(2, f"{duration(outlook.loading_ns)} a step in which the same threads load data")
     content = [*map(Text, lines)]
     if outlook.profiler_ns:
         content.append(Text(f"The profiler's {duration(outlook.profiler_ns)} of CPU a step are taken out.", "quiet"))

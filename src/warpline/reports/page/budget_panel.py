@@ -26,4 +26,5 @@ def budget_panel(diagnosis: Diagnosis) -> BudgetInputs | None:
         graph_gap_ns=costs.device.graph_gap.expected,
         step_ns=bare.step_ns,
         graph_ns=bare.graph_ns,
+        loading_ns=bare.loading_ns,
     )

@@ -336,6 +336,8 @@ class BudgetInputs:
     """The replayed step, with which `diagnose` answers."""
     graph_ns: float | None
     """The same as a CUDA graph."""
+    loading_ns: float
+    """Time per step in which the launching threads load data."""
 
 
 @dataclass(frozen=True, slots=True)
