@@ -25,8 +25,10 @@ from faults.repeat import Named, named_case
 from faults.rounds import WAIT_S
 from faults.stopwatch import wake
 
-STEPS = 44
-"""What `warpline run` needs at most: 24 bare steps, 2 to warm the profiler up, 6 recorded ones and 8 after them."""
+STEPS = 20
+"""What `warpline run` needs at most besides the bare steps: 2 to warm the profiler up, 6 recorded ones and 8 after."""
+BARE_STEPS = 24
+"""As many as it times by default, at most."""
 BUILD_LIMIT_S, RUN_LIMIT_S, PAUSE_S = 60, 30, 0.01
 READY, GO = "ready", "go"
 
@@ -34,12 +36,14 @@ READY, GO = "ready", "go"
 class Run:
     """A case under `warpline run` that is built at once, and runs when it is told to."""
 
-    def __init__(self, named: Named, variant: str, folder: Path) -> None:
+    def __init__(self, named: Named, variant: str, folder: Path, skip: int | None) -> None:
         suite, case = named
         self._turn = folder / f"{case.name}.{variant}.turn"
         self._turn.mkdir(parents=True)
         self.folder = folder / f"{case.name}.{variant}"
-        program = ["-m", "faults.run_again", "--turn", self._turn, "--variant", variant, f"{suite}/{case.name}"]
+        bare = ["--skip", skip] if skip is not None else []
+        turn = ["--turn", self._turn, "--variant", variant, *bare]
+        program = ["-m", "faults.run_again", *turn, f"{suite}/{case.name}"]
         options = [
             "--no-diagnose",
             "--no-lines",
@@ -82,11 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to")
     parser.add_argument("--runs", type=int, default=5, help="runs of each case, faulty and cured (5)")
     parser.add_argument("--minutes", type=float, default=3, help="begin nothing that would end after this time (3)")
+    parser.add_argument("--skip", type=int, help="time so many bare steps (as many as `warpline run` does by default)")
     parser.add_argument("--turn", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--variant", default=FAULTY, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.turn is not None:
-        run_in_turn(options.cases[0], options.variant, options.turn)
+        run_in_turn(options.cases[0], options.variant, options.turn, STEPS + (options.skip or BARE_STEPS))
         return 0
     if options.output is None:
         parser.error("-o DIR is needed")
@@ -95,17 +100,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         start = time.monotonic()
         if start - began + longest > 60 * options.minutes:
             break
-        recorded += record_round(options.cases, number, options.output, pulse)
+        recorded += record_round(options.cases, number, options.output, pulse, options.skip)
         longest = max(longest, time.monotonic() - start)
         print(f"{time.monotonic() - began:6.1f} s: run {number}, {recorded} recordings", file=sys.stderr, flush=True)
     return 0 if recorded == 2 * options.runs * len(options.cases) else 1
 
 
-def record_round(cases: Sequence[Named], number: int, folder: Path, pulse: Pulse) -> int:
+def record_round(cases: Sequence[Named], number: int, folder: Path, pulse: Pulse, skip: int | None) -> int:
     """Records one run of each case, faulty and cured, in the other order every other time; returns how many worked."""
     keep_to_calm_cores(pulse.cores)
     variants = (FAULTY, CURED) if number % 2 else (CURED, FAULTY)
-    runs = [Run(named, variant, folder / named[0] / str(number)) for named in cases for variant in variants]
+    runs = [Run(named, variant, folder / named[0] / str(number), skip) for named in cases for variant in variants]
     done = 0
     try:
         for run in [run for run in runs if run.is_built()]:
@@ -117,8 +122,8 @@ def record_round(cases: Sequence[Named], number: int, folder: Path, pulse: Pulse
     return done
 
 
-def run_in_turn(named: Named, variant: str, turn: Path) -> None:
-    """Builds the case, waits for its turn, and runs its steps."""
+def run_in_turn(named: Named, variant: str, turn: Path, steps: int) -> None:
+    """Builds the case, waits for its turn, and runs so many steps."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     step = Job(named[1], CAPTURE, variant).build()
@@ -127,7 +132,7 @@ def run_in_turn(named: Named, variant: str, turn: Path) -> None:
         return
     if torch.cuda.is_available():
         wake(torch)
-    for _ in range(STEPS):
+    for _ in range(steps):
         step()
         warpline.step()
 

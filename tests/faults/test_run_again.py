@@ -16,7 +16,8 @@ NAMED = ("held_out", SUITES["held_out"][0])
 
 def test_a_program_has_the_steps_that_a_whole_recording_needs() -> None:
     plan = Plan(folder="")
-    assert plan.first_recorded + plan.steps + STEPS_AFTER_RECORDING <= run_again.STEPS
+    assert plan.first_recorded == run_again.BARE_STEPS + plan.warmup
+    assert plan.warmup + plan.steps + STEPS_AFTER_RECORDING <= run_again.STEPS
 
 
 def test_a_program_builds_first_and_runs_in_its_turn(tmp_path: Path) -> None:
@@ -24,16 +25,16 @@ def test_a_program_builds_first_and_runs_in_its_turn(tmp_path: Path) -> None:
     done: list[str | None] = []
     case = Case("toy", "sync", "remove_sync", lambda torch, cure: lambda: done.append(cure))
     (tmp_path / run_again.GO).touch()
-    run_again.run_in_turn(("toy", case), "cured", tmp_path)
+    run_again.run_in_turn(("toy", case), "cured", tmp_path, 5)
     assert (tmp_path / run_again.READY).exists()
-    assert done == ["remove_sync"] * run_again.STEPS
+    assert done == ["remove_sync"] * 5
 
 
 def test_a_run_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
 
     class Stand:
-        def __init__(self, named: run_again.Named, variant: str, folder: Path) -> None:
+        def __init__(self, named: run_again.Named, variant: str, folder: Path, skip: int | None) -> None:
             self.variant = variant
 
         def is_built(self) -> bool:

@@ -296,8 +296,8 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
     if a.timed != b.timed:
         timed, other = ("A", "B") if a.timed else ("B", "A")
         remarks.append(
-            f"{timed} was timed without the profiler and {other} was not, so the recorded steps are compared; "
-            "record both with warpline run"
+            f"{timed} was timed without the profiler and {other} was not, or had not settled, so the recorded steps "
+            "are compared; record both with warpline run, with a larger --skip if its steps still become faster"
         )
     runs = [*a.measured, *b.measured]
     drifts = [drift(run.step.lengths_ns.astype(np.float64), least_effect) for run in runs]
