@@ -44,15 +44,8 @@ class Run:
         bare = ["--skip", skip] if skip is not None else []
         turn = ["--turn", self._turn, "--variant", variant, *bare]
         program = ["-m", "faults.run_again", *turn, f"{suite}/{case.name}"]
-        options = [
-            "--no-diagnose",
-            "--no-lines",
-            "--no-dataflow",
-            "--after",
-            BUILD_LIMIT_S + RUN_LIMIT_S,
-            "-o",
-            self.folder,
-        ]
+        limits = ["--after", BUILD_LIMIT_S + RUN_LIMIT_S, *bare]
+        options = ["--no-diagnose", "--no-lines", "--no-dataflow", *limits, "-o", self.folder]
         command = [sys.executable, "-m", "warpline", "run", *options, *program]
         self._process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
 
