@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +19,7 @@ from warpline.compare.counts import Counts, differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measured import Measured, measure, median_run, side_of, slower_host
 from warpline.compare.parts import Part, explain
+from warpline.compare.sentence import sentence_of
 from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
 from warpline.compare.stopwatch import is_timed, typical_ns
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
@@ -38,8 +38,6 @@ Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 OTHER_HOST = 0.1
 """From this difference of a launch on, the hosts of the two sides were not equally fast."""
-HIDDEN = 0.5
-"""Below this share of the real change (and above its inverse) the recorded one is misleading."""
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
 
@@ -134,48 +132,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        if not self.same_unit:
-            return f"Not comparable: {_time(self.a)} and {_time(self.b)}."
-        what = ("warm step" if self.cold_start else "step") if self.a.step.has_steps else "recording"
-        times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {what}"
-        if self.verdict == "not_comparable":
-            return f"Not comparable: {times}."
-        times = self._known(times, self.ratio)
-        if self.stopwatch_ratio is not None and self.a.stopwatch_ns is not None and self.b.stopwatch_ns is not None:
-            timed = f"{duration(self.a.stopwatch_ns)} → {duration(self.b.stopwatch_ns)} a {what} without the profiler"
-            recorded = f"recorded {duration(self.a.step_ns)} → {duration(self.b.step_ns)}, {self._over_all_runs}"
-            recorded += f"{percent(self.ratio.expected)}{self._hidden}"
-            times = f"{self._known(timed, self.stopwatch_ratio)}; {recorded}"
-        if self.judged_by == "work" and self.verdict in {"faster", "slower"}:
-            work = f"The GPU's work is {self.verdict} in B: {in_words(self.work_ratio)}"
-            return f"{work}; the step is inconclusive: {times}."
-        if self.judged_by == "structure" and self.changed is not None:
-            work = f"B is {self.verdict} by what it runs: {self.changed.in_words}, {in_words(self.changed.ratio)}"
-            return f"{work}; the step alone is inconclusive: {times}."
-        if self.verdict == "inconclusive":
-            return f"Inconclusive: {times}."
-        if self.verdict == "same":
-            return f"B is as fast as A: {times}."
-        return f"B is {self.verdict} than A: {times}."
-
-    def _known(self, times: str, ratio: Estimate) -> str:
-        over = self._over_all_runs
-        return f"{times}{' in the median runs' if over else ''}, {over}{in_words(ratio)}"
-
-    @property
-    def _over_all_runs(self) -> str:
-        return "over all runs " if max(self.a.runs, self.b.runs) > 1 else ""
-
-    @property
-    def _hidden(self) -> str:
-        """What the profiler does to the difference, if much, where the stopwatch has shown it."""
-        if self.stopwatch_ratio is None or self.judged_by != "stopwatch" or self.verdict not in {"faster", "slower"}:
-            return ""
-        share = math.log(self.ratio.expected) / math.log(self.stopwatch_ratio.expected)
-        what = "gain" if self.verdict == "faster" else "loss"
-        if share < HIDDEN:
-            return f": the profiler hides {'' if share < HIDDEN / 2 else 'more than half of '}the {what}"
-        return f": the profiler makes the {what} look larger" if share > 1 / HIDDEN else ""
+        return sentence_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
@@ -331,10 +288,6 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
                 f"a kernel launch takes {change} in B: its host was {host}, which also changes the waits for it"
             )
     return remarks
-
-
-def _time(side: Compared) -> str:
-    return f"{duration(side.step_ns)} {'a step' if side.step.has_steps else 'for the whole recording'}"
 
 
 def _side(side: Compared) -> dict[str, Any]:
