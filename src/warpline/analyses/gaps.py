@@ -78,7 +78,8 @@ def idle_gaps(
     explained, threads = _explained(host, idle), host.threads
     del host  # with all that it knows of the calls
     hand_back_much()
-    return [_device_gaps(trace, columns, threads, one, explained) for one in idle]
+    os_calls = _os_calls(trace, columns.busiest_thread)
+    return [_device_gaps(trace, columns, threads, one, explained, os_calls) for one in idle]
 
 
 def loading_spans(host: HostTime) -> dict[int, Spans]:
@@ -185,6 +186,7 @@ def _device_gaps(
     threads: dict[int, Activity],
     one: _Idle,
     explained: dict[int, dict[str, Spans]],
+    os_calls: dict[str, dict[str, Spans]],
 ) -> Gaps:
     idle = one.spans
     told: list[GapSpans] = []
@@ -209,22 +211,30 @@ def _device_gaps(
             for cause in CAUSES
         ),
     )
-    return Gaps(one.device, table, spans, _os_waits(trace, columns.busiest_thread, spans))
+    return Gaps(one.device, table, spans, _os_waits(os_calls, spans))
 
 
-def _os_waits(trace: Trace, thread: int, spans: GapSpans) -> dict[str, dict[str, int]]:
-    """Calls of the operating system within the time of each cause, so that no call takes more than it."""
+def _os_calls(trace: Trace, thread: int) -> dict[str, dict[str, Spans]]:
+    """Calls of the operating system in which a thread waits, for each cause that they explain, by name."""
     if not len(trace.osrt):
         return {}
     mine = trace.osrt.filter(pl.col("thread") == thread)
-    found: dict[str, dict[str, int]] = {}
-    for cause, pattern in (("input", OS_READ), ("unknown", OS_BLOCK)):
-        here = spans.causes == CAUSES.index(cause)
-        part = Spans(spans.starts[here], spans.ends[here])
-        times = {
-            str(name): intersection(union(integers(rows["start_ns"]), integers(rows["end_ns"])), part).total_ns()
+    return {
+        cause: {
+            str(name): union(integers(rows["start_ns"]), integers(rows["end_ns"]))
             for (name,), rows in mine.filter(named(pattern)).group_by("name")
         }
+        for cause, pattern in (("input", OS_READ), ("unknown", OS_BLOCK))
+    }
+
+
+def _os_waits(calls: dict[str, dict[str, Spans]], spans: GapSpans) -> dict[str, dict[str, int]]:
+    """Calls of the operating system within the time of each cause, so that no call takes more than it."""
+    found: dict[str, dict[str, int]] = {}
+    for cause, named_calls in calls.items():
+        here = spans.causes == CAUSES.index(cause)
+        part = Spans(spans.starts[here], spans.ends[here])
+        times = {name: intersection(waited, part).total_ns() for name, waited in named_calls.items()}
         large = {name: time for name, time in times.items() if time >= NAMED_WAIT * part.total_ns() > 0}
         if large:
             found[cause] = dict(sorted(large.items(), key=lambda pair: (-pair[1], pair[0]))[:NAMED_WAITS])
