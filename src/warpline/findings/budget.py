@@ -12,7 +12,9 @@ from warpline.errors import CannotAnswer
 from warpline.fixes.whatif import held, question_about
 from warpline.records import dataclass
 from warpline.replay.judged_steps import steps_to_judge
+from warpline.replay.scene import Scene
 from warpline.replay.whatif import WhatIf
+from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
 
 GRAPH = "cuda_graph"
@@ -116,13 +118,14 @@ def bare_budget(trace: Trace, known: WhatIf | None = None) -> BareBudget:
 
 def _recording_ns(question: WhatIf) -> float:
     """Host time per step that recording costs."""
-    scene = question.scene
-    host = scene.in_steps & ~scene.is_work
-    return float((question.replay.graph.duration - scene.graph.duration)[host].sum()) / scene.step_count
+    return _host_ns(question.scene, question.replay.graph.duration - question.scene.graph.duration)
 
 
 def _loading_ns(question: WhatIf) -> float:
     """Time per step in which the threads that launch load data, without the profiler's cost."""
-    scene = question.scene
-    host = scene.in_steps & ~scene.is_work
-    return float((scene.graph.duration * scene.input_share)[host].sum()) / scene.step_count
+    return _host_ns(question.scene, question.scene.graph.duration * question.scene.input_share)
+
+
+def _host_ns(scene: Scene, times: Floats) -> float:
+    """The sum of these times of segments over those of the host within steps, per step."""
+    return float(times[scene.in_steps & ~scene.is_work].sum()) / scene.step_count

@@ -14,6 +14,7 @@ from warpline.work.parse import json_list
 WIDTH, HEIGHT = 960, 600
 LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64
 DEEPEST_LIST = 8
+"""Lists within lists that a label shows: shapes of tensors have two levels."""
 LABELLED = 12
 LEAST_SHARE = 0.001
 """Entries with a smaller share of the GPU time are not drawn."""
