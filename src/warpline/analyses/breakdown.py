@@ -14,8 +14,8 @@ from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
 from warpline.kernels.collectives import MARKS, may_communicate
 from warpline.records import dataclass
-from warpline.trace.columns import integers
-from warpline.trace.names import matches
+from warpline.trace.columns import integers, per_device
+from warpline.trace.names import names_in, rows_like
 from warpline.trace.trace import Trace, Window
 
 Labels = npt.NDArray[np.uint8]
@@ -62,25 +62,23 @@ def activity(kind: str, name: str | None) -> str:
 def device_times(trace: Trace) -> list[DeviceTime]:
     """One partition per device with activity in the trace."""
     window = trace.window
-    labelled = _labelled(trace.gpu)
-    return [_partition(rows, int(device), window) for (device,), rows in sorted(labelled.group_by("device"))]
+    return [_partition(rows, device, window) for device, rows in per_device(_labelled(trace.gpu))]
 
 
 def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
     """Device, times, activity, and whether it is a copy from or to the host; each distinct name is matched once."""
-    names = gpu.select("kind", "name").unique()
-    plain = pl.col("name").cast(pl.String).str.to_lowercase().str.replace_all("_", "", literal=True)
-    doubtful = names.filter(plain.str.contains(MARKS) | pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
-    labels = doubtful.with_columns(
-        activity=pl.Series(
-            [PRIORITY.index(activity(kind, name)) for kind, name in doubtful.iter_rows()], dtype=pl.UInt8
-        )
-    )
-    host = matches(gpu["copy_kind"], "HtoD|DtoH|HtoH").rename("is_host_copy")
-    columns = (pl.col("device").fill_null(0), "kind", "name", host, "start_ns", "end_ns")
-    keys = ["kind", "name"]
-    found = gpu.select(columns).join(labels, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return found.drop(keys).with_columns(pl.col("activity").fill_null(PRIORITY.index("compute")))
+    names = names_in(gpu)
+    plain = pl.col("name").str.to_lowercase().str.replace_all("_", "", literal=True)
+    doubtful = pl.DataFrame({"name": names.names}).select(plain.str.contains(MARKS))["name"].to_numpy()
+    of_name = np.full(len(doubtful) + 1, PRIORITY.index("compute"), np.uint8)
+    for number in np.flatnonzero(doubtful).tolist():
+        of_name[number] = PRIORITY.index(activity("kernel", names.names[number]))
+    labels = of_name[names.which]
+    for kind in ("memcpy", "memset"):
+        labels[rows_like(gpu, f"^{kind}$", "kind")] = PRIORITY.index(activity(kind, None))
+    host = rows_like(gpu, "HtoD|DtoH|HtoH", "copy_kind")
+    found = [pl.Series("activity", labels), pl.Series("is_host_copy", host)]
+    return gpu[["device", "start_ns", "end_ns"]].hstack(found)
 
 
 def busy_spans(gpu: pl.DataFrame, window: Window) -> Spans:

@@ -72,11 +72,12 @@ def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
     if not len(table):
         return []
     largest = np.argmax(np.stack([integers(table[f"{cause}_ns"]) for cause in CAUSES]), axis=0)
-    found = []
+    lengths, found = integers(table["length"]), []
     for number, cause in enumerate(CAUSES):
-        mine = table.filter(pl.Series(largest == number))
-        if cause in HOST_CAUSES and mine["length"].sum() >= LEAST_SHARE * idle and len(mine):
-            found.append((int(mine["length"].sum()), _place(trace, mine, cause, frames)))
+        mine = np.flatnonzero(largest == number)
+        total = int(lengths[mine].sum())
+        if cause in HOST_CAUSES and total >= LEAST_SHARE * idle and len(mine):
+            found.append((total, _place(trace, table[mine], cause, frames)))
     return [place for _, place in sorted(found, key=lambda each: -each[0]) if place is not None]
 
 

@@ -20,7 +20,7 @@ from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, 
 from warpline.analyses.host_time import HostTime
 from warpline.intervals import Spans, complement, intersection, pieces, union
 from warpline.records import dataclass
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.columns import NONE, Int64s, integers, per_device
 from warpline.trace.memory import hand_back_much
 from warpline.trace.names import named
 from warpline.trace.trace import Trace, Window
@@ -66,13 +66,9 @@ def idle_gaps(
     """
     host = known or HostTime(trace)
     hand_back_much()
-    gpu = trace.gpu.select("device", "start_ns", "end_ns").with_row_index("gpu_id")
-    devices = gpu.group_by(pl.col("device").fill_null(0))
+    gpu = trace.gpu[["device", "start_ns", "end_ns"]].with_row_index("gpu_id")
     columns = _Columns.of(trace)
-    idle = [
-        _idle(trace, columns, int(device), rows, within)
-        for (device,), rows in sorted(devices, key=lambda item: item[0])
-    ]
+    idle = [_idle(trace, columns, device, rows, within) for device, rows in per_device(gpu)]
     if busiest and idle:
         idle = [min(idle, key=lambda one: one.spans.total_ns())]
     explained, threads = _explained(host, idle), host.threads
@@ -202,14 +198,15 @@ def _device_gaps(
             times[first : first + GAPS_AT_ONCE] = sums[number]
         told.append(ordered.moved(first))
     spans = GapSpans.joined(told)
-    ended_by = pl.Series("gpu_id", one.ended_by).replace(NONE, None)
-    # A cause that no gap has takes no memory.
-    table = pl.DataFrame({"start_ns": idle.starts, "end_ns": idle.ends}).with_columns(
-        ended_by,
-        *(
-            pl.Series(f"{cause}_ns", parts.pop(cause)) if cause in parts else pl.lit(0, pl.Int64).alias(f"{cause}_ns")
-            for cause in CAUSES
-        ),
+    ended_by = pl.Series("gpu_id", one.ended_by)
+    no_time = pl.Series(np.zeros(len(idle), np.int64))  # of all causes that no gap has
+    table = pl.DataFrame(
+        [
+            pl.Series("start_ns", idle.starts),
+            pl.Series("end_ns", idle.ends),
+            ended_by.set(ended_by == NONE, None),
+            *((pl.Series(parts.pop(cause)) if cause in parts else no_time).alias(f"{cause}_ns") for cause in CAUSES),
+        ]
     )
     return Gaps(one.device, table, spans, _os_waits(os_calls, spans))
 
@@ -250,8 +247,9 @@ def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
 
 
 def _busiest_thread(trace: Trace) -> int:
-    counts = trace.api["thread"].drop_nulls().value_counts(sort=True)
-    return int(counts["thread"][0]) if len(counts) else NONE
+    threads = integers(trace.api["thread"])
+    counts = np.bincount(threads[threads != NONE])
+    return int(counts.argmax()) if len(counts) else NONE
 
 
 @dataclass(frozen=True, slots=True)

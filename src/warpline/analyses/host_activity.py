@@ -25,7 +25,7 @@ from warpline.trace.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.columns import NONE, Int64s, first_of_each, grouped, integers
 from warpline.trace.names import Names, named, named_like, names_in, rows_like
 from warpline.trace.trace import Trace
 
@@ -139,8 +139,9 @@ class _Told:
     @classmethod
     def rows(cls, table: pl.DataFrame, chosen: Int64s, label: Labels) -> _Told:
         """These rows of a table; rows without a thread are ignored."""
-        rows = table if len(chosen) == len(table) else table.select("thread", "start_ns", "end_ns")[chosen]
-        thread, start, end = (integers(rows[name]) for name in ("thread", "start_ns", "end_ns"))
+        rows = table[["thread", "start_ns", "end_ns"]]
+        rows = rows if len(chosen) == len(table) else rows[chosen]
+        thread, start, end = map(integers, rows)
         known = thread != NONE
         return (
             cls(thread, start, end, label) if known.all() else cls(*(one[known] for one in (thread, start, end, label)))
@@ -162,7 +163,9 @@ class _Told:
 
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """(thread, label, time) from every table with thread events."""
-    ranges, frames = trace.ranges.filter(pl.col("end_ns").is_not_null()), names_in(trace.python)
+    ranges, frames = trace.ranges, names_in(trace.python)
+    if ranges["end_ns"].null_count():
+        ranges = ranges.filter(pl.col("end_ns").is_not_null())
     # One after the other: each takes a hundred bytes for each of its events.
     yield from _calls(trace).spans()
     yield from _telling(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
@@ -222,10 +225,10 @@ def _profiler_frames(python: pl.DataFrame, known: Names) -> Iterator[tuple[int, 
 def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Names | None = None) -> _Told:
     """The rows whose names match a pattern; the first match counts. `known` are the table's distinct names."""
     known = known or names_in(table)
-    names, which = known.names, known.which
-    label = np.full(len(names) + 1, NONE, np.int8)
+    which = known.which
+    label = np.full(len(known.names) + 1, NONE, np.int8)
     for word, pattern in reversed(patterns.items()):
-        label[:-1][names.str.contains(pattern).to_numpy()] = PRIORITY.index(word)
+        label[known.matching(pattern)] = PRIORITY.index(word)
     rows = np.flatnonzero((label >= 0)[which]) if (label >= 0).any() else np.empty(0, np.int64)
     return _Told.rows(table, rows, label[which[rows]])
 
@@ -249,48 +252,51 @@ def _ops(ops: pl.DataFrame) -> _Told:
 def _calls(trace: Trace) -> _Told:
     """API calls, by what each waits for."""
     known = names_in(trace.api)
-    names, which = known.names, known.which
-
-    def are(pattern: str) -> Bools:
-        return np.append(names.str.contains(pattern).to_numpy(), False)
-
-    label = np.full(len(names) + 1, PRIORITY.index("dispatch"), np.int8)
-    label[are(COPY) & ~are("Async")] = PRIORITY.index("transfer")
-    by_call = label[which]
+    label = np.full(len(known.names) + 1, PRIORITY.index("dispatch"), np.int8)
+    label[known.matching(COPY) & ~known.matching("Async")] = PRIORITY.index("transfer")
+    by_call = label[known.which]
     by_call[integers(pageable_copies(trace))] = PRIORITY.index("transfer")
     for word, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
-        by_call[are(pattern)[which]] = PRIORITY.index(word)
+        by_call[known.like(pattern)] = PRIORITY.index(word)
     for first_time in (_launches_of_new_code(trace), _slow_first_calls(trace.api, trace.ops)):
-        by_call[integers(first_time)] = PRIORITY.index("cold_start")
+        by_call[first_time] = PRIORITY.index("cold_start")
     return _Told.rows(trace.api, np.arange(len(trace.api)), by_call)
 
 
-def _launches_of_new_code(trace: Trace) -> pl.Series:
+def _launches_of_new_code(trace: Trace) -> Int64s:
     """Calls that launched a kernel for the first time, or the first one of an op of that name, and took as long as
     loading code takes."""
-    launches = trace.gpu.filter(pl.col("api_id").is_not_null()).select("api_id", "name", "op_id", "start_ns")
-    launches = launches.sort("start_ns")
-    op = trace.ops["name"].gather(launches["op_id"]).alias("op")
-    by_op = launches.with_columns(op).drop_nulls("op").unique("op", keep="first")["api_id"]
-    first = pl.concat([launches.unique("name", keep="first")["api_id"], by_op]).unique(maintain_order=True)
-    calls = trace.api[first.to_list()] if len(first) else trace.api.head(0)
-    slow = calls.select(named(LAUNCH) & (pl.col("end_ns") - pl.col("start_ns") > FIRST_LAUNCH_NS)).to_series()
-    return first.filter(slow)
+    gpu, api = trace.gpu, trace.api
+    call, op = integers(gpu["api_id"]), integers(gpu["op_id"])
+    rows = np.flatnonzero(call != NONE)  # in the order of their start, as all of the table
+    of_ops = rows[op[rows] != NONE]
+    first = (
+        rows[first_of_each(names_in(gpu).which[rows])],
+        of_ops[first_of_each(names_in(trace.ops).which[op[of_ops]])],
+    )
+    calls = call[np.concatenate(first)]
+    slow = (integers(api["end_ns"]) - integers(api["start_ns"]))[calls] > FIRST_LAUNCH_NS
+    found: Int64s = calls[slow & rows_like(api, LAUNCH)[calls]]
+    return found
 
 
-def _slow_first_calls(api: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
+def _slow_first_calls(api: pl.DataFrame, ops: pl.DataFrame) -> Int64s:
     """Allocations and frees in the first op of its name, far longer than others: a library is initialised there."""
-    length = pl.col("end_ns") - pl.col("start_ns")
-    allocating = api.with_row_index("call").filter(named(ALLOCATE))
-    usual = length.median().over("name")
-    slow = allocating.filter(length > FIRST_LAUNCH_NS, length > SLOW_FIRST_CALL * usual, pl.col("op_id").is_not_null())
-    if not len(slow):
-        return slow["call"]
-    first = np.flatnonzero(ops["name"].is_first_distinct().to_numpy())
-    return slow.filter(pl.col("op_id").is_in(first))["call"]
+    length = integers(api["end_ns"]) - integers(api["start_ns"])
+    allocating = np.flatnonzero(rows_like(api, ALLOCATE))
+    slow = [np.empty(0, np.int64)]
+    for _, calls in grouped(allocating, names_in(api).which[allocating]):
+        usual = float(np.median(length[calls]))
+        slow.append(calls[length[calls] > max(FIRST_LAUNCH_NS, SLOW_FIRST_CALL * usual)])
+    found = np.concatenate(slow)
+    op = integers(api["op_id"])[found]
+    if not (op != NONE).any():
+        return found[:0]
+    return found[np.isin(op, first_of_each(names_in(ops).which))]
 
 
 def pageable_copies(trace: Trace) -> pl.Series:
     """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
     ends = (rows_like(trace.gpu, "^Pageable$", f"{end}_memory") for end in ("source", "target"))
-    return trace.gpu["api_id"].filter(pl.Series(np.logical_or(*ends))).drop_nulls()
+    found = trace.gpu["api_id"].filter(pl.Series(np.logical_or(*ends)))
+    return found.drop_nulls() if found.null_count() else found

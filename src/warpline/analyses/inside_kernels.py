@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from warpline.analyses.roofline import kernel_floors
@@ -237,13 +238,12 @@ def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bo
 
 def _place(trace: Trace, table: pl.DataFrame, first: dict[str, Any], function: str) -> tuple[str, int, int]:
     """The NVTX range around the launch, if any; the launches of the same function before it, and all of them."""
-    alike = table.filter(pl.col("function") == function)
+    alike = np.flatnonzero((table["function"] == function).to_numpy())
     nvtx = _range_around(trace, first["api_id"]) if trace.source == "nsys" else ""
     if nvtx:
-        spans = _spans(trace, nvtx)
-        inside = [any(begin <= at <= end for begin, end in spans) for at in integers(alike["order"]).tolist()]
-        alike = alike.filter(pl.Series(inside, dtype=pl.Boolean))
-    return nvtx, len(alike.filter(pl.col("position") < first["position"])), len(alike)
+        spans, moments = _spans(trace, nvtx), integers(table["order"])[alike].tolist()
+        alike = alike[[any(begin <= at <= end for begin, end in spans) for at in moments]]
+    return nvtx, int((integers(table["position"])[alike] < first["position"]).sum()), len(alike)
 
 
 def _range_around(trace: Trace, api_id: int | None) -> str:

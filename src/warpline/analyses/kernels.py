@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from warpline.kernels import identify
+from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 
@@ -31,10 +33,10 @@ def spread(length: pl.Expr) -> dict[str, pl.Expr]:
 
 def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
     """Kernels (and graph replays) by total time, their share of the time of all kernels, and what their names show."""
-    gpu = trace.gpu.select("kind", "name", "start_ns", "end_ns")
-    kernels = in_window(gpu, trace).filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))
+    kernels = np.flatnonzero(rows_like(trace.gpu, "^(kernel|graph)$", "kind"))
     table = (
-        kernels.group_by("name")
+        in_window(trace.gpu[["name", "start_ns", "end_ns"]][kernels], trace)
+        .group_by("name")
         .agg(**spread(pl.col("end_ns") - pl.col("start_ns")))
         .with_columns(
             pl.col("name").cast(pl.String),

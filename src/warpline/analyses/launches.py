@@ -28,12 +28,13 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
     if not len(gpu):
         return pl.DataFrame(schema={"name": pl.String, "calls": pl.UInt32})
     per_call = gpu.group_by("api_id").agg(operations=pl.len(), begun_ns=pl.col("start_ns").min())
-    called = trace.api.select("name", call_ns="start_ns", done_ns="end_ns")
-    calls = per_call.with_columns(called[per_call["api_id"]])
-    cost = pl.col("done_ns") - pl.col("call_ns")
-    delay = pl.col("begun_ns") - pl.col("call_ns")
+    called = trace.api[["name", "start_ns", "end_ns"]]
+    calls = per_call.hstack(called[per_call["api_id"]])
+    cost = pl.col("end_ns") - pl.col("start_ns")
+    delay = pl.col("begun_ns") - pl.col("start_ns")
     return (
-        calls.group_by("name")
+        calls.lazy()
+        .group_by("name")
         .agg(
             calls=pl.len(),
             operations=pl.col("operations").sum(),
@@ -47,12 +48,14 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
         )
         .with_columns(pl.col("name").cast(pl.String))
         .sort("call_total_ns", "name", descending=[True, False])
+        .collect()
     )
 
 
 def _launched(trace: Trace) -> pl.DataFrame:
     """Call and begin of the operations in the window that have a call."""
-    return in_window(trace.gpu.select("api_id", "start_ns"), trace).filter(pl.col("api_id").is_not_null())
+    gpu = in_window(trace.gpu[["api_id", "start_ns"]], trace)
+    return gpu.filter(pl.col("api_id").is_not_null()) if gpu["api_id"].null_count() else gpu
 
 
 def queue_depth(trace: Trace) -> QueueDepth | None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import Spans, union
-from warpline.trace.columns import integers
+from warpline.trace.columns import integers, per_device
 from warpline.trace.trace import Trace
 
 
@@ -17,22 +17,16 @@ def step_times(trace: Trace) -> pl.DataFrame:
     A step that only launches is as long as its work on the device.
     """
     steps = trace.steps_in_view
-    gpu = trace.gpu.select("device", "start_ns", "end_ns")
+    gpu = trace.gpu[["device", "start_ns", "end_ns"]]
     starts, ends = trace.step_spans
     busy = np.zeros(len(steps), np.int64)
-    for _, rows in gpu.group_by(pl.col("device").fill_null(0)):
+    for _, rows in per_device(gpu):
         spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]))
         busy = np.maximum(busy, covered_before(spans, ends) - covered_before(spans, starts))
     begun = np.sort(integers(gpu["start_ns"]))
     operations = np.searchsorted(begun, ends) - np.searchsorted(begun, starts)
-    return steps.select(
-        "index",
-        "name",
-        start_ns=pl.Series(starts),
-        length_ns=pl.Series(ends - starts),
-        busy_ns=pl.Series(busy),
-        operations=pl.Series(operations),
-    )
+    times = {"start_ns": starts, "length_ns": ends - starts, "busy_ns": busy, "operations": operations}
+    return pl.DataFrame([steps["index"], steps["name"], *(pl.Series(name, each) for name, each in times.items())])
 
 
 def covered_before(spans: Spans, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

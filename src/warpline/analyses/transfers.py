@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.analyses.kernels import in_window
+from warpline.trace.names import named_like
 from warpline.trace.trace import Trace
 
 _KEYS = ("name", "kind", "copy_kind", "source_memory", "target_memory")
@@ -18,8 +19,8 @@ def copies(trace: Trace) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     sized = pl.col("bytes").is_not_null()
     return (
-        in_window(trace.gpu, trace)
-        .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
+        in_window(named_like(trace.gpu, "^(memcpy|memset)$", "kind"), trace)
+        .lazy()
         .group_by(_KEYS)
         .agg(
             count=pl.len(),
@@ -34,4 +35,5 @@ def copies(trace: Trace) -> pl.DataFrame:
         )
         .drop("sized_ns")
         .sort("total_ns", *_KEYS, descending=[True, *[False] * len(_KEYS)])
+        .collect()
     )

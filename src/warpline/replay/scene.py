@@ -145,7 +145,7 @@ class Scene(LabelledNodes):
 
     @cached_property
     def _outermost_ops(self) -> pl.DataFrame:
-        return self.trace.ops.with_row_index("row").filter(pl.col("depth") == 0)
+        return self.trace.ops.with_row_index("row")[np.flatnonzero(integers(self.trace.ops["depth"]) == 0)]
 
     def root_op_at(self, segments: Int64s) -> Int64s:
         """The outermost op of its thread in whose time each segment's middle lies; NONE outside."""

@@ -11,7 +11,7 @@ from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.trace.columns import NONE, Bools, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import is_migration, matches, named
+from warpline.trace.names import is_migration, named, rows_like
 from warpline.units import duration, share
 
 NOTABLE_SHARE = 0.01
@@ -72,7 +72,7 @@ def _gpu_work(tables: Tables) -> list[HealthEntry]:
         return []
     if not any(len(tables[name]) for name in ("api", "ops", "ranges", "python", "osrt")):
         return [HealthEntry("empty-trace", "error", "The file contains no events.")]
-    launches = len(tables["api"].filter(named(LAUNCH)))
+    launches = int(rows_like(tables["api"], LAUNCH).sum())
     if launches:
         message = f"No GPU operations are recorded for {launches:,} launches: the profiler lost or did not flush them."
     elif len(tables["api"]):
@@ -131,7 +131,7 @@ def _severity(part: float, whole: float) -> Severity:
 
 def _captured(api: pl.DataFrame) -> Bools:
     """Calls made while their thread captures a CUDA graph; they launch nothing yet."""
-    if not matches(api["name"], BEGIN_CAPTURE).any():
+    if not rows_like(api, BEGIN_CAPTURE).any():
         return np.zeros(len(api), bool)
     events = api.select(
         "thread",
@@ -150,7 +150,7 @@ def _unanswered_launches(tables: Tables) -> list[HealthEntry]:
         return []
     answered = np.zeros(len(api) + 1, bool)
     answered[integers(gpu["api_id"])] = True
-    launches = api.select(launch=named(LAUNCH))["launch"].to_numpy() & ~_captured(api)
+    launches = rows_like(api, LAUNCH) & ~_captured(api)
     failed = (api["return_code"].fill_null(0) != 0).to_numpy()
     silent = np.flatnonzero(launches & ~answered[:-1] & ~failed)
     if not len(silent):
@@ -176,14 +176,14 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
     gpu, api = tables["gpu"], tables["api"]
     if not len(gpu):
         return []
-    from_graph = api.select(graph=named(GRAPH_LAUNCH))["graph"].to_numpy()
-    in_graph = np.append(from_graph, False)[integers(gpu["api_id"])]
+    in_graph = np.append(rows_like(api, GRAPH_LAUNCH), False)[integers(gpu["api_id"])]
     # The rows are in the order of their start and end.
     ordered = (
-        gpu.with_columns(in_graph=pl.Series(in_graph))
-        .filter(~pl.col("in_graph"), pl.col("graph_node_id").is_null(), pl.col("stream").is_not_null())
+        gpu.lazy()
+        .filter(pl.lit(pl.Series(~in_graph)), pl.col("graph_node_id").is_null(), pl.col("stream").is_not_null())
         .filter(~is_migration())
         .select("start_ns", "end_ns", before=pl.col("end_ns").cum_max().shift(1).over("device", "context", "stream"))
+        .collect()
     )
     # In a file with whole microseconds, rounding makes neighbours overlap by up to 1 µs.
     coarse = bool(((ordered["start_ns"] % 1000) == (ordered["start_ns"][0] % 1000)).all()) if len(ordered) else False

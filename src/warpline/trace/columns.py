@@ -40,6 +40,21 @@ def grouped(rows: Int64s, keys: Int64s) -> Iterator[tuple[int, Int64s]]:
         yield int(keys[order[first]]), rows[order[first:beyond]]
 
 
+def first_of_each(keys: Int64s) -> Int64s:
+    """Where each of some small numbers, none below 0, stands first."""
+    first = np.full(int(keys.max(initial=-1)) + 1, NONE)
+    first[keys[::-1]] = np.arange(len(keys))[::-1]
+    present: Int64s = first[first != NONE]
+    return present
+
+
+def per_device(gpu: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Each device, in ascending order, with its rows; rows without a device are the first one's."""
+    devices = integers(gpu["device"], 0)
+    for device, rows in grouped(np.arange(len(gpu)), devices):
+        yield device, gpu if len(rows) == len(gpu) else gpu[rows]
+
+
 def ids(values: Int64s) -> pl.Series:
     """An index array as a column: NONE becomes null."""
     series = pl.Series(values)

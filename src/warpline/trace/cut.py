@@ -34,7 +34,7 @@ def cut_to_steps(trace: Trace) -> Trace:
     rows = rows_of_steps(trace)
     targets = {target for columns in _REFERENCES.values() for target in columns.values()}
     places = {name: _places(rows[name]) for name in targets}
-    tables = {name: _renumbered(trace.table(name).filter(rows[name]), name, places) for name in rows}
+    tables = {name: _renumbered(_kept(trace.table(name), rows[name]), name, places) for name in rows}
     return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
 
 
@@ -78,7 +78,12 @@ def _places(kept: Bools) -> Int64s:
     return places
 
 
+def _kept(table: pl.DataFrame, rows: Bools) -> pl.DataFrame:
+    return table if rows.all() else table.filter(rows)
+
+
 def _renumbered(kept: pl.DataFrame, name: str, places: dict[str, Int64s]) -> pl.DataFrame:
     """The kept rows of a table, with updated positions in other tables."""
-    references = _REFERENCES.get(name, {}).items()
-    return kept.with_columns(ids(places[target][integers(kept[column])]).alias(column) for column, target in references)
+    references = _REFERENCES.get(name, {}).items() if len(kept) else ()
+    found = [ids(places[target][integers(kept[column])]).alias(column) for column, target in references]
+    return kept.with_columns(found) if found else kept

@@ -7,7 +7,7 @@ steps that are judged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from weakref import ref
 
 import numpy as np
@@ -19,6 +19,8 @@ from warpline.trace.columns import Bools, Int64s, integers
 Texts = npt.NDArray[np.object_]
 KEPT_ROWS = 100_000
 """Of longer tables nothing is kept: it would take as much memory as the columns themselves."""
+FEW_NAMES, KEPT_ANSWERS, KEPT_PATTERNS = 300, 1000, 256
+"""The names of a short list are mostly those of another table before: the answer for each is kept."""
 
 
 class Names:
@@ -29,10 +31,15 @@ class Names:
         self.which.setflags(write=False)
         self._like: dict[str, Bools] = {}
 
+    def matching(self, pattern: str) -> Bools:
+        """Which distinct names match a regular expression, and at the end null, which does not."""
+        few = len(self.names) <= FEW_NAMES
+        return np.append(_answers(self.words, pattern) if few else self.names.str.contains(pattern).to_numpy(), False)
+
     def like(self, pattern: str) -> Bools:
         """Which rows match a regular expression; null does not."""
         if pattern not in self._like:
-            found: Bools = np.append(self.names.str.contains(pattern).to_numpy(), False)
+            found = self.matching(pattern)
             self._like[pattern] = found = found[self.which] if found.any() else np.zeros(len(self.which), bool)
             found.setflags(write=False)
         return self._like[pattern]
@@ -48,6 +55,25 @@ class Names:
         result: Texts = np.array([*self.words, ""], object)[self.which]
         result.setflags(write=False)
         return result
+
+
+@lru_cache(KEPT_PATTERNS)
+def _known(pattern: str) -> list[dict[str, bool]]:
+    """Whether names match a pattern, in a list so that another dictionary can take its place."""
+    return [{}]
+
+
+def _answers(names: list[str], pattern: str) -> Bools:
+    """Which names match; a query of Polars takes longer than all else here, so only new names are looked at."""
+    kept = _known(pattern)
+    known = kept[0]
+    new = [name for name in names if name not in known]
+    if new:
+        if len(known) + len(new) > KEPT_ANSWERS:
+            new, known = names, {}  # another thread may still read the old one
+            kept[0] = known
+        known.update(zip(new, pl.Series(new, dtype=pl.String).str.contains(pattern).to_list(), strict=True))
+    return np.fromiter((known[name] for name in names), np.bool_, len(names))
 
 
 _kept: dict[int, tuple[ref[pl.DataFrame], dict[str, Names]]] = {}
@@ -86,11 +112,7 @@ def named_like(table: pl.DataFrame, pattern: str, column: str = "name") -> pl.Da
 
 def matches(column: pl.Series, pattern: str) -> pl.Series:
     """Which rows of a categorical column match a regular expression; null does not."""
-    if not len(column):
-        return pl.Series(column.name, dtype=pl.Boolean)
-    names, which = distinct(column)
-    found = np.append(names.str.contains(pattern).to_numpy(), False)
-    return pl.Series(column.name, found[which])
+    return pl.Series(column.name, Names(column).like(pattern))
 
 
 def named(pattern: str, column: str = "name") -> pl.Expr:
@@ -98,10 +120,13 @@ def named(pattern: str, column: str = "name") -> pl.Expr:
     return pl.col(column).map_batches(lambda series: matches(series, pattern), return_dtype=pl.Boolean)
 
 
+MIGRATION = "^Unified"
+"""Kind of copy in which pages of unified memory move by themselves: no call launches them, no stream orders them."""
+
+
 def is_migration() -> pl.Expr:
-    """Rows of ``gpu`` in which pages of unified memory move by themselves: no call launches them, and no stream orders
-    them."""
-    return named("^Unified", "copy_kind")
+    """Rows of ``gpu`` that are migrations."""
+    return named(MIGRATION, "copy_kind")
 
 
 def by_name(column: pl.Series, answer: Callable[[pl.Series], pl.Series]) -> pl.Series:

@@ -33,7 +33,7 @@ from warpline.trace.api_names import (
     STREAM_WAIT,
 )
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import named, named_like
+from warpline.trace.names import named_like, rows_like
 from warpline.trace.trace import Trace
 
 MIN_SAMPLES = 10
@@ -80,18 +80,13 @@ class OwnCosts:
         }
         worked = np.zeros(len(trace.api) + 1, dtype=bool)
         worked[integers(trace.gpu["api_id"])] = True  # a launch into a graph that is being captured starts nothing
-        calls = trace.api.with_row_index("row").with_columns(worked=worked[:-1])
-        calls = calls.sort("thread", "start_ns")
-        self._start, self._end, self._thread, self._row = (
-            integers(calls[column]) for column in ("start_ns", "end_ns", "thread", "row")
-        )
+        times = [integers(trace.api[column]) for column in ("start_ns", "end_ns", "thread")]
+        self._row = np.lexsort((times[0], times[2]))  # by thread, then by time
+        self._start, self._end, self._thread = (column[self._row] for column in times)
         self._length = (self._end - self._start).astype(np.float64)
-        kinds = calls.select(
-            launch=named(KERNEL_LAUNCH) & pl.col("worked"),
-            graph=named(GRAPH_LAUNCH),
-            plain=~named(NOT_PLAIN),
-        )
-        self._launch, self._graph, self._plain = (kinds[name].to_numpy() for name in ("launch", "graph", "plain"))
+        kinds = (KERNEL_LAUNCH, GRAPH_LAUNCH, NOT_PLAIN)
+        launch, self._graph, special = (rows_like(trace.api, pattern)[self._row] for pattern in kinds)
+        self._launch, self._plain = launch & worked[self._row], ~special
         self._close = self._follows_closely()
         self.launch_ns = self._recorded_launch_ns()
         """Lower quartile of the recorded kernel launches; None if the trace has too few."""

@@ -18,7 +18,7 @@ from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import is_migration, rows_like
+from warpline.trace.names import MIGRATION, rows_like
 from warpline.trace.trace import Trace
 
 QUEUED_IN_STARTS = 6.0
@@ -75,7 +75,9 @@ class Delays:
 
 def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
     """All work but unified-memory migrations, which no stream orders."""
-    gpu = trace.gpu.with_row_index("row").filter(~is_migration())
+    gpu = trace.gpu.with_row_index("row")
+    migrating = rows_like(trace.gpu, MIGRATION, "copy_kind")
+    gpu = gpu[np.flatnonzero(~migrating)] if migrating.any() else gpu
     keys = np.stack([integers(gpu[name]) for name in ("process", "device", "context", "stream")])
     start, end, rows = (integers(gpu[name]) for name in ("start_ns", "end_ns", "row"))
     labels, lane = np.unique(keys, axis=1, return_inverse=True) if len(gpu) else (keys, np.empty(0, np.int64))

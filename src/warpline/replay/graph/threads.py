@@ -94,7 +94,7 @@ def handoffs(trace: Trace, calls: TopCalls, op_ns: float) -> Handoffs:
 
 def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
     """When each thread was inside an op or a call."""
-    ops = trace.ops.filter(pl.col("depth") == 0)
+    ops = trace.ops[np.flatnonzero(integers(trace.ops["depth"]) == 0)]
     threads = np.concatenate([calls.thread, integers(ops["thread"])])
     starts = np.concatenate([calls.start, integers(ops["start_ns"])])
     # An empty event is still something that happened.
