@@ -66,13 +66,14 @@ class GapPlace:
 
 def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
     """For each kind of gap, what runs in it; the kind with the most idle time first."""
-    table = gaps.table.with_columns(length=pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("gpu_id").is_not_null())
-    idle = int(table["length"].sum())
-    table = table.sort("length", descending=True).head(MOST_GAPS)
-    if not len(table):
+    lengths = integers(gaps.table["end_ns"]) - integers(gaps.table["start_ns"])
+    ended = np.flatnonzero(integers(gaps.table["gpu_id"]) != NONE)
+    idle, chosen = int(lengths[ended].sum()), ended[np.argsort(-lengths[ended], kind="stable")[:MOST_GAPS]]
+    if not len(chosen):
         return []
+    table = gaps.table.hstack([pl.Series("length", lengths)])[chosen]
     largest = np.argmax(np.stack([integers(table[f"{cause}_ns"]) for cause in CAUSES]), axis=0)
-    lengths, found = integers(table["length"]), []
+    lengths, found = lengths[chosen], []
     for number, cause in enumerate(CAUSES):
         mine = np.flatnonzero(largest == number)
         total = int(lengths[mine].sum())

@@ -22,8 +22,8 @@ from warpline.kernels.normalise import normalise
 from warpline.records import dataclass
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.columns import Int64s, integers
-from warpline.trace.names import by_name, named, texts
+from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.names import by_name, rows_like, texts
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -140,27 +140,28 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
 def _launches(trace: Trace) -> pl.DataFrame:
     """The kernels of the selected steps in the order of their launches, with function, op and shapes."""
     columns = ("name", "api_id", "op_id", "start_ns", "end_ns", *_GEOMETRY)
-    gpu = trace.gpu.select("kind", *columns).with_row_index("row")
-    rows = gpu.filter(named("^kernel$", "kind")).select("row", *columns)
-    launched = trace.api["start_ns"].gather(rows["api_id"].fill_null(0)) if len(trace.api) else rows["start_ns"]
-    order = pl.when(pl.col("api_id").is_null()).then(pl.col("start_ns")).otherwise(launched)
-    rows = rows.with_columns(order=order)
+    calls, starts = integers(trace.gpu["api_id"]), integers(trace.gpu["start_ns"])
+    launched = np.where(calls == NONE, starts, np.append(integers(trace.api["start_ns"]), 0)[calls])
+    chosen = rows_like(trace.gpu, "^kernel$", "kind")
     steps = trace.steps_in_view
     if len(steps):
         # Steps on the device's time line begin with its work, other steps with the launches.
-        begun = pl.col("start_ns" if on_device(steps) else "order")
-        rows = rows.filter(begun >= int(steps["start_ns"][0]), begun < int(steps["end_ns"][-1]))
-    if not rows["order"].is_sorted():
-        rows = rows.sort("order", "start_ns")
-    return (
-        rows.with_columns(
-            function=by_name(rows["name"], _functions),
-            op=trace.ops["name"].gather(rows["op_id"]),
-            shapes=trace.ops["shapes"].gather(rows["op_id"]),
-            time_ns=pl.col("end_ns") - pl.col("start_ns"),
-        )
-        .drop("op_id", "start_ns", "end_ns")
-        .with_row_index("position")
+        begun = starts if on_device(steps) else launched
+        chosen = chosen & (begun >= int(steps["start_ns"][0])) & (begun < int(steps["end_ns"][-1]))
+    numbers = np.flatnonzero(chosen)
+    numbers = numbers[np.lexsort((starts[numbers], launched[numbers]))]
+    rows = trace.gpu[list(columns)].with_row_index("row")[numbers]
+    return rows.select(
+        pl.int_range(pl.len(), dtype=pl.UInt32).alias("position"),
+        "row",
+        "name",
+        "api_id",
+        *_GEOMETRY,
+        order=pl.Series(launched[numbers]),
+        function=by_name(rows["name"], _functions),
+        op=trace.ops["name"].gather(rows["op_id"]),
+        shapes=trace.ops["shapes"].gather(rows["op_id"]),
+        time_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
 
 

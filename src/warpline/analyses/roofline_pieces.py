@@ -92,10 +92,10 @@ class Gathered:
     @cached_property
     def gpu(self) -> pl.DataFrame:
         """Rows that start in the window."""
-        window = self.trace.window
-        return self.trace.gpu.with_row_index("row").filter(
-            (pl.col("start_ns") >= window.start_ns) & (pl.col("start_ns") < max(window.end_ns, window.start_ns + 1))
-        )
+        window, begun = self.trace.window, integers(self.trace.gpu["start_ns"])
+        inside = (begun >= window.start_ns) & (begun < max(window.end_ns, window.start_ns + 1))
+        gpu = self.trace.gpu.with_row_index("row")
+        return gpu if inside.all() else gpu[np.flatnonzero(inside)]
 
     @cached_property
     def numbers(self) -> pl.DataFrame:
@@ -128,8 +128,8 @@ class Gathered:
     @cached_property
     def _alike(self) -> list[int]:
         """For each row, the first row that differs only in time and op."""
-        features = self.gpu.select(pl.col(name).to_physical() for name in LABELS).hstack(
-            self.numbers.select("graph", "bytes", "blocks", "threads")
+        features = pl.DataFrame({name: names_in(self.gpu, name).which for name in LABELS}).hstack(
+            self.numbers[["graph", "bytes", "blocks", "threads"]]
         )
         first = pl.col("position").first().over(features.columns)
         return features.with_row_index("position").select(first).to_series().to_list()
@@ -227,7 +227,7 @@ class Gathered:
         """A piece for each row with no op around it."""
         pieces: list[Piece] = []
         known: dict[int, Piece] = {}
-        for position in np.flatnonzero(self.gpu["op_id"].is_null().to_numpy()).tolist():
+        for position in np.flatnonzero(integers(self.gpu["op_id"]) == NONE).tolist():
             like = self._alike[position]
             first = known.get(like)
             if first is None or position in self.collectives:

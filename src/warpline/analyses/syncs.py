@@ -17,11 +17,12 @@ from warpline.analyses.where import UserFrames, with_sites
 from warpline.analyses.written import written
 from warpline.trace.api_names import COPY
 from warpline.trace.columns import NONE, Int64s, ids, integers
-from warpline.trace.names import named
+from warpline.trace.names import rows_like
 from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
 
-KINDS = pl.Enum(["synchronise", "blocking copy", "pageable copy", "free"])
+WAITS = ["synchronise", "blocking copy", "pageable copy", "free"]
+KINDS = pl.Enum(WAITS)
 TORCH_SOURCES = {"kineto", "autograd"}
 """Profiles that only PyTorch writes."""
 FREE = r"^(cuda|hip)Free|^cuMemFree"
@@ -30,19 +31,7 @@ FREE = r"^(cuda|hip)Free|^cuMemFree"
 def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     """One row per place: what waits (`kind`), its op, what the program wrote, its source line, the count, and the
     blocked time; `calls` are the rows of `api`, `own` the user's frames."""
-    numbered = trace.api.select("name", "thread", "start_ns", "end_ns", "op_id").with_row_index("call")
-    pageable = pl.col("call").is_in(pageable_copies(trace).implode())
-    kind = (
-        pl.when(named(SYNCHRONISE))
-        .then(pl.lit("synchronise", KINDS))
-        .when(named(COPY) & ~named("Async"))
-        .then(pl.lit("blocking copy", KINDS))
-        .when(pageable)
-        .then(pl.lit("pageable copy", KINDS))
-        .when(named(FREE) & named(ALLOCATE) & ~named("Async"))
-        .then(pl.lit("free", KINDS))
-    )
-    calls = in_window(numbered.with_columns(kind=kind).filter(pl.col("kind").is_not_null()), trace)
+    calls = in_window(_waiting_calls(trace), trace)
     threads, moments = integers(calls["thread"]), integers(calls["start_ns"])
     ops = _outermost_ops(trace, integers(calls["op_id"]))
     rows = calls.select(
@@ -54,7 +43,7 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
         frame=own.sites(threads, moments),
         blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
-    del numbered, calls, ops, threads, moments  # as many as there are calls
+    del calls, ops, threads, moments  # as many as there are calls
     grouped = rows.group_by("kind", "call", "op", "written", "frame").agg(
         count=pl.len(), blocked_ns=pl.col("blocked_ns").sum(), calls=pl.col("calls")
     )
@@ -62,6 +51,19 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     first = pl.col("calls").list.first()  # no two places share one: the order is the same every time
     order = ["blocked_ns", "count", "call", "op", "written", first]
     return with_sites(grouped).sort(order, descending=[True, True, False, False, False, False])
+
+
+def _waiting_calls(trace: Trace) -> pl.DataFrame:
+    """The calls that wait, with their kind."""
+    api = trace.api
+    blocking = ~rows_like(api, "Async")
+    pageable = np.zeros(len(api), bool)
+    pageable[integers(pageable_copies(trace))] = True
+    copying, freeing = rows_like(api, COPY) & blocking, rows_like(api, FREE) & rows_like(api, ALLOCATE) & blocking
+    held = np.stack([rows_like(api, SYNCHRONISE), copying, pageable, freeing])  # the first that holds counts
+    calls = np.flatnonzero(held.any(axis=0))
+    kind = pl.Series("kind", [WAITS[number] for number in held[:, calls].argmax(axis=0).tolist()], dtype=KINDS)
+    return api[["name", "thread", "start_ns", "end_ns", "op_id"]].with_row_index("call")[calls].hstack([kind])
 
 
 def _written(

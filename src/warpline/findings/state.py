@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.framework import Framework
@@ -13,7 +12,7 @@ from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.trace.columns import NONE, integers
-from warpline.trace.names import matches
+from warpline.trace.names import rows_like
 from warpline.trace.proper_steps import loaded_before
 from warpline.trace.trace import Trace
 
@@ -133,9 +132,9 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
 
 def _on_device_share(trace: Trace) -> float:
     """Share of the copying time in which a device copies within its own memory."""
-    copies = trace.gpu.filter(pl.col("copy_kind").is_not_null())
-    length = (copies["end_ns"] - copies["start_ns"]).to_numpy()
-    return float(length[matches(copies["copy_kind"], "^DtoD$").to_numpy()].sum()) / max(float(length.sum()), 1.0)
+    length = integers(trace.gpu["end_ns"]) - integers(trace.gpu["start_ns"])
+    within, all_copies = (length[rows_like(trace.gpu, kind, "copy_kind")].sum() for kind in ("^DtoD$", ""))
+    return float(within) / max(float(all_copies), 1.0)
 
 
 def _idle_share_of(evidence: Evidence, step_ns: float) -> float:

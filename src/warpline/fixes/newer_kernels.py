@@ -16,7 +16,7 @@ from warpline.replay.patterns.alignment import misaligned
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import Bools
+from warpline.trace.columns import Bools, first_known
 from warpline.units import count, duration
 
 WELL_ABOVE = 1.5
@@ -31,14 +31,14 @@ def old_kernels(scene: Scene) -> Bools:
     Misaligned GEMMs, and those on CUDA cores, belong to other fixes. Convolutions are excluded, because
     measured GEMMs do not show what they could reach.
     """
-    major = scene.trace.devices["compute_major"].drop_nulls()
-    if not len(major):
+    major = first_known(scene.trace.devices["compute_major"])
+    if major is None:
         return np.zeros(len(scene.graph), bool)
 
     def old(identity: KernelIdentity) -> bool:
         made_for = re.fullmatch(r"sm(\d+)\d", identity.arch or "")
         matrix = identity.kernel_class == "gemm" and identity.tensor_core is True
-        return matrix and made_for is not None and int(made_for[1]) < int(major[0])
+        return matrix and made_for is not None and int(made_for[1]) < int(major)
 
     convolving = scene.under_op(*(name for name in scene.known_ops if "conv" in name))
     chosen: Bools = scene.kernels_where(old) & ~scene.once(misaligned) & ~convolving

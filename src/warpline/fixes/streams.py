@@ -11,7 +11,7 @@ from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import Bools, Int64s
+from warpline.trace.columns import Bools, Int64s, first_known
 from warpline.units import count, duration, several
 
 SMALL_GRID_SHARE = 0.25
@@ -31,8 +31,8 @@ def apply(bench: Workbench, case: int) -> int:
     bench.detach(chosen)
     if case == PESSIMISTIC:
         return len(chosen)
-    sms = scene.trace.devices["sm_count"].drop_nulls()
-    limit = SMALL_GRID_SHARE * (int(sms[0]) if len(sms) else DEFAULT_SMS)
+    sms = first_known(scene.trace.devices["sm_count"])
+    limit = SMALL_GRID_SHARE * (DEFAULT_SMS if sms is None else sms)
     blocks = scene.work_number("grid_x") * scene.work_number("grid_y") * scene.work_number("grid_z")
     small = usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~scene.kernels("comm")
     small &= bench.graph.duration >= LONG_KERNEL_IN_OPS * bench.scene.host.launched_op.expected

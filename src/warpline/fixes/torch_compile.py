@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -20,7 +19,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import rows_like
+from warpline.trace.names import named_like, rows_like
 from warpline.units import count, duration, several
 
 STATIC_OR_DYNAMIC = (
@@ -93,7 +92,7 @@ def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, ex
 def _left_to_autograd(scene: Scene) -> Floats:
     """Share of each segment in which autograd accumulates a gradient, or hands a backward pass from thread to
     thread: compiling does not remove that."""
-    rows = scene.trace.ops.filter(pl.col("name").cast(pl.String) == ACCUMULATING)
+    rows = named_like(scene.trace.ops, f"^{ACCUMULATING}$")
     spans = [tuple(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")), _handed_over(scene)]
     return scene.covered(*(np.concatenate(column) for column in zip(*spans, strict=True)))
 

@@ -217,11 +217,13 @@ class Scene(LabelledNodes):
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
         if pattern not in self._within:
-            ranges = named_like(self.trace.ranges, pattern).drop_nulls(["end_ns", "thread"])
+            ranges = named_like(self.trace.ranges, pattern)
             inside = np.zeros(len(self.graph), bool)
             moment = self.launch_moment
-            for start, end in zip(integers(ranges["start_ns"]), integers(ranges["end_ns"]), strict=True):
-                inside |= (moment >= start) & (moment < end)
+            spans = [integers(ranges[column]).tolist() for column in ("start_ns", "end_ns", "thread")]
+            for start, end, thread in zip(*spans, strict=True):
+                if thread != NONE:
+                    inside |= (moment >= start) & (moment < end)  # nothing, if its end is not known
             inside.setflags(write=False)
             self._within[pattern] = inside
         return self._within[pattern]

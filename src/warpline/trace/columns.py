@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,11 @@ def grouped(rows: Int64s, keys: Int64s) -> Iterator[tuple[int, Int64s]]:
     bounds = np.flatnonzero(np.diff(keys[order])) + 1
     for first, beyond in pairwise([0, *bounds.tolist(), len(order)]):
         yield int(keys[order[first]]), rows[order[first:beyond]]
+
+
+def first_known(column: pl.Series) -> Any:
+    """The first value of a short column that is not null; None if all are."""
+    return next((value for value in column.to_list() if value is not None), None)
 
 
 def first_of_each(keys: Int64s) -> Int64s:

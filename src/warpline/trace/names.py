@@ -26,8 +26,8 @@ FEW_NAMES, KEPT_ANSWERS, KEPT_PATTERNS = 300, 1000, 256
 class Names:
     """The names in a categorical column. Arrays are shared, and not to be changed."""
 
-    def __init__(self, column: pl.Series) -> None:
-        self.names, self.which = distinct(column)
+    def __init__(self, column: pl.Series, codes: pl.Series | None = None) -> None:
+        self.names, self.which = distinct(column, codes)
         self.which.setflags(write=False)
         self._like: dict[str, Bools] = {}
 
@@ -76,7 +76,7 @@ def _answers(names: list[str], pattern: str) -> Bools:
     return np.fromiter((known[name] for name in names), np.bool_, len(names))
 
 
-_kept: dict[int, tuple[ref[pl.DataFrame], dict[str, Names]]] = {}
+_kept: dict[int, tuple[ref[pl.DataFrame], pl.DataFrame, dict[str, Names]]] = {}
 """By the identity of a table, which is that of another one once the table is gone."""
 
 
@@ -87,11 +87,12 @@ def names_in(table: pl.DataFrame, column: str = "name") -> Names:
     key = id(table)
     known = _kept.get(key)
     if known is None or known[0]() is not table:
-        known = _kept[key] = (ref(table, lambda gone: _forget(key, gone)), {})
-    names = known[1].get(column)
-    if names is None:
-        names = known[1][column] = Names(table[column])
-    return names
+        codes = table.select(pl.col(pl.Categorical).to_physical())  # one query for all columns
+        known = _kept[key] = (ref(table, lambda gone: _forget(key, gone)), codes, {})
+    _, codes, found = known
+    if column not in found:
+        found[column] = Names(table[column], codes[column])
+    return found[column]
 
 
 def _forget(key: int, gone: ref[pl.DataFrame]) -> None:
@@ -146,11 +147,11 @@ def spelled(names: pl.Series, which: Int64s) -> Texts:
     return result
 
 
-def distinct(column: pl.Series) -> tuple[pl.Series, Int64s]:
+def distinct(column: pl.Series, codes: pl.Series | None = None) -> tuple[pl.Series, Int64s]:
     """The names in a categorical column, and for each row which of them it has; the number beyond for null."""
     if not len(column):
         return column.cast(pl.String), np.empty(0, np.int64)
-    codes = column.to_physical()
+    codes = column.to_physical() if codes is None else codes
     beyond = int(codes.max() or 0) + 1  # type: ignore[arg-type]
     # Arrays are indexed several times faster with int64 than with anything else.
     code = integers(codes, beyond)

@@ -9,7 +9,6 @@ times: its recording costs nothing that a stopwatch shows (memory-bound loops on
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
@@ -58,11 +57,13 @@ class RecordedEvents:
         launched = np.bincount(calls[calls != NONE], minlength=len(trace.api)).astype(np.float64)
         is_call = graph.kind == CALL
         self.nodes[is_call] = np.append(launched, 0.0)[graph.row[is_call]]
-        marks = trace.ranges.filter(rows_like(trace.ranges, PROFILER_STEP), pl.col("thread").is_not_null())
-        lanes.add(self.steps, integers(marks["thread"]), integers(marks["start_ns"]), 1.0)
+        threads = integers(trace.ranges["thread"])
+        marks = np.flatnonzero(rows_like(trace.ranges, PROFILER_STEP) & (threads != NONE))
+        lanes.add(self.steps, threads[marks], integers(trace.ranges["start_ns"])[marks], 1.0)
+        flushes = trace.overhead[np.flatnonzero(~rows_like(trace.overhead, r"(?i)lazy|module"))]
         for table, totals in (
             (named_like(trace.python, PROFILER_STEP_FRAME), self.step_frames),
-            (trace.overhead.filter(~rows_like(trace.overhead, r"(?i)lazy|module")), self.flushes),
+            (flushes, self.flushes),
         ):
             lengths = (integers(table["end_ns"]) - integers(table["start_ns"])).astype(np.float64)
             lanes.add(totals, integers(table["thread"]), integers(table["start_ns"]), lengths)

@@ -12,6 +12,7 @@ import polars as pl
 from warpline.intervals import Spans, union
 from warpline.records import dataclass
 from warpline.trace.columns import Bools, Int64s, integers
+from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 BACKWARD_NODE = r"^autograd::engine::evaluate_function"
@@ -103,9 +104,9 @@ def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
 
 
 def _autograd_threads(trace: Trace) -> list[int]:
-    ops = trace.ops
-    backward = (pl.col("forward_thread").fill_null(0) > 0) | pl.col("name").cast(pl.String).str.contains(BACKWARD_NODE)
-    return [int(thread) for thread in ops.filter(backward)["thread"].unique().sort()]
+    backward = (integers(trace.ops["forward_thread"], 0) > 0) | rows_like(trace.ops, BACKWARD_NODE)
+    threads: list[int] = np.unique(integers(trace.ops["thread"])[backward]).tolist()
+    return threads
 
 
 def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:

@@ -17,7 +17,7 @@ from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import Texts, names_in
+from warpline.trace.names import Texts, names_in, rows_like
 from warpline.trace.trace import Trace
 
 CLOCKS_IN_STARTS = 12.0
@@ -97,23 +97,18 @@ def _own_copies(
     trace: Trace, calls: TopCalls, works: Works, names: Texts, long_call_ns: float
 ) -> tuple[Int64s, Int64s]:
     """Copies whose call returns only when the copy is done, with their last piece of work."""
-    gpu = trace.gpu[works.row]
-    copies = (gpu["kind"].cast(pl.String) == "memcpy").to_numpy() & (works.call != NONE)
-    position = works.call[copies]
-    rows = np.flatnonzero(copies)
+    gpu = trace.gpu
+    rows = np.flatnonzero(rows_like(gpu, "^memcpy$", "kind")[works.row] & (works.call != NONE))
+    position, copies = works.call[rows], works.row[rows]
     name_blocks, is_copy = _matching(names, api_names.BLOCKING_COPY), _matching(names, api_names.COPY)
-    pageable = (
-        ((gpu["source_memory"].cast(pl.String) == "Pageable") | (gpu["target_memory"].cast(pl.String) == "Pageable"))
-        .fill_null(False)
-        .to_numpy()[rows]
-    )
-    to_host = (gpu["copy_kind"].cast(pl.String) == "DtoH").fill_null(False).to_numpy()[rows]
-    large = (gpu["bytes"].fill_null(0) > STAGED_BYTES).to_numpy()[rows]
+    source, target = (rows_like(gpu, "^Pageable$", f"{end}_memory")[copies] for end in ("source", "target"))
+    to_host = rows_like(gpu, "^DtoH$", "copy_kind")[copies]
+    large = integers(gpu["bytes"], 0)[copies] > STAGED_BYTES
     # The last piece of a staged copy may still be on its way when the call returns, but the copy began within it.
     within = calls.end[position] > works.start[rows]
     long_call = calls.end[position] >= works.end[rows]
     long_call &= calls.end[position] - calls.start[position] > long_call_ns
-    blocks = is_copy[position] & within & (name_blocks[position] | (pageable & (to_host | large)) | long_call)
+    blocks = is_copy[position] & within & (name_blocks[position] | ((source | target) & (to_host | large)) | long_call)
     position, rows = position[blocks], rows[blocks]
     last = {int(call): int(row) for call, row in zip(position, rows, strict=True)}
     return np.array(list(last), np.int64), np.array(list(last.values()), np.int64)
@@ -212,6 +207,8 @@ def _mark_full_queue(calls: TopCalls, works: Works, how: Int64s, lookup: _Lookup
 
 def _recorded_targets(trace: Trace, calls: TopCalls, works: Works, lookup: _Lookup) -> dict[int, list[int]]:
     """Waits that the profile records with their stream or event."""
+    if not len(trace.syncs):
+        return {}
     kinds = pl.col("kind").cast(pl.String).is_in(["stream", "event"])
     syncs = trace.syncs.filter(pl.col("api_id").is_not_null(), kinds)
     if not len(syncs):

@@ -7,7 +7,7 @@ import numpy as np
 from warpline.replay.patterns.casts import keeps_type, plain_copies
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.names import distinct
+from warpline.trace.names import names_in
 
 UPDATING = tuple(
     f"aten::{name}"
@@ -36,13 +36,13 @@ def made_for_a_kernel(scene: Scene) -> Bools:
     """Copies within an op of torch that computes something, too: layer_norm makes a strided input contiguous and
     convolutions change the layout, because their kernels read no other."""
     copies = scene.once(plain_copies) | scene.op_name.where(lambda name: name in COPYING)
-    names, which = distinct(scene.trace.ops["name"])
-    own = names.str.starts_with(OP_OF_TORCH).to_numpy() & ~names.is_in(UPDATING).to_numpy()
+    names = names_in(scene.trace.ops)
+    own = [name.startswith(OP_OF_TORCH) and name not in UPDATING for name in names.words]
     around = np.zeros(len(scene.trace.ops) + 1, bool)
     computing = scene.work[(scene.kind[scene.work] == "kernel") & ~copies[scene.work]]
     for ops in _levels(scene, scene.op[computing]):
         around[ops] = True
-    around &= np.append(np.append(own, False)[which], False)
+    around &= np.append(np.array([*own, False])[names.which], False)
     result = np.zeros(len(scene.graph), bool)
     nodes = np.flatnonzero(copies)
     for ops in _levels(scene, scene.op[nodes]):

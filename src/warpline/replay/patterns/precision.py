@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -13,10 +14,12 @@ from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import FLOATING, HALF_OPS
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import NONE, Bools
+from warpline.trace.columns import NONE, Bools, first_known
 from warpline.trace.names import rows_like
 from warpline.work.parse import recorded_types
 
+AMD = re.compile(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
+"""Names of AMD's devices."""
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_TENSOR_CORES = 7
 """Compute capability of Volta."""
@@ -103,7 +106,7 @@ def on_amd(scene: Scene) -> bool:
 
 
 def _on_amd(scene: Scene) -> bool:
-    named = scene.trace.devices["name"].drop_nulls().str.contains(r"(?i)\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d").any()
+    named = any(AMD.search(name) for name in scene.trace.devices["name"].to_list() if name)
     return bool(named or rows_like(scene.trace.api, r"^hip").any() or scene.kernels_where(_is_amd).any())
 
 
@@ -119,11 +122,11 @@ def has_tensor_cores(scene: Scene) -> bool:
 def _nvidia_major(scene: Scene) -> int:
     """The compute capability; where it is not recorded, the newest that a kernel's name proves, as kernels run on their
     own generation or later ones. 0 if unknown."""
-    major = scene.trace.devices["compute_major"].drop_nulls()
-    if len(major):
-        return int(major[0])
-    names = (scene.trace.devices["name"].drop_nulls()).to_list()
-    chip = next((found for name in names if (found := find_device(name)) is not None), None)
+    major = first_known(scene.trace.devices["compute_major"])
+    if major is not None:
+        return int(major)
+    names = scene.trace.devices["name"].to_list()
+    chip = next((found for name in names if name and (found := find_device(name)) is not None), None)
     if chip is not None:
         return chip.compute[0]
     return max((sm // 10 for sm in map(sm_number, scene.kernel_archs) if sm is not None), default=0)

@@ -145,8 +145,9 @@ def _in_steps(scene: Scene, spans: Spans) -> list[tuple[int, int]]:
 
 
 def _capturing_threads(scene: Scene) -> list[int]:
-    begins = named_like(scene.trace.api, api_names.BEGIN_CAPTURE)["thread"].drop_nulls()
-    return sorted(begins.unique().to_list())
+    threads = integers(scene.trace.api["thread"])[rows_like(scene.trace.api, api_names.BEGIN_CAPTURE)]
+    capturing: list[int] = np.unique(threads[threads != NONE]).tolist()
+    return capturing
 
 
 def _captures(scene: Scene, thread: int) -> list[Stretch]:
