@@ -40,7 +40,8 @@ class _Lane:
 
 def adopt(raw: RawEvents) -> str | None:
     """Give events of known lanes their categories, in place; returns the producer, None if there are no such events."""
-    bare = np.flatnonzero((raw.phase == ord("X")) & (raw.category < 0))
+    bare = np.flatnonzero(raw.category < 0)
+    bare = bare[raw.phase[bare] == ord("X")]
     if not len(bare):
         return None
     producer, lanes = _lanes(raw, Threads(raw), bare)

@@ -140,11 +140,13 @@ def _parts(raw: RawEvents) -> _Parts:
     spans_in_time = spans & timed
     source = Source(raw, zero)
 
+    kinds[~spans_in_time] = UNKNOWN
+
     def events(kind: str) -> Selection:
-        return source.select((kinds == KINDS.index(kind)) & spans_in_time)
+        return source.select(kinds == KINDS.index(kind))
 
     # In 2021 torch's own ranges were operators.
-    markers, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, MARKER)
+    markers, ops = source.named(kinds == KINDS.index("op"), MARKER)
     calls, layer = one_after_the_other({name: events(name) for name in ("runtime", "driver")})
     kernels = events("kernel")
     work, kind = one_after_the_other({"kernel": kernels, "memcpy": events("memcpy"), "memset": events("memset")})
