@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_programs import GEMM_FP32, MUL, SIDE_STREAM, Program, asked
 
 from warpline.estimate import Estimate
 from warpline.replay.bounds import DeviceWork, LeastStep, bounded
+
+DECADES_NS = 4 * 10**18
 
 
 def work(program: Program) -> None:
@@ -93,3 +96,11 @@ def test_what_a_fix_touches_is_timed(tmp_path: Path) -> None:
     assert bounds.touched_ns(question.trial("tf32")) == pytest.approx(1_000_000, rel=0.01)
     # Eleven launches take the CPU 574 µs; the wait begins then, and ends 3 µs after 1,065 µs of work.
     assert bounds.touched_ns(question.trial("remove_sync")) == pytest.approx(470_000, rel=0.1)
+
+
+def test_work_that_is_decades_away_is_counted_like_any_other(tmp_path: Path) -> None:
+    question = asked(tmp_path, work)
+    last = int(np.flatnonzero(question.scene.is_work & question.scene.in_steps)[-1])
+    for times in (question.scene.graph.measured_start, question.scene.graph.measured_end):
+        times[last] += DECADES_NS
+    assert DeviceWork(question).busy_ns == pytest.approx(1_050_000, rel=0.001)

@@ -67,11 +67,13 @@ class DeviceWork:
         graph, work = self._scene.graph, self._work
         if not len(work):
             return np.zeros(self._shape)
-        starts, ends = graph.measured_start[work], graph.measured_end[work]
-        apart = int(ends.max() - starts.min()) + 1
-        first = int(starts.min())
-        spans = union(starts - first + self._cell * apart, ends - first + self._cell * apart)
-        return self._by_cell(spans.starts // apart, (spans.ends - spans.starts).astype(np.float64))
+        both = np.concatenate([graph.measured_start[work], graph.measured_end[work]])
+        # One cell lies behind the other, counted in moments: decades, as damaged files have them, would not fit.
+        moments, places = np.unique(both, return_inverse=True)
+        count = len(moments)
+        spans = union(*(half + self._cell * count for half in np.split(places, 2)))
+        lengths = moments[spans.ends % count] - moments[spans.starts % count]
+        return self._by_cell(spans.starts // count, lengths.astype(np.float64))
 
     def _by_cell(self, cells: Int64s, values: Floats) -> Floats:
         totals: Floats = np.bincount(cells, values, int(np.prod(self._shape))).astype(np.float64)
