@@ -19,7 +19,7 @@ from warpline.kernels import normalise
 from warpline.records import dataclass
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Int64s, integers
-from warpline.trace.names import Texts, matches, texts
+from warpline.trace.names import Texts, rows_like, texts
 from warpline.trace.same_kernels import Sequence, same_kernels
 from warpline.trace.trace import Trace
 
@@ -67,7 +67,7 @@ def named_ops(trace: Trace) -> Borrowed | None:
 
 def captured_ops(trace: Trace) -> Borrowed | None:
     """The ops captured into the graphs of a trace, for each operation that a replay ran; None without any."""
-    launches = matches(trace.api["name"], GRAPH_LAUNCH).to_numpy()
+    launches = rows_like(trace.api, GRAPH_LAUNCH)
     if not launches.any() or not len(trace.ops):
         return None
     replayed = np.flatnonzero(np.append(launches, False)[integers(trace.gpu["api_id"])])
@@ -112,7 +112,7 @@ def _captures(trace: Trace) -> list[tuple[int, list[tuple[str, int]]]]:
     """For each capture, the call that ended it, and the kind and op of each node, in order."""
     api = trace.api
     names, threads = texts(api["name"]).tolist(), integers(api["thread"]).tolist()
-    begins, ends = (matches(api["name"], pattern).to_numpy() for pattern in (BEGIN, END))
+    begins, ends = (rows_like(api, pattern) for pattern in (BEGIN, END))
     if not begins.any():
         return []
     ops = integers(api["op_id"]).tolist()

@@ -22,7 +22,7 @@ from warpline.analyses.steps import covered_before
 from warpline.analyses.where import user_sites, with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.columns import NONE, integers
-from warpline.trace.names import matches
+from warpline.trace.names import matches, rows_like
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 
@@ -133,7 +133,7 @@ def _own_times(trace: Trace) -> Int64s:
 def _layers(trace: Trace) -> Int64s:
     """The layer of each op's own time: a position in LAYERS."""
     calls = _summed(np.ones(len(trace.api), np.int64), integers(trace.api["op_id"]), len(trace.ops))
-    autograd = matches(trace.ops["name"], AUTOGRAD).to_numpy()
+    autograd = rows_like(trace.ops, AUTOGRAD)
     names = {name: place for place, name in enumerate(LAYERS)}
     return np.where(autograd, names["autograd"], np.where(calls > 0, names["backend"], names["dispatcher"]))
 
@@ -141,7 +141,7 @@ def _layers(trace: Trace) -> Int64s:
 def _called_from_native(trace: Trace) -> npt.NDArray[np.bool_]:
     """Which ops C++ calls: those within ops, the autograd engine's, and all of backward."""
     ops = trace.ops
-    engine = matches(ops["name"], AUTOGRAD).to_numpy()
+    engine = rows_like(ops, AUTOGRAD)
     found: npt.NDArray[np.bool_] = (integers(ops["parent"]) != NONE) | engine | (integers(ops["forward_thread"], 0) > 0)
     return found
 
@@ -189,7 +189,7 @@ def _boundary(trace: Trace, earlier: Int64s) -> tuple[Int64s, Int64s]:
     between the two, C++ reads the arguments, and wraps the result.
     """
     frames, starts, ends = (integers(trace.ops[name]) for name in ("frame", "start_ns", "end_ns"))
-    built_in = np.append(matches(trace.python["name"], BUILT_IN).to_numpy(), False)[frames]
+    built_in = np.append(rows_like(trace.python, BUILT_IN), False)[frames]
     first, last = (np.append(integers(trace.python[end]), 0)[frames] for end in ("start_ns", "end_ns"))
     shared = (earlier != NONE) & (np.append(frames, NONE)[earlier] == frames)
     begin = np.where(shared, np.append(ends, 0)[earlier], first)

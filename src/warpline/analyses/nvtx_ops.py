@@ -16,7 +16,7 @@ import polars as pl
 from warpline.analyses.op_calls import OpCalls
 from warpline.kernels import identify
 from warpline.trace.columns import NONE, Int64s, ids, integers
-from warpline.trace.names import matches, texts
+from warpline.trace.names import matches, rows_like, texts
 from warpline.trace.nesting import nest, order_for_nesting
 from warpline.trace.schema import conform
 from warpline.trace.trace import Trace
@@ -50,7 +50,7 @@ def with_nvtx_ops(trace: Trace) -> Trace | None:
 
 def _named_ops(trace: Trace) -> tuple[pl.DataFrame, Int64s] | None:
     ranges = trace.ranges
-    wanted = matches(ranges["name"], WITH_SIZES).to_numpy() & ranges["end_ns"].is_not_null().to_numpy()
+    wanted = rows_like(ranges, WITH_SIZES) & ranges["end_ns"].is_not_null().to_numpy()
     rows = np.flatnonzero(wanted & ranges["thread"].is_not_null().to_numpy())
     if not len(rows):
         return None

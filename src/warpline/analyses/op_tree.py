@@ -16,7 +16,7 @@ import polars as pl
 
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import matches
+from warpline.trace.names import matches, rows_like
 from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns, levels, nearest_marked, nest, order_for_nesting
 from warpline.trace.trace import Trace
 
@@ -90,7 +90,7 @@ def _gathered(trace: Trace) -> pl.DataFrame:
     ranges = trace.ranges.with_row_index("row").filter(
         style, pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()
     )
-    own = matches(trace.ops["name"], PROFILER_OPS).to_numpy()
+    own = rows_like(trace.ops, PROFILER_OPS)
     calls = trace.api
     threads = np.append(integers(trace.ops["thread"]), NONE)[integers(calls["op_id"])]
     parts = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from warpline.analyses.part_roles import ATTENTION, MLP, NORM, role_of_op
 from warpline.trace.columns import Bools, integers
-from warpline.trace.names import Texts, matches, texts
+from warpline.trace.names import Texts, rows_like, texts
 from warpline.trace.trace import Trace
 
 NORM_BY_HAND = r"^aten::rsqrt$"
@@ -32,7 +32,7 @@ def block_roles(trace: Trace, backward: Bools) -> Texts:
     roles = {name: role_of_op(name) for name in set(names.tolist())}
     own = np.array([roles[name] for name in names.tolist()], object)
     forward = ~backward
-    norm = forward & ((own == NORM) | matches(ops["name"], NORM_BY_HAND).to_numpy())
+    norm = forward & ((own == NORM) | rows_like(ops, NORM_BY_HAND))
     threads = integers(ops["thread"])
     starts = norm | np.append(True, threads[1:] != threads[:-1])
     stretch = np.cumsum(starts) - 1
@@ -41,10 +41,10 @@ def block_roles(trace: Trace, backward: Bools) -> Texts:
     def tally(which: Bools) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
         return np.bincount(stretch[which & forward], minlength=count)
 
-    softmax, batched = (tally(matches(ops["name"], pattern).to_numpy()) for pattern in (SOFTMAX, BATCHED))
+    softmax, batched = (tally(rows_like(ops, pattern)) for pattern in (SOFTMAX, BATCHED))
     attends = (tally(own == ATTENTION) > 0) | ((softmax > 0) & (batched >= LEAST_MATMULS))
-    activates = tally(matches(ops["name"], ACTIVATION).to_numpy()) > 0
-    matmuls = tally(matches(ops["name"], MATMUL).to_numpy())
+    activates = tally(rows_like(ops, ACTIVATION)) > 0
+    matmuls = tally(rows_like(ops, MATMUL))
     # A stretch lies between two norms if it begins with one and the next one begins with another on its thread.
     first = np.flatnonzero(starts)
     between = np.append(norm[first[1:]] & (threads[first[1:]] == threads[first[:-1]]), False) & norm[first]

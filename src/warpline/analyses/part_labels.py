@@ -16,7 +16,7 @@ from warpline.records import dataclass
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.link import NESTED_STYLES
-from warpline.trace.names import Texts, matches, texts
+from warpline.trace.names import Texts, rows_like, texts
 from warpline.trace.nesting import Nest, nearest_marked, nest, order_for_nesting
 from warpline.work.parse import recorded_sizes
 
@@ -103,7 +103,7 @@ class PartLabels:
         """Ranges that name parts, as a tree, and the row of each."""
         ranges = self._trace.ranges
         style = ranges["style"].cast(pl.String).is_in(NESTED_STYLES).to_numpy()
-        noise = matches(ranges["name"], f"{PROFILER_STEP}|{OF_OP}").to_numpy()
+        noise = rows_like(ranges, f"{PROFILER_STEP}|{OF_OP}")
         rows = np.flatnonzero(style & ~noise & ranges["end_ns"].is_not_null().to_numpy())
         lanes, starts, ends = (integers(ranges[name])[rows] for name in ("thread", "start_ns", "end_ns"))
         order = order_for_nesting(lanes, starts, ends)
@@ -184,7 +184,7 @@ class PartLabels:
     def _heads(self) -> list[str]:
         """A matmul whose operands have both sizes of the embedding is the language model's head."""
         ops = self._trace.ops
-        embeddings = matches(ops["name"], "^aten::embedding$").to_numpy()
+        embeddings = rows_like(ops, "^aten::embedding$")
         tables: set[tuple[int, ...]] = {
             sizes[0]
             for text in texts(ops["shapes"])[embeddings]
@@ -193,7 +193,7 @@ class PartLabels:
         tables = {sizes for sizes in tables if min(sizes) > 1}
         if not tables:
             return [""] * len(self._ops)
-        matmul = np.append(matches(ops["name"], MATMULS).to_numpy(), False)
+        matmul = np.append(rows_like(ops, MATMULS), False)
         shapes = np.append(texts(ops["shapes"]), "")
         known = {text: self._has_table(text, tables) for text in set(shapes[matmul].tolist())}
         # The forward op counts for its backward: the gradient of the head's weight has the table's sizes as a result.

@@ -7,7 +7,7 @@ import polars as pl
 
 from warpline.intervals import union
 from warpline.trace.columns import Bools, integers
-from warpline.trace.names import matches
+from warpline.trace.names import rows_like
 
 OWN = r"(^|/)warpline/capture/\w+\.py\("
 THREAD_START = r"^threading\.py\("
@@ -16,11 +16,11 @@ THREAD_START = r"^threading\.py\("
 
 def without_own_frames(python: pl.DataFrame) -> pl.DataFrame:
     """The frames without those of `warpline.capture` and what they call; its watching thread goes altogether."""
-    own = matches(python["name"], OWN).to_numpy()
+    own = rows_like(python, OWN)
     if not own.any():
         return python
     gone = own | _within(python, own)
-    starting = matches(python["name"], THREAD_START).to_numpy()
+    starting = rows_like(python, THREAD_START)
     threads = integers(python["thread"])
     busy = np.unique(threads[~gone & ~starting])
     watching = np.isin(threads, threads[own]) & ~np.isin(threads, busy)
