@@ -148,4 +148,4 @@ def test_patterns_in_tables_take_linear_time() -> None:
     ],
 )
 def test_a_slow_pattern_is_found(pattern: str | bytes, method: str) -> None:
-    assert slow_text(re.compile(pattern), method, 60_000)
+    assert slow_text(re.compile(pattern), method)
