@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from resource import RUSAGE_SELF, getrusage
 
 MUCH_BYTES = 128 << 20
 """Freed memory that is worth the time of handing it back."""
-
-
+GROWTH_KIB = 8 << 10
+"""Growth of the process from which on that is looked up again, which takes half a millisecond."""
 LARGE_BYTES = 8 << 20
 """A column of a million rows."""
 KEPT_BYTES = 32 << 20
@@ -56,8 +57,19 @@ def hand_back_memory() -> None:
         trim(0)
 
 
+class _Peak:
+    """Peak memory of the process when it was last looked at."""
+
+    then_kib = 0
+
+
 def hand_back_much() -> None:
-    """The same between two analyses, if there is much to return."""
+    """The same between two analyses, if there is much to return. What was returned already counts as free in the C
+    library's books, so the process must have grown since."""
+    peak_kib = getrusage(RUSAGE_SELF).ru_maxrss
+    if peak_kib < _Peak.then_kib + GROWTH_KIB:
+        return
+    _Peak.then_kib = peak_kib
     state = getattr(_c_library(), "mallinfo2", None)
     if state is not None and state().free >= MUCH_BYTES:
         hand_back_memory()
