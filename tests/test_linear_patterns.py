@@ -70,7 +70,7 @@ def _sources() -> dict[str, tuple[ModuleType, list[ast.AST]]]:
     for file in sorted(SOURCE.rglob("*.py")):
         name = ".".join(("warpline", *file.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
         text = file.read_text(encoding="utf-8")
-        if re.search(r"\bre\.[a-z]+\(", text) and name not in NEEDS_OTHERS:
+        if re.search(r"\b(re\.[a-z]+|regex)\(", text) and name not in NEEDS_OTHERS:
             found[name] = importlib.import_module(name), list(ast.walk(ast.parse(text)))
     return found
 
@@ -100,19 +100,22 @@ def _driven() -> tuple[list[Driven], set[str]]:
         }
         for node in nodes:
             match node:
-                case ast.Call(ast.Attribute(ast.Name("re"), method), [asked, *more]) if method in {"compile", *METHODS}:
-                    given = more[-1:] if len(more) == (1 if method == "compile" else 2) and method != "sub" else []
-                    flags = [word.value for word in node.keywords if word.arg == "flags"] or given
-                    try:
-                        text, *flag = (_value(one, module) for one in (asked, *flags))
-                    except NameError:
-                        elsewhere.add(name.removeprefix("warpline."))
-                        continue
-                    pattern = re.compile(text, *flag)
-                    called = (
-                        uses[names.get(id(node), "")] or {"search", "fullmatch"} if method == "compile" else {method}
-                    )
-                    found += [Driven(f"{name}:{node.lineno}", pattern, one) for one in sorted(called)]
+                case ast.Call(ast.Name("regex"), [asked, *more]):
+                    method = "compile"
+                case ast.Call(ast.Attribute(ast.Name("re"), method), [asked, *more]) if method in METHODS:
+                    pass
+                case _:
+                    continue
+            given = more[-1:] if len(more) == (1 if method == "compile" else 2) and method != "sub" else []
+            flags = [word.value for word in node.keywords if word.arg == "flags"] or given
+            try:
+                text, *flag = (_value(one, module) for one in (asked, *flags))
+            except NameError:
+                elsewhere.add(name.removeprefix("warpline."))
+                continue
+            pattern = re.compile(text, *flag)
+            called = uses[names.get(id(node), "")] or {"search", "fullmatch"} if method == "compile" else {method}
+            found += [Driven(f"{name}:{node.lineno}", pattern, one) for one in sorted(called)]
     return found, elsewhere
 
 

@@ -14,8 +14,9 @@ import polars as pl
 
 from warpline.analyses.gaps import CAUSES, Gaps
 from warpline.analyses.where import LIBRARY, Site, UserFrames
+from warpline.patterns import regex
 from warpline.records import dataclass
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, ids, integers
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, combinations, ids, integers
 from warpline.trace.names import texts
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace
@@ -32,7 +33,7 @@ SCRIPT, LEAST_OF_SCRIPT = ": <module>", 0.2
 HOST_CAUSES = ("dispatch", "sync", "transfer", "input", "memory", "cold_start", "unknown")
 """Causes for which the CPU's activity says more."""
 MODULE = "nn.Module: "
-_BUILT_IN = re.compile(r"<built-in (?:function|method) (\w+)")
+_BUILT_IN = regex(r"<built-in (?:function|method) (\w+)")
 ROOT = 0
 """Position of the tree's root."""
 
@@ -108,13 +109,14 @@ class _Samples:
         self._total = float(weights.sum())
         self._tree = _Tree()
         rows, ops = frames.innermost(threads, moments), _innermost_ops(trace, threads, moments)
-        pairs, self._which = np.unique(np.stack([rows, ops]), axis=1, return_inverse=True)
-        spent = np.bincount(self._which, weights, pairs.shape[1])
+        one_of_each, self._which = combinations(rows, ops)
+        rows, ops = rows[one_of_each], ops[one_of_each]
+        spent = np.bincount(self._which, weights, len(rows))
         parents, names = integers(frames.python["parent"]), texts(frames.python["name"])
-        op_names = texts(trace.ops["name"].gather(ids(pairs[1])))
+        op_names = texts(trace.ops["name"].gather(ids(ops)))
         self._ends: list[int] = []
         """The innermost call of each different pair of frame and op."""
-        for row, op, op_name, time in zip(*pairs.tolist(), op_names.tolist(), spent.tolist(), strict=True):
+        for row, op, op_name, time in zip(rows.tolist(), ops.tolist(), op_names.tolist(), spent.tolist(), strict=True):
             path = [op_name] if op != NONE else []
             while row != NONE:
                 path.append(names.item(row))

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpline.errors import UsageError
+from warpline.patterns import regex
 
-PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
+PYTHON = regex(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
 STARTERS = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Programs that start Python with their own environment."""
 WRAPPERS = frozenset(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tokenize
 from io import StringIO
 from pathlib import Path
@@ -11,8 +10,9 @@ from warpline.errors import UnreadableFile
 from warpline.lint.model import Finding
 from warpline.lint.program import Program
 from warpline.lint.rules import RULES
+from warpline.patterns import regex
 
-_IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
+_IGNORE = regex(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
 MAX_BYTES = 4 << 20
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+from warpline.patterns import regex
+
+_SURROGATE = regex("[\ud800-\udfff]")
 
 
 def valid_text(text: str) -> str:

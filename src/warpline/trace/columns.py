@@ -54,6 +54,20 @@ def first_of_each(keys: Int64s) -> Int64s:
     return present
 
 
+def combinations(*columns: Int64s) -> tuple[Int64s, Int64s]:
+    """A row of each combination of the columns' values, in ascending order, and for every row which combination it has.
+    NumPy's `unique` along an axis takes ten times as long."""
+    order = np.lexsort(columns[::-1])
+    begins = np.zeros(len(order), bool)
+    begins[:1] = True
+    for column in columns:
+        ordered = column[order]
+        begins[1:] |= ordered[1:] != ordered[:-1]
+    which = np.empty(len(order), np.int64)
+    which[order] = np.cumsum(begins) - 1
+    return order[begins], which
+
+
 def per_device(gpu: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """Each device, in ascending order, with its rows; rows without a device are the first one's."""
     devices = integers(gpu["device"], 0)

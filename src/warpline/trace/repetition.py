@@ -11,7 +11,7 @@ import polars as pl
 
 from warpline.records import dataclass
 from warpline.trace.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.columns import NONE, Bools, Int64s, combinations, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import named
 from warpline.trace.pauses import longest_place, regular_pauses
@@ -123,8 +123,8 @@ def _steps(gpu: pl.DataFrame, requests: Requests, marks: Int64s, end: int) -> pl
     """Steps begin with their first work on the busiest stream, and end where the next begins; a last one that is whole
     ends with its work."""
     starts, ends, streams, devices = (integers(gpu[name]) for name in ("start_ns", "end_ns", "stream", "device"))
-    _, which, sizes = np.unique(np.stack([devices, streams]), axis=1, return_inverse=True, return_counts=True)
-    lane = np.flatnonzero(np.append(which == sizes.argmax(), False)[requests.row])
+    which = combinations(devices, streams)[1]
+    lane = np.flatnonzero(np.append(which == np.bincount(which).argmax(), False)[requests.row])
     spots = np.searchsorted(lane, marks)
     begins = starts[requests.row[lane[spots[spots < len(lane)]]]]
     if end > marks[-1]:

@@ -17,7 +17,7 @@ from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.api_names import GRAPH_LAUNCH
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, combinations, integers
 from warpline.trace.names import MIGRATION, rows_like
 from warpline.trace.trace import Trace
 
@@ -78,11 +78,11 @@ def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
     gpu = trace.gpu.with_row_index("row")
     migrating = rows_like(trace.gpu, MIGRATION, "copy_kind")
     gpu = gpu[np.flatnonzero(~migrating)] if migrating.any() else gpu
-    keys = np.stack([integers(gpu[name]) for name in ("process", "device", "context", "stream")])
+    keys = [integers(gpu[name]) for name in ("process", "device", "context", "stream")]
     start, end, rows = (integers(gpu[name]) for name in ("start_ns", "end_ns", "row"))
-    labels, lane = np.unique(keys, axis=1, return_inverse=True) if len(gpu) else (keys, np.empty(0, np.int64))
-    order = np.lexsort((end, start, lane.reshape(-1)))
-    lane, start, end = lane.reshape(-1)[order], start[order], end[order]
+    one_of_each, lane = combinations(*keys)
+    order = np.lexsort((end, start, lane))
+    lane, start, end = lane[order], start[order], end[order]
     api_rows = integers(gpu["api_id"])[order]
     call = np.where(api_rows == NONE, NONE, np.append(calls.top_of, NONE)[api_rows])
     launch = graph_calls(trace)[rows[order]]
@@ -91,8 +91,9 @@ def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
     kind = np.array([KINDS.index(name) if name in KINDS else 0 for name in names], np.int64)
     plain = kind
     kind = np.where(in_launch, KINDS.index("node"), np.where(launch != NONE, KINDS.index("graph"), kind))
-    streams = [tuple(int(value) for value in column) for column in labels.T]
-    return Works(rows[order], lane, start, end, call, kind, plain, previous, in_launch, streams)  # type: ignore[arg-type]
+    process, device_of, context, stream = (key[one_of_each].tolist() for key in keys)
+    streams = list(zip(process, device_of, context, stream, strict=True))
+    return Works(rows[order], lane, start, end, call, kind, plain, previous, in_launch, streams)
 
 
 def graph_calls(trace: Trace) -> Int64s:

@@ -269,7 +269,7 @@ def _with_costs(
         after = (calls.end - last_end)[held]
         usual_release = float(np.median(after)) if len(after) else call_ns
         own[held] = np.minimum(usual, length[held])
-        release[np.isin(call, np.flatnonzero(mine))] = usual_release
+        release[mine[call]] = usual_release
     # A call that found its work done returned so long after it at most.
     found_done = ~waited[call]
     release[found_done] = np.minimum(release, calls.end[call] - works.end[work])[found_done]

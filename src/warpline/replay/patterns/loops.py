@@ -84,8 +84,8 @@ class RootOps:
         self.call = scene.op_calls.alone
         """What an op was called with."""
         known, shapes = names_in(ops), names_in(ops, "shapes")
-        self.names, self._name_codes = known.texts, known.which
-        self._code_of = {name: code for code, name in enumerate(known.names.to_list())}
+        self.names, self._words, self._name_codes = known.texts, known.words, known.which
+        self._called: dict[tuple[str, ...], Bools] = {}
         has_sizes = [bool(text.strip("[] ")) for text in shapes.names.to_list()]
         self.has_shapes: Bools = np.array([*has_sizes, False])[shapes.which]
         """Ops with recorded shapes."""
@@ -126,8 +126,9 @@ class RootOps:
 
     def named(self, rows: Int64s, *names: str) -> Bools:
         """Which of these ops have one of the names."""
-        wanted = [self._code_of[name] for name in names if name in self._code_of]
-        found: Bools = np.isin(self._name_codes[rows], wanted)
+        if names not in self._called:
+            self._called[names] = np.array([*(name in names for name in self._words), False])
+        found: Bools = self._called[names][self._name_codes[rows]]
         return found
 
     def _within(self, thread: int, start_ns: int, end_ns: int) -> Int64s:

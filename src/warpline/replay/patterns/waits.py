@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from warpline.analyses.steps import covered_before
+from warpline.patterns import regex
 from warpline.replay.graph.model import CALL, RELEASE, SYNC
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
 from warpline.replay.patterns.literals import made_from_numbers
@@ -24,15 +23,17 @@ SOON_DONE = 0.1
 """A larger copy, up to the first size, is not a transfer either if the copy takes less than this share of its call."""
 
 
+EXPLICIT = regex("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
+
+
 def awaited_calls(scene: Scene) -> Int64s:
     """Calls within steps that wait for the device without moving much data: explicit synchronizations, and copies of
     results that are small or short."""
     graph = scene.graph
     release = np.flatnonzero((graph.kind == RELEASE) & scene.in_steps)
-    names = scene.call_name
-    pattern = re.compile("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
-    explicit = {name for name in set(names[release].tolist()) if pattern.search(name)}
-    waits = release[np.isin(names[release], list(explicit))]
+    called = scene.call_name[release].tolist()
+    explicit = {name for name in set(called) if EXPLICIT.search(name)}
+    waits = release[np.array([name in explicit for name in called], bool)]
     rows = set(graph.row[waits[~_of_the_harness(scene, waits)]].tolist())
     rows -= set(graph.row[scene.once(waits_of_uploads)].tolist())
     calls = _calls_of_results(scene)

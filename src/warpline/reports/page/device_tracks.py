@@ -16,7 +16,7 @@ from warpline.inert import inert
 from warpline.reports.page.contract import Launch, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.columns import NONE, Int64s, combinations, integers
 
 NO_STREAM = -1
 LAUNCH_COLUMNS = (
@@ -76,14 +76,14 @@ class DeviceTracks:
         self, frame: pl.DataFrame, label: str, names: Int64s, arguments: Int64s | None, links: Int64s
     ) -> Int64s:
         device, stream = integers(frame["device"], 0), integers(frame["stream"], NO_STREAM)
-        keys, track = np.unique(np.stack([device, stream]), axis=1, return_inverse=True)
+        one_of_each, track = combinations(device, stream)
         kind: TrackKind = "gpu" if label == "stream" else "syncs"
         tracks = [
             Track(kind, label if number == NO_STREAM else f"{label} {number}", 0, [], device=of)
-            for of, number in keys.T.tolist()
+            for of, number in zip(device[one_of_each].tolist(), stream[one_of_each].tolist(), strict=True)
         ]
         starts, ends = integers(frame["start_ns"]), integers(frame["end_ns"])
-        return self._pack.add(tracks, Rows(track.ravel(), starts, ends, names, None, arguments, links))
+        return self._pack.add(tracks, Rows(track, starts, ends, names, None, arguments, links))
 
     def _explained(self, gpu: pl.DataFrame) -> pl.DataFrame:
         """The operations with the time that the roofline allows, to two digits so that equal launches stay equal, and

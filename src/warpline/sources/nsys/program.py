@@ -10,6 +10,7 @@ import re
 
 import polars as pl
 
+from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.nsys.database import Database
@@ -22,7 +23,7 @@ REMOVED = "(removed)"
 """Replaces output that was removed from a profile before sharing it."""
 
 # Lines that a program, its runtime or its shell writes when it fails.
-_FAILURES = re.compile(
+_FAILURES = regex(
     r"""
       ^\s*+(?:[A-Za-z_][\w.]*\.)?+[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning(?=\b.*\berror))\b(?::|\s*$)
     | ^KeyboardInterrupt | ^SystemExit
@@ -40,10 +41,10 @@ _FAILURES = re.compile(
     """,
     re.VERBOSE,
 )
-_INTERRUPTED = re.compile(r"KeyboardInterrupt|SIGINT|\bTerminated\b|SIGTERM")
-_IEEE = re.compile(r"ieee_\w+ is signaling|IEEE_\w+", re.IGNORECASE)
+_INTERRUPTED = regex(r"KeyboardInterrupt|SIGINT|\bTerminated\b|SIGTERM")
+_IEEE = regex(r"ieee_\w+ is signaling|IEEE_\w+", re.IGNORECASE)
 # Output of nsys, shells and progress bars, which follows the program's last line.
-_NOISE = re.compile(r"^\s*$|^[\s\W_]*$|^\s*(?:File \"|\^+|~+)|^Generating |^Collecting data|%\|")
+_NOISE = regex(r"^\s*$|^[\s\W_]*$|^\s*(?:File \"|\^+|~+)|^Generating |^Collecting data|%\|")
 
 
 @dataclass(frozen=True, slots=True)
