@@ -47,11 +47,11 @@ def _made(kind: Any, frozen: bool, slots: bool) -> Any:
 def _first_init(kind: Any, frozen: bool) -> Any:
     """Makes the first object, and has `__init__` compiled for it: most commands make objects of a few classes."""
 
-    def __init__(self: Any, *values: Any, **named: Any) -> None:
+    def first(self: Any, *values: Any, **named: Any) -> None:
         kind.__init__ = _init(kind, frozen)
         kind.__init__(self, *values, **named)
 
-    return __init__
+    return first
 
 
 def _init(kind: Any, frozen: bool) -> Any:

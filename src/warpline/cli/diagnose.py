@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from warpline.cli.diagnosing import opened_to_diagnose
+from warpline.cli.diagnosing import open_to_diagnose
 from warpline.cli.options import (
     force_option,
     gpu_hour_option,
@@ -35,7 +36,9 @@ from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.findings.cost import DailyCost
+    from warpline.findings.diagnosis import Diagnosis
     from warpline.reports.kept import FinishedAnswer
+    from warpline.reports.sections import Report
 
 top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
 DEFAULT_TOP = 10
@@ -165,7 +168,7 @@ def finished_answer(
     again: str = "",
     top: int = DEFAULT_TOP,
     gpu_hour: float | None = None,
-) -> tuple[FinishedAnswer, Callable[[], None]]:
+) -> tuple[FinishedAnswer | NewAnswer, Callable[[], None]]:
     """The kept answer, or a new one; and what keeps it, to be called once it is shown."""
     from warpline.trace.open import trace_of_folder  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
@@ -205,20 +208,44 @@ def _finished(
     again: str,
     top: int,
     gpu_hour: float | None,
-) -> FinishedAnswer:
+) -> NewAnswer:
     """Open and diagnose the trace."""
-    with opened_to_diagnose(trace, steps, step_range, no_cache, why is not False) as opened:
-        from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
-        from warpline.reports.diagnosis import report  # noqa: PLC0415
-        from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
+    opened = open_to_diagnose(trace, steps, step_range, no_cache, why is not False)
+    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
 
-        diagnosis, cost = analyse(opened, why), _cost(gpu_hour)
-        priced = {"cost": cost.to_dict(diagnosis.findings, diagnosis.plan)} if cost is not None else {}
-        return FinishedAnswer(
-            json=json_text(diagnosis.to_dict() | priced),
-            brief=report(diagnosis, False, top, again, cost),
-            full=report(diagnosis, True, top, again, cost),
-        )
+    return NewAnswer(analyse(opened, why), top, again, _cost(gpu_hour))
+
+
+@dataclass(frozen=True)
+class NewAnswer:
+    """A diagnosis whose forms are made when they are asked for."""
+
+    diagnosis: Diagnosis
+    top: int
+    again: str
+    cost: DailyCost | None
+
+    @cached_property
+    def json(self) -> str:
+        """As JSON."""
+        found = self.diagnosis
+        priced = {"cost": self.cost.to_dict(found.findings, found.plan)} if self.cost is not None else {}
+        return json_text(found.to_dict() | priced)
+
+    @cached_property
+    def brief(self) -> Report:
+        """The first screen."""
+        return self._report(is_full=False)
+
+    @cached_property
+    def full(self) -> Report:
+        """All of it."""
+        return self._report(is_full=True)
+
+    def _report(self, *, is_full: bool) -> Report:
+        from warpline.reports.diagnosis import report  # noqa: PLC0415
+
+        return report(self.diagnosis, is_full, self.top, self.again, self.cost)
 
 
 def _cost(gpu_hour: float | None) -> DailyCost | None:

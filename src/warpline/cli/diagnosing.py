@@ -18,23 +18,22 @@ if TYPE_CHECKING:
 TURN_SECONDS = 0.00005
 
 
-@contextmanager
-def opened_to_diagnose(
+def open_to_diagnose(
     trace: Path,
     steps: str | None,
     step_range: str | None,
     no_cache: bool,
     with_fixes: bool,
     load_more: Callable[[], None] = lambda: None,
-) -> Iterator[Trace]:
-    """The trace, to be diagnosed in this context. `load_more` imports what is needed after the analyses."""
+) -> Trace:
+    """The trace, with all that its diagnosis needs loaded. `load_more` imports what is needed after the analyses."""
     # Both cores are busy with the file, the imports and the analyses: threads of libraries would only wait and spin.
     for variable in ("OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
         os.environ.setdefault(variable, "1")
     import warpline.sources.kineto  # noqa: F401, PLC0415 - before the other thread holds Python's lock
 
     with _short_turns():
-        yield open_with_progress(trace, steps, step_range, no_cache, partial(_load_analyses, with_fixes, load_more))
+        return open_with_progress(trace, steps, step_range, no_cache, partial(_load_analyses, with_fixes, load_more))
 
 
 def _load_analyses(with_fixes: bool, load_more: Callable[[], None]) -> Iterator[None]:
@@ -73,8 +72,8 @@ def load_page() -> None:
 
 @contextmanager
 def _short_turns() -> Iterator[None]:
-    """Let threads take turns quickly: those that read the file, and numpy and polars, need Python's lock for
-    microseconds only, and would wait 5 ms for it each time."""
+    """Let threads take turns quickly: those that read the file need Python's lock for microseconds only, and would wait
+    5 ms for it each time."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(TURN_SECONDS)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warpline.cli.diagnosing import load_page, opened_to_diagnose
+from warpline.cli.diagnosing import load_page, open_to_diagnose
 from warpline.cli.options import (
     force_option,
     gpu_hour_option,
@@ -73,16 +73,16 @@ def report(
     """
     file = output or Path(f"{_stem(trace)}.html")
     refuse_existing(file, force)
-    with opened_to_diagnose(trace, steps, step_range, no_cache, why is not False, load_page) as opened:
-        from warpline.dive.answer import dive_files  # noqa: PLC0415
-        from warpline.findings.cost import DailyCost  # noqa: PLC0415 - polars loads only when it is used
-        from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
-        from warpline.reports.page.document import page  # noqa: PLC0415
+    opened = open_to_diagnose(trace, steps, step_range, no_cache, why is not False, load_page)
+    from warpline.dive.answer import dive_files  # noqa: PLC0415
+    from warpline.findings.cost import DailyCost  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
+    from warpline.reports.page.document import page  # noqa: PLC0415
 
-        cost = DailyCost(gpu_hour) if gpu_hour is not None else None
-        again = shlex.join(["warpline", "diagnose", short_path(trace)])
-        dive = dive_files(ncu_reports, opened) if ncu_reports else None
-        made = page(diagnose(opened, why), again=again, cost=cost, dive=dive)
+    cost = DailyCost(gpu_hour) if gpu_hour is not None else None
+    again = shlex.join(["warpline", "diagnose", short_path(trace)])
+    dive = dive_files(ncu_reports, opened) if ncu_reports else None
+    made = page(diagnose(opened, why), again=again, cost=cost, dive=dive)
     write_text(file, made.html)
     size = file.stat().st_size
     if as_json:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.diagnosing import load_page, opened_to_diagnose
+from warpline.cli.diagnosing import load_page, open_to_diagnose
 from warpline.cli.options import (
     ncu_option,
     no_cache_option,
@@ -57,14 +57,14 @@ def view(
     missing = [package for package in ("starlette", "uvicorn") if find_spec(package) is None]
     if missing:
         raise WarplineError("needs-view", f"view needs {' and '.join(missing)}", INSTALL)
-    with opened_to_diagnose(trace, steps, step_range, no_cache, why is not False, load_page) as opened:
-        from warpline.dive.answer import dive_files  # noqa: PLC0415 - polars loads only when it is used
-        from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
-        from warpline.reports.page.document import ServedPage  # noqa: PLC0415
-        from warpline.ui.view import serve  # noqa: PLC0415
+    opened = open_to_diagnose(trace, steps, step_range, no_cache, why is not False, load_page)
+    from warpline.dive.answer import dive_files  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
+    from warpline.reports.page.document import ServedPage  # noqa: PLC0415
+    from warpline.ui.view import serve  # noqa: PLC0415
 
-        dive = dive_files(ncu_reports, opened) if ncu_reports else None
-        page = ServedPage(diagnose(opened, why), shlex.join(["warpline", "diagnose", short_path(trace)]), dive=dive)
+    dive = dive_files(ncu_reports, opened) if ncu_reports else None
+    page = ServedPage(diagnose(opened, why), shlex.join(["warpline", "diagnose", short_path(trace)]), dive=dive)
 
     def ready(address: str) -> None:
         say(f"{address}  (Ctrl-C ends it)")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from warpline.capture.manifest import MANIFEST
 from warpline.hardware.ceilings import VARIABLE, user_directory
@@ -42,6 +42,19 @@ class FinishedAnswer:
     json: str
     brief: Report
     full: Report
+
+
+class Forms(Protocol):
+    """The forms of an answer."""
+
+    @property
+    def json(self) -> str: ...
+
+    @property
+    def brief(self) -> Report: ...
+
+    @property
+    def full(self) -> Report: ...
 
 
 def answer_key(file: Path, options: Sequence[str]) -> str | None:
@@ -72,7 +85,7 @@ def load(key: str) -> FinishedAnswer | None:
     return answer if isinstance(answer.brief, Report) and isinstance(answer.full, Report) else None
 
 
-def store(key: str, answer: FinishedAnswer) -> None:
+def store(key: str, answer: Forms) -> None:
     """Keep an answer, and remove the oldest ones."""
     with contextlib.suppress(OSError, ValueError):
         kept = {"json": answer.json, "brief": _encoded(answer.brief), "full": _encoded(answer.full)}

@@ -21,6 +21,8 @@ VERSION: Final = 3
 """Version of the interface; a library built from other sources is not used."""
 
 _NO_MEMORY: Final = -1
+_BRIEF_BYTES: Final = 1 << 16
+"""So much text is read in the time that a thread waits for Python's lock when it has given it up."""
 
 
 def load_library() -> ctypes.CDLL | None:
@@ -33,11 +35,17 @@ def _load(path: Path) -> ctypes.CDLL | None:
     library = load(path, "scan_version", VERSION)
     if library is None:
         return None
+    # These keep Python's lock, which to give up and to take again takes longer than they do.
+    brief = ctypes.PyDLL(str(path), handle=library._handle)
+    for name in ("scan_boundary", "scan_clear", "scan_skipped"):
+        setattr(library, name, brief[name])
+    setattr(library, "scan_feed_briefly", brief["scan_feed"])  # noqa: B010 - mypy knows no such attribute
     address, number = ctypes.c_void_p, ctypes.c_int64
     library.scan_new.restype = address
     library.scan_new.argtypes = [address, address, ctypes.c_uint32]
     library.scan_free.argtypes = [address]
     library.scan_feed.argtypes = [address, address, number, number, number, ctypes.c_int, address]
+    library.scan_feed_briefly.argtypes = library.scan_feed.argtypes
     library.scan_boundary.restype = number
     library.scan_boundary.argtypes = [address, number]
     library.scan_clear.argtypes = [address]
@@ -53,6 +61,11 @@ def _load(path: Path) -> ctypes.CDLL | None:
     library.scan_take_field.restype = ctypes.c_uint64
     library.scan_take_field.argtypes = [address, ctypes.c_uint32, address, address]
     return library
+
+
+def _address_of(text: Text) -> Text | int:
+    """What a function takes as the address of a text: bytes as they are."""
+    return text if isinstance(text, bytes) else address_of(text)
 
 
 def is_available() -> bool:
@@ -76,15 +89,14 @@ class NativeScanner:
 
     def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
         position = ctypes.c_int64()
-        status = self._library.scan_feed(
-            self._handle, address_of(text), len(text), base, start, final, ctypes.byref(position)
-        )
+        feed = self._library.scan_feed_briefly if len(text) <= _BRIEF_BYTES else self._library.scan_feed
+        status = feed(self._handle, _address_of(text), len(text), base, start, final, ctypes.byref(position))
         self._check(status)
         return Step(Status(status), position.value)
 
     def boundary(self, text: Text) -> int:
         """The first position after 0 that looks like the start of an event; else the length of the text."""
-        return int(self._library.scan_boundary(address_of(text), len(text)))
+        return int(self._library.scan_boundary(_address_of(text), len(text)))
 
     def merge(self, other: NativeScanner) -> None:
         """Appends the events of another scanner, which scanned the directly following text."""
