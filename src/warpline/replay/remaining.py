@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.scene import Scene
-from warpline.trace.columns import NONE, Bools, Floats
+from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
 SAME = 0.999
 """An operation that keeps this share of its time is untouched."""
@@ -16,15 +16,21 @@ KERNEL_SPREAD = 0.1
 def stream_ns(scene: Scene, duration: Floats, counted: Bools) -> Floats:
     """GPU time of each step on the stream that has most of it; only these nodes count. Streams run one operation
     at a time, so no step is shorter."""
-    chosen = np.flatnonzero(counted & scene.is_work & (scene.step != NONE))
-    steps = int(scene.step.max(initial=0)) + 1
-    lanes, lane = np.unique(scene.graph.lane[chosen], return_inverse=True)
-    if not len(lanes):
+    work, cell, lanes, steps = scene.once(_cells)
+    chosen = np.flatnonzero(counted[work])
+    if not len(chosen):
         return np.zeros(steps)
-    totals = np.bincount(lane * steps + scene.step[chosen], duration[chosen], len(lanes) * steps)
-    by_lane = totals.reshape(len(lanes), steps)
+    by_lane = np.bincount(cell[chosen], duration[work[chosen]], lanes * steps).reshape(lanes, steps)
     busiest: Floats = by_lane[by_lane.sum(axis=1).argmax()]
     return busiest
+
+
+def _cells(scene: Scene) -> tuple[Int64s, Int64s, int, int]:
+    """The work within steps, a number for the stream and step of each, and how many streams and steps there are."""
+    work = np.flatnonzero(scene.is_work & (scene.step != NONE))
+    steps = int(scene.step.max(initial=0)) + 1
+    lanes, lane = np.unique(scene.graph.lane[work], return_inverse=True)
+    return work, lane * steps + scene.step[work], len(lanes), steps
 
 
 def untouched_ns(scene: Scene, duration: Floats, elsewhere: Bools) -> float:

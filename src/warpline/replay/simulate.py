@@ -14,11 +14,11 @@ import numpy as np
 
 from warpline.native import load
 from warpline.records import dataclass
-from warpline.replay.graph.model import Graph
+from warpline.replay.graph.model import GONE, Graph
 from warpline.trace.columns import Floats
 
 LIBRARY = Path(__file__).with_name("_simulate.so")
-VERSION = 1
+VERSION = 2
 """Of the interface; a library built from older sources is not used."""
 
 
@@ -42,7 +42,7 @@ def load_library() -> ctypes.CDLL | None:
     if library is None:
         return None
     size, array = ctypes.c_int64, ctypes.c_void_p
-    library.simulate.argtypes = [size, array, size, array, array, array, array]
+    library.simulate.argtypes = [size, array, size, array, array, array, array, array]
     library.simulate.restype = None
     return library
 
@@ -58,28 +58,30 @@ def _compiled(library: ctypes.CDLL, graph: Graph) -> Floats:
     finish = np.zeros(len(graph))
     duration, lag = (np.ascontiguousarray(values, np.float64) for values in (graph.duration, graph.lag))
     sources, targets = (np.ascontiguousarray(values, np.int64) for values in (graph.edge_from, graph.edge_to))
+    kind = np.ascontiguousarray(graph.edge_kind, np.int8)
     # Addresses, because numpy's own checks of its arguments take longer than a small graph.
-    edges = (sources.ctypes.data, targets.ctypes.data, lag.ctypes.data)
+    edges = (sources.ctypes.data, targets.ctypes.data, lag.ctypes.data, kind.ctypes.data)
     library.simulate(len(graph), duration.ctypes.data, len(targets), *edges, finish.ctypes.data)
     return finish
 
 
 def _interpreted(graph: Graph) -> Floats:
     """The same in Python: nodes with one or two edges, nearly all of them, are quick."""
-    count = len(graph)
-    first = np.searchsorted(graph.edge_to, np.arange(count + 1))
+    count, kept = len(graph), np.flatnonzero(graph.edge_kind != GONE)
+    edge_from, edge_lag = graph.edge_from[kept], graph.lag[kept]
+    first = np.searchsorted(graph.edge_to[kept], np.arange(count + 1))
     edges = np.diff(first)
     # A node without dependencies starts at the origin: it depends, without lag, on an empty node.
     one_from = np.full(count, -1, np.int64)
     one_lag = np.zeros(count)
     some = edges > 0
-    one_from[some], one_lag[some] = graph.edge_from[first[:-1][some]], graph.lag[first[:-1][some]]
+    one_from[some], one_lag[some] = edge_from[first[:-1][some]], edge_lag[first[:-1][some]]
     two_from, two_lag = one_from.copy(), one_lag.copy()
     several = edges > 1
-    two_from[several], two_lag[several] = graph.edge_from[first[:-1][several] + 1], graph.lag[first[:-1][several] + 1]
+    two_from[several], two_lag[several] = edge_from[first[:-1][several] + 1], edge_lag[first[:-1][several] + 1]
     more = {int(node): (int(first[node]), int(first[node + 1])) for node in np.flatnonzero(edges > 2)}
     finish = [0.0] * (count + 1)
-    sources, lags = graph.edge_from.tolist(), graph.lag.tolist()
+    sources, lags = edge_from.tolist(), edge_lag.tolist()
     rows = zip(
         one_from.tolist(), one_lag.tolist(), two_from.tolist(), two_lag.tolist(), graph.duration.tolist(), strict=True
     )

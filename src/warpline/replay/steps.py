@@ -8,6 +8,8 @@ step's first kernel.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import polars as pl
 
@@ -20,7 +22,7 @@ from warpline.trace.steps import launch_moments, on_device
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepMarks:
     """Boundaries of the steps in the graph."""
 
@@ -36,11 +38,21 @@ class StepMarks:
         """Duration of each step in a replay."""
         share = self.offset_ns / np.maximum(graph.measured_end[self.node] - graph.measured_start[self.node], 1)
         moments = schedule.finish[self.node] - share * graph.duration[self.node]
+        boundaries, work, first = self._work
         complete = moments.copy()
-        inside = np.flatnonzero(self.boundary_of_work != NONE)
-        np.maximum.at(complete, self.boundary_of_work[inside], schedule.finish[inside])
+        if len(work):
+            last = np.maximum.reduceat(schedule.finish[work], first)
+            complete[boundaries] = np.maximum(complete[boundaries], last)
         complete = np.maximum.accumulate(complete)
         return np.diff(complete)
+
+    @cached_property
+    def _work(self) -> tuple[Int64s, Int64s, Int64s]:
+        """The boundaries that have work, all work by boundary, and where the work of each begins."""
+        work = np.flatnonzero(self.boundary_of_work != NONE)
+        work = work[np.argsort(self.boundary_of_work[work], kind="stable")]
+        boundaries, first = np.unique(self.boundary_of_work[work], return_index=True)
+        return boundaries, work, first
 
 
 def median(lengths: Floats) -> float:

@@ -10,7 +10,7 @@ from dataclasses import field
 import numpy as np
 
 from warpline.records import dataclass
-from warpline.replay.graph.model import CALL, CONTENTION, EVENT, INFERRED, LAUNCH, STREAM, SYNC, Graph
+from warpline.replay.graph.model import CALL, CONTENTION, EVENT, GONE, INFERRED, LAUNCH, STREAM, SYNC, Graph
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped
 
@@ -56,7 +56,7 @@ class Workbench:
         self.graph.duration[nodes] = 0.0
         into = self.graph.marked(nodes)[self.graph.edge_to]
         self.graph.lag[into & (self.graph.edge_kind == STREAM)] = 0.0
-        self.graph = self.graph.without_edges(into & (self.graph.edge_kind == LAUNCH))
+        self.graph.edge_kind[into & (self.graph.edge_kind == LAUNCH)] = GONE
         if dispatch:
             self._remove_dispatch(nodes)
 
@@ -112,10 +112,9 @@ class Workbench:
         """Let the calls return without waiting."""
         graph = self.graph
         waits = np.flatnonzero(graph.edge_kind == SYNC)
-        released = np.zeros(len(graph.edge_to), bool)
-        released[waits] = graph.marked_rows(graph.row[calls])[graph.row[graph.edge_to[waits]]]
+        released = waits[graph.marked_rows(graph.row[calls])[graph.row[graph.edge_to[waits]]]]
         self.freed[graph.edge_to[released]] = True
-        self.graph = graph.without_edges(released)
+        graph.edge_kind[released] = GONE
 
     def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
         """Move operations to another stream: later operations on their old stream no longer wait for them.
@@ -144,7 +143,7 @@ class Workbench:
         dropped = ordered & from_it & ~to_it
         if not keep_causes:
             dropped |= ordered & to_it & ~from_it
-        graph = graph.without_edges(dropped)
+        graph.edge_kind[dropped] = GONE
         lanes = [np.sort(own) for _, own in grouped(nodes, graph.lane[nodes])]
         earlier = np.concatenate([NOTHING, *(own[:-1] for own in lanes)])
         later = np.concatenate([NOTHING, *(own[1:] for own in lanes)])

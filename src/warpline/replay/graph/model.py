@@ -22,6 +22,8 @@ SEGMENT, CALL, RELEASE, JOIN, WORK = range(5)
 another; something a device ran."""
 
 # Kinds of edges.
+GONE = -1
+"""An edge that a fix has removed: it stays in its place, and the replay passes over it."""
 THREAD, LAUNCH, STREAM, SYNC, EVENT, HANDOFF, INFERRED, CONTENTION = range(8)
 """Program order; call to work; order within a stream; work to the call that waits for it; work to work of another
 stream through an event; thread to thread; work to work by the times alone: what
@@ -57,21 +59,8 @@ class Graph:
         return len(self.kind)
 
     def copy(self) -> Graph:
-        """A graph whose durations and lags a fix may change; edges it adds or leaves out."""
-        return replace(self, duration=self.duration.copy(), lag=self.lag.copy())
-
-    def without_edges(self, gone: Bools) -> Graph:
-        """The graph without the marked edges."""
-        if not gone.any():
-            return self
-        keep = np.flatnonzero(~gone)
-        return replace(
-            self,
-            edge_from=self.edge_from.take(keep),
-            edge_to=self.edge_to.take(keep),
-            lag=self.lag.take(keep),
-            edge_kind=self.edge_kind.take(keep),
-        )
+        """A graph whose durations, lags and kinds of edges a fix may change; edges it adds."""
+        return replace(self, duration=self.duration.copy(), lag=self.lag.copy(), edge_kind=self.edge_kind.copy())
 
     def with_edges(self, sources: Int64s, targets: Int64s, lag: Floats, kind: int) -> Graph:
         """The graph with more edges; those that contradict the order are dropped and counted."""
