@@ -117,6 +117,7 @@ def removing_work_never_lengthens_the_whole(trace: Trace, found: Replay, chosen:
     bench = Workbench(Scene(trace, found.graph, found.marks, found.costs), found.graph)
     bench.remove_work(chosen)
     assert simulate(bench.graph).span_ns <= found.schedule.span_ns + 1e-6
+    the_compiled_pass_and_the_python_one_agree(bench.graph)
 
 
 def the_compiled_pass_and_the_python_one_agree(graph: Graph) -> None:

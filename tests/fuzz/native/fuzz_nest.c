@@ -113,18 +113,20 @@ static void simulate_once(void) {
     int64_t *from = numbers(nodes * 3), *to = numbers(nodes * 3);
     double *duration = malloc((nodes ? (size_t)nodes : 1) * sizeof(double)), *finish = malloc((nodes ? (size_t)nodes : 1) * sizeof(double));
     double *lag = malloc((nodes ? (size_t)nodes * 3 : 1) * sizeof(double));
-    if (!duration || !finish || !lag) exit(2);
+    int8_t *kind = malloc(nodes ? (size_t)nodes * 3 : 1);
+    if (!duration || !finish || !lag || !kind) exit(2);
     for (int64_t node = 0; node < nodes; node++) {
         duration[node] = a_number();
         for (uint64_t wanted = node ? random_below(4) : 0; wanted; wanted--, edges++)
-            to[edges] = node, from[edges] = (int64_t)random_below((uint64_t)node), lag[edges] = a_number();
+            to[edges] = node, from[edges] = (int64_t)random_below((uint64_t)node), lag[edges] = a_number(),
+            kind[edges] = (int8_t)random_below(5) - 1;
     }
-    simulate(nodes, duration, edges, from, to, lag, finish);
+    simulate(nodes, duration, edges, from, to, lag, kind, finish);
     for (int64_t node = 0; node < nodes; node++) {
         double begin = 0.0;
         int first = 1;
         for (int64_t edge = 0; edge < edges; edge++)
-            if (to[edge] == node) {
+            if (to[edge] == node && kind[edge] != GONE) {
                 double allowed = finish[from[edge]] + lag[edge];
                 if (first || allowed > begin) begin = allowed;
                 first = 0;
@@ -132,7 +134,7 @@ static void simulate_once(void) {
         double wanted = begin + duration[node];
         if (!(finish[node] == wanted || (isnan(finish[node]) && isnan(wanted)))) fail("another end");
     }
-    free(from), free(to), free(duration), free(finish), free(lag);
+    free(from), free(to), free(duration), free(finish), free(lag), free(kind);
 }
 
 int main(int count, char **arguments) {
