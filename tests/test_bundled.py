@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,11 @@ def test_the_packed_trace_is_the_trace() -> None:
 )
 def test_any_lines_come_back(text: str) -> None:
     assert unpacked(packed(text)) == text
+
+
+def test_a_wheel_is_built_where_warpline_is_not_installed() -> None:
+    code = f"from runpy import run_path; run_path({bundled.__file__!r})"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
 
 
 def test_without_the_trace_it_is_unpacked_and_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 A line of the trace is a template with holes, and its numbers fill them. Times and ids are written as differences to
 those before, which are small; of each column first all lowest bytes, then all second ones, which are mostly alike. A
-wheel holds this form, which `hatch_build.py` makes; a checkout has the trace itself.
+wheel holds this form, which `hatch_build.py` makes with this file alone; a checkout has the trace itself.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from warpline.patterns import regex
-
 HERE = Path(__file__).parent / "data"
 TRACE = "demo.json.xz"
 PACKED = "demo.packed.xz"
@@ -25,9 +23,9 @@ HOLE, END = "\x01", "\x02"
 """Marks a hole in a template, and ends a part of the texts; JSON has neither."""
 FILTERS: list[dict[str, int]] = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0}]
 """Bytes in planes, like those of text, are not aligned to words."""
-NUMBER = regex(r'(?<=")(ts|dur|External id|correlation|Sequence number)": (\d+(?:\.\d{3})?)(?=[,}])')
-HOLES = regex(rf'(?<![A-Za-z ])([A-Za-z ]++)": {HOLE}')
-SPAN = regex(r'\{"ph": "X", "cat": "(\w+)", (?>.*?"tid": )([^,]++), (?>.*?"ts": )([\d.]++), .*\},')
+NUMBER = re.compile(r'(?<=")(ts|dur|External id|correlation|Sequence number)": (\d+(?:\.\d{3})?)(?=[,}])')
+HOLES = re.compile(rf'(?<![A-Za-z ])([A-Za-z ]++)": {HOLE}')
+SPAN = re.compile(r'\{"ph": "X", "cat": "(\w+)", (?>.*?"tid": )([^,]++), (?>.*?"ts": )([\d.]++), .*\},')
 DECIMALS = {"ts": 3, "dur": 3}
 SUMMED = {"ts", "External id", "correlation", "Sequence number"}
 
