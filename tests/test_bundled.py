@@ -13,6 +13,7 @@ from paths import DEMO
 
 from warpline import bundled
 from warpline.bundled import bundled_trace, in_order, packed, unpacked
+from warpline.scrub import vocabulary
 
 
 def test_the_packed_trace_is_the_trace() -> None:
@@ -38,8 +39,9 @@ def test_any_lines_come_back(text: str) -> None:
     assert unpacked(packed(text)) == text
 
 
-def test_a_wheel_is_built_where_warpline_is_not_installed() -> None:
-    code = f"from runpy import run_path; run_path({bundled.__file__!r})"
+@pytest.mark.parametrize("file", [bundled.__file__, vocabulary.__file__])
+def test_what_builds_a_wheel_needs_nothing_of_the_package(file: str) -> None:
+    code = f"from runpy import run_path; run_path({file!r})"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
 
 

@@ -11,8 +11,6 @@ from functools import cache, lru_cache
 from os.path import commonprefix
 from pathlib import Path
 
-from warpline.patterns import regex
-
 MAX_DIGITS = 5
 """Longer numbers may be a PIN, a telephone number or a card; sizes and versions in names are shorter."""
 MAX_SHAPE_DIGITS = 6
@@ -31,14 +29,14 @@ CONSTANTS = frozenset(("2147483647", "4294967295", "9223372036854775807", "18446
 CODE_LETTERS = "BCDFGJKQVWXZ"
 """Letters of pseudonyms. Not digits, because analyses group ranges by their names without digits; no vowels, so that
 no pseudonym spells a word."""
-_PSEUDONYM = regex(
+_PSEUDONYM = re.compile(
     rf"(?:name|Name|range|domain|file|package|function|kernel|op|thread|process|category|label|text)[{CODE_LETTERS}]{{1,6}}"
 )
-_WORD = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_NUMBER = regex(r"\d+")
-_LONG_WORD = regex(r"[a-z]{3}")
-_FOLDED = regex(r"(\d)(\D*)")
-_SUFFIX = regex(r"(?:de|d|e|c)?")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NUMBER = re.compile(r"\d+")
+_LONG_WORD = re.compile(r"[a-z]{3}")
+_FOLDED = re.compile(r"(\d)(\D*)")
+_SUFFIX = re.compile(r"(?:de|d|e|c)?")
 
 
 @cache
