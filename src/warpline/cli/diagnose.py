@@ -37,7 +37,7 @@ from warpline.records import dataclass
 if TYPE_CHECKING:
     from warpline.findings.cost import DailyCost
     from warpline.findings.diagnosis import Diagnosis
-    from warpline.reports.kept import FinishedAnswer
+    from warpline.reports.kept import Forms
     from warpline.reports.sections import Report
 
 top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
@@ -168,7 +168,7 @@ def finished_answer(
     again: str = "",
     top: int = DEFAULT_TOP,
     gpu_hour: float | None = None,
-) -> tuple[FinishedAnswer | NewAnswer, Callable[[], None]]:
+) -> tuple[Forms, Callable[[], None]]:
     """The kept answer, or a new one; and what keeps it, to be called once it is shown."""
     from warpline.trace.open import trace_of_folder  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
