@@ -8,7 +8,7 @@ import polars as pl
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import by_name, matches, named
+from warpline.trace.names import by_name, named, rows_like
 from warpline.trace.period import LEAST_REPEATS
 
 FILLED = 0.9
@@ -60,7 +60,7 @@ class Launches:
             np.append(0, np.cumsum((ends - starts)[order])),
             (int(starts.min()), int(ends.max())),
             {int(thread): moments[order][threads == thread] for thread in np.unique(threads) if thread != NONE},
-            int(moments[matches(gpu["kind"], "^(kernel|graph)$").to_numpy()].min(initial=np.iinfo(np.int64).max)),
+            int(moments[rows_like(gpu, "^(kernel|graph)$", "kind")].min(initial=np.iinfo(np.int64).max)),
         )
 
     def share(self, start_ns: int, end_ns: int) -> float:

@@ -11,7 +11,7 @@ import polars as pl
 
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import matches, rows_like
+from warpline.trace.names import rows_like
 from warpline.trace.period import LEAST_REPEATS
 
 MOST = 2 / 3
@@ -53,7 +53,7 @@ def _within_launches(steps: pl.DataFrame, gpu: pl.DataFrame, starts: Int64s) -> 
 
 def loaded_before(gpu: pl.DataFrame, starts: Int64s) -> Bools:
     """Copies to the device before its first kernel: a model or a data set is loaded once, whatever is repeated then."""
-    kernels = starts[matches(gpu["kind"], "^(kernel|graph)$").to_numpy()]
+    kernels = starts[rows_like(gpu, "^(kernel|graph)$", "kind")]
     loaded: Bools = rows_like(gpu, "^HtoD$", "copy_kind") & (starts < kernels.min(initial=np.iinfo(np.int64).max))
     return loaded if len(kernels) else np.zeros(len(gpu), bool)
 

@@ -30,10 +30,8 @@ def awaited_calls(scene: Scene) -> Int64s:
     """Calls within steps that wait for the device without moving much data: explicit synchronizations, and copies of
     results that are small or short."""
     graph = scene.graph
-    release = np.flatnonzero((graph.kind == RELEASE) & scene.in_steps)
-    called = scene.call_name[release].tolist()
-    explicit = {name for name in set(called) if EXPLICIT.search(name)}
-    waits = release[np.array([name in explicit for name in called], bool)]
+    explicit = scene.call_name.where(lambda name: EXPLICIT.search(name) is not None)
+    waits = np.flatnonzero((graph.kind == RELEASE) & scene.in_steps & explicit)
     rows = set(graph.row[waits[~_of_the_harness(scene, waits)]].tolist())
     rows -= set(graph.row[scene.once(waits_of_uploads)].tolist())
     calls = _calls_of_results(scene)
