@@ -28,13 +28,13 @@ enum { VERSION = 3 }; /* of this file's interface; see native.py */
 /* p is at the brace of the arguments. A repeated key counts the last time. */
 static Bytes read_args(Scanner *s, Bytes p) {
     Bytes start = p++;
-    int at = ARGS_OPENED, index;
+    Link *at = &s->links[ARGS_OPENED];
     s->event.present = 0;
     for (;;) {
-        p = next_member(s, p, &at, 1, &index);
+        p = next_member(s, p, &at, 1);
         if (UNLIKELY(!p)) return NULL;
+        int index = at->meaning, kept = 0;
         if (index == CLOSED) break;
-        int kept = 0;
         if (index < 0) {
             p = skip_value(&s->cursor, p);
         } else if (s->fields[index].kind == INTEGER) {
@@ -78,15 +78,24 @@ static inline Bytes read_member(Scanner *s, int member, Bytes p) {
 
 /* p is at an event's brace; fills s->event. */
 static Bytes read_event(Scanner *s, Bytes p) {
-    int at = EVENT_OPENED, member;
+    Link *at = &s->links[EVENT_OPENED];
     s->event = (Event){.time = MISSING, .duration = MISSING};
     p++;
     for (;;) {
-        p = next_member(s, p, &at, 0, &member);
-        if (UNLIKELY(!p) || member == CLOSED) return p;
-        p = read_member(s, member, p);
+        p = next_member(s, p, &at, 0);
+        if (UNLIKELY(!p) || at->meaning == CLOSED) return p;
+        p = read_member(s, at->meaning, p);
         if (UNLIKELY(!p)) return NULL;
     }
+}
+
+static inline Bytes skip_gap(Bytes p, Bytes end) { /* commas and white space between two events */
+    if (LIKELY(p < end && *p == ',')) p++;
+#if LANES
+    if (LIKELY(end - p >= LANES)) p += first(above_space(load(p)));
+#endif
+    while (p < end && (*p <= ' ' || *p == ',')) p++;
+    return p;
 }
 
 /* ---- Finding the next event -------------------------------------------------------------------------------- */
@@ -141,6 +150,7 @@ EXPORT void scan_free(Scanner *s) {
     for (int i = 0; i < DICTIONARIES; i++) {
         free(s->dictionaries[i].arena);
         free(s->dictionaries[i].ends);
+        free(s->dictionaries[i].following);
         free(s->dictionaries[i].table);
     }
     for (uint32_t i = 0; i < s->field_count; i++) {
@@ -181,7 +191,7 @@ EXPORT void scan_clear(Scanner *s) {
     for (uint32_t i = 0; i < s->field_count; i++) s->fields[i].count = 0;
     for (int i = 0; i < DICTIONARIES; i++) {
         Dictionary *d = &s->dictionaries[i];
-        d->count = 0;
+        d->count = 0, d->last = 0;
         if (d->table) memset(d->table, 0, d->table_size * sizeof *d->table);
     }
 }
@@ -203,7 +213,7 @@ EXPORT int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base
             s->resynchronising = 0;
             p = found;
         }
-        while (p < end && (*p <= ' ' || *p == ',')) p++;
+        p = skip_gap(p, end);
         *position = p - data;
         if (UNLIKELY(p == end)) return final ? TRUNCATED : MORE;
         if (UNLIKELY(*p == ']')) return ++*position, DONE;

@@ -16,8 +16,10 @@ static const uint8_t WIDTHS[COLUMNS] = {1, 4, 4, 4, 4, 8, 8, 8, 4};
 typedef struct {
     uint8_t *arena;
     uint64_t *ends; /* string i is arena[ends[i - 1] .. ends[i]), the first one from 0 */
+    int32_t *following; /* the string that last came after string i */
     struct { uint32_t hash; int32_t code; } *table; /* open addressing; code is one more than the string's, 0: free */
     uint64_t arena_size, count, capacity, table_size;
+    int32_t last; /* the latest string */
 } Dictionary;
 
 typedef struct {
@@ -38,13 +40,14 @@ typedef struct {
 /* See scan_links.h. */
 #define LINK_WORDS 6
 #define LINK_BYTES (8 * LINK_WORDS)
+#define USUAL_WORDS 4
 #define MAX_LINKS 250
 #define NEXT_LINKS 4
-typedef struct {
-    uint64_t text[LINK_WORDS], last_mask;
-    int16_t meaning;
-    uint8_t words, length, in_args;
-    uint8_t next[NEXT_LINKS]; /* the links that came after this one, the latest first; 0: none */
+typedef struct Link {
+    uint64_t text[LINK_WORDS], mask[LINK_WORDS];
+    struct Link *next[NEXT_LINKS]; /* the links that came after this one, the latest first; NULL: none */
+    int64_t length;
+    int meaning, in_args;
 } Link;
 
 typedef struct {
@@ -76,31 +79,38 @@ static inline uint64_t mix(uint64_t hash, uint64_t word) {
 static inline int same_bytes(Bytes a, Bytes b, int64_t length) {
     uint64_t x, y;
     if (UNLIKELY(length > 32)) return !memcmp(a, b, (size_t)length);
-    if (length < 8) {
-        for (int64_t i = 0; i < length; i++)
-            if (a[i] != b[i]) return 0;
+    if (length >= 8) {
+        for (int64_t i = 0; i < length; i += 8) {
+            if (i > length - 8) i = length - 8; /* the last eight, some of them for the second time */
+            memcpy(&x, a + i, 8), memcpy(&y, b + i, 8);
+            if (x != y) return 0;
+        }
         return 1;
     }
-    for (int64_t i = 0; i < length; i += 8) {
-        if (i > length - 8) i = length - 8; /* the last eight, some of them for the second time */
-        memcpy(&x, a + i, 8), memcpy(&y, b + i, 8);
-        if (x != y) return 0;
+    if (length >= 4) {
+        uint32_t first, last, other_first, other_last;
+        memcpy(&first, a, 4), memcpy(&last, a + length - 4, 4);
+        memcpy(&other_first, b, 4), memcpy(&other_last, b + length - 4, 4);
+        return first == other_first && last == other_last;
     }
+    for (int64_t i = 0; i < length; i++)
+        if (a[i] != b[i]) return 0;
     return 1;
 }
 
 static inline uint32_t hash_bytes(Bytes p, int64_t length) {
-    uint64_t hash = (uint64_t)length, word = 0;
+    uint64_t hash = (uint64_t)length, second = 0, word = 0, other;
     if (length < 8) {
         for (int64_t i = 0; i < length; i++) word = word << 8 | p[i];
         return (uint32_t)mix(hash, word);
     }
-    for (; length > 8; p += 8, length -= 8) {
-        memcpy(&word, p, 8);
-        hash = mix(hash, word);
+    for (; length > 16; p += 16, length -= 16) { /* two chains: one need not wait for the other */
+        memcpy(&word, p, 8), memcpy(&other, p + 8, 8);
+        hash = mix(hash, word), second = mix(second, other);
     }
-    memcpy(&word, p + length - 8, 8); /* the last eight, some of them for the second time */
-    return (uint32_t)mix(hash, word);
+    memcpy(&word, length > 8 ? p : p + length - 8, 8);
+    memcpy(&other, p + length - 8, 8); /* the last eight, some of them for the second time */
+    return (uint32_t)mix(mix(hash, word), mix(second, other));
 }
 
 /* Makes room for `needed` elements of `width` bytes, at least doubling; 0 when memory is short. */
@@ -140,27 +150,40 @@ static inline Span string_of(const Dictionary *d, uint64_t code) {
     return (Span){d->arena + start, (int64_t)(d->ends[code] - start)};
 }
 
-/* The code of a string, given a new one if need be; -1 and s->error when there is no room. */
-static int32_t intern(Scanner *s, int which, Span text) {
-    Dictionary *d = &s->dictionaries[which];
+static inline int is_string(const Dictionary *d, int32_t code, Span text) {
+    Span known = string_of(d, (uint64_t)code);
+    return known.length == text.length && same_bytes(known.at, text.at, text.length);
+}
+
+/* The code of a string by its hash, given a new one if need be; -1 and s->error when there is no room. */
+static int32_t look_up(Scanner *s, Dictionary *d, Span text) {
     if (UNLIKELY(d->count * 2 >= d->table_size) && !grow_table(d)) return s->error = NO_MEMORY, -1;
     uint32_t hash = hash_bytes(text.at, text.length);
     uint64_t slot = hash & (d->table_size - 1);
-    for (; d->table[slot].code; slot = (slot + 1) & (d->table_size - 1)) {
-        if (d->table[slot].hash != hash) continue;
-        Span known = string_of(d, (uint64_t)d->table[slot].code - 1);
-        if (known.length == text.length && same_bytes(known.at, text.at, text.length)) return d->table[slot].code - 1;
-    }
+    for (; d->table[slot].code; slot = (slot + 1) & (d->table_size - 1))
+        if (d->table[slot].hash == hash && is_string(d, d->table[slot].code - 1, text)) return d->table[slot].code - 1;
     if (d->count >= INT32_MAX - 1) return s->error = TOO_MANY, -1;
-    uint64_t start = d->count ? d->ends[d->count - 1] : 0, end = start + (uint64_t)text.length;
-    if (!reserve(&d->ends, &d->capacity, d->count + 1, sizeof *d->ends) ||
+    uint64_t start = d->count ? d->ends[d->count - 1] : 0, end = start + (uint64_t)text.length, room = d->capacity;
+    if (!reserve(&d->following, &room, d->count + 1, sizeof *d->following) ||
+        !reserve(&d->ends, &d->capacity, d->count + 1, sizeof *d->ends) ||
         !reserve(&d->arena, &d->arena_size, end + 1, 1)) /* + 1: the arena of an empty string exists */
         return s->error = NO_MEMORY, -1;
     memcpy(d->arena + start, text.at, (size_t)text.length);
+    d->following[d->count] = 0;
     d->ends[d->count++] = end;
     d->table[slot].hash = hash;
     d->table[slot].code = (int32_t)d->count;
     return (int32_t)d->count - 1;
+}
+
+/* The same. Programs repeat themselves: it is mostly the string that came after the latest one before. */
+static inline int32_t intern(Scanner *s, int which, Span text) {
+    Dictionary *d = &s->dictionaries[which];
+    if (LIKELY(d->count) && is_string(d, d->following[d->last], text)) return d->last = d->following[d->last];
+    int32_t code = look_up(s, d, text);
+    if (UNLIKELY(code < 0)) return code;
+    d->following[d->last] = code;
+    return d->last = code;
 }
 
 /* ---- Filing events ----------------------------------------------------------------------------------------- */
@@ -191,15 +214,8 @@ static int reserve_field(Scanner *s, Field *field, uint64_t needed) {
 
 #define COLUMN(type, index) ((type *)s->columns[index])
 
-/* A string's code in a column; mostly that of the row before. */
 static inline void file_code(Scanner *s, int column, int dictionary, Span text) {
-    int32_t *codes = COLUMN(int32_t, column);
-    int32_t code = s->count ? codes[s->count - 1] : -1;
-    if (code >= 0) {
-        Span known = string_of(&s->dictionaries[dictionary], (uint64_t)code);
-        if (known.length != text.length || !text.at || !same_bytes(known.at, text.at, text.length)) code = -1;
-    }
-    codes[s->count] = code >= 0 ? code : text.at ? intern(s, dictionary, text) : -1;
+    COLUMN(int32_t, column)[s->count] = text.at ? intern(s, dictionary, text) : -1;
 }
 
 /* Appends s->event. Strings get their codes here and in this order, which is what makes codes reproducible. */

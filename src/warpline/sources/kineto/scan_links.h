@@ -7,7 +7,7 @@
 #include "scan_columns.h"
 
 #define CLOSED -2 /* meaning of a link that closes its object */
-enum { NOWHERE, EVENT_OPENED, ARGS_OPENED, FIRST_LINK }; /* links without a text */
+enum { NOWHERE, EVENT_OPENED, ARGS_OPENED, FIRST_LINK }; /* links without a text; NOWHERE stands for all not remembered */
 
 enum { OTHER, PHASE_KEY, TIME_KEY, DURATION_KEY, PROCESS_KEY, THREAD_KEY, CATEGORY_KEY, NAME_KEY, ARGS_KEY };
 
@@ -38,81 +38,82 @@ static int find_field(const Scanner *s, Span key) { /* the argument of that name
     }
 }
 
-static inline int stands_at(const Link *link, Bytes p) { /* at least LINK_BYTES follow p */
+static inline uint64_t difference(const Link *link, Bytes p, int from, int to) { /* in these words */
     uint64_t word, different = 0;
-    int last = link->words - 1;
-    for (int i = 0; i < last; i++) {
+    for (int i = from; i < to; i++) {
         memcpy(&word, p + 8 * i, 8);
-        different |= word ^ link->text[i];
+        different |= (word ^ link->text[i]) & link->mask[i];
     }
-    memcpy(&word, p + 8 * last, 8);
-    return !(different | ((word ^ link->text[last]) & link->last_mask));
+    return different;
+}
+
+static inline int stands_at(const Link *link, Bytes p) { /* at least LINK_BYTES follow p */
+    return !difference(link, p, 0, USUAL_WORDS) &&
+           (LIKELY(link->length <= 8 * USUAL_WORDS) || !difference(link, p, USUAL_WORDS, LINK_WORDS));
 }
 
 /* Puts a link first among those that came after another. */
-static inline void came_after(Link *from, int place, uint8_t link) {
+static inline void came_after(Link *from, int place, Link *link) {
     for (; place > 0; place--) from->next[place] = from->next[place - 1];
     from->next[0] = link;
 }
 
-/* Remembers the text p..q; gives its link, or NOWHERE when it is too long or there are too many. */
-static uint8_t remember(Scanner *s, Link *from, Bytes p, Bytes q, int meaning, int in_args) {
+/* The link of the text p..q, which came after `from`. */
+static Link *remember(Scanner *s, Link *from, Bytes p, Bytes q, int meaning, int in_args) {
     int64_t length = q - p;
-    if (length > LINK_BYTES || length == 0 || from == s->links) return NOWHERE;
-    uint64_t text[LINK_WORDS] = {0}, mask[LINK_WORDS] = {0};
+    int found = FIRST_LINK;
+    uint64_t text[LINK_WORDS] = {0};
+    Link *nowhere = &s->links[NOWHERE];
+    nowhere->meaning = meaning;
+    if (length > LINK_BYTES || length == 0 || from == nowhere) return nowhere;
     memcpy(text, p, (size_t)length);
-    memset(mask, 255, (size_t)length);
-    int found = FIRST_LINK, words = (int)(length + 7) / 8;
     for (; found < s->link_count; found++) {
         const Link *link = &s->links[found];
         if (link->length == length && link->in_args == in_args && !memcmp(link->text, text, sizeof text)) break;
     }
-    if (found == MAX_LINKS) return NOWHERE;
+    if (found == MAX_LINKS) return nowhere;
+    Link *link = &s->links[found];
     if (found == s->link_count) {
-        Link *link = &s->links[s->link_count++];
+        s->link_count++;
         memcpy(link->text, text, sizeof text);
-        link->last_mask = mask[words - 1];
-        link->words = (uint8_t)words, link->length = (uint8_t)length;
-        link->meaning = (int16_t)meaning, link->in_args = (uint8_t)in_args;
+        memset(link->mask, 255, (size_t)length);
+        link->length = length, link->meaning = meaning, link->in_args = in_args;
     }
-    came_after(from, NEXT_LINKS - 1, (uint8_t)found);
-    return (uint8_t)found;
+    came_after(from, NEXT_LINKS - 1, link);
+    return link;
 }
 
 /* The same as next_member by the grammar. */
-static Bytes read_link(Scanner *s, Bytes start, int *at, int in_args, int *meaning) {
-    Link *from = &s->links[*at];
-    int closed = 0, first = *at == EVENT_OPENED || *at == ARGS_OPENED;
+static Bytes read_link(Scanner *s, Bytes start, Link **at, int in_args) {
+    Link *from = *at;
+    int closed = 0, meaning = CLOSED, first = from == &s->links[EVENT_OPENED] || from == &s->links[ARGS_OPENED];
     Bytes p = first ? skip_space(&s->cursor, start) : next_key(&s->cursor, start, &closed);
     if (UNLIKELY(!p)) return NULL;
     if (first && *p == '}') closed = 1, p++;
-    *meaning = CLOSED;
     if (!closed) {
         Span key;
         p = read_key(&s->cursor, p, &key);
         if (UNLIKELY(!p)) return NULL;
-        *meaning = in_args ? find_field(s, key) : member_of(key);
+        meaning = in_args ? find_field(s, key) : member_of(key);
     }
-    *at = remember(s, from, start, p, *meaning, in_args);
+    *at = remember(s, from, start, p, meaning, in_args);
     return p;
 }
 
-/* p is behind a value, or behind the brace that opened the object. Gives the position of the next value and what its key
- * means, or the position behind the object and CLOSED. `at` is the link that led here, and becomes the one that is taken. */
-static inline Bytes next_member(Scanner *s, Bytes p, int *at, int in_args, int *meaning) {
-    Link *from = &s->links[*at];
+/* p is behind a value, or behind the brace that opened the object. Gives the position of the next value, or that behind
+ * the object. `at` is the link that led here, and becomes the one that is taken: it says what the key means, or CLOSED. */
+static inline Bytes next_member(Scanner *s, Bytes p, Link **at, int in_args) {
+    Link *from = *at;
     if (LIKELY(s->cursor.end - p > LINK_BYTES)) {
-        for (int place = 0; place < NEXT_LINKS && from->next[place]; place++) {
-            uint8_t next = from->next[place];
-            const Link *link = &s->links[next];
+        for (int place = 0; place < NEXT_LINKS && LIKELY(from->next[place] != NULL); place++) {
+            Link *link = from->next[place];
             if (!stands_at(link, p)) continue;
             Bytes value = p + link->length;
             if (UNLIKELY(*value <= ' ' && link->meaning != CLOSED)) break; /* more white space than there was before */
-            if (place) came_after(from, place, next);
-            *at = next;
-            *meaning = link->meaning;
+            if (UNLIKELY(place)) came_after(from, place, link);
+            *at = link;
             return value;
         }
     }
-    return read_link(s, p, at, in_args, meaning);
+    return read_link(s, p, at, in_args);
 }

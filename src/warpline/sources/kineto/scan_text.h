@@ -31,26 +31,33 @@ static inline Lanes load(Bytes p) { return _mm_loadu_si128((const __m128i *)p); 
 static inline Lanes equal(Lanes v, char c) { return _mm_cmpeq_epi8(v, _mm_set1_epi8(c)); }
 static inline Lanes either(Lanes a, Lanes b) { return _mm_or_si128(a, b); }
 static inline Lanes above_space(Lanes v) { return _mm_cmpeq_epi8(_mm_max_epu8(v, _mm_set1_epi8(0x21)), v); }
+static inline Lanes at_most_space(Lanes v) { return _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x20)), v); }
 static inline Lanes lower(Lanes v) { return _mm_or_si128(v, _mm_set1_epi8(0x20)); }
-static inline int first(Lanes v) { /* the first lane set, 16 when none is */
-    int mask = _mm_movemask_epi8(v);
-    return mask ? __builtin_ctz((unsigned)mask) : 16;
-}
+static inline uint64_t bits(Lanes v) { return (unsigned)_mm_movemask_epi8(v); } /* one for each lane that is set */
 #define LANES 16
+#define LANE_BITS 1
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 typedef uint8x16_t Lanes;
 static inline Lanes load(Bytes p) { return vld1q_u8(p); }
 static inline Lanes equal(Lanes v, char c) { return vceqq_u8(v, vdupq_n_u8((uint8_t)c)); }
 static inline Lanes either(Lanes a, Lanes b) { return vorrq_u8(a, b); }
 static inline Lanes above_space(Lanes v) { return vcgeq_u8(v, vdupq_n_u8(0x21)); }
+static inline Lanes at_most_space(Lanes v) { return vcleq_u8(v, vdupq_n_u8(0x20)); }
 static inline Lanes lower(Lanes v) { return vorrq_u8(v, vdupq_n_u8(0x20)); }
-static inline int first(Lanes v) { /* four bits a lane: shifting right and narrowing is NEON's movemask */
+static inline uint64_t bits(Lanes v) { /* shifting right and narrowing gives four bits a lane, of which one is kept */
     uint64_t mask = vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(v), 4)), 0);
-    return mask ? __builtin_ctzll(mask) >> 2 : 16;
+    return mask & 0x1111111111111111u;
 }
 #define LANES 16
+#define LANE_BITS 4
 #else
 #define LANES 0 /* portable: the byte loops below do all the work */
+#define LANE_BITS 1
+#endif
+
+static inline int lane(uint64_t mask) { return __builtin_ctzll(mask) / LANE_BITS; } /* the first one that is set */
+#if LANES
+static inline int first(Lanes v) { return bits(v) ? lane(bits(v)) : LANES; }
 #endif
 
 /* ---- Tokens ------------------------------------------------------------------------------------------------ */
@@ -90,34 +97,36 @@ static inline Bytes skip_string(Cursor *c, Bytes p) {
     return starve(c);
 }
 
+/* Quotes and brackets in the text from p to *next. */
+static inline uint64_t brackets(Bytes p, Bytes end, Bytes *next) {
+#if LANES
+    if (LIKELY(end - p >= LANES)) {
+        Lanes v = load(p), folded = lower(v); /* [ and { differ by one bit, as do ] and } */
+        *next = p + LANES;
+        return bits(either(equal(v, '"'), either(equal(folded, '{'), equal(folded, '}'))));
+    }
+#endif
+    (void)end;
+    *next = p + 1;
+    return *p == '"' || (*p | 0x20) == '{' || (*p | 0x20) == '}';
+}
+
 /* p is at a bracket. Two counters instead of a stack: nesting costs nothing, and a lost bracket is noticed at
  * the next closing one of the other kind. */
 static Bytes skip_nested(Cursor *c, Bytes p) {
-    Bytes end = c->end;
-    int64_t lists = 0, objects = 0;
-    while (p < end) {
-#if LANES
-        if (LIKELY(end - p >= LANES)) {
-            Lanes v = load(p), folded = lower(v); /* [ and { differ by one bit, as do ] and } */
-            int at = first(either(equal(v, '"'), either(equal(folded, '{'), equal(folded, '}'))));
-            p += at;
-            if (at == LANES) continue;
+    uint64_t open = 0; /* lists in the lower half, objects in the upper */
+    for (Bytes next; p < c->end; p = next) {
+        for (uint64_t found = brackets(p, c->end, &next); found; found &= found - 1) {
+            Bytes at = p + lane(found);
+            if (*at == '"') {
+                next = skip_string(c, at);
+                if (UNLIKELY(!next)) return NULL;
+                break;
+            }
+            open += ((*at & 2u) - UINT64_C(1)) << (*at & 0x20); /* bit 1: an opening one; bit 5: an object's */
+            if (UNLIKELY(open & 0x8000000080000000u)) return fail(c, at);
+            if (!open) return at + 1;
         }
-#endif
-        switch (*p) {
-        case '"':
-            p = skip_string(c, p);
-            if (!p) return NULL;
-            continue;
-        case '[': lists++; break;
-        case '{': objects++; break;
-        case ']': lists--; break;
-        case '}': objects--; break;
-        default: p++; continue;
-        }
-        if (UNLIKELY(lists < 0 || objects < 0)) return fail(c, p);
-        p++;
-        if (lists == 0 && objects == 0) return p;
     }
     return starve(c);
 }
@@ -129,6 +138,14 @@ static inline Bytes skip_value(Cursor *c, Bytes p) {
     if (*p == '"') return skip_string(c, p);
     if (*p == '[' || *p == '{') return skip_nested(c, p);
     Bytes q = p;
+#if LANES
+    if (LIKELY(c->end - q >= LANES)) {
+        Lanes v = load(q);
+        int at = first(either(either(equal(v, ','), equal(lower(v), '}')), at_most_space(v)));
+        q += at;
+        if (LIKELY(at < LANES)) return at ? q : fail(c, p);
+    }
+#endif
     while (q < c->end && !ends_token(*q)) q++;
     if (UNLIKELY(q == c->end)) return starve(c);
     return q > p ? q : fail(c, p);
@@ -216,40 +233,50 @@ static int64_t decimal(Bytes p, Bytes q, int scale) {
     return negative ? -(int64_t)value : (int64_t)value;
 }
 
+/* The digits at p, of which the first eight count: how many there are, and their number. */
+static inline int digits_at(Bytes p, uint64_t *number) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Eight digits at once: neighbours are added to numbers of two, four, eight digits. 0 when they are not all digits. */
-static inline int eight_digits(Bytes p, uint64_t *number) {
     uint64_t word;
     memcpy(&word, p, 8);
-    word -= 0x3030303030303030u;
-    if ((word | (word + 0x7676767676767676u)) & 0x8080808080808080u) return 0;
-    word = word * 10 + (word >> 8);
+    word -= 0x3030303030303030u; /* what borrows, or carries below, is no digit, and falsifies only what comes after it */
+    uint64_t others = (word | (word + 0x7676767676767676u)) & 0x8080808080808080u;
+    int count = others ? __builtin_ctzll(others) / 8 : 8;
+    word = count ? word << (64 - 8 * count) : 0; /* zeros in front */
+    word = word * 10 + (word >> 8);              /* neighbours are added to numbers of two, four, eight digits */
     *number = ((word & 0x000000FF000000FFu) * 0x000F424000000064u + (word >> 16 & 0x000000FF000000FFu) * 0x0000271000000001u)
               >> 32;
-    return 1;
-}
 #else
-static inline int eight_digits(Bytes p, uint64_t *number) { return (void)p, (void)number, 0; }
+    int count = 0;
+    for (*number = 0; count < 8 && is_digit(p[count]); count++) *number = *number * 10 + (uint64_t)(p[count] - '0');
 #endif
+    return count;
+}
 
-/* A value that should be a number; anything else is skipped over and gives MISSING. The common forms are read
- * in one pass: up to 16 digits, which fit with three more, and a fraction of any length. */
+/* A value that should be a number; anything else is skipped over and gives MISSING. The common form is read in one pass:
+ * up to 16 digits, which fit with three more, and a fraction of up to seven. */
 static inline Bytes read_number(Cursor *c, Bytes p, int scale, int64_t *number) {
-    Bytes q = p, end = c->end;
-    int negative = *q == '-';
-    uint64_t value = 0;
-    q += negative;
-    Bytes digits = q;
-    for (uint64_t eight; end - q >= 8 && q - digits < 16 && eight_digits(q, &eight); q += 8)
-        value = value * 100000000u + eight;
-    while (q < end && is_digit(*q)) value = value * 10 + (uint64_t)(*q++ - '0');
-    if (LIKELY(q > digits && q - digits <= 16)) {
-        int places = 0;
-        if (q < end && *q == '.')
-            for (q++; q < end && is_digit(*q); q++)
-                if (places < scale) value = value * 10 + (uint64_t)(*q - '0'), places++;
-        for (; places < scale; places++) value *= 10;
-        if (LIKELY(q < end && ends_token(*q))) {
+    static const uint64_t POWERS[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    int negative = *p == '-';
+    Bytes q = p + negative;
+    if (LIKELY(c->end - q > 32)) {
+        uint64_t value, more;
+        int count = digits_at(q, &value), places = 0;
+        q += count;
+        if (count == 8) {
+            int second = digits_at(q, &more);
+            value = value * POWERS[second] + more;
+            q += second;
+        }
+        if (scale && *q == '.') {
+            places = digits_at(q + 1, &more);
+            q += 1 + places;
+            int kept = places < scale ? places : scale;
+            value = value * POWERS[kept] + (UNLIKELY(places > kept) ? more / POWERS[places - kept] : more);
+            if (kept < scale) value *= POWERS[scale - kept];
+        } else if (scale) {
+            value *= POWERS[scale];
+        }
+        if (LIKELY(count && ends_token(*q))) {
             *number = UNLIKELY(value > INT64_MAX) ? MISSING : negative ? -(int64_t)value : (int64_t)value;
             return q;
         }
