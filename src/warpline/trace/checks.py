@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
@@ -9,9 +11,9 @@ from warpline.cores import more_cores
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
-from warpline.trace.columns import NONE, Bools, integers
+from warpline.trace.columns import NONE, Bools, Int64s, combinations, grouped, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import is_migration, named, rows_like
+from warpline.trace.names import MIGRATION, is_migration, named, rows_like
 from warpline.units import duration, share
 
 NOTABLE_SHARE = 0.01
@@ -24,6 +26,7 @@ FEWEST_EVENTS = 10
 """Fewer events of the CPU do not show how long a recording took: one launch is over before its kernel begins."""
 LONG_GAP_SHARE = 0.5
 LONG_GAP_NS = 60_000_000_000
+NO_NUMBER = int(np.iinfo(np.int64).min)
 
 
 def check(tables: Tables) -> list[HealthEntry]:
@@ -177,30 +180,37 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
     if not len(gpu):
         return []
     in_graph = np.append(rows_like(api, GRAPH_LAUNCH), False)[integers(gpu["api_id"])]
-    # The rows are in the order of their start and end.
-    ordered = (
-        gpu.lazy()
-        .filter(pl.lit(pl.Series(~in_graph)), pl.col("graph_node_id").is_null(), pl.col("stream").is_not_null())
-        .filter(~is_migration())
-        .select("start_ns", "end_ns", before=pl.col("end_ns").cum_max().shift(1).over("device", "context", "stream"))
-        .collect()
-    )
+    in_graph |= gpu["graph_node_id"].is_not_null().to_numpy()
+    in_order = ~in_graph & gpu["stream"].is_not_null().to_numpy() & ~rows_like(gpu, MIGRATION, "copy_kind")
+    rows = np.flatnonzero(in_order)
+    starts, ends = integers(gpu["start_ns"])[rows], integers(gpu["end_ns"])[rows]
     # In a file with whole microseconds, rounding makes neighbours overlap by up to 1 µs.
-    coarse = bool(((ordered["start_ns"] % 1000) == (ordered["start_ns"][0] % 1000)).all()) if len(ordered) else False
-    tolerance = 1_000 if coarse else 0
-    overlapping = ordered.filter(pl.col("before") - pl.col("start_ns") > tolerance)
-    if not len(overlapping):
+    tolerance = 1_000 if len(rows) and (starts % 1000 == starts[0] % 1000).all() else 0
+    count, total = 0, 0
+    for mine in _streams(gpu, rows):  # in the order of their start and end
+        before, start, end = np.maximum.accumulate(ends[mine])[:-1], starts[mine][1:], ends[mine][1:]
+        early = before - start > tolerance
+        count += int(early.sum())
+        total += int((np.minimum(before, end) - start)[early].sum())
+    if not count:
         return []
-    total = int((overlapping.select(pl.min_horizontal("before", "end_ns") - pl.col("start_ns")).to_series()).sum())
     busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
     return [
         HealthEntry(
             "overlap-on-stream",
             _severity(total, busy),
-            f"{_start(len(overlapping))} before the previous one on the same stream has ended "
+            f"{_start(count)} before the previous one on the same stream has ended "
             f"({duration(total)} in total): the times are imprecise, or several recordings were merged.",
         )
     ]
+
+
+def _streams(gpu: pl.DataFrame, rows: Int64s) -> Iterator[Int64s]:
+    """The positions of each stream's rows among these."""
+    columns = [integers(gpu[name], NO_NUMBER)[rows] for name in ("device", "context", "stream")]
+    telling = [column for column in columns if len(rows) and (column != column[0]).any()]
+    which = telling[0] if len(telling) == 1 else combinations(*telling)[1] if telling else np.zeros_like(rows)
+    return (mine for _, mine in grouped(np.arange(len(rows)), which))
 
 
 def _start(operations: int) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 from warpline.cores import more_cores
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
-from warpline.trace.names import by_name
+from warpline.trace.names import Names
 from warpline.trace.nesting import (
     ROUNDED_TWICE,
     Nest,
@@ -21,7 +21,7 @@ from warpline.trace.nesting import (
     sort_for_nesting,
     spread_to_parents,
 )
-from warpline.trace.own_frames import without_own_frames
+from warpline.trace.own_frames import OWN, without_own_frames
 
 Tables = dict[str, pl.DataFrame]
 
@@ -49,10 +49,11 @@ def link(tables: Tables) -> None:
 
 
 def _nested_frames(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
-    python, frames = _nested(without_own_frames(table))
-    if not len(python):
-        return python, frames
-    return python.with_columns(module=_module_names(python["name"])), frames
+    names = Names(table["name"])
+    own = names.like(OWN)
+    if own.any():
+        return _nested_frames(without_own_frames(table, own))
+    return _nested(table.with_columns(module=_module_names(names)) if len(table) else table)
 
 
 def _link_calls(tables: Tables) -> None:
@@ -167,12 +168,11 @@ def _ops_of_work(gpu: pl.DataFrame, api: pl.DataFrame, by_id: Lookup, tree: Nest
     return ids(np.where(usable, named, by_call))
 
 
-def _module_names(names: pl.Series) -> pl.Series:
-    def module(name: pl.Series) -> pl.Series:
-        stripped = name.str.strip_prefix(MODULE_PREFIX)
-        return stripped.set(~name.str.starts_with(MODULE_PREFIX), None).cast(pl.Categorical)
-
-    return by_name(names, module)
+def _module_names(names: Names) -> pl.Series:
+    """The name of the module that each frame runs; null for other frames."""
+    stripped = names.names.str.strip_prefix(MODULE_PREFIX)
+    modules = stripped.set(~names.names.str.starts_with(MODULE_PREFIX), None).cast(pl.Categorical)
+    return modules.extend_constant(None, 1).gather(names.which)
 
 
 def _with_frames(ops: pl.DataFrame, python: pl.DataFrame, frames: Nest) -> pl.DataFrame:

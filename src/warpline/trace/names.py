@@ -17,7 +17,7 @@ import polars as pl
 from warpline.trace.columns import Bools, Int64s, integers
 
 Texts = npt.NDArray[np.object_]
-KEPT_ROWS = 100_000
+KEPT_ROWS = 1_000_000
 """Of longer tables nothing is kept: it would take as much memory as the columns themselves."""
 FEW_NAMES, KEPT_ANSWERS, KEPT_PATTERNS = 300, 1000, 256
 """The names of a short list are mostly those of another table before: the answer for each is kept."""

@@ -14,11 +14,9 @@ THREAD_START = r"^threading\.py\("
 """Frames between the start of a thread and its function."""
 
 
-def without_own_frames(python: pl.DataFrame) -> pl.DataFrame:
-    """The frames without those of `warpline.capture` and what they call; its watching thread goes altogether."""
-    own = rows_like(python, OWN)
-    if not own.any():
-        return python
+def without_own_frames(python: pl.DataFrame, own: Bools) -> pl.DataFrame:
+    """The frames without those of `warpline.capture`, given as `own`, and what they call; its watching thread goes
+    altogether."""
     gone = own | _within(python, own)
     starting = rows_like(python, THREAD_START)
     threads = integers(python["thread"])

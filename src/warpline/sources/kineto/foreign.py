@@ -30,6 +30,7 @@ PHASES = {
     "C": "counter",
 }
 LISTED = 3
+FIRST = slice(1000)
 READS = "give a torch.profiler, JAX or Nsight Systems profile; docs/adding-a-source.md lists what is read"
 
 
@@ -54,16 +55,21 @@ def other_device(raw: RawEvents, known: set[str]) -> HealthEntry | None:
     return None
 
 
-def _known(raw: RawEvents, known: set[str]) -> npt.NDArray[np.bool_]:
+def _known(raw: RawEvents, known: set[str], some: slice = slice(None)) -> npt.NDArray[np.bool_]:
     """Events of a known category."""
     table = np.array([*(name in known for name in raw.categories), False])
-    found: npt.NDArray[np.bool_] = table.take(raw.category)  # -1, no category, takes the last
+    found: npt.NDArray[np.bool_] = table.take(raw.category[some])  # -1, no category, takes the last
     return found
+
+
+def _has_spans(raw: RawEvents, known: set[str]) -> bool:
+    """Whether any event of a known category has a length; mostly one of the first has."""
+    return any((_known(raw, known, some) & (raw.phase[some] == ord("X"))).any() for some in (FIRST, slice(None)))
 
 
 def refuse_foreign(raw: RawEvents, path: Path, known: set[str]) -> None:
     """Raise if the file has events, but none of a category that torch.profiler writes."""
-    if (_known(raw, known) & (raw.phase == ord("X"))).any() or "[memory]" in raw.names:
+    if "[memory]" in raw.names or _has_spans(raw, known):
         return
     timed = (raw.time_ns != MISSING) & (raw.phase != ord("M"))
     if not timed.any():

@@ -22,7 +22,8 @@ class Source:
     def __init__(self, raw: RawEvents, zero_ns: int) -> None:
         self.raw = raw
         self.zero_ns = zero_ns
-        self.names = pl.Series(raw.names, dtype=pl.String).cast(pl.Categorical)
+        self.spelled = pl.Series(raw.names, dtype=pl.String)
+        self.names = self.spelled.cast(pl.Categorical)
         self.texts = pl.Series(raw.texts, dtype=pl.String).cast(pl.Categorical)
 
     def select(self, wanted: Mask) -> Selection:
@@ -33,7 +34,7 @@ class Source:
         """The events for which the mask is true whose name matches, and the others; each distinct name is looked at
         once."""
         rows = np.flatnonzero(wanted)
-        matching = pl.Series(self.raw.names, dtype=pl.String).str.contains(pattern).to_numpy()
+        matching = self.spelled.str.contains(pattern).to_numpy()
         found = np.append(matching, False).take(self.raw.name.take(rows))
         return Selection(self, rows.compress(found)), Selection(
             self, rows if not found.any() else rows.compress(~found)
@@ -80,10 +81,9 @@ class Selection:
         event. Each distinct name is looked at once."""
         if first >= len(self.rows):
             return None
-        found = find(pl.Series(self._raw.names, dtype=pl.String)).cast(pl.Categorical)
-        codes = self._raw.name.take(self.rows)
-        codes[:first] = -1
-        return gathered(found, codes)
+        present, which = np.unique(self._raw.name.take(self.rows[first:]), return_inverse=True)
+        found = find(gathered(self._source.spelled, present)).cast(pl.Categorical)
+        return gathered(found, np.append(np.full(first, -1), which))
 
     def constant(self, word: str) -> pl.Series:
         """A column with the same word in every row."""

@@ -43,19 +43,21 @@ class Threads:
         return {self.process_of(key): name for key, name in self._metadata("process_name").items()}
 
     def _keys(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        process = self._canonical.take(self._raw.process.take(rows))
-        thread = self._canonical.take(self._raw.thread.take(rows))
-        return (process + 1) * self._width + thread + 1
+        return self._key_of(self._raw.process.take(rows), self._raw.thread.take(rows))
+
+    def _key_of(self, process: npt.NDArray[np.int32], thread: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        return (self._canonical.take(process) + 1) * self._width + self._canonical.take(thread) + 1
 
     def codes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
         """Row of the thread table for each event."""
-        keys = self._keys(rows)
+        process, thread = self._raw.process.take(rows), self._raw.thread.take(rows)
         # Events of one thread are mostly consecutive: only the first of each run is looked up.
-        first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-        known, inverse = np.unique(keys.compress(first), return_inverse=True)
-        codes = np.array([self._rows.setdefault(int(key), len(self._rows)) for key in known], np.uint32)
+        first = np.ones(len(rows), bool)
+        first[1:] = (process[1:] != process[:-1]) | (thread[1:] != thread[:-1])
         begins = np.flatnonzero(first)
-        lengths = np.diff(begins, append=len(keys))
+        known, inverse = np.unique(self._key_of(process.take(begins), thread.take(begins)), return_inverse=True)
+        codes = np.array([self._rows.setdefault(int(key), len(self._rows)) for key in known], np.uint32)
+        lengths = np.diff(begins, append=len(rows))
         return pl.Series(np.repeat(codes.take(inverse) if len(known) else codes, lengths))
 
     def processes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
