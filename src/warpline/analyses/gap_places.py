@@ -112,16 +112,27 @@ class _Samples:
         one_of_each, self._which = combinations(rows, ops)
         rows, ops = rows[one_of_each], ops[one_of_each]
         spent = np.bincount(self._which, weights, len(rows))
-        parents, names = integers(frames.python["parent"]), texts(frames.python["name"])
         op_names = texts(trace.ops["name"].gather(ids(ops)))
+        self._calls = {NONE: ROOT}
+        """The call of each frame that was met."""
         self._ends: list[int] = []
         """The innermost call of each different pair of frame and op."""
         for row, op, op_name, time in zip(rows.tolist(), ops.tolist(), op_names.tolist(), spent.tolist(), strict=True):
-            path = [op_name] if op != NONE else []
-            while row != NONE:
-                path.append(names.item(row))
-                row = parents.item(row)  # noqa: PLW2901 - from the innermost outwards
-            self._ends.append(self._tree.add(path[::-1], time))
+            frame = self._call(row)
+            self._ends.append(self._tree.call(frame, op_name) if op != NONE else frame)
+            self._tree.time[self._ends[-1]] += time
+        self._tree.add_up()
+
+    def _call(self, frame: int) -> int:
+        """A frame as a call of the tree, below the frames that make it."""
+        new: list[int] = []
+        while frame not in self._calls:
+            new.append(frame)
+            frame = self._frames.caller(frame)
+        at = self._calls[frame]
+        for each in reversed(new):
+            at = self._calls[each] = self._tree.call(at, self._frames.name(each))
+        return at
 
     def answer(self, cause: str, count: int, total: int) -> GapPlace | None:
         """The innermost call that fills half of the sampled time."""
@@ -158,19 +169,21 @@ class _Tree:
     def __init__(self) -> None:
         self.name, self.time, self._above, self._below = [""], [0.0], [ROOT], [dict[str, int]()]
 
-    def add(self, path: list[str], time: float) -> int:
-        """Add time to all calls of a path, the outermost first; the innermost."""
-        at = ROOT
-        for name in path:
-            if name not in self._below[at]:
-                self._below[at][name] = len(self.name)
-                self.name.append(name)
-                self.time.append(0.0)
-                self._above.append(at)
-                self._below.append({})
-            at = self._below[at][name]
-            self.time[at] += time
-        return at
+    def call(self, above: int, name: str) -> int:
+        """The call of this name that another one makes."""
+        known = self._below[above]
+        if name not in known:
+            known[name] = len(self.name)
+            self.name.append(name)
+            self.time.append(0.0)
+            self._above.append(above)
+            self._below.append({})
+        return known[name]
+
+    def add_up(self) -> None:
+        """Add the time of each call to those that make it."""
+        for at in range(len(self.time) - 1, ROOT, -1):  # calls are numbered after those that make them
+            self.time[self._above[at]] += self.time[at]
 
     def innermost(self, at: int, total: float) -> int:
         """The innermost call below with half of the time; if that is a script itself, its largest call, unless that is

@@ -96,6 +96,14 @@ class UserFrames:
             threads, moments = self._twin.moments(threads, moments)
         return self._frames.innermost(threads, moments)
 
+    def caller(self, frame: int) -> int:
+        """Row of the frame that makes a call; NONE if none does."""
+        return int(self._parents.item(frame))
+
+    def name(self, frame: int) -> str:
+        """A frame as text."""
+        return self._names[self._name_of.item(frame)] or ""
+
     def names(self, frames: Int64s) -> pl.Series:
         """The frames as text; null for NONE."""
         return self.python["name"].gather(ids(frames)).cast(pl.String)

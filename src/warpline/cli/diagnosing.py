@@ -54,7 +54,7 @@ def _load_analyses(with_fixes: bool, load_more: Callable[[], None]) -> Iterator[
     import warpline.reports.kept  # noqa: F401, PLC0415
 
     if with_fixes:
-        from warpline.findings import rank  # noqa: F401, PLC0415
+        from warpline.findings import next_tool, rank, sync_places  # noqa: F401, PLC0415
         from warpline.fixes.registry import all_fixes  # noqa: PLC0415
         from warpline.hardware.chips import chips  # noqa: PLC0415
         from warpline.work.registry import known_ops  # noqa: PLC0415

@@ -91,11 +91,11 @@ def _remove_loop(bench: Workbench, copies: Int64s) -> None:
     if len(np.setdiff1d(between, copies)) == 0:
         # A loop that computes its pieces still has to compute them.
         dispatch = scene.host.longest_dispatch.expected
-        own = np.where(bench.graph.kind == SEGMENT, np.maximum(bench.graph.duration - dispatch, 0.0), 0.0)
-        bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
         inside = (bench.graph.measured_start >= begin) & (bench.graph.measured_start < end) & ~scene.is_work
-        inside &= scene.graph.lane == scene.graph.lane[first]
-        bench.graph.duration[inside] = own[inside]
+        nodes = np.flatnonzero(inside & (scene.graph.lane == scene.graph.lane[first]))
+        own = np.maximum(bench.graph.duration[nodes] - dispatch, 0.0)
+        bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
+        bench.graph.duration[nodes] = np.where(bench.graph.kind[nodes] == SEGMENT, own, 0.0)
 
 
 def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:

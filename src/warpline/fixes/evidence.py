@@ -124,8 +124,7 @@ class Evidence:
 
     def in_steps(self, nodes: Bools) -> Bools:
         """Nodes that start, or are launched, in the steps in view."""
-        inside: Bools = nodes & (self.scene.step != NONE)
-        return inside
+        return nodes & self.scene.has_step
 
     def per_step(self, nodes: Bools) -> float:
         """Number of the nodes per step."""

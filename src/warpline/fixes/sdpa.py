@@ -30,74 +30,76 @@ MATH = "aten::_scaled_dot_product_attention_math"
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
-    """One unfused attention, as nodes of the graph."""
+class Attentions:
+    """All unfused attentions, as nodes of the graph, one after the other."""
 
     members: Int64s
+    begins: Int64s
+    """Where among the members each one begins."""
     multiplying: Int64s
-    """Its GEMMs."""
+    """Their GEMMs."""
+    first_products: Int64s
+    """Where among these each one's begin."""
     averages: Int64s
-    """Means of its weights, which a fused kernel does not have."""
-    casts: Int64s
-    """Casts beside it."""
-    least_ns: float
-    """What its GEMMs take at least in half precision."""
-    is_half: bool
+    """Means of their weights, which a fused kernel does not have."""
+    casts: list[Int64s]
+    """Casts beside each one."""
+    least_ns: Floats
+    """What the GEMMs of each one take at least in half precision."""
+    is_half: Bools
     """Whether any of it runs in half precision."""
-    is_biased: bool
-    is_masked: bool
+    is_biased: Bools
+    is_masked: Bools
 
 
 def apply(bench: Workbench, case: int) -> int:
     """Replace each unfused attention by one kernel."""
-    scene, removed = bench.scene, [NOTHING]
+    scene = bench.scene
     changed, raised = _fuse_raised(bench, case)
-    duration, any_raised = bench.graph.duration, bool(raised.any())
-    for found in scene.once_for(scene.in_steps & ~bench.gone, _found_attentions):
-        members, multiplying = found.members, found.multiplying
-        whole = float(duration[members].sum())
-        least = found.least_ns
-        if any_raised and raised[members].any():
-            removed.append(found.casts)
-            new, least = shares.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
-        elif found.is_half:
-            share = (shares.SDPA_BIASED if found.is_biased else shares.SDPA_HALF).at(case)
-            new = share * float(duration[multiplying].sum())
-        else:
-            new = shares.SDPA_SINGLE.at(case) * whole
-            new *= shares.CAUSAL.at(case) if found.is_masked else 1.0
-        removed += [members[1:], found.averages]
-        duration[members[0]] = min(whole, max(new, least))
-        changed += len(members)
-    bench.remove_work(np.concatenate(removed))
-    return changed
+    found = scene.once_for(scene.in_steps & ~bench.gone, _found_attentions)
+    if found is None:
+        return changed
+    duration, begins, removed = bench.graph.duration, found.begins, [found.averages]
+    whole = np.add.reduceat(duration[found.members], begins)
+    products = np.add.reduceat(duration[found.multiplying], found.first_products)
+    share = np.where(found.is_biased, shares.SDPA_BIASED.at(case), shares.SDPA_HALF.at(case))
+    single = shares.SDPA_SINGLE.at(case) * np.where(found.is_masked, shares.CAUSAL.at(case), 1.0)
+    new = np.maximum(np.where(found.is_half, share * products, single * whole), found.least_ns)
+    if raised.any():
+        in_half = np.add.reduceat(_in_half(bench, found.multiplying), found.first_products)
+        is_raised = np.logical_or.reduceat(raised[found.members], begins)
+        new = np.where(is_raised, shares.SDPA_HALF.at(case) * in_half, new)
+        removed += [found.casts[which] for which in np.flatnonzero(is_raised).tolist()]
+    duration[found.members[begins]] = np.minimum(whole, new)
+    bench.remove_work(np.concatenate([*removed, np.delete(found.members, begins)]))
+    return changed + len(found.members)
 
 
-def _found_attentions(scene: Scene, usable: Bools) -> list[Attention]:
+def _found_attentions(scene: Scene, usable: Bools) -> Attentions | None:
     products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
     half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
     floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
     biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
-    matrix, found = products & scene.once(_batched), list[Attention]()
+    matrix, found, averages, beside = products & scene.once(_batched), list[Int64s](), [NOTHING], list[Int64s]()
     for lane in np.unique(scene.graph.lane[softmax & usable]).tolist():
         nodes = scene.work_of_lane[lane]
         nodes = nodes[usable[nodes]]
-        for members in _attentions(nodes, matrix, softmax, scene.once(_backward)):
-            averages = _averages(scene, nodes, members[softmax[members]])
-            multiplying = members[products[members]]
-            found.append(
-                Attention(
-                    members,
-                    multiplying,
-                    averages,
-                    _casts_beside(scene, nodes, members),
-                    least_ns=float(floor[multiplying].sum()),
-                    is_half=bool(half[members].any()),
-                    is_biased=bool(biased[members].any()),
-                    is_masked=bool(masked[members].any()),
-                )
-            )
-    return found
+        for mine in _attentions(nodes, matrix, softmax, scene.once(_backward)):
+            found.append(mine)
+            averages.append(_averages(scene, nodes, mine[softmax[mine]]))
+            beside.append(_casts_beside(scene, nodes, mine))
+    if not found:
+        return None
+    members = np.concatenate(found)
+    begins = np.cumsum([0, *map(len, found[:-1])])
+    is_product = products[members]
+    first_products: Int64s = (np.cumsum(is_product) - is_product)[begins]
+    multiplying = members[is_product]
+    half, biased, masked = (np.logical_or.reduceat(some[members], begins) for some in (half, biased, masked))
+    least_ns = np.add.reduceat(floor[multiplying], first_products)
+    return Attentions(
+        members, begins, multiplying, first_products, np.concatenate(averages), beside, least_ns, half, biased, masked
+    )
 
 
 def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:

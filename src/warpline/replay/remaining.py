@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.scene import Scene
-from warpline.trace.columns import NONE, Bools, Floats, Int64s
+from warpline.trace.columns import Bools, Floats, Int64s
 
 SAME = 0.999
 """An operation that keeps this share of its time is untouched."""
@@ -27,7 +27,7 @@ def stream_ns(scene: Scene, duration: Floats, counted: Bools) -> Floats:
 
 def _cells(scene: Scene) -> tuple[Int64s, Int64s, int, int]:
     """The work within steps, a number for the stream and step of each, and how many streams and steps there are."""
-    work = np.flatnonzero(scene.is_work & (scene.step != NONE))
+    work = np.flatnonzero(scene.is_work & scene.has_step)
     steps = int(scene.step.max(initial=0)) + 1
     lanes, lane = np.unique(scene.graph.lane[work], return_inverse=True)
     return work, lane * steps + scene.step[work], len(lanes), steps

@@ -64,12 +64,15 @@ class LabelledNodes:
         return result
 
     @cached_property
+    def has_step(self) -> Bools:
+        """Whether the node began, or was launched, in a selected step."""
+        inside: Bools = self.step != NONE
+        return inside
+
+    @cached_property
     def in_steps(self) -> Bools:
         """Whether the node belongs to a selected step; for steps found on the device, all CPU nodes do."""
-        inside: Bools = self.step != NONE
-        if on_device(self.trace.steps):
-            inside = inside | ~self.is_work
-        return inside
+        return self.has_step | ~self.is_work if on_device(self.trace.steps) else self.has_step
 
     @property
     def step_count(self) -> int:

@@ -41,7 +41,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
 from warpline.replay.steps import median
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import NONE, Bools, Floats, Int64s
+from warpline.trace.columns import Bools, Floats, Int64s
 from warpline.trace.trace import Trace
 from warpline.units import duration, speedup
 
@@ -236,7 +236,7 @@ class WhatIf:
     @cached_property
     def bare_idle_share(self) -> float:
         """Share of the bare step in which the busiest device is idle; overlapping streams count once."""
-        graph, work = self.scene.graph, np.flatnonzero(self.scene.is_work & (self.scene.step != NONE))
+        graph, work = self.scene.graph, np.flatnonzero(self.scene.is_work & self.scene.has_step)
         device = self.scene.work_number("device")[work]
         of_devices = (work[device == number] for number in np.unique(device))
         busy_ns = max(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
-from warpline.trace.columns import NONE, Bools
+from warpline.trace.columns import Bools
 from warpline.trace.names import names_in
 
 MIN_COMPILED_SHARE = 0.5
@@ -13,7 +13,7 @@ MIN_COMPILED_SHARE = 0.5
 
 def already_compiled(scene: Scene, nodes: Bools) -> bool:
     """Whether at least half of these kernels were generated or launched by a compiler."""
-    mine = nodes & (scene.step != NONE)
+    mine = nodes & scene.has_step
     return bool(mine.any()) and float(scene.once(_compiled)[mine].mean()) >= MIN_COMPILED_SHARE
 
 

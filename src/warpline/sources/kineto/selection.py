@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,11 @@ from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
 from warpline.sources.kineto.fields import MISSING
 
 Rowset = npt.NDArray[np.int64]
+Number = TypeVar("Number", bound=np.integer)
 Mask = npt.NDArray[np.bool_]
+
+LONG_STRETCH = 64
+"""Events that are copied together faster than one by one."""
 
 
 class Source:
@@ -60,11 +65,26 @@ class Selection:
         """These events and those, in the file's order."""
         return Selection(self._source, np.sort(np.append(self.rows, other.rows))) if len(other) else self
 
+    def taken(self, column: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """A column's values for these events: whole stretches of it where there are few."""
+        stretches = self._stretches
+        return column.take(self.rows) if stretches is None else np.concatenate([column[one] for one in stretches])
+
+    @cached_property
+    def _stretches(self) -> list[slice] | None:
+        """The events as stretches of the file; None if they are short, or there is none."""
+        ends = np.flatnonzero(np.diff(self.rows) != 1)
+        if not len(self.rows) or len(ends) * LONG_STRETCH > len(self.rows):
+            return None
+        firsts, lasts = self.rows[[0, *(ends + 1)]].tolist(), self.rows[[*ends, -1]].tolist()
+        return [slice(first, last + 1) for first, last in zip(firsts, lasts, strict=True)]
+
     @cached_property
     def span(self) -> dict[str, pl.Series]:
         """Start and end relative to the start of the trace; a negative duration counts as zero."""
-        start = self._raw.time_ns.take(self.rows) - self._source.zero_ns
-        length = self._raw.duration_ns.take(self.rows)
+        start = self.taken(self._raw.time_ns)
+        start -= self._source.zero_ns
+        length = self.taken(self._raw.duration_ns)
         np.maximum(length, 0, out=length)
         return {"start_ns": pl.Series(start), "end_ns": pl.Series(np.add(start, length, out=length))}
 
@@ -74,7 +94,7 @@ class Selection:
 
     def name(self) -> pl.Series:
         """The events' names."""
-        return gathered(self._source.names, self._raw.name.take(self.rows))
+        return gathered(self._source.names, self.taken(self._raw.name))
 
     def from_name(self, find: Callable[[pl.Series], pl.Series], first: int = 0) -> pl.Series | None:
         """What is found in each name, from the event at position `first` on; null before, None if there is no such
@@ -92,8 +112,8 @@ class Selection:
     @cached_property
     def arguments(self) -> dict[str, pl.Series]:
         """Where the raw arguments lie in the file."""
-        offset = self._raw.args_offset.take(self.rows)
-        length = pl.Series(self._raw.args_length.take(self.rows))
+        offset = self.taken(self._raw.args_offset)
+        length = pl.Series(self.taken(self._raw.args_length))
         if len(offset) and offset.min() >= 0:
             return {"args_offset": pl.Series(offset), "args_length": length}
         present = pl.Series(offset >= 0)
@@ -151,12 +171,19 @@ class Selection:
 
     def _has_all(self, field: Sparse) -> bool:
         """Whether exactly these events have the argument: then its values are the column."""
-        return len(field.rows) == len(self.rows) and bool((field.rows == self.rows).all())
+        return len(field.rows) == len(self.rows) and self._begins_with(field)
+
+    def _begins_with(self, field: Sparse) -> bool:
+        return bool((field.rows == self.rows[: len(field.rows)]).all())
 
     def _scatter(self, field: Sparse, values: Int64s) -> bool:
         """Write the values of our events that have the argument; whether there are any."""
-        if not len(self.rows):
+        count = len(field.rows)
+        if not len(self.rows) or not count:
             return False
+        if count <= len(self.rows) and field.rows[-1] == self.rows[count - 1] and self._begins_with(field):
+            values[:count] = field.values
+            return True
         first, beyond = np.searchsorted(field.rows, [self.rows.min(), self.rows.max() + 1])
         slots = self._slots.take(field.rows[first:beyond])
         ours = np.flatnonzero(slots >= 0)

@@ -63,6 +63,8 @@ LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
 STYLES = ("annotation", "gpu")
 WITH_ARGUMENTS = ("api", "ops", "ranges", "gpu")
+ON_DEVICE = ("gpu", "syncs", "gpu ranges")
+"""Made on the second core: the only ones with new words, whose numbers must not depend on the cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,9 @@ def tables(raw: RawEvents) -> Rows:
     events = parts.events
     # Threads are numbered in the order of these tables, and words before the work is shared out: neither number may
     # depend on the cores.
-    thread_of = {name: threads.codes(events[name].rows) for name in ("api", "ops", "ranges")}
+    thread_of = {name: threads.codes(events[name]) for name in ("api", "ops", "ranges")}
     others = [name for name in events if name not in thread_of]
+    on_host = [name for name in events if name not in ON_DEVICE]
     styles = pl.Series(STYLES).cast(pl.Categorical)
     makers: dict[str, Callable[[Selection], pl.DataFrame]] = {
         "api": lambda calls: _api(calls, parts.layer, thread_of["api"], threads),
@@ -111,9 +114,9 @@ def tables(raw: RawEvents) -> Rows:
         _hold(events, others)
         held.result()
         raw.free("time_ns", "duration_ns", "args_offset", "args_length")
-        of_threads = second_core.submit(made, thread_of)
-        result = made(others)
-        result |= of_threads.result()
+        of_device = second_core.submit(made, ON_DEVICE)
+        result = made(on_host)
+        result |= of_device.result()
     ranges = [result.pop(name) for name in ("ranges", "gpu ranges") if name in result]
     if ranges:
         result["ranges"] = pl.concat(ranges, how="diagonal")
@@ -317,7 +320,7 @@ def _syncs(events: Selection) -> pl.DataFrame:
 def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
     return _frame(
         {
-            "thread": threads.codes(events.rows),
+            "thread": threads.codes(events),
             "time_ns": events.time(),
             "bytes": events.integer("Bytes"),
             "device": events.small("Device Id"),
@@ -330,7 +333,7 @@ def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
 
 
 def _named_spans(events: Selection, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame({"name": events.name(), "thread": threads.codes(events.rows), **events.span})
+    return pl.DataFrame({"name": events.name(), "thread": threads.codes(events), **events.span})
 
 
 def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:

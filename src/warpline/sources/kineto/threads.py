@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.selection import gathered
+from warpline.sources.kineto.selection import Selection, gathered
 
 
 class Threads:
@@ -48,16 +48,16 @@ class Threads:
     def _key_of(self, process: npt.NDArray[np.int32], thread: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         return (self._canonical.take(process) + 1) * self._width + self._canonical.take(thread) + 1
 
-    def codes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
+    def codes(self, events: Selection) -> pl.Series:
         """Row of the thread table for each event."""
-        process, thread = self._raw.process.take(rows), self._raw.thread.take(rows)
+        process, thread = events.taken(self._raw.process), events.taken(self._raw.thread)
         # Events of one thread are mostly consecutive: only the first of each run is looked up.
-        first = np.ones(len(rows), bool)
+        first = np.ones(len(events), bool)
         first[1:] = (process[1:] != process[:-1]) | (thread[1:] != thread[:-1])
         begins = np.flatnonzero(first)
         known, inverse = np.unique(self._key_of(process.take(begins), thread.take(begins)), return_inverse=True)
         codes = np.array([self._rows.setdefault(int(key), len(self._rows)) for key in known], np.uint32)
-        lengths = np.diff(begins, append=len(rows))
+        lengths = np.diff(begins, append=len(events))
         return pl.Series(np.repeat(codes.take(inverse) if len(known) else codes, lengths))
 
     def processes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
