@@ -25,7 +25,7 @@ from warpline.trace.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
-from warpline.trace.columns import NONE, Int64s, first_of_each, grouped, integers
+from warpline.trace.columns import NONE, Bools, Int64s, first_of_each, grouped, integers
 from warpline.trace.names import Names, named, named_like, names_in, rows_like
 from warpline.trace.trace import Trace
 
@@ -205,21 +205,27 @@ def _profiler_frames(python: pl.DataFrame, known: Names) -> Iterator[tuple[int, 
     profiling = np.append(known.like(PROFILING), False)
     if not profiling.any():
         return
-    parents = integers(python["parent"])
-    helping = np.flatnonzero(known.like(PROFILER_HELPERS))
+    parents, is_helper = integers(python["parent"]), known.matching(PROFILER_HELPERS)
+    called = _called(profiling, parents)
     # Helpers call helpers: a few levels of them.
     for _ in range(HELPER_LEVELS):
-        profiling[helping] |= profiling[parents[helping]]
-    own, called = (
-        np.flatnonzero(profiling[:-1]),
-        np.flatnonzero(~profiling[:-1] & profiling[parents]),
-    )
+        helping = called[is_helper[known.which[called]]]
+        if not len(helping):
+            break
+        profiling[helping] = True
+        called = _called(profiling, parents)
+    own = np.flatnonzero(profiling)
     frames = _Told.rows(python, own, np.zeros(len(own), np.int8))
     inner = _Told.rows(python, called, np.zeros(len(called), np.int8))
     for thread in np.unique(frames.thread).tolist():
         mine, theirs = frames.thread == thread, inner.thread == thread
         spans = union(frames.start[mine], frames.end[mine])
         yield thread, "profiler", difference(spans, union(inner.start[theirs], inner.end[theirs]))
+
+
+def _called(frames: Bools, parents: Int64s) -> Int64s:
+    """Frames that one of these calls, and that are none of them; the last mark is of none."""
+    return np.flatnonzero(frames[parents] & ~frames[:-1])
 
 
 def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Names | None = None) -> _Told:

@@ -63,9 +63,10 @@ class UserFrames:
         known = names_in(self.python)
         own = ~known.like(LIBRARY)
         self._names, self._name_of = [*known.names.to_list(), None], np.append(known.which, len(known.names))
-        self._parents = np.append(integers(self.python["parent"]), NONE)
-        self._own_or_above = np.append(nearest_marked(self._parents[:-1], own), NONE)
-        self._frames = source.frames if len(own) else None
+        frames = source.frames
+        self._parents = np.append(frames.parents, NONE)
+        self._own_or_above = np.append(nearest_marked(frames.parents, own), NONE)
+        self._frames = frames if len(own) else None
         lines = trace.beside.look.lines if trace.beside is not None else pl.DataFrame()
         self._lines = np.append(call_lines(source, lines), NONE)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import polars as pl
 
 from warpline.analyses.where import UserFrames
 from warpline.patterns import regex
-from warpline.trace.columns import NONE, Int64s, integers
-from warpline.trace.names import Texts, by_name, texts
+from warpline.trace.columns import NONE, Int64s
+from warpline.trace.names import by_name
 
 AS_WRITTEN = {
     "aten::item": ".item()",
@@ -78,12 +80,11 @@ def written(
     if not own.exist or not len(moments):
         return by_op
     inner, outer = own.innermost(threads, moments), own.at(threads, moments)
-    names, parents = texts(own.python["name"]), integers(own.python["parent"])
     known: dict[tuple[int, int], str | None] = {}
     found = []
     for pair in zip(inner.tolist(), outer.tolist(), strict=True):
         if pair not in known:
-            known[pair] = _by_frames(own, names, parents, *pair)
+            known[pair] = _by_frames(own, *pair)
         found.append(known[pair])
     by_frame = pl.Series(found, dtype=pl.String).cast(pl.Categorical)
     return pl.select(pl.coalesce(by_frame, by_op)).to_series()
@@ -97,22 +98,30 @@ def _as_written_without_ops(names: pl.Series) -> pl.Series:
     return _as_written(names.replace(dict.fromkeys(STREAM_WAITS)))
 
 
-def _by_frames(own: UserFrames, names: Texts, parents: Int64s, inner: int, outer: int) -> str | None:
+def _by_frames(own: UserFrames, inner: int, outer: int) -> str | None:
     between: list[int] = []
     row = inner
     while row not in {NONE, outer} and len(between) < MAX_FRAMES:
         between.append(row)
-        row = int(parents[row])
-    for pattern, text in _BY_FRAME:
-        for frame in between:
-            if pattern.search(names[frame]):
-                return ".cpu().numpy()" if text == ".cpu()" and _then_numpy(own, names, parents, frame) else text
-    return None
+        row = own.caller(row)
+    widest = min(between, key=lambda frame: _width(own.name(frame)), default=NONE)
+    if widest == NONE or _width(own.name(widest)) == len(_BY_FRAME):
+        return None
+    text = _BY_FRAME[_width(own.name(widest))][1]
+    return ".cpu().numpy()" if text == ".cpu()" and _then_numpy(own, widest) else text
 
 
-def _then_numpy(own: UserFrames, names: Texts, parents: Int64s, frame: int) -> bool:
+@lru_cache(maxsize=10_000)
+def _width(name: str) -> int:
+    """Place of the first pattern that a frame's name matches; their number if none does."""
+    return next((place for place, (pattern, _) in enumerate(_BY_FRAME) if pattern.search(name)), len(_BY_FRAME))
+
+
+def _then_numpy(own: UserFrames, frame: int) -> bool:
     """Whether the same function calls `.numpy()` next; frames are in order of time."""
-    end = own.python["end_ns"][frame]
-    starts = own.python["start_ns"]
-    follower = next((row for row in range(frame + 1, min(frame + MAX_FRAMES, len(names))) if starts[row] >= end), None)
-    return follower is not None and parents[follower] == parents[frame] and bool(_NUMPY.search(names[follower]))
+    starts, end = own.python["start_ns"], own.python["end_ns"][frame]
+    rows = range(frame + 1, min(frame + MAX_FRAMES, len(starts)))
+    follower = next((row for row in rows if starts[row] >= end), None)
+    return (
+        follower is not None and own.caller(follower) == own.caller(frame) and bool(_NUMPY.search(own.name(follower)))
+    )

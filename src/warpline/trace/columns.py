@@ -77,5 +77,6 @@ def per_device(gpu: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
 
 def ids(values: Int64s) -> pl.Series:
     """An index array as a column: NONE becomes null."""
-    series = pl.Series(values)
-    return series.set(series < 0, None).cast(pl.UInt32)
+    missing = values < 0
+    numbers = pl.Series(values.astype(np.uint32))
+    return numbers.set(pl.Series(missing), None) if missing.any() else numbers

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from warpline.cores import more_cores
+from warpline.stretches import stretches
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import Names
@@ -77,7 +78,12 @@ def _by_time(table: pl.DataFrame, longest_first: bool) -> pl.DataFrame:
     """Sorted by start; of rows that begin together, the longest or the shortest first."""
     starts, ends = integers(table["start_ns"]), integers(table["end_ns"])
     order = sort_for_nesting(np.zeros_like(starts), starts, ends if longest_first else -ends)
-    return table if order is None else table[order]
+    return table if order is None else _in_order(table, order)
+
+
+def _in_order(table: pl.DataFrame, order: Int64s) -> pl.DataFrame:
+    parts = stretches(order)
+    return table[order] if parts is None else pl.concat([table[part] for part in parts], rechunk=True)
 
 
 def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
@@ -86,7 +92,8 @@ def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
     order = sort_for_nesting(lanes, starts, ends)
     if order is not None:
-        table, lanes, starts, ends = table[order], lanes[order], starts[order], ends[order]
+        table = _in_order(table, order)
+        lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
     tree = nest(lanes, starts, ends, ROUNDED_TWICE * clock_tick_ns(starts, ends))
     return table.with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree
 

@@ -12,13 +12,11 @@ import polars as pl
 
 from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
 from warpline.sources.kineto.fields import MISSING
+from warpline.stretches import stretches
 
 Rowset = npt.NDArray[np.int64]
 Number = TypeVar("Number", bound=np.integer)
 Mask = npt.NDArray[np.bool_]
-
-LONG_STRETCH = 64
-"""Events that are copied together faster than one by one."""
 
 
 class Source:
@@ -67,17 +65,12 @@ class Selection:
 
     def taken(self, column: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """A column's values for these events: whole stretches of it where there are few."""
-        stretches = self._stretches
-        return column.take(self.rows) if stretches is None else np.concatenate([column[one] for one in stretches])
+        parts = self._stretches
+        return column.take(self.rows) if parts is None else np.concatenate([column[part] for part in parts])
 
     @cached_property
     def _stretches(self) -> list[slice] | None:
-        """The events as stretches of the file; None if they are short, or there is none."""
-        ends = np.flatnonzero(np.diff(self.rows) != 1)
-        if not len(self.rows) or len(ends) * LONG_STRETCH > len(self.rows):
-            return None
-        firsts, lasts = self.rows[[0, *(ends + 1)]].tolist(), self.rows[[*ends, -1]].tolist()
-        return [slice(first, last + 1) for first, last in zip(firsts, lasts, strict=True)]
+        return stretches(self.rows)
 
     @cached_property
     def span(self) -> dict[str, pl.Series]:
