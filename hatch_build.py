@@ -31,6 +31,7 @@ LIBRARIES = {
     Path("src/warpline/replay/simulate.c"): "_simulate.so",
 }
 FLAGS = ["-O3", "-s", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
+FLAGS += ["-nostartfiles"]  # none of them has anything to do when it is loaded
 
 
 class HardDeflate:

@@ -116,7 +116,7 @@ static int starts_with_one_of(Bytes p, Bytes end, const char *const *words) { /*
 
 /* The next `{` that looks like an event's (it follows a comma or the opening bracket, and its first key is one
  * that events have), or the `]` that looks like the end of the events; NULL when neither is in p..end. */
-static Bytes resynchronise(Bytes p, Bytes end, int final) {
+static RARE Bytes resynchronise(Bytes p, Bytes end, int final) {
     static const char *const EVENT_KEYS[] = {"ph", "name", "cat", "pid", "tid", "ts",
                                              "dur", "id", "args", "bp", "s", 0};
     static const char *const TAIL_KEYS[] = {"displayTimeUnit", "baseTimeNanoseconds", "traceName",

@@ -127,7 +127,7 @@ static int reserve(void *array, uint64_t *capacity, uint64_t needed, size_t widt
     return 1;
 }
 
-static int grow_table(Dictionary *d) {
+static RARE int grow_table(Dictionary *d) {
     uint64_t size = d->table_size ? d->table_size * 4 : 1024;
     void *memory = calloc(size, sizeof *d->table);
     if (!memory) return 0;

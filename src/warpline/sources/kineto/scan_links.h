@@ -59,7 +59,7 @@ static inline void came_after(Link *from, int place, Link *link) {
 }
 
 /* The link of the text p..q, which came after `from`. */
-static Link *remember(Scanner *s, Link *from, Bytes p, Bytes q, int meaning, int in_args) {
+static RARE Link *remember(Scanner *s, Link *from, Bytes p, Bytes q, int meaning, int in_args) {
     int64_t length = q - p;
     int found = FIRST_LINK;
     uint64_t text[LINK_WORDS] = {0};
@@ -84,7 +84,7 @@ static Link *remember(Scanner *s, Link *from, Bytes p, Bytes q, int meaning, int
 }
 
 /* The same as next_member by the grammar. */
-static Bytes read_link(Scanner *s, Bytes start, Link **at, int in_args) {
+static RARE Bytes read_link(Scanner *s, Bytes start, Link **at, int in_args) {
     Link *from = *at;
     int closed = 0, meaning = CLOSED, first = from == &s->links[EVENT_OPENED] || from == &s->links[ARGS_OPENED];
     Bytes p = first ? skip_space(&s->cursor, start) : next_key(&s->cursor, start, &closed);

@@ -14,6 +14,7 @@
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define RARE __attribute__((noinline, cold)) /* kept small, and out of the way */
 #define MISSING INT64_MIN
 
 typedef const uint8_t *Bytes;
