@@ -24,7 +24,7 @@ from typing import Any
 
 from faults.noise.__main__ import ARCHIVE, LIST
 from faults.noise.rules import RULES, Found, drawing, says_slower
-from warpline.capture.manifest import MANIFEST
+from warpline.capture.recorded import MANIFEST
 from warpline.compare import changed_work, spread
 from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.measured import Measured, measure, side_of

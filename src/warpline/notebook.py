@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 
 from warpline.inert import inert
 
@@ -16,6 +15,8 @@ _HEAD = "font-weight:600;border-bottom:1px solid rgba(128,128,128,.4)"
 
 
 def _safe(text: str) -> str:
+    from html import escape  # noqa: PLC0415 - results are rarely shown in a notebook, and its names of signs are many
+
     return escape(inert(text))
 
 

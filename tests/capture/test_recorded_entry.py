@@ -6,7 +6,7 @@ from pathlib import Path
 
 from for_each import for_each
 
-from warpline.capture.manifest import MANIFEST, recorded_entry
+from warpline.capture.recorded import MANIFEST, recorded_entry
 
 
 @for_each(

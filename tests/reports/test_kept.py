@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from paths import DATA
 
-from warpline.capture.manifest import MANIFEST
+from warpline.capture.recorded import MANIFEST
 from warpline.cli.main import run
 from warpline.findings.diagnosis import diagnose
 from warpline.reports import kept

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from paths import PROGRAM_PATH, SUITES
 
-from warpline.capture.manifest import recorded_entry
+from warpline.capture.recorded import recorded_entry
 from warpline.capture.timed_step import timed_step
 from warpline.ui.pytest_plugin import GpuProfile
 

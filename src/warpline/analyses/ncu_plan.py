@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warpline.analyses.inside_kernels import InsideKernel, InsideKernels
+from warpline.capture.flags import words_of
 from warpline.capture.ncu_line import Focus, focus_flags, sections_for
-from warpline.capture.tools import words_of
 
 MOST_LAUNCHES = 24
 """Launches that one run may profile to reach all chosen kernels; beyond it, starting the program again is quicker."""

@@ -14,11 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from warpline.capture.recorded import COSTS_SCHEMA
 from warpline.capture.recorders import as_ours, retain
 
-SCHEMA = "warpline.host_costs/1"
-COSTS = ("op", "launch", "frame", "recording_op", "recording_call", "recording_frame")
-"""Names of the costs in a calibration: of `HostCosts` and, after `recording_`, of `RecordingCosts`."""
 TURNS = 100
 """Turns of a loop: far below the 1,024 launches that the driver queues before a launch waits."""
 REPEATS, WARM_UP = 9, 2
@@ -59,7 +57,7 @@ def _measured(torch: Any, shapes: bool, stacks: bool, now: Now) -> dict[str, Any
     if not costs:
         return None
     return {
-        "schema": SCHEMA,
+        "schema": COSTS_SCHEMA,
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),  # noqa: UP017 - Python 3.9
         "torch": str(torch.__version__),
         "shapes": shapes,

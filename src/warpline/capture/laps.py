@@ -7,11 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from warpline.capture.recorded import MAX_STORED_LAPS, MIN_TIMED_STEPS
+
 COLD_STEPS = 2
 """The first steps load, tune and allocate: these and a third of all steps are left out if enough others follow."""
-MIN_TIMED_STEPS = 3
-MAX_STORED_LAPS = 64
-"""The manifest lists the times of at most so many steps, the latest."""
 MAX_BARE_TO_RECORDED = 1.03
 MIN_STEADY_RATIO = 0.95
 """If later steps take less than this share of earlier ones, the program is not warm yet."""

@@ -18,11 +18,9 @@ from warpline.capture.laps import StepTime
 from warpline.capture.look_file import write_look
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, PARTS, read_parts
+from warpline.capture.recorded import MANIFEST, SCHEMA
 from warpline.errors import UsageError, WarplineError
-from warpline.small_files import read_json
 
-SCHEMA = "warpline.run/1"
-MANIFEST = "manifest.json"
 PROBLEMS = "problems.txt"
 COMPRESSION = 3
 """Files five times smaller than plain text, in a tenth of the time that torch's own level 9 takes."""
@@ -58,30 +56,6 @@ def _home() -> Path:
 def in_use(folder: Path) -> bool:
     """Whether the folder already contains a run."""
     return (folder / MANIFEST).exists()
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run; empty without one that can be read."""
-    try:
-        return dict(read_json(folder / MANIFEST))
-    except (OSError, ValueError, TypeError):
-        return {}
-
-
-def recorded_entry(trace: Path) -> dict[str, Any]:
-    """What the manifest of its run says of a trace; empty if it says nothing."""
-    try:
-        return dict(next(entry for entry in read_manifest(trace.parent)["traces"] if entry["file"] == trace.name))
-    except (ValueError, KeyError, TypeError, StopIteration):
-        return {}
-
-
-def recorded_files(folder: Path) -> list[Path]:
-    """The files that the manifest of a run names and that lie beside it; empty without a manifest."""
-    try:
-        return [folder / name for name in read_manifest(folder)["files"] if Path(name).name == name]
-    except (KeyError, TypeError, ValueError):
-        return []
 
 
 def _made(runs: Path, name: str) -> Path:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.laps import MAX_STORED_LAPS, MIN_TIMED_STEPS
-from warpline.capture.manifest import recorded_entry
+from warpline.capture.recorded import MAX_STORED_LAPS, MIN_TIMED_STEPS, recorded_entry
 
 LONGEST_NS = 1e15
 """Eleven days: no step takes longer."""

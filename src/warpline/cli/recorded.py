@@ -50,7 +50,7 @@ def answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
 
 def print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> None:
     """Print a command line for a shell, explained, or as JSON."""
-    from warpline.capture.manifest import SCHEMA  # noqa: PLC0415
+    from warpline.capture.recorded import SCHEMA  # noqa: PLC0415
     from warpline.capture.tools import words_of  # noqa: PLC0415
 
     if as_json:

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from warpline.capture.manifest import MANIFEST
+from warpline.capture.recorded import MANIFEST
 from warpline.hardware.ceilings import VARIABLE, user_directory
 from warpline.records import dataclass
 from warpline.reports import sections

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpline.capture.recorded import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_key, limit_bytes, traces_folder
 from warpline.sources.detect import NCU_KINDS, SNAPSHOT_KINDS, Kind, detect
@@ -94,7 +95,6 @@ _WITHOUT_TIMELINE = {
         "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity"
     ),
 }
-_MANIFEST = "manifest.json"
 
 
 def _read(file: Path, kind: Kind, scanner: Scanner, before_imports: Callable[[bool], None]) -> Rows:
@@ -143,8 +143,6 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
 
 def _files_of_run(folder: Path) -> list[Path]:
     """The profiles that the manifest of a run names, an nsys report by its export; empty without a manifest."""
-    from warpline.capture.manifest import recorded_files  # noqa: PLC0415
-
     files = [
         export if file.suffix == ".nsys-rep" and (export := file.with_suffix(".sqlite")).is_file() else file
         for file in recorded_files(folder)
@@ -155,4 +153,4 @@ def _files_of_run(folder: Path) -> list[Path]:
 
 def _is_trace(name: str) -> bool:
     """Whether a file of that name may be a profile of its own, not what `warpline run` wrote beside one."""
-    return name.endswith(_SUFFIXES) and not name.endswith(COMPANIONS) and name != _MANIFEST
+    return name.endswith(_SUFFIXES) and not name.endswith(COMPANIONS) and name != MANIFEST

@@ -10,8 +10,7 @@ import math
 from typing import Any
 
 from warpline.analyses.roofline import trace_device
-from warpline.capture.calibration import COSTS, SCHEMA
-from warpline.capture.manifest import recorded_entry
+from warpline.capture.recorded import COSTS, COSTS_SCHEMA, recorded_entry
 from warpline.errors import WarplineError
 from warpline.hardware.ceilings import measured_for
 from warpline.records import dataclass
@@ -43,7 +42,7 @@ def find_calibration(trace: Trace) -> Calibration | None:
 def read_calibration(document: Any, source: str, widening: float = 1.0) -> Calibration | None:
     """A calibration from its document; None if it is damaged or of another kind."""
     try:
-        if document["schema"] != SCHEMA:
+        if document["schema"] != COSTS_SCHEMA:
             return None
         entries = document["costs_ns"].items()
         costs = {name: _cost(entry, source).widened(widening) for name, entry in entries if name in COSTS}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
 from warpline.sources.detect import NCU_KINDS, Kind, detect
-from warpline.sources.ncu.model import NcuReport
+
+if TYPE_CHECKING:
+    from warpline.sources.ncu.model import NcuReport
 
 REPORT_KINDS = frozenset({Kind.NCU_REP, Kind.NCU_REP_GZ, Kind.NCU_REP_XZ})
 CSV_KINDS = NCU_KINDS - REPORT_KINDS
