@@ -39,9 +39,7 @@ class Source:
         rows = np.flatnonzero(wanted)
         matching = self.spelled.str.contains(pattern).to_numpy()
         found = np.append(matching, False).take(self.raw.name.take(rows))
-        return Selection(self, rows.compress(found)), Selection(
-            self, rows if not found.any() else rows.compress(~found)
-        )
+        return Selection(self, rows[found]), Selection(self, rows if not found.any() else rows[~found])
 
 
 class Selection:

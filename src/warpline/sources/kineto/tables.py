@@ -186,18 +186,18 @@ def _kinds(raw: RawEvents) -> npt.NDArray[np.int8]:
 def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
     """Events within sixteen years of the typical time, and the earliest of them, so that a flipped bit does not set the
     start of the trace."""
-    times = raw.time_ns.compress(usable)
+    times = raw.time_ns[usable]
     if not len(times):
         return np.zeros(len(raw), bool), 0
     # If all times lie within that range, any time is typical; else the median is.
-    middle = len(times) // 2
-    close = int(times.max()) - int(times.min()) <= FAR_NS
+    first, middle = int(times.min()), len(times) // 2
+    close = int(times.max()) - first <= FAR_NS
     centre = int(times[middle] if close else np.partition(times, middle)[middle])
     low, high = max(centre - FAR_NS, -LAST_NS), min(centre + FAR_NS, LAST_NS)
     near = (raw.time_ns >= low) & (raw.time_ns <= high) & (raw.duration_ns <= FAR_NS)
     if near.all():
-        return near, int(times.min())
-    chosen = raw.time_ns.compress(near & usable)
+        return near, first
+    chosen = raw.time_ns[near & usable]
     return near, int(chosen.min()) if len(chosen) else centre
 
 
