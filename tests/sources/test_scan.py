@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,16 @@ def test_times_are_exact(number: bytes, ns: int, tmp_path: Path) -> None:
     assert events.time_ns.tolist()[1] == ns
     assert events.duration_ns.tolist()[1] == ns
     assert events.skipped == 0
+
+
+def test_numbers_of_every_length_are_exact(tmp_path: Path) -> None:
+    digits = "1234567890123456789"
+    numbers = [f"{digits[:whole]}.{digits[:places]}" for whole in range(1, 17) for places in range(12)]
+    numbers += [f"-{number}" for number in numbers]
+    texts = [b'{"ph":"X","ts":%b,"args":{"stream":%b}}' % (number.encode(), number.encode()) for number in numbers]
+    events = both(trace_of(*texts), tmp_path)
+    assert events.time_ns.tolist() == [int(Decimal(number) * 1000) for number in numbers]
+    assert events.fields["stream"].values.tolist() == [int(Decimal(number)) for number in numbers]
 
 
 @for_each(

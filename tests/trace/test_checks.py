@@ -93,6 +93,13 @@ def test_graph_kernels_may_overlap_on_one_stream(tmp_path: Path) -> None:
     assert "overlap-on-stream" not in codes(write(tmp_path, healthy() + graph))
 
 
+@for_each(("device", "stream", "overlap"), [(0, 7, True), (1, 7, False), (0, 8, False), (1, 8, False)])
+def test_kernels_overlap_on_a_stream_of_one_device(tmp_path: Path, device: int, stream: int, overlap: bool) -> None:
+    calls = [call("cudaLaunchKernel", 2500.5, 5, 900), call("cudaLaunchKernel", 2506.5, 5, 901)]
+    work = [kernel("one", 2520.5, 50, 900), kernel("other", 2540.5, 50, 901, device=device, stream=stream)]
+    assert ("overlap-on-stream" in codes(write(tmp_path, healthy() + calls + work))) is overlap
+
+
 def test_unified_memory_migrations_need_no_launch() -> None:
     trace = open_trace(DATA / "nsys" / "graph_bar.sqlite.gz")
     assert trace.gpu["copy_kind"].cast(str).str.starts_with("Unified").sum() > 0
