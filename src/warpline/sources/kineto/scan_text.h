@@ -254,7 +254,7 @@ static inline int digits_at(Bytes p, uint64_t *number) {
 }
 
 /* A value that should be a number; anything else is skipped over and gives MISSING. The common form is read in one pass:
- * up to 16 digits, which fit with three more, and a fraction of up to seven. */
+ * up to 16 digits, which fit with three more, and a fraction of up to eight. */
 static inline Bytes read_number(Cursor *c, Bytes p, int scale, int64_t *number) {
     static const uint64_t POWERS[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
     int negative = *p == '-';
