@@ -31,7 +31,6 @@ SOURCE = Path(warpline.__file__).parent
 METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
 NEEDS_OTHERS = {"warpline.bench.tiles", "warpline.ui.hugging_face", "warpline.ui.lightning"}
 """Modules that only import beside triton, transformers and lightning; they have no patterns."""
-ITSELF = "warpline.patterns"
 
 
 class Driven(NamedTuple):
@@ -71,7 +70,7 @@ def _sources() -> dict[str, tuple[ModuleType, list[ast.AST]]]:
     for file in sorted(SOURCE.rglob("*.py")):
         name = ".".join(("warpline", *file.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
         text = file.read_text(encoding="utf-8")
-        if re.search(r"\b(re\.[a-z]+|regex)\(", text) and name not in {*NEEDS_OTHERS, ITSELF}:
+        if re.search(r"\bre\.[a-z]+\(", text) and name not in NEEDS_OTHERS:
             found[name] = importlib.import_module(name), list(ast.walk(ast.parse(text)))
     return found
 
@@ -101,8 +100,6 @@ def _driven() -> tuple[list[Driven], set[str]]:
         }
         for node in nodes:
             match node:
-                case ast.Call(ast.Name("regex"), [asked, *more]):
-                    method = "compile"
                 case ast.Call(ast.Attribute(ast.Name("re"), method), [asked, *more]) if method in {"compile", *METHODS}:
                     pass
                 case _:

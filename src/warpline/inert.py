@@ -7,14 +7,16 @@ error lines passes `inert`. Markup needs no escape here, because no renderer int
 
 from __future__ import annotations
 
-from warpline.patterns import regex
+import re
 
-_HIDDEN = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 """Characters that Python calls printable and that show nothing: joiners, fillers, blanks and variation selectors."""
 _MARKS = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0]"
-_PILE = regex(f"((?:{_MARKS}){{4}})((?:{_MARKS})+)")
+_PILE = re.compile(f"((?:{_MARKS}){{4}})((?:{_MARKS})+)")
 """More than four marks on one character, which would cover the lines above and below."""
-_CONTROLS = regex(r"[^\n\x20-\x7e]")
+_CONTROLS = re.compile(r"[^\n\x20-\x7e]")
 
 
 def inert(text: str) -> str:

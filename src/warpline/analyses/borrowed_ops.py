@@ -7,6 +7,7 @@ same program has the ops of the same kernels.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,6 @@ import polars as pl
 from warpline.analyses.nvtx_ops import nvtx_ops
 from warpline.analyses.op_calls import OpCalls
 from warpline.kernels import normalise
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Int64s, combinations, integers
@@ -25,13 +25,13 @@ from warpline.trace.trace import Trace
 
 BEGIN, END = "^cudaStreamBeginCapture|^cuStreamBeginCapture|^hipStreamBeginCapture", "^(cuda|cu|hip)StreamEndCapture"
 _NODES = (
-    ("kernel", regex(r"^(cuda|cu|hip)Launch(Cooperative)?Kernel")),
-    ("memset", regex(r"^(cuda|cu|hip)Memset")),
-    ("memcpy", regex(r"^(cuda|cu|hip)Memcpy")),
+    ("kernel", re.compile(r"^(cuda|cu|hip)Launch(Cooperative)?Kernel")),
+    ("memset", re.compile(r"^(cuda|cu|hip)Memset")),
+    ("memcpy", re.compile(r"^(cuda|cu|hip)Memcpy")),
 )
 """Calls that become nodes of a graph that is being captured."""
-_PARAMETERS = regex(r"\([^()]*\)")
-_DECORATION = regex(r"\bvoid\b|\bconst\b|\s+")
+_PARAMETERS = re.compile(r"\([^()]*\)")
+_DECORATION = re.compile(r"\bvoid\b|\bconst\b|\s+")
 SAME_TIME = 1.5
 """Beyond this ratio of times, the shapes were others. Of 132 kernels in four pairs of our recordings (nsys and
 torch.profiler of one program), all but one, a copy, took at most 1.13 times as long in one as in the other."""

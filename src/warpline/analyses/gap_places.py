@@ -14,7 +14,6 @@ import polars as pl
 
 from warpline.analyses.gaps import CAUSES, Gaps
 from warpline.analyses.where import LIBRARY, Site, UserFrames
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, combinations, ids, integers
 from warpline.trace.names import texts
@@ -33,7 +32,7 @@ SCRIPT, LEAST_OF_SCRIPT = ": <module>", 0.2
 HOST_CAUSES = ("dispatch", "sync", "transfer", "input", "memory", "cold_start", "unknown")
 """Causes for which the CPU's activity says more."""
 MODULE = "nn.Module: "
-_BUILT_IN = regex(r"<built-in (?:function|method) (\w+)")
+_BUILT_IN = re.compile(r"<built-in (?:function|method) (\w+)")
 ROOT = 0
 """Position of the tree's root."""
 

@@ -19,7 +19,6 @@ from warpline.analyses.roofline import kernel_floors
 from warpline.analyses.roofline_entry import LATENCY_NS
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
@@ -37,7 +36,7 @@ SHORT = 2
 MIN_SHARE = 0.01
 """Kernels with less of the GPU time are not worth a look."""
 _GEOMETRY = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-_PLAIN_RANGE = regex(r"[\w .:-]+")
+_PLAIN_RANGE = re.compile(r"[\w .:-]+")
 """Names of NVTX ranges that ncu's filter takes without escapes."""
 
 

@@ -7,6 +7,7 @@ name of the kernel that the op launched.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.kernels import identify
-from warpline.patterns import regex
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.names import matches, rows_like, texts
 from warpline.trace.nesting import nest, order_for_nesting
@@ -23,7 +23,7 @@ from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
 
 WITH_SIZES = r"^[^,]+(, seq = -?\d+)?(, op_id = \d+)?, sizes = \["
-_PARTS = regex(r"^(?P<name>[^,]+)(?:, (?:seq = -?\d+|op_id = \d+))*, sizes = (?P<sizes>\[[\d\[\], -]*\])")
+_PARTS = re.compile(r"^(?P<name>[^,]+)(?:, (?:seq = -?\d+|op_id = \d+))*, sizes = (?P<sizes>\[[\d\[\], -]*\])")
 _TYPES = {"f16": "c10::Half", "bf16": "c10::BFloat16", "f32": "float", "tf32": "float", "f64": "double"}
 """The type that Kineto records, by the type in a kernel's name."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.trace.call_lines import call_lines
 from warpline.trace.columns import NONE, Bools, grouped, ids, integers
@@ -25,8 +26,8 @@ LIBRARY = (
     r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
 )
 """Frames of libraries and of Python itself. torch shortens its paths to begin with the package."""
-_LINE = regex(r"\(\d+\): ")
-_FRAME = regex(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
+_LINE = re.compile(r"\(\d+\): ")
+_FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import polars as pl
 
 from warpline.analyses.where import UserFrames
-from warpline.patterns import regex
 from warpline.trace.columns import NONE, Int64s
 from warpline.trace.names import by_name
 
@@ -42,25 +42,25 @@ ANY_READ = "cudaStreamSynchronize, by .item(), .cpu() or similar"
 
 _BY_FRAME = (
     (
-        regex(r"_tensor_str\.py\(|_tensor\.py\(\d+\): (__repr__|__format__)|<built-in function print>"),
+        re.compile(r"_tensor_str\.py\(|_tensor\.py\(\d+\): (__repr__|__format__)|<built-in function print>"),
         "print or str()",
     ),
-    (regex(r"torch/serialization\.py\(\d+\): save"), "torch.save()"),
-    (regex(r"<built-in method tolist of "), ".tolist()"),
-    (regex(r"<built-in method numpy of |_tensor\.py\(\d+\): __array__"), ".numpy()"),
-    (regex(r"<built-in method cpu of "), ".cpu()"),
-    (regex(r"<built-in method item of "), ".item()"),
-    (regex(r"<built-in method (?:nonzero|argwhere)\b"), "nonzero"),
-    (regex(r"<built-in method _?unique\w* |torch/functional\.py\(\d+\): \w*unique"), "unique"),
-    (regex(r"<built-in method (?:equal|allclose)\b"), "torch.equal"),
-    (regex(r"_tensor\.py\(\d+\): __contains__"), "`in` on a tensor"),
+    (re.compile(r"torch/serialization\.py\(\d+\): save"), "torch.save()"),
+    (re.compile(r"<built-in method tolist of "), ".tolist()"),
+    (re.compile(r"<built-in method numpy of |_tensor\.py\(\d+\): __array__"), ".numpy()"),
+    (re.compile(r"<built-in method cpu of "), ".cpu()"),
+    (re.compile(r"<built-in method item of "), ".item()"),
+    (re.compile(r"<built-in method (?:nonzero|argwhere)\b"), "nonzero"),
+    (re.compile(r"<built-in method _?unique\w* |torch/functional\.py\(\d+\): \w*unique"), "unique"),
+    (re.compile(r"<built-in method (?:equal|allclose)\b"), "torch.equal"),
+    (re.compile(r"_tensor\.py\(\d+\): __contains__"), "`in` on a tensor"),
     (
-        regex(r"torch/cuda/\w+\.py\(\d+\): synchronize|<built-in function _cuda_synchronize>"),
+        re.compile(r"torch/cuda/\w+\.py\(\d+\): synchronize|<built-in function _cuda_synchronize>"),
         "torch.cuda.synchronize()",
     ),
 )
 """Frames of Python between the user's code and the wait, the widest first: print reads values with item."""
-_NUMPY = regex(r"<built-in method numpy of ")
+_NUMPY = re.compile(r"<built-in method numpy of ")
 MAX_FRAMES = 60
 """Frames that are climbed from a wait towards the user's code."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from warpline.errors import CannotAnswer
-from warpline.patterns import regex
 
 CHILD = Path(__file__).with_name("cold_child.py")
 MEANINGS = {
@@ -93,7 +93,7 @@ class Orders:
     device: str = "auto"
 
 
-ERROR = regex(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+ERROR = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 """The start of the last part of a traceback; its message may have several lines."""
 Runner = Callable[[Orders, bool, dict[str, str]], dict[str, Any]]
 

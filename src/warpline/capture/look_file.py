@@ -10,6 +10,7 @@ import contextlib
 import functools
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from typing import Any
 from warpline.capture.look import DONE, OBSERVED, STACKS, STEP_MARK
 from warpline.capture.process_record import file_beside
 from warpline.capture.recorders import LINES
-from warpline.patterns import regex
 
 SCHEMA = "warpline.look/1"
 LOOK = ".look.json.gz"
@@ -26,10 +26,10 @@ USER_SCOPE = 7
 """torch's RecordScope of record_function and of the observer's own nodes."""
 TENSOR_FIELDS = 6
 """Tensor id, storage id, offset, elements, bytes per element, device."""
-DTYPE = regex(r"Tensor\(([^()]*)\)")
+DTYPE = re.compile(r"Tensor\(([^()]*)\)")
 READ, WRITE, UPDATE, MAKE, VIEW = "read", "write", "update", "make", "view"
 ACCESSES = (READ, WRITE, UPDATE, MAKE, VIEW)
-OVERWRITING = regex(
+OVERWRITING = re.compile(
     r"aten::(copy_|_copy_from\w*|zero_|fill_|normal_|uniform_|random_|bernoulli_|exponential_|_foreach_(copy|zero)_)"
 )
 """Ops that write their first argument without reading it."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from warpline.capture.ncu_line import LOG
 from warpline.errors import WarplineError
-from warpline.patterns import regex
 
 COUNTERS_FORBIDDEN = "counters-forbidden"
 _PROFILED = "==PROF== Profiling "
-_PASSES = regex(r"(?<!\d)(\d+) pass")
-_COUNT = regex(r"(?: - \d{1,9})?(?: \(\d{1,9}/\d{1,9}\))?$")
+_PASSES = re.compile(r"(?<!\d)(\d+) pass")
+_COUNT = re.compile(r"(?: - \d{1,9})?(?: \(\d{1,9}/\d{1,9}\))?$")
 """Behind a kernel's name: which it is, and of how many."""
-_ERROR = regex(r"==ERROR== (.+)")
+_ERROR = re.compile(r"==ERROR== (.+)")
 _SHOWN_NAME = 60
 _HINT = (
     "as root: NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module; in a container: docker run "

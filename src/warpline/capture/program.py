@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpline.errors import UsageError
-from warpline.patterns import regex
 
-PYTHON = regex(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
+PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
 STARTERS = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Programs that start Python with their own environment."""
 WRAPPERS = frozenset(

@@ -6,21 +6,20 @@ to be harmless.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from warpline.patterns import regex
-
 TIMEOUT_SECONDS = 10
 SET = "(set)"
-AFFECTING_SPEED = regex(
+AFFECTING_SPEED = re.compile(
     r"(?:CUDA|NVIDIA|NCCL|TORCH|PYTORCH|TRITON|CUBLAS|CUDNN|KINETO|NVTE|OMP|MKL|KMP|OPENBLAS|GOMP|MALLOC|ACCELERATE|XLA|VLLM)_"
     r"|(?:RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|LD_PRELOAD|TOKENIZERS_PARALLELISM|TEARDOWN_CUPTI)$"
 )
 """Names of variables that affect the speed of a program."""
-HARMLESS = regex(
+HARMLESS = re.compile(
     r"CUDA_(?:VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS|DEVICE_ORDER|MODULE_LOADING)"
     r"|NVIDIA_TF32_OVERRIDE|NCCL_(?:DEBUG|P2P_DISABLE|IB_DISABLE|ALGO|PROTO|MAX_NCHANNELS|NVLS_ENABLE)"
     r"|TORCHDYNAMO_DISABLE|TORCH_(?:COMPILE_DISABLE|NCCL_AVOID_RECORD_STREAMS|ALLOW_TF32_CUBLAS_OVERRIDE)"
@@ -29,18 +28,18 @@ HARMLESS = regex(
     r"|TOKENIZERS_PARALLELISM|TEARDOWN_CUPTI"
 )
 """Those of them whose values are numbers and switches."""
-_PLAIN_VALUE = regex(r"[\w.,:+ -]{0,64}")
-_SECRET = regex(
+_PLAIN_VALUE = re.compile(r"[\w.,:+ -]{0,64}")
+_SECRET = re.compile(
     r"(?i)token(?!s\b|iz)|secret|passw|passphrase|credential|auth(?!or\b)|cookie"
     r"|(?:api|access|private|account)[_-]?key|(?:^|[\W_])(?:key|pw|pwd|pat)$"
 )
 """Names whose values must not be in a manifest."""
-_KNOWN_SECRET = regex(
+_KNOWN_SECRET = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_|gh[a-z]_|github_pat_|glpat-|sk-|nvapi-|xox[a-z]-|A[KS]IA|eyJ|(?i:bearer) )[\w.~+/=-]{12,}"
     r"|(?<=://)[^/@\s]+(?=@)"
 )
 """Keys by their published prefixes, and user and password in a URL."""
-_TOLD_SECRET = regex(r"(?i)((?:token|secret|passw\w{0,64}|credentials?|key)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;}]+")
+_TOLD_SECRET = re.compile(r"(?i)((?:token|secret|passw\w{0,64}|credentials?|key)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;}]+")
 """A secret within a word, after its name."""
 GPU_FACTS = {
     "index": "index",

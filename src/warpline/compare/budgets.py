@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from warpline.analyses.gaps import CAUSES
 from warpline.compare.counts import KINDS
 from warpline.compare.measured import Measured
 from warpline.errors import UsageError
-from warpline.patterns import regex
 
 NUMBERS = ("step_ms", "busy_ms", "idle_ms", "idle_pct", *(f"idle_{cause}_pct" for cause in CAUSES), *KINDS)
 """What is known of every run, per step."""
@@ -16,7 +16,9 @@ ASKED_NUMBERS = ("peak_memory_mb", "peak_reserved_mb", "roof_pct")
 """What is computed only for a budget that limits it."""
 COUNTER = "ncu:"
 """Prefix of a metric of Nsight Compute: `ncu:KERNEL:METRIC`."""
-_BUDGET = regex(r"\s*([a-z_]{1,40}|ncu:[^<>=]{1,300}:[A-Za-z0-9_.]{1,200})\s*(<=|>=)\s*(\d{1,15}(?:\.\d{1,9})?)\s*")
+_BUDGET = re.compile(
+    r"\s*([a-z_]{1,40}|ncu:[^<>=]{1,300}:[A-Za-z0-9_.]{1,200})\s*(<=|>=)\s*(\d{1,15}(?:\.\d{1,9})?)\s*"
+)
 
 
 @dataclass(frozen=True, slots=True)

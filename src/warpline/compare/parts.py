@@ -22,12 +22,11 @@ from warpline.compare.align import align
 from warpline.compare.likeness import likeness
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
-from warpline.patterns import regex
 from warpline.trace.columns import Int64s
 
-COPY = regex(r"Memcpy|Memset|\[CUDA mem")
+COPY = re.compile(r"Memcpy|Memset|\[CUDA mem")
 """How the names of copies and memsets begin, with torch.profiler and with Nsight Systems."""
-MEMORY = regex(r"(.*) \((\w+) -> (\w+)\)")
+MEMORY = re.compile(r"(.*) \((\w+) -> (\w+)\)")
 """A copy with its kinds of memory: `Memcpy HtoD (Pageable -> Device)`."""
 Kind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
 

@@ -6,6 +6,7 @@ are averaged, so that one slow step does not decide. Cold steps are left out.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -17,7 +18,6 @@ from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer
 from warpline.intervals import EMPTY, Spans, pieces, union
-from warpline.patterns import regex
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.names import distinct, texts
@@ -25,7 +25,7 @@ from warpline.trace.trace import Trace
 
 MIDDLE = (0.25, 0.75)
 """Quantiles of the lengths between which steps are averaged."""
-HOST_COPY = regex("HtoD|DtoH|HostToDevice|DeviceToHost|Host-to-Device|Device-to-Host")
+HOST_COPY = re.compile("HtoD|DtoH|HostToDevice|DeviceToHost|Host-to-Device|Device-to-Host")
 FEW_STEPS = 4
 """Below so many steps all are averaged: quantiles mean nothing."""
 

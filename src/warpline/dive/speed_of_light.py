@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from warpline.dive.gains import WAITING
 from warpline.dive.load import UNITS, WORDS, Load
 from warpline.dive.measured import Measured
 from warpline.dive.model import Bound, Branch, Level, Node
 from warpline.dive.nodes import asked, worked_out
 from warpline.dive.reasons.ends import NEAR_PEAK
-from warpline.patterns import regex
 
 
 def bound_of(load: Load) -> Bound:
@@ -63,7 +64,7 @@ def pipes(measured: Measured, load: Load) -> Branch:
     return Branch("pipes", "Pipes", tuple(nodes))
 
 
-_PATH = regex(
+_PATH = re.compile(
     r"sm__ops_path_tensor_op_(\w{1,40}?)_src_(\w{1,40}?)(?:_dst_\w{1,40}?)?_sparsity_off\.sum\.pct_of_peak_sustained_elapsed"
 )
 

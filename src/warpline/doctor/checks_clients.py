@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from warpline.doctor import failures
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
-from warpline.patterns import regex
 
 INJECTIONS = ("CUDA_INJECTION64_PATH", "CUDA_INJECTION32_PATH", "NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH")
-_PRELOADED = regex(r"cupti|injection|nsys|nsight|sanitizer|nvbit|vtune|proton|tau|hpctoolkit", re.IGNORECASE)
+_PRELOADED = re.compile(r"cupti|injection|nsys|nsight|sanitizer|nvbit|vtune|proton|tau|hpctoolkit", re.IGNORECASE)
 _PROFILERS = {"nsys", "nsys-launcher", "ncu", "ncu-ui", "nv-nsight-cu-cli", "compute-sanitize", "cuda-gdb", "nvprof"}
 """Names as in /proc: at most fifteen characters."""
 _DCGM = {"nv-hostengine", "dcgm-exporter", "dcgmi", "dcgmproftester"}
@@ -20,7 +19,7 @@ _SLOWING_VARIABLES = {
     "CUDA_DEVICE_WAITS_ON_EXCEPTION": "kernels run under the debugger",
     "CUDA_API_TRACE_LEVEL": "every CUDA call is logged",
 }
-_KINETO = regex(r"^(?:KINETO_|LIBKINETO_|TEARDOWN_CUPTI|DISABLE_CUPTI_LAZY_REINIT|VLLM_TORCH_PROFILER)")
+_KINETO = re.compile(r"^(?:KINETO_|LIBKINETO_|TEARDOWN_CUPTI|DISABLE_CUPTI_LAZY_REINIT|VLLM_TORCH_PROFILER)")
 
 
 def client_checks(machine: Machine) -> Iterator[Check]:

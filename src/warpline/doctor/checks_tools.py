@@ -9,7 +9,6 @@ from warpline.doctor import failures
 from warpline.doctor.checks_gpu import GpuFacts
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
-from warpline.patterns import regex
 
 CUDA_OF_NCU: dict[tuple[int, int], tuple[int, int]] = {
     (2021, 2): (11, 4),
@@ -33,9 +32,9 @@ CUDA_OF_NCU: dict[tuple[int, int], tuple[int, int]] = {
 IMPORTER = "QdstrmImporter"
 _PACKAGES = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1", "libbz2.so.1.0": "libbz2-1.0"}
 """Debian packages of the libraries that nsys's importer often lacks."""
-_VERSION = regex(r"(\d{4})\.(\d+)(?:\.(\d+))?")
-_SCRIPT_WORD = regex(r"[^\s\"'`=():;]++")
-_CUPTI = regex(r"libcupti\.so\.(\d+)\.(\d+)$")
+_VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?")
+_SCRIPT_WORD = re.compile(r"[^\s\"'`=():;]++")
+_CUPTI = re.compile(r"libcupti\.so\.(\d+)\.(\d+)$")
 
 
 def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Check]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, replace
 
 from warpline.errors import UsageError
-from warpline.patterns import regex
 
 TOOLS = {"nsys", "ncu", "nv-nsight-cu-cli", "docker", "podman", "nerdctl"}
 _WRAPPERS = {"sudo", "env", "time", "nohup", "exec", "nice"}
 _OPERATORS = {"&&", "||", ";", "|", "&"}
-_ASSIGNMENT = regex(r"[A-Za-z_]\w*=")
-_PLAIN = regex(r"[\w@%+=:,./$~{}…-]+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PLAIN = re.compile(r"[\w@%+=:,./$~{}…-]+")
 """Words that need no quotes; variables are left for the shell to expand."""
 
 _NSYS_VERBS = {"profile", "launch", "start", "stats", "export", "analyze", "recipe", "stop", "shutdown", "status"}

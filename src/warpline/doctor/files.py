@@ -15,7 +15,6 @@ from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.patterns import regex
 from warpline.sources.detect import REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
@@ -31,10 +30,10 @@ SUFFIXES = (
 """Files examined in a folder; a file given by name is examined whatever its suffix."""
 MAX_TEXT_BYTES = 8 << 20
 MAX_UNPACKED_BYTES = 1 << 30
-_TOOL_OUTPUT = regex(
+_TOOL_OUTPUT = re.compile(
     r"==PROF==|==(?:ERROR|WARNING)==|\bnsys\b|Nsight|Generating '|Processing \[|\[\d+/\d+\]|SKIPPED:|CUPTI|Time \(%\)"
 )
-_RECORDED = regex(r"^Collecting data\.\.\.|^Generating '", re.MULTILINE)
+_RECORDED = re.compile(r"^Collecting data\.\.\.|^Generating '", re.MULTILINE)
 """nsys ran a program, whose output may precede this line."""
 _BZIP2 = b"BZh"
 

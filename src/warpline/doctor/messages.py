@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from warpline.doctor import failures
 from warpline.doctor.failures import Failure
 from warpline.doctor.model import Check, State
-from warpline.patterns import regex
 from warpline.scrub.quote import quote
 
 MAX_LINE_CHARS = 2000
@@ -31,7 +30,7 @@ class Message:
 
 
 def _message(pattern: str, failure: Failure, state: State | None = None, means: str = "", do: str = "") -> Message:
-    return Message(regex(pattern, re.IGNORECASE), failure, state, means, (do,) if do else ())
+    return Message(re.compile(pattern, re.IGNORECASE), failure, state, means, (do,) if do else ())
 
 
 MESSAGES = (
@@ -119,12 +118,12 @@ MESSAGES = (
     ),
 )
 
-_HINT = regex(r"If you see")
+_HINT = re.compile(r"If you see")
 """Kineto explains errors that it did not meet."""
-_NOTHING = regex(r"No kernels were profiled", re.IGNORECASE)
-_CHILDREN = regex(r"requires the --target-processes all", re.IGNORECASE)
-_AVAILABLE = regex(r"^\s*Available Kernels:\s*$", re.IGNORECASE)
-_LISTED = regex(r"^\s*\d+\.\s+(.+)$")
+_NOTHING = re.compile(r"No kernels were profiled", re.IGNORECASE)
+_CHILDREN = re.compile(r"requires the --target-processes all", re.IGNORECASE)
+_AVAILABLE = re.compile(r"^\s*Available Kernels:\s*$", re.IGNORECASE)
+_LISTED = re.compile(r"^\s*\d+\.\s+(.+)$")
 _EXPLAINS_NOTHING = {10, 11, 13, 14}
 """Failures after which ncu also reports that no kernels were profiled; that report then needs no other cause."""
 

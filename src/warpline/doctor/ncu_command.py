@@ -12,11 +12,10 @@ from warpline.doctor.model import Check
 from warpline.doctor.ncu_metrics import metric_remarks
 from warpline.doctor.ncu_options import REMOVED, option_remarks
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
-from warpline.patterns import regex
 
 SUGGESTED_LAUNCH_COUNT = "10"
 LARGE_LAUNCH_SKIP = 1000
-_LOOKS_LIKE_REGEX = regex(r"[*|^$\[\]+?]|\\.")
+_LOOKS_LIKE_REGEX = re.compile(r"[*|^$\[\]+?]|\\.")
 _QUERIES = (
     *("--list-sets", "--list-sections", "--list-rules", "--list-metrics", "--query-metrics", "--version", "--help"),
     "--import",

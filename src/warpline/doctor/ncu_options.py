@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
@@ -10,7 +11,6 @@ from warpline.doctor.command_line import Command, Option
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 from warpline.doctor.remark import Remark
-from warpline.patterns import regex
 
 OPTIONS = frozenset(
     f"--{name}"
@@ -70,7 +70,7 @@ _RENAMED = {
 }
 """What people type: nsys's names, singular for plural, and names of 2019 and 2020."""
 REMOVED = ("--kernel-regex", "--kernel-regex-base")
-_NAME = regex(r"(?<![\w-])--([a-z][a-z0-9-]+)")
+_NAME = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]+)")
 
 
 def option_remarks(command: Command, machine: Machine) -> Iterator[Remark]:

@@ -12,19 +12,18 @@ from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 from warpline.doctor.nsys_traces import trace_remarks
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
-from warpline.patterns import regex
 
 REGISTER_ONLY = "NSYS_NVTX_PROFILER_REGISTER_ONLY"
 RECORDING_VERBS = ("profile", "launch", "start", "")
 _DEFAULT_TRACES = "cuda,opengl,nvtx,osrt"
-_GRAPHS = regex(
+_GRAPHS = re.compile(
     r"cuda[-_]?graph|torch[-_.]?compile|--compile\b|reduce-overhead|\bvllm\b|\bsglang\b|trtllm|tensorrt", re.I
 )
-_FORKS = regex(r"\bvllm\b|\bsglang\b|\bray\b|num[-_]workers[ =][1-9]|multiprocessing", re.I)
-_PYTHON = regex(r"^(?:python[\d.]*|torchrun|accelerate|deepspeed|vllm|uv|poetry|ipython)$")
+_FORKS = re.compile(r"\bvllm\b|\bsglang\b|\bray\b|num[-_]workers[ =][1-9]|multiprocessing", re.I)
+_PYTHON = re.compile(r"^(?:python[\d.]*|torchrun|accelerate|deepspeed|vllm|uv|poetry|ipython)$")
 _RANK_LAUNCHERS = {"torchrun", "mpirun", "mpiexec", "srun"}
-_TORCH_PROFILER = regex(r"torch\.profiler|torch\.autograd\.profiler|from torch\.profiler|kineto")
-_OWN_PROFILER = regex(r"--(?:torch[-_])?profile(?:r)?\b(?!r?[-_]?(?:range|start))|TORCH_PROFILER|\bwarpline run\b")
+_TORCH_PROFILER = re.compile(r"torch\.profiler|torch\.autograd\.profiler|from torch\.profiler|kineto")
+_OWN_PROFILER = re.compile(r"--(?:torch[-_])?profile(?:r)?\b(?!r?[-_]?(?:range|start))|TORCH_PROFILER|\bwarpline run\b")
 
 
 def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:

@@ -10,7 +10,6 @@ from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 from warpline.doctor.remark import Remark, setting
-from warpline.patterns import regex
 
 WORDS = frozenset(
     {
@@ -30,7 +29,7 @@ _INSTEAD = {
     "all": ("cuda,nvtx,osrt", "There is no word for everything."),
 }
 _UNASKED = "nsys (up to 2025.3)"
-_VERSION = regex(r"(\d{4})\.(\d+)")
+_VERSION = re.compile(r"(\d{4})\.(\d+)")
 
 
 def trace_remarks(command: Command, machine: Machine) -> Iterator[Remark]:

@@ -12,7 +12,6 @@ from warpline.doctor import failures
 from warpline.doctor.advice import SYMPTOMS, check_of
 from warpline.doctor.messages import Message, read_messages
 from warpline.doctor.model import Check
-from warpline.patterns import regex
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.evidence import Evidence, read_evidence
 from warpline.trace.open import open_trace
@@ -36,7 +35,7 @@ _REPORTED_BY_THE_READER = {
     failures.RECORDING_CUT_SHORT,
 }
 """Failures that the reader reports as health entries, because it knows what was recorded."""
-_RANKS = regex(
+_RANKS = re.compile(
     r"(?:--nproc[-_]per[-_]node|--tensor[-_]parallel[-_]size|--data[-_]parallel[-_]size|--num[-_]processes|--tp(?:-size)?"
     r"|-tp|-np)[ =](\d{1,4})\b"
 )

@@ -6,15 +6,15 @@ A group is a process and a track a thread. Times are microseconds with three dec
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import groupby
 
 from warpline.exports.timeline import BAR, Arrows, Timeline, Track
 from warpline.inert import inert_json
-from warpline.patterns import regex
 
 START, FINISH = "s", "f"
-_LAST_BACKSLASH = regex(r'(?<!\\)((?:\\\\)*)\\\\(?=")')
+_LAST_BACKSLASH = re.compile(r'(?<!\\)((?:\\\\)*)\\\\(?=")')
 """A backslash at the end of a string: Perfetto (v52) takes the quotation mark after it for a part of the string, and
 refuses the file."""
 

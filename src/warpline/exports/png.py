@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 
 from warpline.errors import WarplineError
-from warpline.patterns import regex
 from warpline.reports.drawing import STYLE
 
 PACKAGE, INSTALL = "resvg_py", "pip install 'warpline[png]', or write .svg"
@@ -13,9 +13,9 @@ SCALE = 2
 """Pixels per unit of the picture, so that small text stays sharp on dense screens."""
 DARK = "@media"
 """The rules from here on are for dark pages."""
-_VARIABLE = regex(r"--([a-z]+): (#[0-9a-f]{6})")
-_STYLED = regex(r"var\(--([a-z]+)\)")
-_ATTRIBUTE = regex(r'"var\(--([a-z]+)\)"')
+_VARIABLE = re.compile(r"--([a-z]+): (#[0-9a-f]{6})")
+_STYLED = re.compile(r"var\(--([a-z]+)\)")
+_ATTRIBUTE = re.compile(r'"var\(--([a-z]+)\)"')
 _LETTER = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><text y="15">{}</text></svg>'
 
 

@@ -9,12 +9,11 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.front.tables import columns_of, to_scan
-from warpline.patterns import regex
 from warpline.trace.columns import Bools
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
-_READING = regex(r"\bread_(?:csv|parquet|ipc|json|ndjson)\w*", re.IGNORECASE)
+_READING = re.compile(r"\bread_(?:csv|parquet|ipc|json|ndjson)\w*", re.IGNORECASE)
 """Table functions of polars' SQL that open files."""
 
 

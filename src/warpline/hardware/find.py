@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from warpline.hardware.chips import Chip, chips
-from warpline.patterns import regex
 
-_SLICE = regex(r"\bMIG\b", re.IGNORECASE)
+_SLICE = re.compile(r"\bMIG\b", re.IGNORECASE)
 """A slice of a chip (Multi-Instance GPU) has a fraction of its peaks."""
 
 

@@ -12,15 +12,16 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import head, tokens_of
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
 _LETTERS = {"B": "bf16", "H": "f16", "S": "f32", "D": "f64", "I": "s32", "X": "tf32", "C": "cf32", "Z": "cf64"}
-_TENSILE = regex(r"(?:Custom_)?Cijk_A(ilk|lik)_B(ljk|jlk)_(\w+)")
-_TYPES = regex(r"([BHSD])_?([BHSD])([SHD])|([SDCZ])")
-_ISA = regex(r"ISA(\d{2,3}[0-9a-f]?)")
-_IGEMM = regex(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{1,40}?)_(bf16|fp16|fp32|int8)_.{0,400}?bt(\d++x\d++x\d++)\w*+")
-_TILE = regex(r"MT\d+x\d+x\d+")
-_MATRIX = regex(r"MI\d+x\d+x\d+(?:x\d+)?")
+_TENSILE = re.compile(r"(?:Custom_)?Cijk_A(ilk|lik)_B(ljk|jlk)_(\w+)")
+_TYPES = re.compile(r"([BHSD])_?([BHSD])([SHD])|([SDCZ])")
+_ISA = re.compile(r"ISA(\d{2,3}[0-9a-f]?)")
+_IGEMM = re.compile(
+    r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{1,40}?)_(bf16|fp16|fp32|int8)_.{0,400}?bt(\d++x\d++x\d++)\w*+"
+)
+_TILE = re.compile(r"MT\d+x\d+x\d+")
+_MATRIX = re.compile(r"MI\d+x\d+x\d+(?:x\d+)?")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}
 _STORED = {"fp16", "bf16", "fp32", "fp64", "int8"}
 _TABLE = Catalogue("""

@@ -12,7 +12,6 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import head, inside, is_integer
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
 _TABLE = Catalogue("""
 attention paged_attention fwd cores: paged_attention_v1_kernel paged_attention_v2_kernel paged_attention_kernel
@@ -36,16 +35,16 @@ attention flash_attention_combine fwd cores: flash_attn_combine_results flash_at
 attention decode fwd: BatchDecodeWithPagedKVCacheKernelMla*
 attention decode fwd: masked_multihead_attention_kernel mmha_launch_kernel
 """)
-_MEM_EFF = regex(
+_MEM_EFF = re.compile(
     r"fmha_cutlass([FB])_(\w{1,40}?)_(aligned|notaligned)_(\d+)x(\d+)_(?:(rf|gmem)|k(\d+))((?:_dropout|_seqaligned)*)_sm(\d+)"
 )
-_TRTLLM = regex(
+_TRTLLM = re.compile(
     r"fmhaSm(\d+)[af]?Kernel_(?:Q(?P<q>[A-Z]\w{0,20}?)Kv(?P<kv>[A-Z]\w{0,20}?)|Qkv(?P<qkv>[A-Z]\w{0,20}?))"
     r"O(?P<o>[A-Z][A-Za-z]{0,20}+\d{1,2}(?:m\d)?)"
     r"H(?P<h>Qk\d++HV\d++|\d++)(?P<rest>\w*)"
 )
-_TILES = regex(r"Q(\d+)Kv(\d+)")
-_FUSED_V2 = regex(r"(?:fmha_v2|fused_multihead\w{0,80}?_v2|fused_multihead_flash_attention)_")
+_TILES = re.compile(r"Q(\d+)Kv(\d+)")
+_FUSED_V2 = re.compile(r"(?:fmha_v2|fused_multihead\w{0,80}?_v2|fused_multihead_flash_attention)_")
 
 
 def decode(name: NormalName) -> Draft | None:

@@ -6,13 +6,14 @@ every protocol as LL and every algorithm except TREE as RING.
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.draft import Draft
 from warpline.kernels.lexicon import COLLECTIVES
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
-_NCCL = regex(r"(?:nccl|rccl)(Symk)?(?:Dev)?Kernel_?(\w*)")
+_NCCL = re.compile(r"(?:nccl|rccl)(Symk)?(?:Dev)?Kernel_?(\w*)")
 _COLLECTIVES = {
     "AllReduce": "all_reduce",
     "AllGather": "all_gather",
@@ -54,14 +55,14 @@ _BASES = (
     ("pushpull", "userbuffers"),
 )
 _LOWERED_BASES = tuple((mark.lower(), op) for mark, op in _BASES)
-_ANY_BASE = regex("|".join(mark for mark, _ in _LOWERED_BASES))
+_ANY_BASE = re.compile("|".join(mark for mark, _ in _LOWERED_BASES))
 _EXPERT_SCOPES = ("deep_ep::", "dpsk::ep::", "uccl::", "pplx::", "mscclpp::")
 
 
 _SCOPES = ("nccl", "rccl", "mscc", "deepep", "dpsk", "uccl", "pplx", "c10d", "symmetricmemory")
 MARKS = "|".join(sorted({mark.replace("_", "") for mark in (*dict(_LOWERED_BASES), *COLLECTIVES)} | {*_SCOPES}))
 """Pattern of what the names of kernels that communicate contain, in lower case and without underscores."""
-_ANY_MARK = regex(MARKS)
+_ANY_MARK = re.compile(MARKS)
 
 
 def may_communicate(name: str) -> bool:

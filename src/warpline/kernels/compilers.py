@@ -6,14 +6,15 @@ transposition, ``loop_…`` ones are elementwise. No data type, tile or architec
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.draft import Draft
 from warpline.kernels.normalise import NormalName
-from warpline.patterns import regex
 
-_FUSION = regex(r"(?:(loop|input|output)_)?([a-z_0-9]*?)_?fusion(?:_(\d+))?(?:__\d+)?")
-_WRAPPED = regex(r"wrapped_([a-z_]+?)(?:_\d+)?")
-_TRITON = regex(r"(?:triton_)?(gemm|softmax|nested_gemm)(?:_fusion)?(?:_dot[a-z_]*)?(?:_general)?(?:[._]\d+)*")
-_NVFUSER = regex(r"nvfuser_([a-z_]+?)_f\d++_c\d*+_r\d++_g\d++\w*+|(?:CudaCodeGen::)?kernel\d++")
+_FUSION = re.compile(r"(?:(loop|input|output)_)?([a-z_0-9]*?)_?fusion(?:_(\d+))?(?:__\d+)?")
+_WRAPPED = re.compile(r"wrapped_([a-z_]+?)(?:_\d+)?")
+_TRITON = re.compile(r"(?:triton_)?(gemm|softmax|nested_gemm)(?:_fusion)?(?:_dot[a-z_]*)?(?:_general)?(?:[._]\d+)*")
+_NVFUSER = re.compile(r"nvfuser_([a-z_]+?)_f\d++_c\d*+_r\d++_g\d++\w*+|(?:CudaCodeGen::)?kernel\d++")
 _HEROES = (
     ("reduce", "reduction"),
     ("scatter", "index"),

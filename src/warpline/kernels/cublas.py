@@ -5,14 +5,15 @@ None of them uses tensor cores. A "matmul" with one row usually runs one of thes
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import is_integer
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
-_TENSOR = regex(r"cublasGemvTensor\w{0,80}+<([\w: ]{1,200}+)>")
-_OLD = regex(r"(?:magma_|fermi|sm\d+_|kepler_|maxwell_)?([sdczhCSDZ])gemm\w*")
+_TENSOR = re.compile(r"cublasGemvTensor\w{0,80}+<([\w: ]{1,200}+)>")
+_OLD = re.compile(r"(?:magma_|fermi|sm\d+_|kepler_|maxwell_)?([sdczhCSDZ])gemm\w*")
 _SOLVERS = ("getrf", "getrs", "getrfs", "potrf", "geqrf", "trsm", "trsv", "laswp", "ipiv", "syevj", "gesvd", "larft")
 
 

@@ -9,7 +9,6 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import SHAPE3, tokens_of
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
 _TABLE = Catalogue("""
 conv conv_fprop fwd cores: implicit_convolve_sgemm explicit_convolve_sgemm precomputed_convolve_sgemm
@@ -48,7 +47,7 @@ attention sdpa_backward bwd cores: compute_dot_do_o*
 other conv_helper: computeOffsetsKernel computeOffsetsKernel3D computeBOffsetsKernel computeWgradBOffsetsKernel
 other conv_helper: computeWgradSplitKOffsetsKernel kern_precompute_indices compute*OffsetsKernel* computeOffsets*
 """)
-_SDPA = regex(r"(fprop|bprop|fwd|bwd)")
+_SDPA = re.compile(r"(fprop|bprop|fwd|bwd)")
 _CONV = {"convFwd": ("conv_fprop", "fwd"), "convBwdData": ("conv_dgrad", "bwd"), "convBwdFilter": ("conv_wgrad", "bwd")}
 
 

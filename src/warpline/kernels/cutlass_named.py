@@ -13,10 +13,11 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import ACCUMULATORS, INSTRUCTIONS, SHAPE2, SHAPE3, sm_number, tokens_of
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
-_CORE2 = regex(r"(g?)([hsdciz])(\d*)(tf32|bf16|f16|fastbf16|fastf16|fastf32)?(spgemm|gemm|fprop|dgrad|wgrad|deconv)")
-_CORE3 = regex(r"([hsdciz])(\d++x\d++x\d++)(\w*+)")
+_CORE2 = re.compile(
+    r"(g?)([hsdciz])(\d*)(tf32|bf16|f16|fastbf16|fastf16|fastf32)?(spgemm|gemm|fprop|dgrad|wgrad|deconv)"
+)
+_CORE3 = re.compile(r"([hsdciz])(\d++x\d++x\d++)(\w*+)")
 _OPCLASSES = {
     "simt": "CUDA cores",
     "tensorop": "tensor cores",
@@ -25,9 +26,9 @@ _OPCLASSES = {
     "bssptensorop": "sparse tensor cores with block-scaled operands",
 }
 _PASSES = {"fprop": "fwd", "deconv": "bwd", "dgrad": "bwd", "wgrad": "bwd"}
-_LAYOUT2 = regex(r"[nthc]{2}|n[dhwc]{3,4}|nc\d+hw\d+")
-_LAYOUT3 = regex(r"[nt]{3}")
-_SCALED = regex(r"(u?e\dm\d)x(f4|f6|f8|e2m1|e4m3|e5m2)")
+_LAYOUT2 = re.compile(r"[nthc]{2}|n[dhwc]{3,4}|nc\d+hw\d+")
+_LAYOUT3 = re.compile(r"[nt]{3}")
+_SCALED = re.compile(r"(u?e\dm\d)x(f4|f6|f8|e2m1|e4m3|e5m2)")
 _OWNERS = (("cudnn", "cudnn"), ("cublas", "cublas"))
 _NOTES = {
     "relu": "can apply a ReLU; no proof that it does",

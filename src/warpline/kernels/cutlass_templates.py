@@ -12,17 +12,16 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import head, inside, is_integer
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
 WRAPPERS = {"Kernel", "Kernel2", "device_kernel"}
-_SHAPE = regex(r"GemmShape<(\d+), (\d+), (\d+)>")
-_ARCH = regex(r"arch::Sm(\d+)\b")
-_MAINLOOP = regex(r"\b(Mainloop(Sm\d++)?\w*+)<")
-_SM = regex(r"(?:Mainloop|KernelTma|Kernel|SM|Sm)(?:Sm)?(\d{2,3})")
-_TUPLE = regex(r"(?:cute::)?tuple<(?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>>")
-_ATOM = regex(r"\bSM(\d+)_(?:MMA_)?(\d+x\d+x\d+)?_?(F64|F32|F16|S32|TF32)(\w*)")
-_CONV = regex(r"Conv[23]d(Fprop|Dgrad|Wgrad|Deconv)")
-_DSL = regex(r"kernel_cutlass_(\w+)")
+_SHAPE = re.compile(r"GemmShape<(\d+), (\d+), (\d+)>")
+_ARCH = re.compile(r"arch::Sm(\d+)\b")
+_MAINLOOP = re.compile(r"\b(Mainloop(Sm\d++)?\w*+)<")
+_SM = re.compile(r"(?:Mainloop|KernelTma|Kernel|SM|Sm)(?:Sm)?(\d{2,3})")
+_TUPLE = re.compile(r"(?:cute::)?tuple<(?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>>")
+_ATOM = re.compile(r"\bSM(\d+)_(?:MMA_)?(\d+x\d+x\d+)?_?(F64|F32|F16|S32|TF32)(\w*)")
+_CONV = re.compile(r"Conv[23]d(Fprop|Dgrad|Wgrad|Deconv)")
+_DSL = re.compile(r"kernel_cutlass_(\w+)")
 _SETUP_WORDS = (
     "grouped_gemm_data",
     "grouped_gemm_args",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.grammar import head, inside
 from warpline.kernels.normalise import split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 from warpline.records import dataclass
 
 _SUFFIXES = (
@@ -23,9 +24,9 @@ _SUFFIXES = (
     "_cuda_out",
     "_cuda",
 )
-_LAMBDA = regex(r"\{lambda\(([^{}]*)\)#\d+\}")
-_IMPL = regex(r"\b(gpu_kernel_impl_nocast|gpu_kernel_impl|gpu_index_kernel|apply)<")
-_COPY = regex(r"(?:direct|conj|neg)_?copy$|(?=\w*?float)\w*+(?<=copy)$|\w*+(?<=_copy)$|copy$|cast$")
+_LAMBDA = re.compile(r"\{lambda\(([^{}]*)\)#\d+\}")
+_IMPL = re.compile(r"\b(gpu_kernel_impl_nocast|gpu_kernel_impl|gpu_index_kernel|apply)<")
+_COPY = re.compile(r"(?:direct|conj|neg)_?copy$|(?=\w*?float)\w*+(?<=copy)$|\w*+(?<=_copy)$|copy$|cast$")
 _CLASSES = (
     ("memory", ("fill", "fill_functor", "launch_vectorized_templated_copy", "copy_op", "copy")),
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.patterns import regex
+import re
 
 INSTRUCTIONS = {
     "884": "8x8x4",
@@ -37,8 +37,8 @@ GENERATIONS = {
     "blackwell": "sm100",
 }
 
-SHAPE2 = regex(r"\d{1,4}x\d{1,4}")
-SHAPE3 = regex(r"\d{1,4}x\d{1,4}x\d{1,4}")
+SHAPE2 = re.compile(r"\d{1,4}x\d{1,4}")
+SHAPE3 = re.compile(r"\d{1,4}x\d{1,4}x\d{1,4}")
 
 
 def tokens_of(text: str, truncated: bool) -> list[str]:

@@ -13,9 +13,8 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import ACCUMULATORS, GENERATIONS, INSTRUCTIONS, SHAPE2, sm_number, tokens_of
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
-_CORE = regex(r"(g?)([hsdciz])(\d*)(gemm|cudnn)(3m)?")
+_CORE = re.compile(r"(g?)([hsdciz])(\d*)(gemm|cudnn)(3m)?")
 _TYPES = {"fp16", "bf16", "tf32", "fp32", "int8", "f16", "int8x4", "int8x32"}
 _PREFIXES = {"trt", "cudnn", "infer", "train", "cublas"}
 _LAYOUTS = {"nn", "nt", "tn", "tt"}

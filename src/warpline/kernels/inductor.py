@@ -11,9 +11,8 @@ import re
 
 from warpline.kernels.draft import Draft
 from warpline.kernels.normalise import NormalName
-from warpline.patterns import regex
 
-_NAME = regex(r"triton_(poi|red|per|tem|for|spl|unk)_fused_?([A-Za-z0-9_]*)")
+_NAME = re.compile(r"triton_(poi|red|per|tem|for|spl|unk)_fused_?([A-Za-z0-9_]*)")
 _CATEGORIES = {
     "poi": "pointwise: one output element per lane",
     "red": "reduction in a loop",
@@ -23,7 +22,7 @@ _CATEGORIES = {
     "spl": "scan split over programs",
     "unk": "category unknown to Inductor",
 }
-SPECIALISATION = regex(r"_0(?=[0-9]*+[dce])[0-9dce]*+$")
+SPECIALISATION = re.compile(r"_0(?=[0-9]*+[dce])[0-9dce]*+$")
 """Triton before 3 appended one digit group per argument: c = equals 1, d = divisible by 16, e = by 8."""
 
 _OPS = """

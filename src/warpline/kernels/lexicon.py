@@ -6,14 +6,15 @@ Strong words name an operation ("rmsnorm", "all_to_all"); the first match wins, 
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.draft import Draft
 from warpline.kernels.inductor import SPECIALISATION
 from warpline.kernels.normalise import NormalName
-from warpline.patterns import regex
 
 MAX_WORDS = 24
-_WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_IDENTIFIER = regex(r"[A-Za-z_]\w{2,200}")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,200}")
 _STRONG = (
     (
         "comm",

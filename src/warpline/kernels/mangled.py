@@ -11,9 +11,8 @@ Longer than most modules, because the grammar is one subject.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-
-from warpline.patterns import regex
 
 MAX_DEPTH = 150
 """Maximum nesting; real names stay well below it, CUTLASS 3 reaches about 40."""
@@ -56,10 +55,10 @@ _STANDARD = {
 }
 _UNARY = {"ps", "ng", "ad", "de", "co", "nt", "sz", "st", "az", "at"}
 _BINARY = {"pl", "mi", "ml", "dv", "rm", "an", "or", "eo", "ls", "rs", "eq", "ne", "lt", "gt", "le", "ge", "aa", "oo"}
-_LITERAL = regex(r"L([a-z])(n?)(\d+)E")
-_DIGITS = regex(r"\d+")
-_SEQUENCE = regex(r"[0-9A-Z]*_")
-_NUMBER = regex(r"n?\d+")
+_LITERAL = re.compile(r"L([a-z])(n?)(\d+)E")
+_DIGITS = re.compile(r"\d+")
+_SEQUENCE = re.compile(r"[0-9A-Z]*_")
+_NUMBER = re.compile(r"n?\d+")
 
 
 class _Unreadable(Exception):

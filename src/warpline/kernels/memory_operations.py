@@ -6,16 +6,15 @@ import re
 
 from warpline.kernels.draft import Draft
 from warpline.kernels.normalise import NormalName
-from warpline.patterns import regex
 
-_KINETO = regex(r"(Memcpy|Memset) ?([\w-]*) ?(?:\(([\w ]+?)(?: -> ([\w ]+))?\))?", re.IGNORECASE)
+_KINETO = re.compile(r"(Memcpy|Memset) ?([\w-]*) ?(?:\(([\w ]+?)(?: -> ([\w ]+))?\))?", re.IGNORECASE)
 _ROCM = {
     "CopyDeviceToDevice": "memcpy DtoD",
     "CopyHostToDevice": "memcpy HtoD",
     "CopyDeviceToHost": "memcpy DtoH",
     "FillBuffer": "memset",
 }
-_NODE = regex(r"mem(?:cpy|set)\d+(?:_\w+)?|mem(?:cpy|set)_kernel\w*")
+_NODE = re.compile(r"mem(?:cpy|set)\d+(?:_\w+)?|mem(?:cpy|set)_kernel\w*")
 _LONG_WAYS = {"Host-to-Device": "HtoD", "Device-to-Host": "DtoH", "Device-to-Device": "DtoD", "Peer-to-Peer": "PtoP"}
 _DIRECTIONS = {
     "HtoD": "host to device",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 
 from warpline.kernels.mangled import demangle, scan
-from warpline.patterns import regex
 from warpline.records import dataclass
 
 MAX_NAME = 16_384
@@ -22,26 +21,28 @@ MAX_IDENTIFIER = 2_048
 """The same for the function's own identifier; Tensile's, the longest, have under 1,000."""
 MAX_ROUNDS = 8
 
-_DECORATION = regex(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
-_ELLIPSIS = regex(r"(?<!\s)\s*+(?:\.\.\.|…)$")
-_ANONYMOUS = regex(r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::")
-_BOOL_CAST = regex(r"\(bool\)([01])\b|\bbool=([01])\b")
-_CAST = regex(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)|\b(?:unsigned )?[A-Za-z_][\w:]{0,80}=(?=-?\d)")
-_SUFFIX = regex(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
-_LAMBDA = regex(r"\[?\blambda ?(\([^\[\]]{0,300}?\))? ?\(instance (\d+)\)\]")
-_SPACES = regex(r"\s+")
-_SPACED = regex(r"operator ?\(\)|->|[<>(){}\[\] ]")
-_SCOPED = regex(r"operator ?\(\)|->|::|[<>(){}\[\]]")
-_LISTED = regex(r"operator ?\(\)|->|[<>(){}\[\],]")
+_DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
+_ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:\.\.\.|…)$")
+_ANONYMOUS = re.compile(
+    r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::"
+)
+_BOOL_CAST = re.compile(r"\(bool\)([01])\b|\bbool=([01])\b")
+_CAST = re.compile(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)|\b(?:unsigned )?[A-Za-z_][\w:]{0,80}=(?=-?\d)")
+_SUFFIX = re.compile(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
+_LAMBDA = re.compile(r"\[?\blambda ?(\([^\[\]]{0,300}?\))? ?\(instance (\d+)\)\]")
+_SPACES = re.compile(r"\s+")
+_SPACED = re.compile(r"operator ?\(\)|->|[<>(){}\[\] ]")
+_SCOPED = re.compile(r"operator ?\(\)|->|::|[<>(){}\[\]]")
+_LISTED = re.compile(r"operator ?\(\)|->|[<>(){}\[\],]")
 _OPENING = frozenset("<({[")
 _CLOSING = frozenset(">)}]")
-_SHIPPED_BY = regex(
+_SHIPPED_BY = re.compile(
     r"^(?:(?:cask_+)?_?\d+x_|cask_+)(?:(?:cudnn|cublas|trt)_(?:(?:infer|train)_)?(?=sm\d|cutlass_|xmma_))?"
     r"(?=[a-z]+_[a-z]|sm\d)(?!\w*::)"
 )
 """Marks of the library and its major version before a kernel's own name: `_5x_cudnn_volta_scudnn_…` of cuDNN 5x (its
 kernel library's number), `cask__5x_…` of CASK, cuDNN's kernel selector."""
-_MEMORY = regex(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
+_MEMORY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

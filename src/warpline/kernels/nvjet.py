@@ -7,16 +7,17 @@ decoding follows measurements and the launching ops' strides.
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import SHAPE2, SHAPE3, tokens_of
 from warpline.kernels.normalise import NormalName
-from warpline.patterns import regex
 
 _LETTERS = {"h": "f16", "t": "bf16", "s": "f32", "q": "e4m3", "r": "e5m2", "o": "e2m1", "d": "f64"}
 _ACCUMULATORS = {"s": "f32", "h": "f16", "d": "f64"}
-_TYPES = regex(r"[htsqrodi]{3}|[htsqrodi]{5}")
-_LAYOUT = regex(r"[NT]{3,4}")
-_SCALE = regex(r"([AB])vec(\d+)(U?E\dM\d)")
+_TYPES = re.compile(r"[htsqrodi]{3}|[htsqrodi]{5}")
+_LAYOUT = re.compile(r"[NT]{3,4}")
+_SCALE = re.compile(r"([AB])vec(\d+)(U?E\dM\d)")
 _NOTES = {
     "h": "raster order of the tiles: horizontal",
     "v": "raster order of the tiles: vertical",

@@ -12,15 +12,14 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import head, inside
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
-_OPTIMIZERS = regex(r"Adam|Sgd|SGD|Lamb|LAMB|Adagrad|NovoGrad|Lion|RMSprop|Adadelta|Muon|LARS")
-_STAND_ALONE = regex(
+_OPTIMIZERS = re.compile(r"Adam|Sgd|SGD|Lamb|LAMB|Adagrad|NovoGrad|Lion|RMSprop|Adadelta|Muon|LARS")
+_STAND_ALONE = re.compile(
     r"(?:fused_)?(?:adam|sgd|lamb|lion|adagrad|muon)\w{0,80}_(?:cuda_)?kernel\w*|kOptimizer\w*|kPreconditionOptimizer\w*"
     r"|k(?:Adam|Sgd)\w*|reduce_block_in_lamb\w*|multi_tensor_adam\w*|adam_cuda_kernel\w*",
     re.IGNORECASE,
 )
-_NORMS = regex(r"L2Norm|LpNorm|MaxNorm|LpMax|L1Norm")
+_NORMS = re.compile(r"L2Norm|LpNorm|MaxNorm|LpMax|L1Norm")
 _OPERATIONS = {
     "plus": "add",
     "minus": "sub",

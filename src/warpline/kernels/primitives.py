@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.catalogue import Catalogue
 from warpline.kernels.draft import Draft
 from warpline.kernels.functors import class_of, op_name
 from warpline.kernels.grammar import head, inside
 from warpline.kernels.normalise import NormalName, split_arguments
-from warpline.patterns import regex
 
 _TABLE = Catalogue("""
 sort_scan radix_sort: DeviceRadixSort* DeviceSegmentedRadixSort* DeviceSegmentedSort* DeviceMergeSort* DeviceMerge*
@@ -38,7 +39,7 @@ _CONFIGS = (
     ("transform", "elementwise"),
 )
 _AGENTS = (("Reduce", "reduction"), ("Scan", "sort_scan"), ("Sort", "sort_scan"), ("Partition", "sort_scan"))
-_CONFIG = regex(r"\b(?:wrapped_)?(\w+?)_config\w*")
+_CONFIG = re.compile(r"\b(?:wrapped_)?(\w+?)_config\w*")
 
 
 def decode(name: NormalName) -> Draft | None:

@@ -9,7 +9,6 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import is_integer, tokens_of
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
 _SCALAR_IDS = {
     "1125899906909960": "bf16",
@@ -24,9 +23,9 @@ _SCALAR_IDS = {
 """vLLM's ScalarType::id(): exponent, mantissa, sign, bias and NaN bits packed into one integer."""
 
 _BMM_TYPE = r"(?:Mx|Nv|Dy)?(?:Bfloat16|Fp16|Fp32|E4m3|E5m2|E2m1|Int8|Int4)"
-_BMM = regex(rf"(?>(?:bmm|gemm)\w*?_({_BMM_TYPE})_({_BMM_TYPE})({_BMM_TYPE})?_(Fp32|Fp16|Int32)_)(\w++)")
-_BMM_WORD = regex(r"t(\d+x\d+x\d+)(?:u\d)?|s(\d+)|m(\d+x\d+x\d+)|(?:c|cga)(\d+x\d+x\d+)|sm(\d+)[af]?")
-_DEEP = regex(r"(?>(?:sm(\d++)_)?(\w*?)(gemm|einsum|bmk_bnk_mn|mqa_logits))\w*+")
+_BMM = re.compile(rf"(?>(?:bmm|gemm)\w*?_({_BMM_TYPE})_({_BMM_TYPE})({_BMM_TYPE})?_(Fp32|Fp16|Int32)_)(\w++)")
+_BMM_WORD = re.compile(r"t(\d+x\d+x\d+)(?:u\d)?|s(\d+)|m(\d+x\d+x\d+)|(?:c|cga)(\d+x\d+x\d+)|sm(\d+)[af]?")
+_DEEP = re.compile(r"(?>(?:sm(\d++)_)?(\w*?)(gemm|einsum|bmk_bnk_mn|mqa_logits))\w*+")
 _TABLE = Catalogue("""
 quant quantize_blockwise: kQuantizeBlockwise kQuantize kQuantize* kInt8VectorQuant kDoubleRowColQuant
 quant dequantize_blockwise: kDequantizeBlockwise kDequantize* kdequant_mm_int32_fp16 kInt8MatrixDequant*

@@ -6,13 +6,14 @@ The identifier decides, never the namespace alone: SGLang's sit in an anonymous 
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.catalogue import Catalogue, Entry
 from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import inside
 from warpline.kernels.inductor import SPECIALISATION
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
 _TABLE = Catalogue("""
 norm rms_norm fwd: rms_norm_kernel fused_add_rms_norm_kernel RMSNormKernel FusedAddRMSNormKernel GemmaRMSNormKernel
@@ -177,7 +178,7 @@ _LIBRARIES = (
 )
 _FLOATS = ("f16", "bf16", "f32", "f64", "e4m3", "e5m2")
 _INDICES = ("index", "memory", "moe", "layout", "other", "sort_scan")
-_MATMUL_OGS = regex(
+_MATMUL_OGS = re.compile(
     r"_p?_?matmul_ogs_[NT]{3}_((?:mx)?+[a-wyz0-9]{1,12}+)x((?:mx)?+[a-wyz0-9]{1,12}+)x((?:mx)?+[a-wyz0-9]{1,12}+)_"
     r"([0-9]{1,4}+x[0-9]{1,4}+x[0-9]{1,4}+)x([0-9]{1,4}+)"
 )

@@ -5,21 +5,22 @@
 
 from __future__ import annotations
 
+import re
+
 from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import sm_number, tokens_of
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
-from warpline.patterns import regex
 
-_NAME = regex(r"sm(\d+)_xmma_")
+_NAME = re.compile(r"sm(\d+)_xmma_")
 _TYPE = r"(?:bf16|tf32|f16|f32|f64|e4m3|e5m2|i8|u8|i32|s8|s32|FP16|FP32)"
-_PAIR = regex(rf"({_TYPE})({_TYPE})")
-_WORD = regex(
+_PAIR = re.compile(rf"({_TYPE})({_TYPE})")
+_WORD = re.compile(
     r"(tilesize)(\d+x\d+x\d+)|(stage)(\d+)|(warpsize|warpgroupsize)(\d+x\d+x\d+)|(tensor)(\d+x\d+x\d+)"
     r"|(cluster|cgasize)(\d+x\d+x\d+)|(align[acb])(\d+)|(g)(\d+)|(t\d+r\d+s\d+)()"
 )
 _OPS = {"fprop": ("conv_fprop", "fwd"), "dgrad": ("conv_dgrad", "bwd"), "wgrad": ("conv_wgrad", "bwd")}
-_LAYOUT = regex(r"[nt]{1,2}|n[cdhwkrst0-9]{3,14}")
+_LAYOUT = re.compile(r"[nt]{1,2}|n[cdhwkrst0-9]{3,14}")
 _LIBRARIES = (("cublas", "cublas"), ("cudnn", "cudnn"), ("trt", "tensorrt"))
 
 

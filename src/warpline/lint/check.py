@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tokenize
 from io import StringIO
 from pathlib import Path
@@ -10,9 +11,8 @@ from warpline.errors import UnreadableFile
 from warpline.lint.model import Finding
 from warpline.lint.program import Program
 from warpline.lint.rules import RULES
-from warpline.patterns import regex
 
-_IGNORE = regex(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
+_IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
 MAX_BYTES = 4 << 20
 
 

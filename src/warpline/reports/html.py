@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 
 from warpline.inert import inert, inert_lines
-from warpline.patterns import regex
 from warpline.reports.sections import (
     Bar,
     Commands,
@@ -25,8 +25,8 @@ from warpline.units import duration, share
 
 BAR_WIDTH = 10_000
 """Units of a bar's drawing; the page stretches it."""
-_TYPED = regex(r"`([^`]+)`")
-_NOT_A_WORD = regex(r"[^a-z0-9]+")
+_TYPED = re.compile(r"`([^`]+)`")
+_NOT_A_WORD = re.compile(r"[^a-z0-9]+")
 
 
 def render(report: Report) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from warpline.inert import inert, inert_lines
-from warpline.patterns import regex
 from warpline.reports.sections import (
     Bar,
     Commands,
@@ -23,13 +22,13 @@ from warpline.reports.sections import (
 from warpline.reports.values import shown
 from warpline.units import duration, share
 
-_ACTIVE = regex(r"([\\`*_{}\[\]<>|#~$])|(:)(?=//)|(?<=\bwww)(\.)", re.IGNORECASE)
+_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~$])|(:)(?=//)|(?<=\bwww)(\.)", re.IGNORECASE)
 """Characters of Markdown's markup, of tables, HTML and formulas, and those that make a link of an address."""
-_LIST = regex(r"(\s*+)(?:([-+=])|([0-9]{1,9}+)([.)]))(?=[-=\s]|$)")
+_LIST = re.compile(r"(\s*+)(?:([-+=])|([0-9]{1,9}+)([.)]))(?=[-=\s]|$)")
 """The beginning of a list or of a heading's line."""
-_MENTION = regex(r"(?<![\w@])@(?=\w)")
+_MENTION = re.compile(r"(?<![\w@])@(?=\w)")
 """The beginning of @name: code hosts notify that person unless a zero-width space parts the two."""
-_FENCE = regex(r"`{3,}")
+_FENCE = re.compile(r"`{3,}")
 
 
 def render(report: Report) -> str:

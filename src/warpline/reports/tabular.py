@@ -6,10 +6,10 @@ every other fraction with one, as Nsight Systems prints them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from warpline.inert import inert
-from warpline.patterns import regex
 from warpline.reports.layout import Cells, lay_out, left_out_note
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ IDENTIFIERS = frozenset({"Style", "PID", "TID", "Pid", "Tid", "T-Pri", "DevId", 
 
 
 FORMULA_STARTS = ("=", "+", "-", "@")
-NUMBER = regex(r"[-+][0-9.,]++")
+NUMBER = re.compile(r"[-+][0-9.,]++")
 
 
 def decimals(title: str) -> int:

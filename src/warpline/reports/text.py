@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.cells import cell_len
 
-from warpline.patterns import regex
-
 ELLIPSIS = "…"
-_UNIT = regex(r"(\d) ([nµm]?s|[kMGT]?B|%)(?!\w)")
+_UNIT = re.compile(r"(\d) ([nµm]?s|[kMGT]?B|%)(?!\w)")
 
 
 def cells(text: str) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from warpline.patterns import regex
-
 _LISTED = """
     nvidia tesla geforce quadro titan rtx gtx gt gts nvs amd instinct radeon pro vii vega ti super max q laptop
     gpu sxm pcie nvl graphics device dgx dgxs hgx mig ada generation orin thor jetson xavier agx nx nano grace
@@ -13,10 +11,10 @@ _LISTED = """
     embedded vf hvm vgpu ecc oam
 """
 _WORDS = frozenset(_LISTED.split())
-_MODEL = regex(r"[A-Z]{0,3}\d{1,4}[A-Za-z]{0,3}|(?:SXM|NVL|PCIe)\d{0,2}|\d{1,4}(?:GB|MB|gb|g)|gfx[0-9a-f]{3,4}")
+_MODEL = re.compile(r"[A-Z]{0,3}\d{1,4}[A-Za-z]{0,3}|(?:SXM|NVL|PCIe)\d{0,2}|\d{1,4}(?:GB|MB|gb|g)|gfx[0-9a-f]{3,4}")
 MAX_PARTS = 8
 MAX_NAME_DIGITS = 10
-_CHIP = regex(r"[A-Z]{2}\d{2,3}[A-Z]{0,2}")
+_CHIP = re.compile(r"[A-Z]{2}\d{2,3}[A-Z]{0,2}")
 
 
 def device_name(text: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 
-from warpline.patterns import regex
 from warpline.scrub.forms import RANGE_TELLS
 from warpline.scrub.names import PIECE, Names, is_harmless
 from warpline.scrub.quote import redacted
@@ -25,18 +24,18 @@ _LISTED = """
 _PUBLIC = frozenset(_LISTED.split())
 PACKAGES = _PUBLIC | frozenset(sys.stdlib_module_names)
 """Public packages, and Python's own modules."""
-_CHECKOUT = regex(rf"[/\\](?=(?:{'|'.join(sorted(_PUBLIC | {'multiprocessing', 'importlib'}))})[/\\])")
+_CHECKOUT = re.compile(rf"[/\\](?=(?:{'|'.join(sorted(_PUBLIC | {'multiprocessing', 'importlib'}))})[/\\])")
 """Where a public package begins in the path of its checkout."""
 
-_FRAME = regex(r"(?P<file>.+?)\((?P<line>[0-9]{1,7})\): (?P<function>.*)", re.DOTALL)
-_XLA_FRAME = regex(r"\$(?P<file>\S+):(?P<line>[0-9]{1,7}) (?P<function>.+)", re.DOTALL)
-_BUILT_IN = regex(
+_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>[0-9]{1,7})\): (?P<function>.*)", re.DOTALL)
+_XLA_FRAME = re.compile(r"\$(?P<file>\S+):(?P<line>[0-9]{1,7}) (?P<function>.+)", re.DOTALL)
+_BUILT_IN = re.compile(
     r"<built-in (function|method) ([\w.]{0,200})(?: of ([\w.\[\] -]{1,200}) object at 0x([0-9a-fA-F]{1,16}))?>"
 )
-_MODULE = regex(r"nn\.Module: (\w{1,120})")
+_MODULE = re.compile(r"nn\.Module: (\w{1,120})")
 _PYTHON = r"lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\]"
-_LIBRARY_ROOT = regex(rf"(?:^|[/\\])(?:({_PYTHON})?((?:site|dist)-packages[/\\])|({_PYTHON}))")
-_FROZEN = regex(r"<(?:frozen [\w.]{1,60}|string|stdin|unknown|eval_with_key>[.\w]{0,12}|attrs \w{0,20})>?")
+_LIBRARY_ROOT = re.compile(rf"(?:^|[/\\])(?:({_PYTHON})?((?:site|dist)-packages[/\\])|({_PYTHON}))")
+_FROZEN = re.compile(r"<(?:frozen [\w.]{1,60}|string|stdin|unknown|eval_with_key>[.\w]{0,12}|attrs \w{0,20})>?")
 MAX_FRAME_CHARS = 4096
 MAX_REMEMBERED = 200_000
 

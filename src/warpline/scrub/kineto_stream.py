@@ -6,13 +6,13 @@ here in the same way, because it is their parser.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from warpline.patterns import regex
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.blocks import Window, scan_blocks
 from warpline.sources.kineto.damage import DAMAGED_HEADER, MALFORMED_EVENT
@@ -33,7 +33,7 @@ STAND_INS = (MALFORMED_EVENT, DAMAGED_HEADER)
 _decode = msgspec.json.Decoder(list[Event], float_hook=lambda text: msgspec.Raw(text.encode())).decode
 _decode_value = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.encode())).decode
 _REJECTED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_NUMBER = regex(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 @dataclass(slots=True)

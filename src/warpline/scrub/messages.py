@@ -5,22 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from warpline.patterns import regex
 from warpline.scrub.names import Names, is_known_text
 from warpline.scrub.secrets import REMOVED
 
 MAX_MESSAGE_CHARS = 2000
 MAX_CHAIN_DIGITS, MAX_CHAIN_NUMBERS = 8, 3
-_CHAIN = regex(r"(?<!\d)\d++(?:[ .:/-]\d++)+")
-_TOKEN = regex(r"\S+")
+_CHAIN = re.compile(r"(?<!\d)\d++(?:[ .:/-]\d++)+")
+_TOKEN = re.compile(r"\S+")
 _OPENING, _CLOSING = "\"'([{<", "\"')]}>.,:;!?"
-_WORDS = regex(r"[A-Za-z_][\w-]{0,60}(?:'[a-z]{1,2})?|[A-Za-z_]\w{0,40}\(\)")
-_NUMBER = regex(
+_WORDS = re.compile(r"[A-Za-z_][\w-]{0,60}(?:'[a-z]{1,2})?|[A-Za-z_]\w{0,40}\(\)")
+_NUMBER = re.compile(
     r"-?\d{1,6}|\d{1,4}\.\d{1,4}(?:\.\d{1,4})?|\d{1,3}(?:,\d{3}){1,2}|\d{1,4}(?:ms|s|us|ns|%|x|MB|GB|KB|MiB)"
 )
-_MARKS = regex(r"[-=*+_/|.:~]{1,3}")
+_MARKS = re.compile(r"[-=*+_/|.:~]{1,3}")
 
-_METRIC = regex(r"[A-Za-z /]{1,60}(?: \[[A-Za-z %/]{1,30}\])?")
+_METRIC = re.compile(r"[A-Za-z /]{1,60}(?: \[[A-Za-z %/]{1,30}\])?")
 METRIC_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -97,7 +96,7 @@ def facts(names: Names) -> dict[str, Callable[[str], str | None]]:
 
 
 def _leading(pattern: str) -> Callable[[str], str | None]:
-    compiled = regex(pattern)
+    compiled = re.compile(pattern)
 
     def cleaned(text: str) -> str | None:
         found = compiled.match(text)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from warpline.kernels.mangled import renamed
-from warpline.patterns import regex
 from warpline.scrub.forms import (
     HARMLESS_WORDS,
     KERNEL_TELLS,
@@ -24,31 +23,31 @@ from warpline.scrub.vocabulary import MAX_DIGITS, is_known
 
 MAX_NAME_CHARS = 32_768
 """The decoder of kernel names reads no more."""
-PIECE = regex(r"[^\W_]+")
-_DIGITS = regex(r"\d+")
-_KERNEL = regex(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #$'.\-!|=+]*")
-_NO_KERNEL = regex(
+PIECE = re.compile(r"[^\W_]+")
+_DIGITS = re.compile(r"\d+")
+_KERNEL = re.compile(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #$'.\-!|=+]*")
+_NO_KERNEL = re.compile(
     r"(?<!:)(?<!auto):(?!:)|[^\W_]-[^\W_]|\d \d|\d{4}_\d{4}_\d{4}"
     r"|\.(?!\.|(?<=\.\.)|kd\b|(?<=clone \.)|\d{1,4}(?![\w.]))"
     r"|(?<!int)(?<!bool)(?<!long)(?<!short)(?<!char)(?<!Type)(?<!unsigned)(?<!=)=(?!=)"
 )
 """Marks that no kernel's name has: of paths, URLs, times, addresses and telephone numbers."""
-_OP = regex(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #.\-|/]*")
-_NO_OP = regex(r"\d[ .:-]\d|://|(?<!\w)/\w")
-_CHAIN = regex(r"(?<!\d)\d++(?:[ .:/_-]\d++)+")
+_OP = re.compile(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #.\-|/]*")
+_NO_OP = re.compile(r"\d[ .:-]\d|://|(?<!\w)/\w")
+_CHAIN = re.compile(r"(?<!\d)\d++(?:[ .:/_-]\d++)+")
 _SIZE_CHARS = frozenset("0123456789_")
 MAX_SIZE_DIGITS = 12
 """Digits of the sizes of a tile or a problem, as in ``256_128_32``."""
 ADDRESS_NUMBERS = 4
 SMALL_SIZE, TILE = 16, 8
 """Sizes of tiles are small, or multiples of eight."""
-_LITERAL = regex(r"L[a-z]n?(\d+)E")
-_NO_COUNTER = regex(r"\d[A-Za-z:.@%=-]|(?<![A-Za-z])[A-Za-z]{1,2}\d|[^\w .#:/()\[\]|-]")
+_LITERAL = re.compile(r"L[a-z]n?(\d+)E")
+_NO_COUNTER = re.compile(r"\d[A-Za-z:.@%=-]|(?<![A-Za-z])[A-Za-z]{1,2}\d|[^\w .#:/()\[\]|-]")
 """Digits within a word, or beside marks that keys, addresses and assignments have."""
 MAX_COUNTERS = 3
-_WHOLE = regex(r"(?:kernel|op|range|domain|thread|process)[A-Z]{1,6}(?:_[a-z_]++)?(?: [0-9]{1,5})*")
-_COMPILED = regex(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
-_TEMPLATE_HASH = regex(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
+_WHOLE = re.compile(r"(?:kernel|op|range|domain|thread|process)[A-Z]{1,6}(?:_[a-z_]++)?(?: [0-9]{1,5})*")
+_COMPILED = re.compile(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
+_TEMPLATE_HASH = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
 
 
 class Names:

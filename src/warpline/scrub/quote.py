@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from warpline.patterns import regex
 from warpline.scrub.secrets import REMOVED, SECRET_NAME, without_secrets
 
 MAX_QUOTE_CHARS = 160
@@ -12,15 +11,15 @@ MAX_INPUT_CHARS = 2000
 """Longer texts are cut before matching: a quote is short."""
 
 # Broader than the patterns in `secrets`: a quote may lose more text.
-_NAMED = regex(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}[\"']?\s*[=:]\s*|--?{SECRET_NAME}\s+)\S+")
-_URL = regex(r"\b([a-z][a-z0-9+.-]{0,40}+)://[^\s'\")>]+", re.IGNORECASE)
-_AT_HOST = regex(r"(?<![\w.+-])([.+-]*+)\w[\w.+-]*+(?:@[\w.+-]++)+")
-_POSIX_PATH = regex(r"(?<![\w.])~?/(?:[^\s/'\":;,()<>]+/)+")
-_HOME = regex(r"(?<![\w.])/(?:home|Users|root)(?:/[^\s/'\":;,()<>]+)?")
-_WINDOWS_PATH = regex(r"\b[A-Za-z]:\\(?:[^\\\s'\"]+\\)+")
-_OPAQUE = regex(r"(?<![A-Za-z0-9_-])(-*+)(?=[A-Za-z_-]*+\d)[A-Za-z0-9_-]{40,}\b")
+_NAMED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}[\"']?\s*[=:]\s*|--?{SECRET_NAME}\s+)\S+")
+_URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,40}+)://[^\s'\")>]+", re.IGNORECASE)
+_AT_HOST = re.compile(r"(?<![\w.+-])([.+-]*+)\w[\w.+-]*+(?:@[\w.+-]++)+")
+_POSIX_PATH = re.compile(r"(?<![\w.])~?/(?:[^\s/'\":;,()<>]+/)+")
+_HOME = re.compile(r"(?<![\w.])/(?:home|Users|root)(?:/[^\s/'\":;,()<>]+)?")
+_WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\(?:[^\\\s'\"]+\\)+")
+_OPAQUE = re.compile(r"(?<![A-Za-z0-9_-])(-*+)(?=[A-Za-z_-]*+\d)[A-Za-z0-9_-]{40,}\b")
 # Terminal colours and cursor movements.
-_ESCAPE = regex(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def redacted(text: str) -> str:

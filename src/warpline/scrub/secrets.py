@@ -7,12 +7,10 @@ import math
 import re
 from collections import Counter
 
-from warpline.patterns import regex
-
 REMOVED = "(removed)"
 """Replaces a removed text; the nsys reader recognises it."""
 
-_KNOWN = regex(
+_KNOWN = re.compile(
     r"""(?<![A-Za-z0-9])(?:
       hf_[A-Za-z0-9]{20,} | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
     | sk-(?=[\w-]{0,80}\d)[\w-]{20,} | [srp]k_(?:live|test)_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{30,}
@@ -23,27 +21,29 @@ _KNOWN = regex(
     )""",
     re.VERBOSE,
 )
-_PRIVATE_KEY = regex(
+_PRIVATE_KEY = re.compile(
     r"-----BEGIN[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
 )
-_AUTHORISATION = regex(r"(?i)(\bauthori[sz]ation[\"']?\s*[:=]\s*[\"']?)((?:(?:bearer|basic|token)\s+)?[^\s\"'\\]+)")
-_BEARER = regex(r"(?i)(\bbearer\s+)((?=[^\s\"']*\d)[\w.~+/=-]{12,})")
+_AUTHORISATION = re.compile(
+    r"(?i)(\bauthori[sz]ation[\"']?\s*[:=]\s*[\"']?)((?:(?:bearer|basic|token)\s+)?[^\s\"'\\]+)"
+)
+_BEARER = re.compile(r"(?i)(\bbearer\s+)((?=[^\s\"']*\d)[\w.~+/=-]{12,})")
 
 SECRET_NAME = (
     r"[\w.-]*(?:token|secret|password|passwd|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key"
     r"|secret[_-]?key|account[_-]?key|credentials?|cookie|(?-i:[A-Z0-9]_(?:KEY|PAT|AUTH|PWD|PASS)|\bPGPASS))"
 )
-_ASSIGNED = regex(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}\\?[\"']?\s*=(?!=)\s*\\?[\"']?)([^\s\"'\\;,&\0]+)")
-_TOLD = regex(rf"(?i)(?<![\w.-])({SECRET_NAME}\\?[\"']?\s*:\s*\\?[\"']?)((?=[^\s\"']*\d)[^\s\"'\\;,&\0]{{6,}})")
-_OPTION = regex(rf"(?i)(?<![\w.-])(?=[\w.-]*?(?<![\w-])-)({SECRET_NAME}\s+)([^\s\"'\0-][^\s\"'\0]*)")
+_ASSIGNED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}\\?[\"']?\s*=(?!=)\s*\\?[\"']?)([^\s\"'\\;,&\0]+)")
+_TOLD = re.compile(rf"(?i)(?<![\w.-])({SECRET_NAME}\\?[\"']?\s*:\s*\\?[\"']?)((?=[^\s\"']*\d)[^\s\"'\\;,&\0]{{6,}})")
+_OPTION = re.compile(rf"(?i)(?<![\w.-])(?=[\w.-]*?(?<![\w-])-)({SECRET_NAME}\s+)([^\s\"'\0-][^\s\"'\0]*)")
 # Numbers, types and identifiers, as in max_tokens=128, token=None or cls_token: torch.Size.
-_NO_SECRET = regex(
+_NO_SECRET = re.compile(
     r"(?i)[\d.,e+-]+|true|false|yes|no|none|null|nan|str|int|float|bool|bytes|0x[0-9a-f]{1,16}|\W+"
     r"|(?:torch|self|tensor|np|args|cfg|config)\b.*|[<(\[{].*|" + re.escape(REMOVED)
 )
 
-_RUN = regex(r"(?<![\w+/$@.-])[A-Za-z0-9+/_-]{32,512}={0,2}(?![\w$@(<])")
-_SEPARATORS = regex(r"[_/+=-]")
+_RUN = re.compile(r"(?<![\w+/$@.-])[A-Za-z0-9+/_-]{32,512}={0,2}(?![\w$@(<])")
+_SEPARATORS = re.compile(r"[_/+=-]")
 MAX_SEPARATOR_SHARE = 0.12
 """Two of base64's 64 characters are neither letters nor digits; names have an underscore every few letters."""
 MIN_ENTROPY_BITS = 4.0
@@ -54,9 +54,9 @@ MAX_WORD_SHARE = 0.25
 text."""
 MIN_CLASS_CHANGE_SHARE = 0.45
 """Share of neighbours of different classes (upper case, lower case, digit): 0.62 in random text."""
-_WORD = regex(rf"[a-z]{{{MIN_WORD_LETTERS},}}")
+_WORD = re.compile(rf"[a-z]{{{MIN_WORD_LETTERS},}}")
 # Itanium mangling, and sizes such as 128x256.
-_NAME = regex(r"_Z[A-Z0-9]|ILi\d|ELi\d|ELb[01]|NS\d?_|\dx\d")
+_NAME = re.compile(r"_Z[A-Z0-9]|ILi\d|ELi\d|ELb[01]|NS\d?_|\dx\d")
 
 
 def looks_random(word: str) -> bool:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from warpline.patterns import regex
 from warpline.scrub.names import is_known_text
 from warpline.scrub.vocabulary import CONSTANTS, is_known
 from warpline.sources.kineto.decimals import parse_decimal
@@ -36,15 +35,15 @@ MAX_NUMBER_DIGITS, SHORT_DIGITS = 9, 6
 MAX_NESTING = 4
 _INT64 = 1 << 63
 
-_NUMBER = regex(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_SMALL_NUMBER = regex(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_VERSION = regex(r"\d{1,4}(?:\.\d{1,4}){0,3}", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){0,3}", re.ASCII)
 MAX_VERSION: Final = 10**8
 """A driver of HIP is 60342134."""
-_HEX = regex(r"0x[0-9a-fA-F]{1,16}")
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _PHASES = frozenset(("", *"BEXiICbnesftPNODMvVRcr"))
-_TYPE = regex(r"[\w:<>, ]{0,60}")
-_ENTRY = regex(
+_TYPE = re.compile(r"[\w:<>, ]{0,60}")
+_ENTRY = re.compile(
     r" ?[\[(]{0,4}(?:-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?|9223372036854775807|True|False|None|inf|nan)?"
     r"[\])]{0,4}",
     re.ASCII,

@@ -7,12 +7,12 @@ touched, and nothing is removed that a process is writing or has locked; a proce
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.sources.cache_folder import answers_folder, cache_folder, limit_bytes, traces_folder
 from warpline.sources.private_files import REMOVING, WRITING, discard, discard_abandoned, remove
@@ -20,7 +20,7 @@ from warpline.sources.private_files import REMOVING, WRITING, discard, discard_a
 STALE_SECONDS = 3600
 """A temporary of this age is removed even where locks do not work."""
 MANIFEST = "manifest.json"
-EXPORT = regex(r".+-[0-9a-f]{16}\.sqlite")
+EXPORT = re.compile(r".+-[0-9a-f]{16}\.sqlite")
 """The SQLite export of a report, in the cache folder itself, which may have other files."""
 
 

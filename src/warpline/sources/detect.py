@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from warpline.errors import UnreadableFile
-from warpline.patterns import regex
 from warpline.sources.unpack import GZIP_MAGIC, XZ_MAGIC, unpacked_head
 
 HEAD_BYTES = 1 << 20
@@ -59,7 +58,7 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 NCU_MAGIC = b"NVR\x00"
 REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
 
-_PICKLE = regex(rb"\x80[\x02-\x05]")
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
 """Begin of a pickle: an instruction, and the protocol's number."""
 _OTHER_PACKING = {
     XZ_MAGIC: ("xz", "xz -d"),
@@ -69,11 +68,11 @@ _OTHER_PACKING = {
     b"\x04\x22\x4d\x18": ("lz4", "lz4 -d"),
     b"7z\xbc\xaf\x27\x1c": ("7z", "7z x"),
 }
-_KINETO_KEY = regex(
+_KINETO_KEY = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|traceName)"\s*:|"ph"\s*:'
 )
-_EXECUTION_TRACE = regex(rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:trace|graph)\|')
-_NCU_HEADER = regex(rb'^"?ID"?([,;\t])"?Process ID"?\1"?(?:Process|Kernel) Name"?', re.MULTILINE)
+_EXECUTION_TRACE = re.compile(rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:trace|graph)\|')
+_NCU_HEADER = re.compile(rb'^"?ID"?([,;\t])"?Process ID"?\1"?(?:Process|Kernel) Name"?', re.MULTILINE)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _NVPROF_TABLES = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
 """nvprof creates all its tables before the first row; nsys has no StringTable."""

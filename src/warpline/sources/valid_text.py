@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from warpline.patterns import regex
-
-_SURROGATE = regex("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def valid_text(text: str) -> str:

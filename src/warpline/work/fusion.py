@@ -7,15 +7,15 @@ if one is updated in place. A tensor larger than the kernel's elements is read o
 
 from __future__ import annotations
 
+import re
 from math import prod
 
-from warpline.patterns import regex
 from warpline.work.model import MATRIX, VECTOR, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import TRITON_PREFIX, model
 
 FAMILY = "fusion"
 ONCE = "each argument counted once: which of them are written was not recorded"
-_NAME = regex(r"^triton_(poi|red|per|tem|for|mm|bmm|spl)_fused_(.*?)_?((?<!\d)\d*+)$")
+_NAME = re.compile(r"^triton_(poi|red|per|tem|for|mm|bmm|spl)_fused_(.*?)_?((?<!\d)\d*+)$")
 _FREE = {
     "view",
     "reshape",

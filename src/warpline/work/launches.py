@@ -7,23 +7,24 @@ bound. Every figure is marked as an estimate.
 
 from __future__ import annotations
 
-from warpline.patterns import regex
+import re
+
 from warpline.work.dtypes import SIZES, arithmetic
 from warpline.work.model import VECTOR, Flops, Launch, Work
 from warpline.work.optimizer import work_of_launch as list_work
 from warpline.work.shapes import item_type
 
 FROM_GRID = "from the grid: assumes full blocks, and operands as large as the result"
-_UNROLLED = regex(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel<(\d+), (\d+),")
+_UNROLLED = re.compile(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel<(\d+), (\d+),")
 """elementwise_kernel<threads, elements per thread, …> (ATen/native/cuda/CUDALoops.cuh)."""
-_VECTORIZED = regex(r"vectorized_elementwise_kernel<(\d+),")
+_VECTORIZED = re.compile(r"vectorized_elementwise_kernel<(\d+),")
 """vectorized_elementwise_kernel<elements per access, …>; a thread computes at least four elements."""
-_OPERANDS = regex(r"(?:std::array|at::detail::Array)<char ?\*, (\d+)")
+_OPERANDS = re.compile(r"(?:std::array|at::detail::Array)<char ?\*, (\d+)")
 """The number of tensors that the kernel accesses, including its result."""
 _MIN_PER_THREAD = 4
 
 
-_CAST = regex(r"\((?:unsigned )?(?:int|long|bool)\)(?=[\d-])")
+_CAST = re.compile(r"\((?:unsigned )?(?:int|long|bool)\)(?=[\d-])")
 """nsys prints a template's numbers with their types: `vectorized_elementwise_kernel<(int)8, …`."""
 
 

@@ -6,7 +6,8 @@ multi_tensor_apply handles one chunk of at most 65,536 elements of one tensor.
 
 from __future__ import annotations
 
-from warpline.patterns import regex
+import re
+
 from warpline.records import dataclass
 from warpline.work.dtypes import SIZES, arithmetic
 from warpline.work.model import VECTOR, Flops, Launch, OpCall, Tensor, Unknowable, Work
@@ -17,7 +18,7 @@ FOREACH, OPTIMIZER = "foreach", "optimizer"
 CHUNK_ELEMENTS = 65_536
 """kChunkSize of ATen/native/cuda/MultiTensorApply.cuh; apex passes 2,048 * 32, the same."""
 FROM_LAUNCH = "from the launch: assumes full chunks of 65,536 elements"
-_FUNCTOR = regex(r"\b(\w{1,200}Functor)<([\w:]+)(?:, (\d+), (\d+), (\d+))?")
+_FUNCTOR = re.compile(r"\b(\w{1,200}Functor)<([\w:]+)(?:, (\d+), (\d+), (\d+))?")
 
 
 @dataclass(frozen=True, slots=True)

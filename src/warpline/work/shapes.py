@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from math import prod
 
-from warpline.patterns import regex
 from warpline.work.model import Launch, OpCall, Tensor, Unknowable
 
-_OPAQUE = regex(r"OpaqueType<(\d+)")
-_FIRST_TYPE = regex(r"(?:Functor|CatArrayBatchedCopy\w{0,80}+)<([\w:]+)")
+_OPAQUE = re.compile(r"OpaqueType<(\d+)")
+_FIRST_TYPE = re.compile(r"(?:Functor|CatArrayBatchedCopy\w{0,80}+)<([\w:]+)")
 _TYPE_WORDS = {
     "c10::BFloat16": "bf16",
     "__nv_bfloat16": "bf16",
@@ -24,7 +24,7 @@ _TYPE_WORDS = {
     "unsigned": "uint8",
     "signed": "int8",
 }
-_TYPE_WORD = regex(r"(?<![\w:])(" + "|".join(_TYPE_WORDS) + r")(?!\w)")
+_TYPE_WORD = re.compile(r"(?<![\w:])(" + "|".join(_TYPE_WORDS) + r")(?!\w)")
 _BY_SIZE = {1: "uint8", 2: "bf16", 4: "fp32", 8: "fp64", 16: "complex128"}
 
 

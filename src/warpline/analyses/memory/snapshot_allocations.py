@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 
 from warpline.analyses.memory.allocations import Allocations
 from warpline.analyses.where import LIBRARY
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.sources.snapshot.read import ACTIONS, NO_STACK, Block, History, Snapshot, Stack
 from warpline.trace.columns import Int64s
@@ -16,8 +17,8 @@ _ALLOC, _REQUESTED, _COMPLETED = (ACTIONS.index(name) for name in ("alloc", "fre
 _GROWS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _SHRINKS = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
 _OOM = ACTIONS.index("oom")
-_LIBRARY = regex(LIBRARY)
-_OP = regex(r"at::_ops::(\w+?)::(?:call|redispatch)")
+_LIBRARY = re.compile(LIBRARY)
+_OP = re.compile(r"at::_ops::(\w+?)::(?:call|redispatch)")
 """The frame of C++ in which the dispatcher calls an op; recorded with `stacks="all"`."""
 IN_USE = "active_allocated"
 

@@ -7,7 +7,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, get_args
 
-from warpline.patterns import regex
 from warpline.records import dataclass
 
 Kind = Literal["api", "os", "class", "cause", "health"]
@@ -16,8 +15,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 When = Literal["once", "step", "wait", "ask"]
 """Once per process or object; again and again; waits for something; a mere query."""
 
-_VERSIONS = regex(r"(?:_v\d++|_ptsz|_ptds|R\d{4})++")
-_PLAIN = regex(r"[\w|-]+")
+_VERSIONS = re.compile(r"(?:_v\d++|_ptsz|_ptds|R\d{4})++")
+_PLAIN = re.compile(r"[\w|-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +69,5 @@ def _lines() -> dict[Kind, list[_Line]]:
             pattern, when, text = row.split(" | ", 2)
             names = tuple(pattern.split("|")) if _PLAIN.fullmatch(pattern) else ()
             kept = next(word for word in get_args(When) if word == when)
-            found[section].append(_Line(regex(pattern, re.DOTALL), kept, text, names))
+            found[section].append(_Line(re.compile(pattern, re.DOTALL), kept, text, names))
     return found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-
-from warpline.patterns import regex
 
 ROLLUPS = ("sum", "avg", "min", "max")
 PER = {
@@ -41,10 +40,10 @@ _ROLLUP_WORDS = {
 }
 MAX_NAME_CHARS = 300
 """No metric's name has more; the patterns for names take far longer for long texts."""
-_BEFORE = regex(r"(group|breakdown|pmsampling|regex):")
-_SAMPLED = regex(r"(?:[A-Z]\w*\.)?Triage\w*\.")
+_BEFORE = re.compile(r"(group|breakdown|pmsampling|regex):")
+_SAMPLED = re.compile(r"(?:[A-Z]\w*\.)?Triage\w*\.")
 """Names of PM sampling begin with the pass and its kind: ``TPC.TriageCompute.``."""
-_NCU_ONLY = regex(
+_NCU_ONLY = re.compile(
     r"(?:launch|derived|profiler|numa|nvlink|c2clink|sass|tpc_id|pmsampling|group|context|nvrtc|device)__"
     r"|smsp__pcsamp_|(?:sm|smsp)__maximum_warps_|smsp__branch_targets_threads_|derived_|memory_(?:l1|l2|type|access)"
     r"|(?:thread_)?inst_executed(?:_true)?$|smsp__sass_inst_executed_memdesc_"

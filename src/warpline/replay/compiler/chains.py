@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from warpline.hardware.chips import VECTOR
-from warpline.patterns import regex
 from warpline.replay.compiler.units import Fused
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC
@@ -16,7 +17,7 @@ from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
 """Kernels that a compiler generates itself and fuses with their neighbours."""
-LIBRARY = regex(
+LIBRARY = re.compile(
     r"aten::(addmm|bmm|baddbmm|\w*_?mm|_addmm_activation|\w*convolution\w*|\w*conv_depthwise\w*|_?slow_conv\w*"
     r"|_scaled_dot_product_(flash|efficient|cudnn|fused)\w*|_(flash|efficient|cudnn)_attention\w*|_cudnn_rnn\w*|_fft_\w+"
     r"|_?linalg_(?!vector_norm|norm|matrix_norm|cross|vecdot)\w+|\w*cholesky\w*|triangular_solve|lu_\w+"
@@ -42,7 +43,7 @@ ADDING = (
 )
 """Ops that add many values into one address: the contention stays, whichever kernel they are fused into."""
 
-BATCH_NORM = regex(r"aten::\w*batch_norm\w*")
+BATCH_NORM = re.compile(r"aten::\w*batch_norm\w*")
 """Ops that need the statistics of the whole batch (in evaluation they are cheap, and rarely a kernel of their own)."""
 
 

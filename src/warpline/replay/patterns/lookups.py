@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from warpline.patterns import regex
 from warpline.replay.patterns.host_spans import take_out
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import NOTHING, Workbench
@@ -40,9 +40,9 @@ BOUNDS = ("aten::max", "aten::min", "aten::amax", "aten::amin", "aten::aminmax")
 """Integer reductions that the CPU needs for a size: removed with the wait in six of six recorded programs. Sums, counts
 and argmax are results, and so are floating-point numbers: they stay, in nine of nine."""
 NUMBER_BYTES = 8
-INTEGERS = regex(r"<(?:unsigned |signed )?(?:long|int)\b")
+INTEGERS = re.compile(r"<(?:unsigned |signed )?(?:long|int)\b")
 """Part of a kernel's name that says it works on integers."""
-DIMENSION = regex(r"\d")
+DIMENSION = re.compile(r"\d")
 """Matches recorded shapes in which a tensor has dimensions."""
 
 

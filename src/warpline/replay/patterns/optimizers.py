@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from warpline.patterns import regex
 from warpline.replay.patterns.loops import MIN_REPEATS, loops
 from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
 from warpline.replay.scene import Scene
@@ -19,9 +20,9 @@ UPDATING = (*IN_PLACE, *NORMS, *OTHERS, "aten::to", "aten::square", "aten::clamp
 ROOTS = ("aten::sqrt", "aten::sqrt_", "aten::rsqrt", "aten::rsqrt_")
 QUOTIENTS = ("aten::div", "aten::div_", "aten::addcdiv", "aten::addcdiv_", "aten::rsqrt", "aten::rsqrt_")
 """An update that divides by a square root is Adam or similar."""
-ON_A_NUMBER = regex(r"\[\s*\[\s*\]")
+ON_A_NUMBER = re.compile(r"\[\s*\[\s*\]")
 """The recorded shapes of an op on a scalar."""
-FUSED_OP = regex(r"^aten::_fused_(adam|adamw|sgd|adagrad)_?$")
+FUSED_OP = re.compile(r"^aten::_fused_(adam|adamw|sgd|adagrad)_?$")
 MANY_KERNELS = 12
 """An optimizer step with fewer kernels is already fused, or nearly so."""
 

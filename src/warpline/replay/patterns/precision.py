@@ -10,7 +10,6 @@ import numpy as np
 from warpline.hardware.find import find_device
 from warpline.kernels import KernelIdentity
 from warpline.kernels.grammar import sm_number
-from warpline.patterns import regex
 from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import FLOATING, HALF_OPS
 from warpline.replay.scene import Scene
@@ -19,7 +18,7 @@ from warpline.trace.columns import NONE, Bools, first_known
 from warpline.trace.names import rows_like
 from warpline.work.parse import recorded_types
 
-AMD = regex(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
+AMD = re.compile(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
 """Names of AMD's devices."""
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_TENSOR_CORES = 7

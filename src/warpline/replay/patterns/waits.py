@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from warpline.analyses.steps import covered_before
-from warpline.patterns import regex
 from warpline.replay.graph.model import CALL, RELEASE, SYNC
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
 from warpline.replay.patterns.literals import made_from_numbers
@@ -23,7 +24,7 @@ SOON_DONE = 0.1
 """A larger copy, up to the first size, is not a transfer either if the copy takes less than this share of its call."""
 
 
-EXPLICIT = regex("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
+EXPLICIT = re.compile("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
 
 
 def awaited_calls(scene: Scene) -> Int64s:

@@ -9,7 +9,6 @@ import polars as pl
 
 from warpline.analyses.op_calls import on_one_line
 from warpline.inert import inert
-from warpline.patterns import regex
 from warpline.reports.page.contract import EventKind, Inputs, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
@@ -19,10 +18,10 @@ from warpline.trace.trace import Trace
 
 MODULE = "nn.Module: "
 _API_KINDS: tuple[tuple[re.Pattern[str], EventKind], ...] = (
-    (regex(api_names.LAUNCH), "launch"),
-    (regex(f"{api_names.DEVICE_WAIT}|{api_names.STREAM_WAIT}|{api_names.EVENT_WAIT}"), "wait"),
-    (regex(f"{api_names.COPY}|{api_names.MEMSET}"), "api_copy"),
-    (regex(f"{api_names.ALLOCATION}|{api_names.FREE}|{api_names.EMPTY_CACHE_FREE}"), "allocate"),
+    (re.compile(api_names.LAUNCH), "launch"),
+    (re.compile(f"{api_names.DEVICE_WAIT}|{api_names.STREAM_WAIT}|{api_names.EVENT_WAIT}"), "wait"),
+    (re.compile(f"{api_names.COPY}|{api_names.MEMSET}"), "api_copy"),
+    (re.compile(f"{api_names.ALLOCATION}|{api_names.FREE}|{api_names.EMPTY_CACHE_FREE}"), "allocate"),
 )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from warpline.inert import inert
 from warpline.kernels import identify
 from warpline.kernels.identity import KernelIdentity
-from warpline.patterns import regex
 from warpline.reports.page.contract import EventKind, Identity, Name
 
 KERNEL_KINDS: dict[str, EventKind] = {
@@ -19,8 +20,8 @@ KERNEL_KINDS: dict[str, EventKind] = {
     "comm": "comm",
 }
 """Kinds of kernels by their class; all others are `kernel`."""
-_WRAPPER = regex(r"cutlass::(?:Kernel2?|device_kernel)<([\w:]+)")
-_ARGUMENTS = regex(r"[<(]")
+_WRAPPER = re.compile(r"cutlass::(?:Kernel2?|device_kernel)<([\w:]+)")
+_ARGUMENTS = re.compile(r"[<(]")
 
 
 class Names:

@@ -5,9 +5,9 @@ float64 is never used on the way: a time with nanoseconds since 1970 needs 61 bi
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from warpline.patterns import regex
 from warpline.sources.kineto.fields import MISSING
 
 SPACE: Final = bytes(range(0x21))
@@ -17,7 +17,7 @@ MAX_DIGITS: Final = 19
 MAX_EXPONENT: Final = 1 << 30
 """Larger exponents are limited to this: the number is zero or too large in any case."""
 
-_NUMBER = regex(rb"(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?)([0-9]+))?")
+_NUMBER = re.compile(rb"(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?)([0-9]+))?")
 
 
 def parse_decimal(raw: bytes, scale: int) -> int:

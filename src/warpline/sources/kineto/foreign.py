@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warpline.errors import UnreadableFile
-from warpline.patterns import regex
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.fields import MISSING
@@ -17,8 +16,8 @@ from warpline.sources.kineto.threads import Threads
 from warpline.units import several
 
 OTHER_DEVICES = {
-    "a Huawei Ascend NPU": regex(r"Ascend|^CANN$|^HCCL$|^AI ?Core\b|\bNPU\b", re.IGNORECASE),
-    "a TPU": regex(r"^/device:TPU|\bTPU\b"),
+    "a Huawei Ascend NPU": re.compile(r"Ascend|^CANN$|^HCCL$|^AI ?Core\b|\bNPU\b", re.IGNORECASE),
+    "a TPU": re.compile(r"^/device:TPU|\bTPU\b"),
 }
 """Devices that are no GPUs, by the name that their traces give to a process."""
 PHASES = {

@@ -7,11 +7,11 @@ Kineto has written its header before the events, after them, and on both sides; 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import field
 from typing import Any, Final
 
 from warpline.errors import UnreadableFile
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.text import decode_raw, decode_string
@@ -25,8 +25,8 @@ SHOWN_BYTES: Final = 12
 """Characters of an unrecognised file that the error message shows."""
 BOM: Final = b"\xef\xbb\xbf"
 
-_EVENTS: Final = regex(rb'"traceEvents"[\x00-\x20]*:[\x00-\x20]*\[')
-_KNOWN_KEY: Final = regex(
+_EVENTS: Final = re.compile(rb'"traceEvents"[\x00-\x20]*:[\x00-\x20]*\[')
+_KNOWN_KEY: Final = re.compile(
     rb'(?:,|(?<![\x00-\x20])(?>[\x00-\x20]*?\n))[\x00-\x20]*+("(?:displayTimeUnit|baseTimeNanoseconds|traceName|schemaVersion|deviceProperties|'
     rb'distributedInfo|record_shapes|with_stack|profile_memory|trace_id)"[\x00-\x20]*:)'
 )

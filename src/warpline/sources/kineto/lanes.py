@@ -7,23 +7,23 @@ category, device, stream and correlation that torch.profiler would have written,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
 from warpline.sources.kineto.threads import Threads
 
-GPU_PROCESS = regex(r"^/device:GPU:(\d+)")
-HOST_PROCESS = regex(r"^/host:(CPU|python-tracer)")
-STREAM = regex(r"^Stream #(\d+)")
-XLA_CALL = regex(r"^cu(da)?[A-Z]")
-XLA_FRAME = regex(r"^\$(?P<file>\S+):(?P<line>\d+) (?P<name>.+)$")
+GPU_PROCESS = re.compile(r"^/device:GPU:(\d+)")
+HOST_PROCESS = re.compile(r"^/host:(CPU|python-tracer)")
+STREAM = re.compile(r"^Stream #(\d+)")
+XLA_CALL = re.compile(r"^cu(da)?[A-Z]")
+XLA_FRAME = re.compile(r"^\$(?P<file>\S+):(?P<line>\d+) (?P<name>.+)$")
 """A Python frame of JAX: `$train.py:12 step`."""
-COPY, SET = regex(r"^Memcpy"), regex(r"^Memset")
+COPY, SET = re.compile(r"^Memcpy"), re.compile(r"^Memset")
 OLD_CPU, OLD_GPU = "CPU functions", "CUDA functions"
 """Processes of torch.autograd.profiler's export (torch 1.0 to 1.8)."""
 XLA, OLD_TORCH = "xla", "autograd"

@@ -8,11 +8,11 @@ tolerant parser, so that one bad event costs a few events' worth of slow reading
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
 
-from warpline.patterns import regex
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.accumulate import KEYS, Accumulator
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
@@ -29,11 +29,11 @@ SMALL_BLOCK = 4 << 10
 SEARCH = 64 << 10
 """How far after a block's nominal end a boundary is searched for."""
 
-_BLOCK_END: Final = regex(rb',[\x00-\x20]{0,255}\{[\x00-\x20]{0,255}"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"')
-_ARGS_KEY: Final = regex(rb'"args"[\x00-\x20]*:[\x00-\x20]*')
+_BLOCK_END: Final = re.compile(rb',[\x00-\x20]{0,255}\{[\x00-\x20]{0,255}"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"')
+_ARGS_KEY: Final = re.compile(rb'"args"[\x00-\x20]*:[\x00-\x20]*')
 # msgspec decodes escapes, the scanners compare raw bytes. A key, phase or number spelled with escaped
 # letters or digits would be read differently, so text with such escapes goes to the tolerant parser.
-_ESCAPED_WORD: Final = regex(rb"\\u00(?:3[0-9]|[4-7][0-9a-fA-F]|2[0b-eB-E])")
+_ESCAPED_WORD: Final = re.compile(rb"\\u00(?:3[0-9]|[4-7][0-9a-fA-F]|2[0b-eB-E])")
 _PHASES: Final = {chr(code): code for code in range(0x21, 0x7F) if chr(code) not in '"\\/'} | {"": 0}
 _INT64: Final = 1 << 63
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 
-from warpline.patterns import regex
-
-_ESCAPE = regex(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([\"\\/bfnrt])")
+_ESCAPE = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([\"\\/bfnrt])"
+)
 _SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_INTEGER = regex(rb"-?[0-9]{1,40}")
+_INTEGER = re.compile(rb"-?[0-9]{1,40}")
 
 
 def _unescape(match: re.Match[str]) -> str:

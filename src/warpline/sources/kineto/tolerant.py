@@ -12,7 +12,6 @@ from dataclasses import field
 from mmap import mmap
 from typing import Final
 
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
 from warpline.sources.kineto.fields import FIELDS, MISSING, Field
@@ -28,18 +27,18 @@ parser stopped instead of at the second byte of the event, so that reading a hos
 RESYNC_KEEP: Final = 2048
 """Longest text a resynchronisation pattern can match, rounded up: kept when a window ends."""
 
-_SPACE = regex(rb"[\x00-\x20]*")
-_SEPARATORS = regex(rb"[\x00-\x20,]*")
-_STRING = regex(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_BRACKETS = regex(rb'"|\[+|\]+|\{+|\}+')
-_TOKEN = regex(rb"[^,}\]\x00-\x20]+")
-_RESYNC = regex(
+_SPACE = re.compile(rb"[\x00-\x20]*")
+_SEPARATORS = re.compile(rb"[\x00-\x20,]*")
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKETS = re.compile(rb'"|\[+|\]+|\{+|\}+')
+_TOKEN = re.compile(rb"[^,}\]\x00-\x20]+")
+_RESYNC = re.compile(
     rb"""[,\[][\x00-\x20]{0,255}(\{)[\x00-\x20]{0,255}"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"
     |\}[\x00-\x20]{0,255}(\])[\x00-\x20]{0,255}
      ,[\x00-\x20]{0,255}"(?:displayTimeUnit|baseTimeNanoseconds|traceName|schemaVersion|deviceProperties|INFO)\"""",
     re.VERBOSE,
 )
-_CLOSING = regex(rb"\}[\x00-\x20]{0,255}(\])[\x00-\x20]{0,255}(?:\}[\x00-\x20]{0,255})?\Z")
+_CLOSING = re.compile(rb"\}[\x00-\x20]{0,255}(\])[\x00-\x20]{0,255}(?:\}[\x00-\x20]{0,255})?\Z")
 
 QUOTE, COMMA, COLON, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = b'",:{}[]'
 

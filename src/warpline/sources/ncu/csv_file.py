@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 
 from warpline.errors import UnreadableFile
-from warpline.patterns import regex
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.csv_pages import DETAILS_COLUMNS, DetailsPage, RawPage, metric_cells
 from warpline.sources.ncu.lines import text_lines
@@ -19,11 +19,11 @@ from warpline.sources.ncu.numbers import decimal_mark
 from warpline.sources.unpack import Unpacked
 
 EXPORT = "export it: ncu --import REPORT.ncu-rep --csv --page raw"
-_HEADER = regex(r'"?ID"?([,;\t])"?Process ID"?\1')
-_ROW = regex(r'"?\d+"?[,;\t]')
-_UNITS_ROW = regex(r'(?:""|)([,;\t])(?:""|)\1')
-_MESSAGE = regex(r"==(PROF|WARNING|ERROR)== ?(.*)")
-_VERSION = regex(r"(?:Nsight Compute|ncu)[^\d]{0,100}+(20\d\d\.\d+(?:\.\d+)*)")
+_HEADER = re.compile(r'"?ID"?([,;\t])"?Process ID"?\1')
+_ROW = re.compile(r'"?\d+"?[,;\t]')
+_UNITS_ROW = re.compile(r'(?:""|)([,;\t])(?:""|)\1')
+_MESSAGE = re.compile(r"==(PROF|WARNING|ERROR)== ?(.*)")
+_VERSION = re.compile(r"(?:Nsight Compute|ncu)[^\d]{0,100}+(20\d\d\.\d+(?:\.\d+)*)")
 _SAMPLED_CELLS = 100_000
 """Cells that decide the decimal mark of the file."""
 _QUOTED_MESSAGES = 2

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from warpline.errors import UnreadableFile
-from warpline.patterns import regex
 from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, RuleResult, Source
 from warpline.sources.ncu.names import function_of, metric_of
 from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, number
@@ -25,7 +24,7 @@ _ABOUT_THE_LAUNCH: Final = frozenset(
         *("Block Size", "Grid Size", "Device", "CC"),
     }
 )
-_NVTX_COLUMN = regex(r"Push/Pop|Start/End|:Domain|Domain:", re.IGNORECASE)
+_NVTX_COLUMN = re.compile(r"Push/Pop|Start/End|:Domain|Domain:", re.IGNORECASE)
 _DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg", "gpu__time_duration.max")
 _NOT_MEASURED = float("nan")
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from warpline.patterns import regex
-
 _UNNAMED = ("(anonymous namespace)::", "<unnamed>::")
 """Namespaces with the marks that end a function's name."""
-_WORD = regex(r"[\w.:]++")
-_METRIC = regex(r"\w__[\w.:]")
+_WORD = re.compile(r"[\w.:]++")
+_METRIC = re.compile(r"\w__[\w.:]")
 """What a word has that is the name of a metric."""
 
 _LABELS = {

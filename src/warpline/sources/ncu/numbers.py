@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
-
-from warpline.patterns import regex
 
 MISSING = frozenset({"", "n/a", "N/A", "nan", "-nan", "NaN", "(nan)", "inf", "-inf", "-", "no data"})
 """Cells without a value."""
@@ -13,8 +12,8 @@ NOT_AVAILABLE = frozenset({"n/a", "N/A", "no data"})
 """Those of them that say that ncu could not measure it; others are a division by zero, or not asked for."""
 _SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'’")
 """Group separators that no locale uses as a decimal mark."""
-_NUMBER = regex(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?")
-_GROUPED = regex(r"[+-]?[1-9]\d{0,2}(?:[.,]\d{3})+")
+_NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:[.,]\d{3})+")
 
 
 def decimal_mark(cells: Iterable[str]) -> str:

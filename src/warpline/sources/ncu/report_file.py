@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.patterns import regex
 from warpline.sources.detect import NCU_MAGIC
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.child import MISSING_MODULE
@@ -30,7 +30,7 @@ from warpline.units import several
 _AGAIN = "copy it again, or record it again"
 _INSTALL = "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
 _WAIT_S = 900
-_CLOCKS_LEFT = regex(r"--clock-control[= ]none")
+_CLOCKS_LEFT = re.compile(r"--clock-control[= ]none")
 
 
 @dataclass(frozen=True, slots=True)

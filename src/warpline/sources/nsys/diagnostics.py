@@ -12,7 +12,6 @@ from dataclasses import field
 
 import polars as pl
 
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.scrub.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
@@ -25,21 +24,21 @@ WARNING, ERROR = 2, 3
 MAX_QUOTED = 5
 """Diagnostics of unknown meaning that are quoted; the rest are counted."""
 
-_DRIVER = regex(
+_DRIVER = re.compile(
     r"Installed CUDA driver version \(([\d.]+)\) is not supported.{0,400}?driver version ([\d.]+)", re.DOTALL
 )
-_BUFFERS = regex(r"CUPTI buffers:\s*(\d+) of (\d+)")
-_RANGE = regex(r"Profiling started due to (\w+)")
-_LOST_CUDA = regex(r"Not all CUDA events might have been collected")
-_NO_CUDA = regex(r"No CUDA events collected|CUDA profiling might have not been started correctly")
-_CUPTI_FAILED = regex(
+_BUFFERS = re.compile(r"CUPTI buffers:\s*(\d+) of (\d+)")
+_RANGE = re.compile(r"Profiling started due to (\w+)")
+_LOST_CUDA = re.compile(r"Not all CUDA events might have been collected")
+_NO_CUDA = re.compile(r"No CUDA events collected|CUDA profiling might have not been started correctly")
+_CUPTI_FAILED = re.compile(
     r"CUPTI_ERROR\w*|(?:CUPTI|CUDA (?:injection|profiling|trac\w{1,20})).{0,80}(?:fail|could not|unable|error)", re.I
 )
-_CLOCK = regex(
+_CLOCK = re.compile(
     r"non-?monotonic|out[- ]of[- ]order|timestamps? (?:conversion|are) .{0,40}(?:fail|inaccura|invalid)", re.I
 )
 # Diagnostics about data that warpline does not read, or about features that were not used.
-_BENIGN = regex(
+_BENIGN = re.compile(
     r"No .{1,60} events collected|might have not been started correctly|paranoid|CPU kernel IP|IP samples"
     r"|Scheduling information is absent|Not all (?!CUDA).{1,60} events might have been collected"
     r"|context switch|CPU (?:sampling|scheduling)|backtrace|OpenGL|Vulkan|ftrace|perf_event",

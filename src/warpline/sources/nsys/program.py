@@ -10,7 +10,6 @@ import re
 
 import polars as pl
 
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.nsys.database import Database
@@ -23,7 +22,7 @@ REMOVED = "(removed)"
 """Replaces output that was removed from a profile before sharing it."""
 
 # Lines that a program, its runtime or its shell writes when it fails.
-_FAILURES = regex(
+_FAILURES = re.compile(
     r"""
       ^\s*+(?:[A-Za-z_][\w.]*\.)?+[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning(?=\b.*\berror))\b(?::|\s*$)
     | ^KeyboardInterrupt | ^SystemExit
@@ -41,10 +40,10 @@ _FAILURES = regex(
     """,
     re.VERBOSE,
 )
-_INTERRUPTED = regex(r"KeyboardInterrupt|SIGINT|\bTerminated\b|SIGTERM")
-_IEEE = regex(r"ieee_\w+ is signaling|IEEE_\w+", re.IGNORECASE)
+_INTERRUPTED = re.compile(r"KeyboardInterrupt|SIGINT|\bTerminated\b|SIGTERM")
+_IEEE = re.compile(r"ieee_\w+ is signaling|IEEE_\w+", re.IGNORECASE)
 # Output of nsys, shells and progress bars, which follows the program's last line.
-_NOISE = regex(r"^\s*$|^[\s\W_]*$|^\s*(?:File \"|\^+|~+)|^Generating |^Collecting data|%\|")
+_NOISE = re.compile(r"^\s*$|^[\s\W_]*$|^\s*(?:File \"|\^+|~+)|^Generating |^Collecting data|%\|")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.patterns import regex
 from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.cache_folder import cache_folder
@@ -38,8 +37,8 @@ VERSION_SECONDS = 60
 MAX_STEM = 100
 """Characters of the report's name in the export's name."""
 
-_HEADER = regex(rb"NVIDIA Tegra Profiler Report ([0-9@]+)")
-_VERSION = regex(r"(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+_HEADER = re.compile(rb"NVIDIA Tegra Profiler Report ([0-9@]+)")
+_VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
