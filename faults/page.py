@@ -1,22 +1,13 @@
-"""Writes the page about the planted faults from what was measured.
-
-python -m faults.page > docs/faults.md
-"""
+"""The page about the planted faults, from what was measured; `make docs` builds it into the site."""
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from faults.programs import SUITES, Case
 from faults.recorded import manifest_of, recorded_suites
-
-BLIND_SCORES = Path(__file__).parent / "blind_scores.json"
-BLIND_FIGURES = ("right_cause", "right_step", "right_bare_step", "high_on_healthy")
 
 HEAD = """# Planted faults
 
@@ -32,94 +23,73 @@ is built, and the fix is the same steps after a warm-up.
 
 `comm` is missing: one GPU cannot show it.
 
-## First scores
-
-The score of each suite before anything was changed for it. It is the only one that is blind; today's score is what
-`make score` prints.
-
-{blind}
-The planted suite has none: the rules were written with it. What was changed after each first score is in
-[the replay's page](replay.md#predictions).
+How often the diagnosis is right: [predictions](replay.md#predictions). The first score of each suite, before anything
+was changed for it: [the log](../faults/LOG.md).
 """
 
 SUITE_HEADS = {
-    "planted": """# The planted suite
+    "planted": """## The planted suite
 
-{count} cases that the rules were written with.
+{count} cases, written together with the rules.
 """,
-    "held_out": """# The held-out suite
+    "held_out": """## The held-out suite
 
-{count} cases in `faults/programs/held_out`, written without a look at the rules and recorded before any verdict on them
-was known.
+{count} cases in `faults/programs/held_out`.
 """,
-    "field": """# The field suite
+    "field": """## The field suite
 
-{count} cases in `faults/programs/field`, after the mistakes of real programs (adapters of language models, samplers,
-recommenders, graph networks, detection, speech), written and recorded as the held-out suite was.
+{count} cases in `faults/programs/field`, after the mistakes of real programs: adapters of language models, samplers,
+recommenders, graph networks, detection, speech.
 """,
-    "harbour": """# The harbour
+    "harbour": """## The harbour suite
 
-{count} cases in `faults/programs/harbour`, on real model code, written without a look at the rules, recorded before any
-verdict on them was known, and scored once; nothing was changed with them in view. Stopwatch and profiler kept to the
-same calm cores. Nine of the programs were also recorded with Python stacks and with Nsight Systems: all nine have the
-same, right cause in all three recordings, and for eight the three ranges of one fix overlap. The 16 largest
-recordings are not part of the checkout; `faults/scores/2026-11-16-harbour-first.json` has the answers to all.
+{count} cases in `faults/programs/harbour`, on real model code. Stopwatch and profiler ran on the same calm cores. Nine
+of the programs were also recorded with Python stacks and with Nsight Systems.
 """,
-    "serving": """# The serving suite
+    "serving": """## The serving suite
 
-{count} cases in `faults/programs/serving`, from inference and numerical programs, written by another author in the same
-way. A nineteenth was no valid question (the stopwatch showed that its innocent was not) and was left out.
+{count} cases in `faults/programs/serving`, from inference and numerical programs.
 """,
-    "ward": """# The ward
+    "ward": """## The ward suite
 
-{count} cases in `faults/programs/ward`, on real model code, written without a look at the rules, recorded before any
-verdict on them was known, and scored once; nothing but the ranges was changed with them in view. The host was 2 to 4
-times slower while it recorded than while the stopwatch ran. The 12 largest recordings are not part of the checkout;
-`faults/scores/2026-11-16-ward-first.json` has the answers to all.
+{count} cases in `faults/programs/ward`, on real model code. The host was 2 to 4 times slower while it recorded than
+while the stopwatch ran.
 """,
-    "clinic": """# The clinic
+    "clinic": """## The clinic suite
 
-{count} cases in `faults/programs/clinic`, on real model code (Hugging Face models with random weights, forecasting,
-reinforcement learning, recommenders, graphs, speech, images), written without a look at the rules, recorded before any
-verdict on them was known, and scored once; nothing but the ranges was changed with them in view. The 20 largest
-recordings are not part of the checkout; `faults/scores/2026-11-16-clinic-first.json` has the answers to all.
+{count} cases in `faults/programs/clinic`, on real model code: Hugging Face models with random weights, forecasting,
+reinforcement learning, recommenders, graphs, speech, images.
 """,
-    "sealed": """# The sealed suite
+    "sealed": """## The sealed suite
 
-{count} cases in `faults/programs/sealed`, on real model code (Hugging Face models with random weights, diffusion,
-recommenders, reinforcement learning, speech, graphs), written without a look at the rules and scored once. One case was
-made larger before it was scored, because its fix gained only 9 %. The 13 largest recordings are not part of the
-checkout; `faults/scores/2026-11-16-sealed-first.json` has the answers to all.
+{count} cases in `faults/programs/sealed`, on real model code: Hugging Face models with random weights, diffusion,
+recommenders, reinforcement learning, speech, graphs.
 """,
-    "studio": """# The studio suite
+    "studio": """## The studio suite
 
-{count} cases in `faults/programs/studio`, ordinary PyTorch programs, written without a look at the rules, and recorded
-before any verdict on them was known.
+{count} cases in `faults/programs/studio`, ordinary PyTorch programs.
 """,
-    "textbook": """# The textbook suite
+    "textbook": """## The textbook suite
 
 {count} cases in `faults/programs/textbook`, compact programs with one fault for each rule, from transformers,
-convolutional networks and numerical work. Their author knew what the tool promises, and not how it answers.
+convolutional networks and numerical work.
 """,
-    "training": """# The training suite
+    "training": """## The training suite
 
-{count} cases in `faults/programs/training`, from programs that train and experiment, written without a look at the
-rules, the other suites or the tool's answers, and recorded before any verdict on them was known.
+{count} cases in `faults/programs/training`, from programs that train and experiment.
 """,
-    "unseen": """# The unseen suite
+    "unseen": """## The unseen suite
 
-{count} cases in `faults/programs/unseen`, models in plain torch in training and serving, written without a look at the
-rules, recorded before any verdict on them was known, and scored once. The stopwatch contradicts two labels
-"healthy": a CUDA graph gains 1.09 times, and pinned memory 1.05. One recording is not part of the checkout.
+{count} cases in `faults/programs/unseen`, models in plain torch in training and serving. The stopwatch contradicts two
+labels "healthy": a CUDA graph gains 1.09 times, and pinned memory 1.05.
 """,
-    "workshop": """# The workshop suite
+    "workshop": """## The workshop suite
 
-{count} cases in `faults/programs/workshop`, training loops, token generation and evaluations as people write them, by
-another author who knew the promises only.
+{count} cases in `faults/programs/workshop`, training loops, token generation and evaluations.
 """,
 }
 
-MEASURED = """## How they were measured
+MEASURED = """### How they were measured
 
 On {device}, torch {torch}, {date}: {how}
 
@@ -132,10 +102,11 @@ On {device}, torch {torch}, {date}: {how}
 """
 
 
-def page(manifests: dict[str, dict[str, Any]]) -> str:
+def page() -> str:
     """The whole page, from the manifest of each suite."""
+    manifests = {suite: manifest_of(suite) for suite in recorded_suites()}
     count = sum(len(manifest["cases"]) for manifest in manifests.values())
-    parts = [HEAD.format(count=count, blind=_blind_scores())]
+    parts = [HEAD.format(count=count)]
     for suite, manifest in manifests.items():
         cases = manifest["cases"]
         parts += [
@@ -147,25 +118,13 @@ def page(manifests: dict[str, dict[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def _blind_scores() -> str:
-    columns = ("suite", "recordings", "cases", "right cause", "step within 25 %", "bare within 15 %", "high on healthy")
-    rows, notes = [], []
-    for first in json.loads(BLIND_SCORES.read_text(encoding="utf-8"))["scores"]:
-        for recordings, counts in (("without stacks", first), ("with stacks", first.get("with_stacks"))):
-            if counts:
-                figures = (first["cases"], *(counts[key] for key in BLIND_FIGURES))
-                rows.append((first["suite"], recordings, *map(str, figures)))
-        notes += [f"\n{first['suite']}: {first['note']}\n"] if "note" in first else []
-    return _table(columns, rows) + "".join(notes)
-
-
 def _tables(cases: list[dict[str, Any]]) -> list[str]:
     faults = [case for case in cases if case["fix"]]
     guarded = [case for case in cases if case["innocent"]]
     return [
-        "## Faults and their cures\n",
-        _table(("case", "cause", "fix", "faulty ms", "cured ms", "gain", "other cures"), map(_fault_row, faults)),
-        "## Healthy steps, and traps\n\n"
+        "### Faults and their fixes\n",
+        _table(("case", "cause", "fix", "faulty ms", "fixed ms", "gain", "other fixes"), map(_fault_row, faults)),
+        "### Healthy steps, and traps\n\n"
         "Something looks like a fault but is not: `innocent` is the fix that it suggests, which would not help.\n",
         _table(("case", "cause", "innocent", "as it is, ms", "without it, ms", "gain"), map(_innocent_row, guarded)),
     ]
@@ -173,7 +132,7 @@ def _tables(cases: list[dict[str, Any]]) -> list[str]:
 
 def _stories(cases: Sequence[Case]) -> list[str]:
     stories = (f"**`{case.name}`** ({case.cause}). {_one_paragraph(case.story)}\n" for case in cases)
-    return ["## What is planted, and why the cure is right\n", *stories]
+    return ["### What is planted, and why the fix is right\n", *stories]
 
 
 def _table(columns: Sequence[str], rows: Any) -> str:
@@ -257,7 +216,3 @@ def _ms(time_ns: int) -> str:
 
 def _gain(gain: float) -> str:
     return f"{gain:.2f}×" if gain < 100 else f"{gain:.0f}×"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page({suite: manifest_of(suite) for suite in recorded_suites()}))

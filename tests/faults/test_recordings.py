@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 
 import polars as pl
 import pytest
@@ -11,7 +10,7 @@ from for_each import for_each
 from paths import ROOT
 
 from faults.captures import profiled_step_ns
-from faults.page import BLIND_FIGURES, BLIND_SCORES, page
+from faults.page import page
 from faults.programs import CAUSES, SUITES
 from faults.recorded import RECORDINGS, RecordedCase, manifest_of, program_file, recorded_cases, recorded_suites
 from warpline.analyses.breakdown import device_times
@@ -109,13 +108,19 @@ def test_the_planted_lines_lie_in_programs_that_exist() -> None:
             assert (ROOT / program_file(line["file"])).is_file()
 
 
-def test_the_page_shows_what_was_measured() -> None:
-    assert (ROOT / "docs" / "faults.md").read_text(encoding="utf-8") == page(MANIFESTS)
+def test_the_page_shows_every_case_with_its_time() -> None:
+    shown = page()
+    for case in CASES.values():
+        assert f"| `{case.name}` | {case.entry['cause']} |" in shown
+        assert f"| {case.entry['bare_step_ns']['faulty']['step_ns'] / 1e6:.3f} |" in shown
 
 
-def test_every_suite_but_the_first_has_its_blind_score() -> None:
-    first = json.loads(BLIND_SCORES.read_text(encoding="utf-8"))["scores"]
-    assert {score["suite"] for score in first} == set(MANIFESTS) - {"planted"}
-    for score in first:
-        assert score["cases"] == len(SUITES[score["suite"]])
-        assert all(0 <= score[figure] <= score["cases"] for figure in BLIND_FIGURES)
+def test_every_suite_but_the_first_has_its_first_score_in_the_log() -> None:
+    log = (ROOT / "faults" / "LOG.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in log.splitlines() if line.startswith("| 20")
+    ]
+    assert {row[1] for row in rows} == set(MANIFESTS) - {"planted"}
+    for _date, suite, _stacks, cases, *figures in rows:
+        assert int(cases) == len(SUITES[suite])
+        assert all(0 <= int(figure) <= int(cases) for figure in figures[:4])
