@@ -112,11 +112,11 @@ def demo(
 
       warpline demo --steps 1:3 --json
     """
-    from warpline.bundled import bundled_trace  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.demo_trace import demo_trace  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     answer = Answer(verbose, as_json, top=top)
-    with bundled_trace() as path:
-        show(path, answer, steps, None, True, False, shlex.join(["warpline", "demo", *_chosen(steps, None)]))
+    again = shlex.join(["warpline", "demo", *_chosen(steps, None)])
+    show(demo_trace(), answer, steps, None, True, False, again)
 
 
 @dataclass(frozen=True, slots=True)
