@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from for_each import for_each
 
 from warpline.analyses import framework, host_activity, where
 from warpline.kernels import identify
-from warpline.scrub import vocabulary
 from warpline.scrub.frames import Frames
 from warpline.scrub.names import Names
 from warpline.scrub.vocabulary import is_known
@@ -183,11 +181,3 @@ def test_long_names_take_no_longer_than_their_length() -> None:
             Frames(names).frame,
         ):
             assert clean(text)
-
-
-def test_the_words_of_a_wheel_are_those_of_the_list() -> None:
-    words = Path(vocabulary.__file__).with_name("known_words.txt").read_text("ascii").split("\n\n")[0].split()
-    small = vocabulary.folded(words)
-    assert vocabulary.unfolded(small) == words
-    assert len(small) < 0.6 * len(" ".join(words))
-    assert vocabulary.unfolded(vocabulary.folded([])) == []

@@ -1,4 +1,4 @@
-"""The words that may pass: those of public libraries (``known_words.txt``), and never a person's, a site's or a secret.
+"""The words that may pass: those of public libraries (``known_*.txt``), and never a person's, a site's or a secret.
 
 A name is made of pieces: runs of letters and digits. A piece passes if all its words are known. A random key, a
 password, an account or a project is no such piece, whatever it looks like.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from os.path import commonprefix
 from pathlib import Path
 
 MAX_DIGITS = 5
@@ -35,35 +34,23 @@ _PSEUDONYM = re.compile(
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NUMBER = re.compile(r"\d+")
 _LONG_WORD = re.compile(r"[a-z]{3}")
-_FOLDED = re.compile(r"(\d)(\D*)")
 _SUFFIX = re.compile(r"(?:de|d|e|c)?")
 
 
 @cache
-def _lists() -> tuple[frozenset[str], frozenset[str]]:
-    words, shapes = Path(__file__).with_name("known_words.txt").read_text("ascii").split("\n\n")[:2]
-    return frozenset(unfolded(words) if words[0].isdigit() else words.split()), frozenset(shapes.split())
+def _words() -> frozenset[str]:
+    """Lower-case words of three letters or more."""
+    return _lines("known_words.txt")
 
 
-def folded(words: list[str]) -> str:
-    """Sorted words as a wheel holds them: each as the number of letters that it shares with the word before (at most
-    nine), and its others.
-
-    >>> folded(["abort", "about", "act"])
-    '0abort3ut1ct'
-    """
-    pairs = zip(words, ["", *words], strict=False)
-    # Letter by letter is what is wanted here.
-    shared = ((len(commonprefix((word[:9], before))), word) for word, before in pairs)  # noqa: RUF071
-    return "".join(f"{count}{word[count:]}" for count, word in shared)
+@cache
+def _shapes() -> frozenset[str]:
+    """Lower-case pieces with shorter words or digits in them, each number as ``#``: ``#x#x#``, ``sm#``."""
+    return _lines("known_shapes.txt")
 
 
-def unfolded(text: str) -> list[str]:
-    """The words that were folded."""
-    found = [""]
-    for count, rest in _FOLDED.findall(text):
-        found.append(found[-1][: int(count)] + rest)
-    return found[1:]
+def _lines(file: str) -> frozenset[str]:
+    return frozenset(Path(__file__).with_name(file).read_text("ascii").splitlines())
 
 
 @lru_cache(maxsize=100_000)
@@ -77,19 +64,18 @@ def is_known(piece: str) -> bool:
         return False
     if piece.isdigit():
         return len(piece) <= MAX_DIGITS or piece in CONSTANTS
-    words, shapes = _lists()
     lowered = piece.lower()
-    if lowered in words or _PSEUDONYM.fullmatch(piece):
+    if lowered in _words() or _PSEUDONYM.fullmatch(piece):
         return True
     numbers = _NUMBER.findall(piece)
     most = MAX_SHAPE_DIGITS if _LONG_WORD.search(lowered) else MAX_DIGITS
-    if all(len(number) <= most for number in numbers) and _NUMBER.sub("#", lowered) in shapes:
+    if all(len(number) <= most for number in numbers) and _NUMBER.sub("#", lowered) in _shapes():
         return True
     return _is_made_of_words(piece, numbers) or _is_signature(piece)
 
 
 def _is_made_of_words(piece: str, numbers: list[str]) -> bool:
-    words, _ = _lists()
+    words = _words()
     parts = [part.lower() for part in _WORD.findall(piece) if not part.isdigit()]
     long = [part for part in parts if len(part) > 2]
     if not all(part in words for part in long) or sum(map(len, long)) < MIN_WORD_SHARE * sum(map(len, parts)):

@@ -1,10 +1,10 @@
-"""Lists the words of public libraries that ``warpline scrub`` lets pass: ``src/warpline/scrub/known_words.txt``.
+"""Writes the words of public libraries that ``warpline scrub`` lets pass: ``known_words.txt`` and ``known_shapes.txt``.
 
-    python tests/data/record/known_words.py kernel_names.jsonl > src/warpline/scrub/known_words.txt
+    python tests/data/record/known_words.py kernel_names.jsonl
 
 Kernel names come from the file (one JSON object with a ``name`` a line); op, module and function names from the
 installed torch and Python; the words of decoders and analyses from warpline's own patterns. Only words are written,
-never names: lower-case words of at least three letters first, then the shapes of shorter pieces, with ``#`` for
+never names, one a line: lower-case words of at least three letters, and the shapes of shorter pieces, with ``#`` for
 digits (``sm#``, ``#x#x#``).
 """
 
@@ -14,7 +14,6 @@ import ast
 import json
 import re
 import sys
-import textwrap
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,5 +144,5 @@ add(SHORT, with_shapes=True)
 add(SYSTEM_CALLS, with_shapes=True)
 add("session callchain uuid bus location osrt streams wddm schema")
 words -= {"ann", "pwd", "secrets", "whatever"}  # a name, and words of passwords
-for listed in (words, shapes):
-    print(textwrap.fill(" ".join(sorted(listed)), 119, break_on_hyphens=False), end="\n\n")
+for file, listed in (("known_words.txt", words), ("known_shapes.txt", shapes)):
+    (OWN / "scrub" / file).write_text("".join(f"{one}\n" for one in sorted(listed)), "ascii")
