@@ -12,7 +12,7 @@ from scan_checks import SOURCE, Build
 
 from warpline.sources.kineto import native
 
-FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]
+FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,11 @@
 #include <stdint.h>
 
 #define GONE -1 /* kind of an edge that a fix has removed */
-#define EXPORT __attribute__((visibility("default")))
 
-EXPORT int simulate_version(void) { return 2; }
+int simulate_version(void) { return 2; }
 
-EXPORT void simulate(int64_t nodes, const double *duration, int64_t edges, const int64_t *edge_from,
-                     const int64_t *edge_to, const double *lag, const int8_t *edge_kind, double *finish) {
+void simulate(int64_t nodes, const double *duration, int64_t edges, const int64_t *edge_from,
+              const int64_t *edge_to, const double *lag, const int8_t *edge_kind, double *finish) {
     int64_t edge = 0;
     for (int64_t node = 0; node < nodes; node++) {
         double begin = 0.0;

@@ -7,15 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
 enum { VERSION = 1, NONE = -1 }; /* the version is of this interface; see nesting_native.py */
 
 typedef struct {
     const int64_t *lanes, *starts, *ends;
 } Rows;
 
-EXPORT int nest_version(void) { return VERSION; }
+int nest_version(void) { return VERSION; }
 
 /* ---- Order ------------------------------------------------------------------------------------------------- */
 
@@ -56,7 +54,7 @@ static void merge(const Rows *rows, const int64_t *left, int64_t lefts, const in
 
 /* A merge sort of the runs that are in order already: a profiler writes each thread's events nearly sorted. Equal rows
  * stay as they were. Gives 1 when nothing had to move, 0 when `order` tells how, -1 when memory is short. */
-EXPORT int nest_order(const int64_t *lanes, const int64_t *starts, const int64_t *ends, int64_t count, int64_t *order) {
+int nest_order(const int64_t *lanes, const int64_t *starts, const int64_t *ends, int64_t count, int64_t *order) {
     Rows rows = {lanes, starts, ends};
     int64_t runs = count > 0;
     for (int64_t i = 0; i < count; i++) order[i] = i;
@@ -99,8 +97,8 @@ static inline int encloses(int64_t outer_close, int64_t open, int64_t close, int
 
 /* The parent of a row is the last row before it, on its lane, that encloses it. A row that does not enclose the one at
  * hand encloses no later one that this one leaves out, so it leaves the stack for good. 0 when memory is short. */
-EXPORT int nest_parents(const int64_t *lanes, const int64_t *starts, const int64_t *ends, int64_t count, int64_t tick,
-                        int64_t *parents, int64_t *depths) {
+int nest_parents(const int64_t *lanes, const int64_t *starts, const int64_t *ends, int64_t count, int64_t tick,
+                 int64_t *parents, int64_t *depths) {
     int64_t capacity = 1024, size = 0, *stack = malloc((size_t)capacity * sizeof *stack);
     if (!stack) return 0;
     for (int64_t i = 0; i < count; i++) {
@@ -137,9 +135,9 @@ static int64_t first_after(const int64_t *lanes, const int64_t *starts, int64_t 
 
 /* For each moment on a lane, the innermost interval that is open then. Questions come nearly sorted, so the search
  * begins where the last one ended and widens from there. */
-EXPORT void nest_innermost(const int64_t *lanes, const int64_t *starts, const int64_t *ends, const int64_t *parents,
-                           int64_t count, const int64_t *asked_lanes, const int64_t *moments, int64_t asked,
-                           int64_t *found) {
+void nest_innermost(const int64_t *lanes, const int64_t *starts, const int64_t *ends, const int64_t *parents,
+                    int64_t count, const int64_t *asked_lanes, const int64_t *moments, int64_t asked,
+                    int64_t *found) {
     int64_t at = 0;
     for (int64_t i = 0; i < asked; i++) {
         int64_t lane = asked_lanes[i], moment = moments[i], low = 0, high = count;
@@ -166,7 +164,7 @@ EXPORT void nest_innermost(const int64_t *lanes, const int64_t *starts, const in
 
 /* For each row, itself if it is marked, else its nearest marked ancestor. 0 when a parent does not come before its
  * child, which this single pass needs. */
-EXPORT int nest_nearest_marked(const int64_t *parents, const uint8_t *marked, int64_t count, int64_t *nearest) {
+int nest_nearest_marked(const int64_t *parents, const uint8_t *marked, int64_t count, int64_t *nearest) {
     for (int64_t i = 0; i < count; i++) {
         if (parents[i] >= i) return 0;
         nearest[i] = marked[i] ? i : parents[i] == NONE ? NONE : nearest[parents[i]];

@@ -5,7 +5,6 @@
  * Every array lies in a malloc of exactly its size, so that one row too far is an error.
  */
 #include NEST
-#undef EXPORT
 #include SIMULATE
 
 #include <math.h>

@@ -12,8 +12,6 @@
  */
 #include "scan_links.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 enum { VERSION = 3 }; /* of this file's interface; see native.py */
 
 #ifndef EVENT_LIMIT /* the tests build with smaller limits */
@@ -142,9 +140,9 @@ static RARE Bytes resynchronise(Bytes p, Bytes end, int final) {
 
 /* ---- The interface ----------------------------------------------------------------------------------------- */
 
-EXPORT uint32_t scan_version(void) { return VERSION; }
+uint32_t scan_version(void) { return VERSION; }
 
-EXPORT void scan_free(Scanner *s) {
+void scan_free(Scanner *s) {
     if (!s) return;
     for (int i = 0; i < COLUMNS; i++) free(s->columns[i]);
     for (int i = 0; i < DICTIONARIES; i++) {
@@ -162,7 +160,7 @@ EXPORT void scan_free(Scanner *s) {
 }
 
 /* A scanner that keeps these arguments; NULL when memory is short or there are more than MAX_FIELDS. */
-EXPORT Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_t count) {
+Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_t count) {
     Scanner *s = count <= MAX_FIELDS ? calloc(1, sizeof *s) : NULL;
     if (!s) return NULL;
     s->first_skipped = -1;
@@ -183,7 +181,7 @@ EXPORT Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_
 }
 
 /* Forgets everything that was read and keeps the memory for the next text. */
-EXPORT void scan_clear(Scanner *s) {
+void scan_clear(Scanner *s) {
     s->count = 0;
     s->skipped = s->waste = 0;
     s->first_skipped = -1;
@@ -199,8 +197,8 @@ EXPORT void scan_clear(Scanner *s) {
 /* Reads events from data[from] on, which must lie between two events. `base` is the offset of data[0] in the file,
  * `final` says that the file ends with this window. Gives a status, and in *position where it stopped: the next window
  * must begin there. */
-EXPORT int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base, int64_t from, int final,
-                     int64_t *position) {
+int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base, int64_t from, int final,
+              int64_t *position) {
     Bytes p = data + from, end = data + size;
     for (;;) {
         if (UNLIKELY(s->resynchronising)) {
@@ -242,13 +240,13 @@ EXPORT int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base
 }
 
 /* A likely start of an event behind the text's own start, or `size`: where a second thread may begin on trial. */
-EXPORT int64_t scan_boundary(const uint8_t *data, int64_t size) {
+int64_t scan_boundary(const uint8_t *data, int64_t size) {
     Bytes found = resynchronise(data, data + size, 0);
     return found && *found == '{' ? found - data : size;
 }
 
 /* Appends the events of `other`, which scanned the text right behind that of `s`. 0, or an error. */
-EXPORT int scan_merge(Scanner *s, const Scanner *other) {
+int scan_merge(Scanner *s, const Scanner *other) {
     int32_t *codes[DICTIONARIES] = {0};
     static const int8_t CODED[COLUMNS] = {-1, CATEGORIES, NAMES, LABELS, LABELS, -1, -1, -1, -1};
     uint64_t row = s->count;
@@ -291,27 +289,27 @@ EXPORT int scan_merge(Scanner *s, const Scanner *other) {
 
 /* What was read. Columns and fields are handed over: each belongs to the caller, who frees it with scan_release when it
  * needs it no more; the scanner has no events then. Dictionaries live until it is fed, merged into or freed. */
-EXPORT uint64_t scan_count(const Scanner *s) { return s->count; }
+uint64_t scan_count(const Scanner *s) { return s->count; }
 
-EXPORT void scan_release(void *array) { free(array); }
+void scan_release(void *array) { free(array); }
 
-EXPORT void *scan_take_column(Scanner *s, uint32_t index) {
+void *scan_take_column(Scanner *s, uint32_t index) {
     void *column = s->columns[index];
     s->columns[index] = NULL;
     s->count = s->capacity = 0;
     return column;
 }
 
-EXPORT void scan_skipped(const Scanner *s, int64_t out[3]) {
+void scan_skipped(const Scanner *s, int64_t out[3]) {
     out[0] = s->skipped, out[1] = s->first_skipped, out[2] = s->waste;
 }
 
-EXPORT uint64_t scan_dictionary(const Scanner *s, uint32_t index, const uint64_t **ends, const uint8_t **arena) {
+uint64_t scan_dictionary(const Scanner *s, uint32_t index, const uint64_t **ends, const uint8_t **arena) {
     *ends = s->dictionaries[index].ends, *arena = s->dictionaries[index].arena;
     return s->dictionaries[index].count;
 }
 
-EXPORT uint64_t scan_take_field(Scanner *s, uint32_t index, uint32_t **rows, int64_t **values) {
+uint64_t scan_take_field(Scanner *s, uint32_t index, uint32_t **rows, int64_t **values) {
     Field *field = &s->fields[index];
     uint64_t count = field->count;
     *rows = field->rows, *values = field->values;
