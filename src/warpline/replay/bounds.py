@@ -17,7 +17,6 @@ from warpline.intervals import union
 from warpline.records import dataclass
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.scene import Scene
-from warpline.replay.steps import median
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.columns import Bools, Floats, Int64s, grouped, integers
 
@@ -87,11 +86,11 @@ class DeviceWork:
         if not len(working):
             return 0.0
         measured = self._question.replay
-        uneven = measured.measured_step_ns > median(measured.measured_ns)
+        uneven = measured.measured_step_ns > np.median(measured.measured_ns)
         # What one step launches may run beside the work of the next: together they are busy for less.
         twice = self._busy.sum(axis=1) - self._busy_in_all
         in_all = float(((by_cell.sum(axis=1) - twice) / self._steps).max())
-        return max(0.0, min(in_all, float(working.min()) if uneven else median(working)))
+        return max(0.0, min(in_all, float(working.min() if uneven else np.median(working))))
 
     @cached_property
     def _busy_in_all(self) -> Floats:

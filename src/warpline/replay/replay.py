@@ -9,7 +9,7 @@ from warpline.replay.costs.find import Costs, find_costs
 from warpline.replay.graph.build import build_graph
 from warpline.replay.graph.model import Graph
 from warpline.replay.simulate import Schedule, simulate
-from warpline.replay.steps import StepMarks, as_measured, find_marks, median
+from warpline.replay.steps import StepMarks, as_measured, find_marks
 from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
 
@@ -23,13 +23,13 @@ TYPICAL, MOST_TYPICAL = 0.25, 0.5
 
 def are_uneven(lengths: Floats) -> bool:
     """Whether some steps are so much longer than others that one cannot represent all."""
-    return bool(np.mean(lengths) > UNEVEN * median(lengths))
+    return bool(np.mean(lengths) > UNEVEN * np.median(lengths))
 
 
 def typical_ns(lengths: Floats) -> float:
     """The representative step: the median, or the mean if the steps are so uneven that the median would hide
     what timing the loop shows."""
-    return float(np.mean(lengths) if are_uneven(lengths) else median(lengths))
+    return float(np.mean(lengths) if are_uneven(lengths) else np.median(lengths))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ from warpline.replay.remaining import stream_ns, untouched_ns
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
-from warpline.replay.steps import median
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats, Int64s
 from warpline.trace.trace import Trace
@@ -184,7 +183,7 @@ class WhatIf:
     def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix], done: Replay | None = None) -> None:
         self.trace, self._fixes = trace, fixes
         self.replay = done or replay(trace)
-        self._uneven = self.replay.measured_step_ns > median(self.replay.measured_ns)
+        self._uneven = self.replay.measured_step_ns > np.median(self.replay.measured_ns)
         costs = self.replay.costs
         self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns)
         self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
@@ -248,7 +247,7 @@ class WhatIf:
         """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
         lengths = lengths if counted is None else lengths[counted]
-        typical = float(np.mean(lengths)) if self._uneven else median(lengths)
+        typical = float(np.mean(lengths) if self._uneven else np.median(lengths))
         return max(typical, 1.0)
 
     def ask(self, *names: str) -> Prediction:

@@ -21,8 +21,6 @@ VERSION: Final = 3
 """Version of the interface; a library built from other sources is not used."""
 
 _NO_MEMORY: Final = -1
-_BRIEF_BYTES: Final = 1 << 16
-"""So much text is read in the time that a thread waits for Python's lock when it has given it up."""
 
 
 def load_library() -> ctypes.CDLL | None:
@@ -35,17 +33,11 @@ def _load(path: Path) -> ctypes.CDLL | None:
     library = load(path, "scan_version", VERSION)
     if library is None:
         return None
-    # These keep Python's lock, which to give up and to take again takes longer than they do.
-    brief = ctypes.PyDLL(str(path), handle=library._handle)
-    for name in ("scan_boundary", "scan_clear", "scan_skipped"):
-        setattr(library, name, brief[name])
-    setattr(library, "scan_feed_briefly", brief["scan_feed"])  # noqa: B010 - mypy knows no such attribute
     address, number = ctypes.c_void_p, ctypes.c_int64
     library.scan_new.restype = address
     library.scan_new.argtypes = [address, address, ctypes.c_uint32]
     library.scan_free.argtypes = [address]
     library.scan_feed.argtypes = [address, address, number, number, number, ctypes.c_int, address]
-    library.scan_feed_briefly.argtypes = library.scan_feed.argtypes
     library.scan_boundary.restype = number
     library.scan_boundary.argtypes = [address, number]
     library.scan_clear.argtypes = [address]
@@ -89,8 +81,9 @@ class NativeScanner:
 
     def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
         position = ctypes.c_int64()
-        feed = self._library.scan_feed_briefly if len(text) <= _BRIEF_BYTES else self._library.scan_feed
-        status = feed(self._handle, _address_of(text), len(text), base, start, final, ctypes.byref(position))
+        status = self._library.scan_feed(
+            self._handle, _address_of(text), len(text), base, start, final, ctypes.byref(position)
+        )
         self._check(status)
         return Step(Status(status), position.value)
 
