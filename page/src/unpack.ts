@@ -1,14 +1,12 @@
-/** Blocks of data in the page: raw deflate as text, in script elements that no browser runs. */
+/** Blocks of data in the page: raw deflate as base64, in script elements that no browser runs. */
 
 import { found } from "./dom";
 
-const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => (code === 120 ? 60 : code === 121 ? 38 : code) - 35);
-
-/** Bytes from text of 85 characters, as `planes.py` writes it: first how many bytes pad the last four, then five digits for four bytes. */
-export function fromText(text: string): Uint8Array<ArrayBuffer> {
-  const words = new Uint32Array((text.length - 1) / 5), digit = (at: number): number => DIGITS[text.charCodeAt(at)]!;
-  for (let k = 0, at = 1; k < words.length; k++, at += 5) words[k] = (((digit(at) * 85 + digit(at + 1)) * 85 + digit(at + 2)) * 85 + digit(at + 3)) * 85 + digit(at + 4);
-  return new Uint8Array(words.buffer, 0, words.byteLength - Number(text[0]));
+/** The bytes of base64. */
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const characters = atob(text), bytes = new Uint8Array(characters.length);
+  for (let k = 0; k < bytes.length; k++) bytes[k] = characters.charCodeAt(k);
+  return bytes;
 }
 
 /** Without a Blob or a Response, every wait is a microtask: the parser does not go on to the next block before it is done. */
@@ -29,7 +27,7 @@ export async function inflate(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Arr
 export async function block(id: string): Promise<Uint8Array<ArrayBuffer>> {
   const element = found(id), text = element.textContent ?? "";
   element.remove();
-  return inflate(fromText(text));
+  return inflate(fromBase64(text));
 }
 
 /** The length of a JSON text and the text, from `from` on; columns follow at `at`. */
@@ -43,17 +41,11 @@ export async function json<T>(id: string): Promise<T> {
   return JSON.parse(new TextDecoder().decode(await block(id))) as T;
 }
 
-/** Reads one column of byte planes into `out` from `offset` on; returns the place after it. */
+/** Adds one column of byte planes to the zeros of `out` from `offset` on; returns the place after it. */
 export function planes(bytes: Uint8Array, at: number, n: number, out: Float64Array | Uint16Array | Uint32Array, offset: number): number {
-  const width = bytes[at++] ?? 0, second = at + n, third = second + n;
-  if (width < 2) out.set(bytes.subarray(at, second), offset);
-  else if (width === 2) for (let i = 0; i < n; i++) out[offset + i] = bytes[at + i]! + bytes[second + i]! * 256;
-  else for (let i = 0; i < n; i++) out[offset + i] = bytes[at + i]! + bytes[second + i]! * 256 + bytes[third + i]! * 65536;
-  for (let plane = 3, scale = 2 ** 24; plane < width; plane++, scale *= 256) {
-    const base = at + plane * n;
-    for (let i = 0; i < n; i++) out[offset + i]! += bytes[base + i]! * scale;
-  }
-  return at + width * n;
+  const width = bytes[at++] ?? 0;
+  for (let plane = 0, scale = 1; plane < width; plane++, scale *= 256, at += n) for (let i = 0; i < n; i++) out[offset + i]! += bytes[at + i]! * scale;
+  return at;
 }
 
 /** The signed number of a zigzag code: 0, 1, 2, 3 stand for 0, -1, 1, -2. */

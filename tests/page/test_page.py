@@ -27,7 +27,6 @@ from warpline.reports import markdown, terminal
 from warpline.reports.diagnosis import report
 from warpline.reports.dive import report as dive_report
 from warpline.reports.page.document import page
-from warpline.reports.page.planes import DIGITS
 from warpline.sources.ncu.model import NcuReport
 from warpline.trace.open import open_trace
 from warpline.units import duration, share, speedup
@@ -39,13 +38,7 @@ def made(file: Path) -> str:
 
 def block(html: str, name: str) -> bytes:
     (text,) = re.findall(rf'<script type="application/octet-stream" id="data-{name}">([^<]*)</script>', html)
-    digits = [DIGITS.tolist().index(code) for code in text.encode()[1:]]
-    numbers = [
-        sum(digit * 85 ** (4 - place) for place, digit in enumerate(digits[k : k + 5]))
-        for k in range(0, len(digits), 5)
-    ]
-    packed = b"".join(number.to_bytes(4, "little") for number in numbers)
-    return zlib.decompress(packed[: len(packed) - int(text[0])], -zlib.MAX_WBITS)
+    return zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS)
 
 
 @pytest.fixture(scope="module")

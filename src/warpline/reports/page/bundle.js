@@ -1,365 +1,363 @@
-"use strict";(()=>{var It="http://www.w3.org/2000/svg";function Ke(s,e,t){for(let[n,r]of Object.entries(e))typeof r=="function"?s.addEventListener(n.replace(/^on/,""),r):r===!0?s.
-setAttribute(n,""):r!==void 0&&r!==!1&&s.setAttribute(n,String(r));s.append(...t)}function u(s,e={},...t){let n=document.createElement(s);return Ke(n,e,t),n}function M(s,e={},...t){
-let n=document.createElementNS(It,s);return Ke(n,e,t),n}function Z(s,e,t){let n=u("div",{});s.append(n);let r=0,o=()=>{let i=Math.min(e,n.clientWidth||e);i!==r&&
-(r=i,n.replaceChildren(t(i)))};new ResizeObserver(o).observe(n),o()}function le(s,e,t){let n=r=>{s.forEach((o,i)=>{o.setAttribute("tabindex",i===r?"0":"-1"),o.classList.
-toggle("selected",i===r)}),e(r)};s.forEach((r,o)=>{r.setAttribute("tabindex",o===0?"0":"-1"),r.setAttribute("role","button"),r.addEventListener("focus",()=>n(o)),
-r.addEventListener("click",()=>{n(o),t(o)}),r.addEventListener("keydown",i=>{let{key:a}=i,l=a==="ArrowRight"||a==="ArrowDown"?1:a==="ArrowLeft"||a==="ArrowUp"?-1:
-0;if(l)s[(o+l+s.length)%s.length]?.focus();else if(a==="Enter"||a===" ")n(o),t(o);else return;i.preventDefault()})})}function Q(s){let e=document.getElementById(
-s);if(!e)throw new Error(`the page has no #${s}`);return e}var Ut=[[1e9,"s"],[1e6,"ms"],[1e3,"µs"]],Nt=[[1e12,"TB"],[1e9,"GB"],[1e6,"MB"],[1e3,"kB"]],Gt=.9995,Ye=new Intl.NumberFormat("en",{maximumFractionDigits:0});function Xe(s){
-let e=Math.abs(s);return e>=99.95?Ye.format(s):e>=9.995?s.toFixed(1):s.toFixed(2)}function qe(s,e,t){for(let[n,r]of e)if(Math.abs(s)>=n*Gt)return`${Xe(s/n)} ${r}`;
-return`${s.toFixed(0)} ${t}`}var E=s=>qe(s,Ut,"ns"),C=s=>qe(s,Nt,"B"),H=(s,e)=>e?`${(100*s/e).toFixed(1)} %`:"–",N=s=>`${Xe(s)}×`,R=s=>Ye.format(s),G=(s,e,t=`${e}\
-s`)=>`${R(s)} ${R(s)==="1"?e:t}`;function Dt(s,{launches:e,cpu_ns:t,gpu_ns:n,fewer:r}){let o=e*t,i=e*n,a=e===s.launches&&t===s.cpu_ns&&n===s.gpu_ns,l=Math.max(o,i),c=a&&s.step_ns!==null?s.step_ns:
-l;return{dispatch_ns:o,work_ns:i,step_ns:c,graph_ns:a&&s.graph_ns!==null?s.graph_ns:s.graph_launch_ns+i+e*s.graph_gap_ns,fused_ns:Math.max(o/r,i)+Math.max(0,c-l),
-bound:a&&s.loading_ns>l?"loading data":o>i?"dispatch on the CPU":"the GPU",crossover:t?i/t:null}}function Ve(s,e){let t=u("div",{role:"status","aria-live":"poli\
-te"}),n={launches:s.launches,cpu_ns:s.cpu_ns,gpu_ns:s.gpu_ns,fewer:4},r=(c,d,h,m)=>{let p=g=>String(Math.round(g/h*100)/100),y=n[d],w=u("input",{type:"number",min:m,
+"use strict";(()=>{var It="http://www.w3.org/2000/svg";function Ke(o,e,t){for(let[n,r]of Object.entries(e))typeof r=="function"?o.addEventListener(n.replace(/^on/,""),r):r===!0?o.
+setAttribute(n,""):r!==void 0&&r!==!1&&o.setAttribute(n,String(r));o.append(...t)}function u(o,e={},...t){let n=document.createElement(o);return Ke(n,e,t),n}function M(o,e={},...t){
+let n=document.createElementNS(It,o);return Ke(n,e,t),n}function Z(o,e,t){let n=u("div",{});o.append(n);let r=0,s=()=>{let i=Math.min(e,n.clientWidth||e);i!==r&&
+(r=i,n.replaceChildren(t(i)))};new ResizeObserver(s).observe(n),s()}function le(o,e,t){let n=r=>{o.forEach((s,i)=>{s.setAttribute("tabindex",i===r?"0":"-1"),s.classList.
+toggle("selected",i===r)}),e(r)};o.forEach((r,s)=>{r.setAttribute("tabindex",s===0?"0":"-1"),r.setAttribute("role","button"),r.addEventListener("focus",()=>n(s)),
+r.addEventListener("click",()=>{n(s),t(s)}),r.addEventListener("keydown",i=>{let{key:a}=i,l=a==="ArrowRight"||a==="ArrowDown"?1:a==="ArrowLeft"||a==="ArrowUp"?-1:
+0;if(l)o[(s+l+o.length)%o.length]?.focus();else if(a==="Enter"||a===" ")n(s),t(s);else return;i.preventDefault()})})}function Q(o){let e=document.getElementById(
+o);if(!e)throw new Error(`the page has no #${o}`);return e}var Ut=[[1e9,"s"],[1e6,"ms"],[1e3,"µs"]],Nt=[[1e12,"TB"],[1e9,"GB"],[1e6,"MB"],[1e3,"kB"]],Gt=.9995,Ye=new Intl.NumberFormat("en",{maximumFractionDigits:0});function Xe(o){
+let e=Math.abs(o);return e>=99.95?Ye.format(o):e>=9.995?o.toFixed(1):o.toFixed(2)}function qe(o,e,t){for(let[n,r]of e)if(Math.abs(o)>=n*Gt)return`${Xe(o/n)} ${r}`;
+return`${o.toFixed(0)} ${t}`}var E=o=>qe(o,Ut,"ns"),C=o=>qe(o,Nt,"B"),H=(o,e)=>e?`${(100*o/e).toFixed(1)} %`:"–",N=o=>`${Xe(o)}×`,R=o=>Ye.format(o),G=(o,e,t=`${e}\
+s`)=>`${R(o)} ${R(o)==="1"?e:t}`;function Dt(o,{launches:e,cpu_ns:t,gpu_ns:n,fewer:r}){let s=e*t,i=e*n,a=e===o.launches&&t===o.cpu_ns&&n===o.gpu_ns,l=Math.max(s,i),c=a&&o.step_ns!==null?o.step_ns:
+l;return{dispatch_ns:s,work_ns:i,step_ns:c,graph_ns:a&&o.graph_ns!==null?o.graph_ns:o.graph_launch_ns+i+e*o.graph_gap_ns,fused_ns:Math.max(s/r,i)+Math.max(0,c-l),
+bound:a&&o.loading_ns>l?"loading data":s>i?"dispatch on the CPU":"the GPU",crossover:t?i/t:null}}function Ve(o,e){let t=u("div",{role:"status","aria-live":"poli\
+te"}),n={launches:o.launches,cpu_ns:o.cpu_ns,gpu_ns:o.gpu_ns,fewer:4},r=(c,d,h,m)=>{let p=g=>String(Math.round(g/h*100)/100),y=n[d],w=u("input",{type:"number",min:m,
 step:"any",value:p(y)});return w.addEventListener("input",()=>{let g=Number(w.value);w.setAttribute("aria-invalid",String(!(Number.isFinite(g)&&g>=m))),!(!Number.
-isFinite(g)||g<m)&&(n[d]=w.value===p(y)?y:g*h,l())}),[u("label",{},`${c} `,w),w]},o=[r("Launches per step","launches",1,1),r("CPU time per launch, µs","cpu_ns",
-1e3,0),r("GPU time per launch, µs","gpu_ns",1e3,0),r("Fusion: times fewer launches","fewer",1,1)],i=o.map(([,c])=>c.value),a=u("button",{type:"button",onclick:()=>o.
-forEach(([,c],d)=>{c.value=i[d]??"",c.dispatchEvent(new Event("input"))})},"This trace");function l(){let c=Dt(s,n),d=(m,p)=>[u("dt",{},m),u("dd",{},p)],h=m=>`${E(
+isFinite(g)||g<m)&&(n[d]=w.value===p(y)?y:g*h,l())}),[u("label",{},`${c} `,w),w]},s=[r("Launches per step","launches",1,1),r("CPU time per launch, µs","cpu_ns",
+1e3,0),r("GPU time per launch, µs","gpu_ns",1e3,0),r("Fusion: times fewer launches","fewer",1,1)],i=s.map(([,c])=>c.value),a=u("button",{type:"button",onclick:()=>s.
+forEach(([,c],d)=>{c.value=i[d]??"",c.dispatchEvent(new Event("input"))})},"This trace");function l(){let c=Dt(o,n),d=(m,p)=>[u("dt",{},m),u("dd",{},p)],h=m=>`${E(
 m)} (${N(c.step_ns/Math.max(m,1))})`;t.replaceChildren(u("p",{class:"strong"},`Bound by ${c.bound}: a step takes ${E(c.step_ns)}.`),u("dl",{},...d("to dispatch",
-E(c.dispatch_ns)),...d("to run",E(c.work_ns)),...s.loading_ns?d("loading data",`${E(s.loading_ns)} in which the same threads launch nothing`):[],...c.crossover===
+E(c.dispatch_ns)),...d("to run",E(c.work_ns)),...o.loading_ns?d("loading data",`${E(o.loading_ns)} in which the same threads launch nothing`):[],...c.crossover===
 null?[]:d("crossover",`the GPU is the limit below ${G(c.crossover,"launch","launches")} for the same GPU time`),...d("as one CUDA graph",h(c.graph_ns)),...d(`wi\
-th ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(u("div",{class:"budget"},u("div",{class:"fields"},...o.map(([c])=>c),u("p",{},a)),t)),l()}var se=18,Ft=3,Bt=.6;function Wt(s,e,t){if(t(s)<=e)return s;let n=0,r=s.length;for(;r-n>1;){let o=n+r>>1;t(`${s.slice(0,o)}…`)<=e?n=o:r=o}return n+1<Ft?"":`${s.
-slice(0,n)}…`}function zt(s,e){let t=new Map;s.parent.forEach((c,d)=>t.set(c,[...t.get(c)??[],d]));let n=c=>s.total_ns[c]??0;for(let c of t.values())c.sort((d,h)=>n(
-h)-n(d));let r=[],o=[];for(let c=e;c>=0;c=s.parent[c]??-1)o.unshift(c);o.forEach((c,d)=>r.push({node:c,depth:d,left:0,width:1}));let i=e>=0?[e]:t.get(-1)??[],a=i.
+th ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(u("div",{class:"budget"},u("div",{class:"fields"},...s.map(([c])=>c),u("p",{},a)),t)),l()}var se=18,Bt=3,Ft=.6;function Wt(o,e,t){if(t(o)<=e)return o;let n=0,r=o.length;for(;r-n>1;){let s=n+r>>1;t(`${o.slice(0,s)}…`)<=e?n=s:r=s}return n+1<Bt?"":`${o.
+slice(0,n)}…`}function zt(o,e){let t=new Map;o.parent.forEach((c,d)=>t.set(c,[...t.get(c)??[],d]));let n=c=>o.total_ns[c]??0;for(let c of t.values())c.sort((d,h)=>n(
+h)-n(d));let r=[],s=[];for(let c=e;c>=0;c=o.parent[c]??-1)s.unshift(c);s.forEach((c,d)=>r.push({node:c,depth:d,left:0,width:1}));let i=e>=0?[e]:t.get(-1)??[],a=i.
 reduce((c,d)=>c+n(d),0)||1,l=(c,d,h)=>{for(let m of c){let p=n(m)/a;m!==e&&r.push({node:m,depth:d,left:h,width:p}),l(t.get(m)??[],d+1,h),h+=p}};return l(i,Math.
-max(o.length-1,0),0),r}function je(s,e){let t=u("select",{"aria-label":"Flame graph"},...s.flames.map((g,x)=>u("option",{value:x},`${g.name}, ${E(Pe(g))}`))),n=u(
-"input",{type:"search",placeholder:"Highlight","aria-label":"Highlight frames"}),r=u("button",{type:"button"},"Whole graph"),o=u("p",{class:"quiet",role:"status"}),
+max(s.length-1,0),0),r}function je(o,e){let t=u("select",{"aria-label":"Flame graph"},...o.flames.map((g,x)=>u("option",{value:x},`${g.name}, ${E(Pe(g))}`))),n=u(
+"input",{type:"search",placeholder:"Highlight","aria-label":"Highlight frames"}),r=u("button",{type:"button"},"Whole graph"),s=u("p",{class:"quiet",role:"status"}),
 i=M("svg",{class:"flame",role:"group","aria-label":"Flame graph. Arrow keys move, Enter zooms, Escape zooms out."});e.append(u("p",{class:"tools"},t," ",n," ",r),
-i,o,u("p",{class:"quiet"},"Width is time, a caller above what it calls. Each moment of a thread belongs to its innermost frame, op or call, so nothing is counte\
+i,s,u("p",{class:"quiet"},"Width is time, a caller above what it calls. Each moment of a thread belongs to its innermost frame, op or call, so nothing is counte\
 d twice; GPU time is the sum of durations, below the stack that launched it. Frames under 0.02 % are left out."));let a=-1,l=-1,c=u("canvas").getContext("2d"),d=g=>c?.
-measureText(g).width??1/0;function h(){let g=s.flames[Number(t.value)];if(!g)return;let x=Math.max(i.clientWidth||e.clientWidth||1e3,300),{fontSize:$,fontFamily:v}=getComputedStyle(
-i);c&&(c.font=`${$} ${v}`);let f=n.value.toLowerCase(),L=zt(g,a).filter(_=>_.width*x>=Bt);new Set(L.map(_=>_.node)).has(l)||(l=L[0]?.node??-1);let A=Math.max(0,
+measureText(g).width??1/0;function h(){let g=o.flames[Number(t.value)];if(!g)return;let x=Math.max(i.clientWidth||e.clientWidth||1e3,300),{fontSize:$,fontFamily:v}=getComputedStyle(
+i);c&&(c.font=`${$} ${v}`);let f=n.value.toLowerCase(),L=zt(g,a).filter(_=>_.width*x>=Ft);new Set(L.map(_=>_.node)).has(l)||(l=L[0]?.node??-1);let A=Math.max(0,
 ...L.map(_=>_.depth));i.setAttribute("viewBox",`0 0 ${x} ${(A+1)*se}`);let O=i.contains(document.activeElement);i.replaceChildren(...L.map(_=>m(g,_,x,f))),O&&y(),
-r.disabled=a<0,o.textContent=a<0?`${g.name}: ${E(Pe(g))}`:ce(g,a)}function m(g,x,$,v){let f=g.frames[g.frame[x.node]??0]??"",L=x.left*$,k=x.width*$,A=Wt(Yt(f),k-
+r.disabled=a<0,s.textContent=a<0?`${g.name}: ${E(Pe(g))}`:ce(g,a)}function m(g,x,$,v){let f=g.frames[g.frame[x.node]??0]??"",L=x.left*$,k=x.width*$,A=Wt(Yt(f),k-
 6,d),O=v!==""&&f.toLowerCase().includes(v),_=()=>{a=x.node,l=x.node,h()},P=M("g",{class:`frame ${Xt(f)}${O?" match":v?" faded":""}`,"data-node":x.node,tabindex:x.
-node===l?0:-1,role:"button","aria-label":ce(g,x.node),onclick:_,onfocus:()=>{l=x.node,o.textContent=ce(g,x.node)}},M("title",{},ce(g,x.node)),M("rect",{x:L,y:x.
+node===l?0:-1,role:"button","aria-label":ce(g,x.node),onclick:_,onfocus:()=>{l=x.node,s.textContent=ce(g,x.node)}},M("title",{},ce(g,x.node)),M("rect",{x:L,y:x.
 depth*se,width:Math.max(k-.5,.3),height:se-1}),...A?[M("text",{x:L+3,y:x.depth*se+se/2},A)]:[]);return P.addEventListener("keydown",I=>{p(g,x,I,_)}),P}function p(g,x,$,v){
 let f=Kt(g,x.node,$.key);if($.key==="Enter"||$.key===" ")v();else if($.key==="Escape")a=-1,h();else if(f!==null)f>=0&&i.querySelector(`[data-node="${f}"]`)&&(l=
 f,h());else return;$.preventDefault()}function y(){i.querySelector(`[data-node="${l}"]`)?.focus()}let w=()=>{a=-1,h()};t.addEventListener("change",w),r.addEventListener(
-"click",w),n.addEventListener("input",h),new ResizeObserver(h).observe(e),h()}var Pe=s=>s.parent.reduce((e,t,n)=>e+(t<0?s.total_ns[n]??0:0),0);function ce(s,e){
-let t=s.total_ns[e]??0;return`${s.frames[s.frame[e]??0]??""}: ${E(t)}, ${H(t,Pe(s))}`}function Kt(s,e,t){let n=a=>s.total_ns[a]??0,r=s.parent[e]??-1,o=a=>s.parent.
-flatMap((l,c)=>l===a?[c]:[]).sort((l,c)=>n(c)-n(l));if(t==="ArrowUp")return r;if(t==="ArrowDown")return o(e)[0]??-1;if(t!=="ArrowLeft"&&t!=="ArrowRight")return null;
-let i=o(r);return i[i.indexOf(e)+(t==="ArrowRight"?1:-1)]??-1}var Yt=s=>s.replace(/^.*\/(?=[^/]*\(\d+\): )/,"").replace(/^void /,"");function Xt(s){return/\(\d+\): |^<built-in|^nn\.Module/.
-test(s)?"python":/^(cuda|cu|hip)[A-Z]/.test(s)?"api":/^(aten|autograd|torch|c10d|nccl|prims|inductor)::|Backward\d*$/.test(s)?"op":/[<(]|kernel|gemm|^Mem(cpy|set)/i.
-test(s)?"kernel":"range"}var qt=1e3,de=220,Y=76,ue=12,Vt=12,Je=26,jt=3;function Jt(s,e){let t=0,n=s.length;for(;t<n;){let r=t+n>>1;(s[r]??0)<=e?t=r+1:n=r}return Math.max(t-1,0)}function Ze(s,e,t){
-for(let n of s.curves){let r=Math.max(1,...n.allocated_bytes),o=Math.max(0,...n.reserved_bytes),i=o?`, ${C(o)} reserved${o>Qe(r,o)?" (far above the picture)":" \
+"click",w),n.addEventListener("input",h),new ResizeObserver(h).observe(e),h()}var Pe=o=>o.parent.reduce((e,t,n)=>e+(t<0?o.total_ns[n]??0:0),0);function ce(o,e){
+let t=o.total_ns[e]??0;return`${o.frames[o.frame[e]??0]??""}: ${E(t)}, ${H(t,Pe(o))}`}function Kt(o,e,t){let n=a=>o.total_ns[a]??0,r=o.parent[e]??-1,s=a=>o.parent.
+flatMap((l,c)=>l===a?[c]:[]).sort((l,c)=>n(c)-n(l));if(t==="ArrowUp")return r;if(t==="ArrowDown")return s(e)[0]??-1;if(t!=="ArrowLeft"&&t!=="ArrowRight")return null;
+let i=s(r);return i[i.indexOf(e)+(t==="ArrowRight"?1:-1)]??-1}var Yt=o=>o.replace(/^.*\/(?=[^/]*\(\d+\): )/,"").replace(/^void /,"");function Xt(o){return/\(\d+\): |^<built-in|^nn\.Module/.
+test(o)?"python":/^(cuda|cu|hip)[A-Z]/.test(o)?"api":/^(aten|autograd|torch|c10d|nccl|prims|inductor)::|Backward\d*$/.test(o)?"op":/[<(]|kernel|gemm|^Mem(cpy|set)/i.
+test(o)?"kernel":"range"}var qt=1e3,de=220,Y=76,ue=12,Vt=12,Je=26,jt=3;function Jt(o,e){let t=0,n=o.length;for(;t<n;){let r=t+n>>1;(o[r]??0)<=e?t=r+1:n=r}return Math.max(t-1,0)}function Ze(o,e,t){
+for(let n of o.curves){let r=Math.max(1,...n.allocated_bytes),s=Math.max(0,...n.reserved_bytes),i=s?`, ${C(s)} reserved${s>Qe(r,s)?" (far above the picture)":" \
 (dashed)"}`:"",a=u("p",{class:"quiet",role:"status"});e.append(u("h3",{},n.title,u("small",{},`peak ${C(r)} allocated${i}`))),Z(e,qt,l=>Zt(n,l,a,t)),e.append(a)}}
-var Qe=(s,e)=>e<=jt*s?Math.max(s,e):s;function Zt(s,e,t,n){let r=s.times_ns[0]??0,o=Math.max(s.times_ns.at(-1)??0,r+1),i=Math.max(1,...s.allocated_bytes),a=Math.
-max(0,...s.reserved_bytes),l=s.allocated_bytes.indexOf(i),c=Qe(i,a),d=f=>Y+(f-r)/(o-r)*(e-Y-ue),h=f=>de-Je-f/c*(de-Vt-Je),m=f=>f.map((L,k)=>`${k?`H${d(s.times_ns[k]??
-0).toFixed(1)}V`:`M${d(r)} `}${h(L).toFixed(1)}`).join("")+`H${e-ue}`,p=f=>{let L=s.reserved_bytes[f];t.textContent=`${E(s.times_ns[f]??0)}: ${C(s.allocated_bytes[f]??
-0)} allocated${L===void 0?"":`, ${C(L)} reserved`}`},y=f=>{let L=v.getBoundingClientRect(),k=(f.clientX-L.left)/L.width*e;return Jt(s.times_ns,r+(k-Y)/(e-Y-ue)*
-(o-r))},w=f=>{let L=s.times_ns[f]??0,k=(o-r)/50;n.goTo(L-k,L+k)},g=l,x=M("circle",{r:4,class:"mark",cx:0,cy:0}),$=f=>{g=f,x.setAttribute("cx",String(d(s.times_ns[f]??
-0))),x.setAttribute("cy",String(h(s.allocated_bytes[f]??0))),p(f)},v=M("svg",{viewBox:`0 0 ${e} ${de}`,class:"chart memory",role:"slider",tabindex:0,"aria-label":`\
-Memory of ${s.title}, peak ${C(s.allocated_bytes[l]??0)}`,"aria-valuemin":0,"aria-valuemax":s.times_ns.length-1,"aria-valuenow":l,onmousemove:f=>$(y(f)),onclick:f=>w(
-y(f)),onkeydown:f=>{let{key:L}=f,k=L==="ArrowRight"?1:L==="ArrowLeft"?-1:0;k?(f.preventDefault(),$(Math.min(Math.max(g+k,0),s.times_ns.length-1)),v.setAttribute(
+var Qe=(o,e)=>e<=jt*o?Math.max(o,e):o;function Zt(o,e,t,n){let r=o.times_ns[0]??0,s=Math.max(o.times_ns.at(-1)??0,r+1),i=Math.max(1,...o.allocated_bytes),a=Math.
+max(0,...o.reserved_bytes),l=o.allocated_bytes.indexOf(i),c=Qe(i,a),d=f=>Y+(f-r)/(s-r)*(e-Y-ue),h=f=>de-Je-f/c*(de-Vt-Je),m=f=>f.map((L,k)=>`${k?`H${d(o.times_ns[k]??
+0).toFixed(1)}V`:`M${d(r)} `}${h(L).toFixed(1)}`).join("")+`H${e-ue}`,p=f=>{let L=o.reserved_bytes[f];t.textContent=`${E(o.times_ns[f]??0)}: ${C(o.allocated_bytes[f]??
+0)} allocated${L===void 0?"":`, ${C(L)} reserved`}`},y=f=>{let L=v.getBoundingClientRect(),k=(f.clientX-L.left)/L.width*e;return Jt(o.times_ns,r+(k-Y)/(e-Y-ue)*
+(s-r))},w=f=>{let L=o.times_ns[f]??0,k=(s-r)/50;n.goTo(L-k,L+k)},g=l,x=M("circle",{r:4,class:"mark",cx:0,cy:0}),$=f=>{g=f,x.setAttribute("cx",String(d(o.times_ns[f]??
+0))),x.setAttribute("cy",String(h(o.allocated_bytes[f]??0))),p(f)},v=M("svg",{viewBox:`0 0 ${e} ${de}`,class:"chart memory",role:"slider",tabindex:0,"aria-label":`\
+Memory of ${o.title}, peak ${C(o.allocated_bytes[l]??0)}`,"aria-valuemin":0,"aria-valuemax":o.times_ns.length-1,"aria-valuenow":l,onmousemove:f=>$(y(f)),onclick:f=>w(
+y(f)),onkeydown:f=>{let{key:L}=f,k=L==="ArrowRight"?1:L==="ArrowLeft"?-1:0;k?(f.preventDefault(),$(Math.min(Math.max(g+k,0),o.times_ns.length-1)),v.setAttribute(
 "aria-valuenow",String(g)),v.setAttribute("aria-valuetext",t.textContent??"")):L==="Enter"&&w(g)}});for(let f of[0,.5,1])v.append(M("path",{class:"grid",d:`M${Y}\
- ${h(f*c)}H${e-ue}`}),M("text",{x:Y-8,y:h(f*c),class:"end dim"},C(f*c)));for(let f of e<600?[0,.5,1]:[0,.25,.5,.75,1])v.append(M("text",{x:d(r+f*(o-r)),y:de-8,class:f===
-1?"end dim":"middle dim"},E(r+f*(o-r))));return c>=a&&a&&v.append(M("path",{class:"reserved",d:m(s.reserved_bytes)})),v.append(M("path",{class:"area",d:`${m(s.allocated_bytes)}\
-V${h(0)}H${Y}z`}),M("path",{class:"allocated",d:m(s.allocated_bytes)}),x),$(l),v}function et(s,e){e.append(u("dl",{class:"numbers"},...s.entries.flatMap(t=>[u("dt",{},t.number),u("dd",{},...t.value?[u("b",{},t.value)," "]:[],t.how)])))}var Qt=15,en=(s,e)=>{if(s===null||s==="")return"–";if(typeof s=="string")return s;switch(e){case"ns":return E(s);case"bytes":return C(s);case"bytes_per_second":
-return`${C(s)}/s`;case"share":return H(s,1);case"gain":return N(s);case"count":return R(s);default:return String(Math.round(s*100)/100)}};function tn(s,e){let t=e.
-falling?-1:1;return[...s].sort((n,r)=>{let o=n[e.column]??null,i=r[e.column]??null;return o===null||i===null?+(o===null)-+(i===null):typeof o=="number"&&typeof i==
-"number"?t*(o-i):t*String(o).localeCompare(String(i),"en")})}function nn(s,e){let t=e.toLowerCase().split(/\s+/).filter(Boolean);return s.filter(n=>{let r=n.filter(
-o=>typeof o=="string").join(" ").toLowerCase();return t.every(o=>r.includes(o))})}function rn(s,e,t){let n=e.flatMap((l,c)=>l.sums?[c]:[]),r=new Map;for(let l of s){
-let c=String(l[t]??"–"),d=r.get(c)??[0,...n.map(()=>0)];d[0]=(d[0]??0)+1,n.forEach((h,m)=>{d[m+1]=(d[m+1]??0)+Number(l[h]??0)}),r.set(c,d)}let o=[t,...n].flatMap(
-l=>e[l]??[]),[i,...a]=o;return{columns:[...i?[i]:[],{title:"rows",unit:"count",group:!1,sums:!0},...a],rows:[...r].map(([l,c])=>[l,...c])}}var nt=[],rt=s=>nt.some(
-e=>e(s));function st(s,e,t){for(let n of s.tables)e.append(sn(n,t))}function sn(s,e){let t=null,n=null,r=!1,o=`table-${s.title.toLowerCase().replace(/\W+/g,"-")}`,
-i=u("input",{type:"search",placeholder:"Filter","aria-label":`Filter ${s.title.toLowerCase()}`,oninput:()=>g()}),a=s.columns.flatMap((v,f)=>v.group?[u("option",
-{value:f},v.title)]:[]),l=u("select",{"aria-label":`Group ${s.title.toLowerCase()} by`,onchange:()=>{n=l.value===""?null:Number(l.value),t=null,g()}},u("option",
+ ${h(f*c)}H${e-ue}`}),M("text",{x:Y-8,y:h(f*c),class:"end dim"},C(f*c)));for(let f of e<600?[0,.5,1]:[0,.25,.5,.75,1])v.append(M("text",{x:d(r+f*(s-r)),y:de-8,class:f===
+1?"end dim":"middle dim"},E(r+f*(s-r))));return c>=a&&a&&v.append(M("path",{class:"reserved",d:m(o.reserved_bytes)})),v.append(M("path",{class:"area",d:`${m(o.allocated_bytes)}\
+V${h(0)}H${Y}z`}),M("path",{class:"allocated",d:m(o.allocated_bytes)}),x),$(l),v}function et(o,e){e.append(u("dl",{class:"numbers"},...o.entries.flatMap(t=>[u("dt",{},t.number),u("dd",{},...t.value?[u("b",{},t.value)," "]:[],t.how)])))}var Qt=15,en=(o,e)=>{if(o===null||o==="")return"–";if(typeof o=="string")return o;switch(e){case"ns":return E(o);case"bytes":return C(o);case"bytes_per_second":
+return`${C(o)}/s`;case"share":return H(o,1);case"gain":return N(o);case"count":return R(o);default:return String(Math.round(o*100)/100)}};function tn(o,e){let t=e.
+falling?-1:1;return[...o].sort((n,r)=>{let s=n[e.column]??null,i=r[e.column]??null;return s===null||i===null?+(s===null)-+(i===null):typeof s=="number"&&typeof i==
+"number"?t*(s-i):t*String(s).localeCompare(String(i),"en")})}function nn(o,e){let t=e.toLowerCase().split(/\s+/).filter(Boolean);return o.filter(n=>{let r=n.filter(
+s=>typeof s=="string").join(" ").toLowerCase();return t.every(s=>r.includes(s))})}function rn(o,e,t){let n=e.flatMap((l,c)=>l.sums?[c]:[]),r=new Map;for(let l of o){
+let c=String(l[t]??"–"),d=r.get(c)??[0,...n.map(()=>0)];d[0]=(d[0]??0)+1,n.forEach((h,m)=>{d[m+1]=(d[m+1]??0)+Number(l[h]??0)}),r.set(c,d)}let s=[t,...n].flatMap(
+l=>e[l]??[]),[i,...a]=s;return{columns:[...i?[i]:[],{title:"rows",unit:"count",group:!1,sums:!0},...a],rows:[...r].map(([l,c])=>[l,...c])}}var nt=[],rt=o=>nt.some(
+e=>e(o));function st(o,e,t){for(let n of o.tables)e.append(sn(n,t))}function sn(o,e){let t=null,n=null,r=!1,s=`table-${o.title.toLowerCase().replace(/\W+/g,"-")}`,
+i=u("input",{type:"search",placeholder:"Filter","aria-label":`Filter ${o.title.toLowerCase()}`,oninput:()=>g()}),a=o.columns.flatMap((v,f)=>v.group?[u("option",
+{value:f},v.title)]:[]),l=u("select",{"aria-label":`Group ${o.title.toLowerCase()} by`,onchange:()=>{n=l.value===""?null:Number(l.value),t=null,g()}},u("option",
 {value:""},"not grouped"),...a),c=u("span",{class:"quiet",role:"status"}),d=u("thead"),h=u("tbody"),m=u("button",{type:"button",onclick:()=>{r=!0,g()}},"Show al\
-l"),p=u("caption",{class:"sr"},s.title),y=u("div",{class:"table-view",id:o},u("h3",{},s.title),u("p",{class:"tools"},i," ",...a.length?[u("label",{},"group by ",
-l)," "]:[],c),u("div",{class:"wide"},u("table",{},p,d,h)),m),w=(v,f)=>{t={column:v,falling:t?.column===v?!t.falling:!f},g(v)};function g(v){let f=nn(s.rows,i.value),
-L=n===null?{columns:[...s.columns],rows:f}:rn(f,s.columns,n),k=tn(L.rows,t??tt(L.columns)),A=r||n!==null?k:k.slice(0,Qt),O=t??tt(L.columns);d.replaceChildren(u(
+l"),p=u("caption",{class:"sr"},o.title),y=u("div",{class:"table-view",id:s},u("h3",{},o.title),u("p",{class:"tools"},i," ",...a.length?[u("label",{},"group by ",
+l)," "]:[],c),u("div",{class:"wide"},u("table",{},p,d,h)),m),w=(v,f)=>{t={column:v,falling:t?.column===v?!t.falling:!f},g(v)};function g(v){let f=nn(o.rows,i.value),
+L=n===null?{columns:[...o.columns],rows:f}:rn(f,o.columns,n),k=tn(L.rows,t??tt(L.columns)),A=r||n!==null?k:k.slice(0,Qt),O=t??tt(L.columns);d.replaceChildren(u(
 "tr",{},...L.columns.map((P,I)=>x(P,I,O)))),h.replaceChildren(...A.map(P=>u("tr",{},...L.columns.map((I,K)=>$(P,I,K))))),v!==void 0&&d.querySelectorAll("button")[v]?.
-focus();let _=s.left_out?`; ${G(s.left_out,"shorter one")} not on this page`:"";c.textContent=`${G(A.length,n===null?"row":"group")} of ${R(n===null?s.rows.length:
+focus();let _=o.left_out?`; ${G(o.left_out,"shorter one")} not on this page`:"";c.textContent=`${G(A.length,n===null?"row":"group")} of ${R(n===null?o.rows.length:
 k.length)}${_}`,m.hidden=A.length===k.length,m.textContent=`Show all ${R(k.length)}`}function x(v,f,L){let k=v.unit==="text",A=L.column===f,O=u("button",{type:"\
 button",class:"sort",onclick:()=>w(f,k)},v.title,u("span",{"aria-hidden":"true"},A?L.falling?" ▾":" ▴":""));return u("th",{scope:"col",class:k?"":"number","\
 aria-sort":A?L.falling?"descending":"ascending":"none"},O)}function $(v,f,L){let k=en(v[L]??null,f.unit);if(L>0)return u("td",{class:f.unit==="text"?"":"number"},
 k);let A=n===null?()=>e.search(k):()=>{i.value=k,n=null,l.value="",g()};return u("th",{scope:"row",class:"name"},u("button",{type:"button",class:"link",title:n===
 null?`${k}
-Show it on the timeline`:"Show its rows",onclick:A},k))}return nt.push(v=>s.rows.some(f=>f[0]===v)?(i.value=v,n=null,l.value="",g(),y.scrollIntoView({block:"nea\
-rest"}),!0):!1),g(),y}function tt(s){let e=s.findIndex(t=>t.unit==="ns");return{column:Math.max(e,0),falling:e>=0}}var at=1e3,on=300,oe=66,he=22,ot=20,me=46;function an(s){let e=[...s.dots.map(o=>o.intensity),...s.compute.map(o=>o.value/s.memory.value)].map(Math.log10),t=[...s.
-dots.map(o=>o.flops_per_second),...s.compute.map(o=>o.value)].map(Math.log10),n=o=>Math.floor(Math.min(...o)),r=o=>Math.ceil(Math.max(...o)+.05);return{x:[n(e),
-r(e)],y:[n(t),r(t)]}}function lt(s){let[e,t]=s>=1e12?[1e12,"T"]:s>=1e9?[1e9,"G"]:[1e6,"M"];return`${(s/e).toPrecision(3)} ${t}FLOP/s`}function ct(s,e,t){let n=u(
-"p",{class:"quiet",role:"status"},`${s.device}. The drawn ops take ${H(s.drawn_ns,s.total_ns)} of the GPU time; the larger the dot, the longer. Click one, or us\
-e the arrow keys.`);Z(e,at,r=>ln(s,r,n,t)),e.append(un(),n)}function ln(s,e,t,n){let r=Math.max(on,e*.52),{x:[o,i],y:[a,l]}=an(s),c=k=>oe+(Math.log10(k)-o)/(i-o)*
-(e-oe-he),d=k=>r-me-(Math.log10(k)-a)/(l-a)*(r-ot-me),h=M("svg",{viewBox:`0 0 ${e} ${r}`,class:"chart roofline",role:"group","aria-label":`Roofline of ${s.device}\
-, ${s.dots.length} ops. Arrow keys move between them.`});for(let k=o;k<=i;k++){let A=c(10**k);h.append(M("path",{class:"grid",d:`M${A} ${ot}V${r-me}`}),M("text",
+Show it on the timeline`:"Show its rows",onclick:A},k))}return nt.push(v=>o.rows.some(f=>f[0]===v)?(i.value=v,n=null,l.value="",g(),y.scrollIntoView({block:"nea\
+rest"}),!0):!1),g(),y}function tt(o){let e=o.findIndex(t=>t.unit==="ns");return{column:Math.max(e,0),falling:e>=0}}var at=1e3,on=300,oe=66,he=22,ot=20,me=46;function an(o){let e=[...o.dots.map(s=>s.intensity),...o.compute.map(s=>s.value/o.memory.value)].map(Math.log10),t=[...o.
+dots.map(s=>s.flops_per_second),...o.compute.map(s=>s.value)].map(Math.log10),n=s=>Math.floor(Math.min(...s)),r=s=>Math.ceil(Math.max(...s)+.05);return{x:[n(e),
+r(e)],y:[n(t),r(t)]}}function lt(o){let[e,t]=o>=1e12?[1e12,"T"]:o>=1e9?[1e9,"G"]:[1e6,"M"];return`${(o/e).toPrecision(3)} ${t}FLOP/s`}function ct(o,e,t){let n=u(
+"p",{class:"quiet",role:"status"},`${o.device}. The drawn ops take ${H(o.drawn_ns,o.total_ns)} of the GPU time; the larger the dot, the longer. Click one, or us\
+e the arrow keys.`);Z(e,at,r=>ln(o,r,n,t)),e.append(un(),n)}function ln(o,e,t,n){let r=Math.max(on,e*.52),{x:[s,i],y:[a,l]}=an(o),c=k=>oe+(Math.log10(k)-s)/(i-s)*
+(e-oe-he),d=k=>r-me-(Math.log10(k)-a)/(l-a)*(r-ot-me),h=M("svg",{viewBox:`0 0 ${e} ${r}`,class:"chart roofline",role:"group","aria-label":`Roofline of ${o.device}\
+, ${o.dots.length} ops. Arrow keys move between them.`});for(let k=s;k<=i;k++){let A=c(10**k);h.append(M("path",{class:"grid",d:`M${A} ${ot}V${r-me}`}),M("text",
 {x:A,y:r-me+16,class:"middle dim"},it(k)))}for(let k=a;k<=l;k++){let A=d(10**k);h.append(M("path",{class:"grid",d:`M${oe} ${A}H${e-he}`}),M("text",{x:oe-8,y:A,class:"\
 end dim"},it(k-12)))}h.append(M("text",{x:(oe+e)/2,y:r-8,class:"middle dim"},"arithmetic intensity (FLOP per byte)"),M("text",{x:16,y:r/2,class:"middle dim",transform:`\
-rotate(-90 16 ${r/2})`},"TFLOP/s"));let m=s.memory.value,p=Math.max(...s.compute.map(k=>k.value),10**a),y=Math.max(10**o,10**a/m),w=[c(y),d(y*m)],g=[c(p/m),d(p)],
+rotate(-90 16 ${r/2})`},"TFLOP/s"));let m=o.memory.value,p=Math.max(...o.compute.map(k=>k.value),10**a),y=Math.max(10**s,10**a/m),w=[c(y),d(y*m)],g=[c(p/m),d(p)],
 x=Math.atan2(g[1]-w[1],g[0]-w[0])*180/Math.PI,[$,v]=[.72*w[0]+.28*g[0],.72*w[1]+.28*g[1]],f=[M("text",{x:$,y:v-11,class:"middle roof-name",transform:`rotate(${x}\
- ${$} ${v})`},`memory ${C(m)}/s, ${s.memory.source}`)];h.append(M("path",{class:"roof",d:`M${w.join(" ")}L${g.join(" ")}`}));let L=-1/0;for(let k of s.compute){
+ ${$} ${v})`},`memory ${C(m)}/s, ${o.memory.source}`)];h.append(M("path",{class:"roof",d:`M${w.join(" ")}L${g.join(" ")}`}));let L=-1/0;for(let k of o.compute){
 let A=d(k.value);h.append(M("path",{class:"roof",d:`M${c(k.value/m)} ${A}H${e-he}`})),A-L>=14&&(f.push(M("text",{x:e-he-4,y:A-11,class:"end roof-name"},`${k.name}\
- ${lt(k.value)}, ${k.source}`)),L=A)}return h.append(...dn(s,Math.min(1,e/at+.2),c,d,t,n),...f),h}var it=s=>s>=-4&&s<=4?String(10**s):`1e${s}`;function cn(s,e){
-let t=s.roof_pct===null?"":`, ${s.roof_pct.toFixed(1)} % of its roof`;return`${s.name} ${s.shapes}: ${E(s.time_ns)} in ${R(s.calls)} calls (${H(s.time_ns,e)} of\
- GPU time), ${lt(s.flops_per_second)}${t}${s.bound?`, ${s.bound}-bound`:""}`}function dn(s,e,t,n,r,o){let i=Math.max(...s.dots.map(c=>c.time_ns)),a=s.dots.map(c=>cn(
-c,s.total_ns)),l=s.dots.map((c,d)=>M("circle",{cx:t(c.intensity),cy:n(c.flops_per_second),r:e*(3.5+13*Math.sqrt(c.time_ns/i)),class:`dot ${c.bound||"unknown-bou\
-nd"}`,"aria-label":a[d]},M("title",{},a[d]??"")));return le(l,c=>{r.textContent=a[c]??""},c=>{let{name:d}=s.dots[c];rt(d)||o.search(d)}),l}function un(){let s=e=>u(
+ ${lt(k.value)}, ${k.source}`)),L=A)}return h.append(...dn(o,Math.min(1,e/at+.2),c,d,t,n),...f),h}var it=o=>o>=-4&&o<=4?String(10**o):`1e${o}`;function cn(o,e){
+let t=o.roof_pct===null?"":`, ${o.roof_pct.toFixed(1)} % of its roof`;return`${o.name} ${o.shapes}: ${E(o.time_ns)} in ${R(o.calls)} calls (${H(o.time_ns,e)} of\
+ GPU time), ${lt(o.flops_per_second)}${t}${o.bound?`, ${o.bound}-bound`:""}`}function dn(o,e,t,n,r,s){let i=Math.max(...o.dots.map(c=>c.time_ns)),a=o.dots.map(c=>cn(
+c,o.total_ns)),l=o.dots.map((c,d)=>M("circle",{cx:t(c.intensity),cy:n(c.flops_per_second),r:e*(3.5+13*Math.sqrt(c.time_ns/i)),class:`dot ${c.bound||"unknown-bou\
+nd"}`,"aria-label":a[d]},M("title",{},a[d]??"")));return le(l,c=>{r.textContent=a[c]??""},c=>{let{name:d}=o.dots[c];rt(d)||s.search(d)}),l}function un(){let o=e=>u(
 "li",{},M("svg",{class:"swatch",viewBox:"0 0 10 10","aria-hidden":"true"},M("circle",{cx:5,cy:5,r:5,class:`dot ${e}`})),`${e}-bound`);return u("ul",{class:"lege\
-nd"},...["compute","memory","latency"].map(s))}var hn=1e3,ee=120,pe=66,fe=8,mn=22,pn=48,fn=34;function dt(s,e,t){let n=u("p",{class:"quiet",role:"status"},"Height: length of the step; dark: GPU busy. Click a\
- step to see it on the timeline, or use the arrow keys.");Z(e,hn,r=>gn(s,r,n,t)),e.append(n)}function gn(s,e,t,n){let r=s.lengths_ns.length,o=Math.max(1,...s.lengths_ns),
+nd"},...["compute","memory","latency"].map(o))}var hn=1e3,ee=120,pe=66,fe=8,mn=22,pn=48,fn=34;function dt(o,e,t){let n=u("p",{class:"quiet",role:"status"},"Height: length of the step; dark: GPU busy. Click a\
+ step to see it on the timeline, or use the arrow keys.");Z(e,hn,r=>gn(o,r,n,t)),e.append(n)}function gn(o,e,t,n){let r=o.lengths_ns.length,s=Math.max(1,...o.lengths_ns),
 i=fe+ee+mn,a=Math.min(pn,(e-pe)/r),l=Math.max(.5,a*.82),c=Math.ceil(fn/a),d=M("svg",{viewBox:`0 0 ${e} ${i}`,class:"chart steps",role:"group","aria-label":`${r}\
- steps, the longest ${E(o)}. Arrow keys move between them.`});for(let p of[0,.5,1]){let y=fe+ee*(1-p);d.append(M("path",{class:"grid",d:`M${pe} ${y}H${e}`}),M("\
-text",{x:pe-8,y,class:"end dim"},p?E(p*o):"0"))}let h=s.lengths_ns.map((p,y)=>`step ${y}: ${E(p)}, GPU busy ${H(s.busy_ns[y]??0,p)}`),m=s.lengths_ns.map((p,y)=>{
-let w=pe+y*a+(a-l)/2,g=p/o*ee,x=(s.busy_ns[y]??0)/o*ee;return y%c===0&&d.append(M("text",{x:w+l/2,y:i-9,class:"middle dim"},String(y))),M("g",{class:"step-bar",
+ steps, the longest ${E(s)}. Arrow keys move between them.`});for(let p of[0,.5,1]){let y=fe+ee*(1-p);d.append(M("path",{class:"grid",d:`M${pe} ${y}H${e}`}),M("\
+text",{x:pe-8,y,class:"end dim"},p?E(p*s):"0"))}let h=o.lengths_ns.map((p,y)=>`step ${y}: ${E(p)}, GPU busy ${H(o.busy_ns[y]??0,p)}`),m=o.lengths_ns.map((p,y)=>{
+let w=pe+y*a+(a-l)/2,g=p/s*ee,x=(o.busy_ns[y]??0)/s*ee;return y%c===0&&d.append(M("text",{x:w+l/2,y:i-9,class:"middle dim"},String(y))),M("g",{class:"step-bar",
 "aria-label":h[y]},M("title",{},h[y]??""),M("rect",{x:w,width:l,y:fe+ee-g,height:g,class:"part idle"}),M("rect",{x:w,width:l,y:fe+ee-x,height:x,class:"part comp\
-ute"}))});return le(m,p=>{t.textContent=h[p]??""},p=>{let y=s.starts_ns[p]??0;n.goTo(y,y+(s.lengths_ns[p]??0))}),d.append(...m),d}var ut=700,D=46,bn=76,X=20,Oe=10;function yn(s,e){return s.replayed.find(t=>t.fixes.length===e.size&&t.fixes.every(n=>e.has(n)))}function vn(s,e){let t=[...e].sort(
-(n,r)=>n-r).map(n=>`--fix ${s.fixes[n]?.name??""}`);return["warpline whatif",wn(s.file),...t].join(" ")}var wn=s=>/^[\w./:@%+=-]+$/.test(s)?s:`'${s.replaceAll("\
-'",`'"'"'`)}'`;function ht(s,e){let t=new Set,n=[],r=u("div",{class:"whatif-answer",role:"status","aria-live":"polite"}),o=()=>{n.forEach((c,d)=>{c.checked=t.has(
-d)}),r.replaceChildren(...xn(s,t,Math.min(ut,r.clientWidth||ut)))},i=c=>{t.clear();for(let d of c)t.add(d);o()},a=u("fieldset",{class:"fixes"},u("legend",{},"Fi\
-xes"));s.fixes.forEach((c,d)=>{let h=u("input",{type:"checkbox",onchange:()=>{t.delete(d)||t.add(d),o()}});n.push(h);let m=s.planned.indexOf(d),p=[c.effort,c.confidence?
+ute"}))});return le(m,p=>{t.textContent=h[p]??""},p=>{let y=o.starts_ns[p]??0;n.goTo(y,y+(o.lengths_ns[p]??0))}),d.append(...m),d}var ut=700,D=46,bn=76,X=20,Oe=10;function yn(o,e){return o.replayed.find(t=>t.fixes.length===e.size&&t.fixes.every(n=>e.has(n)))}function vn(o,e){let t=[...e].sort(
+(n,r)=>n-r).map(n=>`--fix ${o.fixes[n]?.name??""}`);return["warpline whatif",wn(o.file),...t].join(" ")}var wn=o=>/^[\w./:@%+=-]+$/.test(o)?o:`'${o.replaceAll("\
+'",`'"'"'`)}'`;function ht(o,e){let t=new Set,n=[],r=u("div",{class:"whatif-answer",role:"status","aria-live":"polite"}),s=()=>{n.forEach((c,d)=>{c.checked=t.has(
+d)}),r.replaceChildren(...xn(o,t,Math.min(ut,r.clientWidth||ut)))},i=c=>{t.clear();for(let d of c)t.add(d);s()},a=u("fieldset",{class:"fixes"},u("legend",{},"Fi\
+xes"));o.fixes.forEach((c,d)=>{let h=u("input",{type:"checkbox",onchange:()=>{t.delete(d)||t.add(d),s()}});n.push(h);let m=o.planned.indexOf(d),p=[c.effort,c.confidence?
 `${c.confidence} confidence`:"no finding alone",m>=0?`plan ${m+1}`:""].filter(Boolean);a.append(u("label",{title:c.claim},h,u("b",{},c.words),u("span",{class:"q\
-uiet"},` ${p.join(", ")}`)))});let l=u("p",{class:"buttons"},u("button",{type:"button",onclick:()=>i([])},"None")," ",...s.planned.length?[u("button",{type:"but\
-ton",onclick:()=>i(s.planned)},"The plan")]:[]);e.append(u("div",{class:"whatif"},u("div",{},a,l),r)),i(s.planned.slice(0,1))}function xn(s,e,t){if(!e.size)return[
-Ce(`The step takes ${E(s.step_ns)} without a profiler. Tick a fix.`),He(s,t)];let n=yn(s,e);if(!n)return[Ce("This combination was not replayed for this page."),
-u("p",{class:"quiet"},"Fixes overlap, so their gains do not multiply. This command replays it:"),u("pre",{},vn(s,e)),He(s,t)];let{low:r,expected:o,high:i}=n.step_ns,
-{gain:a}=n,l=n.is_vague?`at most ${E(i)}, at least ${N(a.low)}`:`${E(o)}, ${N(a.expected)}`;return[Ce(`${E(s.step_ns)} → ${l}`),u("p",{class:"quiet"},`The 80 \
+uiet"},` ${p.join(", ")}`)))});let l=u("p",{class:"buttons"},u("button",{type:"button",onclick:()=>i([])},"None")," ",...o.planned.length?[u("button",{type:"but\
+ton",onclick:()=>i(o.planned)},"The plan")]:[]);e.append(u("div",{class:"whatif"},u("div",{},a,l),r)),i(o.planned.slice(0,1))}function xn(o,e,t){if(!e.size)return[
+Ce(`The step takes ${E(o.step_ns)} without a profiler. Tick a fix.`),He(o,t)];let n=yn(o,e);if(!n)return[Ce("This combination was not replayed for this page."),
+u("p",{class:"quiet"},"Fixes overlap, so their gains do not multiply. This command replays it:"),u("pre",{},vn(o,e)),He(o,t)];let{low:r,expected:s,high:i}=n.step_ns,
+{gain:a}=n,l=n.is_vague?`at most ${E(i)}, at least ${N(a.low)}`:`${E(s)}, ${N(a.expected)}`;return[Ce(`${E(o.step_ns)} → ${l}`),u("p",{class:"quiet"},`The 80 \
 % range of the step is ${E(r)} to ${E(i)}, of the gain ${N(a.low)} to ${N(a.high)}. `+(a.low<1?"It may gain nothing.":"Replayed on this trace's graph, without a\
- profiler.")),He(s,t,n)]}var Ce=s=>u("p",{class:"strong"},s);function He(s,e,t){let n=Math.max(s.step_ns,t?.step_ns.high??0),r=(e-D-bn)/n,o=M("svg",{viewBox:`0 \
-0 ${e} ${2*X+2*Oe}`,class:"chart","aria-hidden":"true"}),i=(a,l,c,d)=>{let h=a*(X+Oe)+2;o.append(M("text",{x:D-10,y:h+X/2,class:"end"},l),M("rect",{x:D,y:h,width:c*
-r,height:X,class:d}))};if(i(0,"now",s.step_ns,"before"),o.append(M("text",{x:D+s.step_ns*r+8,y:X/2+2},E(s.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=X+
-Oe+2+X/2;i(1,"after",t.is_vague?c:l,"after"),o.append(M("path",{class:"whisker",d:`M${D+a*r} ${d}H${D+c*r}M${D+a*r} ${d-6}v12M${D+c*r} ${d-6}v12`})),o.append(M(
-"text",{x:D+c*r+8,y:d},t.is_vague?`≤ ${E(c)}`:E(l)))}return o}var W=(s,e,t)=>({name:s,title:e,draw:t}),mt=[W("whatif","What if",ht),W("steps","Steps",dt),W("tables","Tables",st),W("roofline","Roofline",ct),W("flame","Flame\
- graph",je),W("budget","Dispatch budget",Ve),W("memory","Memory",Ze),W("numbers","How each number was made",et)];var pt="warpline-theme",ft=()=>matchMedia("(prefers-color-scheme: dark)"),gt=[];function kn(){try{let s=localStorage.getItem(pt);return s==="light"||s==="dark"?
-s:null}catch{return null}}var ge=()=>(document.documentElement.dataset.theme??(ft().matches?"dark":"light"))==="dark";function bt(s){gt.push(s)}function yt(){let s=kn();
-s&&(document.documentElement.dataset.theme=s);let e=u("button",{type:"button",class:"theme"}),t=()=>{let o=ge()?"Light":"Dark";e.textContent=o,e.setAttribute("a\
-ria-label",`${o} colours`)},n=()=>{t();for(let o of gt)o()};e.addEventListener("click",()=>{let o=ge()?"light":"dark";document.documentElement.dataset.theme=o;try{
-localStorage.setItem(pt,o)}catch{}n()}),ft().addEventListener("change",n);let r;return addEventListener("beforeprint",()=>{r=document.documentElement.dataset.theme,
+ profiler.")),He(o,t,n)]}var Ce=o=>u("p",{class:"strong"},o);function He(o,e,t){let n=Math.max(o.step_ns,t?.step_ns.high??0),r=(e-D-bn)/n,s=M("svg",{viewBox:`0 \
+0 ${e} ${2*X+2*Oe}`,class:"chart","aria-hidden":"true"}),i=(a,l,c,d)=>{let h=a*(X+Oe)+2;s.append(M("text",{x:D-10,y:h+X/2,class:"end"},l),M("rect",{x:D,y:h,width:c*
+r,height:X,class:d}))};if(i(0,"now",o.step_ns,"before"),s.append(M("text",{x:D+o.step_ns*r+8,y:X/2+2},E(o.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=X+
+Oe+2+X/2;i(1,"after",t.is_vague?c:l,"after"),s.append(M("path",{class:"whisker",d:`M${D+a*r} ${d}H${D+c*r}M${D+a*r} ${d-6}v12M${D+c*r} ${d-6}v12`})),s.append(M(
+"text",{x:D+c*r+8,y:d},t.is_vague?`≤ ${E(c)}`:E(l)))}return s}var W=(o,e,t)=>({name:o,title:e,draw:t}),mt=[W("whatif","What if",ht),W("steps","Steps",dt),W("tables","Tables",st),W("roofline","Roofline",ct),W("flame","Flame\
+ graph",je),W("budget","Dispatch budget",Ve),W("memory","Memory",Ze),W("numbers","How each number was made",et)];var pt="warpline-theme",ft=()=>matchMedia("(prefers-color-scheme: dark)"),gt=[];function kn(){try{let o=localStorage.getItem(pt);return o==="light"||o==="dark"?
+o:null}catch{return null}}var ge=()=>(document.documentElement.dataset.theme??(ft().matches?"dark":"light"))==="dark";function bt(o){gt.push(o)}function yt(){let o=kn();
+o&&(document.documentElement.dataset.theme=o);let e=u("button",{type:"button",class:"theme"}),t=()=>{let s=ge()?"Light":"Dark";e.textContent=s,e.setAttribute("a\
+ria-label",`${s} colours`)},n=()=>{t();for(let s of gt)s()};e.addEventListener("click",()=>{let s=ge()?"light":"dark";document.documentElement.dataset.theme=s;try{
+localStorage.setItem(pt,s)}catch{}n()}),ft().addEventListener("change",n);let r;return addEventListener("beforeprint",()=>{r=document.documentElement.dataset.theme,
 document.documentElement.dataset.theme="light",n()}),addEventListener("afterprint",()=>{r?document.documentElement.dataset.theme=r:delete document.documentElement.
-dataset.theme,n()}),t(),e}var Mn=Uint8Array.from({length:128},(s,e)=>(e===120?60:e===121?38:e)-35);function En(s){let e=new Uint32Array((s.length-1)/5),t=n=>Mn[s.charCodeAt(n)];for(let n=0,
-r=1;n<e.length;n++,r+=5)e[n]=(((t(r)*85+t(r+1))*85+t(r+2))*85+t(r+3))*85+t(r+4);return new Uint8Array(e.buffer,0,e.byteLength-Number(s[0]))}async function Ie(s){
-let{readable:e,writable:t}=new DecompressionStream("deflate-raw"),n=t.getWriter(),r=e.getReader(),o=()=>{};n.write(s).catch(o),n.close().catch(o);let i=[],a=0;for(let c=await r.
-read();!c.done;c=await r.read())i.push(c.value),a+=c.value.length;let l=new Uint8Array(a);for(let c=0,d=0;d<i.length;c+=i[d++].length)l.set(i[d],c);return l}async function be(s){
-let e=Q(s),t=e.textContent??"";return e.remove(),Ie(En(t))}function te(s,e=0){let t=e+4+new DataView(s.buffer).getUint32(e,!0);return{head:JSON.parse(new TextDecoder().
-decode(s.subarray(e+4,t))),bytes:s,at:t}}async function vt(s){return JSON.parse(new TextDecoder().decode(await be(s)))}function ye(s,e,t,n,r){let o=s[e++]??0,i=e+
-t,a=i+t;if(o<2)n.set(s.subarray(e,i),r);else if(o===2)for(let l=0;l<t;l++)n[r+l]=s[e+l]+s[i+l]*256;else for(let l=0;l<t;l++)n[r+l]=s[e+l]+s[i+l]*256+s[a+l]*65536;
-for(let l=3,c=2**24;l<o;l++,c*=256){let d=e+l*t;for(let h=0;h<t;h++)n[r+h]+=s[d+h]*c}return e+o*t}var Ue=s=>s%2?-(s+1)/2:s/2;var Tn=200,Ln=1,An=.25,ve=class s{constructor(e){this.timeline=e}timeline;waiting=0;asked=0;moved(){clearTimeout(this.waiting),this.waiting=setTimeout(()=>{this.
-fetch()},Tn)}static areMissing(e,t,n,r){let o=n-t;return!e.least_ns||o/r>e.least_ns||o>An*e.length_ns?!1:!e.detailed||t<e.detailed[0]||n>e.detailed[1]}async fetch(){
-let e=this.timeline();if(!e)return;let{time:t,events:n}=e,r=Math.max(0,t.start),o=Math.min(t.length,t.end),i=++this.asked;if(!s.areMissing(n.head,r,o,e.picture.
-width))return;let a=Ln*(o-r),l=Math.floor(Math.max(0,r-a)),c=Math.ceil(Math.min(t.length,o+a)),d=await fetch(`rows?start=${l}&end=${c}`);if(!d.ok||i!==this.asked)
-return;let{head:h,bytes:m,at:p}=te(await Ie(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var wt=s=>{let e=/^(-?\d+)-(\d+)$/.exec(s??"");return e?[Number(e[1]),Number(e[2])]:void 0};function Ne(s){let e=new URLSearchParams(s.replace(/^#/,"")),t=wt(e.
-get("at")),n=wt(e.get("range")),r=e.get("event");return{...t?{at:t}:{},...n?{range:n}:{},...r!==null&&/^\d+$/.test(r)?{event:Number(r)}:{}}}function xt({at:s,event:e,
-range:t}){let n=r=>r.map(o=>Math.max(0,Math.round(o))).join("-");return[s?`at=${n(s)}`:"",e!==void 0?`event=${e}`:"",t?`range=${n(t)}`:""].filter(Boolean).join(
-"&")}var F=64,$n=64,b=-1,ne=["gpu","syncs"],Ge=12,we=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
+dataset.theme,n()}),t(),e}function Mn(o){let e=atob(o),t=new Uint8Array(e.length);for(let n=0;n<t.length;n++)t[n]=e.charCodeAt(n);return t}async function Ie(o){let{readable:e,writable:t}=new DecompressionStream(
+"deflate-raw"),n=t.getWriter(),r=e.getReader(),s=()=>{};n.write(o).catch(s),n.close().catch(s);let i=[],a=0;for(let c=await r.read();!c.done;c=await r.read())i.
+push(c.value),a+=c.value.length;let l=new Uint8Array(a);for(let c=0,d=0;d<i.length;c+=i[d++].length)l.set(i[d],c);return l}async function be(o){let e=Q(o),t=e.textContent??
+"";return e.remove(),Ie(Mn(t))}function te(o,e=0){let t=e+4+new DataView(o.buffer).getUint32(e,!0);return{head:JSON.parse(new TextDecoder().decode(o.subarray(e+
+4,t))),bytes:o,at:t}}async function vt(o){return JSON.parse(new TextDecoder().decode(await be(o)))}function ye(o,e,t,n,r){let s=o[e++]??0;for(let i=0,a=1;i<s;i++,
+a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ue=o=>o%2?-(o+1)/2:o/2;var En=200,Tn=1,Ln=.25,ve=class o{constructor(e){this.timeline=e}timeline;waiting=0;asked=0;moved(){clearTimeout(this.waiting),this.waiting=setTimeout(()=>{this.
+fetch()},En)}static areMissing(e,t,n,r){let s=n-t;return!e.least_ns||s/r>e.least_ns||s>Ln*e.length_ns?!1:!e.detailed||t<e.detailed[0]||n>e.detailed[1]}async fetch(){
+let e=this.timeline();if(!e)return;let{time:t,events:n}=e,r=Math.max(0,t.start),s=Math.min(t.length,t.end),i=++this.asked;if(!o.areMissing(n.head,r,s,e.picture.
+width))return;let a=Tn*(s-r),l=Math.floor(Math.max(0,r-a)),c=Math.ceil(Math.min(t.length,s+a)),d=await fetch(`rows?start=${l}&end=${c}`);if(!d.ok||i!==this.asked)
+return;let{head:h,bytes:m,at:p}=te(await Ie(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var wt=o=>{let e=/^(-?\d+)-(\d+)$/.exec(o??"");return e?[Number(e[1]),Number(e[2])]:void 0};function Ne(o){let e=new URLSearchParams(o.replace(/^#/,"")),t=wt(e.
+get("at")),n=wt(e.get("range")),r=e.get("event");return{...t?{at:t}:{},...n?{range:n}:{},...r!==null&&/^\d+$/.test(r)?{event:Number(r)}:{}}}function xt({at:o,event:e,
+range:t}){let n=r=>r.map(s=>Math.max(0,Math.round(s))).join("-");return[o?`at=${n(o)}`:"",e!==void 0?`event=${e}`:"",t?`range=${n(t)}`:""].filter(Boolean).join(
+"&")}var B=64,An=64,b=-1,ne=["gpu","syncs"],Ge=12,we=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
 this.renew(e)}renew(e){let t=e.events,n=this.groups.map(a=>a.open);this.head=e,this.start=new Float64Array(t),this.end=new Float64Array(t),this.sum=new Float64Array(
 t+1),this.name=e.names.length<65536?new Uint16Array(t):new Uint32Array(t),this.argument=new Uint32Array(t),this.link=new Int32Array(t).fill(b),this.counts=new Uint32Array(
-e.names.length),this.longestOf=new Uint32Array(Math.ceil(t/F));let r=0,o=new Map;for(let{kind:a,device:l}of e.tracks)a==="gpu"&&o.set(l,(o.get(l)??0)+1);let i=({
-kind:a,device:l})=>a==="python"||ne.includes(a)&&(o.get(l)??0)>Ge;this.groups=e.tracks.map((a,l)=>{let c=[],d={track:a,lanes:c,open:n[l]??!i(a)};return a.lanes.
+e.names.length),this.longestOf=new Uint32Array(Math.ceil(t/B));let r=0,s=new Map;for(let{kind:a,device:l}of e.tracks)a==="gpu"&&s.set(l,(s.get(l)??0)+1);let i=({
+kind:a,device:l})=>a==="python"||ne.includes(a)&&(s.get(l)??0)>Ge;this.groups=e.tracks.map((a,l)=>{let c=[],d={track:a,lanes:c,open:n[l]??!i(a)};return a.lanes.
 forEach((h,m)=>c.push({group:d,depth:m,first:r,beyond:r+=h,ready:!1})),d}),this.lanes=this.groups.flatMap(a=>a.lanes)}readFirst(e,t){return this.readPictures(e,
-t,0,this.head.early_parts)}readRest(e,t){let n=this.head.early_parts,r=this.head.tracks.reduce((o,i)=>Math.max(o,i.part+1),0);({head:this.particulars,at:t}=te(e,
-t)),t=this.readRelations(e,t,0,n),t=this.readPictures(e,t,n,r),this.readRelations(e,t,n,r)}readPictures(e,t,n,r){for(let o=n;o<r;o++)t=this.readPicture(e,t,this.
-lanes.filter(i=>i.group.track.part===o));return t}readRelations(e,t,n,r){let{argument:o,link:i}=this;for(let a=n;a<r;a++){let l=this.lanes.filter(m=>m.group.track.
-part===a),c=l[0]?.first??0,d=(l[l.length-1]?.beyond??0)-c;t=ye(e,t,d,o,c);let h=new Float64Array(d);t=ye(e,t,d,h,0);for(let m=0,p=b;m<d;m++)i[c+m]=p+=Ue(h[m])}return t}readPicture(e,t,n){
-let{start:r,end:o,sum:i,name:a,counts:l}=this,c=n[0]?.first??0,d=n[n.length-1]?.beyond??0,h=d-c;for(let p of[r,o,a])t=ye(e,t,h,p,c);let m=i[c]??0;for(let p of n){
-let y=0;for(let w=p.first;w<p.beyond;w++){let g=o[w];r[w]=y+=Ue(r[w]),o[w]=y+=g,i[w+1]=m+=g,l[a[w]]++}p.ready=!0}for(let p=Math.floor(c/F);p*F<d;p++){let y=Math.
-max(p*F,c);for(let w=y+1,g=Math.min(d,(p+1)*F);w<g;w++)this.duration(w)>this.duration(y)&&(y=w);this.longestOf[p]=y}return t}duration(e){return this.end[e]-this.
+t,0,this.head.early_parts)}readRest(e,t){let n=this.head.early_parts,r=this.head.tracks.reduce((s,i)=>Math.max(s,i.part+1),0);({head:this.particulars,at:t}=te(e,
+t)),t=this.readRelations(e,t,0,n),t=this.readPictures(e,t,n,r),this.readRelations(e,t,n,r)}readPictures(e,t,n,r){for(let s=n;s<r;s++)t=this.readPicture(e,t,this.
+lanes.filter(i=>i.group.track.part===s));return t}readRelations(e,t,n,r){let{argument:s,link:i}=this;for(let a=n;a<r;a++){let l=this.lanes.filter(m=>m.group.track.
+part===a),c=l[0]?.first??0,d=(l[l.length-1]?.beyond??0)-c;t=ye(e,t,d,s,c);let h=new Float64Array(d);t=ye(e,t,d,h,0);for(let m=0,p=b;m<d;m++)i[c+m]=p+=Ue(h[m])}return t}readPicture(e,t,n){
+let{start:r,end:s,sum:i,name:a,counts:l}=this,c=n[0]?.first??0,d=n[n.length-1]?.beyond??0,h=d-c;for(let p of[r,s,a])t=ye(e,t,h,p,c);let m=i[c]??0;for(let p of n){
+let y=0;for(let w=p.first;w<p.beyond;w++){let g=s[w];r[w]=y+=Ue(r[w]),s[w]=y+=g,i[w+1]=m+=g,l[a[w]]++}p.ready=!0}for(let p=Math.floor(c/B);p*B<d;p++){let y=Math.
+max(p*B,c);for(let w=y+1,g=Math.min(d,(p+1)*B);w<g;w++)this.duration(w)>this.duration(y)&&(y=w);this.longestOf[p]=y}return t}duration(e){return this.end[e]-this.
 start[e]}text(e){return this.head.names[this.name[e]].text}label(e){let t=this.head.names[this.name[e]];return t.short||t.text}after(e,t){let n=e.first,r=e.beyond;
-for(;n<r;){let o=n+r>>>1;this.end[o]>t?r=o:n=o+1}return n}leap(e,t,n){let{start:r}=this,o=1,i=e;for(;i+o<t&&r[i+o]<n;)i+=o,o*=2;let a=Math.min(t,i+o);for(i++;i<
-a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration(e),o=c=>{let d=this.duration(c);d>r&&(r=d,n=c)},i=Math.ceil(e/F),a=Math.floor(t/
-F);if(a<=i){for(let c=e+1;c<t;c++)o(c);return n}for(let c=e+1;c<i*F;c++)o(c);let l=Math.max(1,Math.floor((a-i)/$n));for(let c=i;c<a;c+=l)o(this.longestOf[c]);for(let c=a*
-F;c<t;c++)o(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let o=this.after(r,n);o<r.beyond&&this.start[o]<=n;o++)if(this.start[o]===
-n&&this.name[o]===t)return o}return b}laneOf(e){let t=0,n=this.lanes.length-1;for(;t<n;){let r=t+n+1>>1;this.lanes[r].first<=e?t=r:n=r-1}for(;this.lanes[t].beyond<=
-e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var T=globalThis.innerWidth<700?96:160,z=22,re=17,U=17,kt=3,B=22,S=z+re,Sn=14,_n=.5,Mt=["gpu","idle","syncs"],Rn=["api","ops","ranges","python"],Pn={python:"Pyt\
-hon"},ie=class{rows=[];pinned;height;rowOf=new Map;y=0;constructor(e,t){let{groups:n,head:r}=e,o=new Map;for(let a of n)o.set(a.track.thread,[...o.get(a.track.thread)??
-[],a]);for(let a of On(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of Cn(n)){this.add(B,{title:r.threads[a]??
-"thread"});for(let l of Rn)for(let c of o.get(a)??[])c.track.kind===l&&this.addGroup(c,Pn[l]??c.track.label)}this.height=this.y,this.pinned=i>t*_n?0:i}of(e){return this.
+for(;n<r;){let s=n+r>>>1;this.end[s]>t?r=s:n=s+1}return n}leap(e,t,n){let{start:r}=this,s=1,i=e;for(;i+s<t&&r[i+s]<n;)i+=s,s*=2;let a=Math.min(t,i+s);for(i++;i<
+a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration(e),s=c=>{let d=this.duration(c);d>r&&(r=d,n=c)},i=Math.ceil(e/B),a=Math.floor(t/
+B);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*B;c++)s(c);let l=Math.max(1,Math.floor((a-i)/An));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
+B;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
+n&&this.name[s]===t)return s}return b}laneOf(e){let t=0,n=this.lanes.length-1;for(;t<n;){let r=t+n+1>>1;this.lanes[r].first<=e?t=r:n=r-1}for(;this.lanes[t].beyond<=
+e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var T=globalThis.innerWidth<700?96:160,z=22,re=17,U=17,kt=3,F=22,S=z+re,$n=14,Sn=.5,Mt=["gpu","idle","syncs"],_n=["api","ops","ranges","python"],Rn={python:"Pyt\
+hon"},ie=class{rows=[];pinned;height;rowOf=new Map;y=0;constructor(e,t){let{groups:n,head:r}=e,s=new Map;for(let a of n)s.set(a.track.thread,[...s.get(a.track.thread)??
+[],a]);for(let a of Pn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of On(n)){this.add(F,{title:r.threads[a]??
+"thread"});for(let l of _n)for(let c of s.get(a)??[])c.track.kind===l&&this.addGroup(c,Rn[l]??c.track.label)}this.height=this.y,this.pinned=i>t*Sn?0:i}of(e){return this.
 rowOf.get(e)}add(e,t){let n={y:this.y,height:e,...t};this.rows.push(n),n.lane&&this.rowOf.set(n.lane,n),this.y+=e}addDevice(e,t){let n=t.filter(a=>ne.includes(a.
-track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ge,o=r&&!n.some(a=>a.open);this.add(B,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of o?Mt.filter(l=>!ne.
-includes(l)):Mt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!o)return;let i=G(n.filter(a=>a.track.kind==="gpu").length,"stream");for(let{
+track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ge,s=r&&!n.some(a=>a.open);this.add(F,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?Mt.filter(l=>!ne.
+includes(l)):Mt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!s)return;let i=G(n.filter(a=>a.track.kind==="gpu").length,"stream");for(let{
 lanes:a}of n)for(let l of a)this.add(kt,{lane:l,thin:!0,...i?{label:i,toggles:n}:{}}),i=void 0;this.y+=5}addGroup(e,t){let n=e.lanes,r=this.y;if(!n.length)return;
-let o=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,Sn)){let a=i.depth===0;this.add(e.open?U:kt,{lane:i,...a?{label:t}:{},...a&&o?{toggles:[
-e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+U)+5}},On=s=>[...new Set(s.filter(e=>e!==null))].sort((e,t)=>e-t);function Cn(s){let e=new Map;for(let{
-track:n}of s){if(n.thread===null)continue;let r=e.get(n.thread)??{};r[n.kind]=(r[n.kind]??0)+n.lanes.reduce((o,i)=>o+i,0),e.set(n.thread,r)}return[...e].map(([n,
-{api:r=0,ops:o=0,ranges:i=0,python:a=0}])=>({thread:n,main:+(r>0&&i+a>0),api:r,ops:o})).sort((n,r)=>r.main-n.main||r.api-n.api||r.ops-n.ops||n.thread-r.thread).
-map(({thread:n})=>n)}var Hn={matmul:[.56,.115,257],attention:[.5,.12,287],norm:[.66,.09,215],kernel:[.74,.06,240],copy:[.6,.1,308],memset:[.8,.02,250],comm:[.6,.15,350],graph:[.62,.08,
+let s=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,$n)){let a=i.depth===0;this.add(e.open?U:kt,{lane:i,...a?{label:t}:{},...a&&s?{toggles:[
+e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+U)+5}},Pn=o=>[...new Set(o.filter(e=>e!==null))].sort((e,t)=>e-t);function On(o){let e=new Map;for(let{
+track:n}of o){if(n.thread===null)continue;let r=e.get(n.thread)??{};r[n.kind]=(r[n.kind]??0)+n.lanes.reduce((s,i)=>s+i,0),e.set(n.thread,r)}return[...e].map(([n,
+{api:r=0,ops:s=0,ranges:i=0,python:a=0}])=>({thread:n,main:+(r>0&&i+a>0),api:r,ops:s})).sort((n,r)=>r.main-n.main||r.api-n.api||r.ops-n.ops||n.thread-r.thread).
+map(({thread:n})=>n)}var Cn={matmul:[.56,.115,257],attention:[.5,.12,287],norm:[.66,.09,215],kernel:[.74,.06,240],copy:[.6,.1,308],memset:[.8,.02,250],comm:[.6,.15,350],graph:[.62,.08,
 180],launch:[.8,.045,165],wait:[.66,.13,38],api_copy:[.74,.075,308],allocate:[.62,.09,20],api:[.83,.015,200],op:[.81,.05,255],range:[.88,.04,130],python:[.88,.022,
-85],module:[.83,.055,90],sync:[.72,.1,45],idle:[.84,.01,250]},In={dispatch:"e69f00",sync:"d55e00",transfer:"56b4e9",input:"009e73",memory:"f0e442",comm:"cc79a7",
-cold_start:"8c5a3c",launch_latency:"9aa0a6",dependency:"0072b2",profiler:"5f6368",unknown:"c9cdd2"},Un=new Set(["op","range","python","module"]),Nn=new Set(["la\
-unch","api","memset"]),Gn=new Set(["matmul","attention"]),Dn=new Set(["launch","wait","api_copy","allocate","api","op","range","python","module"]);function Fn([
-s,e,t]){let n=e*Math.cos(t*Math.PI/180),r=e*Math.sin(t*Math.PI/180),o=(s+.3963377774*n+.2158037573*r)**3,i=(s-.1055613458*n-.0638541728*r)**3,a=(s-.0894841775*n-
-1.291485548*r)**3,l=c=>Math.round(255*Math.min(1,Math.max(0,c<=.0031308?12.92*c:1.055*c**(1/2.4)-.055)));return[l(4.0767416621*o-3.3077115913*i+.2309699292*a),l(
--1.2684380046*o+2.6097574011*i-.3413193965*a),l(-.0041960863*o-.7034186147*i+1.707614701*a)]}var ke=s=>{let e=s.replace("#","");return[0,2,4].map(t=>parseInt(e.
-slice(t,t+2),16))},Et=s=>`rgb(${s.join(" ")})`,q=s=>(255<<24|s[2]<<16|s[1]<<8|s[0])>>>0,De=(s,e,t)=>s.map((n,r)=>Math.round(n*t+e[r]*(1-t))),Fe=s=>ke(In[s]??"c9\
-cdd2");function xe(s,e,t=.5){let[n,r,o]=Hn[s],i=n;return e&&(i=Un.has(s)?1.22-i:Nn.has(s)?i-.3:Gn.has(s)?i+.05:i-.04),Fn([i+(t-.5)*.055,r,o+(t*7%1-.5)*(Dn.has(s)?
-46:16)])}function Bn(s){let e=2166136261;for(let t=0;t<s.length;t++)e=Math.imul(e^s.charCodeAt(t),16777619);return(e>>>8)%997/997}var Wn=s=>.299*s[0]+.587*s[1]+
-.114*s[2]>135;function Tt(s,e,t){let n=new Uint32Array(s.length),r=new Uint32Array(s.length),o=new Uint8Array(s.length);return s.forEach((i,a)=>{let l=i.cause!==
-null?Fe(i.cause):null,c=l??xe(i.kind,e,Bn(i.short||i.text));n[a]=q(c),r[a]=q(De(c,t,.24)),o[a]=Wn(l??xe(i.kind,e))?1:0}),{full:n,faded:r,darkInk:o}}var V='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function Lt(){let s=getComputedStyle(document.documentElement),e=r=>s.getPropertyValue(
+85],module:[.83,.055,90],sync:[.72,.1,45],idle:[.84,.01,250]},Hn={dispatch:"e69f00",sync:"d55e00",transfer:"56b4e9",input:"009e73",memory:"f0e442",comm:"cc79a7",
+cold_start:"8c5a3c",launch_latency:"9aa0a6",dependency:"0072b2",profiler:"5f6368",unknown:"c9cdd2"},In=new Set(["op","range","python","module"]),Un=new Set(["la\
+unch","api","memset"]),Nn=new Set(["matmul","attention"]),Gn=new Set(["launch","wait","api_copy","allocate","api","op","range","python","module"]);function Dn([
+o,e,t]){let n=e*Math.cos(t*Math.PI/180),r=e*Math.sin(t*Math.PI/180),s=(o+.3963377774*n+.2158037573*r)**3,i=(o-.1055613458*n-.0638541728*r)**3,a=(o-.0894841775*n-
+1.291485548*r)**3,l=c=>Math.round(255*Math.min(1,Math.max(0,c<=.0031308?12.92*c:1.055*c**(1/2.4)-.055)));return[l(4.0767416621*s-3.3077115913*i+.2309699292*a),l(
+-1.2684380046*s+2.6097574011*i-.3413193965*a),l(-.0041960863*s-.7034186147*i+1.707614701*a)]}var ke=o=>{let e=o.replace("#","");return[0,2,4].map(t=>parseInt(e.
+slice(t,t+2),16))},Et=o=>`rgb(${o.join(" ")})`,q=o=>(255<<24|o[2]<<16|o[1]<<8|o[0])>>>0,De=(o,e,t)=>o.map((n,r)=>Math.round(n*t+e[r]*(1-t))),Be=o=>ke(Hn[o]??"c9\
+cdd2");function xe(o,e,t=.5){let[n,r,s]=Cn[o],i=n;return e&&(i=In.has(o)?1.22-i:Un.has(o)?i-.3:Nn.has(o)?i+.05:i-.04),Dn([i+(t-.5)*.055,r,s+(t*7%1-.5)*(Gn.has(o)?
+46:16)])}function Bn(o){let e=2166136261;for(let t=0;t<o.length;t++)e=Math.imul(e^o.charCodeAt(t),16777619);return(e>>>8)%997/997}var Fn=o=>.299*o[0]+.587*o[1]+
+.114*o[2]>135;function Tt(o,e,t){let n=new Uint32Array(o.length),r=new Uint32Array(o.length),s=new Uint8Array(o.length);return o.forEach((i,a)=>{let l=i.cause!==
+null?Be(i.cause):null,c=l??xe(i.kind,e,Bn(i.short||i.text));n[a]=q(c),r[a]=q(De(c,t,.24)),s[a]=Fn(l??xe(i.kind,e))?1:0}),{full:n,faded:r,darkInk:s}}var V='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function Lt(){let o=getComputedStyle(document.documentElement),e=r=>o.getPropertyValue(
 `--${r}`).trim(),t={paper:e("paper"),ink:e("ink"),dim:e("dim"),rule:e("rule"),grid:e("grid"),band:e("band"),accent:e("accent")},n=r=>q(ke(r));return{dark:ge(),paper:ke(
-t.paper),css:t,pixels:{paper:n(t.paper),grid:n(t.grid),rule:n(t.rule)}}}var ae=class{constructor(e,t){this.events=e;this.width=t;this.line=new Uint32Array(t)}events;width;line;draw(e,t,n,r,o,i){let{events:a,line:l,width:c}=this,{start:d,
+t.paper),css:t,pixels:{paper:n(t.paper),grid:n(t.grid),rule:n(t.rule)}}}var ae=class{constructor(e,t){this.events=e;this.width=t;this.line=new Uint32Array(t)}events;width;line;draw(e,t,n,r,s,i){let{events:a,line:l,width:c}=this,{start:d,
 end:h,sum:m,name:p}=a,{beyond:y}=e,w=t+c/n,g=e.group.track.kind==="idle",x=a.after(e,t),$=!1;for(;x<y&&d[x]<w;){$=!0;let v=(d[x]-t)*n,f=(h[x]-t)*n;if(f-v>=1.5){
 let P=Math.max(0,v),I=Math.min(c,f-v>4?f-1:f),K=r[p[x]],j=Math.ceil(P),J=Math.floor(I);J>j&&l.fill(K,j,J),j>P&&j<=c&&this.blend(j-1,K,j-P),I>J&&J<c&&this.blend(
 J,K,I-J),i&&i(x,P,I),x++;continue}let L=Math.max(0,Math.floor(v)),k=t+(L+1)/n,A=a.leap(x,y,k);A-1>x&&(h[A-1]-d[A-1])*n>=1.5&&A--;let O=Math.max(0,h[A-1]-k)*n,_=(m[A]-
-m[x])*n-O;if(L<c){let P=o!==null&&o.before[A]>o.before[x],I=A-x===1?x:P?zn(o,x,A):a.longest(x,A),K=_>=1||P?1:g?Math.max(.08,_):Math.max(.25,Math.sqrt(Math.max(0,
-_)));this.blend(L,r[p[I]],K),O>.05&&L+1<c&&this.blend(L+1,r[p[A-1]],Math.min(1,O))}x=A}return $}blend(e,t,n){let r=this.line[e],o=1-n,i=(t>>>16&255)*n+(r>>>16&255)*
-o,a=(t>>>8&255)*n+(r>>>8&255)*o,l=(t&255)*n+(r&255)*o;this.line[e]=(255<<24|i<<16|a<<8|l)>>>0}};function zn(s,e,t){let n=s.before[e],r=e,o=t-1;for(;r<o;){let i=r+
-o>>>1;s.before[i+1]>n?o=i:r=i+1}return r}var Kn=26,Yn=110,Me=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d",{alpha:!1}),this.layout=new ie(t,0),this.raster=
+m[x])*n-O;if(L<c){let P=s!==null&&s.before[A]>s.before[x],I=A-x===1?x:P?Wn(s,x,A):a.longest(x,A),K=_>=1||P?1:g?Math.max(.08,_):Math.max(.25,Math.sqrt(Math.max(0,
+_)));this.blend(L,r[p[I]],K),O>.05&&L+1<c&&this.blend(L+1,r[p[A-1]],Math.min(1,O))}x=A}return $}blend(e,t,n){let r=this.line[e],s=1-n,i=(t>>>16&255)*n+(r>>>16&255)*
+s,a=(t>>>8&255)*n+(r>>>8&255)*s,l=(t&255)*n+(r&255)*s;this.line[e]=(255<<24|i<<16|a<<8|l)>>>0}};function Wn(o,e,t){let n=o.before[e],r=e,s=t-1;for(;r<s;){let i=r+
+s>>>1;o.before[i+1]>n?s=i:r=i+1}return r}var zn=26,Kn=110,Me=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d",{alpha:!1}),this.layout=new ie(t,0),this.raster=
 new ae(t,1),this.image=new ImageData(1,1),this.pixels=this.ground=new Uint32Array(1)}canvas;events;time;layout;scroll=0;covered=0;width=64;height=64;took={raster:0,
 draw:0};context;size={width:0,height:0,ratio:1};ratio=1;raster;image;pixels;ground;textWidths=new Map;has({width:e,height:t,ratio:n}){return this.size.width===e&&
 this.size.height===t&&this.size.ratio===n}resize(e){let{width:t,height:n,ratio:r}=this.size=e;this.width=Math.max(T+64,Math.floor(t)),this.height=Math.max(S+32,
-Math.floor(n)),this.ratio=r,this.canvas.width=this.width*r,this.canvas.height=this.height*r;let o=Math.floor((this.width-T)*r),i=Math.floor((this.height-S)*r);this.
-image=new ImageData(o,i),this.pixels=new Uint32Array(this.image.data.buffer),this.raster=new ae(this.events,o),this.ground=new Uint32Array(o),this.place()}place(){
+Math.floor(n)),this.ratio=r,this.canvas.width=this.width*r,this.canvas.height=this.height*r;let s=Math.floor((this.width-T)*r),i=Math.floor((this.height-S)*r);this.
+image=new ImageData(s,i),this.pixels=new Uint32Array(this.image.data.buffer),this.raster=new ae(this.events,s),this.ground=new Uint32Array(s),this.place()}place(){
 this.layout=new ie(this.events,this.height-S)}x(e){return T+(e-this.time.start)/this.time.span*(this.width-T)}timeAt(e){return this.time.start+(e-T)/(this.width-
 T)*this.time.span}screenY(e){return S+e.y-(e.y<this.layout.pinned?0:this.scroll)}box(e){let t=this.layout.of(this.events.laneOf(e));if(!t)return null;let n=this.
 x(this.events.start[e]);return{x:n,right:Math.max(this.x(this.events.end[e]),n+2),y:this.screenY(t),height:t.height-(t.thin?0:1),row:t}}rowAt(e,t=!1){let{rows:n,
-pinned:r}=this.layout,o=e<S+r;return n.find(i=>i.y<r===o&&e>=this.screenY(i)&&e<this.screenY(i)+Math.max(i.height,t&&i.toggles?U:0))}eventAt(e,t){let n=e<T||t<S?
-void 0:this.rowAt(t),r=n?.lane;if(!r?.ready||t>=this.screenY(n)+n.height)return-1;let{events:o}=this,i=this.time.span/(this.width-T),a=this.timeAt(e),l=o.after(
-r,a-i);if(l>=r.beyond||o.start[l]>a+i*1.5)return-1;let c=o.leap(l,r.beyond,a+i);return c-l<=1||o.start[l]<=a&&o.end[l]>a&&o.duration(l)>i*2?l:o.longest(l,c)}draw(e,t,n,r){
-let o=performance.now(),{layout:i,context:a,ratio:l}=this;this.scroll=Math.max(0,Math.min(this.scroll,i.height-(this.height-this.covered-S)+8));let c=Xn(this.time.
-span,(this.width-T)/Yn),d=[];this.background(e,c);let{pinned:h}=i;for(let m of i.rows)m.y>=h&&this.lane(m,h,n,r,d);for(let m of i.rows)m.y<h&&this.lane(m,0,n,r,
-d);a.setTransform(l,0,0,l,0,0),a.putImageData(this.image,Math.round(T*l),Math.round(S*l)),this.took.raster=performance.now()-o,this.labels(d,e,t,r),this.ruler(e,
-c),this.names(e),this.took.draw=performance.now()-o}background(e,t){let{ground:n,pixels:r,time:o}=this,i=n.length,a=this.image.height,l=i/o.span;n.fill(e.pixels.
-paper);for(let c=Math.ceil(o.start/t)*t;c<o.end;c+=t)n[Math.min(i-1,Math.floor((c-o.start)*l))]=e.pixels.grid;for(let c of this.events.head.steps)for(let d of[c.
-start_ns,c.end_ns])d>o.start&&d<o.end&&(n[Math.floor((d-o.start)*l)]=e.pixels.rule);r.set(n,0);for(let c=1;c<a;c*=2)r.copyWithin(c*i,0,Math.min(c,a-c)*i)}lane(e,t,n,r,o){
+pinned:r}=this.layout,s=e<S+r;return n.find(i=>i.y<r===s&&e>=this.screenY(i)&&e<this.screenY(i)+Math.max(i.height,t&&i.toggles?U:0))}eventAt(e,t){let n=e<T||t<S?
+void 0:this.rowAt(t),r=n?.lane;if(!r?.ready||t>=this.screenY(n)+n.height)return-1;let{events:s}=this,i=this.time.span/(this.width-T),a=this.timeAt(e),l=s.after(
+r,a-i);if(l>=r.beyond||s.start[l]>a+i*1.5)return-1;let c=s.leap(l,r.beyond,a+i);return c-l<=1||s.start[l]<=a&&s.end[l]>a&&s.duration(l)>i*2?l:s.longest(l,c)}draw(e,t,n,r){
+let s=performance.now(),{layout:i,context:a,ratio:l}=this;this.scroll=Math.max(0,Math.min(this.scroll,i.height-(this.height-this.covered-S)+8));let c=Yn(this.time.
+span,(this.width-T)/Kn),d=[];this.background(e,c);let{pinned:h}=i;for(let m of i.rows)m.y>=h&&this.lane(m,h,n,r,d);for(let m of i.rows)m.y<h&&this.lane(m,0,n,r,
+d);a.setTransform(l,0,0,l,0,0),a.putImageData(this.image,Math.round(T*l),Math.round(S*l)),this.took.raster=performance.now()-s,this.labels(d,e,t,r),this.ruler(e,
+c),this.names(e),this.took.draw=performance.now()-s}background(e,t){let{ground:n,pixels:r,time:s}=this,i=n.length,a=this.image.height,l=i/s.span;n.fill(e.pixels.
+paper);for(let c=Math.ceil(s.start/t)*t;c<s.end;c+=t)n[Math.min(i-1,Math.floor((c-s.start)*l))]=e.pixels.grid;for(let c of this.events.head.steps)for(let d of[c.
+start_ns,c.end_ns])d>s.start&&d<s.end&&(n[Math.floor((d-s.start)*l)]=e.pixels.rule);r.set(n,0);for(let c=1;c<a;c*=2)r.copyWithin(c*i,0,Math.min(c,a-c)*i)}lane(e,t,n,r,s){
 if(!e.lane?.ready)return;let{ratio:i,raster:a,pixels:l}=this,c=a.width,d=this.image.height,h=this.screenY(e)-S;if(h+e.height<=t||h>=this.height-S)return;a.line.
-set(this.ground);let m=Kn*i,p=e.thin?null:(g,x,$)=>{$-x>m&&o.push({i:g,left:x/i,right:$/i,y:h,floor:t})};if(!a.draw(e.lane,this.time.start,c/this.time.span,n,r,
+set(this.ground);let m=zn*i,p=e.thin?null:(g,x,$)=>{$-x>m&&s.push({i:g,left:x/i,right:$/i,y:h,floor:t})};if(!a.draw(e.lane,this.time.start,c/this.time.span,n,r,
 p))return;let y=Math.max(Math.round(t*i),Math.round(h*i)),w=Math.min(d,Math.round((h+e.height-(e.thin?0:1))*i));for(let g=y;g<w;g++)l.set(a.line,g*c)}fitted(e,t){
 let n=this.textWidths.get(e);if(n===void 0&&this.textWidths.set(e,n=this.context.measureText(e).width),n<=t)return e;let r=Math.floor(e.length*(t-8)/n);return r<
-2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:o,events:i}=this;o.font=`11px ${V}`,o.textBaseline="middle",o.textAlign="left";let a=l=>r&&!r.names[l]?t.css.
-dim:n.darkInk[l]?"#14181d":"#fff";for(let l of["#14181d","#fff",t.css.dim]){o.fillStyle=l;for(let{i:c,left:d,right:h,y:m,floor:p}of e){if(a(i.name[c])!==l||m+4<
-p)continue;let y=this.fitted(i.label(c),h-d-8);y&&o.fillText(y,T+d+4,S+m+U/2)}}}ruler(e,t){let{context:n,time:r,width:o}=this,{steps:i}=this.events.head;n.fillStyle=
-e.css.paper,n.fillRect(0,0,o,S),n.fillStyle=e.css.dim;let[a,l]=r.end>=1e9?["s",1e9]:r.end>=1e6?["ms",1e6]:["µs",1e3],c=Math.max(0,-Math.floor(Math.log10(t/l)+1e-9));
+2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:s,events:i}=this;s.font=`11px ${V}`,s.textBaseline="middle",s.textAlign="left";let a=l=>r&&!r.names[l]?t.css.
+dim:n.darkInk[l]?"#14181d":"#fff";for(let l of["#14181d","#fff",t.css.dim]){s.fillStyle=l;for(let{i:c,left:d,right:h,y:m,floor:p}of e){if(a(i.name[c])!==l||m+4<
+p)continue;let y=this.fitted(i.label(c),h-d-8);y&&s.fillText(y,T+d+4,S+m+U/2)}}}ruler(e,t){let{context:n,time:r,width:s}=this,{steps:i}=this.events.head;n.fillStyle=
+e.css.paper,n.fillRect(0,0,s,S),n.fillStyle=e.css.dim;let[a,l]=r.end>=1e9?["s",1e9]:r.end>=1e6?["ms",1e6]:["µs",1e3],c=Math.max(0,-Math.floor(Math.log10(t/l)+1e-9));
 for(let d=Math.ceil(r.start/t)*t;d<r.end;d+=t){let h=this.x(d);n.fillRect(Math.floor(h),z-6,1,6),n.fillText(`${(d/l).toFixed(c)} ${a}`,h+4,z/2+1)}n.save(),n.beginPath(),
-n.rect(T,z,o-T,re),n.clip(),i.forEach((d,h)=>{let m=this.x(d.start_ns),p=this.x(d.end_ns);if(p<T||m>o)return;n.fillStyle=e.css.band,n.fillRect(m,z,Math.max(1,p-
-m-1),re-3);let y=Math.max(m,T),w=this.fitted(`step ${h}  ${E(d.length_ns)}`,Math.min(p,o)-y-10);n.fillStyle=e.css.dim,w&&n.fillText(w,y+5,z+re/2-1)}),n.restore()}names(e){
-let{context:t,layout:n,height:r}=this,{rows:o,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,T,r),t.save(),t.beginPath(),t.rect(0,S+i,T,r),t.clip();for(let a of o)
-a.y>=i&&this.rowName(a,e);t.restore();for(let a of o)a.y<i&&this.rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(T-1,0,1,r),t.fillRect(0,S-1,this.width,1),i&&t.fillRect(
+n.rect(T,z,s-T,re),n.clip(),i.forEach((d,h)=>{let m=this.x(d.start_ns),p=this.x(d.end_ns);if(p<T||m>s)return;n.fillStyle=e.css.band,n.fillRect(m,z,Math.max(1,p-
+m-1),re-3);let y=Math.max(m,T),w=this.fitted(`step ${h}  ${E(d.length_ns)}`,Math.min(p,s)-y-10);n.fillStyle=e.css.dim,w&&n.fillText(w,y+5,z+re/2-1)}),n.restore()}names(e){
+let{context:t,layout:n,height:r}=this,{rows:s,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,T,r),t.save(),t.beginPath(),t.rect(0,S+i,T,r),t.clip();for(let a of s)
+a.y>=i&&this.rowName(a,e);t.restore();for(let a of s)a.y<i&&this.rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(T-1,0,1,r),t.fillRect(0,S-1,this.width,1),i&&t.fillRect(
 0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${V}`,this.events.head.steps.length&&t.fillText("steps",10,z+re/2-1)}rowName(e,t){let{context:n}=this,r=this.
-screenY(e);r>this.height||r+B<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(this.fitted(e.title,
-T-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){
-this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function Xn(s,e){let t=s/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?
-10:r>2?5:r>1?2:1)}var qn=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
-let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",Vn(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
+screenY(e);r>this.height||r+F<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+F/2+2),n.fillText(this.fitted(e.title,
+T-18),e.toggles?22:10,r+F/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){
+this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function Yn(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?
+10:r>2?5:r>1?2:1)}var Xn=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
+let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",qn(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
 e);break;case"api":this.call(e);break;case"ops":this.op(e);break;default:break}let n=t.head.names[t.name[e]];return n.short&&n.cause===null&&this.say("full name",
 u("code",{},n.text)),u("div",{class:"body"},u("div",{class:"facts"},this.list),u("div",{class:"chain"},...this.inside(e),...this.within(e)))}same(e){let{events:t}=this,
 n=t.label(e);return u("p",{class:"quiet"},`${R(t.counts[t.name[e]])} of this name · `,u("button",{class:"go",onclick:()=>this.search(n)},"search"))}say(e,...t){
 let n=t.filter(r=>r!=null&&r!=="");n.length&&this.list.append(u("dt",{},e),u("dd",{},...n))}link(e,t=""){return u("button",{class:"go",title:this.events.text(e),
-onclick:()=>this.go(e)},this.events.label(e)+t)}operation(e){let{events:t,relations:n}=this,{head:r,particulars:o,start:i}=t,a=o.launches[t.argument[e]-1],l=n.callOf(
+onclick:()=>this.go(e)},this.events.label(e)+t)}operation(e){let{events:t,relations:n}=this,{head:r,particulars:s,start:i}=t,a=s.launches[t.argument[e]-1],l=n.callOf(
 e),c=r.names[t.name[e]].identity;a?.floor_ns!=null&&this.say("roofline",`${H(a.floor_ns,t.duration(e))} of it reached: at least ${E(a.floor_ns)}, bound by ${a.bound??
-"?"}`);for(let[h,m]of o.identities[c??b]?.facts??[])this.say(h,m);a?.grid&&a.block&&(this.say("grid × block",`${a.grid.join(", ")} × ${a.block.join(", ")}`),this.
+"?"}`);for(let[h,m]of s.identities[c??b]?.facts??[])this.say(h,m);a?.grid&&a.block&&(this.say("grid × block",`${a.grid.join(", ")} × ${a.block.join(", ")}`),this.
 say("threads",R([...a.grid,...a.block].reduce((h,m)=>h*m,1)))),a?.registers!=null&&this.say("registers, shared",`${a.registers} a thread, ${C(a.shared_bytes??0)}\
  a block`),a?.moved_bytes!=null&&this.say("moved",`${C(a.moved_bytes)}${t.duration(e)?`, ${C(a.moved_bytes/t.duration(e)*1e9)}/s`:""}`),a?.source&&this.say("mem\
 ory",`${a.source} → ${a.target??"?"}`),l!==b&&(this.say("launched by",this.link(l,`  ${E(t.duration(l))}`)),this.say("launch→start",E(i[e]-i[l])));let d=n.opOf(
 e);d!==b&&(this.say("op",this.link(d)),this.inputs(d))}inside(e){let{events:t}=this,n=t.kind(e)==="gpu"?t.particulars.launches[t.argument[e]-1]?.inside:null,r=t.
-particulars.inside[n??b];if(!r)return[];let o=r.facts.flatMap(([l,c])=>[u("dt",{},l),u("dd",{},c)]),i=document.getElementById(`inside-${n}`),a=u("button",{type:"\
+particulars.inside[n??b];if(!r)return[];let s=r.facts.flatMap(([l,c])=>[u("dt",{},l),u("dd",{},c)]),i=document.getElementById(`inside-${n}`),a=u("button",{type:"\
 button",class:"go",onclick:()=>{i.setAttribute("open",""),i.scrollIntoView({block:"start"})}},"all measured values");return[u("h3",{},"inside, by Nsight Compute"),
-u("p",{},u("b",{},r.reason)),u("dl",{},...o),...i?[a]:[]]}inputs(e){let t=this.events.particulars.inputs[this.events.argument[e]-1];t&&(t.shapes&&this.say("shap\
+u("p",{},u("b",{},r.reason)),u("dl",{},...s),...i?[a]:[]]}inputs(e){let t=this.events.particulars.inputs[this.events.argument[e]-1];t&&(t.shapes&&this.say("shap\
 es",u("code",{},t.shapes)),t.dtypes&&this.say("types",u("code",{},t.dtypes)),t.module&&this.say("module",t.module))}call(e){let{events:t,relations:n}=this,r=n.launched(
-e),o=t.link[e];r.length&&(this.say("launches",this.link(r[0]),r.length>1?` and ${R(r.length-1)} more`:null),this.say("launch→start",E(t.start[r[0]]-t.start[e]))),
-o!==b&&(this.say("op",this.link(o)),this.inputs(o))}op(e){let{events:t,relations:n}=this,r=t.link[e];this.inputs(e);let o=n.workOf(e);if(o.length){let i=o.reduce(
-(a,l)=>a+t.duration(l),0);this.say("on the GPU",this.link(o[0]),o.length>1?` and ${R(o.length-1)} more, ${E(i)} in all`:null)}if(r!==b)this.say("backward of",this.
-link(r));else{let i=n.backwardOf(e);i.length&&this.say("differentiated by",this.link(i[0]))}}gap(e){let{events:t}=this,n=t.laneOf(e),{start:r,end:o,link:i}=t,a=e,
-l=e;for(;a>n.first&&i[a-1]===i[e]&&r[a]===o[a-1];)a--;for(;l+1<n.beyond&&i[l+1]===i[e]&&o[l]===r[l+1];)l++;let c=[];for(let d=a;d<=l;d++)c.push(`${t.label(d)} ${E(
-t.duration(d))}`);this.say("whole gap",`${E(o[l]-r[a])}: ${c.join(", ")}`),i[e]!==b&&this.say("ended by",this.link(i[e]))}within(e){let{events:t,relations:n}=this,
-r=t.laneOf(e),{kind:o}=r.group.track,i=n.callOf(e),a=r.group.track.thread!==null?e:i!==b?i:o==="gpu"?n.opOf(e):b;if(a===b)return[];let{thread:l}=t.laneOf(a).group.
-track,c=t.start[a],d=n.around(n.group("python",l),c,o==="python"?r.depth:1/0),h=o==="python"?[]:n.around(n.group("ranges",l),c,o==="ranges"?r.depth:1/0),m=o==="\
-python"||o==="ranges"?[]:n.around(n.group("ops",l),c,o==="ops"?r.depth:1/0),p=[...h,...d.slice(-qn),...m].filter(y=>y!==e);return p.length?[u("h3",{},"within"),
-...p.map(y=>this.link(y,`  ${E(t.duration(y))}`))]:[]}},Vn=s=>`${(s/1e6).toFixed(3)} ms`;var jn=[[["W","S"],"zoom in, out (also Ctrl and wheel, pinch; wheel alone once the timeline has the focus)"],[["A","D"],"pan (also drag, Shift and wheel)"],[["←",
+e),s=t.link[e];r.length&&(this.say("launches",this.link(r[0]),r.length>1?` and ${R(r.length-1)} more`:null),this.say("launch→start",E(t.start[r[0]]-t.start[e]))),
+s!==b&&(this.say("op",this.link(s)),this.inputs(s))}op(e){let{events:t,relations:n}=this,r=t.link[e];this.inputs(e);let s=n.workOf(e);if(s.length){let i=s.reduce(
+(a,l)=>a+t.duration(l),0);this.say("on the GPU",this.link(s[0]),s.length>1?` and ${R(s.length-1)} more, ${E(i)} in all`:null)}if(r!==b)this.say("backward of",this.
+link(r));else{let i=n.backwardOf(e);i.length&&this.say("differentiated by",this.link(i[0]))}}gap(e){let{events:t}=this,n=t.laneOf(e),{start:r,end:s,link:i}=t,a=e,
+l=e;for(;a>n.first&&i[a-1]===i[e]&&r[a]===s[a-1];)a--;for(;l+1<n.beyond&&i[l+1]===i[e]&&s[l]===r[l+1];)l++;let c=[];for(let d=a;d<=l;d++)c.push(`${t.label(d)} ${E(
+t.duration(d))}`);this.say("whole gap",`${E(s[l]-r[a])}: ${c.join(", ")}`),i[e]!==b&&this.say("ended by",this.link(i[e]))}within(e){let{events:t,relations:n}=this,
+r=t.laneOf(e),{kind:s}=r.group.track,i=n.callOf(e),a=r.group.track.thread!==null?e:i!==b?i:s==="gpu"?n.opOf(e):b;if(a===b)return[];let{thread:l}=t.laneOf(a).group.
+track,c=t.start[a],d=n.around(n.group("python",l),c,s==="python"?r.depth:1/0),h=s==="python"?[]:n.around(n.group("ranges",l),c,s==="ranges"?r.depth:1/0),m=s==="\
+python"||s==="ranges"?[]:n.around(n.group("ops",l),c,s==="ops"?r.depth:1/0),p=[...h,...d.slice(-Xn),...m].filter(y=>y!==e);return p.length?[u("h3",{},"within"),
+...p.map(y=>this.link(y,`  ${E(t.duration(y))}`))]:[]}},qn=o=>`${(o/1e6).toFixed(3)} ms`;var Vn=[[["W","S"],"zoom in, out (also Ctrl and wheel, pinch; wheel alone once the timeline has the focus)"],[["A","D"],"pan (also drag, Shift and wheel)"],[["←",
 "→"],"previous, next event of the row; without a selection, pan"],[["↑","↓"],"out to the caller, in to the callee; without a selection, scroll"],[["Enter"],
 "select an event in the middle of the view"],[["F","0"],"fit the selection, the whole trace"],[["L"],"follow the link: kernel ↔ launch ↔ op, backward ↔ forward"],
 [["G"],"next, largest gap of the cause that is searched for"],[["R"],"select the visible range (also Shift and drag, or drag on the ruler)"],[["P","T"],"fold or\
- unfold Python; the streams of a GPU with many"],[["/","N","Shift+N"],"search, next, previous match"],[["Esc"],"clear"]];function At(s){let e=u("input",{type:"s\
+ unfold Python; the streams of a GPU with many"],[["/","N","Shift+N"],"search, next, previous match"],[["Esc"],"clear"]];function At(o){let e=u("input",{type:"s\
 earch",placeholder:"Search names   /",spellcheck:"false",autocomplete:"off","aria-label":"Search names"}),t=u("button",{type:"button","aria-label":"Previous mat\
-ch",disabled:!0},"↑"),n=u("button",{type:"button","aria-label":"Next match",disabled:!0},"↓"),r=u("output",{"aria-live":"polite"}),o=u("output"),i=u("button",
+ch",disabled:!0},"↑"),n=u("button",{type:"button","aria-label":"Next match",disabled:!0},"↓"),r=u("output",{"aria-live":"polite"}),s=u("output"),i=u("button",
 {type:"button",title:"Whole trace (0)"},"Whole trace"),a=u("button",{type:"button","aria-label":"Keys",title:"Keys (?)"},"?"),l=u("ul",{class:"legend","aria-lab\
 el":"Causes of idle time"}),c=u("canvas",{class:"map",role:"img","aria-label":"The whole trace; drag to move the view"}),d=u("canvas",{class:"view",tabindex:0,role:"\
 application","aria-label":"Timeline. W and S zoom, A and D pan, Enter selects, arrow keys move between events, slash searches, question mark lists the keys."}),
 h=u("canvas",{class:"over","aria-hidden":"true"}),m=u("div",{class:"tip",role:"tooltip",hidden:!0}),p=u("div",{class:"stage"},d,h,m),y=u("aside",{class:"event",
-"aria-label":"Selection","aria-live":"polite",hidden:!0}),w=u("dialog",{"aria-label":"Keys"},u("h2",{},"Keys"),u("dl",{},...jn.flatMap(([x,$])=>[u("dt",{},...x.
+"aria-label":"Selection","aria-live":"polite",hidden:!0}),w=u("dialog",{"aria-label":"Keys"},u("h2",{},"Keys"),u("dl",{},...Vn.flatMap(([x,$])=>[u("dt",{},...x.
 flatMap(v=>[u("kbd",{},v)," "])),u("dd",{},$)])),u("form",{method:"dialog"},u("button",{},"Close"))),g=u("div",{class:"tools",role:"toolbar","aria-label":"Timel\
-ine tools"},e,t,n,r,u("span",{class:"room"}),o,i,a);return s.replaceChildren(u("h2",{},"Timeline"),l,g,c,p,y,w),{find:e,previous:t,next:n,found:r,span:o,whole:i,
-help:a,legend:l,map:c,stage:p,view:d,over:h,tip:m,panel:y,keys:w}}var Jn=4,$t=240,Zn=60,Qn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function St(s){tr(s),rr(s),sr(s);let{find:e,next:t,previous:n,whole:r,help:o,keys:i}=s.
-parts;e.addEventListener("input",()=>s.seek(e.value)),t.addEventListener("click",()=>s.next(1)),n.addEventListener("click",()=>s.next(-1)),r.addEventListener("c\
-lick",()=>s.time.glide(0,s.time.length)),o.addEventListener("click",()=>i.showModal())}function er(s,e){let{events:t,picture:n,time:r,relations:o}=s,{tip:i,view:a}=s.
-parts,l=n.eventAt(e.offsetX,e.offsetY);if(l!==s.hovered&&(s.hovered=l,s.drawOver()),a.style.cursor=e.offsetX<T?"default":e.offsetY<S?"col-resize":l!==b?"pointer":
-"grab",i.hidden=l===b,l===b)return;let c=r.span/(n.width-T),d=t.leap(l,t.laneOf(l).beyond,t.start[l]+c)-l-1,h=o.opOf(l);i.replaceChildren(u("b",{},t.label(l)),u(
+ine tools"},e,t,n,r,u("span",{class:"room"}),s,i,a);return o.replaceChildren(u("h2",{},"Timeline"),l,g,c,p,y,w),{find:e,previous:t,next:n,found:r,span:s,whole:i,
+help:a,legend:l,map:c,stage:p,view:d,over:h,tip:m,panel:y,keys:w}}var jn=4,$t=240,Jn=60,Zn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function St(o){er(o),nr(o),rr(o);let{find:e,next:t,previous:n,whole:r,help:s,keys:i}=o.
+parts;e.addEventListener("input",()=>o.seek(e.value)),t.addEventListener("click",()=>o.next(1)),n.addEventListener("click",()=>o.next(-1)),r.addEventListener("c\
+lick",()=>o.time.glide(0,o.time.length)),s.addEventListener("click",()=>i.showModal())}function Qn(o,e){let{events:t,picture:n,time:r,relations:s}=o,{tip:i,view:a}=o.
+parts,l=n.eventAt(e.offsetX,e.offsetY);if(l!==o.hovered&&(o.hovered=l,o.drawOver()),a.style.cursor=e.offsetX<T?"default":e.offsetY<S?"col-resize":l!==b?"pointer":
+"grab",i.hidden=l===b,l===b)return;let c=r.span/(n.width-T),d=t.leap(l,t.laneOf(l).beyond,t.start[l]+c)-l-1,h=s.opOf(l);i.replaceChildren(u("b",{},t.label(l)),u(
 "span",{},E(t.duration(l)))),t.kind(l)==="gpu"&&h!==b&&i.append(u("span",{},t.text(h))),t.kind(l)==="idle"&&t.link[l]!==b&&i.append(u("span",{},`before ${t.label(
 t.link[l])}`)),d>0&&t.duration(l)<c*2&&i.append(u("em",{},`${R(d+1)} events in this column`));let{offsetWidth:m,offsetHeight:p}=i,y=e.offsetY+18;i.style.transform=
-`translate(${Math.min(e.offsetX+14,n.width-m-6)}px, ${y+p>n.height?e.offsetY-p-10:y}px)`}function tr(s){let{picture:e,time:t,parts:{view:n,tip:r}}=s,o=new Map,i=null;
-n.addEventListener("pointerdown",l=>{n.setPointerCapture(l.pointerId),o.set(l.pointerId,l),t.stop();let c=l.offsetX>=T&&(l.shiftKey||l.offsetY<S);i={x:l.offsetX,
-y:l.offsetY,start:t.start,end:t.end,scroll:e.scroll,selects:c,moved:!1}}),n.addEventListener("pointermove",l=>{let c=o.get(l.pointerId);if(!c||!i){er(s,l);return}
-if(o.set(l.pointerId,l),o.size===2){let p=[...o.values()].find(g=>g.pointerId!==l.pointerId),y=Math.abs(c.offsetX-p.offsetX),w=Math.abs(l.offsetX-p.offsetX);y>8&&
+`translate(${Math.min(e.offsetX+14,n.width-m-6)}px, ${y+p>n.height?e.offsetY-p-10:y}px)`}function er(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o,s=new Map,i=null;
+n.addEventListener("pointerdown",l=>{n.setPointerCapture(l.pointerId),s.set(l.pointerId,l),t.stop();let c=l.offsetX>=T&&(l.shiftKey||l.offsetY<S);i={x:l.offsetX,
+y:l.offsetY,start:t.start,end:t.end,scroll:e.scroll,selects:c,moved:!1}}),n.addEventListener("pointermove",l=>{let c=s.get(l.pointerId);if(!c||!i){Qn(o,l);return}
+if(s.set(l.pointerId,l),s.size===2){let p=[...s.values()].find(g=>g.pointerId!==l.pointerId),y=Math.abs(c.offsetX-p.offsetX),w=Math.abs(l.offsetX-p.offsetX);y>8&&
 w>8&&t.zoom(y/w,e.timeAt((l.offsetX+p.offsetX)/2)),e.scroll-=(l.offsetY-c.offsetY)/2,i.moved=!0;return}let d=l.offsetX-i.x,h=l.offsetY-i.y;if(!i.moved&&Math.hypot(
-d,h)<Jn)return;if(i.moved=!0,r.hidden=!0,i.selects){s.selectRange([e.timeAt(Math.max(T,i.x)),e.timeAt(Math.max(T,l.offsetX))]);return}n.style.cursor="grabbing";
-let m=-d/(e.width-T)*(i.end-i.start);e.scroll=i.scroll-h,t.move(i.start+m,i.end+m)});let a=l=>{o.delete(l.pointerId),i&&!i.moved&&l.type==="pointerup"&&nr(s,l),
-o.size||(i=null)};n.addEventListener("pointerup",a),n.addEventListener("pointercancel",a),n.addEventListener("pointerleave",()=>{r.hidden=!0,s.hovered=b,s.drawOver()}),
-n.addEventListener("dblclick",l=>{let c=e.eventAt(l.offsetX,l.offsetY);c!==b&&s.fit(c)})}function nr(s,e){let{picture:t}=s;if(e.offsetX>=T){s.selectRange(null),
-s.choose(t.eventAt(e.offsetX,e.offsetY));return}let n=t.rowAt(e.offsetY,!0)?.toggles;n&&s.fold(n)}function rr(s){let{picture:e,time:t,parts:{view:n,tip:r}}=s;n.
-addEventListener("wheel",o=>{let i=o.shiftKey||Math.abs(o.deltaX)>Math.abs(o.deltaY);if(!o.ctrlKey&&!i&&document.activeElement!==n)return;o.preventDefault(),r.hidden=
-!0,t.stop();let a=o.deltaMode===WheelEvent.DOM_DELTA_LINE?16:1,l=o.deltaX*a,c=o.deltaY*a;o.offsetX<T?(e.scroll+=c,s.redraw()):i?t.pan((l||c)/(e.width-T)*t.span):
-t.zoom(Math.exp(Math.max(-$t,Math.min($t,c))*(o.ctrlKey?.01:.0022)),e.timeAt(o.offsetX))},{passive:!1})}function sr(s){let{find:e,view:t,keys:n,panel:r}=s.parts;
-e.addEventListener("keydown",o=>{o.key==="Enter"&&(s.next(o.shiftKey?-1:1),o.preventDefault()),o.key==="Escape"&&(e.value="",s.seek(""),t.focus()),o.stopPropagation()}),
-addEventListener("keydown",o=>{if(o.metaKey||o.ctrlKey||o.altKey||n.open)return;let i=o.target;i!==t&&i!==document.body&&!r.contains(i)||i.tagName==="BUTTON"&&(o.
-key==="Enter"||o.key===" ")||i===document.body&&o.key.startsWith("Arrow")||or(s,o)&&o.preventDefault()})}function or(s,e){let{time:t,picture:n,chosen:r,events:o}=s,
-i=e.key.length===1?e.key.toLowerCase():e.key,a=Qn[i];if(a)return t.glide(t.start+a[0]*t.span,t.end+a[1]*t.span),!0;switch(i){case"?":return s.parts.keys.showModal(),
-!0;case"/":return s.parts.find.focus(),s.parts.find.select(),!0;case"n":return s.next(e.shiftKey?-1:1),!0;case"0":return t.glide(0,t.length),!0;case"f":return r!==
-b&&s.fit(r),!0;case"l":return s.followLink(),!0;case"g":return s.nextGap(),!0;case"p":return s.toggle("python"),!0;case"t":return s.fold(n.layout.rows.flatMap(l=>l.
-title!==void 0&&l.toggles||[])),!0;case"r":return s.selectRange([t.start,t.end]),!0;case"Enter":return r===b&&s.choose(ir(s)),!0;case"Escape":return s.selectRange(
-null),r!==b?s.choose(b):(s.parts.find.value="",s.seek("")),!0;case"ArrowLeft":case"ArrowRight":{let l=i==="ArrowRight"?1:-1;if(r===b)return t.glide(t.start+.15*
-l*t.span,t.end+.15*l*t.span),!0;let c=o.laneOf(r),d=r+l;return d>=c.first&&d<c.beyond&&s.choose(d,!0),!0}case"ArrowUp":case"ArrowDown":{let l=i==="ArrowDown"?1:
--1;if(r===b)return n.scroll+=Zn*l,s.redraw(),!0;let c=s.relations.neighbour(r,l);return c!==b&&s.choose(c,!0),!0}default:return!1}}function ir(s){let{events:e,time:t}=s,
-n=(t.start+t.end)/2;for(let r of e.lanes.filter(o=>o.ready).sort((o,i)=>+(i.group.track.kind==="gpu")-+(o.group.track.kind==="gpu"))){let o=e.after(r,n);if(o<r.
-beyond&&e.start[o]<t.end)return o}return b}var ar=4,Be=["matmul","comm","copy","memset"],Te=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d");let r=o=>{let i=(o.
-offsetX-T)/(e.clientWidth-T)*n.length,a=n.span/2;n.stop(),n.move(i-a,i+a)};e.addEventListener("pointerdown",o=>{e.setPointerCapture(o.pointerId),r(o)}),e.addEventListener(
-"pointermove",o=>{o.buttons&&r(o)})}canvas;events;time;context;image=null;ratio=1;resize(e){this.ratio=e,this.canvas.width=this.canvas.clientWidth*e,this.canvas.
-height=this.canvas.clientHeight*e,this.image=null}forget(){this.image=null}draw(e){let{context:t,canvas:n,ratio:r,time:o}=this;if(n.width<=T*r)return;this.image??=
-this.sketch(e),t.putImageData(this.image,0,0),t.setTransform(r,0,0,r,0,0);let i=n.clientWidth-T,a=n.clientHeight,l=T+o.start/o.length*i,c=T+o.end/o.length*i;t.fillStyle=
+d,h)<jn)return;if(i.moved=!0,r.hidden=!0,i.selects){o.selectRange([e.timeAt(Math.max(T,i.x)),e.timeAt(Math.max(T,l.offsetX))]);return}n.style.cursor="grabbing";
+let m=-d/(e.width-T)*(i.end-i.start);e.scroll=i.scroll-h,t.move(i.start+m,i.end+m)});let a=l=>{s.delete(l.pointerId),i&&!i.moved&&l.type==="pointerup"&&tr(o,l),
+s.size||(i=null)};n.addEventListener("pointerup",a),n.addEventListener("pointercancel",a),n.addEventListener("pointerleave",()=>{r.hidden=!0,o.hovered=b,o.drawOver()}),
+n.addEventListener("dblclick",l=>{let c=e.eventAt(l.offsetX,l.offsetY);c!==b&&o.fit(c)})}function tr(o,e){let{picture:t}=o;if(e.offsetX>=T){o.selectRange(null),
+o.choose(t.eventAt(e.offsetX,e.offsetY));return}let n=t.rowAt(e.offsetY,!0)?.toggles;n&&o.fold(n)}function nr(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o;n.
+addEventListener("wheel",s=>{let i=s.shiftKey||Math.abs(s.deltaX)>Math.abs(s.deltaY);if(!s.ctrlKey&&!i&&document.activeElement!==n)return;s.preventDefault(),r.hidden=
+!0,t.stop();let a=s.deltaMode===WheelEvent.DOM_DELTA_LINE?16:1,l=s.deltaX*a,c=s.deltaY*a;s.offsetX<T?(e.scroll+=c,o.redraw()):i?t.pan((l||c)/(e.width-T)*t.span):
+t.zoom(Math.exp(Math.max(-$t,Math.min($t,c))*(s.ctrlKey?.01:.0022)),e.timeAt(s.offsetX))},{passive:!1})}function rr(o){let{find:e,view:t,keys:n,panel:r}=o.parts;
+e.addEventListener("keydown",s=>{s.key==="Enter"&&(o.next(s.shiftKey?-1:1),s.preventDefault()),s.key==="Escape"&&(e.value="",o.seek(""),t.focus()),s.stopPropagation()}),
+addEventListener("keydown",s=>{if(s.metaKey||s.ctrlKey||s.altKey||n.open)return;let i=s.target;i!==t&&i!==document.body&&!r.contains(i)||i.tagName==="BUTTON"&&(s.
+key==="Enter"||s.key===" ")||i===document.body&&s.key.startsWith("Arrow")||sr(o,s)&&s.preventDefault()})}function sr(o,e){let{time:t,picture:n,chosen:r,events:s}=o,
+i=e.key.length===1?e.key.toLowerCase():e.key,a=Zn[i];if(a)return t.glide(t.start+a[0]*t.span,t.end+a[1]*t.span),!0;switch(i){case"?":return o.parts.keys.showModal(),
+!0;case"/":return o.parts.find.focus(),o.parts.find.select(),!0;case"n":return o.next(e.shiftKey?-1:1),!0;case"0":return t.glide(0,t.length),!0;case"f":return r!==
+b&&o.fit(r),!0;case"l":return o.followLink(),!0;case"g":return o.nextGap(),!0;case"p":return o.toggle("python"),!0;case"t":return o.fold(n.layout.rows.flatMap(l=>l.
+title!==void 0&&l.toggles||[])),!0;case"r":return o.selectRange([t.start,t.end]),!0;case"Enter":return r===b&&o.choose(or(o)),!0;case"Escape":return o.selectRange(
+null),r!==b?o.choose(b):(o.parts.find.value="",o.seek("")),!0;case"ArrowLeft":case"ArrowRight":{let l=i==="ArrowRight"?1:-1;if(r===b)return t.glide(t.start+.15*
+l*t.span,t.end+.15*l*t.span),!0;let c=s.laneOf(r),d=r+l;return d>=c.first&&d<c.beyond&&o.choose(d,!0),!0}case"ArrowUp":case"ArrowDown":{let l=i==="ArrowDown"?1:
+-1;if(r===b)return n.scroll+=Jn*l,o.redraw(),!0;let c=o.relations.neighbour(r,l);return c!==b&&o.choose(c,!0),!0}default:return!1}}function or(o){let{events:e,time:t}=o,
+n=(t.start+t.end)/2;for(let r of e.lanes.filter(s=>s.ready).sort((s,i)=>+(i.group.track.kind==="gpu")-+(s.group.track.kind==="gpu"))){let s=e.after(r,n);if(s<r.
+beyond&&e.start[s]<t.end)return s}return b}var ir=4,Fe=["matmul","comm","copy","memset"],Te=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d");let r=s=>{let i=(s.
+offsetX-T)/(e.clientWidth-T)*n.length,a=n.span/2;n.stop(),n.move(i-a,i+a)};e.addEventListener("pointerdown",s=>{e.setPointerCapture(s.pointerId),r(s)}),e.addEventListener(
+"pointermove",s=>{s.buttons&&r(s)})}canvas;events;time;context;image=null;ratio=1;resize(e){this.ratio=e,this.canvas.width=this.canvas.clientWidth*e,this.canvas.
+height=this.canvas.clientHeight*e,this.image=null}forget(){this.image=null}draw(e){let{context:t,canvas:n,ratio:r,time:s}=this;if(n.width<=T*r)return;this.image??=
+this.sketch(e),t.putImageData(this.image,0,0),t.setTransform(r,0,0,r,0,0);let i=n.clientWidth-T,a=n.clientHeight,l=T+s.start/s.length*i,c=T+s.end/s.length*i;t.fillStyle=
 e.css.dim,t.font=`11px ${V}`,t.textBaseline="middle",t.fillText("whole trace",10,a/2),t.fillStyle=`${e.css.paper}b8`,t.fillRect(T,0,l-T,a),t.fillRect(c,0,T+i-c,
-a),t.strokeStyle=e.css.accent,t.lineWidth=1.5,t.strokeRect(l+.75,1.25,Math.max(2,c-l-1.5),a-2.5)}sketch(e){let{events:t,canvas:n,ratio:r}=this,{head:o}=t,{width:i,
-height:a}=n,l=Math.round(T*r),c=Math.max(1,i-l),d=this.busiestDevice(),h=Be.map(()=>new Float32Array(c)),m=o.causes.map(()=>new Float32Array(c));for(let v of t.
-lanes)v.group.track.device===d&&(v.group.track.kind==="gpu"&&this.spread(v,c,f=>h[Math.max(0,Be.indexOf(o.names[t.name[f]].kind))]),v.group.track.kind==="idle"&&
-this.spread(v,c,f=>m[Math.max(0,o.causes.indexOf(o.names[t.name[f]].cause??""))]));let p=new ImageData(i,a),y=new Uint32Array(p.data.buffer),w=Math.round(ar*r),
-g=a-2*w,x=Be.map(v=>q(xe(v,e.dark))),$=o.causes.map(v=>q(De(Fe(v),e.paper,.8)));y.fill(e.pixels.paper);for(let v=0;v<c;v++){let f=a-w,L=1,k=(A,O)=>{let _=Math.max(
+a),t.strokeStyle=e.css.accent,t.lineWidth=1.5,t.strokeRect(l+.75,1.25,Math.max(2,c-l-1.5),a-2.5)}sketch(e){let{events:t,canvas:n,ratio:r}=this,{head:s}=t,{width:i,
+height:a}=n,l=Math.round(T*r),c=Math.max(1,i-l),d=this.busiestDevice(),h=Fe.map(()=>new Float32Array(c)),m=s.causes.map(()=>new Float32Array(c));for(let v of t.
+lanes)v.group.track.device===d&&(v.group.track.kind==="gpu"&&this.spread(v,c,f=>h[Math.max(0,Fe.indexOf(s.names[t.name[f]].kind))]),v.group.track.kind==="idle"&&
+this.spread(v,c,f=>m[Math.max(0,s.causes.indexOf(s.names[t.name[f]].cause??""))]));let p=new ImageData(i,a),y=new Uint32Array(p.data.buffer),w=Math.round(ir*r),
+g=a-2*w,x=Fe.map(v=>q(xe(v,e.dark))),$=s.causes.map(v=>q(De(Be(v),e.paper,.8)));y.fill(e.pixels.paper);for(let v=0;v<c;v++){let f=a-w,L=1,k=(A,O)=>{let _=Math.max(
 w,f-A*g);for(let P=Math.round(f)-1;P>=Math.round(_);P--)y[P*i+l+v]=O;f=_};h.forEach((A,O)=>{let _=Math.min(L,A[v]);k(_,x[O]),L-=_}),m.forEach((A,O)=>k(A[v],$[O]))}
-return p}busiestDevice(){let e=new Map;for(let{group:t,first:n,beyond:r}of this.events.lanes){let{device:o,kind:i}=t.track;i==="gpu"&&o!==null&&e.set(o,(e.get(o)??
-0)+this.events.sum[r]-this.events.sum[n])}return[...e].sort((t,n)=>n[1]-t[1])[0]?.[0]??null}spread(e,t,n){let{start:r,end:o}=this.events,i=t/this.time.length;for(let a=e.
-first;a<e.beyond;a++){let l=r[a]*i,c=o[a]*i,d=n(a);for(let h=Math.floor(l);h<c&&h<t;h++)d[h]+=Math.min(c,h+1)-Math.max(l,h)}}};var Le=class{constructor(e,t){this.canvas=e;this.picture=t;this.context=e.getContext("2d")}canvas;picture;context;ratio=1;isEmpty=!0;resize(e){this.ratio=e,this.
-canvas.width=this.picture.width*e,this.canvas.height=this.picture.height*e}draw(e,t){let{context:n,picture:r,ratio:o}=this,i=this.isEmpty;if(this.isEmpty=e.chosen<
-0&&e.hovered<0&&!e.range,!(i&&this.isEmpty)){n.setTransform(o,0,0,o,0,0),n.clearRect(0,0,r.width,r.height),n.save(),n.beginPath(),n.rect(T,0,r.width-T,r.height),
+return p}busiestDevice(){let e=new Map;for(let{group:t,first:n,beyond:r}of this.events.lanes){let{device:s,kind:i}=t.track;i==="gpu"&&s!==null&&e.set(s,(e.get(s)??
+0)+this.events.sum[r]-this.events.sum[n])}return[...e].sort((t,n)=>n[1]-t[1])[0]?.[0]??null}spread(e,t,n){let{start:r,end:s}=this.events,i=t/this.time.length;for(let a=e.
+first;a<e.beyond;a++){let l=r[a]*i,c=s[a]*i,d=n(a);for(let h=Math.floor(l);h<c&&h<t;h++)d[h]+=Math.min(c,h+1)-Math.max(l,h)}}};var Le=class{constructor(e,t){this.canvas=e;this.picture=t;this.context=e.getContext("2d")}canvas;picture;context;ratio=1;isEmpty=!0;resize(e){this.ratio=e,this.
+canvas.width=this.picture.width*e,this.canvas.height=this.picture.height*e}draw(e,t){let{context:n,picture:r,ratio:s}=this,i=this.isEmpty;if(this.isEmpty=e.chosen<
+0&&e.hovered<0&&!e.range,!(i&&this.isEmpty)){n.setTransform(s,0,0,s,0,0),n.clearRect(0,0,r.width,r.height),n.save(),n.beginPath(),n.rect(T,0,r.width-T,r.height),
 n.clip(),e.range&&this.range(e.range,t),n.beginPath(),n.rect(T,S,r.width-T,r.height),n.clip();for(let a of e.family)this.frame(a,t.css.dim,1.5);for(let[a,l]of e.
 arrows)this.arrow(a,l,t);e.chosen>=0&&this.frame(e.chosen,t.css.accent,2),e.hovered>=0&&e.hovered!==e.chosen&&this.frame(e.hovered,t.css.ink,1),n.restore()}}range([
-e,t],n){let{context:r,picture:o}=this,i=o.x(e),a=o.x(t);r.globalAlpha=.12,r.fillStyle=n.css.accent,r.fillRect(i,0,a-i,o.height),r.globalAlpha=1,r.fillRect(i,0,1,
-o.height),r.fillRect(a-1,0,1,o.height)}frame(e,t,n){let{context:r,picture:o}=this,i=o.box(e),{pinned:a}=o.layout;if(!i||i.row.y>=a&&i.y<S+a-8)return;let l=Math.
-max(T-4,i.x),c=Math.min(o.width+4,i.right);r.strokeStyle=t,r.lineWidth=n,r.strokeRect(l-.5,i.y-.5,Math.max(2,c-l),i.height+1)}arrow(e,t,n){let{context:r,picture:o}=this,
-i=o.box(e),a=o.box(t);if(!i||!a)return;let l=i.y>a.y,c=i.x,d=a.x+1,h=l?1:-1,m=Math.max(S+o.layout.pinned-4,l?i.y:i.y+i.height),p=l?a.y+a.height:a.y,y=(p-m)*.55||
+e,t],n){let{context:r,picture:s}=this,i=s.x(e),a=s.x(t);r.globalAlpha=.12,r.fillStyle=n.css.accent,r.fillRect(i,0,a-i,s.height),r.globalAlpha=1,r.fillRect(i,0,1,
+s.height),r.fillRect(a-1,0,1,s.height)}frame(e,t,n){let{context:r,picture:s}=this,i=s.box(e),{pinned:a}=s.layout;if(!i||i.row.y>=a&&i.y<S+a-8)return;let l=Math.
+max(T-4,i.x),c=Math.min(s.width+4,i.right);r.strokeStyle=t,r.lineWidth=n,r.strokeRect(l-.5,i.y-.5,Math.max(2,c-l),i.height+1)}arrow(e,t,n){let{context:r,picture:s}=this,
+i=s.box(e),a=s.box(t);if(!i||!a)return;let l=i.y>a.y,c=i.x,d=a.x+1,h=l?1:-1,m=Math.max(S+s.layout.pinned-4,l?i.y:i.y+i.height),p=l?a.y+a.height:a.y,y=(p-m)*.55||
 20;for(let[w,g]of[[n.css.paper,4],[n.css.accent,1.75]])r.strokeStyle=r.fillStyle=w,r.lineWidth=g,r.beginPath(),r.moveTo(c,m),r.bezierCurveTo(c,m+y,d,p-y,d,p+5*h),
-r.stroke();r.beginPath(),r.arc(c,m,3,0,7),r.fill(),r.beginPath(),r.moveTo(d,p),r.lineTo(d-4.5,p+8*h),r.lineTo(d+4.5,p+8*h),r.fill()}};var We=24,Ae=class{constructor(e){this.events=e}events;linkedTo(e,t){let n=[],{link:r}=this.events;for(let o of this.events.lanes)if(o.group.track.kind===e)for(let i=o.
-first;i<o.beyond;i++)t(r[i])&&n.push(i);return n}launched(e){return this.linkedTo("gpu",t=>t===e)}backwardOf(e){return this.linkedTo("ops",t=>t===e)}callsOf(e){
-let{events:t}=this,{start:n,end:r}=t,o=t.laneOf(e).group.track.thread,i=[];for(let a of t.lanes)if(!(a.group.track.kind!=="api"||a.group.track.thread!==o))for(let l=t.
+r.stroke();r.beginPath(),r.arc(c,m,3,0,7),r.fill(),r.beginPath(),r.moveTo(d,p),r.lineTo(d-4.5,p+8*h),r.lineTo(d+4.5,p+8*h),r.fill()}};var We=24,Ae=class{constructor(e){this.events=e}events;linkedTo(e,t){let n=[],{link:r}=this.events;for(let s of this.events.lanes)if(s.group.track.kind===e)for(let i=s.
+first;i<s.beyond;i++)t(r[i])&&n.push(i);return n}launched(e){return this.linkedTo("gpu",t=>t===e)}backwardOf(e){return this.linkedTo("ops",t=>t===e)}callsOf(e){
+let{events:t}=this,{start:n,end:r}=t,s=t.laneOf(e).group.track.thread,i=[];for(let a of t.lanes)if(!(a.group.track.kind!=="api"||a.group.track.thread!==s))for(let l=t.
 after(a,n[e]);l<a.beyond&&n[l]<r[e];l++)n[l]>=n[e]&&i.push(l);return i}workOf(e){let t=new Set(this.callsOf(e));return this.linkedTo("gpu",n=>n===e||t.has(n))}callOf(e){
 let{events:t}=this,n=t.link[e];return t.kind(e)==="gpu"&&n!==b&&t.kind(n)==="api"?n:b}opOf(e){let{events:t}=this,n=t.kind(e);if(n==="ops")return e;if(n==="api")
 return t.link[e];if(n!=="gpu")return b;let r=this.callOf(e);return r!==b?t.link[r]:t.link[e]}arrows(e){let{events:t}=this,n=t.link[e];switch(t.kind(e)){case"gpu":case"\
 syncs":return n!==b?[[n,e]]:[];case"idle":return n!==b&&t.link[n]!==b?[[t.link[n],n]]:[];case"api":return this.launched(e).slice(0,We).map(r=>[e,r]);case"ops":return[
-...n!==b?[[n,e]]:this.backwardOf(e).slice(0,We).map(o=>[e,o]),...this.workOf(e).slice(0,We).map(o=>[t.link[o],o])];default:return[]}}family(e){let{events:t}=this,
-n=t.link[e],r=[n];return n!==b&&r.push(t.link[n]),t.kind(e)==="idle"&&n!==b&&t.link[n]!==b&&r.push(t.link[t.link[n]]),r.filter(o=>o!==b)}around(e,t,n=1/0){let r=[];
-for(let o of e?.lanes??[]){if(o.depth>=n||!o.ready)continue;let i=this.events.after(o,t);i<o.beyond&&this.events.start[i]<=t&&r.push(i)}return r}group(e,t){return this.
-events.groups.find(n=>n.track.kind===e&&n.track.thread===t)}neighbour(e,t){let{events:n}=this,r=n.laneOf(e),o=r.group.lanes[r.depth+t];if(!o)return b;let i=t<0?
-n.after(o,n.start[e]):lr(n,o,n.start[e]);return i<o.beyond&&n.start[i]<n.end[e]&&n.end[i]>n.start[e]?i:b}};function lr(s,e,t){let n=e.first,r=e.beyond;for(;n<r;){
-let o=n+r>>>1;s.start[o]<t?n=o+1:r=o}return n}var $e=class{constructor(e){this.events=e}events;matches=null;total=0;wanted=null;seek(e){let t=e.trim().toLowerCase();this.choose(t?n=>n.text.toLowerCase().includes(
+...n!==b?[[n,e]]:this.backwardOf(e).slice(0,We).map(s=>[e,s]),...this.workOf(e).slice(0,We).map(s=>[t.link[s],s])];default:return[]}}family(e){let{events:t}=this,
+n=t.link[e],r=[n];return n!==b&&r.push(t.link[n]),t.kind(e)==="idle"&&n!==b&&t.link[n]!==b&&r.push(t.link[t.link[n]]),r.filter(s=>s!==b)}around(e,t,n=1/0){let r=[];
+for(let s of e?.lanes??[]){if(s.depth>=n||!s.ready)continue;let i=this.events.after(s,t);i<s.beyond&&this.events.start[i]<=t&&r.push(i)}return r}group(e,t){return this.
+events.groups.find(n=>n.track.kind===e&&n.track.thread===t)}neighbour(e,t){let{events:n}=this,r=n.laneOf(e),s=r.group.lanes[r.depth+t];if(!s)return b;let i=t<0?
+n.after(s,n.start[e]):ar(n,s,n.start[e]);return i<s.beyond&&n.start[i]<n.end[e]&&n.end[i]>n.start[e]?i:b}};function ar(o,e,t){let n=e.first,r=e.beyond;for(;n<r;){
+let s=n+r>>>1;o.start[s]<t?n=s+1:r=s}return n}var $e=class{constructor(e){this.events=e}events;matches=null;total=0;wanted=null;seek(e){let t=e.trim().toLowerCase();this.choose(t?n=>n.text.toLowerCase().includes(
 t)||n.short.toLowerCase().includes(t):null)}seekNames(e){let t=new Set(e);this.choose((n,r)=>t.has(r))}again(){this.choose(this.wanted)}choose(e){if(this.wanted=
-e,this.matches=null,this.total=0,!e)return;let{events:t}=this,n=Uint8Array.from(t.head.names,(i,a)=>e(i,a)?1:0),r=new Uint32Array(t.start.length+1),{name:o}=t;for(let i=0,
-a=0;i<o.length;i++)r[i+1]=a+=n[o[i]];n.forEach((i,a)=>{i&&(this.total+=t.counts[a])}),this.matches={names:n,before:r}}next(e,t,n){if(!this.matches||!this.total)
-return b;let r=this.step(e,t,t!==b?this.events.start[t]:n);return r!==b?r:this.step(e,b,e>0?-1/0:1/0)}step(e,t,n){let{events:r}=this,{start:o,name:i}=r,{names:a}=this.
-matches,l=(d,h)=>(o[d]-o[h]||d-h)*e>0,c=b;for(let d of r.lanes){if(!d.ready)continue;let h=d.first,m=d.beyond;for(;h<m;){let p=h+m>>>1;o[p]<n||e<0&&o[p]===n&&p<
-t?h=p+1:m=p}for(let p=e>0?h:h-1;p>=d.first&&p<d.beyond&&!(c!==b&&l(p,c));p+=e)if(a[i[p]]&&(t===b||l(p,t))){c=p;break}}return c}};var ze=8,cr=[["On the GPU",["gpu"]],["GPU idle",["idle"]],["API calls",["api"]],["Outermost ops",["ops"]]];function dr(s,e,t,n){let r=new Map;for(let o of s.lanes){
-let{kind:i}=o.group.track;if(!(!o.ready||!n.includes(i)||i==="ops"&&o.depth>0))for(let a=s.after(o,e);a<o.beyond&&s.start[a]<t;a++){let l=Math.min(t,s.end[a])-Math.
-max(e,s.start[a]),c=r.get(s.name[a]);c?(c[0]++,c[1]+=l):r.set(s.name[a],[1,l])}}return[...r].map(([o,[i,a]])=>({name:o,count:i,time:a})).sort((o,i)=>i.time-o.time)}
-function _t(s,e,t,n){let r=u("div",{class:"totals"});for(let[o,i]of cr){let a=dr(s,e,t,i),l=a.reduce((h,m)=>h+m.time,0);if(!a.length)continue;let c=a.slice(0,ze).
-map(h=>{let m=s.head.names[h.name],p=m.short||m.text;return u("tr",{},u("td",{class:"number"},E(h.time)),u("td",{class:"number"},H(h.time,t-e)),u("td",{class:"n\
+e,this.matches=null,this.total=0,!e)return;let{events:t}=this,n=Uint8Array.from(t.head.names,(i,a)=>e(i,a)?1:0),r=new Uint32Array(t.start.length+1),{name:s}=t;for(let i=0,
+a=0;i<s.length;i++)r[i+1]=a+=n[s[i]];n.forEach((i,a)=>{i&&(this.total+=t.counts[a])}),this.matches={names:n,before:r}}next(e,t,n){if(!this.matches||!this.total)
+return b;let r=this.step(e,t,t!==b?this.events.start[t]:n);return r!==b?r:this.step(e,b,e>0?-1/0:1/0)}step(e,t,n){let{events:r}=this,{start:s,name:i}=r,{names:a}=this.
+matches,l=(d,h)=>(s[d]-s[h]||d-h)*e>0,c=b;for(let d of r.lanes){if(!d.ready)continue;let h=d.first,m=d.beyond;for(;h<m;){let p=h+m>>>1;s[p]<n||e<0&&s[p]===n&&p<
+t?h=p+1:m=p}for(let p=e>0?h:h-1;p>=d.first&&p<d.beyond&&!(c!==b&&l(p,c));p+=e)if(a[i[p]]&&(t===b||l(p,t))){c=p;break}}return c}};var ze=8,lr=[["On the GPU",["gpu"]],["GPU idle",["idle"]],["API calls",["api"]],["Outermost ops",["ops"]]];function cr(o,e,t,n){let r=new Map;for(let s of o.lanes){
+let{kind:i}=s.group.track;if(!(!s.ready||!n.includes(i)||i==="ops"&&s.depth>0))for(let a=o.after(s,e);a<s.beyond&&o.start[a]<t;a++){let l=Math.min(t,o.end[a])-Math.
+max(e,o.start[a]),c=r.get(o.name[a]);c?(c[0]++,c[1]+=l):r.set(o.name[a],[1,l])}}return[...r].map(([s,[i,a]])=>({name:s,count:i,time:a})).sort((s,i)=>i.time-s.time)}
+function _t(o,e,t,n){let r=u("div",{class:"totals"});for(let[s,i]of lr){let a=cr(o,e,t,i),l=a.reduce((h,m)=>h+m.time,0);if(!a.length)continue;let c=a.slice(0,ze).
+map(h=>{let m=o.head.names[h.name],p=m.short||m.text;return u("tr",{},u("td",{class:"number"},E(h.time)),u("td",{class:"number"},H(h.time,t-e)),u("td",{class:"n\
 umber"},R(h.count)),u("td",{},u("button",{class:"go",title:m.text,onclick:()=>n(p)},p)))}),d=a.length>ze?u("p",{class:"quiet"},`and ${R(a.length-ze)} more names`):
-"";r.append(u("div",{},u("h3",{},`${o}: ${E(l)}`),u("table",{},u("thead",{},u("tr",{},...["time","share","count","name"].map((h,m)=>u("th",{scope:"col",class:m<
+"";r.append(u("div",{},u("h3",{},`${s}: ${E(l)}`),u("table",{},u("thead",{},u("tr",{},...["time","share","count","name"].map((h,m)=>u("th",{scope:"col",class:m<
 3?"number":""},h)))),u("tbody",{},...c)),d))}return r}var Se=class{constructor(e,t){this.length=e;this.changed=t;this.end=e}length;changed;start=0;end;gliding=0;get span(){return this.end-this.start}move(e,t){let{length:n}=this,
-r=Math.min(n*1.02,Math.max(200,t-e)),o=t-e===r?e:(e+t-r)/2;this.start=Math.max(-.01*n,Math.min(o,(1+.01)*n-r)),this.end=this.start+r,this.changed()}pan(e){this.
+r=Math.min(n*1.02,Math.max(200,t-e)),s=t-e===r?e:(e+t-r)/2;this.start=Math.max(-.01*n,Math.min(s,(1+.01)*n-r)),this.end=this.start+r,this.changed()}pan(e){this.
 move(this.start+e,this.end+e)}zoom(e,t=(this.start+this.end)/2){this.move(t-(t-this.start)*e,t+(this.end-t)*e)}stop(){this.gliding++}glide(e,t){let n=++this.gliding,
-r=this.start,o=this.end,i=performance.now();if(matchMedia("(prefers-reduced-motion: reduce)").matches){this.move(e,t);return}let a=()=>{if(n!==this.gliding)return;
-let l=Math.min(1,(performance.now()-i)/160),c=1-(1-l)**3;this.move(r+(e-r)*c,o+(t-o)*c),l<1&&requestAnimationFrame(a)};a()}};var ur=400,hr=160,mr=.5,Rt=.02,_e=class{constructor(e,t,n,r,o=()=>{}){this.head=e;this.whenDrawn=o;this.events=new we(e),this.events.readFirst(t,n),this.parts=At(
+r=this.start,s=this.end,i=performance.now();if(matchMedia("(prefers-reduced-motion: reduce)").matches){this.move(e,t);return}let a=()=>{if(n!==this.gliding)return;
+let l=Math.min(1,(performance.now()-i)/160),c=1-(1-l)**3;this.move(r+(e-r)*c,s+(t-s)*c),l<1&&requestAnimationFrame(a)};a()}};var dr=400,ur=160,hr=.5,Rt=.02,_e=class{constructor(e,t,n,r,s=()=>{}){this.head=e;this.whenDrawn=s;this.events=new we(e),this.events.readFirst(t,n),this.parts=At(
 r),this.time=new Se(Math.max(1,e.length_ns),()=>this.redraw()),this.picture=new Me(this.parts.view,this.events,this.time),this.overlay=new Le(this.parts.over,this.
 picture),this.minimap=new Te(this.parts.map,this.events,this.time),this.relations=new Ae(this.events),this.search_=new $e(this.events),this.details=new Ee(this.
 events,this.relations,c=>this.choose(c,!0),c=>this.search(c)),this.parts.map.hidden=!e.tracks.some(c=>c.device!==null),this.dress(),this.legend();let[i,a]=e.window,
-l=a-i;l>0&&l<mr*e.length_ns&&this.time.move(i-Rt*l,a+Rt*l),this.resize(),this.openAddress(),new ResizeObserver(()=>{this.picture.has(this.box())||this.resize()}).
+l=a-i;l>0&&l<hr*e.length_ns&&this.time.move(i-Rt*l,a+Rt*l),this.resize(),this.openAddress(),new ResizeObserver(()=>{this.picture.has(this.box())||this.resize()}).
 observe(this.parts.stage),bt(()=>{this.dress(),this.draw()}),addEventListener("hashchange",()=>this.openAddress()),St(this)}head;whenDrawn;events;time;picture;relations;search_;parts;chosen=b;hovered=b;range=null;overlay;minimap;details;look;paint;colours;pending=!1;writing=0;gaps=null;addRest(e){
 this.events.readRest(e,0),this.parts.find.value&&this.seek(this.parts.find.value);let{event:t}=Ne(location.hash);t!==void 0&&this.chosen===b&&this.openAddress(),
-this.chosen!==b&&this.choose(this.chosen),this.redraw()}replace(e,t,n){let{events:r,chosen:o}=this,i=o===b?null:{kind:r.kind(o),name:r.name[o],start:r.start[o]};
+this.chosen!==b&&this.choose(this.chosen),this.redraw()}replace(e,t,n){let{events:r,chosen:s}=this,i=s===b?null:{kind:r.kind(s),name:r.name[s],start:r.start[s]};
 r.renew(e),r.readRest(t,r.readFirst(t,n)),this.picture.place(),this.minimap.forget(),this.gaps=null,this.search_.again(),this.choose(i?r.find(i.kind,i.name,i.start):
 b),this.afterSearch()}goTo(e,t){let n=(t-e)*.05;this.parts.stage.scrollIntoView({block:"nearest"}),this.time.glide(e-n,t+n)}search(e){this.parts.find.value=e,this.
 seek(e),this.parts.stage.scrollIntoView({block:"nearest"}),this.next(1)}showFinding(e){let t=this.events.particulars.spots.find(n=>n.finding===e);if(t){if(this.
@@ -367,46 +365,46 @@ parts.stage.scrollIntoView({block:"center"}),!t.names.length){this.throughGaps(t
 this.next(1)}}showInside(e){let{name:t,start_ns:n}=this.events.particulars.inside[e];t===null||n===null||(this.parts.stage.scrollIntoView({block:"center"}),this.
 choose(this.events.find("gpu",t,n),!0))}redraw(){this.pending||(this.pending=!0,requestAnimationFrame(()=>{this.pending=!1,this.draw()}))}draw(){this.picture.draw(
 this.look,this.paint,this.colours,this.search_.matches),this.minimap.draw(this.look),this.drawOver(),this.parts.span.textContent=E(this.time.span),this.whenDrawn(),
-clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddress(),ur)}drawOver(){let{chosen:e,hovered:t,range:n,relations:r}=this,o=e!==b;this.overlay.
-draw({chosen:e,hovered:t,range:n,family:o?r.family(e):[],arrows:o?this.arrows:[]},this.look)}arrows=[];dress(){this.look=Lt(),this.paint=Tt(this.head.names,this.
+clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddress(),dr)}drawOver(){let{chosen:e,hovered:t,range:n,relations:r}=this,s=e!==b;this.overlay.
+draw({chosen:e,hovered:t,range:n,family:s?r.family(e):[],arrows:s?this.arrows:[]},this.look)}arrows=[];dress(){this.look=Lt(),this.paint=Tt(this.head.names,this.
 look.dark,this.look.paper),this.minimap.forget(),this.colourMatches()}colourMatches(){let{full:e,faded:t}=this.paint,{matches:n}=this.search_;this.colours=n?e.map(
-(r,o)=>n.names[o]?r:t[o]):e}box(){let{width:e,height:t}=this.parts.stage.getBoundingClientRect();return{width:e,height:t,ratio:window.devicePixelRatio||1}}resize(){
+(r,s)=>n.names[s]?r:t[s]):e}box(){let{width:e,height:t}=this.parts.stage.getBoundingClientRect();return{width:e,height:t,ratio:window.devicePixelRatio||1}}resize(){
 let e=this.box(),{ratio:t}=e;this.picture.resize(e),this.limitHeight(),this.overlay.resize(t),this.minimap.resize(t),this.draw()}limitHeight(){this.parts.stage.
-style.maxHeight=`${Math.max(hr,S+this.picture.layout.height+U)}px`}fold(e){let t=!e.some(n=>n.open);for(let n of e)n.open=t;this.placed()}placed(){this.picture.
+style.maxHeight=`${Math.max(ur,S+this.picture.layout.height+U)}px`}fold(e){let t=!e.some(n=>n.open);for(let n of e)n.open=t;this.placed()}placed(){this.picture.
 place(),this.limitHeight(),this.redraw()}legend(){for(let[e,t]of this.head.names.entries()){if(t.cause===null||!this.events.counts[e])continue;let{cause:n}=t,r=M(
 "svg",{class:"swatch",viewBox:"0 0 1 1","aria-hidden":"true"},M("rect",{class:`part ${n.replaceAll("_","-")} cause`,width:1,height:1}));this.parts.legend.append(
 u("li",{},u("button",{type:"button",class:"plain",title:"Go through these gaps, the largest first",onclick:()=>this.throughGaps(n)},r,t.short||t.text)))}}throughGaps(e){
-let{events:t}=this,n=this.head.names.flatMap((o,i)=>o.cause===e?[i]:[]);this.parts.find.value=`idle: ${e.replaceAll("_"," ")}`,this.search_.seekNames(n);let r=[];
-for(let o of t.lanes)if(o.group.track.kind==="idle")for(let i=o.first;i<o.beyond;i++)n.includes(t.name[i])&&r.push(i);r.sort((o,i)=>t.duration(i)-t.duration(o)),
+let{events:t}=this,n=this.head.names.flatMap((s,i)=>s.cause===e?[i]:[]);this.parts.find.value=`idle: ${e.replaceAll("_"," ")}`,this.search_.seekNames(n);let r=[];
+for(let s of t.lanes)if(s.group.track.kind==="idle")for(let i=s.first;i<s.beyond;i++)n.includes(t.name[i])&&r.push(i);r.sort((s,i)=>t.duration(i)-t.duration(s)),
 this.gaps={rows:r,at:-1},this.afterSearch(),this.nextGap()}nextGap(){let{gaps:e}=this;e?.rows.length&&(e.at=(e.at+1)%e.rows.length,this.choose(e.rows[e.at],!0),
 this.parts.found.textContent=`gap ${R(e.at+1)} of ${R(e.rows.length)}, the largest first: G for the next`)}seek(e){this.gaps=null,this.search_.seek(e),this.afterSearch()}afterSearch(){
-let{found:e,next:t,previous:n}=this.parts,{matches:r,total:o}=this.search_;e.textContent=r?G(o,"match","matches"):"",t.disabled=n.disabled=!o,this.colourMatches(),
+let{found:e,next:t,previous:n}=this.parts,{matches:r,total:s}=this.search_;e.textContent=r?G(s,"match","matches"):"",t.disabled=n.disabled=!s,this.colourMatches(),
 this.redraw()}next(e){let t=this.search_.next(e,this.chosen,e>0?this.time.start:this.time.end);t!==b&&this.choose(t,!0)}choose(e,t=!1){let{panel:n}=this.parts,{
-events:r}=this;if(this.chosen=e,this.arrows=e===b?[]:this.relations.arrows(e),n.hidden=e===b&&!this.range,n.hidden&&(this.picture.covered=0),e!==b){let o=this.head.
+events:r}=this;if(this.chosen=e,this.arrows=e===b?[]:this.relations.arrows(e),n.hidden=e===b&&!this.range,n.hidden&&(this.picture.covered=0),e!==b){let s=this.head.
 names[r.name[e]],i=this.paint.full[r.name[e]],a=M("svg",{class:"swatch",viewBox:"0 0 1 1","aria-hidden":"true"},M("rect",{width:1,height:1,fill:Et([i&255,i>>>8&
-255,i>>>16&255])}));this.show(u("h3",{},a,o.cause!==null?o.text:r.label(e)),this.details.same(e),this.details.element(e)),t&&this.reveal(e)}else this.range&&this.
+255,i>>>16&255])}));this.show(u("h3",{},a,s.cause!==null?s.text:r.label(e)),this.details.same(e),this.details.element(e)),t&&this.reveal(e)}else this.range&&this.
 describeRange();this.redraw()}selectRange(e){this.range=e&&[Math.max(0,Math.min(...e)),Math.min(this.time.length,Math.max(...e))],this.range&&(this.chosen=b,this.
 arrows=[]),this.parts.panel.hidden=!this.range&&this.chosen===b,this.range&&this.describeRange(),this.redraw()}describeRange(){let[e,t]=this.range,n=u("button",
 {type:"button",onclick:()=>this.time.glide(e,t)},"Zoom here");this.show(u("h3",{},`Selected ${E(t-e)}`),n,_t(this.events,e,t,r=>this.search(r)))}show(e,t,n){let r=u(
 "button",{type:"button",class:"close","aria-label":"Close",onclick:()=>{this.selectRange(null),this.choose(b),this.parts.view.focus({preventScroll:!0})}},"×");
-this.parts.panel.replaceChildren(u("div",{class:"title"},e,t,r),n)}reveal(e){let{events:t,time:n}=this,r=t.laneOf(e),o=t.duration(e),i=t.start[e];!r.group.open&&
-!ne.includes(r.group.track.kind)&&this.fold([r.group]);let a=Math.max(o*8,4e4);o>n.span*.9||o/n.span<.004?n.glide(Math.max(0,i-a),Math.min(n.length,i+o+a)):(i<n.
-start||i+o>n.end)&&n.glide(i+o/2-n.span/2,i+o/2+n.span/2),this.scrollTo([e,...this.relations.family(e)])}scrollTo(e){let{picture:t}=this,{pinned:n}=t.layout,{view:r,
-panel:o}=this.parts;t.covered=Math.max(0,r.getBoundingClientRect().bottom-o.getBoundingClientRect().top);let i=Math.max(2*U,t.height-t.covered-S-n),a=e.map(d=>t.
+this.parts.panel.replaceChildren(u("div",{class:"title"},e,t,r),n)}reveal(e){let{events:t,time:n}=this,r=t.laneOf(e),s=t.duration(e),i=t.start[e];!r.group.open&&
+!ne.includes(r.group.track.kind)&&this.fold([r.group]);let a=Math.max(s*8,4e4);s>n.span*.9||s/n.span<.004?n.glide(Math.max(0,i-a),Math.min(n.length,i+s+a)):(i<n.
+start||i+s>n.end)&&n.glide(i+s/2-n.span/2,i+s/2+n.span/2),this.scrollTo([e,...this.relations.family(e)])}scrollTo(e){let{picture:t}=this,{pinned:n}=t.layout,{view:r,
+panel:s}=this.parts;t.covered=Math.max(0,r.getBoundingClientRect().bottom-s.getBoundingClientRect().top);let i=Math.max(2*U,t.height-t.covered-S-n),a=e.map(d=>t.
 layout.of(this.events.laneOf(d))).filter(d=>d!==void 0&&d.y>=n).map(d=>d.y);if(!a.length)return;let l=Math.min(...a),c=Math.max(...a)+U;c-l>i&&(l=a[0],c=l+U),l-
-t.scroll<n?t.scroll=l-n-B:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-B,c-n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.
+t.scroll<n?t.scroll=l-n-F:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-F,c-n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.
 events.duration(e)*.15+200;this.time.glide(this.events.start[e]-t,this.events.end[e]+t)}followLink(){let{chosen:e,relations:t,events:n}=this;if(e===b)return;let r=n.
-link[e],o=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(e)[0]??t.workOf(e)[0]:void 0);o!==void 0&&this.choose(o,!0)}openAddress(){let{at:e,event:t,range:n}=Ne(
+link[e],s=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at:e,event:t,range:n}=Ne(
 location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&this.selectRange(n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||
-t!==void 0)&&this.parts.stage.scrollIntoView({block:"center"})}writeAddress(){let{time:e,chosen:t,range:n}=this,r=e.start<=0&&e.end>=e.length,o=xt({...r?{}:{at:[
-e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:{}});if(!(!o&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",o?`#${o}`:location.
-href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Re=s=>{Ot[s]=performance.now()},Ct=()=>new Promise(s=>requestAnimationFrame(()=>setTimeout(s)));function Ht(){let s=[...document.
+t!==void 0)&&this.parts.stage.scrollIntoView({block:"center"})}writeAddress(){let{time:e,chosen:t,range:n}=this,r=e.start<=0&&e.end>=e.length,s=xt({...r?{}:{at:[
+e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:{}});if(!(!s&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",s?`#${s}`:location.
+href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Re=o=>{Ot[o]=performance.now()},Ct=()=>new Promise(o=>requestAnimationFrame(()=>setTimeout(o)));function Ht(){let o=[...document.
 querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.firstChild?.textContent??e.getAttribute("aria-label");return t&&e.childElementCount?
-[u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...s)}async function pr(){let s=await be("data-timeline");Re("inflated");let{head:e,bytes:t,at:n}=te(
-s),r=null,o=new ve(()=>r);return r=new _e(e,t,n,Q("timeline"),()=>o.moved()),Re("drawn"),Ht(),r}function Pt(s,e){for(let t of document.querySelectorAll(`[data-${s}\
-]`)){let n=e(Number(t.dataset[s])),r=t.querySelector("h3, summary")?.textContent??"";n&&t.append(u("button",{type:"button",class:"jump","aria-label":`Show on th\
-e timeline: ${r}`,onclick:n},"Show on the timeline"))}}async function fr(s){s.addRest(await be("data-rest")),Pt("finding",t=>()=>s.showFinding(t)),Pt("inside",t=>s.
-events.particulars.inside[t]?.start_ns==null?null:()=>s.showInside(t)),await Ct();let e=await vt("data-panels");for(let t of mt){let n=e[t.name];if(!n)continue;
-let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,s)}Ht(),Re("complete")}document.querySelector(
-"header")?.append(yt());var gr=new Promise(s=>document.addEventListener("DOMContentLoaded",()=>s()));pr().then(async s=>{Object.assign(window,{warpline:{marks:Ot,
-timeline:s}}),await Ct(),Re("painted"),await gr,await fr(s)});})();
+[u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...o)}async function mr(){let o=await be("data-timeline");Re("inflated");let{head:e,bytes:t,at:n}=te(
+o),r=null,s=new ve(()=>r);return r=new _e(e,t,n,Q("timeline"),()=>s.moved()),Re("drawn"),Ht(),r}function Pt(o,e){for(let t of document.querySelectorAll(`[data-${o}\
+]`)){let n=e(Number(t.dataset[o])),r=t.querySelector("h3, summary")?.textContent??"";n&&t.append(u("button",{type:"button",class:"jump","aria-label":`Show on th\
+e timeline: ${r}`,onclick:n},"Show on the timeline"))}}async function pr(o){o.addRest(await be("data-rest")),Pt("finding",t=>()=>o.showFinding(t)),Pt("inside",t=>o.
+events.particulars.inside[t]?.start_ns==null?null:()=>o.showInside(t)),await Ct();let e=await vt("data-panels");for(let t of mt){let n=e[t.name];if(!n)continue;
+let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,o)}Ht(),Re("complete")}document.querySelector(
+"header")?.append(yt());var fr=new Promise(o=>document.addEventListener("DOMContentLoaded",()=>o()));mr().then(async o=>{Object.assign(window,{warpline:{marks:Ot,
+timeline:o}}),await Ct(),Re("painted"),await fr,await pr(o)});})();

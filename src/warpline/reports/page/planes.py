@@ -1,8 +1,13 @@
-"""Columns of integers as byte planes, compressed: all low bytes, then all next bytes. The page undoes it."""
+"""Columns of integers as byte planes, compressed: all low bytes, then all next bytes. `page/src/unpack.ts` undoes it.
+
+The high bytes of a column are mostly alike, and deflate finds that only where they stand together: the data of a page
+takes 20 to 30 % less than as plain 32-bit numbers (the demo trace; one of 320,000 events).
+"""
 
 from __future__ import annotations
 
 import zlib
+from base64 import b64encode
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +16,6 @@ from warpline.trace.columns import Int64s
 
 LEVEL = 7
 """Of deflate: 9 takes three times as long on a million rows, and saves 2 %."""
-
-DIGITS = np.frombuffer(bytes(range(35, 120)).replace(b"<", b"x").replace(b"&", b"y"), np.uint8)
-"""The characters of a block: from # to w, with x for < and y for &, which mean something in HTML."""
 
 
 def planes(values: npt.NDArray[np.uint64] | Int64s) -> bytes:
@@ -24,7 +26,7 @@ def planes(values: npt.NDArray[np.uint64] | Int64s) -> bytes:
 
 
 def zigzag(values: Int64s) -> npt.NDArray[np.uint64]:
-    """Signed integers as unsigned ones, small ones small: 0, -1, 1, -2 become 0, 1, 2, 3."""
+    """Signed integers as unsigned ones, in few planes if they are small: 0, -1, 1, -2 become 0, 1, 2, 3."""
     return ((values << 1) ^ (values >> 63)).astype(np.uint64)
 
 
@@ -35,15 +37,5 @@ def deflated(data: bytes) -> bytes:
 
 
 def block(data: bytes) -> str:
-    """Raw deflate as text of 85 characters, a sixteenth less than base64; none of them can end a script element.
-
-    The first character says how many bytes pad the last four. Then five characters stand for four bytes, a number from
-    its lowest byte on, and the highest digit comes first.
-    """
-    content = deflated(data)
-    padding = -len(content) % 4
-    numbers = np.frombuffer(content + bytes(padding), "<u4")
-    digits = np.empty((len(numbers), 5), np.uint8)
-    for place in range(4, -1, -1):
-        numbers, digits[:, place] = np.divmod(numbers, 85)
-    return str(padding) + DIGITS[digits].tobytes().decode("ascii")
+    """Raw deflate as base64, for a script element."""
+    return b64encode(deflated(data)).decode("ascii")
