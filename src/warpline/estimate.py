@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from warpline.records import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A number that is known within limits: a step time in nanoseconds, or a speed-up."""
 
     low: float

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-
-from warpline.records import dataclass
+from msgspec import Struct
 
 Times = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(Struct, frozen=True):
     """Sorted, disjoint, non-touching intervals [start, end)."""
 
     starts: Times

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kineto_files import Event, annotation, frame, launched, op, write
+from msgspec.structs import replace
 
 from warpline.analyses.cpu_time import CpuTime, cpu_time
 from warpline.cli.main import run

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from for_each import for_each
+from msgspec.structs import replace
 from paths import SUITES
 
 from warpline.analyses.gaps import CAUSES

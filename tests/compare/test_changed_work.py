@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from for_each import for_each
+from msgspec.structs import replace
 
 from warpline.analyses.gaps import CAUSES
 from warpline.compare.changed_work import ChangedWork, changed_work, judge

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import log
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from step_traces import steps, trace
 
 from warpline.compare.comparison import compare_measured

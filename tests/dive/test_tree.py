@@ -1,10 +1,10 @@
 """The tree as a whole: what is missing is said, the roofline, the hot line, the JSON, the frame and the sections."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dive_kernels import COPY, kernel
+from msgspec.structs import replace
 
 from warpline.dive.answer import dive_into
 from warpline.dive.hot_lines import hot_lines

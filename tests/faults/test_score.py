@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contradictions import below_device_work, contradictions
 from for_each import for_each
+from msgspec.structs import replace
 from paths import ROOT, sampled
 
 from faults.recorded import RecordedCase, recorded_cases

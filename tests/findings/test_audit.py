@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from contradictions import below_device_work, contradictions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kineto_files import write
+from msgspec.structs import replace
 from paths import SHARED, sampled
 from small_programs import ALL_REDUCE, GEMM_FP32, H200, MUL, SIDE_STREAM, SOFTMAX, Program, judged, repeated
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.findings.confidence import confidence_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from for_each import for_each
+from msgspec.structs import replace
 from small_programs import GEMM_FP32, MUL, Program, judged
 
 from warpline.findings.plan import MAX_REPLAYS, MIN_NEXT_GAIN, MOST_STEPS, Option, next_fix

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from for_each import for_each
 from kineto_files import copy, op
+from msgspec.structs import replace
 from small_programs import LATENCY, MAIN_STREAM, MUL, Program, judged
 
 from warpline.analyses.gaps import CAUSES

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
 from warpline.replay.compiler.grouping import Group, Unit, groups

@@ -6,13 +6,13 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from kineto_files import write
+from msgspec.structs import replace
 from paths import ROOT
 from small_programs import H200, Program, repeated
 

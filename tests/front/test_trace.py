@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from typing import get_type_hints
 
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 from for_each import for_each
 from kineto_files import annotation, launched, write
+from msgspec.structs import fields
 from paths import DATA, DEMO, ROOT
 
 import warpline
@@ -151,7 +151,7 @@ def test_results_are_frozen_and_one_line_long(trace: warpline.Trace, diagnosis: 
         assert len(repr(result)) <= 160
         assert result is not None
         assert isinstance(result.to_dict(), dict)
-        with pytest.raises(FrozenInstanceError):
+        with pytest.raises(AttributeError):
             setattr(result, fields(result)[0].name, None)
     assert all("\n" not in repr(shown) and len(repr(shown)) < 200 for shown in (trace, trace.steps))
 

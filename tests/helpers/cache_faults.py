@@ -17,9 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from warpline.reports import kept
-from warpline.reports.sections import Report
-from warpline.sources.cache_folder import answers_folder, traces_folder
+from warpline.sources.cache_folder import traces_folder
 from warpline.trace import cache
 from warpline.trace.schema import TABLES, conform, empty
 from warpline.trace.trace import Trace
@@ -43,15 +41,6 @@ def store_trace(number: int) -> None:
 def trace_number() -> int | None:
     found = cache.load(KEY, Path("trace.json"))
     return None if found is None else int(found.facts["number"])
-
-
-def store_answer(number: int) -> None:
-    kept.store(KEY, kept.FinishedAnswer(str(number), Report("", ()), Report("", ())))
-
-
-def answer_number() -> int | None:
-    found = kept.load(KEY)
-    return None if found is None else int(found.json)
 
 
 def die_at(number: int) -> None:
@@ -122,7 +111,4 @@ def check(store: Callable[[int], None], number: Callable[[], int | None], folder
 
 if __name__ == "__main__":
     one_of = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    print(
-        check(store_trace, trace_number, traces_folder(), one_of),
-        check(store_answer, answer_number, answers_folder(), 1),
-    )
+    print(check(store_trace, trace_number, traces_folder(), one_of))

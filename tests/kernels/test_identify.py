@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from warpline.kernels import CLASSES, KernelIdentity, identify
 

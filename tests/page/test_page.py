@@ -8,7 +8,6 @@ import json
 import re
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from answers import diagnosed
 from dive_kernels import kernel as reported
 from dived_trace import copies
+from msgspec.structs import replace
 from paths import DEMO
 from small_pages import EDGES, EVIL
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from small_programs import GEMM_FP32, MUL, SIDE_STREAM, Program, asked
 
 from warpline.estimate import Estimate

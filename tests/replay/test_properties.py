@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kineto_files import Event
+from msgspec.structs import replace
 
 from warpline.replay import Replay, replay
 from warpline.replay.costs.device import device_costs

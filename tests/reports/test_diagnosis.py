@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 from paths import RECORDINGS
 
 from warpline.findings.diagnosis import Diagnosis, diagnose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding, Verdict

@@ -19,9 +19,8 @@ import pytest
 from paths import DATA
 
 from warpline.cli.main import run
-from warpline.reports import kept
 from warpline.sources import cache_folder, private_files
-from warpline.sources.cache_folder import answers_folder, content_key, traces_folder
+from warpline.sources.cache_folder import content_key, traces_folder
 from warpline.sources.cache_limit import make_room
 from warpline.trace import cache
 from warpline.trace import open as opening
@@ -230,7 +229,6 @@ def test_folders_and_files_are_private(tmp_path: Path, monkeypatch: pytest.Monke
         assert run(["diagnose", str(FILE)]) == 0
     finally:
         os.umask(before)
-    assert answers_folder().is_dir()
     for path in [tmp_path / "new", *(tmp_path / "new").rglob("*")]:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
 
@@ -260,32 +258,23 @@ def test_a_limit_that_is_no_number_is_a_usage_error(
     assert run(["stats", str(FILE), "--no-cache"]) == 0
 
 
-def test_the_limit_counts_answers_and_temporaries_and_removes_abandoned_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_counts_temporaries_and_removes_abandoned_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = private_files.private_folder(traces_folder())
-    answers = private_files.private_folder(answers_folder())
     for name, age in (("old", 100), ("new", 10)):
         (folder / name).mkdir()
         for file in ("manifest.json", "gpu.arrow"):
             (folder / name / file).write_bytes(bytes(500))
             os.utime(folder / name / file, (2_000_000_000 - age, 2_000_000_000 - age))
-    (answers / "answer.json").write_bytes(bytes(1000))
-    os.utime(answers / "answer.json", (2_000_000_000 - 50, 2_000_000_000 - 50))
     (folder / ".writing-dead").mkdir()
     (folder / ".writing-dead" / "gpu.arrow").write_bytes(bytes(10_000))
     (folder / ".removing-left").write_bytes(bytes(10_000))
-    (answers / ".writing-dead").write_bytes(bytes(10_000))
     os.mkfifo(folder / ".writing-fifo")
     (folder / ".writing-link").symlink_to("nowhere")
     with private_files.temporary_folder(folder) as temporary:
         (temporary / "gpu.arrow").write_bytes(bytes(1000))
-        monkeypatch.setenv("WARPLINE_CACHE_BYTES", "3000")
-        make_room()
-        assert {path.name for path in folder.iterdir()} == {"new", temporary.name}
-        assert (answers / "answer.json").exists()
         monkeypatch.setenv("WARPLINE_CACHE_BYTES", "2000")
         make_room()
-        assert not (answers / "answer.json").exists()
-        assert (folder / "new").exists()
+        assert {path.name for path in folder.iterdir()} == {"new", temporary.name}
         os.utime(temporary, (1, 1))  # older than any writer
         make_room()
         assert [path.name for path in folder.iterdir()] == ["new"]
@@ -330,28 +319,6 @@ def test_an_entry_can_be_read_where_nothing_can_be_written(right: Trace, monkeyp
     monkeypatch.setattr(os, "utime", refused)
     assert is_cached(monkeypatch)
     assert same(open_trace(FILE), right)
-
-
-@pytest.mark.parametrize("thing", ["file", "folder", "dangling link", "endless device", "FIFO", "socket"])
-def test_something_else_in_place_of_an_answer_is_replaced(thing: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["diagnose", str(FILE), "--no-why"]) == 0
-    first = capsys.readouterr().out
-    path = next(answers_folder().iterdir())
-    path.unlink()
-    THINGS[thing](path)
-    assert run(["diagnose", str(FILE), "--no-why"]) == 0
-    assert capsys.readouterr().out == first
-    assert kept.load(path.stem) is not None
-
-
-def test_a_changed_or_renamed_answer_is_not_used() -> None:
-    assert run(["diagnose", str(FILE), "--no-why"]) == 0
-    path = next(answers_folder().iterdir())
-    renamed = path.with_name("0123.json")
-    shutil.copy(path, renamed)
-    assert kept.load("0123") is None
-    path.write_bytes(path.read_bytes().replace(b"kineto", b"nsys  "))
-    assert kept.load(path.stem) is None
 
 
 def test_a_writer_that_is_killed_at_any_call_leaves_no_bad_entry(tmp_path: Path) -> None:

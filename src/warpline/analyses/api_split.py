@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.words import words_of
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import texts
 from warpline.trace.trace import Trace
@@ -27,8 +27,7 @@ KINDS = {
 ONE_TIME = ("once", "first")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The calls of one kind."""
 
     kind: str
@@ -39,8 +38,7 @@ class Part:
     """Part of the time within steps; None without steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiSplit:
+class ApiSplit(Struct, frozen=True):
     """All API time of a trace in parts that sum to it."""
 
     parts: tuple[Part, ...]

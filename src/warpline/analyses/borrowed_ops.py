@@ -12,11 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.nvtx_ops import nvtx_ops
 from warpline.analyses.op_calls import OpCalls
 from warpline.kernels import normalise
-from warpline.records import dataclass
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Int64s, combinations, integers
 from warpline.trace.names import Texts, rows_like, texts
@@ -39,8 +39,7 @@ SHORT_NS = 5_000
 """The time of shorter kernels says nothing about their shapes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Borrowed:
+class Borrowed(Struct, frozen=True):
     """Ops of other places for the rows of `gpu`."""
 
     calls: OpCalls

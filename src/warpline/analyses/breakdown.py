@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct
 
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
 from warpline.kernels.collectives import MARKS, may_communicate
-from warpline.records import dataclass
 from warpline.trace.columns import integers, per_device
 from warpline.trace.names import names_in, rows_like
 from warpline.trace.trace import Trace, Window
@@ -24,8 +24,7 @@ PRIORITY = ("compute", "comm", "copy", "memset")
 """Order in which concurrent activities claim the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTime:
+class DeviceTime(Struct, frozen=True):
     """The window of one device, partitioned."""
 
     device: int

@@ -6,20 +6,19 @@ A step of `ops` operations costs `ops x cpu_ns` to dispatch and `ops x gpu_ns` t
 from __future__ import annotations
 
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.host_activity import SYNCHRONISE
 from warpline.analyses.kernels import in_window
 from warpline.errors import CannotAnswer
 from warpline.intervals import union
-from warpline.records import dataclass
 from warpline.trace.columns import integers
 from warpline.trace.names import named
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Dispatch time and GPU time of a step."""
 
     ops: float

@@ -7,14 +7,13 @@ no event is a gap, named after the event that follows: without Python stacks, a 
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
+from msgspec import Struct, to_builtins
 
 from warpline.analyses.where import LIBRARY, Site
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.names import matches, rows_like
 from warpline.trace.nesting import clock_tick_ns, nearest_marked, nest, order_for_nesting
@@ -56,8 +55,7 @@ MIN_NAMED_SHARE = 0.05
 NAMED_PARTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CpuPart:
+class CpuPart(Struct, frozen=True):
     """One op, frame, wait or gap, with its own time: what runs inside it is not counted."""
 
     kind: Kind
@@ -75,8 +73,7 @@ class CpuPart:
         return f"{self.file}:{self.line}" if self.file else ""
 
 
-@dataclass(frozen=True, slots=True)
-class CpuTime:
+class CpuTime(Struct, frozen=True):
     """The time of one thread during the steps in view; the parts sum to `window_ns`."""
 
     thread: str
@@ -123,7 +120,7 @@ class CpuTime:
             "steps": self.steps if self.has_steps else 0,
             "sentence": self.sentence,
             "kinds": {f"{kind}_ns": length for kind, length in self.kinds.items()},
-            "parts": [asdict(part) for part in self.parts],
+            "parts": [to_builtins(part) for part in self.parts],
         }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from warpline.bench.work import BOOST_ALLOWANCE
 from warpline.errors import UsageError
 from warpline.hardware import Figure, Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
-from warpline.records import dataclass
 from warpline.work import MATRIX, Flops, Work
 from warpline.work.written import work_of_text
 
@@ -17,8 +18,7 @@ SCHEMA = "warpline.envelope/1"
 Verdict = Literal["possible", "impossible", "above_measured", "in_cache", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One piece of work and its minimum times."""
 
     name: str
@@ -47,8 +47,7 @@ class Item:
         return "compute" if self.compute_ns >= self.memory_ns else "memory"
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """Work that runs piece after piece, compared with a chip and with a time.
 
     >>> envelope(shapes=["mm 8192"], dtype="tf32", time_ns=31_139_000).flops_per_second

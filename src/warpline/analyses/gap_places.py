@@ -11,10 +11,10 @@ import re
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.gaps import CAUSES, Gaps
 from warpline.analyses.where import LIBRARY, Site, UserFrames
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, combinations, ids, integers
 from warpline.trace.names import texts
 from warpline.trace.nesting import Nest
@@ -37,8 +37,7 @@ ROOT = 0
 """Position of the tree's root."""
 
 
-@dataclass(frozen=True, slots=True)
-class GapPlace:
+class GapPlace(Struct, frozen=True):
     """What fills most of the gaps of one kind."""
 
     cause: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import Int64s
 
 CAUSES = (
@@ -23,8 +23,7 @@ CAUSES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GapSpans:
+class GapSpans(Struct, frozen=True):
     """The parts of all gaps in order of time, each with one cause; together they are exactly the gaps."""
 
     starts: Int64s

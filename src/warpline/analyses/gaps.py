@@ -13,15 +13,14 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.breakdown import activity, idle_spans
 from warpline.analyses.gap_spans import CAUSES, GapSpans
 from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
 from warpline.analyses.host_time import HostTime
 from warpline.intervals import Spans, complement, intersection, pieces, union
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, integers, per_device
-from warpline.trace.memory import hand_back_much
 from warpline.trace.names import named
 from warpline.trace.trace import Trace, Window
 
@@ -38,8 +37,7 @@ WITHIN_A_CALL = ("cold_start", "memory", "profiler", "transfer", "sync", WAITING
 """What a launching call may do beside launching: load code, allocate, stage, or wait for a lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
+class Gaps(Struct, frozen=True):
     """The idle gaps of one device, and the cause of each part."""
 
     device: int
@@ -65,7 +63,6 @@ def idle_gaps(
     `busiest`, only the device that is idle for the shortest time.
     """
     host = known or HostTime(trace)
-    hand_back_much()
     gpu = trace.gpu[["device", "start_ns", "end_ns"]].with_row_index("gpu_id")
     columns = _Columns.of(trace)
     idle = [_idle(trace, columns, device, rows, within) for device, rows in per_device(gpu)]
@@ -73,7 +70,6 @@ def idle_gaps(
         idle = [min(idle, key=lambda one: one.spans.total_ns())]
     explained, threads = _explained(host, idle), host.threads
     del host  # with all that it knows of the calls
-    hand_back_much()
     os_calls = _os_calls(trace, columns.busiest_thread)
     return [_device_gaps(trace, columns, threads, one, explained, os_calls) for one in idle]
 
@@ -84,8 +80,7 @@ def loading_spans(host: HostTime) -> dict[int, Spans]:
     return host.with_label("input")
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Struct, frozen=True):
     """What all devices look up."""
 
     call: Int64s
@@ -107,8 +102,7 @@ class _Columns:
         return cls(call, thread, start, end, _busiest_thread(trace))
 
 
-@dataclass(frozen=True, slots=True)
-class _Idle:
+class _Idle(Struct, frozen=True):
     """The idle gaps of a device, and per gap the operation and the call that ended it."""
 
     device: int
@@ -252,8 +246,7 @@ def _busiest_thread(trace: Trace) -> int:
     return int(counts.argmax()) if len(counts) else NONE
 
 
-@dataclass(frozen=True, slots=True)
-class _Labelled:
+class _Labelled(Struct, frozen=True):
     """Parts of gaps with one cause; they do not overlap."""
 
     cause: str

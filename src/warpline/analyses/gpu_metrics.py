@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer
 from warpline.intervals import Spans, union
-from warpline.records import dataclass
 from warpline.trace.columns import Bools, Int64s, integers
 from warpline.trace.trace import Trace
 
@@ -40,8 +40,7 @@ NO_METRICS = "cannot answer, because the trace has no GPU metrics"
 HOW = "record with nsys profile --gpu-metrics-devices=all"
 
 
-@dataclass(frozen=True, slots=True)
-class GpuMetric:
+class GpuMetric(Struct, frozen=True):
     """One metric of one device."""
 
     device: int | None

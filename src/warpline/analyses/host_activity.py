@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct
 
 from warpline.intervals import EMPTY, Spans, difference, joined, union
-from warpline.records import dataclass
 from warpline.trace.api_names import (
     BEGIN_CAPTURE,
     COMPILING_OPS,
@@ -94,8 +94,7 @@ BURST_NS = 1_000_000
 """File operations closer together than this belong to one import."""
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Struct, frozen=True):
     """Labelled time of one thread; the sets are disjoint."""
 
     labels: dict[str, Spans]
@@ -127,8 +126,7 @@ def prioritised(labels: dict[str, Spans]) -> Activity:
     return Activity(result)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     """Intervals of threads, with their labels."""
 
     thread: Int64s

@@ -10,14 +10,13 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, WAITING, Activity, activities
 from warpline.analyses.other_threads import EARLIEST, OtherThreads
 from warpline.analyses.steps import covered_before
 from warpline.intervals import EMPTY, Spans, complement, difference, intersection, joined, union
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.memory import hand_back_much
 from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
@@ -30,8 +29,7 @@ FEW_THREADS = 4
 """Launching threads whose whole time is explained at once, for all questions; of more, only the moments asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Calls:
+class _Calls(Struct, frozen=True):
     """Calls that launched GPU operations, in order."""
 
     thread: Int64s
@@ -47,8 +45,7 @@ class _Calls:
         return _Calls(self.thread[rows], self.start[rows], self.end[rows], self.upload[rows], self.result[rows])
 
 
-@dataclass(frozen=True, slots=True)
-class _ByThread:
+class _ByThread(Struct, frozen=True):
     """Rows sorted by thread, and within a thread by their begin."""
 
     rows: Int64s
@@ -131,20 +128,17 @@ class HostTime:
             silence, unexplained = intersection(holes, others.quiet), intersection(waiting, others.quiet)
             del free
         del holes, waiting  # as many as there are gaps
-        hand_back_much()
         for label, spans in others.waking(caller, unexplained).items():
             result[label].append(spans)
         looking = self._after_results(calls)
         making = self._making_batches(calls, starts, ends, joined([silence, *result["dispatch"][:1]]))
         making = difference(making, looking)
-        hand_back_much()
         result["dispatch"] = [difference(spans, making) for spans in result["dispatch"]]
         result["dispatch"].append(intersection(silence, looking))
         result["input"].append(making)
         for label, spans in self._silence(calls, difference(silence, joined([making, looking]))).items():
             result[label].append(spans)
         del silence, unexplained, making, looking
-        hand_back_much()
         return {label: joined(result.pop(label)) for label in list(result)}
 
     @cached_property

@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from msgspec import Struct, to_builtins
 
 from warpline.analyses.roofline import kernel_floors
 from warpline.analyses.roofline_entry import LATENCY_NS
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
-from warpline.records import dataclass
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import NONE, Int64s, integers
@@ -40,8 +39,7 @@ _PLAIN_RANGE = re.compile(r"[\w .:-]+")
 """Names of NVTX ranges that ncu's filter takes without escapes."""
 
 
-@dataclass(frozen=True, slots=True)
-class InsideKernel:
+class InsideKernel(Struct, frozen=True):
     """One kernel with one geometry and one set of shapes."""
 
     name: str
@@ -94,12 +92,11 @@ class InsideKernel:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        known = {name: value for name, value in asdict(self).items() if name not in {"rows", "position"}}
+        known = {name: value for name, value in to_builtins(self).items() if name not in {"rows", "position"}}
         return {**known, "recoverable_ns": self.recoverable_ns}
 
 
-@dataclass(frozen=True, slots=True)
-class InsideKernels:
+class InsideKernels(Struct, frozen=True):
     """All kernels worth a look, the largest recoverable time first; those that the timeline explains included."""
 
     kernels: tuple[InsideKernel, ...]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.kernels import in_window
-from warpline.records import dataclass
 from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDepth:
+class QueueDepth(Struct, frozen=True):
     """Operations launched but not yet started when the host launches the next one."""
 
     mean: float

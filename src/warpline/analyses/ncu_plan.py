@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.inside_kernels import InsideKernel, InsideKernels
 from warpline.capture.flags import words_of
@@ -20,8 +21,7 @@ SECONDS_PER_PASS = 0.046
 """Measured on an H200 on 2026-11-16: reports of 10 to 16 kernels with 38 passes each, beside the program's start."""
 
 
-@dataclass(frozen=True, slots=True)
-class NcuRun:
+class NcuRun(Struct, frozen=True):
     """One run of the program under ncu."""
 
     kernels: tuple[InsideKernel, ...]

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import matches, rows_like
 from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns, levels, nearest_marked, nest, order_for_nesting
@@ -32,8 +32,7 @@ ANY_STEP = "ProfilerStep*"
 """The name under which torch sums the steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpTree:
+class OpTree(Struct, frozen=True):
     """The nodes, by (thread, begin); one that is part of its parent has left the tree."""
 
     nodes: pl.DataFrame

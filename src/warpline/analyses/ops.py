@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.borrowed_ops import lent_to
 from warpline.analyses.nvtx_ops import with_nvtx_ops
@@ -21,7 +22,6 @@ from warpline.analyses.row_work import row_work
 from warpline.analyses.where import with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.trace import Trace
 
@@ -41,8 +41,7 @@ SORTS = {
 """Orders of the table, and the column of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpsTable:
+class OpsTable(Struct, frozen=True):
     """The ops of the selected steps.
 
     >>> warpline.open("trace.json.gz").ops_table().frame.select("name", "calls", "cpu_self_ns", "gpu_self_ns")

@@ -6,13 +6,13 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.op_origin import BACKWARD, Origins
 from warpline.analyses.part_blocks import block_roles
 from warpline.analyses.part_roles import HEAD, OTHER, role_of_class, role_of_name, role_of_op
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.kernels import identify
-from warpline.records import dataclass
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.link import NESTED_STYLES
@@ -26,8 +26,7 @@ NO_PART = "(none)"
 MATMULS = r"^aten::(mm|addmm|bmm|matmul|linear|_scaled_mm)$"
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Struct, frozen=True):
     """For each operation in view, the name of its part, and which call of it: NONE where calls do not matter."""
 
     names: list[str]

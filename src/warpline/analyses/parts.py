@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.borrowed_ops import lent_to
 from warpline.analyses.breakdown import PRIORITY, activity, busy_spans
@@ -24,7 +25,6 @@ from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of
 from warpline.intervals import union
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import texts
 from warpline.trace.trace import Trace, Window
@@ -44,8 +44,7 @@ KNOWN_SHARE = 0.5
 """With less of its time known, a part has no verdict by its work."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartsTable:
+class PartsTable(Struct, frozen=True):
     """The time window of one device in parts.
 
     >>> warpline.open("trace.json.gz").parts(by="role").frame.select("part", "gpu_ns", "share", "verdict")

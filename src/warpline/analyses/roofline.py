@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.analyses.borrowed_ops import lent_to
 from warpline.analyses.roofline_entry import (
@@ -32,7 +33,6 @@ from warpline.errors import CannotAnswer
 from warpline.hardware import Chip, Roof, chip_named, find_device, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.kernels import identify
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, integers
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
@@ -162,8 +162,7 @@ def math_of(work: Work, kernels: Iterable[str]) -> tuple[str, str]:
     return ("tf32", TENSOR) if True in answers or answers == {None} else ("fp32", VECTOR)
 
 
-@dataclass(frozen=True, slots=True)
-class _Floor:
+class _Floor(Struct, frozen=True):
     compute_ns: float
     memory_ns: float
     paper_memory_ns: float

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
 
 import polars as pl
+from msgspec import Struct, field
 
 from warpline.analyses.roofline_json import entry_dict, table_dict
 from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM
 from warpline.notebook import card, facts
 from warpline.notebook import table as html_table
-from warpline.records import dataclass
 from warpline.units import duration
 
 LATENCY_NS = 2_000
@@ -23,8 +22,7 @@ LISTED_ENTRIES = 20
 FINE, IN_CACHE, ABOVE_MEASURED, IMPOSSIBLE = "ok", "in-cache", "above-measured", "impossible"
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """One op with its shapes, or one kernel, over all its calls."""
 
     name: str
@@ -104,8 +102,7 @@ class Entry:
         return max(0.0, self.time_ns - self.floor_ns) if self.floor_ns is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class Unmodelled:
+class Unmodelled(Struct, frozen=True):
     """GPU time with unknown FLOPs and bytes."""
 
     name: str
@@ -114,8 +111,7 @@ class Unmodelled:
     time_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class RooflineTable:
+class RooflineTable(Struct, frozen=True):
     """The roofline of a trace.
 
     >>> roofline = warpline.open("trace.json.gz").roofline()

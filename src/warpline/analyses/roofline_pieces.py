@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from msgspec import Struct, field
 
 from warpline.analyses.borrowed_ops import Borrowed
 from warpline.analyses.op_calls import OpCalls
 from warpline.errors import WarplineError
-from warpline.records import dataclass
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Bools, integers
 from warpline.trace.names import names_in, rows_like
@@ -37,8 +36,7 @@ IN_GRAPH = "replayed by a CUDA graph, which records no op around it"
 NO_SHAPES_NSYS = "nsys records no shapes"
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct):
     """GPU time of one call, with its FLOPs and bytes or the reason why they are unknown."""
 
     op: str
@@ -75,8 +73,7 @@ class _Row(NamedTuple):
         return Launch(self.name, self.blocks, self.threads)
 
 
-@dataclass
-class Gathered:
+class Gathered(Struct, dict=True):
     """The selected GPU rows and their pieces."""
 
     trace: Trace

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.roofline import priced
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.hardware import Roof
-from warpline.records import dataclass
 from warpline.trace.columns import Bools, Floats
 
 
-@dataclass(frozen=True, slots=True)
-class RowWork:
+class RowWork(Struct, frozen=True):
     """By position in `Gathered.gpu`. The operations of one call share its work in proportion to their time."""
 
     flops: Floats

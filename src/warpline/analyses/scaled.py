@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Struct
+
 from warpline.analyses.roofline import floor_of_call, math_of, trace_device
 from warpline.analyses.roofline_entry import LATENCY_NS
 from warpline.analyses.roofline_pieces import Gathered, Piece
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import Roof, roof_of
-from warpline.records import dataclass
 from warpline.trace.trace import Trace
 from warpline.work import Work, call_from_kineto, work_of
 from warpline.work.parse import recorded_sizes
@@ -22,8 +23,7 @@ SEQUENCE = "seq"
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One op with its shapes, now and then."""
 
     name: str
@@ -42,8 +42,7 @@ class Row:
     """What bounds it at the new size; empty if it is not predicted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(Struct, frozen=True):
     """The GPU time of a trace with another size of one dimension."""
 
     old: int

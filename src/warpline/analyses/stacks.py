@@ -8,9 +8,9 @@ thread's stacks sum to the time in which anything is open on it, and nothing is 
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.cpu_time import segments, thread_events
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import distinct
 from warpline.trace.nesting import Nest, clock_tick_ns, levels, nest, order_for_nesting
@@ -19,8 +19,7 @@ from warpline.trace.trace import Trace
 NO_LAUNCH = "(no launch recorded)"
 
 
-@dataclass(frozen=True, slots=True)
-class Stacks:
+class Stacks(Struct, frozen=True):
     """A tree of calls: a node for each distinct stack, after the node of its caller."""
 
     name: str

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.call_lines import call_lines
 from warpline.trace.columns import NONE, Bools, grouped, ids, integers
 from warpline.trace.names import names_in
@@ -30,8 +30,7 @@ _LINE = re.compile(r"\(\d+\): ")
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """A place in the user's code."""
 
     file: str
@@ -222,8 +221,7 @@ def _rows_by_lane(lanes: Int64s, chosen: Bools) -> dict[int, Int64s]:
     return {lane: found.get(lane, _NO_ROWS) for lane in np.unique(lanes).tolist()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Outer:
+class _Outer(Struct, frozen=True):
     """Outermost ops of a thread, in order, here and in the other recording."""
 
     start: Int64s

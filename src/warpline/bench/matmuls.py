@@ -22,7 +22,7 @@ def operands(torch: Any, dtype: str, shape: tuple[int, int, int], device: str, *
 def multiplication(torch: Any, dtype: str, device: str) -> Callable[[Any, Any], object]:
     """The call that multiplies matrices of that type."""
     if dtype == "int8":
-        return torch._int_mm  # type: ignore[no-any-return]
+        return torch._int_mm
     if dtype == "fp8":
         one = torch.ones((), device=device)
 
@@ -32,7 +32,7 @@ def multiplication(torch: Any, dtype: str, device: str) -> Callable[[Any, Any], 
             )
 
         return scaled
-    return torch.mm  # type: ignore[no-any-return]
+    return torch.mm
 
 
 def _matrix(torch: Any, dtype: str, device: str, rows: int, columns: int) -> Any:

@@ -157,7 +157,7 @@ def _device_of(subjects: Sequence[Subject], torch: Any) -> contextlib.AbstractCo
     index = indices.pop() if len(indices) == 1 else None
     if index is None or index == torch.cuda.current_device():
         return contextlib.nullcontext()
-    return torch.cuda.device(index)  # type: ignore[no-any-return]
+    return torch.cuda.device(index)
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ class Listeners:
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is None:
             return lambda: None  # torch before 2.0: forward calls mark steps
-        return register(self._optimizer).remove  # type: ignore[no-any-return]
+        return register(self._optimizer).remove
 
     def _optimizer(self, optimizer: Any, *_: Any) -> None:
         self._forwards.stop_searching()

@@ -7,11 +7,12 @@ import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from warpline.errors import UsageError
-from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -44,8 +45,7 @@ _READ_BYTES = 64
 _POLL_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Dial:
+class Dial(Struct, frozen=True):
     """One input of the calculator."""
 
     label: str
@@ -67,8 +67,7 @@ class Dial:
         return f"{self.value:,.0f}" if self.whole else f"{self.value:,.4g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """The dials, the one that is chosen, and where they started."""
 
     dials: tuple[Dial, ...]

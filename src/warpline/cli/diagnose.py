@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
-from warpline.cli.diagnosing import open_to_diagnose
 from warpline.cli.options import (
     force_option,
     gpu_hour_option,
     json_option,
     no_cache_option,
+    open_with_progress,
     output_option,
     step_range_option,
     steps_option,
@@ -32,12 +32,10 @@ from warpline.cli.output import (
     say,
     short_path,
 )
-from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.findings.cost import DailyCost
     from warpline.findings.diagnosis import Diagnosis
-    from warpline.reports.kept import Forms
     from warpline.reports.sections import Report
 
 top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
@@ -119,8 +117,7 @@ def demo(
     show(demo_trace(), answer, steps, None, True, False, again)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """How to show a diagnosis."""
 
     verbose: bool = False
@@ -148,7 +145,7 @@ def show(
 
         show_report(trace, answer)
         return
-    finished, keep = finished_answer(
+    finished = finished_answer(
         trace, steps, step_range, why, no_cache, again, answer.top or DEFAULT_TOP, answer.gpu_hour
     )
     if chosen is ReportFormat.JSON:
@@ -156,7 +153,6 @@ def show(
     else:
         is_full = answer.verbose or answer.top is not None
         put_report(finished.full if is_full else finished.brief, chosen, answer.output)
-    keep()
 
 
 def finished_answer(
@@ -168,8 +164,8 @@ def finished_answer(
     again: str = "",
     top: int = DEFAULT_TOP,
     gpu_hour: float | None = None,
-) -> tuple[Forms, Callable[[], None]]:
-    """The kept answer, or a new one; and what keeps it, to be called once it is shown."""
+) -> NewAnswer:
+    """Open and diagnose the trace."""
     from warpline.trace.open import trace_of_folder  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     if trace.is_dir():
@@ -178,17 +174,10 @@ def finished_answer(
             more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
             named = f"warpline diagnose {shlex.quote(short_path(others[0]))}"
             say(f"warpline: this is {trace.name}; {more}: {named}", err=True)
-    options = [again, str(steps), str(step_range), str(why), str(top), str(gpu_hour)]
-    if no_cache:
-        return _finished(trace, steps, step_range, why, no_cache, again, top, gpu_hour), lambda: None
-    from warpline.reports import kept  # noqa: PLC0415 - loaded when used
+    opened = open_with_progress(trace, steps, step_range, no_cache)
+    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
 
-    key = kept.answer_key(trace, options)
-    known = kept.load(key) if key else None
-    if known is not None:
-        return known, lambda: None
-    finished = _finished(trace, steps, step_range, why, no_cache, again, top, gpu_hour)
-    return finished, lambda: kept.store(key, finished) if key else None
+    return NewAnswer(analyse(opened, why), top, again, _cost(gpu_hour))
 
 
 def _is_ncu(file: Path) -> bool:
@@ -199,25 +188,7 @@ def _is_ncu(file: Path) -> bool:
     return file != STDIN and not file.is_dir() and detect(file) in NCU_KINDS
 
 
-def _finished(
-    trace: Path,
-    steps: str | None,
-    step_range: str | None,
-    why: bool | None,
-    no_cache: bool,
-    again: str,
-    top: int,
-    gpu_hour: float | None,
-) -> NewAnswer:
-    """Open and diagnose the trace."""
-    opened = open_to_diagnose(trace, steps, step_range, no_cache, why is not False)
-    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
-
-    return NewAnswer(analyse(opened, why), top, again, _cost(gpu_hour))
-
-
-@dataclass(frozen=True)
-class NewAnswer:
+class NewAnswer(Struct, frozen=True, dict=True):
     """A diagnosis whose forms are made when they are asked for."""
 
     diagnosis: Diagnosis

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, to_builtins
 
 from warpline.capture.ncu_log import COUNTERS_FORBIDDEN
 from warpline.capture.plan import NCU, Plan
@@ -20,8 +21,7 @@ SECONDS = 600.0
 """Longest recording under ncu: one step, every kernel of which may be replayed tens of times."""
 
 
-@dataclass(frozen=True, slots=True)
-class Profiled:
+class Profiled(Struct, frozen=True):
     """The reports of all runs, and the kernels that they should hold."""
 
     reports: list[Path]
@@ -64,7 +64,7 @@ def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: boo
     module = words[:1] == ("-m",)
     request = Request(program_of(list(words[module:]), module), NCU, stop=stop, output_to_stderr=True, focus=run.focus)
     plan = Plan(folder="", tool=NCU, steps=1, seconds=SECONDS, lines=False, dataflow=False)
-    result = record(request, prepared(request, Plan(**asdict(plan))), say_on_stderr)
+    result = record(request, prepared(request, Plan(**to_builtins(plan))), say_on_stderr)
     if result.trace is None:
         assert result.nothing is not None
         raise result.nothing

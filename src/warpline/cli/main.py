@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -65,7 +63,6 @@ class Verbs(click.Group):
         return command
 
 
-RUNS_PROGRAMS = {"run", "bench"}
 INTERRUPTED = 130
 
 
@@ -86,22 +83,7 @@ def app(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if RUNS_PROGRAMS.isdisjoint(words):
-        # An analysis keeps its objects until the process ends: collecting garbage would cost a tenth of its time.
-        gc.disable()
-    _leave(run(words))
-
-
-def _leave(code: int) -> None:
-    """End the process at once: to take apart all modules and tables first would take a tenth of a second."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        sys.exit(code)
-    atexit._run_exitfuncs()
-    os._exit(code)
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def run(arguments: list[str]) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from warpline.cli.options import (
     json_option,
@@ -109,6 +110,4 @@ def _of_device(answer: MemoryUse, device: str | None) -> MemoryUse:
     if not chosen:
         known = ", ".join(one.device for one in answer.devices)
         raise UsageError("no-such-device", f"the profile has no memory of {device!r}", f"it has {known}")
-    from dataclasses import replace  # noqa: PLC0415
-
     return replace(answer, devices=chosen)

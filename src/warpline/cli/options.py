@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -63,51 +60,18 @@ def open_with_progress(
     steps: str | None,
     step_range: str | None,
     no_cache: bool,
-    load: Callable[[], Iterator[None]] | None = None,
 ) -> Trace:
-    """Open a trace, with a spinner on stderr if it is a terminal. `load` imports what comes next, on a second core
-    while the file is read: what makes its tables before it yields, and the analyses while they are made."""
+    """Open a trace, with a spinner on stderr if it is a terminal."""
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
-    from warpline.trace.memory import hand_back_large_blocks  # noqa: PLC0415
     from warpline.trace.open import open_trace  # noqa: PLC0415
 
-    hand_back_large_blocks()
     path = spooled_stdin() if path == STDIN else path
-    opened = partial(open_trace, path, steps=steps, step_range=step_range, cache=not no_cache)
     with ExitStack() as stack:
         if sys.stderr.isatty():
             from warpline.reports.console import spinner  # noqa: PLC0415
 
             stack.enter_context(spinner(f"reading {path.name} …"))
-        return opened(before_imports=stack.enter_context(_meanwhile(load))) if load else opened()
-
-
-@contextmanager
-def _meanwhile(load: Callable[[], Iterator[None]]) -> Iterator[Callable[[bool], None]]:
-    """Run `load` on another thread, and give what waits until it yields, or for its end. Nothing may be imported here
-    before that, nor afterwards what it may be importing: of two threads that import one package, Python gives one a
-    half-made module, or an error, rather than let both wait."""
-    yielded = Event()
-
-    def run() -> None:
-        try:
-            for _ in load():
-                yielded.set()
-        finally:
-            yielded.set()
-
-    thread = Thread(target=run, name="warpline-load", daemon=True)
-    thread.start()
-
-    def wait(to_the_end: bool) -> None:
-        yielded.wait()
-        if to_the_end:
-            thread.join()
-
-    try:
-        yield wait
-    finally:
-        thread.join()
+        return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
 
 
 def open_lender(path: Path | None, no_cache: bool) -> Trace | None:

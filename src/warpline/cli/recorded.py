@@ -96,9 +96,7 @@ def _dived(report: Path) -> dict[str, Any]:
 
 
 def _diagnosed(trace: Path) -> Any:
-    finished, keep = finished_answer(trace)
-    keep()
-    return json.loads(finished.json)
+    return json.loads(finished_answer(trace).json)
 
 
 def _readable(trace: Path | None) -> Path | None:

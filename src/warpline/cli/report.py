@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warpline.cli.diagnosing import load_page, open_to_diagnose
 from warpline.cli.options import (
     force_option,
     gpu_hour_option,
     json_option,
     ncu_option,
     no_cache_option,
+    open_with_progress,
     step_range_option,
     steps_option,
     trace_argument,
@@ -73,7 +73,7 @@ def report(
     """
     file = output or Path(f"{_stem(trace)}.html")
     refuse_existing(file, force)
-    opened = open_to_diagnose(trace, steps, step_range, no_cache, why is not False, load_page)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
     from warpline.dive.answer import dive_files  # noqa: PLC0415
     from warpline.findings.cost import DailyCost  # noqa: PLC0415 - polars loads only when it is used
     from warpline.findings.diagnosis import diagnose  # noqa: PLC0415

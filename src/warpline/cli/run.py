@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.tools import NCU_LAUNCHES
@@ -134,9 +134,9 @@ def run(
     if execute:
         raise UsageError("no-container", "--exec runs the command of --container", "add --container IMAGE")
     request = Request(program_of(words, module), tool, name, output, stop, kernel, launches, extra, as_json)
-    plan = Plan(**{**asdict(plan), "tool": chosen_tool(request)})
+    plan = Plan(**{**to_builtins(plan), "tool": chosen_tool(request)})
     if explain:
-        print_flags(explanation(request, Plan(**{**asdict(plan), "folder": "FOLDER"})), as_json)
+        print_flags(explanation(request, Plan(**{**to_builtins(plan), "folder": "FOLDER"})), as_json)
         return 0
     result = record(request, prepared(request, plan), say_on_stderr)
     return answer(result, diagnose, as_json)
@@ -174,7 +174,7 @@ def _runs() -> set[Path]:
 def _changed(plan: Plan) -> list[str]:
     """The options that differ from the defaults, as command-line flags."""
     words = [] if plan.settle_s else ["--skip", str(plan.skip)]
-    for field, value in asdict(plan).items():
+    for field, value in to_builtins(plan).items():
         name = "after" if field == "after_s" else field
         if value == getattr(_DEFAULT, field) or field in {"folder", "tool", "step_range", "skip", "settle_s"}:
             continue

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct, to_builtins
 
 from warpline.cli.options import (
     Format,
@@ -19,7 +19,6 @@ from warpline.cli.options import (
 )
 from warpline.cli.output import json_text, put_text, refuse_existing, say, table_width
 from warpline.errors import CannotAnswer, UsageError
-from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,8 +125,7 @@ def _chosen_format(output_format: Format | None, as_json: bool, output: Path | N
     return FORMATS_BY_SUFFIX[output.suffix]
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     """What -v adds."""
 
     words: dict[str, dict[str, str]]
@@ -167,7 +165,7 @@ def _render(
         }
         if told is not None:
             document |= {"words": told.words, "api_time": split_dict(told.split) if told.split else None}
-            document["gpu_metrics"] = [asdict(one) for one in told.metrics]
+            document["gpu_metrics"] = [to_builtins(one) for one in told.metrics]
         return json_text(document)
     if chosen is Format.CSV:
         return "\n".join(to_csv(frame) for frame in answers.values())

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.diagnosing import load_page, open_to_diagnose
 from warpline.cli.options import (
     ncu_option,
     no_cache_option,
+    open_with_progress,
     step_range_option,
     steps_option,
     trace_argument,
@@ -57,7 +57,7 @@ def view(
     missing = [package for package in ("starlette", "uvicorn") if find_spec(package) is None]
     if missing:
         raise WarplineError("needs-view", f"view needs {' and '.join(missing)}", INSTALL)
-    opened = open_to_diagnose(trace, steps, step_range, no_cache, why is not False, load_page)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
     from warpline.dive.answer import dive_files  # noqa: PLC0415 - polars loads only when it is used
     from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
     from warpline.reports.page.document import ServedPage  # noqa: PLC0415

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
 from warpline.analyses.gaps import CAUSES
 from warpline.compare.comparable import Setting
@@ -125,7 +125,7 @@ def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int])
         "exposed_ns": step.exposed_ns.tolist(),
         "launch_times_ns": run.launch_times,
         "waited_ns": None if step.waited_ns is None else step.waited_ns.tolist(),
-        "stopwatch": None if run.stopwatch is None else asdict(run.stopwatch),
+        "stopwatch": None if run.stopwatch is None else to_builtins(run.stopwatch),
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warpline.analyses.gaps import CAUSES
 from warpline.compare.counts import KINDS
@@ -21,8 +22,7 @@ _BUDGET = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """A limit of one number."""
 
     number: str
@@ -53,8 +53,7 @@ def is_budget(text: str) -> bool:
     return bool(_BUDGET.fullmatch(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One budget and what was measured."""
 
     budget: Budget

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.trace.columns import Floats, Int64s
 
@@ -31,8 +31,7 @@ Windows = tuple[Int64s, Int64s]
 """First points of windows, and the points behind their last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """Consecutive points without a change among them."""
 
     start: int

@@ -21,11 +21,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.compare.measured import Measured, sides_of
 from warpline.compare.parts import same_in_order
@@ -60,8 +61,7 @@ AS_LONG, SHORT_NS = 1.25, 2000
 """The same kernel on both sides does the same work if its times differ by less than this ratio, or by so little."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedWork:
+class ChangedWork(Struct, frozen=True):
     """The operations that differ, and what they do to the step."""
 
     ratio: Estimate
@@ -224,8 +224,7 @@ def _without_memory(steps: Sequence[TypicalStep]) -> _Times:
     return _Times(tuple(step.lengths_ns for step in steps), work, waits, idle, work + idle)
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
+class _Times(Struct, frozen=True):
     """Of the runs of a side."""
 
     lengths_ns: tuple[Int64s, ...]

@@ -7,8 +7,10 @@ the steps that are cold on a side, as one span, with those at the same places on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.compare.measured import run_time
 from warpline.compare.parts import Part, explain
@@ -26,8 +28,7 @@ SLOW_ONCE = ("dispatch", "launch_latency", "unknown")
 """Causes of idle time that say no more than that the CPU is not done; beyond a warm step they are the cold start."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColdStart:
+class ColdStart(Struct, frozen=True):
     """The cold steps of a side and the same ones of the other, as one span."""
 
     first: int

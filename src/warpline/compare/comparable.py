@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from warpline.trace.trace import Trace
 from warpline.units import several
@@ -16,8 +15,7 @@ MAX_DIGITS = 9
 """A number of ranks with more digits is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What must be the same in both runs."""
 
     source: str

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.compare import unit
 from warpline.compare.changed_work import ChangedWork, judge
@@ -42,8 +43,7 @@ LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One side: its typical step, and what a step does."""
 
     measured: tuple[Measured, ...]
@@ -79,8 +79,7 @@ class Compared:
         return len(self.measured)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Two sides and the difference between them, in parts that sum to it.
 
     >>> comparison = warpline.compare("before.json.gz", "after.json.gz")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.intervals import Spans
 from warpline.trace.columns import integers
@@ -18,8 +18,7 @@ LEAST_SHARE = 0.05
 LISTED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CpuOp:
+class CpuOp(Struct, frozen=True):
     """An outermost op of the CPU, per step."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from warpline.compare.budgets import Budget, Check, numbers_of
 from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
@@ -18,8 +19,7 @@ Outcome = Literal["passed", "regression", "inconclusive"]
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "regression": EXIT_REGRESSION, "inconclusive": EXIT_INCONCLUSIVE}
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """The outcome, and what it rests on."""
 
     outcome: Outcome

@@ -6,10 +6,11 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from warpline.compare.budgets import numbers_of
 from warpline.compare.change_points import LEAST_POINTS, Level, levels
@@ -26,8 +27,7 @@ LONGEST_TEXT = 200
 SHOWN_COMMIT = 12
 
 
-@dataclass(frozen=True, slots=True)
-class GateRun:
+class GateRun(Struct, frozen=True):
     """One run of the gate."""
 
     at: str
@@ -39,8 +39,7 @@ class GateRun:
     numbers: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """One number of a program over all runs of its gate."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.compare.typical_step import Operation
 from warpline.kernels import identify
 from warpline.kernels.identity import MATRIX_CLASSES, KernelIdentity
-from warpline.records import dataclass
 from warpline.trace.columns import Floats, Int64s
 
 SAME, SAME_NAME, SAME_FUNCTION, SAME_JOB = 9.0, 8.0, 5.0, 3.0
@@ -20,8 +20,7 @@ ALONE = MATRIX_CLASSES | {"comm"}
 LEVELS = (SAME, SAME_NAME, SAME_FUNCTION, SAME_JOB)
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
+class Likeness(Struct, frozen=True):
     """How alike each of some operations is to each of others: by marks, because the table of all pairs can be large."""
 
     left: Int64s

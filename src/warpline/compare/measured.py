@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warpline.compare.comparable import Setting, setting_of
 from warpline.compare.counts import Counts, counts_per_step
@@ -18,8 +19,7 @@ from warpline.errors import CannotAnswer
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """One run."""
 
     file: str

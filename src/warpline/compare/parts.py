@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.gaps import CAUSES
 from warpline.compare.align import align
@@ -31,8 +31,7 @@ MEMORY = re.compile(r"(.*) \((\w+) -> (\w+)\)")
 Kind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A part of the step in both runs, per step."""
 
     kind: Kind
@@ -73,8 +72,7 @@ class Part:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Positions in A and B that belong together."""
 
     a: tuple[int, ...]

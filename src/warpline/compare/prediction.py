@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from warpline.compare.applied_fix import applied_fixes
 from warpline.compare.structure import structure_of
@@ -20,8 +21,7 @@ from warpline.trace.trace import Trace
 from warpline.units import speedup
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A prediction that met a measurement. Gains are of the step without a profiler."""
 
     fixes: tuple[str, ...]

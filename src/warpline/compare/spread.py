@@ -16,12 +16,12 @@ looks has half of the false alarms. docs/noise.md has the measurements.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.compare.typical_step import FEW_STEPS, MIDDLE
 from warpline.estimate import Estimate
@@ -52,8 +52,7 @@ EXACT_STEPS = 20
 MORE_RUNS: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 20, 40)
 
 
-@dataclass(frozen=True, slots=True)
-class RunTime:
+class RunTime(Struct, frozen=True):
     """The step of one run."""
 
     work_ns: float
@@ -72,8 +71,7 @@ class RunTime:
 Side = tuple[RunTime, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The ratio of B to A, and what follows from it."""
 
     verdict: Verdict
@@ -133,8 +131,7 @@ Parts = tuple[float, float, float, float]
 """Of work, copies, idle time, and the CPU's time if it runs ahead."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Doubts:
+class _Doubts(Struct, frozen=True):
     """Logarithms of the parts of both sides, their variance between runs, and the variance within a run."""
 
     centres: tuple[Parts, Parts]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.capture.timed_step import timed_step
 from warpline.compare.spread import BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, Difference, RunTime, Side, difference
@@ -25,8 +26,7 @@ LONGEST_WORK = 1.25
 did not wait for the device."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stopwatch:
+class Stopwatch(Struct, frozen=True):
     """The step of a run before it was recorded."""
 
     step_ns: float

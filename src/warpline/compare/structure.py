@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.host_activity import SYNCHRONISE
 from warpline.compare.typical_step import TypicalStep
@@ -18,8 +18,7 @@ from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """Per step of one run."""
 
     kernels: Counter[str]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.breakdown import PRIORITY, activity
 from warpline.analyses.gaps import CAUSES, idle_gaps
@@ -30,8 +30,7 @@ FEW_STEPS = 4
 """Below so many steps all are averaged: quantiles mean nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """What a device ran: enough to recognise it in another run."""
 
     kind: str
@@ -46,8 +45,7 @@ class Operation:
         return self.kind == "memcpy" and HOST_COPY.search(self.name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class TypicalStep:
+class TypicalStep(Struct, frozen=True):
     """A step in parts: the operations in order of their start, and the idle time by cause."""
 
     operations: tuple[Operation, ...]

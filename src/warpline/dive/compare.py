@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from warpline.dive.load import WORDS, load_of
 from warpline.dive.measured import Measured
@@ -24,8 +25,7 @@ LARGEST = 20.0
 """Stands for the size of a change from or to zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """Something to compare: the sum of some metrics, or a value worked out from them."""
 
     words: str
@@ -106,8 +106,7 @@ ANYWHERE = ("instructions", "dram", "l2", "l1", "shared", "local", "atomics", "b
 Verdict = Literal["faster", "slower", "same", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One metric before and after."""
 
     words: str
@@ -131,8 +130,7 @@ class Change:
         return abs(math.log(self.after / self.before))
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedKernel:
+class ComparedKernel(Struct, frozen=True):
     """One kernel in both reports."""
 
     before: KernelDive
@@ -168,8 +166,7 @@ class ComparedKernel:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class DiveComparison:
+class DiveComparison(Struct, frozen=True):
     """Two reports compared."""
 
     a: str

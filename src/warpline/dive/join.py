@@ -11,11 +11,11 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 import polars as pl
+from msgspec import Struct
 
 from warpline.kernels.normalise import normalise
 from warpline.sources.ncu.model import Dimensions, KernelReport, NcuReport
@@ -26,8 +26,7 @@ How = Literal["name, grid and block", "name and block", "name"]
 _GEOMETRY = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """The launches of the timeline that are the same kernel with the same geometry as one of the report."""
 
     name: str
@@ -44,8 +43,7 @@ class Match:
     """What agreed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
+class _Kernel(Struct, frozen=True):
     """The launches of one name, geometry and shapes in the timeline."""
 
     name: str

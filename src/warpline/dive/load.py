@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from warpline.dive.measured import Measured
 
 Side = Literal["compute", "memory"]
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A unit, and the metrics that show how busy its parts were."""
 
     name: str
@@ -97,8 +97,7 @@ USEFUL_PIPES = ("tensor", "fma", "fp64")
 """Pipes whose work is the arithmetic that a kernel exists for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """The units' utilisations, 0 to 1."""
 
     shares: dict[str, float]

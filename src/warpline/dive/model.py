@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from msgspec import Struct
 
 from warpline.estimate import Estimate
 from warpline.notebook import card, table
@@ -31,8 +31,7 @@ NOT_KNOWN = "unknown"
 """The reason of a kernel whose report lacks the counters that would tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One question of the tree."""
 
     question: str
@@ -54,8 +53,7 @@ class Node:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A group of questions."""
 
     name: str
@@ -63,8 +61,7 @@ class Branch:
     nodes: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A reason that is true of a kernel."""
 
     reason: str
@@ -77,8 +74,7 @@ class Found:
     """The names of the metrics that show it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """One memory level of the hierarchical roofline."""
 
     name: str
@@ -89,8 +85,7 @@ class Level:
     """Of the level's peak bandwidth, 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class HotLine:
+class HotLine(Struct, frozen=True):
     """A line of source where warps wait most."""
 
     file: str
@@ -104,8 +99,7 @@ class HotLine:
     """The instruction with most samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepGain:
+class StepGain(Struct, frozen=True):
     """The kernel's gain carried to the step of a trace."""
 
     launches: float
@@ -124,8 +118,7 @@ class StepGain:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class KernelDive:
+class KernelDive(Struct, frozen=True):
     """What is known of one kernel.
 
     >>> found = warpline.dive("report.ncu-rep").found[0]
@@ -206,8 +199,7 @@ class KernelDive:
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class Dive:
+class Dive(Struct, frozen=True):
     """The answer to `warpline dive REPORT`.
 
     >>> dive = warpline.dive("report.ncu-rep")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.dive.join import Match
 from warpline.dive.model import KernelDive, StepGain
@@ -20,8 +21,7 @@ NOT_IN_TRACE = "the trace has no launch of this kernel with this grid and block"
 NO_GAIN = 1.005
 
 
-@dataclass(frozen=True, slots=True)
-class FasterKernel:
+class FasterKernel(Struct, frozen=True):
     """A what-if: the launches of one kernel take the time that its reason predicts."""
 
     name: str

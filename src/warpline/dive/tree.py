@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from warpline.dive import branches
 from warpline.dive.gains import MINOR, NO_GAIN, WORTH, cap_of, headroom, is_short, not_below_a_launch

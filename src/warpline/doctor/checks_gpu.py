@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
@@ -36,8 +37,7 @@ _MAX_IDLE_MEMORY_MIB = 1000
 _MIN_POWER_LIMIT_SHARE = 0.98
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """One GPU as nvidia-smi reports it; unknown fields are absent."""
 
     values: dict[str, str]
@@ -61,8 +61,7 @@ class Gpu:
         return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuFacts:
+class GpuFacts(Struct, frozen=True):
     """The driver and its GPUs."""
 
     driver: str = ""

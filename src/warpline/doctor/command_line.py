@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.errors import UsageError
 
@@ -55,8 +57,7 @@ _DOCKER_SWITCHES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One option as given; ``name`` is the long form if there is one."""
 
     name: str
@@ -64,8 +65,7 @@ class Option:
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One command; ``inner`` is the command that it runs, if that is a tool too."""
 
     before: tuple[str, ...]
@@ -133,8 +133,7 @@ def quoted(word: str) -> str:
     return shlex.quote(word) if set(word) & {'"', "`", "\\"} else f'"{word}"'
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A whole line: commands, and the operators between them."""
 
     commands: tuple[Command, ...]

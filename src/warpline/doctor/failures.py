@@ -5,13 +5,12 @@ The numbers are those of docs/doctor.md. Sources: public profiles and users' iss
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from warpline.doctor.model import Check, State
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """One known failure of profiling."""
 
     number: int

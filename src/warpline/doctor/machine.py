@@ -8,16 +8,16 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 MAX_FILE_BYTES = 1 << 20
 TIMEOUT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The output of a program."""
 
     status: int
@@ -25,8 +25,7 @@ class Answer:
     errors: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Struct, frozen=True):
     """The space on a disk."""
 
     free_bytes: int
@@ -68,8 +67,7 @@ class Machine(Protocol):
         """The names of the running programs."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThisMachine:
+class ThisMachine(Struct, frozen=True):
     """The machine that this program runs on."""
 
     @property

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warpline.doctor import failures
 from warpline.doctor.failures import Failure
@@ -18,8 +19,7 @@ MAX_LINE_CHARS = 2000
 MAX_NAME_CHARS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """A message and the failure it indicates."""
 
     pattern: re.Pattern[str]

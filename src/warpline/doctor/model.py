@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
 
 from warpline.errors import EXIT_FAILED, EXIT_INCONCLUSIVE
 
@@ -16,8 +17,7 @@ STATES: tuple[State, ...] = ("problem", "warning", "unknown", "note", "ok")
 Kind = Literal["machine", "file", "command"]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """The result of one check."""
 
     name: str
@@ -33,8 +33,7 @@ class Check:
     """Its number among the known failures of docs/doctor.md."""
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
+class Examination(Struct, frozen=True):
     """All checks about one subject."""
 
     kind: Kind
@@ -58,7 +57,7 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        checks = [asdict(check) | {"do": list(check.do)} for check in self.sorted()]
+        checks = [to_builtins(check) | {"do": list(check.do)} for check in self.sorted()]
         answer = {"kind": self.kind, "subject": self.subject, "verdict": self.verdict, "findings": checks}
         return answer | ({"corrected": self.corrected or None} if self.kind == "command" else {})
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from difflib import get_close_matches
+
+from msgspec.structs import replace
 
 from warpline.doctor.command_line import Command, Option
 from warpline.doctor.machine import Machine

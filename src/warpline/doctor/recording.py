@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+from msgspec.structs import replace
 
 from warpline.doctor import failures
 from warpline.doctor.advice import SYMPTOMS, check_of

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """A check, and the change that fixes it."""
 
     check: Check

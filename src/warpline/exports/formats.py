@@ -9,11 +9,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from warpline.errors import UsageError, WarplineError
 from warpline.exports.png import check_png, png
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.inert import inert_json
-from warpline.records import dataclass
 from warpline.trace.trace import Trace
 from warpline.whole_files import whole_file
 
@@ -31,8 +32,7 @@ class Format(StrEnum):
     PNG = ".png"
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+class Exported(Struct, frozen=True):
     """A file that was written."""
 
     file: Path

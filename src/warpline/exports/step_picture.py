@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.breakdown import activity
 from warpline.exports.timeline import Timeline, Track
 from warpline.exports.tracks import ANSWER, timeline
 from warpline.findings.diagnosis import Diagnosis
 from warpline.intervals import union
-from warpline.records import dataclass
 from warpline.reports.drawing import BUSY_COLOURS, IDLE_COLOURS, document, fitted, label, legend, words
 from warpline.trace.columns import Bools, integers
 from warpline.trace.trace import Window
@@ -27,8 +27,7 @@ MERGED_PX = 0.2
 TICKS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """A line of the picture."""
 
     name: str

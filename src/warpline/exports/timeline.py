@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.nesting import order_for_nesting
 from warpline.trace.trace import Trace
@@ -22,8 +22,7 @@ BAR = ("start_ns", "end_ns", "name", "row")
 LAUNCH, AUTOGRAD = "launch", "autograd"
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(Struct, frozen=True):
     """A named row of bars within a group."""
 
     group: str
@@ -35,8 +34,7 @@ class Track:
     the bar is clicked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrows:
+class Arrows(Struct, frozen=True):
     """Arrows from one bar to another, by kind; an arrow's number is unique in the timeline."""
 
     kind: str
@@ -62,8 +60,7 @@ class Arrows:
         return {row: [number] for number, row in enumerate(self.to_rows.tolist(), self.first_number)}
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """Tracks in the order in which they are shown, and arrows."""
 
     tracks: tuple[Track, ...]

@@ -7,8 +7,10 @@ was wrong: docs/audit.md lists the codes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
 from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
@@ -20,7 +22,6 @@ from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN
 from warpline.fixes.registry import all_fixes
-from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.units import duration, speedup
 
@@ -46,8 +47,7 @@ IDLE_BEHIND: dict[str, tuple[str, ...]] = {
 """Kinds of idle time that a fix of each cause can end; GPU time that it touches counts for all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(Struct, frozen=True):
     """Something in an answer that the trace contradicts."""
 
     code: str
@@ -57,7 +57,7 @@ class Objection:
 
     def to_dict(self) -> dict[str, Any]:
         """The objection as JSON."""
-        return asdict(self)
+        return to_builtins(self)
 
 
 def audit_findings(

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isclose
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.analyses.budget import Budget, budget_of
 from warpline.errors import CannotAnswer
 from warpline.fixes.whatif import held, question_about
-from warpline.records import dataclass
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import WhatIf
@@ -21,8 +22,7 @@ GRAPH = "cuda_graph"
 SCHEMA = "warpline.budget/1"
 
 
-@dataclass(frozen=True, slots=True)
-class BareBudget:
+class BareBudget(Struct, frozen=True):
     """A budget, and the step that it belongs to."""
 
     budget: Budget
@@ -36,8 +36,7 @@ class BareBudget:
     """Time per step in which the launching threads load data, and which is no dispatch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True):
     """A budget, and the step as it is, as a CUDA graph, and with fewer launches."""
 
     budget: Budget

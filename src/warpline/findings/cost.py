@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding
-from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.findings.plan import PlanStep
@@ -23,8 +24,7 @@ LEAST_GAIN = 1e-4
 """Gains have four decimals, so that a smaller one is written as zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class DailyCost:
+class DailyCost(Struct, frozen=True):
     """The price of a day, and what each fix saves of it, in the currency of the price."""
 
     gpu_hour: float

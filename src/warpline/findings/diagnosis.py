@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from msgspec import Struct, to_builtins
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.cpu_time import CpuTime, cpu_time
@@ -25,9 +25,7 @@ from warpline.analyses.where import UserFrames
 from warpline.errors import CannotAnswer
 from warpline.inert import inert
 from warpline.notebook import card, facts, paragraph, table
-from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
-from warpline.trace.memory import hand_back_much
 from warpline.trace.trace import Trace
 from warpline.units import duration, share, speedup
 
@@ -44,8 +42,7 @@ MOST_CALLS = 100_000
 """Findings are computed by default up to this many API calls a step: replaying takes about 65 µs a call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """Everything that `warpline diagnose` reports.
 
     >>> diagnosis = warpline.diagnose("trace.json.gz")
@@ -153,7 +150,7 @@ class Diagnosis:
                 "window_ns": self.trace.window.length_ns,
                 "steps": len(self.steps),
                 "step_ns": self.trace.step_ns,
-                "health": [asdict(entry) for entry in self.health],
+                "health": [to_builtins(entry) for entry in self.health],
             },
             "devices": [_device(device, gaps.totals()) for device, gaps in zip(self.devices, self.gaps, strict=True)],
             "replay": self._replay(),
@@ -167,8 +164,8 @@ class Diagnosis:
             "launches": self.launches.to_dicts(),
             "copies": self.copies.to_dicts(),
             "syncs": self.syncs.to_dicts(),
-            "gap_places": [asdict(place) for place in self.gap_places],
-            "queue_depth": asdict(self.queue) if self.queue else None,
+            "gap_places": [to_builtins(place) for place in self.gap_places],
+            "queue_depth": to_builtins(self.queue) if self.queue else None,
             "cpu": self.cpu.to_dict() if self.cpu else None,
         }
 
@@ -205,7 +202,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         counting = second_core.submit(_account, trace)
         judgement = judged(trace)
         syncs = sync_places(trace, judgement.evidence if judgement else None)
-        counted = _kept(counting.result())
+        counted = counting.result()
     health = [*trace.health_entries, *counted.health, *(judgement.health if judgement else [])]
     return Diagnosis(
         trace=trace,
@@ -220,16 +217,12 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         gap_places=counted.gap_places,
         queue=counted.queue,
         judgement=judgement,
-        cpu=_kept(cpu_time(trace)),
-        next_tools=_kept(next_tools(trace, judgement)),
+        cpu=cpu_time(trace),
+        next_tools=next_tools(trace, judgement),
     )
 
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Account:
+class _Account(Struct, frozen=True):
     """What is counted in the whole trace, without a replay."""
 
     devices: list[DeviceTime]
@@ -243,23 +236,17 @@ class _Account:
     health: list[HealthEntry]
 
 
-def _kept(answer: T) -> T:
-    """The answer, without the memory that finding it took."""
-    hand_back_much()
-    return answer
-
-
 def _account(trace: Trace) -> _Account:
-    devices, gaps, frames = _kept(device_times(trace)), _kept(idle_gaps(trace)), UserFrames(trace)
+    devices, gaps, frames = device_times(trace), idle_gaps(trace), UserFrames(trace)
     busiest = max(zip(devices, gaps, strict=True), key=lambda pair: pair[0].busy_ns, default=None)
     return _Account(
         devices=devices,
         gaps=gaps,
-        steps=_kept(step_times(trace)),
-        kernels=_kept(top_kernels(trace, LISTED_KERNELS)),
-        launches=_kept(launch_calls(trace)),
+        steps=step_times(trace),
+        kernels=top_kernels(trace, LISTED_KERNELS),
+        launches=launch_calls(trace),
         copies=copies(trace),
-        queue=_kept(queue_depth(trace)),
+        queue=queue_depth(trace),
         gap_places=gap_places(trace, busiest[1], frames) if busiest else [],
         health=look_health(trace, frames),
     )

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Effort, Place
 from warpline.notebook import card, facts, paragraph
-from warpline.records import dataclass
 from warpline.replay.ranges import is_useless, is_vague, likely_gain
 from warpline.units import duration, speedup
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One cause of lost time, with its replayed fix.
 
     >>> [(finding.fix, finding.gain.expected) for finding in warpline.diagnose("trace.json.gz").findings]
@@ -100,7 +99,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON."""
-        entries = asdict(self)
+        entries = to_builtins(self)
         del entries["explained_ns"], entries["calm_gain"]  # for the plan alone
         return entries
 
@@ -120,8 +119,7 @@ class Finding:
         return card(self.rule, paragraph(self.claim), facts({name: text for name, text in shown.items() if text}))
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What to fix first, in one sentence: the first step of the plan.
 
     >>> verdict = warpline.diagnose("trace.json.gz").verdict
@@ -138,7 +136,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON."""
-        return asdict(self)
+        return to_builtins(self)
 
     def __repr__(self) -> str:
         return f"<Verdict {self.cause}: {f'{self.fix} {speedup(self.gain.expected)}' if self.fix else 'no fix'}>"

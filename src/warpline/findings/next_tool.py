@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.inside_kernels import Floors, InsideKernel, InsideKernels, inside_kernels
 from warpline.analyses.ncu_plan import by_hand
 from warpline.fixes.model import SOME_GAIN
-from warpline.records import dataclass
 from warpline.replay.patterns.precision import on_amd
 from warpline.trace.trace import Trace
 
@@ -24,8 +24,7 @@ _ASKS_FOR_COUNTERS = "at_roofline"
 """The fix that only says how far kernels are from their roofline."""
 
 
-@dataclass(frozen=True, slots=True)
-class NextTool:
+class NextTool(Struct, frozen=True):
     """One kernel, and the tool that says more about it."""
 
     kernel: InsideKernel

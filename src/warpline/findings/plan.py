@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding
@@ -18,7 +20,6 @@ from warpline.fixes.claim import CAUSES, Cause, Confidence, Effort
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
-from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import NO_GAIN, ranges_of
 from warpline.units import duration, speedup
@@ -47,8 +48,7 @@ EFFORT_WORDS: dict[Effort, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PlanStep:
+class PlanStep(Struct, frozen=True):
     """One fix of the plan, made after the ones before it."""
 
     fix: str
@@ -87,8 +87,7 @@ Adds = Callable[[str, str], float]
 """What a second fix gains on top of a first one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """A fix that could come next."""
 
     fix: Fix

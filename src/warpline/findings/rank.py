@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
 from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan, explained_ns
@@ -19,12 +21,10 @@ from warpline.fixes.model import SOME_GAIN, Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.fixes.words import of_recording
-from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.ranges import is_host_paced
 from warpline.sources.health import HealthEntry
-from warpline.trace.memory import hand_back_much
 from warpline.trace.trace import Trace
 from warpline.units import speedup
 
@@ -34,8 +34,7 @@ COLD_FIRST = "first, because the cold start takes most of the recording"
 AFTER_IT = "; the plan is about the steps after it"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """Findings, plan and verdict, with their evidence."""
 
     findings: list[Finding]
@@ -57,7 +56,6 @@ def judge(trace: Trace) -> Judgement:
     raw = [finding for finding in (_apply(rule, evidence, work) for rule in rules()) if finding is not None]
     findings, objections = audit_findings(raw, evidence, work)
     findings.sort(key=lambda finding: (finding.cannot_tell, -finding.gain.expected))
-    hand_back_much()
     state = state_of(trace, evidence, work)
     findings, more = audit_coverage(findings, state)
     objections += more
@@ -81,7 +79,6 @@ def judge(trace: Trace) -> Judgement:
 
 
 def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
-    hand_back_much()  # of the rule before
     fix = fix_of(rule.name).name
     found = proposal(rule, fix, evidence)
     if found is None:

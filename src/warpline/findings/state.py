@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.framework import Framework
 from warpline.fixes.evidence import Evidence
-from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
@@ -23,8 +23,7 @@ MOST_IDLE = 0.3
 """A step with a larger idle share is not healthy, whatever the replay predicts."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """How the busiest device spends the judged steps; shares of their time unless said otherwise."""
 
     step_ns: float

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Trial
 from warpline.trace.columns import NONE, Bools, Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The changes of one fix to the graph in the expected case; each array has one entry per node."""
 
     work: Bools

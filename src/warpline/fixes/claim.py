@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from warpline.records import dataclass
+from msgspec import Struct
 
 Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy", "unclear"]
 CAUSES: dict[Cause, str] = {
@@ -25,8 +25,7 @@ Effort = Literal["setting", "few_lines", "rewrite"]
 """Effort for the user: one line or flag, a few lines, or a rewrite."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where to look: an op, and the user's source line if frames were recorded."""
 
     op: str | None
@@ -40,8 +39,7 @@ class Place:
         return f"{self.file}:{self.line}" if self.file else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What a rule reports when it finds something."""
 
     sentence: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from warpline.analyses.framework import Framework
 from warpline.fixes.claim import Cause, Claim, Confidence, Effort
 from warpline.fixes.evidence import Evidence
-from warpline.records import dataclass
 from warpline.replay.fix import Apply
 from warpline.replay.whatif import Prediction
 
@@ -20,8 +21,7 @@ Look = Callable[[Evidence, Prediction], Claim | None]
 """Returns a claim if the evidence supports it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """What to write, by framework; None where the fix does not apply."""
 
     pytorch: str
@@ -38,8 +38,7 @@ class Advice:
         return texts.get(framework, self.neutral)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One reason to propose a fix; each rule has a page in docs/findings."""
 
     name: str
@@ -55,8 +54,7 @@ class Rule:
     least_gain: float = SOME_GAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """A fix: the object named FIX in each module of this package."""
 
     name: str

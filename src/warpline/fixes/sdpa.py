@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.records import dataclass
 from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import HALF_TYPES
@@ -29,8 +29,7 @@ FUSED_AXES = 4
 MATH = "aten::_scaled_dot_product_attention_math"
 
 
-@dataclass(frozen=True, slots=True)
-class Attentions:
+class Attentions(Struct, frozen=True):
     """All unfused attentions, as nodes of the graph, one after the other."""
 
     members: Int64s

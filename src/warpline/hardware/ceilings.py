@@ -14,10 +14,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from warpline.errors import UnreadableFile
 from warpline.hardware.chips import Chip, Figure
 from warpline.hardware.find import find_device
-from warpline.records import dataclass
 from warpline.small_files import parse_json, read_text
 
 SCHEMA = "warpline.ceilings/1"
@@ -25,8 +26,7 @@ VARIABLE = "WARPLINE_CEILINGS"
 SHIPPED = ("h200.json",)
 
 
-@dataclass(frozen=True, slots=True)
-class Ceilings:
+class Ceilings(Struct, frozen=True):
     """One file of measurements. Values are in FLOP/s, bytes/s or seconds, with the file's keys."""
 
     device: str

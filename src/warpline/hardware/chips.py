@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from msgspec import Struct, field
+
 from warpline.errors import UsageError
-from warpline.records import dataclass
 
 TENSOR = "tensor"
 VECTOR = "vector"
@@ -25,8 +25,7 @@ _TERA, _GIGA, _MEGA = 1e12, 1e9, 1 << 20
 _PCIE_SOURCE = "PCI-SIG base specification: 16 lanes, 128b/130b encoding, one direction"
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One number, in FLOP/s or bytes per second, and its source."""
 
     value: float
@@ -41,8 +40,7 @@ class Figure:
         return BY_OTHERS if self.source.startswith(BY_OTHERS) else "data sheet"
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Struct, frozen=True):
     """One chip as its data sheet describes it. Tensor and vector figures are dense, keyed by data type."""
 
     name: str
@@ -51,11 +49,11 @@ class Chip:
     compute: tuple[int, int]
     sm_count: int
     l2_bytes: int
-    tensor: dict[str, Figure] = field(repr=False)
-    vector: dict[str, Figure] = field(repr=False)
-    bandwidth: dict[str, Figure] = field(repr=False)
+    tensor: dict[str, Figure]
+    vector: dict[str, Figure]
+    bandwidth: dict[str, Figure]
     """Keys are `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
-    reported: dict[str, Figure] = field(repr=False, default_factory=dict)
+    reported: dict[str, Figure] = field(default_factory=dict)
     """Tensor figures that others measured, by data type, where the data sheet has none: ceilings, but no limits."""
     shares_memory: bool = False
     """Whether CPU and GPU have one memory: a copy between them reads and writes it."""

@@ -5,13 +5,13 @@ A ceiling is the measured one if there is a measurement, otherwise the data shee
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
 
 from warpline.errors import UsageError
 from warpline.hardware.ceilings import Ceilings, measured_for
 from warpline.hardware.chips import DRAM, L2, PCIE, TENSOR, VECTOR, Chip, Figure, chip_named
-from warpline.records import dataclass
 
 Bound = Literal["memory", "compute", "link"]
 
@@ -34,8 +34,7 @@ _MEASURED_LINKS = {
 _LINK_ON_PAPER = frozenset({"h2d", "d2h", "h2d_pageable", "d2h_pageable"})
 
 
-@dataclass(frozen=True, slots=True)
-class Roof:
+class Roof(Struct, frozen=True):
     """The ceilings of one device."""
 
     chip: Chip
@@ -75,8 +74,7 @@ class Roof:
         return self.ceilings.figure(key) if self.ceilings is not None and key else None
 
 
-@dataclass(frozen=True, slots=True)
-class RooflinePoint:
+class RooflinePoint(Struct, frozen=True):
     """Where one piece of work stands under the roof.
 
     >>> warpline.roofline(flops=2 * 8192**3, bytes=3 * 2 * 8192**2, seconds=1.6e-3, device="H200").roof_pct
@@ -103,7 +101,7 @@ class RooflinePoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Every figure, by its name."""
-        return asdict(self)
+        return to_builtins(self)
 
     def __repr__(self) -> str:
         return f"<RooflinePoint {self}>"

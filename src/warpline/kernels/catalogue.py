@@ -6,14 +6,13 @@ in ``*`` matches as a prefix.
 
 from __future__ import annotations
 
-from warpline.records import dataclass
+from msgspec import Struct
 
 BUCKET = 3
 """Prefixes are indexed by their first letters; none is shorter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What an identifier means."""
 
     kernel_class: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from msgspec import Struct
+
 from warpline.kernels.grammar import head, inside
 from warpline.kernels.normalise import split_arguments
 from warpline.kernels.types import dtype_of
-from warpline.records import dataclass
 
 _SUFFIXES = (
     "_kernel_cuda",
@@ -64,8 +65,7 @@ _RENAMED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Functor:
+class Functor(Struct, frozen=True):
     """A functor: its identifier, the op it stands for, the class, and the types it is built for."""
 
     name: str

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
-from warpline.records import dataclass
+from msgspec import Struct, field
 
 CLASSES = (
     "gemm",
@@ -40,8 +39,7 @@ def _no_reasons() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class DataTypes:
+class DataTypes(Struct, frozen=True):
     """Data types by role: ``f16 bf16 f32 tf32 f64 e4m3 e5m2 e2m1 s8 s32 s64 u8 bool cf32 …``.
 
     ``a`` and ``b`` are the operands as the arithmetic uses them (an fp32 tensor multiplied in TF32 is ``tf32``),
@@ -61,16 +59,14 @@ class DataTypes:
 AMD_LIBRARIES = frozenset(("miopen", "tensile", "composable_kernel"))
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A part of the name and its meaning."""
 
     text: str
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class KernelIdentity:
+class KernelIdentity(Struct, frozen=True):
     """A kernel, decoded from its name. A field that the name does not prove is ``None``.
 
     >>> warpline.identify("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4").tile
@@ -107,7 +103,7 @@ class KernelIdentity:
     causal: bool | None = None
     head_dim: int | None = None
     truncated: bool = False
-    reasons: Mapping[str, str] = field(default_factory=_no_reasons, hash=False)
+    reasons: Mapping[str, str] = field(default_factory=_no_reasons)
     tokens: tuple[Token, ...] = ()
     remarks: tuple[str, ...] = ()
 

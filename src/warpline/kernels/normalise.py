@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 
+from msgspec import Struct
+
 from warpline.kernels.mangled import demangle, scan
-from warpline.records import dataclass
 
 MAX_NAME = 16_384
 """Maximum number of characters read, as long as a name in a trace's columns. Kineto itself stops demangling at 8,192;
@@ -45,8 +46,7 @@ kernel library's number), `cask__5x_…` of CASK, cuDNN's kernel selector."""
 _MEMORY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class NormalName:
+class NormalName(Struct, frozen=True):
     """A kernel's name, split as far as every family needs it."""
 
     raw: str

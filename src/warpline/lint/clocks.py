@@ -6,10 +6,10 @@ import ast
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from warpline.lint.program import LOOPS, Position, Program, position
 from warpline.lint.syncing import explicit
-from warpline.records import dataclass
 
 CLOCKS = frozenset(
     [

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.lint.program import Program

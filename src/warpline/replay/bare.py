@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.capture.timed_step import timed_step
 from warpline.estimate import Estimate
-from warpline.records import dataclass
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import Graph
@@ -21,8 +21,7 @@ STRAY = 1.25
 """Maximum distance of the range from the median."""
 
 
-@dataclass(frozen=True, slots=True)
-class BareSteps:
+class BareSteps(Struct, frozen=True):
     """Graphs of the trace without the cost of recording, in the low, expected and high case, and their steps."""
 
     graphs: list[Graph]

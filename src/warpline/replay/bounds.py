@@ -7,22 +7,21 @@ the replay cannot err with it. It never exceeds the step itself.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.intervals import union
-from warpline.records import dataclass
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.columns import Bools, Floats, Int64s, grouped, integers
 
 
-@dataclass(frozen=True, slots=True)
-class LeastStep:
+class LeastStep(Struct, frozen=True):
     """The shortest step that the devices allow after a fix."""
 
     expected_ns: float
@@ -32,8 +31,7 @@ class LeastStep:
     as fast as in another run."""
 
 
-@dataclass(frozen=True, slots=True)
-class MostSaved:
+class MostSaved(Struct, frozen=True):
     """Time per step that a fix takes away, wherever it lies."""
 
     of_device_ns: float

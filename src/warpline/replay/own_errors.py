@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from warpline.errors import WarplineError
-from warpline.records import dataclass
 from warpline.sources.record_files import outcomes_file
 
 FEWEST = 8
@@ -23,8 +24,7 @@ LARGEST = 1e6
 _QUERY = "select fix, predicted, spread, measured from outcomes where timed = 1"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnError:
+class OwnError(Struct, frozen=True):
     """One prediction that met a stopwatch."""
 
     error: float

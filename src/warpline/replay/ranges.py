@@ -17,8 +17,9 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+
 from warpline.estimate import Estimate
-from warpline.records import dataclass
 from warpline.replay.own_errors import FEWEST, OwnErrors, own_errors
 
 COVERAGE = 0.8
@@ -39,8 +40,7 @@ LIKELY_TO_RANGE = 0.8416 / 1.2816
 normal distribution (of the logarithm) has a tenth on each side of an 80 % range."""
 
 
-@dataclass(frozen=True, slots=True)
-class HalfWidth:
+class HalfWidth(Struct, frozen=True):
     """Half the width of a range, as a logarithm."""
 
     others: float
@@ -112,8 +112,7 @@ GAIN = HalfWidth(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BareRange:
+class BareRange(Struct, frozen=True):
     """Range of the bare step as shares of its estimate. It is lopsided: the host is often slower, and rarely faster."""
 
     below_idle_share: float
@@ -126,8 +125,7 @@ BARE = (BareRange(0.1, 0.97, 1.044), BareRange(0.4, 0.843, 1.275), BareRange(mat
 """The GPU sets the pace; both do; the host does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """How far the host may move a number, as logarithms."""
 
     down: float
@@ -200,16 +198,14 @@ def is_host_paced(idle_share: float) -> bool:
     return idle_share >= BARE[0].below_idle_share
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Struct, frozen=True):
     """The predicted step and its gain, with their ranges."""
 
     step_ns: Estimate
     gain: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class Calm:
+class Calm(Struct, frozen=True):
     """What is predicted if the host was slow only while it recorded."""
 
     step_ns: float
@@ -217,8 +213,7 @@ class Calm:
     gain: float
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(Struct, frozen=True):
     """Shares of the old and of the new step in which the GPU is idle: who sets the pace."""
 
     old: float

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.replay.costs.find import Costs, find_costs
 from warpline.replay.graph.build import build_graph
 from warpline.replay.graph.model import Graph
@@ -32,8 +32,7 @@ def typical_ns(lengths: Floats) -> float:
     return float(np.mean(lengths) if are_uneven(lengths) else np.median(lengths))
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """The unchanged trace, replayed."""
 
     graph: Graph

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.native import load
-from warpline.records import dataclass
 from warpline.replay.graph.model import GONE, Graph
 from warpline.trace.columns import Floats
 
@@ -23,8 +23,7 @@ VERSION = 2
 _FLOATS, _INTEGERS, _KINDS = (np.ctypeslib.ndpointer(kind, flags="C") for kind in (np.float64, np.int64, np.int8))
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """Start and end of each node in a replay, in nanoseconds from the graph's origin."""
 
     start: Floats

@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.errors import CannotAnswer
-from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
 from warpline.replay.simulate import Schedule
 from warpline.trace.columns import NONE, Floats, Int64s, integers
@@ -22,8 +22,7 @@ from warpline.trace.steps import launch_moments, on_device
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True)
-class StepMarks:
+class StepMarks(Struct, frozen=True, dict=True):
     """Boundaries of the steps in the graph."""
 
     node: Int64s

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.notebook import card, facts, paragraph
-from warpline.records import dataclass
 from warpline.replay.bare import find_bare_steps
 from warpline.replay.bare_idle import LAUNCHING, bare_idle_ns
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
@@ -48,8 +48,7 @@ SCHEMA = "warpline.whatif/1"
 UNNAMED = "no finding names {names}: the trace has no evidence that this is the fault, and it may gain nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedFix:
+class AppliedFix(Struct, frozen=True):
     """A fix, and the number of graph nodes that it changed."""
 
     name: str
@@ -58,8 +57,7 @@ class AppliedFix:
     changed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """Fixes applied to one of the bare graphs; arrays have one entry per node."""
 
     step_ns: float
@@ -80,8 +78,7 @@ class Trial:
     """Whether nothing in the trace tells that the one fix of this trial helps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """The predicted step time.
 
     >>> prediction = warpline.whatif("trace.json.gz", "cuda_graph", "tf32")
@@ -137,7 +134,7 @@ class Prediction:
         """The JSON contract `warpline.whatif/1`."""
         return {
             "schema": SCHEMA,
-            "fixes": [asdict(fix) for fix in self.fixes],
+            "fixes": [to_builtins(fix) for fix in self.fixes],
             "replay": {
                 "measured_step_ns": round(self.measured_step_ns),
                 "replayed_step_ns": round(self.replayed_step_ns),

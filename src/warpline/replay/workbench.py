@@ -5,11 +5,8 @@ Nodes are never deleted; removed operations and calls take no time and delay not
 
 from __future__ import annotations
 
-from dataclasses import field
-
 import numpy as np
 
-from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, CONTENTION, EVENT, GONE, INFERRED, LAUNCH, STREAM, SYNC, Graph
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped
@@ -17,31 +14,26 @@ from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped
 NOTHING: Int64s = np.empty(0, np.int64)
 
 
-@dataclass(slots=True)
 class Workbench:
     """A graph being changed."""
 
-    scene: Scene
-    graph: Graph
-    gone: Bools = field(init=False)
-    """Removed GPU operations."""
-    moved: Bools = field(init=False)
-    """GPU operations that were moved to another stream."""
-    freed: Bools = field(init=False)
-    """Calls that no longer wait for the device."""
-    step_floor_ns: float = 0.0
-    """Lower bound of the step from outside the graph (data loading in the background)."""
-
-    counted: Bools | None = None
-    """The steps that stand for all, where others do what a mended program does not repeat; None for all of them."""
-    is_certain: bool = False
-    """Whether all that the fix removes goes in any case: the step is no longer than the replay's worst one."""
-    may_do_nothing: bool = False
-    """Whether nothing in the trace tells that the fix helps: the step may stay as it is."""
-
-    def __post_init__(self) -> None:
-        self.graph = self.graph.copy()
-        self.gone, self.moved, self.freed = (np.zeros(len(self.graph), bool) for _ in range(3))
+    def __init__(self, scene: Scene, graph: Graph) -> None:
+        self.scene = scene
+        self.graph = graph.copy()
+        self.gone: Bools = np.zeros(len(graph), bool)
+        """Removed GPU operations."""
+        self.moved: Bools = np.zeros(len(graph), bool)
+        """GPU operations that were moved to another stream."""
+        self.freed: Bools = np.zeros(len(graph), bool)
+        """Calls that no longer wait for the device."""
+        self.step_floor_ns = 0.0
+        """Lower bound of the step from outside the graph (data loading in the background)."""
+        self.counted: Bools | None = None
+        """The steps that stand for all, where others do what a fixed program does not repeat; None for all of them."""
+        self.is_certain = False
+        """Whether all that the fix removes goes in any case: the step is no longer than the replay's worst one."""
+        self.may_do_nothing = False
+        """Whether nothing in the trace tells that the fix helps: the step may stay as it is."""
 
     def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
         """Set durations, never above the current ones and never below the floor."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from msgspec import Struct
+
 from warpline.analyses.stats import REPORTS
 from warpline.analyses.words import KINDS, names_of, words_of
 from warpline.fixes.registry import all_fixes
-from warpline.records import dataclass
 
 SCHEMA = "warpline.explain/1"
 _TITLES = {
@@ -27,8 +28,7 @@ _WHEN = {
 NEAR = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """What one name means."""
 
     name: str

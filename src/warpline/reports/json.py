@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from warpline.reports.sections import Content, Report, Table
 
@@ -25,9 +26,9 @@ def render(report: Report) -> dict[str, Any]:
 def _content(content: Content) -> dict[str, Any]:
     kind = type(content).__name__.lower()
     if not isinstance(content, Table):
-        return {"kind": kind, **asdict(content)}
+        return {"kind": kind, **to_builtins(content)}
     names = [column.name for column in content.columns]
-    cells = asdict(content)["rows"]
+    cells = to_builtins(content)["rows"]
     return {
         "kind": kind,
         "columns": [

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.reports.text import ELLIPSIS, cells, fold, shorten, wrap
 
 GAP = 2
@@ -27,8 +28,7 @@ MIN_TEXT_ROOM = 18
 """Texts other than the key are shortened to this before a column is dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """One column as text."""
 
     title: str
@@ -48,8 +48,7 @@ class Cells:
         return max(map(cells, [self.title, *self.texts]))
 
 
-@dataclass(frozen=True, slots=True)
-class Laid:
+class Laid(Struct, frozen=True):
     """A table as lines without trailing spaces."""
 
     head: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msgspec import Struct
+
 from warpline.analyses.roofline import Entry, RooflineTable
 from warpline.hardware import Figure, Roof
-from warpline.records import dataclass
 from warpline.reports.drawing import document, label, xml
 from warpline.work.parse import json_list
 
@@ -26,8 +27,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(Struct, frozen=True):
     """Limits in powers of ten."""
 
     x_low: int

@@ -6,10 +6,9 @@ terminal.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Literal, TypeAlias
 
-from warpline.records import dataclass
+from msgspec import Struct, field
 
 Unit = Literal["text", "count", "ns", "change_ns", "bytes", "bytes_per_second", "share", "gain", "number"]
 """Unit of a column: `change_ns` has a sign, `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""
@@ -17,8 +16,7 @@ Severity = Literal["error", "warning", "info"]
 Tone = Literal["plain", "strong", "quiet", "advice"]
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """From a low to a high value of the column's unit."""
 
     low: float
@@ -28,8 +26,7 @@ class Range:
 Value: TypeAlias = "str | int | float | Range | None"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of a table."""
 
     name: str
@@ -48,8 +45,7 @@ class Column:
         return self.unit != "text" if self.aligned == "by unit" else self.aligned == "right"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows under typed columns, one of them the key."""
 
     columns: tuple[Column, ...]
@@ -65,31 +61,27 @@ class Table:
         return next(position for position, column in enumerate(self.columns) if column.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A paragraph."""
 
     text: str
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """A label and its value."""
 
     label: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """A list of facts."""
 
     facts: tuple[Fact, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A note with its stable code."""
 
     severity: Severity
@@ -97,23 +89,20 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(Struct, frozen=True):
     """Notes, the most severe first."""
 
     notes: tuple[Note, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A part of a whole."""
 
     name: str
     value_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """Parts that sum to a whole, drawn to scale if possible."""
 
     whole_ns: int
@@ -122,16 +111,14 @@ class Bar:
     """The same as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A drawing in monospaced characters, at most 78 per line."""
 
     text: str
     caption: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """One finding as text."""
 
     name: str
@@ -140,23 +127,20 @@ class Explained:
     how: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """Findings as text, the first to fix at the top."""
 
     entries: tuple[Explained, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command and its purpose."""
 
     command: str
     purpose: str
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(Struct, frozen=True):
     """Next commands."""
 
     commands: tuple[Command, ...]
@@ -165,8 +149,7 @@ class Commands:
 Content: TypeAlias = Text | Table | Facts | Notes | Bar | Figure | Findings | Commands
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A titled part of an answer."""
 
     name: str
@@ -177,8 +160,7 @@ class Section:
     """Whether the title may be omitted if space is short."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A whole answer: a title line, and its sections in reading order."""
 
     title: str

@@ -6,9 +6,10 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.scrub.kineto import Output, TraceScrubber
@@ -34,8 +35,7 @@ _KINETO = (FileKind.KINETO, FileKind.KINETO_GZ, FileKind.KINETO_XZ)
 _NSYS = (FileKind.NSYS_SQLITE, FileKind.NSYS_SQLITE_GZ, FileKind.NSYS_SQLITE_XZ)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a scrubbed file keeps, and what it does not."""
 
     file: Path

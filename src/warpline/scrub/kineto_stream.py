@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.blocks import Window, scan_blocks
@@ -36,8 +36,7 @@ _REJECTED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-@dataclass(slots=True)
-class Around:
+class Around(Struct):
     """What a trace has besides its events."""
 
     bare_list: bool = False

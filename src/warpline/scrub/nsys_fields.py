@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 KERNEL, CALL, RANGE, THREAD, PROCESS, MESSAGE, METRIC, DEVICE, CHIP, STREAM_FILE, STREAM, TIME = (
     *("kernel", "call", "range", "thread", "process", "message", "metric", "device", "chip", "stream_file", "stream"),
@@ -11,8 +11,7 @@ KERNEL, CALL, RANGE, THREAD, PROCESS, MESSAGE, METRIC, DEVICE, CHIP, STREAM_FILE
 """What a text is: decides how it is cleaned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The known columns of a table."""
 
     integers: tuple[str, ...] = ()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from warpline.scrub.vocabulary import known_words
 
 Action = Literal["pseudonymised", "dropped"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The number of values of one place that were replaced or dropped."""
 
     action: Action
@@ -21,8 +21,7 @@ class Change:
     count: int
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """Counts values."""
 
     kept: int = 0

@@ -44,11 +44,6 @@ def traces_folder() -> Path:
     return cache_folder() / "traces"
 
 
-def answers_folder() -> Path:
-    """The folder of finished answers."""
-    return cache_folder() / "answers"
-
-
 def content_key(file: Path) -> str | None:
     """A checksum of every byte, a digest of samples, the length, and the reader's version; None for small files."""
     try:

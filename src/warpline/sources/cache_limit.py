@@ -1,6 +1,6 @@
 """Keeps the cache folder within its size: what was unused for longest goes first, and so do abandoned temporaries.
 
-Parsed traces, kept answers, nsys exports and everything that is being written count. Only names that warpline gives are
+Parsed traces, nsys exports and everything that is being written count. Only names that warpline gives are
 touched, and nothing is removed that a process is writing or has locked; a process that has opened an entry keeps it.
 """
 
@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from warpline.records import dataclass
-from warpline.sources.cache_folder import answers_folder, cache_folder, limit_bytes, traces_folder
+from msgspec import Struct
+
+from warpline.sources.cache_folder import cache_folder, limit_bytes, traces_folder
 from warpline.sources.private_files import REMOVING, WRITING, discard, discard_abandoned, remove
 
 STALE_SECONDS = 3600
@@ -24,8 +25,7 @@ EXPORT = re.compile(r".+-[0-9a-f]{16}\.sqlite")
 """The SQLite export of a report, in the cache folder itself, which may have other files."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     used_s: float
     size_bytes: int
     path: Path
@@ -54,9 +54,8 @@ def make_room(needed_bytes: int = 0) -> None:
 
 
 def _items() -> Iterator[_Item]:
-    for folder in (traces_folder(), answers_folder()):
-        for entry in _listed(folder):
-            yield from _item(entry)
+    for entry in _listed(traces_folder()):
+        yield from _item(entry)
     for entry in _listed(cache_folder()):
         if EXPORT.fullmatch(entry.name) or _is_temporary(entry.name):
             yield from _item(entry)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from warpline.records import dataclass
+from msgspec import Struct
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
-@dataclass(frozen=True, slots=True)
-class HealthEntry:
+class HealthEntry(Struct, frozen=True):
     """One entry: ``error`` means that answers are missing or wrong, ``warning`` that some are doubtful."""
 
     code: str

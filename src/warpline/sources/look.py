@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from warpline.errors import UnreadableFile
-from warpline.records import dataclass
 from warpline.sources.unpack import Unpacked
 
 SCHEMA = "warpline.look/1"
@@ -25,8 +25,7 @@ _DAMAGE = (
 """What a damaged file raises on its way into columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """What the steps of a second look say."""
 
     dataflow: pl.DataFrame

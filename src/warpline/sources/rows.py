@@ -6,11 +6,9 @@ missing ones, links the tables to each other and checks the whole.
 
 from __future__ import annotations
 
-from dataclasses import field
-
 import polars as pl
+from msgspec import Struct, field
 
-from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 
 PROFILER_STEP = r"^ProfilerStep#\d+"
@@ -23,8 +21,7 @@ FAR_NS = 500_000_000_000_000_000
 """Sixteen years: longer than any recording, and short enough to add times without overflow."""
 
 
-@dataclass(slots=True)
-class Rows:
+class Rows(Struct):
     """Tables by name, facts about the capture, and what the reader noticed."""
 
     source: str

@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from warpline.errors import UnreadableFile
-from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.sources.look import Look
@@ -18,8 +19,7 @@ LOOK, STACKS = ".look.json.gz", (".stacks.json.gz", ".stacks.json")
 COMPANIONS = (LOOK, *STACKS)
 
 
-@dataclass
-class Beside:
+class Beside(Struct, dict=True):
     """The files of a second look, read on first use."""
 
     path: Path

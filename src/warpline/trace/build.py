@@ -11,7 +11,6 @@ from warpline.sources.rows import Rows
 from warpline.trace.checks import check, check_steps
 from warpline.trace.guarantee import guarantee
 from warpline.trace.link import link
-from warpline.trace.memory import hand_back_memory, hand_back_much
 from warpline.trace.schema import TABLES
 from warpline.trace.steps import find_steps
 from warpline.trace.trace import Trace
@@ -22,10 +21,8 @@ def build(file: Path, rows: Rows) -> Trace:
     none is in memory twice."""
     tables, repairs = guarantee(rows)
     link(tables)
-    hand_back_memory()
     tables["steps"] = find_steps(tables)
     found = check(tables) + check_steps(tables)
-    hand_back_much()
     said = rows.health + _unsaid(repairs.health(), rows.health)
     tables["health"] = _health_table(said + _unsaid(found, said))
     facts = {"source": rows.source, **rows.meta}

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from warpline.cores import more_cores
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
@@ -41,8 +40,7 @@ def check(tables: Tables) -> list[HealthEntry]:
         _shapes,
         _graphs,
     )
-    with more_cores(2, sum(map(len, tables.values()))) as cores:
-        return [entry for entries in cores.map(lambda part: part(tables), checks) for entry in entries]
+    return [entry for part in checks for entry in part(tables)]
 
 
 def check_steps(tables: Tables) -> list[HealthEntry]:

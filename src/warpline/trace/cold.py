@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from warpline.records import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ColdSteps:
+class ColdSteps(Struct, frozen=True):
     """Consecutive steps that take long once, while the program loads, compiles or tunes."""
 
     first: int

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import polars as pl
+from msgspec import Struct
 from polars.datatypes import DataTypeClass
-
-from warpline.records import dataclass
 
 ID = pl.UInt32
 NAME = pl.Categorical
@@ -22,8 +21,7 @@ UNKNOWN = "unknown"
 """The same for a kind, layer or style."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The least and the greatest possible value of a number; what lies outside is damage."""
 
     least: int
@@ -41,8 +39,7 @@ PER_DEVICE = Bounds(1, 1 << 24)
 RATE = Bounds(1, 1 << 50)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column: its type and what it means."""
 
     dtype: DataTypeClass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.loops import FILLED, OWN_WORK, Launches
 from warpline.trace.names import by_name, matches
@@ -25,8 +25,7 @@ MOST_OF = 0.5
 """Share of a function's launches below which none of its calls is looked into."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """The calls that one frame makes itself."""
 
     row: Int64s

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field
 from functools import partial
 
 import numpy as np
 import polars as pl
+from msgspec import Struct, field
 
-from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import FAR_NS, Rows
 from warpline.sources.valid_text import valid_text
@@ -35,8 +34,7 @@ _LAST_NS = int(np.iinfo(np.int64).max) // 4
 """Times beyond it could not be added to another time."""
 
 
-@dataclass(slots=True)
-class Repairs:
+class Repairs(Struct):
     """What had to be changed: counts, by place, and the names that were shortened."""
 
     missing: Counter[str] = field(default_factory=Counter)

@@ -5,11 +5,11 @@ Joins are by (process, correlation). A GPU row without a launch keeps its place 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import polars as pl
 
-from warpline.cores import more_cores
-from warpline.stretches import stretches
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import Names
@@ -40,7 +40,7 @@ MODULE_PREFIX = "nn.Module: "
 def link(tables: Tables) -> None:
     """Sort and link the tables in place. All columns of the schema must exist."""
     # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
-    with more_cores(1, len(tables["python"])) as second_core:
+    with ThreadPoolExecutor(1) as second_core:
         nested_frames = second_core.submit(_nested_frames, tables.pop("python"))
         _link_calls(tables)
         python, frames = nested_frames.result()
@@ -78,12 +78,7 @@ def _by_time(table: pl.DataFrame, longest_first: bool) -> pl.DataFrame:
     """Sorted by start; of rows that begin together, the longest or the shortest first."""
     starts, ends = integers(table["start_ns"]), integers(table["end_ns"])
     order = sort_for_nesting(np.zeros_like(starts), starts, ends if longest_first else -ends)
-    return table if order is None else _in_order(table, order)
-
-
-def _in_order(table: pl.DataFrame, order: Int64s) -> pl.DataFrame:
-    parts = stretches(order)
-    return table[order] if parts is None else pl.concat([table[part] for part in parts], rechunk=True)
+    return table if order is None else table[order]
 
 
 def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
@@ -92,7 +87,7 @@ def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
     order = sort_for_nesting(lanes, starts, ends)
     if order is not None:
-        table = _in_order(table, order)
+        table = table[order]
         lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
     tree = nest(lanes, starts, ends, ROUNDED_TWICE * clock_tick_ns(starts, ends))
     return table.with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree

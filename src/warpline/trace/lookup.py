@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s
 
 SPARSEST = 8
 """Keys that span at most so many times their number are looked up in a table; profilers count their ids up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(Struct, frozen=True):
     """The row of each key; of several rows with one key, the first or the last."""
 
     _least: int

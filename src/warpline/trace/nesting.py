@@ -6,8 +6,8 @@ The work is done by `nest.c` where it was built (a few nanoseconds a row), else 
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace import nesting_native, nesting_numpy
 from warpline.trace.columns import NONE, Bools, Int64s
 
@@ -17,8 +17,7 @@ ROUNDED_TWICE = 2
 is off by up to one tick, and two ends differ by up to two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nest:
+class Nest(Struct, frozen=True):
     """Intervals sorted by (lane, start, longest first), with each one's parent among them.
 
     A lane is a thread: intervals of different lanes never enclose each other.

@@ -1,27 +1,23 @@
-"""Opens a profile of any kind: detect, read and build; or load it from the cache.
-
-This module loads nothing that needs polars before the file is read, so that polars can be loaded on another thread
-meanwhile.
-"""
+"""Opens a profile of any kind: detect, read and build; or load it from the cache."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from warpline.capture.recorded import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
-from warpline.sources.cache_folder import content_key, limit_bytes, traces_folder
+from warpline.sources.cache_folder import content_key, limit_bytes
 from warpline.sources.detect import NCU_KINDS, SNAPSHOT_KINDS, Kind, detect
+from warpline.sources.kineto import Scanner, read_kineto
+from warpline.sources.nsys import read_nsys
+from warpline.sources.nvprof import read_nvprof
+from warpline.sources.rows import Rows
 from warpline.trace.beside import COMPANIONS, Beside
-from warpline.trace.memory import hand_back_memory
-
-if TYPE_CHECKING:
-    from warpline.sources.kineto import Scanner
-    from warpline.sources.rows import Rows
-    from warpline.trace.trace import Trace
+from warpline.trace.build import build
+from warpline.trace.cache import load, store
+from warpline.trace.steps import StepChoice
+from warpline.trace.trace import Trace
 
 
 def open_trace(
@@ -31,14 +27,11 @@ def open_trace(
     step_range: str | None = None,
     cache: bool = True,
     scanner: Scanner = "auto",
-    before_imports: Callable[[bool], None] = lambda everything: None,
 ) -> Trace:
     """Open a profile: Kineto or XLA JSON, an nsys export or an nvprof database, plain or gzipped, or an .nsys-rep.
 
     `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step,
-    and `cache=False` parses the file again instead of using the cache. `before_imports` is called before anything
-    is imported for what the file holds: numpy, polars and tables, or everything that other kinds than Kineto's need.
-    Until then, the text of a Kineto file is scanned.
+    and `cache=False` parses the file again instead of using the cache.
     """
     file = Path(path)
     if cache:
@@ -47,41 +40,17 @@ def open_trace(
         file, _ = trace_of_folder(file)
     kind = detect(file)
     key = content_key(file) if cache else None
-    is_kept = key is not None and (traces_folder() / key).is_dir()
-    if is_kept or kind not in _KINETO:
-        before_imports(kind not in _KINETO)
-    trace = _cached(key, file) if key else None
+    trace = load(key, file) if key else None
     if trace is None:
-        trace = _built(file, _read(file, kind, scanner, before_imports), key)
+        trace = build(file, _read(file, kind, scanner))
+        if key:
+            store(key, trace)
     beside = Beside(file, partial(open_trace, cache=cache, scanner=scanner))
     if beside.exists:
         trace = trace.with_beside(beside)
     if step_range is not None:
         trace = trace.with_step_range(step_range)
-    if steps is None:
-        return trace
-    from warpline.trace.steps import StepChoice  # noqa: PLC0415
-
-    return trace.with_steps(StepChoice.parse(steps))
-
-
-def _cached(key: str, file: Path) -> Trace | None:
-    if not (traces_folder() / key).is_dir():
-        return None
-    from warpline.trace.cache import load  # noqa: PLC0415
-
-    return load(key, file)
-
-
-def _built(file: Path, rows: Rows, key: str | None) -> Trace:
-    from warpline.trace.build import build  # noqa: PLC0415
-    from warpline.trace.cache import store  # noqa: PLC0415
-
-    hand_back_memory()
-    trace = build(file, rows)
-    if key:
-        store(key, trace)
-    return trace
+    return trace if steps is None else trace.with_steps(StepChoice.parse(steps))
 
 
 _KINETO = {Kind.KINETO, Kind.KINETO_GZ, Kind.KINETO_XZ}
@@ -97,18 +66,12 @@ _WITHOUT_TIMELINE = {
 }
 
 
-def _read(file: Path, kind: Kind, scanner: Scanner, before_imports: Callable[[bool], None]) -> Rows:
+def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
     if kind in _KINETO:
-        from warpline.sources.kineto import read_kineto  # noqa: PLC0415
-
-        return read_kineto(file, scanner, before_imports)
+        return read_kineto(file, scanner)
     if kind in _NSYS:
-        from warpline.sources.nsys import read_nsys  # noqa: PLC0415
-
         return read_nsys(file)
     if kind in _NVPROF:
-        from warpline.sources.nvprof import read_nvprof  # noqa: PLC0415
-
         return read_nvprof(file)
     if kind in NCU_KINDS:
         raise UnreadableFile(

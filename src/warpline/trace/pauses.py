@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import lgamma, log
 
 import numpy as np
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import Int64s
 
 LEAST_PAUSES = 3
@@ -22,8 +22,7 @@ LONGEST_TRIED = 3
 """One of so many longest pauses is between steps; the others may be hiccups."""
 
 
-@dataclass(frozen=True, slots=True)
-class Regular:
+class Regular(Struct, frozen=True):
     """Long pauses before every so-many-th repeat."""
 
     first: int

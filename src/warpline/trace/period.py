@@ -6,8 +6,7 @@ from collections import Counter
 
 import numpy as np
 import numpy.typing as npt
-
-from warpline.records import dataclass
+from msgspec import Struct
 
 Codes = npt.NDArray[np.uint64]
 
@@ -24,8 +23,7 @@ LEAST_COVERED = 0.5
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(Struct, frozen=True):
     """A stretch [first, beyond) of a sequence in which each item equals the one `length` later."""
 
     first: int

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import polars as pl
 
 
-class TableProperties(ABC):
+class TableProperties:
     """A property for each table of `warpline.trace.schema.TABLES`, except `steps`."""
 
     __slots__ = ()
 
-    @abstractmethod
     def table(self, name: str) -> pl.DataFrame:
         """A table by name."""
+        raise NotImplementedError
 
     @property
     def gpu(self) -> pl.DataFrame:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
 from warpline.trace.columns import NONE, Bools, Int64s, combinations, integers
 from warpline.trace.link import Tables
@@ -34,8 +34,7 @@ LAST_ALIKE = 0.9
 """Share of the last step that must exist and match the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True):
     """The program's requests in order: launches, and waits."""
 
     row: Int64s

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s
 
 Hashes = npt.NDArray[np.uint64]
@@ -21,8 +21,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Multiplier of Fibonacci hashing: an odd number with well-mixed bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     """Operations in order, each with a number for what it is and one for the lane it runs in."""
 
     kinds: Int64s

@@ -11,8 +11,8 @@ from difflib import SequenceMatcher
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, grouped, integers
 from warpline.trace.names import distinct, named
 from warpline.trace.steps import on_device
@@ -22,8 +22,7 @@ LONGEST_COMPARED = 2_000
 """Outermost ops that are compared one with another where sequences differ; more would take seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpOrder:
+class OpOrder(Struct, frozen=True):
     """Ops in order of (lane, begin), parents before what they call."""
 
     names: list[str]

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.errors import UsageError
-from warpline.records import dataclass
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.frames import loop_of_frames
@@ -20,8 +20,7 @@ from warpline.trace.schema import conform, empty
 from warpline.units import several
 
 
-@dataclass(frozen=True, slots=True)
-class StepChoice:
+class StepChoice(Struct, frozen=True):
     """Which steps to look at: positions [first, beyond), as in `--steps 3:6`."""
 
     first: int | None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.errors import UsageError
-from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.beside import Beside
 from warpline.trace.cold import ColdSteps
@@ -22,8 +22,7 @@ from warpline.trace.schema import TABLES, empty
 from warpline.trace.steps import StepChoice, completed, steps_named
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The stretch of time that an analysis looks at."""
 
     start_ns: int
@@ -35,8 +34,7 @@ class Window:
         return self.end_ns - self.start_ns
 
 
-@dataclass(slots=True)
-class Trace(TableProperties):
+class Trace(TableProperties, Struct, dict=True):
     """One profile as the analyses read it: each table of `warpline.trace.schema.TABLES` is a property.
 
     Names are categorical, and a row's id is its position. What `warpline.open` returns has the same tables with an
@@ -46,11 +44,11 @@ class Trace(TableProperties):
     path: Path
     source: str
     """`kineto` or `nsys`."""
-    _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = field(repr=False)
+    _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]]
     chosen_steps: StepChoice | None = None
     cold: ColdSteps | None = None
     """The cold steps, where the steps in view were chosen without them."""
-    beside: Beside | None = field(default=None, repr=False)
+    beside: Beside | None = None
     """A second look at the same program, where `warpline run` left one."""
 
     def table(self, name: str) -> pl.DataFrame:

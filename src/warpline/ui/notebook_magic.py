@@ -15,11 +15,12 @@ import io
 import shlex
 import sys
 import tempfile
-from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from warpline.errors import WarplineError
 from warpline.inert import inert
@@ -57,8 +58,7 @@ Profile this cell with torch.profiler, and show the diagnosis and the timeline.
   --keep FOLDER    keep the recording in this folder"""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What the line of the magic asks for."""
 
     steps: int | None = None
@@ -90,8 +90,7 @@ class Options:
         return cls(**chosen)
 
 
-@dataclass(frozen=True, slots=True)
-class CellProfile:
+class CellProfile(Struct, frozen=True):
     """What the cell's output shows: the diagnosis as a card, and the timeline in a frame of its own."""
 
     diagnosis: Diagnosis

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from warpline.capture.plan import Plan
 from warpline.capture.profile import profile
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 REPORT, SUMMARY = "report.html", "diagnosis.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What was recorded, and the answer."""
 
     folder: Path

@@ -7,7 +7,8 @@ share key heads (GQA): matmuls count query heads, bytes count the stored heads.
 
 from __future__ import annotations
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.work.model import MATRIX, VECTOR, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 from warpline.work.shapes import dense_bytes, total_bytes
@@ -18,8 +19,7 @@ SOFTMAX_STEPS = 5
 VARIABLE_LENGTHS = "sequence lengths were not recorded: assumed equal"
 
 
-@dataclass(frozen=True, slots=True)
-class Heads:
+class Heads(Struct, frozen=True):
     """The sizes of an attention, for any layout of its tensors."""
 
     batch: int

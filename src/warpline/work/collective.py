@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.work.dtypes import COLLECTIVE_TYPES, SIZES
 from warpline.work.model import OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
@@ -36,8 +37,7 @@ _WORDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bandwidth:
+class Bandwidth(Struct, frozen=True):
     """Both of NCCL's bandwidths, in bytes per second."""
 
     algorithm: float

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from math import prod
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.work.model import MATRIX, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 from warpline.work.shapes import dense_bytes, total_bytes
@@ -16,8 +17,7 @@ from warpline.work.shapes import dense_bytes, total_bytes
 FAMILY = "convolution"
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
+class Geometry(Struct, frozen=True):
     """Stride, padding, dilation and groups of the window."""
 
     stride: tuple[int, ...]

@@ -6,7 +6,8 @@ arithmetic steps are nominal: these ops are memory-bound on every chip.
 
 from __future__ import annotations
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.work.dtypes import arithmetic, as_fraction, promote
 from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
@@ -16,8 +17,7 @@ FAMILY = "elementwise"
 SAME, FRACTION, TRUTH = "same", "fraction", "truth"
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """The number of tensor operands of an op, its steps per element, and its result type."""
 
     operands: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.work.dtypes import SCALAR_TYPES, SIZES, TYPES
 
 MATRIX = "matrix"
@@ -17,8 +18,7 @@ class Unknowable(Exception):
     """The recorded arguments lack what the model needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """A tensor argument."""
 
     shape: tuple[int, ...]
@@ -53,8 +53,7 @@ class Tensor:
         return not self.shape
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One argument: a tensor, a list of tensors, or a scalar as text."""
 
     kind: str
@@ -64,8 +63,7 @@ class Argument:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """A kernel that the op launched."""
 
     name: str
@@ -73,8 +71,7 @@ class Launch:
     threads: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OpCall:
+class OpCall(Struct, frozen=True):
     """One call of an op, as recorded around the launch of its kernels."""
 
     name: str
@@ -143,8 +140,7 @@ class OpCall:
         return SCALAR_TYPES.get(self.integer(position, -1), default)
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+class Flops(Struct, frozen=True):
     """Floating-point (or integer) operations of one kind."""
 
     count: int
@@ -153,8 +149,7 @@ class Flops:
     """`matrix` or `vector`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """The minimum work of an op: each input is read once, each output is written once."""
 
     model: str

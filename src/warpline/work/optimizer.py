@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.work.dtypes import SIZES, arithmetic
 from warpline.work.model import VECTOR, Flops, Launch, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
@@ -21,8 +22,7 @@ FROM_LAUNCH = "from the launch: assumes full chunks of 65,536 elements"
 _FUNCTOR = re.compile(r"\b(\w{1,200}Functor)<([\w:]+)(?:, (\d+), (\d+), (\d+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """The number of lists that an op reads and writes, and its steps per element."""
 
     read: int

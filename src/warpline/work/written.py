@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from math import prod
 
+from msgspec import Struct
+
 from warpline.errors import UsageError
-from warpline.records import dataclass
 from warpline.work.dtypes import SIZES
 from warpline.work.model import Argument, OpCall, Tensor, Work
 from warpline.work.registry import work_of
@@ -18,8 +19,7 @@ _MAX_ELEMENTS = 1 << 48
 Sizes = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """How the sizes of an op are written, and the tensors that they mean."""
 
     dimensions: str

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.where import UserFrames
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import Nest, nearest_marked
 from warpline.trace.trace import Trace
@@ -22,8 +22,7 @@ PLACES = ("op", "module", "line")
 """Columns of `Allocations.places`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allocations:
+class Allocations(Struct, frozen=True):
     """Allocations and frees of one device, in order of time."""
 
     device: str

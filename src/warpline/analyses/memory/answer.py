@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, to_builtins
 
 from warpline.analyses.memory.allocations import PLACES, Allocations, Counted, allocations_of
 from warpline.analyses.memory.curve import Curve, memory_curve
@@ -16,7 +16,6 @@ from warpline.analyses.memory.growth import WARM_UP_STEPS, Growth, growth
 from warpline.analyses.memory.lifetimes import Grower, Holder, alive_after, freed_at, growers, holders
 from warpline.analyses.memory.snapshot_allocations import OutOfMemory, allocations_of_snapshot, failures_of
 from warpline.errors import CannotAnswer
-from warpline.records import dataclass
 from warpline.sources.rows import PROFILER_STEP
 from warpline.sources.snapshot.read import Snapshot
 from warpline.trace.columns import Int64s, integers
@@ -27,8 +26,7 @@ OPTIMIZER_STEP = "Optimizer.step#"
 SCHEMA = "warpline.memory/1"
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Struct, frozen=True):
     """The moment with the most memory allocated."""
 
     time_ns: int
@@ -42,8 +40,7 @@ class Peak:
     """Of the allocation that reaches it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """Steps in order, with their positions in the trace."""
 
     indices: Int64s
@@ -56,8 +53,7 @@ class Steps:
         return int(self.indices[found]) if found >= 0 and time_ns < self.ends[found] else None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceMemory:
+class DeviceMemory(Struct, frozen=True):
     """Memory of one device."""
 
     device: str
@@ -95,8 +91,7 @@ class DeviceMemory:
         return max(self.capacity_bytes - self.peak.allocated_bytes, 0) / rate
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
+class MemoryUse(Struct, frozen=True):
     """Memory of all devices of a profile."""
 
     source: str
@@ -112,7 +107,7 @@ class MemoryUse:
             "schema": SCHEMA,
             "source": self.source,
             "devices": [_device_dict(one) for one in self.devices],
-            "failures": [asdict(one) for one in self.failures],
+            "failures": [to_builtins(one) for one in self.failures],
             "skipped": self.skipped,
         }
 
@@ -122,11 +117,11 @@ def _device_dict(one: DeviceMemory) -> dict[str, Any]:
     segments = one.pieces
     return {
         **plain,
-        "peak": asdict(one.peak),
-        "growth": {**asdict(one.growth), "steps_until_full": one.steps_until_full},
-        "growers": [asdict(entry) for entry in one.growers],
-        "holders": {place: [asdict(entry) for entry in entries] for place, entries in one.holders.items()},
-        "pieces": {**asdict(segments), "split_share": segments.split_share} if segments else None,
+        "peak": to_builtins(one.peak),
+        "growth": {**to_builtins(one.growth), "steps_until_full": one.steps_until_full},
+        "growers": [to_builtins(entry) for entry in one.growers],
+        "holders": {place: [to_builtins(entry) for entry in entries] for place, entries in one.holders.items()},
+        "pieces": {**to_builtins(segments), "split_share": segments.split_share} if segments else None,
         "curve": one.curve.to_dict(),
     }
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
-from warpline.records import dataclass
 from warpline.trace.columns import Int64s
 
 POINTS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Points in order of time; each holds until the next."""
 
     time_ns: Int64s

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.sources.snapshot.read import Segment
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(Struct, frozen=True):
     """The segments of a device at the time of a snapshot."""
 
     segments: int

@@ -11,8 +11,8 @@ import math
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.trace.columns import Int64s
 from warpline.units import several
 
@@ -30,8 +30,7 @@ MAX_STEPS = 2_000
 Trend = Literal["growing", "steady", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """Whether memory grows, and by how much."""
 
     trend: Trend

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
-from warpline.records import dataclass
 from warpline.trace.columns import Bools, Int64s
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """An op, module or line, and the memory that it allocated."""
 
     name: str | None
@@ -24,8 +23,7 @@ class Holder:
     allocated_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Grower:
+class Grower(Struct, frozen=True):
     """An op and line that hold more memory in late steps than in early ones."""
 
     op: str | None

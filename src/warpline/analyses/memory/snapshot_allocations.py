@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
 from warpline.analyses.where import LIBRARY
-from warpline.records import dataclass
 from warpline.sources.snapshot.read import ACTIONS, NO_STACK, Block, History, Snapshot, Stack
 from warpline.trace.columns import Int64s
 
@@ -23,8 +23,7 @@ _OP = re.compile(r"at::_ops::(\w+?)::(?:call|redispatch)")
 IN_USE = "active_allocated"
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfMemory:
+class OutOfMemory(Struct, frozen=True):
     """An allocation that failed."""
 
     device: str

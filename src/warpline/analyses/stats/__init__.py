@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.stats.cuda_api import cuda_api_sum, cuda_api_trace
 from warpline.analyses.stats.cuda_gpu import (
@@ -26,7 +27,6 @@ from warpline.analyses.stats.nvtx import nvtx_pushpop_sum, nvtx_startend_sum, nv
 from warpline.analyses.stats.nvtx_gpu import nvtx_gpu_proj_sum, nvtx_kern_sum
 from warpline.analyses.stats.system import osrt_sum, um_sum
 from warpline.errors import UsageError
-from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.trace.trace import Trace
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["REPORTS", "Report", "find_report", "report"]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One report of ``nsys stats``."""
 
     name: str

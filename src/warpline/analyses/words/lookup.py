@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, get_args
 
-from warpline.records import dataclass
+from msgspec import Struct
 
 Kind = Literal["api", "os", "class", "cause", "health"]
 """CUDA and HIP calls, calls of the operating system, kernel classes, causes, health codes."""
@@ -19,8 +19,7 @@ _VERSIONS = re.compile(r"(?:_v\d++|_ptsz|_ptds|R\d{4})++")
 _PLAIN = re.compile(r"[\w|-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """A sentence about a name."""
 
     name: str
@@ -29,8 +28,7 @@ class Words:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     pattern: re.Pattern[str]
     when: When
     text: str

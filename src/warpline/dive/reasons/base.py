@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from warpline.dive.load import Load
 from warpline.dive.measured import Measured
@@ -13,8 +14,7 @@ from warpline.dive.model import Bound, Found
 Rank = Literal["flaw", "fallback", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A kernel as the reasons see it."""
 
     measured: Measured
@@ -22,8 +22,7 @@ class Case:
     bound: Bound
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason of the contract."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from warpline.hardware.counters.known import known
 from warpline.hardware.counters.names import default_suffix, is_ncu_only, split, suffix_problem, suffix_words
@@ -17,8 +18,7 @@ State = Literal["exists", "elsewhere", "ncu-only", "old", "unknown"]
 replacement, or not at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """What is known about one metric."""
 
     name: str

@@ -6,12 +6,12 @@ The thresholds are those of Nsight Compute's own rules where there is one (see t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Known:
+
+class Known(Struct, frozen=True):
     """A metric, or a family of them, in words."""
 
     what: str

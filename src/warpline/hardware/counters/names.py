@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 ROLLUPS = ("sum", "avg", "min", "max")
 PER = {
@@ -50,8 +51,7 @@ _NCU_ONLY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MetricName:
+class MetricName(Struct, frozen=True):
     """A name, taken apart: ``sm__throughput.avg.pct_of_peak_sustained_elapsed``."""
 
     before: str

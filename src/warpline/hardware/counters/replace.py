@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
+
+from msgspec import Struct
 
 from warpline.hardware.counters.names import MetricName, default_suffix, is_ncu_only, split, suffix_problem
 from warpline.hardware.counters.nvprof import NVPROF
@@ -22,8 +23,7 @@ _NO_DRAM = "the chip's memory is the CPU's and has no counters; L2 misses are wh
 _ALL_SPACES = "of all memory spaces together"
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """A metric to ask for instead."""
 
     name: str

@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -20,6 +19,8 @@ from itertools import pairwise
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from warpline.errors import UsageError
 from warpline.hardware.counters.nvperf import TYPES
@@ -47,8 +48,7 @@ _HOLDERS: Final = ("nvidia", "ncu_report")
 _CHILD_SECONDS: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """Metric names without suffixes, their types, and the chips that have them."""
 
     source: str

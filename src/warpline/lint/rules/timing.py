@@ -6,13 +6,13 @@ import ast
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from operator import itemgetter
 
 from warpline.lint.clocks import Region, is_clock, regions, synchronised_clock, whole_iteration
 from warpline.lint.model import Rule, Spot
 from warpline.lint.program import Position, Program, position
 from warpline.lint.syncing import explicit, waits
-from warpline.records import dataclass
 
 TRAINS = frozenset(["backward", "step", "fit", "train"])
 """Work of a training loop: its times are logs, not benchmarks."""

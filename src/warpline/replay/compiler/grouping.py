@@ -7,12 +7,11 @@ that needs the results of other rows is not fused.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 
-from warpline.records import dataclass
 from warpline.trace.columns import Bools
 from warpline.work.model import Tensor
 
@@ -42,8 +41,7 @@ MAXIMA = ("amax", "max")
 """A maximum and the following sum of exponentials are computed in one pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """One op as a compiler sees it."""
 
     name: str
@@ -90,8 +88,7 @@ class Unit:
         return count, self.written // max(count, 1)
 
 
-@dataclass(slots=True)
-class Flow:
+class Flow(Struct):
     """What the ops of one kernel pass to each other, and what they read from and write to memory.
 
     Only the size of a tensor is recorded, not its identity. An op is assumed to read the latest unread result of that
@@ -161,8 +158,7 @@ def whole_elements(tensor: Tensor) -> int:
     return max(stored, -(-extent // widest) * widest)
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Ops that become one kernel."""
 
     members: list[int] = field(default_factory=list)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from warpline.records import dataclass
 from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.scene import Scene
@@ -108,8 +108,7 @@ MISSING = (0.0, 0, 0)
 """Bytes and operations of a kernel that does not exist or is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(Struct, frozen=True):
     """The kernels that a compiler generates for chains of GPU activities."""
 
     nodes: Int64s
@@ -126,8 +125,7 @@ class Fused:
     """Whether an iteration of a loop begins with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(Struct, frozen=True):
     """The fused kernels of a chain, by its ops; equal chains share it."""
 
     first_ops: Int64s

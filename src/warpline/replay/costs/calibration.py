@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msgspec import Struct
+
 from warpline.analyses.roofline import trace_device
 from warpline.capture.recorded import COSTS, COSTS_SCHEMA, recorded_entry
 from warpline.errors import WarplineError
 from warpline.hardware.ceilings import measured_for
-from warpline.records import dataclass
 from warpline.replay.costs.cost import Cost
 from warpline.trace.trace import Trace
 
@@ -23,8 +24,7 @@ MIN_SPREAD = 1.1
 """Costs that were measured within a second vary by more than that over a program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """Measured costs by name."""
 
     costs: dict[str, Cost]

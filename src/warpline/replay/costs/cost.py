@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from warpline.records import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
 
 OPTIMISTIC, EXPECTED, PESSIMISTIC = range(3)
 """A fix is tried with low, expected and high costs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """Nanoseconds per unit, or a ratio of times: low, expected and high, and their source."""
 
     low: float

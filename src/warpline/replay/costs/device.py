@@ -6,13 +6,11 @@ constants were measured on an H200; for another chip they are scaled if there is
 
 from __future__ import annotations
 
-from dataclasses import field
-
 import numpy as np
+from msgspec import Struct
 
 from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR, Figure
-from warpline.records import dataclass
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.products import ODD, PRODUCTS
 from warpline.trace.columns import Floats
@@ -54,8 +52,7 @@ SMALLEST_COPY = Cost(1_500, 2_000, 3_000, MEASURED)
 """Minimum device time of a copy between host and device."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCosts:
+class DeviceCosts(Struct, frozen=True):
     """Costs of one GPU, in nanoseconds."""
 
     chip: str
@@ -74,7 +71,7 @@ class DeviceCosts:
     smallest_copy: Cost
     double_to_tf32: Cost
     """Time of a matmul in TF32 relative to FP64."""
-    roof: Roof | None = field(repr=False, default=None)
+    roof: Roof | None = None
 
     def flop(self, dtype: str, unit: str = TENSOR) -> Cost | None:
         """One floating-point operation on a unit in a data type; None if the peak is unknown."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from warpline.analyses.roofline import trace_device
 from warpline.errors import WarplineError
 from warpline.hardware import roof_of
-from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts, device_costs
 from warpline.replay.costs.host import DEFAULT, HostCosts, host_costs
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """Costs of the host and the device that recorded a trace."""
 
     host: HostCosts

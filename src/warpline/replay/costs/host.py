@@ -7,9 +7,9 @@ reference host's, and has a wider range.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from msgspec import Struct
+from msgspec.structs import fields
 
-from warpline.records import dataclass
 from warpline.replay.costs.calibration import Calibration, find_calibration
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.own_costs import EventTimes, OwnCosts
@@ -36,8 +36,7 @@ OWN_WORK_IN_OPS, LONG_WORK_IN_OPS = 50.0, 200.0
 """No op dispatches this many others without a launch among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingCosts:
+class RecordingCosts(Struct, frozen=True):
     """CPU time of the profiler per recorded event."""
 
     op: Cost
@@ -56,8 +55,7 @@ class RecordingCosts:
         return EventTimes(*(cost.at(level) for cost in costs))
 
 
-@dataclass(frozen=True, slots=True)
-class HostCosts:
+class HostCosts(Struct, frozen=True):
     """Costs of the CPU of one host, in nanoseconds, without a profiler."""
 
     launch: Cost

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.replay.costs.cost import Cost
 from warpline.replay.graph.streams import graph_calls
 from warpline.trace.api_names import (
@@ -49,8 +49,7 @@ NOT_PLAIN = "|".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EventTimes:
+class EventTimes(Struct, frozen=True):
     """What recording one event of each kind costs, at one level of a range."""
 
     op_ns: float

@@ -7,9 +7,8 @@ time. The share of peak therefore depends on the time at peak, and applies to ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from warpline.trace.columns import Floats
 
@@ -20,8 +19,7 @@ EXTRAPOLATION_FACTOR = 1e6
 """Beyond the measured matmuls, on either side, the share of peak stays constant over this factor in time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Efficiency:
+class Efficiency(Struct, frozen=True, eq=False):
     """Times of matmuls in one precision, from small to large, and the peak throughput."""
 
     sizes: Floats

@@ -8,13 +8,12 @@ returns by when they came.
 
 from __future__ import annotations
 
-from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct, field
 
 from warpline.errors import CannotAnswer
-from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.events import WorkEdges, event_edges, inferred_edges
@@ -49,8 +48,7 @@ ORDER_ROUNDS = 64
 """Maximum number of order corrections; edges that still contradict the order are dropped and counted."""
 
 
-@dataclass(slots=True)
-class _Nodes:
+class _Nodes(Struct):
     """Some nodes of one sort."""
 
     kind: Int64s
@@ -63,8 +61,7 @@ class _Nodes:
     duration: Floats
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """Nodes in order of creation, and edges between them."""
 
     nodes: list[_Nodes] = field(default_factory=list)
@@ -107,8 +104,7 @@ class _Draft:
         self.edges.append((sources, targets, lags.astype(np.float64), kind))
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
+class _Places(Struct, frozen=True):
     """Where the calls' nodes are in the draft."""
 
     segment: Int64s

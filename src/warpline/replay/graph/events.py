@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.streams import Delays, Works
 from warpline.replay.graph.threads import TopCalls
@@ -26,8 +26,7 @@ CAUSE_WINDOW_IN_STARTS = 7.0
 """That something ended at most this long before: an event passes between streams in a few microseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkEdges:
+class WorkEdges(Struct, frozen=True):
     """Work that waits for work."""
 
     source: Int64s
@@ -105,8 +104,7 @@ class _Launches:
         return NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Inferred:
+class Inferred(Struct, frozen=True):
     """What the times alone say of late work."""
 
     ended: WorkEdges

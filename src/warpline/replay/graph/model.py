@@ -6,12 +6,11 @@ other plus a lag. What begins together with a call hangs on the segment before t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
-from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
 Int8s = npt.NDArray[np.int8]
@@ -31,8 +30,7 @@ ended just before, or what filled the device (its lag is negative: so long befor
 room)."""
 
 
-@dataclass(slots=True)
-class Graph:
+class Graph(Struct):
     """Nodes in topological order, and edges sorted by the node they lead to."""
 
     kind: Int8s

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.api_names import GRAPH_LAUNCH
@@ -41,8 +41,7 @@ KINDS = ("kernel", "memcpy", "memset", "graph", "node", "decompress")
 Average = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Works:
+class Works(Struct, frozen=True):
     """Work by stream and start time."""
 
     row: Int64s
@@ -63,8 +62,7 @@ class Works:
     """Process, device, context and stream of each lane."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delays:
+class Delays(Struct, frozen=True):
     """Measured delays by kind."""
 
     launch: Floats

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.intervals import Spans, union
-from warpline.records import dataclass
 from warpline.trace.columns import Bools, Int64s, integers
 from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
@@ -25,8 +25,7 @@ LEAST_HANDOFF_IN_OPS = 5.0
 """The same in times of an op with its launch."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopCalls:
+class TopCalls(Struct, frozen=True):
     """The outermost API calls, by thread and time."""
 
     row: Int64s
@@ -37,8 +36,7 @@ class TopCalls:
     """For each row of `api`, the position here of the call around it or of itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Handoffs:
+class Handoffs(Struct, frozen=True):
     """Episodes in which one thread worked for another: caller leaves at `begin`, waits until `end` if `awaited`."""
 
     caller: Int64s

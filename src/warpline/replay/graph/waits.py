@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
@@ -34,8 +34,7 @@ LONG_COPY_CALL_IN_OPS = 3.0
 NO_WAIT, DEVICE, STREAM, EVENT, OWN, ROOM = range(6)
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(Struct, frozen=True):
     """Calls that wait, and what for."""
 
     how: Int64s

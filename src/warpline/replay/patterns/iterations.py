@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from math import prod
 
-from warpline.records import dataclass
+from msgspec import Struct, field
+
 from warpline.replay.patterns.op_results import PRODUCTS, Key, is_loss, results_of
 from warpline.work.model import OpCall
 
@@ -41,8 +41,7 @@ VIEWS = (
 ADDING = ("aten::add", "aten::add_")
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(Struct):
     """Inputs and results of one iteration, collected op by op."""
 
     there: Counter[Key] = field(default_factory=Counter)

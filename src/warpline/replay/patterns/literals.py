@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.replay.patterns.copies import SMALL_COPY_BYTES
 from warpline.replay.patterns.host_spans import take_out
 from warpline.replay.scene import Scene
@@ -16,8 +16,7 @@ from warpline.trace.columns import NONE, Int64s
 from warpline.trace.names import names_in
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """A tensor created from Python numbers: its copy to the device, and when the thread created it."""
 
     copy: int

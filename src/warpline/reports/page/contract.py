@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from warpline.records import dataclass
+from msgspec import Struct
 
 TrackKind = Literal["gpu", "idle", "syncs", "api", "ops", "ranges", "python"]
 EventKind = Literal[
@@ -34,8 +34,7 @@ EventKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(Struct, frozen=True):
     """Rows of one kind of one thread or device, in lanes below each other."""
 
     kind: TrackKind
@@ -49,8 +48,7 @@ class Track:
     """Position in `Timeline.threads`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step of the program."""
 
     name: str
@@ -60,8 +58,7 @@ class Step:
     """With its work on the device, as other reports give it; the marks of a step that only launches are closer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A name that rows have."""
 
     text: str
@@ -75,16 +72,14 @@ class Name:
     """Position in `Particulars.identities`, for a kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What a kernel's name shows, and how close its calls come to the roofline."""
 
     facts: list[tuple[str, str]]
     """Labels and values, in the order in which they are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """How a kernel was launched, or what a copy moved; null where it is not recorded."""
 
     grid: tuple[int, int, int] | None
@@ -102,8 +97,7 @@ class Launch:
     """Position in `Particulars.inside`, if Nsight Compute profiled it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """The inputs of an op, as JSON texts of the profiler."""
 
     shapes: str
@@ -111,8 +105,7 @@ class Inputs:
     module: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """What Nsight Compute measured inside a kernel, in short; the page has all of it as text."""
 
     reason: str
@@ -124,8 +117,7 @@ class Inside:
     """… the begin of it; null where the trace has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """Where a finding is seen: names of rows, and the cause of idle time that it removes."""
 
     finding: int
@@ -134,8 +126,7 @@ class Spot:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """What the first picture needs beside the rows themselves, which follow as columns of bytes."""
 
     zero_ns: int
@@ -157,8 +148,7 @@ class Timeline:
     causes: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Particulars:
+class Particulars(Struct, frozen=True):
     """What explains the rows: read after the first picture, with their arguments and links."""
 
     launches: list[Launch]
@@ -170,8 +160,7 @@ class Particulars:
     inside: list[Inside]
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimes:
+class StepTimes(Struct, frozen=True):
     """The steps as measured: for the panel `steps`."""
 
     lengths_ns: list[int]
@@ -179,8 +168,7 @@ class StepTimes:
     starts_ns: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """A number with its 80 % range."""
 
     low: float
@@ -188,8 +176,7 @@ class Spread:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """A fix that can be ticked."""
 
     name: str
@@ -201,8 +188,7 @@ class Fix:
     claim: str
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """The step after some fixes together."""
 
     fixes: list[int]
@@ -214,8 +200,7 @@ class Replayed:
     """Whether only the least gain and the longest step are worth saying."""
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIf(Struct, frozen=True):
     """Steps replayed beforehand, for the panel `whatif`."""
 
     step_ns: float
@@ -228,8 +213,7 @@ class WhatIf:
     """The trace, for the command that replays another combination."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """An op or kernel below the roofline."""
 
     name: str
@@ -243,8 +227,7 @@ class Dot:
     bound: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(Struct, frozen=True):
     """A limit of the device."""
 
     name: str
@@ -254,8 +237,7 @@ class Ceiling:
     """Measured, or from the data sheet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
+class Roofline(Struct, frozen=True):
     """For the panel `roofline`."""
 
     device: str
@@ -267,8 +249,7 @@ class Roofline:
     dots: list[Dot]
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumn:
+class TableColumn(Struct, frozen=True):
     """A column that can be sorted and filtered."""
 
     title: str
@@ -279,8 +260,7 @@ class TableColumn:
     """Whether a group shows the sum of its rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataTable:
+class DataTable(Struct, frozen=True):
     """One table of the panel `tables`."""
 
     title: str
@@ -291,15 +271,13 @@ class DataTable:
     """Rows that are not here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """For the panel `tables`."""
 
     tables: list[DataTable]
 
 
-@dataclass(frozen=True, slots=True)
-class Flame:
+class Flame(Struct, frozen=True):
     """A tree of calls; a node comes after its caller."""
 
     name: str
@@ -312,15 +290,13 @@ class Flame:
     """Of each node, with what it calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flames:
+class Flames(Struct, frozen=True):
     """For the panel `flame`."""
 
     flames: list[Flame]
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetInputs:
+class BudgetInputs(Struct, frozen=True):
     """Where the calculator of the panel `budget` starts."""
 
     launches: float
@@ -340,8 +316,7 @@ class BudgetInputs:
     """Time per step in which the launching threads load data."""
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Memory of one device over time."""
 
     title: str
@@ -351,15 +326,13 @@ class Curve:
     """Empty where the profile has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """For the panel `memory`."""
 
     curves: list[Curve]
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """How a number of the page was made."""
 
     number: str
@@ -367,15 +340,13 @@ class Provenance:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """For the panel `numbers`."""
 
     entries: list[Provenance]
 
 
-@dataclass(frozen=True, slots=True)
-class Panels:
+class Panels(Struct, frozen=True):
     """One field per panel; null where the trace has nothing to show there."""
 
     whatif: WhatIf | None = None

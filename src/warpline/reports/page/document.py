@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import Struct
 
 from warpline.analyses.borrowed_ops import lent_to
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
-from warpline.records import dataclass
 from warpline.reports.diagnosis import report
 from warpline.reports.page import inside, top
 from warpline.reports.page.panels import panels
@@ -24,8 +24,7 @@ MOST_ROWS = 400_000
 """Rows of a served page; the shorter ones of what is in view are fetched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A finished page."""
 
     html: str
@@ -33,8 +32,7 @@ class Page:
     """Rows on its timeline."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """The timeline's rows as text."""
 
     zero_ns: int

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
-from warpline.records import dataclass
 from warpline.reports.page.contract import Track
 from warpline.reports.page.planes import planes, zigzag
 from warpline.trace.columns import NONE, Bools, Int64s
@@ -17,8 +17,7 @@ from warpline.trace.names import distinct
 MOST_LANES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The rows of one table, before they are put in order."""
 
     track: Int64s
@@ -33,8 +32,7 @@ class Rows:
     """The row that each belongs to, as a position on the page; NONE for none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     new_lane: Bools
     starts: Int64s
     ends: Int64s

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
 from warpline.inert import inert
-from warpline.records import dataclass
 from warpline.reports.findings import in_order
 from warpline.reports.page.contract import Particulars, Spot, Step, Timeline
 from warpline.reports.page.device_tracks import DeviceTracks, cause_words
@@ -25,8 +24,7 @@ from warpline.trace.steps import completed
 from warpline.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnTimeline:
+class DrawnTimeline(Struct, frozen=True):
     """The timeline of a trace: its rows, and what explains them."""
 
     head: Timeline

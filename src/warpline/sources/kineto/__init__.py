@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from warpline.sources.kineto.foreign import other_device, refuse_foreign
+from warpline.sources.kineto.lanes import adopt
 from warpline.sources.kineto.stream import scan_file
-
-if TYPE_CHECKING:
-    from warpline.sources.rows import Rows
+from warpline.sources.kineto.tables import CATEGORIES, tables
+from warpline.sources.rows import Rows
 
 Scanner = Literal["auto", "native", "python"]
 
 
-def read_kineto(
-    path: Path, scanner: Scanner = "auto", before_imports: Callable[[bool], None] = lambda everything: None
-) -> Rows:
+def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
     """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage.
 
-    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused. `before_imports` is
-    called when the text is read, and before numpy and polars are imported to make its tables.
+    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused.
     """
-    raw = scan_file(path, scanner=scanner, before_imports=before_imports)
-    from warpline.sources.kineto.foreign import other_device, refuse_foreign  # noqa: PLC0415
-    from warpline.sources.kineto.lanes import adopt  # noqa: PLC0415
-    from warpline.sources.kineto.tables import CATEGORIES, tables  # noqa: PLC0415
-
+    raw = scan_file(path, scanner=scanner)
     producer = adopt(raw)
     refuse_foreign(raw, path, set(CATEGORIES))
     rows = tables(raw)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.header import HEADER_LIMIT
 from warpline.sources.kineto.native import NativeScanner
@@ -86,8 +87,7 @@ def scan_blocks(scanner: Scanner, window: Window, start: int, threads: int) -> S
         window.advance(step.position)
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(Struct, frozen=True):
     """An independent scan of one block."""
 
     block: bytes

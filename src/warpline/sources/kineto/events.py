@@ -7,13 +7,11 @@ need not know which one ran.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from warpline.records import dataclass
+from msgspec import Struct, field
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -21,8 +19,7 @@ UInt32s = npt.NDArray[np.uint32]
 UInt8s = npt.NDArray[np.uint8]
 
 
-@dataclass(slots=True)
-class Sparse:
+class Sparse(Struct):
     """One argument over all events that have it."""
 
     rows: UInt32s
@@ -45,8 +42,7 @@ DTYPES: tuple[Any, ...] = (
 """Of the first nine columns of `RawEvents`, which every event has."""
 
 
-@dataclass(slots=True)
-class RawEvents:
+class RawEvents(Struct):
     """All events of a file in file order. Codes index the lists below; -1 means the key is absent."""
 
     phase: UInt8s

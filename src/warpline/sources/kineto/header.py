@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import field
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from warpline.errors import UnreadableFile
-from warpline.records import dataclass
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.text import decode_raw, decode_string
 from warpline.sources.kineto.tolerant import MalformedError, StarvedError, Text
@@ -32,8 +32,7 @@ _KNOWN_KEY: Final = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Header:
+class Header(Struct):
     """The keys found so far, and where the events begin."""
 
     events_start: int = -1

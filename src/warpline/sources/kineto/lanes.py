@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
 from warpline.sources.kineto.threads import Threads
 
@@ -29,8 +29,7 @@ OLD_CPU, OLD_GPU = "CPU functions", "CUDA functions"
 XLA, OLD_TORCH = "xla", "autograd"
 
 
-@dataclass(frozen=True, slots=True)
-class _Lane:
+class _Lane(Struct, frozen=True):
     """What the events of one thread are."""
 
     on_gpu: bool

@@ -6,15 +6,14 @@ import ctypes
 import weakref
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from warpline.native import load
+from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.fields import FIELDS
+from warpline.sources.kineto.native_events import events_of
 from warpline.sources.kineto.scanner import Status, Step, address_of
 from warpline.sources.kineto.tolerant import Text
-
-if TYPE_CHECKING:
-    from warpline.sources.kineto.events import RawEvents
 
 LIBRARY = Path(__file__).with_name("_scan.so")
 VERSION: Final = 3
@@ -116,6 +115,4 @@ class NativeScanner:
 
     def events(self) -> RawEvents:
         """The events, whose memory is theirs from now on: the scanner has none left."""
-        from warpline.sources.kineto.native_events import events_of  # noqa: PLC0415 - numpy loads while the file is read
-
         return events_of(self._library, self._handle)

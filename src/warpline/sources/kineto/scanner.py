@@ -6,7 +6,8 @@ import ctypes
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.sources.kineto.tolerant import Text
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ class Status(IntEnum):
     """The file ends first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The outcome of feeding one window."""
 
     status: Status

@@ -12,7 +12,6 @@ import polars as pl
 
 from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
 from warpline.sources.kineto.fields import MISSING
-from warpline.stretches import stretches
 
 Rowset = npt.NDArray[np.int64]
 Number = TypeVar("Number", bound=np.integer)
@@ -62,13 +61,8 @@ class Selection:
         return Selection(self._source, np.sort(np.append(self.rows, other.rows))) if len(other) else self
 
     def taken(self, column: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """A column's values for these events: whole stretches of it where there are few."""
-        parts = self._stretches
-        return column.take(self.rows) if parts is None else np.concatenate([column[part] for part in parts])
-
-    @cached_property
-    def _stretches(self) -> list[slice] | None:
-        return stretches(self.rows)
+        """A column's values for these events."""
+        return column.take(self.rows)
 
     @cached_property
     def span(self) -> dict[str, pl.Series]:

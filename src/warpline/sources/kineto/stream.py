@@ -7,21 +7,20 @@ has them scanned.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.blocks import Window, scan_blocks
 from warpline.sources.kineto.damage import recall
+from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
 from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.native import NativeScanner, is_available
+from warpline.sources.kineto.python_scan import PythonScanner
 from warpline.sources.kineto.scanner import Scanner, Status
 from warpline.sources.unpack import XZ_MAGIC, Unpacked, most_bytes, packing_of, too_large
-
-if TYPE_CHECKING:
-    from warpline.sources.kineto.events import RawEvents
 
 ScannerName = Literal["auto", "native", "python"]
 
@@ -38,14 +37,11 @@ def scan_file(
     limit_bytes: int | None = None,
     threads: int | None = None,
     window_bytes: int = WINDOW_BYTES,
-    before_imports: Callable[[bool], None] = lambda everything: None,
 ) -> RawEvents:
     """All events of a trace, in file order.
 
     `auto` takes the compiled scanner where it was built. Text beyond `limit_bytes` (default: `most_bytes()`) makes the
-    file unreadable rather than the machine. `threads` and `window_bytes` change the speed, never the result. The
-    compiled scanner imports nothing until the text is read; `before_imports` is called before anything is, with whether
-    it may be other than numpy, polars and what makes tables.
+    file unreadable rather than the machine. `threads` and `window_bytes` change the speed, never the result.
     """
     limit = most_bytes() if limit_bytes is None else limit_bytes
     try:
@@ -57,7 +53,7 @@ def scan_file(
             raise too_large(path, limit)
         threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
         unpacked = Unpacked(path, window_bytes, limit)
-        events = _scan(unpacked, _new_scanner(scanner, before_imports), threads, before_imports)
+        events = _scan(unpacked, _new_scanner(scanner), threads)
         if unpacked.damage:
             events.notes.append(unpacked.damage)
             events.truncated = True
@@ -68,20 +64,15 @@ def scan_file(
         raise UnreadableFile("too-large", f"{path.name}: {error}", "record fewer steps, or split the trace") from error
 
 
-def _new_scanner(name: ScannerName, before_imports: Callable[[bool], None]) -> Scanner:
+def _new_scanner(name: ScannerName) -> Scanner:
     if name == "native" and not is_available():
         raise UsageError(
             "no-native-scanner", "the compiled scanner was not built", "install a C compiler and reinstall"
         )
-    if name != "python" and is_available():
-        return NativeScanner()
-    before_imports(True)
-    from warpline.sources.kineto.python_scan import PythonScanner  # noqa: PLC0415 - numpy loads while the file is read
-
-    return PythonScanner()
+    return NativeScanner() if name != "python" and is_available() else PythonScanner()
 
 
-def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int, before_imports: Callable[[bool], None]) -> RawEvents:
+def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int) -> RawEvents:
     with ahead(blocks) as pieces:
         window = Window(pieces)
         header, wanted = Header(), 1
@@ -93,7 +84,6 @@ def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int, before_import
         step = scan_blocks(scanner, window, header.events_start, threads)
         if step.status is Status.DONE:
             _read_tail(*window.rest(step.position), header)
-    before_imports(False)
     return _assemble(scanner, header, step.status is Status.TRUNCATED, window.total)
 
 

@@ -6,14 +6,13 @@ the one place that knows them. Nothing is linked here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct
 
-from warpline.cores import more_cores
-from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.facts import devices, meta
@@ -67,8 +66,7 @@ ON_DEVICE = ("gpu", "syncs", "gpu ranges")
 """Made on the second core: the only ones with new words, whose numbers must not depend on the cores."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(Struct, frozen=True):
     """The events of each table, and what is known of them."""
 
     events: dict[str, Selection]
@@ -83,16 +81,10 @@ class _Parts:
 
 
 def tables(raw: RawEvents) -> Rows:
-    """All tables of the events, with health entries. Uses up the events: their times and the places of their arguments
-    are freed when the tables have them."""
+    """All tables of the events, with health entries."""
     parts, threads = _parts(raw), Threads(raw)
     events = parts.events
-    # Threads are numbered in the order of these tables, and words before the work is shared out: neither number may
-    # depend on the cores.
     thread_of = {name: threads.codes(events[name]) for name in ("api", "ops", "ranges")}
-    others = [name for name in events if name not in thread_of]
-    on_host = [name for name in events if name not in ON_DEVICE]
-    styles = pl.Series(STYLES).cast(pl.Categorical)
     makers: dict[str, Callable[[Selection], pl.DataFrame]] = {
         "api": lambda calls: _api(calls, parts.layer, thread_of["api"], threads),
         "ops": lambda ops: _ops(ops, thread_of["ops"]),
@@ -105,32 +97,12 @@ def tables(raw: RawEvents) -> Rows:
         "gpu ranges": lambda annotations: _gpu_ranges(annotations, raw),
     }
 
-    def made(names: Iterable[str]) -> dict[str, pl.DataFrame]:
-        # Popped: the memory of events is freed when their table is made.
-        return {name: makers[name](chosen) for name in names if len(chosen := events.pop(name))}
-
-    with more_cores(1, len(raw)) as second_core:
-        held = second_core.submit(_hold, events, thread_of)
-        _hold(events, others)
-        held.result()
-        raw.free("time_ns", "duration_ns", "args_offset", "args_length")
-        of_device = second_core.submit(made, ON_DEVICE)
-        result = made(on_host)
-        result |= of_device.result()
+    result = {name: makers[name](chosen) for name, chosen in events.items() if len(chosen)}
     ranges = [result.pop(name) for name in ("ranges", "gpu ranges") if name in result]
     if ranges:
         result["ranges"] = pl.concat(ranges, how="diagonal")
-    del styles
     result |= {"devices": devices(raw.header), "threads": threads.table()}
     return Rows("kineto", result, meta(raw, parts.zero_ns), parts.health)
-
-
-def _hold(events: dict[str, Selection], names: Iterable[str]) -> None:
-    """Give the tables their own copies of what each event has, so that the file's can be freed."""
-    for name in names:
-        _ = events[name].span
-        if name in WITH_ARGUMENTS:
-            _ = events[name].arguments
 
 
 def _parts(raw: RawEvents) -> _Parts:

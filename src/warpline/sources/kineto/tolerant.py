@@ -8,11 +8,11 @@ other.
 from __future__ import annotations
 
 import re
-from dataclasses import field
 from mmap import mmap
 from typing import Final
 
-from warpline.records import dataclass
+from msgspec import Struct, field
+
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
 from warpline.sources.kineto.fields import FIELDS, MISSING, Field
 
@@ -55,8 +55,7 @@ class StarvedError(Exception):
     """The text ends inside the event."""
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Struct):
     """One event; strings and labels as raw JSON text, None where absent."""
 
     phase: int = 0

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import BinaryIO
+
+from msgspec import Struct, field
 
 from warpline.sources.detect import NCU_MAGIC
 
@@ -25,16 +26,14 @@ TARGET = "Nsight Compute Target"
 """The component whose version is that of ncu."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """The process whose kernels a block holds."""
 
     number: int | None = None
     executable: str = ""
 
 
-@dataclass(slots=True)
-class Container:
+class Container(Struct):
     """What the headers of a report's blocks say."""
 
     results: int = 0

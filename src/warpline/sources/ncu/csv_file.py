@@ -6,9 +6,10 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
@@ -29,8 +30,7 @@ _SAMPLED_CELLS = 100_000
 _QUOTED_MESSAGES = 2
 
 
-@dataclass(slots=True)
-class _Notes:
+class _Notes(Struct):
     """What was met beside the rows."""
 
     messages: Counter[str] = field(default_factory=Counter)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
 from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, RuleResult, Source
@@ -83,8 +84,7 @@ class RawPage:
         return tuple(self._kernels)
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """A kernel of the details page, while its rows come in."""
 
     about: Mapping[str, str]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
-from warpline.records import dataclass
+from msgspec import Struct, field
+
 from warpline.sources.health import HealthEntry
 
 Source = Literal["ncu-rep", "csv-raw", "csv-details"]
 Dimensions = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One measured value in a base unit: ns, byte, byte/s, hz, %, inst, cycle, warp, sector/s and so on."""
 
     value: float | str
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class RuleResult:
+class RuleResult(Struct, frozen=True):
     """What one of Nsight Compute's own rules said about the kernel."""
 
     rule: str
@@ -38,8 +36,7 @@ class RuleResult:
     """``global`` (of the kernel's time) or ``local`` (of one unit); empty without an estimate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """The counters of one machine instruction."""
 
     address: int
@@ -52,8 +49,7 @@ class Instruction:
     """By metric: ``inst_executed``, ``smsp__pcsamp_sample_buffer_full`` and so on; zeros are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceCounters:
+class SourceCounters(Struct, frozen=True):
     """Counters per instruction, in the order of addresses, and the source texts that the report carries."""
 
     instructions: tuple[Instruction, ...]
@@ -61,8 +57,7 @@ class SourceCounters:
     """The text of each source file that was imported into the report (``--import-source``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelReport:
+class KernelReport(Struct, frozen=True):
     """One profiled launch."""
 
     name: str
@@ -107,8 +102,7 @@ class KernelReport:
         return reading.value if reading is not None and isinstance(reading.value, float) else None
 
 
-@dataclass(frozen=True, slots=True)
-class NcuReport:
+class NcuReport(Struct, frozen=True):
     """One file."""
 
     path: Path

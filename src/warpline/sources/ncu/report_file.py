@@ -12,9 +12,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import NCU_MAGIC
@@ -33,8 +35,7 @@ _WAIT_S = 900
 _CLOCKS_LEFT = re.compile(r"--clock-control[= ]none")
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """What the child process said."""
 
     kernels: list[dict[str, Any]]

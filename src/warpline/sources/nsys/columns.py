@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
 import polars as pl
-
-from warpline.records import dataclass
+from msgspec import Struct, field
 
 MAX_TIME_NS = 1 << 61
 """Seventy-three years. Larger values are damage, and would overflow when two times are added."""
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(Struct):
     """What the table readers noticed; the health entries are written from it."""
 
     impossible: dict[str, int] = field(default_factory=dict)

@@ -12,15 +12,14 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import polars as pl
+from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
-from warpline.records import dataclass
 
 CHUNK_ROWS = 4096
 """Rows held as Python objects at a time; larger chunks were not faster, and would let a hostile file fill memory."""
@@ -40,8 +39,7 @@ PROGRESS_STEPS = 200_000
 """SQLite's virtual-machine steps between two checks of the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """A table that could be read only up to a point."""
 
     table: str
@@ -49,8 +47,7 @@ class Damage:
     reason: str
 
 
-@dataclass(slots=True)
-class Database:
+class Database(Struct):
     """The tables of one export, by name."""
 
     connection: sqlite3.Connection

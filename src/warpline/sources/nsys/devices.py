@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.sources.nsys.columns import Notes, process
 from warpline.sources.nsys.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class Ordinals:
+class Ordinals(Struct, frozen=True):
     """Device numbers. CUDA numbers devices per process; if two processes disagree, the physical number is used."""
 
     physical: pl.DataFrame

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import field
 
 import polars as pl
+from msgspec import Struct, field
 
-from warpline.records import dataclass
 from warpline.scrub.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
@@ -46,8 +45,7 @@ _BENIGN = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Remarks:
+class Remarks(Struct):
     """The diagnostics that matter."""
 
     driver_installed: str = ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpline.records import dataclass
+from msgspec import Struct
+
 from warpline.scrub.quote import MAX_INPUT_CHARS
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
@@ -17,8 +18,7 @@ MAX_OUTPUT_CHARS = 200_000
 _GPU_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The evidence about the recording."""
 
     facts: Facts

@@ -7,11 +7,10 @@ and host names: only the facts named here are read.
 from __future__ import annotations
 
 import re
-from dataclasses import field
 
 import polars as pl
+from msgspec import Struct, field
 
-from warpline.records import dataclass
 from warpline.scrub.quote import redacted
 from warpline.sources.nsys.database import Database
 
@@ -27,8 +26,7 @@ _OPTIONS = {
 }
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """What the export says about itself; empty or None if it does not."""
 
     exporter: str = ""

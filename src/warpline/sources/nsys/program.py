@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
@@ -46,8 +46,7 @@ _IEEE = re.compile(r"ieee_\w+ is signaling|IEEE_\w+", re.IGNORECASE)
 _NOISE = re.compile(r"^\s*$|^[\s\W_]*$|^\s*(?:File \"|\^+|~+)|^Generating |^Collecting data|%\|")
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """What the program's stderr says about its end."""
 
     quote: str = ""

@@ -18,8 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec import Struct
+
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.cache_folder import cache_folder
 from warpline.sources.cache_limit import make_room
@@ -41,8 +42,7 @@ _HEADER = re.compile(rb"NVIDIA Tegra Profiler Report ([0-9@]+)")
 _VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A version of nsys: year, release, update and build; unknown parts are 0."""
 
     numbers: tuple[int, ...]
@@ -55,8 +55,7 @@ class Version:
         return self.numbers[:3] > other.numbers[:3]
 
 
-@dataclass(frozen=True, slots=True)
-class Nsys:
+class Nsys(Struct, frozen=True):
     """An nsys that can be run."""
 
     path: Path

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.sources.nsys.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class Strings:
+class Strings(Struct, frozen=True):
     """Texts by id."""
 
     table: pl.DataFrame

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.sources.nsys.columns import narrow, process, thread
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
+class Threads(Struct, frozen=True):
     """The ``threads`` table and the global id of each of its rows."""
 
     table: pl.DataFrame

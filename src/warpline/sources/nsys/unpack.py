@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec import Struct
+
 from warpline.errors import UnreadableFile
-from warpline.records import dataclass
 from warpline.sources.detect import SQLITE_MAGIC
 from warpline.sources.health import HealthEntry
 from warpline.sources.unpack import Unpacked, packing_of
@@ -17,8 +18,7 @@ HEADER_BYTES = 100
 EXPORT_AGAIN = "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep"
 
 
-@dataclass(frozen=True, slots=True)
-class PlainFile:
+class PlainFile(Struct, frozen=True):
     """An SQLite file on disk, and what was wrong with it before it was opened."""
 
     path: Path

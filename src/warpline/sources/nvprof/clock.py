@@ -12,8 +12,8 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct
 
-from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 
 Floats = npt.NDArray[np.float64]
@@ -25,8 +25,7 @@ PARTS = 16
 LEAST_PARTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ClockShift:
+class ClockShift(Struct, frozen=True):
     """By how much device times are ahead of host times."""
 
     shift_ns: int
@@ -46,8 +45,7 @@ class ClockShift:
         return pl.col(column) - self.shift_ns - drifted
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """Bounds of the difference, each at a device time."""
 
     times: Int64s

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
-from warpline.records import dataclass
 from warpline.sources.snapshot.plain_pickle import DamagedPickle, Plain, UnsafePickle, load_plain
 from warpline.sources.unpack import Unpacked, most_bytes
 from warpline.sources.valid_text import valid_text
@@ -40,8 +39,7 @@ ACTIONS = (
 """What torch's allocator records; see `torch.cuda.memory._snapshot`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One frame of a stack, of Python or C++."""
 
     file: str
@@ -52,8 +50,7 @@ class Frame:
 Stack = tuple[Frame, ...]
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """A piece of a segment at the time of the snapshot."""
 
     address: int
@@ -66,8 +63,7 @@ class Block:
     """Position in `Snapshot.stacks`."""
 
 
-@dataclass(slots=True)
-class Segment:
+class Segment(Struct):
     """Memory from one cudaMalloc."""
 
     address: int
@@ -75,8 +71,7 @@ class Segment:
     blocks: list[Block] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class History:
+class History(Struct):
     """What the allocator of one device did, in order."""
 
     action: Int64s
@@ -90,8 +85,7 @@ class History:
     """For `oom`: what CUDA still had free; -1 elsewhere."""
 
 
-@dataclass(slots=True)
-class Snapshot:
+class Snapshot(Struct):
     """A whole snapshot."""
 
     segments: dict[int, list[Segment]]
