@@ -34,11 +34,8 @@ page: page/node_modules/installed $(VENV)/installed  ## build the page of `warpl
 browser:  ## install Chromium for the tests of the page, where that is possible
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null; } || echo "no Chromium: the tests of the page in a browser are skipped"
 
-WORKERS ?= $(shell expr $$(nproc) + 1) # one more than there are cores: some tests wait for a browser or a program
-test: export PYTHONDONTWRITEBYTECODE := # Python keeps what it compiles, for the next run and for what tests start
 test: $(VENV)/developing page/node_modules/installed browser  ## run the tests
-	$(BIN)/python -m compileall -q src faults
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder # what a file makes for its tests is made once; long files come first
+	$(BIN)/python -m pytest -n auto --dist loadfile # what a file makes for its tests is made once
 
 lint: $(VENV)/developing  ## ruff, mypy and import-linter
 	$(BIN)/ruff format --check .

@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from for_each import for_each
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ from warpline.inert import inert, inert_lines
 ANY_TEXT = st.text(st.characters())  # with lone surrogates
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("[bold]kernel[/red]", "[bold]kernel[/red]"),
@@ -69,7 +69,7 @@ SOURCES = sorted(Path(warpline.__file__).parent.glob("cli/*.py")) + sorted(
 )
 
 
-@for_each("source", SOURCES)
+@pytest.mark.parametrize("source", SOURCES)
 def test_only_the_seam_writes_to_the_terminal(source: Path) -> None:
     """Every other module of the command line prints through `warpline.cli.output` and `warpline.reports.console`."""
     if source.name in {"output.py", "console.py"}:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -12,8 +11,7 @@ import pytest
 from warpline.cli.main import run
 from warpline.trace.open import open_trace
 
-torch: Any = None
-pytestmark = pytest.mark.usefixtures("load_torch")
+torch = pytest.importorskip("torch")
 
 
 def record(path: Path, name: str) -> Path:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from for_each import for_each
+import pytest
 
 from warpline.units import count, duration, several, share, size, speedup
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("value_ns", "text"),
     [
         (0, "0 ns"),

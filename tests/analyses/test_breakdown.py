@@ -6,7 +6,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import annotation, copy, kernel, launched, memset, write
@@ -94,7 +93,7 @@ def test_the_parts_sum_to_the_whole_and_equal_a_count_of_nanoseconds(rows: list[
         assert device.busy_ns + device.idle_ns == device.window_ns == len(window)
 
 
-@for_each(
+@pytest.mark.parametrize(
     "name",
     [
         "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
@@ -109,7 +108,9 @@ def test_collectives_are_communication(name: str) -> None:
     assert activity("kernel", name) == "comm"
 
 
-@for_each("name", ["void at::native::reduce_kernel<512, 1>", "splitKreduce_kernel", "gather_kernel", "scatter_add"])
+@pytest.mark.parametrize(
+    "name", ["void at::native::reduce_kernel<512, 1>", "splitKreduce_kernel", "gather_kernel", "scatter_add"]
+)
 def test_reductions_are_not(name: str) -> None:
     assert activity("kernel", name) == "compute"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from for_each import for_each
 
 from warpline.analyses.envelope import envelope
 from warpline.cli.main import run
@@ -14,7 +13,7 @@ from warpline.hardware import chips
 from warpline.work.written import FORMS, work_of_text
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("shape", "time_ns", "tflops"),
     [
         ("mm 8192x8192x8192", 31_139_000, 35.3),
@@ -84,7 +83,7 @@ def test_without_a_ceiling_there_are_rates_and_no_floor() -> None:
     assert envelope(shapes=["mm 4096"], time_ns=1_000_000).to_dict()["hard_floor_ns"] is None
 
 
-@for_each("chip", chips())
+@pytest.mark.parametrize("chip", chips(), ids=lambda chip: chip.name)
 def test_a_copy_at_the_data_sheet_s_bandwidth_is_possible_on_every_chip(chip: object) -> None:
     name = chip.name  # type: ignore[attr-defined]
     figure = chip.bandwidth["dram"]  # type: ignore[attr-defined]
@@ -92,7 +91,7 @@ def test_a_copy_at_the_data_sheet_s_bandwidth_is_possible_on_every_chip(chip: ob
     assert answer.verdict in {"possible", "above_measured", "in_cache"}
 
 
-@for_each("name", FORMS)
+@pytest.mark.parametrize("name", FORMS)
 def test_every_form_has_work(name: str) -> None:
     count = FORMS[name].count or 2
     work = work_of_text(f"{name} {'x'.join(['64'] * count)}", "bf16")
@@ -106,13 +105,13 @@ def test_the_work_of_a_matmul_is_counted_by_hand() -> None:
     assert work.bytes == 2 * (2 * 5 + 5 * 3 + 2 * 3)
 
 
-@for_each("text", ["", "mm", "mm 1x2", "mm 0", "mm 1x2x3x4", "mm axbxc", "nope 3", "relu 99999999999G"])
+@pytest.mark.parametrize("text", ["", "mm", "mm 1x2", "mm 0", "mm 1x2x3x4", "mm axbxc", "nope 3", "relu 99999999999G"])
 def test_a_bad_shape_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
         work_of_text(text, "bf16")
 
 
-@for_each(
+@pytest.mark.parametrize(
     "arguments",
     [
         [],

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, memset, op, write
@@ -115,7 +114,7 @@ def test_the_matmul_with_the_embeddings_sizes_is_the_head(tmp_path: Path) -> Non
     assert set(rows(table_of(tmp_path, events, by="role"), "gpu_ns")) == {"embedding", "other", "head", GAPS}
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "role"),
     [
         ("LlamaAttention_3", "attention"),

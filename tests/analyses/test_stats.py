@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from for_each import for_each
 from stats_traces import call, kernel, make_trace, migrating_trace, paper_trace, span
 
 from warpline.analyses.stats import REPORTS, find_report, report
@@ -148,13 +147,13 @@ Migration Throughput (MB/s)
 }
 
 
-@for_each("name", REPORTS)
+@pytest.mark.parametrize("name", REPORTS)
 def test_report_is_what_paper_says(name: str) -> None:
     trace = migrating_trace() if name == "um_sum" else paper_trace()
     assert to_csv(report(trace, name)) == ON_PAPER[name]
 
 
-@for_each("name", REPORTS)
+@pytest.mark.parametrize("name", REPORTS)
 def test_report_refuses_an_empty_trace(name: str) -> None:
     with pytest.raises(CannotAnswer, match="cannot answer, because the trace has no"):
         report(make_trace(), name)

@@ -6,14 +6,14 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import polars as pl
-from for_each import for_each
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from warpline.analyses.stats.numbers import bytes_per_second, round_half_away, rounded
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("value", "digits", "expected"),
     [
         (1530.25, 1, 1530.3),  # a true tie goes up, where printf would print 1530.2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from for_each import for_each
+import pytest
 from kineto_files import call, copy, frame, kernel, launched, op, write
 
 from warpline.analyses.syncs import sync_points
@@ -40,7 +40,7 @@ def test_each_place_is_one_row_with_its_line_and_blocked_time(tmp_path: Path) ->
     }
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("frame_text", "site"),
     [
         ("train.py(12): step", Site("train.py", 12, "step")),

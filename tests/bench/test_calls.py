@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from fake_torch import Tensor
-from for_each import for_each
 
 from warpline.bench.calls import calls_of
 from warpline.errors import UsageError
@@ -40,7 +39,7 @@ def test_bytes_of_inputs_count_each_tensor_once() -> None:
     assert calls_of(print, (tensor, tensor), None, 3).input_bytes == 8000
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("args", "inputs", "copies", "code"),
     [
         ((1,), [(1,)], 1, "two-inputs"),

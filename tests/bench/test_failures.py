@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 
 import warpline
 from warpline.bench.__main__ import main as plain
@@ -68,8 +67,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "timed_and_failing.py"
 
 
-@for_each("line", [lambda arguments: run(["bench", *arguments]), plain])
-@for_each(
+@pytest.mark.parametrize("line", [lambda arguments: run(["bench", *arguments]), plain], ids=["full", "plain"])
+@pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (["{}:fails"], 1, "program-failed: fails failed in line 7, ValueError: my mistake; run it without bench"),

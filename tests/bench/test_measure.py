@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from fake_torch import Device, Tensor, fake_torch
-from for_each import for_each
 
 import warpline
 from warpline.bench import measure as engine
@@ -60,7 +59,7 @@ def test_it_reads_the_kernel_and_not_the_launch() -> None:
     assert result.verdict == "sound"
 
 
-@for_each("kernels", [1, 5, 40])
+@pytest.mark.parametrize("kernels", [1, 5, 40])
 def test_launch_gaps_of_several_kernels_are_not_execution(kernels: int) -> None:
     device = Device()
     result = timed(device, lambda: [device.launch(1_000) for _ in range(kernels)])
@@ -327,7 +326,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
         warpline.bench(lambda: None, device="tpu")  # type: ignore[arg-type]
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("low", "high", "text"),
     [
         (2_678_720, 2_680_128, "2.679 to 2.680 ms"),

@@ -7,7 +7,6 @@ import math
 import random
 
 import pytest
-from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ from warpline.bench.summary import Interval, drift, interval_of_median, median_r
 TIMES = st.lists(st.floats(1, 1e9), min_size=1, max_size=200)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("count", "ranks", "confidence"),
     [
         # P(all six on one side) = 2 / 64.
@@ -36,7 +35,7 @@ def test_ranks_that_hold_the_median(count: int, ranks: tuple[int, int], confiden
     assert found[2] == pytest.approx(confidence, abs=1e-4)
 
 
-@for_each("count", range(6))
+@pytest.mark.parametrize("count", range(6))
 def test_fewer_than_six_values_have_no_interval(count: int) -> None:
     assert median_ranks(count) is None
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from fake_torch import Device, fake_torch
-from for_each import for_each
 
 from warpline.bench import host_costs as command
 from warpline.capture.calibration import measure_host
@@ -80,7 +79,7 @@ def test_nothing_is_measured_while_a_graph_is_captured() -> None:
     assert profiled.measure() is None
 
 
-@for_each("missing", ["profiler", "zeros", "no_grad"])
+@pytest.mark.parametrize("missing", ["profiler", "zeros", "no_grad"])
 def test_a_torch_that_fails_leaves_no_calibration(missing: str) -> None:
     profiled = Profiled()
     delattr(profiled.torch, missing)

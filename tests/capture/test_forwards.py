@@ -7,15 +7,13 @@ import io
 import pickle
 import traceback
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from warpline.capture import forwards as module_forwards
 from warpline.capture.forwards import Forwards
 
-torch: Any = None
-pytestmark = pytest.mark.usefixtures("load_torch")
+torch = pytest.importorskip("torch")
 
 
 class Heard(list[int]):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from for_each import for_each
 
 import warpline
 from warpline.capture import marks
@@ -18,8 +17,7 @@ from warpline.capture.plan import Plan
 from warpline.capture.session import Session
 from warpline.errors import WarplineError
 
-torch: Any = None
-pytestmark = pytest.mark.usefixtures("load_torch")
+torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +136,7 @@ def test_a_block_without_steps_says_what_to_write(capsys: pytest.CaptureFixture[
     assert "warpline: no-steps: no step was found; omit steps= to record everything" in capsys.readouterr().err
 
 
-@for_each("bounds", [{"steps": 0}, {"steps": -1}, {"skip": -1}, {"seconds": 0.0}, {"warmup": -1}])
+@pytest.mark.parametrize("bounds", [{"steps": 0}, {"steps": -1}, {"skip": -1}, {"seconds": 0.0}, {"warmup": -1}])
 def test_impossible_bounds_are_refused(bounds: dict[str, Any]) -> None:
     with pytest.raises(WarplineError, match="bad-bounds"):
         warpline.profile("bounds", **bounds)

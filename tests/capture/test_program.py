@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from paths import ROOT
 
 from warpline.capture import manifest, tools
@@ -67,7 +66,7 @@ def test_another_program_is_left_to_nsys() -> None:
     assert chosen_tool(Request(program_of(["ls"]))) == "nsys"
 
 
-@for_each("words", [[], ["absent.py"], ["no-such-program-anywhere"]])
+@pytest.mark.parametrize("words", [[], ["absent.py"], ["no-such-program-anywhere"]])
 def test_a_program_that_is_not_there_is_a_usage_error(words: list[str]) -> None:
     with pytest.raises(WarplineError) as caught:
         program_of(words)
@@ -94,7 +93,7 @@ def test_secrets_and_the_home_folder_are_left_out_of_the_command(monkeypatch: py
     assert said == ["~/bin/python", "train.py", "--hf-token", "…", "--api_key=…", "--lr", "1"]
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("word", "kept"),
     [
         ("https://me:hush@host/x", "https://…@host/x"),
@@ -116,7 +115,7 @@ def test_a_secret_is_left_out_wherever_it_stands_in_a_word(
     assert scrubbed_command(["train", word]) == ["train", kept]
 
 
-@for_each("option", ["--key", "-k", "--access-key", "--pw", "--wandb.key", "--hf-token"])
+@pytest.mark.parametrize("option", ["--key", "-k", "--access-key", "--pw", "--wandb.key", "--hf-token"])
 def test_the_word_after_an_option_for_a_secret_is_left_out(option: str) -> None:
     said = scrubbed_command(["train", option, "hush", "next"])
     assert said == ["train", option, "hush" if option == "-k" else "…", "next"]
@@ -246,7 +245,7 @@ INSIDE = [
 ]
 
 
-@for_each("file", INSIDE)
+@pytest.mark.parametrize("file", INSIDE)
 def test_what_runs_inside_the_program_is_python_3_9_and_the_standard_library(file: Path) -> None:
     tree = ast.parse(file.read_text(), feature_version=(3, 9))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names} | {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from for_each import for_each
+import pytest
 
 from warpline.capture.recorded import MANIFEST, recorded_entry
 
 
-@for_each(
+@pytest.mark.parametrize(
     "manifest",
     [
         None,

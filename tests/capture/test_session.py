@@ -16,8 +16,7 @@ from warpline.capture.recorders import TorchRecorder
 from warpline.capture.session import DONE, Session
 from warpline.capture.steps import FORWARD, MAX_IGNORED_CALLS, OPTIMIZER
 
-torch: Any = None
-pytestmark = pytest.mark.usefixtures("load_torch")
+torch = pytest.importorskip("torch")
 
 
 def session_in(folder: Path) -> Session:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from fake_torch import Device, fake_torch
-from for_each import for_each
 
 from warpline.bench import command
 from warpline.bench import measure as engine
@@ -92,7 +91,7 @@ MISTAKES = {
 }
 
 
-@for_each("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line(mistake: str, program: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, code = MISTAKES[mistake]
     assert run(["bench", *(word.format(program=program) for word in arguments)]) == 2

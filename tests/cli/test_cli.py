@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from paths import DATA, ROOT
 
 from warpline import __version__
@@ -144,7 +143,7 @@ MISTAKES = {
 }
 
 
-@for_each("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line_and_an_exit_code(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, code, word = MISTAKES[mistake]
     assert run(arguments) == code
@@ -163,7 +162,7 @@ def test_a_folder_with_one_trace_is_that_trace(tmp_path: Path, capsys: pytest.Ca
     assert "2 profiles" in capsys.readouterr().err
 
 
-@for_each("command", VERBS)
+@pytest.mark.parametrize("command", VERBS)
 def test_every_command_has_help_with_examples_and_a_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
     assert "Examples" in capsys.readouterr().out

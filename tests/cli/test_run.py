@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from paths import DATA, PROGRAM_PATH, ROOT
 from ready_torch import run_module
 
@@ -94,7 +93,7 @@ def test_a_program_without_torch_says_what_to_type(
     assert capsys.readouterr().err.startswith("warpline: no-torch: the program's Python (python3) has no torch")
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
         (["run"], 2, "no-program"),

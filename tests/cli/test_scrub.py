@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from kineto_files import frame, launched, write
 
 from warpline.cli.main import run
@@ -88,7 +87,7 @@ MISTAKES = {
 }
 
 
-@for_each("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_one_line(mistake: str, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, code, word = MISTAKES[mistake]
     assert run(["scrub", *(str(trace) if part == "TRACE" else part for part in arguments)]) == code

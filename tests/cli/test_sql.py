@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from paths import DATA
 
 from warpline.cli.main import run
@@ -54,8 +53,8 @@ def test_a_bad_query_names_the_tables(capsys: pytest.CaptureFixture[str]) -> Non
     assert "tables: gpu, api" in said
 
 
-@for_each("function", ["read_csv", "READ_CSV", "read_parquet", "read_json", "read_ipc", '"read_csv"'])
-@for_each("before", ["", "select 1; ", "create table x as ", "/* ' */ ", "\n-- '\n"])
+@pytest.mark.parametrize("function", ["read_csv", "READ_CSV", "read_parquet", "read_json", "read_ipc", '"read_csv"'])
+@pytest.mark.parametrize("before", ["", "select 1; ", "create table x as ", "/* ' */ ", "\n-- '\n"])
 def test_a_query_reads_no_other_file(
     function: str, before: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from for_each import for_each
 from msgspec.structs import replace
 from paths import SUITES
 
@@ -56,7 +55,7 @@ PAIRS = {
 }
 
 
-@for_each("fix", PAIRS)
+@pytest.mark.parametrize("fix", PAIRS)
 def test_a_fix_is_named_by_its_mark(fix: str) -> None:
     assert applied_fixes(*PAIRS[fix]) == (fix,)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from for_each import for_each
 
 from warpline.compare.change_points import LEAST_POINTS, MOST_POINTS, levels
 
@@ -49,7 +48,7 @@ def test_a_change_that_does_not_matter_is_none() -> None:
     assert starts(values, 0.05) == [0]
 
 
-@for_each("count", [0, 1, LEAST_POINTS - 1])
+@pytest.mark.parametrize("count", [0, 1, LEAST_POINTS - 1])
 def test_few_points_give_no_answer(count: int) -> None:
     values = [1.0] * (count // 2) + [2.0] * (count - count // 2)
     assert starts(values) == ([0] if count else [])

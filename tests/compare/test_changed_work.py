@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from for_each import for_each
 from msgspec.structs import replace
 
 from warpline.analyses.gaps import CAUSES
@@ -116,7 +115,7 @@ def test_steps_that_vary_say_nothing() -> None:
     assert changed_work([a], [b, run([900] * 11, [100] * 11)], LEAST) is None
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("gone", "new", "words"),
     [(1, 0, "1 operation gone"), (0, 2, "2 new operations"), (36, 1, "36 operations gone and 1 new operation")],
 )
@@ -144,7 +143,7 @@ def test_allocations_that_only_one_side_has_are_what_changed() -> None:
     assert judge([b], [a], LEAST)[0].verdict == "slower"
 
 
-@for_each(("calls_a", "calls_b"), [(20, 20), (0.4, 0), (20, 1)])
+@pytest.mark.parametrize(("calls_a", "calls_b"), [(20, 20), (0.4, 0), (20, 1)])
 def test_allocations_on_both_sides_or_on_none_say_nothing(calls_a: float, calls_b: float) -> None:
     assert changed_work([allocating(5000, calls_a)], [allocating(0, calls_b)], LEAST) is None
 

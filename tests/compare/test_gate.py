@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from kineto_files import annotation, call, launched
 from step_traces import steps, trace
 
@@ -83,7 +82,7 @@ def test_several_budgets_may_follow_one_option(paths: tuple[str, str, str], caps
     assert "bad-budget" in capsys.readouterr().err
 
 
-@for_each("text", ["", "step_ms", "step_ms=<3", "nonsense<=3", "step_ms<=x", "step_ms<=1e9999"])
+@pytest.mark.parametrize("text", ["", "step_ms", "step_ms=<3", "nonsense<=3", "step_ms<=x", "step_ms<=1e9999"])
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with pytest.raises(WarplineError, match="bad-budget"):
         Budget.parse(text)
@@ -94,7 +93,7 @@ def test_the_gate_needs_something_to_check(paths: tuple[str, str, str]) -> None:
         judge([measure(open_trace(paths[0]))], None, [])
 
 
-@for_each(
+@pytest.mark.parametrize(
     "text",
     [
         "",

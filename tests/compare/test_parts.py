@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import Event, annotation, launched, write
@@ -70,7 +69,7 @@ def test_another_matrix_kernel_for_the_same_job_is_a_variant() -> None:
     assert (variant.a, variant.b, variant.change_ns) == ((GEMM,), (OTHER_GEMM,), -20)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("a", "b", "name"),
     [
         ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (pageable → pinned)"),

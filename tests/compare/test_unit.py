@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from for_each import for_each
 from kineto_files import launched
 from step_traces import steps, trace
 
@@ -51,7 +50,7 @@ def test_marked_steps_are_taken_at_their_word() -> None:
     assert remark(step_of(ONE), step_of(OTHER)) is None
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("a", "b", "found_by", "word"),
     [
         (ONE, FOUR, ("profiler_step", "repetition"), "4.0 times"),

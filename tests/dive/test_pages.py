@@ -7,7 +7,7 @@ import pkgutil
 import re
 from types import ModuleType
 
-from for_each import for_each
+import pytest
 from paths import ROOT
 
 import warpline.dive.reasons
@@ -37,7 +37,7 @@ def test_every_reason_has_a_page_with_all_parts() -> None:
         assert [part for part in PARTS if f"**{part}.**" not in text] == [], reason.name
 
 
-@for_each("name", [*(reason.name for reason in REASONS), "README"])
+@pytest.mark.parametrize("name", [*(reason.name for reason in REASONS), "README"])
 def test_constants_have_the_values_that_a_page_gives(name: str) -> None:
     text = " ".join((PAGES / f"{name}.md").read_text().split())
     places = modules() if name == "README" else module_of(name)

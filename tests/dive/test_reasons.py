@@ -4,7 +4,6 @@ import json
 
 import pytest
 from dive_kernels import COPY, kernel
-from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +96,7 @@ def test_bank_conflicts(conflicts: float, expected: str) -> None:
         assert found.gain.high == pytest.approx(1 / 0.2)  # then compute, at 20 %, is the limit
 
 
-@for_each(("possible", "top", "expected"), [(6.25, 10, "low_occupancy"), (62.5, 10, "latency"),
+@pytest.mark.parametrize(("possible", "top", "expected"), [(6.25, 10, "low_occupancy"), (62.5, 10, "latency"),
                                                           (6.25, 70, "memory_bandwidth")])  # fmt: skip
 def test_low_occupancy_only_where_it_hurts(possible: float, top: float, expected: str) -> None:
     found = explain(kernel(memory=top, dram=top, sm=5, issue=5, occupancy_possible=possible, limit_shared=1))

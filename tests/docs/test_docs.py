@@ -15,7 +15,6 @@ from typing import Any
 import click
 import pytest
 import snapshot_files
-from for_each import for_each
 from paths import ROOT
 
 from warpline.cli.main import VERBS, app, run
@@ -61,7 +60,7 @@ def test_every_health_code_is_documented() -> None:
     assert documented == health_codes()
 
 
-@for_each("page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"])
+@pytest.mark.parametrize("page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"])
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith(("http:", "https:")):
@@ -130,7 +129,7 @@ def test_every_field_of_an_answer_is_documented(
 COMMANDS = {name: app.get_command(click.Context(app), name) for name in VERBS}
 
 
-@for_each("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_documented(command: str) -> None:
     words = set(re.findall(r"--[a-z][a-z-]+", (ROOT / "docs" / "commands" / f"{command}.md").read_text()))
     options = [{*option.opts, *option.secondary_opts} for option in COMMANDS[command].params]

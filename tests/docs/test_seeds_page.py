@@ -6,7 +6,7 @@ import re
 import shlex
 
 import click
-from for_each import for_each
+import pytest
 from paths import ROOT
 
 from warpline.cli.main import VERBS, app
@@ -29,7 +29,7 @@ def test_the_counts_are_those_of_the_rows() -> None:
     assert f"{works} work, {partly} partly." in PAGE
 
 
-@for_each("command", sorted(set(COMMANDS)))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS)))
 def test_a_command_parses(command: str) -> None:
     verb, *arguments = shlex.split(command)
     assert verb in VERBS

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 from doctor_machines import H200, NSYS, FakeMachine, checks, healthy, smi, torch_answer, with_answers, with_files
-from for_each import for_each
 from msgspec.structs import replace
 
 from warpline.doctor.checks_torch import runs_on
@@ -83,7 +82,7 @@ def test_several_gpus_are_counted() -> None:
     assert checks(mixed)["gpu"].seen == "NVIDIA H200 (9.0), NVIDIA L4 (8.9)"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("change", "reasons", "name", "state", "words"),
     [
         ({}, "0x0000000000000040", "clocks", "warning", "hardware thermal slowdown"),
@@ -119,7 +118,7 @@ def test_an_old_nvidia_smi_that_knows_fewer_fields() -> None:
     assert found["power-limit"].state == "unknown"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("answer", "name", "state", "words"),
     [
         (None, "torch", "unknown", "did not answer"),
@@ -147,7 +146,7 @@ def test_torch_against_driver_and_chip(answer: Answer | None, name: str, state: 
     assert found.state in ("ok", "unknown") or found.do
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("arches", "chip", "runs"),
     [
         (["sm_80"], (8, 6), True),
@@ -226,7 +225,7 @@ def test_an_nsys_behind_a_small_script_is_found() -> None:
     assert checks(script)["nsys-importer"].state == "ok"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("version", "state", "words"),
     [
         ("Version 2025.4.0.0", "ok", "CUDA 13.1"),
@@ -253,7 +252,7 @@ def test_tools_of_different_ages_are_noted() -> None:
     assert found["nsys-and-ncu"].state == "note"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("files", "name", "state", "words"),
     [
         ({"proc__driver__nvidia__params": "RmProfilingAdminOnly: 1\n"}, "counters", "warning", "lacks CAP_SYS_ADMIN"),
@@ -286,7 +285,7 @@ def test_the_system(files: dict[str, str | None], name: str, state: str, words: 
     assert words in found.seen
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("change", "name", "state"),
     [
         ({"limits": {"memlock": 8 << 20, "stack": 8 << 20}}, "memlock", "note"),

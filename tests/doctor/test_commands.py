@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from doctor_machines import FakeMachine
-from for_each import for_each
 from msgspec.structs import replace
 
 from warpline.doctor.command_line import line_of, parse_line
@@ -23,7 +22,7 @@ def alarms(examination: Examination) -> dict[str, str]:
     return {check.name: check.state for check in examination.checks if check.state in ("problem", "warning")}
 
 
-@for_each(
+@pytest.mark.parametrize(
     "line",
     [
         GOOD,
@@ -57,7 +56,7 @@ def test_the_seeds_first_line_is_put_right() -> None:
     )
 
 
-@for_each(
+@pytest.mark.parametrize(
     "line",
     [
         "nsys profile python train.py",
@@ -114,7 +113,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 }
 
 
-@for_each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_what_is_wrong_is_named_and_put_right(case: str) -> None:
     line, name, correction = CASES[case]
     examination = examine_command(line, HERE)
@@ -122,7 +121,7 @@ def test_what_is_wrong_is_named_and_put_right(case: str) -> None:
     assert correction in examination.corrected
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("line", "name", "state"),
     [
         ("nsys profile", "no-program", "problem"),
@@ -204,7 +203,7 @@ def test_options_that_need_no_value() -> None:
     assert parse_line("docker run --rm -it img bash").commands[0].image == "img"
 
 
-@for_each("text", ["", "   ", "&&", "nsys profile 'unclosed"])
+@pytest.mark.parametrize("text", ["", "   ", "&&", "nsys profile 'unclosed"])
 def test_what_is_no_command_line_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
         examine_command(text, HERE)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from doctor_machines import FakeMachine
-from for_each import for_each
 from hypothesis import example, given
 from hypothesis import strategies as st
 from nsys_files import small
@@ -80,8 +79,8 @@ def test_any_text_may_be_a_log(text: str) -> None:
     examine_ncu_text('"ID","Process ID"\n' + text)
 
 
-@for_each("suffix", [*SUFFIXES, ".nsys-rep.gz", ".bin", ""])
-@for_each(
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".nsys-rep.gz", ".bin", ""])
+@pytest.mark.parametrize(
     "content",
     [
         b"\x00" * 64,
@@ -103,7 +102,7 @@ def test_any_file_gets_an_answer(content: bytes, suffix: str, tmp_path: Path, mo
     assert examine_file(path).verdict in ("ok", "warning", "problem", "unknown")
 
 
-@for_each("share", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
 def test_an_export_cut_short_is_called_so(share: float, tmp_path: Path) -> None:
     path = small().error_output("word " * 5000).write(tmp_path / "r.sqlite")
     whole = path.read_bytes()

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from doctor_machines import FakeMachine
-from for_each import for_each
 from kineto_files import call, write
 from nsys_files import GLOBAL_PID, Export, small
 
@@ -189,7 +189,9 @@ CASES: list[tuple[int, State, Make]] = [
 ]
 
 
-@for_each(("number", "state", "make"), CASES)
+@pytest.mark.parametrize(
+    ("number", "state", "make"), CASES, ids=[f"failure {number}, {state}" for number, state, _ in CASES]
+)
 def test_the_failure_alone_is_named_with_its_state_and_what_to_type(
     number: int, state: State, make: Make, tmp_path: Path
 ) -> None:

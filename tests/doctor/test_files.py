@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from kineto_files import annotation, kernel, launched, op, write
 from nsys_files import Export, small
 from paths import RECORDINGS, SHARED
@@ -134,7 +133,7 @@ def test_a_damaged_xz_file(tmp_path: Path) -> None:
     assert examine_file(tmp_path / "r.sqlite.xz").verdict == "problem"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("content", "name", "verdict"),
     [
         (b"", "empty.json", "problem"),
@@ -272,7 +271,7 @@ def test_all_public_recordings_are_tested() -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("folder", ["h200", "public/kineto"])
+@pytest.mark.parametrize("folder", ["h200/kineto", "h200/ncu", "h200/nsys", "h200/programs", "public/kineto"])
 def test_healthy_profiles_are_left_in_peace(folder: str) -> None:
     # The sources of programs and their execution traces lie beside the profiles, and are none.
     files = [file for file in sorted((SHARED / folder).rglob("*.*")) if not re.search(r"\.py$|\.et\.", file.name)]

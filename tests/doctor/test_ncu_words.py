@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
 from doctor_machines import FakeMachine
-from for_each import for_each
 from msgspec.structs import replace
 
 from warpline.doctor.commands import examine_command
@@ -37,7 +37,7 @@ WRONG = {
 }
 
 
-@for_each("case", WRONG)
+@pytest.mark.parametrize("case", WRONG)
 def test_an_unknown_word_is_a_problem_with_the_right_line(case: str) -> None:
     line, name, correction = WRONG[case]
     examination = examine_command(line, HERE)
@@ -47,7 +47,7 @@ def test_an_unknown_word_is_a_problem_with_the_right_line(case: str) -> None:
     assert name not in {check.name for check in again.checks}
 
 
-@for_each(
+@pytest.mark.parametrize(
     "words",
     [
         "--metrics group:memory__chart,launch__grid_size,regex:dram.*,breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed",

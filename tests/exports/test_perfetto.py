@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from answers import diagnosed
-from for_each import for_each
 from kineto_files import launched, op, write
 from paths import DATA, DEMO
 from timeline_bars import Arrow, Bar, our_arrows, our_bars
@@ -142,7 +141,7 @@ def nanoseconds(text: str) -> int:
     return int(whole) * 1000 + int(rest)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("time_ns", "written"),
     [(0, "0.000"), (999, "0.999"), (1_000, "1.000"), (12_345_678_901_234_567, "12345678901234.567")],
 )
@@ -161,7 +160,7 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     )
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("value", "written"),
     [(0, b"\x00"), (127, b"\x7f"), (128, b"\x80\x01"), (300, b"\xac\x02"), (2**64 - 1, b"\xff" * 9 + b"\x01")],
 )

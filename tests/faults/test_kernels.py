@@ -2,7 +2,7 @@
 
 import re
 
-from for_each import for_each
+import pytest
 
 from faults.kernels.case import CURED, FLAWED, Cuda, KernelCase
 from faults.kernels.launch import ALL, SETS
@@ -34,7 +34,7 @@ def parameters(launch: Cuda, form: str) -> list[str]:
     return found[1].split(",")
 
 
-@for_each("case", CUDA)
+@pytest.mark.parametrize("case", CUDA, ids=lambda case: case.name)
 def test_a_launch_fits_its_entry_point(case: KernelCase) -> None:
     for form, launch in case.forms().items():
         if not isinstance(launch, Cuda):

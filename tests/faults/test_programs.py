@@ -9,7 +9,6 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
-from for_each import for_each
 
 from faults.calm_host import Pulse
 from faults.captures import absolute_paths, profiled_step_ns
@@ -39,7 +38,7 @@ class NoDevice:
         self.waits += 1
 
 
-@for_each("suite", SUITES)
+@pytest.mark.parametrize("suite", SUITES)
 def test_a_case_says_what_is_true_of_it(suite: str) -> None:
     for case in SUITES[suite]:
         check(case)
@@ -198,7 +197,7 @@ def test_a_path_of_the_machine_is_seen() -> None:
     assert absolute_paths('{"name": "faults/programs/sync.py(3): step", "x": "a / b"}') == []
 
 
-@for_each("suite", SUITES)
+@pytest.mark.parametrize("suite", SUITES)
 def test_a_case_of_another_suite_is_refused(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     other = min(set(SUITES) - {suite})
     with pytest.raises(SystemExit) as stop:

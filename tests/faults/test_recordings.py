@@ -6,7 +6,6 @@ import gzip
 
 import polars as pl
 import pytest
-from for_each import for_each
 from paths import ROOT
 
 from faults.captures import profiled_step_ns
@@ -35,7 +34,7 @@ def test_every_case_is_recorded_as_it_is_written(suite: str) -> None:
         assert set(entry["other_cures"]) == set(case.also)
 
 
-@for_each("suite", MANIFESTS)
+@pytest.mark.parametrize("suite", MANIFESTS)
 def test_a_suite_covers_the_causes_and_has_traps(suite: str) -> None:
     entries = MANIFESTS[suite]["cases"]
     assert (MANIFESTS[suite]["schema"], MANIFESTS[suite]["suite"]) == ("warpline.faults/1", suite)
@@ -44,7 +43,7 @@ def test_a_suite_covers_the_causes_and_has_traps(suite: str) -> None:
     assert any(entry["trap"] for entry in entries)
 
 
-@for_each("suite", MANIFESTS)
+@pytest.mark.parametrize("suite", MANIFESTS)
 def test_a_fix_helps_and_an_innocent_is_innocent(suite: str) -> None:
     for case in MANIFESTS[suite]["cases"]:
         faulty, cured = case["bare_step_ns"]["faulty"], case["bare_step_ns"]["cured"]
@@ -89,7 +88,7 @@ def test_the_planted_lines_are_in_the_recordings_with_stacks() -> None:
             assert f"{program_file(line['file'])}({line['function_line']}): {line['function']}" in here
 
 
-@for_each(
+@pytest.mark.parametrize(
     "recorded",
     ["warpline/lab/faults/field/sync.py", "src/warpline/lab/faults/field/sync.py", "faults/programs/field/sync.py"],
 )

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from contradictions import below_device_work, contradictions
-from for_each import for_each
 from msgspec.structs import replace
 from paths import ROOT, sampled
 
@@ -146,7 +145,7 @@ def test_a_suite_without_recordings_is_refused(
     assert "not recorded yet: ward" in capsys.readouterr().err
 
 
-@for_each("path", sorted((ROOT / "faults" / "scores").glob("*.json")))
+@pytest.mark.parametrize("path", sorted((ROOT / "faults" / "scores").glob("*.json")))
 def test_a_score_that_is_kept_says_what_its_answers_say(path: Path) -> None:
     kept = json.loads(path.read_text(encoding="utf-8"))
     assert to_dict(from_dict(kept), stacks=kept["stacks"], date=kept["date"]) == kept

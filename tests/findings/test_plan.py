@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from msgspec.structs import replace
 from small_programs import GEMM_FP32, MUL, Program, judged
 
@@ -210,7 +209,7 @@ def test_the_plan_on_one_line_names_the_unit_once() -> None:
     assert arrows([vague], 3.23e6) == "3.23 ms → ≤ 508 µs (TF32)"
 
 
-@for_each("fix", all_fixes())
+@pytest.mark.parametrize("fix", all_fixes())
 def test_every_fix_has_a_short_name(fix: str) -> None:
     assert not short_name(fix).startswith(("a ", "an ", "the "))
 

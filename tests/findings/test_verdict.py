@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from kineto_files import copy, op
 from msgspec.structs import replace
 from small_programs import LATENCY, MAIN_STREAM, MUL, Program, judged
@@ -266,7 +265,7 @@ def test_a_profile_with_an_error_is_never_healthy() -> None:
     assert "the profile has an error (program-failed, no-kernels)" in verdict.sentence
 
 
-@for_each(("copy", "comm", "cause"), [(0.5, 0.0, "transfer"), (0.0, 0.4, "comm"), (0.3, 0.0, "healthy")])
+@pytest.mark.parametrize(("copy", "comm", "cause"), [(0.5, 0.0, "transfer"), (0.0, 0.4, "comm"), (0.3, 0.0, "healthy")])
 def test_a_device_that_mostly_copies_or_communicates_is_not_healthy(copy: float, comm: float, cause: Cause) -> None:
     state = replace(STATE, compute=0.75 - copy - comm, copy=copy, comm=comm)
     verdict = judge(state=state)
@@ -372,7 +371,7 @@ def test_the_sentence_holds_cause_claim_fix_and_both_times() -> None:
     assert verdict.new_step_ns == chosen.new_step_ns
 
 
-@for_each("fix", all_fixes().values())
+@pytest.mark.parametrize("fix", all_fixes().values(), ids=lambda fix: fix.name)
 def test_every_fix_has_words_for_the_sentence(fix: Fix) -> None:
     assert fix.words
     assert not fix.words.endswith(".")
@@ -396,7 +395,7 @@ def test_a_range_that_is_none_is_not_said() -> None:
     assert judge(chosen).sentence.endswith("to 1.50 ms (2.00×).")
 
 
-@for_each(("gain", "said"), [(1.361, "1.36×"), (4.0, "4.00×"), (177.1, "177×"), (1251.8, "1,252×")])
+@pytest.mark.parametrize(("gain", "said"), [(1.361, "1.36×"), (4.0, "4.00×"), (177.1, "177×"), (1251.8, "1,252×")])
 def test_speed_ups_have_the_digits_that_matter(gain: float, said: str) -> None:
     assert f"({said}, range" in judge(finding("cold_start", gain)).sentence
 

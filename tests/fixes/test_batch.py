@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from for_each import for_each
 from kineto_files import op, write
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Body, Program, repeated
 
@@ -35,7 +34,7 @@ def turn_of(parts: list[list[int]], *ops: Op) -> Turn:
     return turn
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("parts", "ops"),
     [
         # tanh(x[t] + state @ W), and the same with a product of the input: one part cannot feed both.
@@ -70,7 +69,7 @@ def test_a_turn_that_takes_what_it_makes_may_carry_a_state(parts: list[list[int]
     assert turn_of(parts, *ops).may_carry_a_state
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("parts", "ops"),
     [
         # A head: scores of the query and the key, and their product with the value.
@@ -106,7 +105,7 @@ MEMBER: list[Op] = [
 ]
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("parts", "ops", "added"),
     [
         # total = total + member(x)
@@ -131,7 +130,7 @@ def test_turns_whose_results_are_only_added_up_are_independent(
     assert turn_of(parts, *ops).is_added_up is added
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("parts", "ops", "kept", "updates"),
     [
         # (x - row).pow(2).sum(1) for each row, and x @ w for each w.
@@ -156,7 +155,7 @@ def test_of_turns_that_are_all_kept_a_state_meets_its_update(
     assert turn_of(parts, *ops).may_update_a_state(bool(parts), [kept]) is updates
 
 
-@for_each(("gathered", "carries"), [(None, True), ((32, 256), True), ((32, 10), False)])
+@pytest.mark.parametrize(("gathered", "carries"), [(None, True), ((32, 256), True), ((32, 10), False)])
 def test_what_is_put_together_says_what_an_unknown_op_made(gathered: tuple[int, ...] | None, carries: bool) -> None:
     turn = turn_of([[32, 64]], ("linear", [[32, 64], [100, 64]]))
     turn.see(call_from_kineto("custom::cell", "[[32, 100], [32, 256]]", '["float", "float"]'))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from for_each import for_each
 from kineto_files import annotation, kernel, op, write
 from small_programs import (
     DIRECT_COPY,
@@ -255,7 +254,7 @@ def test_a_wait_of_one_step_in_four_is_a_stopwatch_s(tmp_path: Path) -> None:
 TORCH_WORDS = re.compile(r"\btorch\b|DataLoader|autocast|\.item\(\)|\.detach\(|nn\.Module|non_blocking")
 
 
-@for_each("framework", ["cuda", "other", "wrapped"])
+@pytest.mark.parametrize("framework", ["cuda", "other", "wrapped"])
 def test_no_advice_for_other_programs_speaks_of_pytorch(framework: Framework) -> None:
     for rule in rules():
         assert not TORCH_WORDS.search(rule.advice.to(framework) or ""), rule.name

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from for_each import for_each
 from paths import ROOT, SUITES
 
 from warpline.findings import confidence, rank, verdict
@@ -31,7 +30,7 @@ EFFORTS = {"setting": "a setting", "few_lines": "a few lines", "rewrite": "a rew
 CODE = r"\w+(?:\.\w+)+|\w+_\w+|\w+(?=\(|=)"
 """What looks like code in a sentence: dotted names, names with an underscore, and what is called or set."""
 
-every_rule = for_each("rule", rules())
+every_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.name)
 
 
 def page(rule: Rule) -> str:
@@ -89,7 +88,7 @@ def known(name: str, modules: list[ModuleType]) -> list[object]:
     return [getattr(module, name) for module in modules if hasattr(module, name)]
 
 
-@for_each("rule", [*rules(), None])
+@pytest.mark.parametrize("rule", [*rules(), None], ids=lambda rule: rule.name if rule else "index")
 def test_constants_exist_and_have_the_values_that_a_page_gives(rule: Rule | None) -> None:
     text = page(rule) if rule else (PAGES / "README.md").read_text()
     modules = modules_of(rule)

@@ -9,7 +9,6 @@ from typing import get_type_hints
 
 import polars as pl
 import pytest
-from for_each import for_each
 from kineto_files import annotation, launched, write
 from msgspec.structs import fields
 from paths import DATA, DEMO, ROOT
@@ -219,7 +218,7 @@ def test_importing_warpline_loads_nothing_and_errors_stay_light() -> None:
     assert done.stdout == "[]\n"
 
 
-@for_each("name", sorted(set(warpline.__all__) - {"__version__"}))
+@pytest.mark.parametrize("name", sorted(set(warpline.__all__) - {"__version__"}))
 def test_every_public_name_is_explained_with_an_example(name: str) -> None:
     assert ">>> " in (getattr(warpline, name).__doc__ or "")
 
@@ -247,7 +246,7 @@ follow_imports = silent
 """Reads the way from the front door to a finding's gain and no more: `make lint` reads all, which takes long."""
 
 
-@for_each("name", TABLES)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_table_is_typed_as_a_data_frame(name: str) -> None:
     assert get_type_hints(getattr(warpline.Trace, name).fget)["return"] is (Steps if name == "steps" else pl.DataFrame)
 

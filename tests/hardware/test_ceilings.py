@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from for_each import for_each
 
 from warpline.errors import UnreadableFile
 from warpline.hardware.ceilings import SCHEMA, parse_ceilings
@@ -23,7 +22,7 @@ def test_a_file_is_read() -> None:
     assert (found.device, found.sm_count, found.compute, found.values) == ("GPU", 4, (9, 0), {"hbm": 2.5})
 
 
-@for_each(
+@pytest.mark.parametrize(
     "damaged",
     [
         "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from for_each import for_each
 
 from warpline.errors import UsageError
 from warpline.hardware import Chip, chip_named, chips, find_device
@@ -39,7 +38,7 @@ SEEN = [
 ]
 
 
-@for_each(("name", "sms", "compute", "expected"), SEEN)
+@pytest.mark.parametrize(("name", "sms", "compute", "expected"), SEEN)
 def test_a_driver_s_name_finds_the_chip(name: str, sms: int, compute: tuple[int, int], expected: str) -> None:
     found = find_device(name, sms, compute)
     assert found is not None
@@ -47,7 +46,7 @@ def test_a_driver_s_name_finds_the_chip(name: str, sms: int, compute: tuple[int,
     assert find_device(name) == found
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "sms", "compute"),
     [
         ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14, (8, 0)),
@@ -71,7 +70,7 @@ def test_without_a_name_the_numbers_must_fit_one_chip() -> None:
     assert found.name == "RTX-4090"
 
 
-@for_each("chip", chips())
+@pytest.mark.parametrize("chip", chips(), ids=lambda chip: chip.name)
 def test_every_figure_is_cited_and_sensible(chip: Chip) -> None:
     figures = [*chip.tensor.values(), *chip.vector.values(), *chip.bandwidth.values()]
     assert all(figure.value > 0 and figure.source and not figure.measured for figure in figures)
@@ -98,12 +97,12 @@ def test_names_are_unique_and_every_pattern_finds_its_own_chip() -> None:
     assert len(set(names)) == len(names)
 
 
-@for_each("name", ["H200", "h200-sxm", "NVIDIA H200"])
+@pytest.mark.parametrize("name", ["H200", "h200-sxm", "NVIDIA H200"])
 def test_chips_are_named_as_people_name_them(name: str) -> None:
     assert chip_named(name).name == "H200-SXM"
 
 
-@for_each("name", ["A100", "GH200", "nonsense"])
+@pytest.mark.parametrize("name", ["A100", "GH200", "nonsense"])
 def test_an_ambiguous_name_lists_the_candidates(name: str) -> None:
     with pytest.raises(UsageError, match="one of"):
         chip_named(name)

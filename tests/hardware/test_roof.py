@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 
 from warpline.errors import UnreadableFile, UsageError
 from warpline.hardware import chip_named, chips, roof_of, roofline
@@ -100,7 +99,7 @@ def test_a_name_without_its_form_factor_is_the_sxm_module() -> None:
         chip_named("A100")
 
 
-@for_each("text", ["", "{}", "[]", '{"schema": "other/1"}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema": "other/1"}'])
 def test_other_files_are_refused(text: str) -> None:
     with pytest.raises(UnreadableFile):
         parse_ceilings(text, "x.json")
@@ -137,7 +136,7 @@ def test_the_seeds_layer_at_383_us_is_impossible_on_an_h100() -> None:
     assert roofline(flops, 0, 1436e-6, "H100-SXM", dtype="fp16").possible
 
 
-@for_each(("flops", "size", "seconds"), [(-1, 0, 1), (1, -1, 1), (1, 1, 0)])
+@pytest.mark.parametrize(("flops", "size", "seconds"), [(-1, 0, 1), (1, -1, 1), (1, 1, 0)])
 def test_nonsense_is_refused(flops: float, size: float, seconds: float) -> None:
     with pytest.raises(UsageError):
         roofline(flops, size, seconds, "H200")

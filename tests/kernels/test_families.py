@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from for_each import for_each
+import pytest
 
 from warpline.kernels import identify
 from warpline.kernels.collectives import may_communicate
@@ -14,14 +14,14 @@ from warpline.kernels.collectives import may_communicate
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "grammar.jsonl").read_text().splitlines()]
 
 
-@for_each("row", ROWS)
+@pytest.mark.parametrize("row", ROWS)
 def test_class_and_tensor_cores(row: dict[str, Any]) -> None:
     identity = identify(row["name"])
     assert identity.kernel_class == row["class"], dict(identity.reasons)
     assert identity.tensor_core is row["tensor_core"], dict(identity.reasons)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "expected"),
     [
         (
@@ -136,7 +136,7 @@ def test_fp32_on_cuda_cores_is_remarked() -> None:
     assert any("cudnn.allow_tf32" in remark for remark in convolution.remarks)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "plain", "library"),
     [
         ("_5x_cudnn_volta_scudnn_128x32_relu_small_nn_v1", "volta_scudnn_128x32_relu_small_nn_v1", "cudnn"),
@@ -163,7 +163,9 @@ def test_marks_of_the_library_s_version_do_not_hide_the_kernel(name: str, plain:
     assert marked.library == (library or bare.library)
 
 
-@for_each("name", ["cask_cudnn::computeOffsetsKernel<false, false>", "cask_of_wine_kernel", "my_2x_relu"])
+@pytest.mark.parametrize(
+    "name", ["cask_cudnn::computeOffsetsKernel<false, false>", "cask_of_wine_kernel", "my_2x_relu"]
+)
 def test_names_that_only_look_marked_are_left_alone(name: str) -> None:
     assert identify(name).kernel_class not in {"conv", "gemm"}
 
@@ -182,7 +184,7 @@ def test_a_name_that_cannot_communicate_is_never_decoded_as_a_collective() -> No
     assert not may_communicate("ampere_sgemm_128x64_nn")
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "op"),
     [
         ("void transformer_engine::normalization::rmsnorm_fwd_tuned_kernel<float>(int)", "rms_norm"),

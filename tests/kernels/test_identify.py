@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
@@ -36,7 +35,7 @@ def test_cut_names_get_an_answer(name: str, size: int) -> None:
     assert identify.__wrapped__(name[:size] + "...").kernel_class in CLASSES
 
 
-@for_each("name", NAMES[::7])
+@pytest.mark.parametrize("name", NAMES[::7])
 def test_every_field_has_its_reason(name: str) -> None:
     identity = identify(name)
     empty = KernelIdentity(name)
@@ -63,7 +62,7 @@ def test_the_contract_of_the_json() -> None:
     assert set(record["dtype"]) == {"a", "b", "out", "acc"}
 
 
-@for_each(
+@pytest.mark.parametrize(
     "unit",
     [
         "_",
@@ -91,7 +90,7 @@ def test_the_contract_of_the_json() -> None:
         "9",
     ],
 )
-@for_each(
+@pytest.mark.parametrize(
     "start",
     [
         "",

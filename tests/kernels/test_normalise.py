@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from for_each import for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from warpline.kernels.normalise import split_arguments
 SOFTMAX = "softmax_warp_forward<float, float, float, 6, false, false>"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "dialect"),
     [
         (

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from lint_snippets import Snippet, snippets
 from paths import ROOT
 
@@ -26,7 +25,7 @@ def test_there_are_200_snippets_half_of_them_clean() -> None:
     assert all(snippet.clean != bool(snippet.expected) for snippet in ALL)
 
 
-@for_each("snippet", ALL)
+@pytest.mark.parametrize("snippet", ALL, ids=lambda snippet: snippet.name)
 def test_a_snippet_has_exactly_the_findings_of_its_labels(snippet: Snippet) -> None:
     assert {(found.line, found.code) for found in lint_text(snippet.text)} == snippet.expected
 
@@ -42,7 +41,7 @@ def test_every_rule_has_a_snippet_and_a_row_in_the_docs() -> None:
 LOOP = "import torch\nmodel.cuda()\nfor x in xs:\n    y = model(x)\n    print(y.item()){comment}\n"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("comment", "count"),
     [
         ("", 1),
@@ -66,7 +65,7 @@ HEAD = "import time, torch\nimport torch.distributed as dist\nmodel.cuda()\n"
 STEP = "    loss = model(x).mean()\n    loss.backward()\n"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("body", "codes"),
     [
         (
@@ -107,13 +106,13 @@ def test_what_a_question_a_log_and_a_mask_are(body: str, codes: str) -> None:
     assert " ".join(sorted({found.code for found in lint_text(HEAD + body)})) == codes
 
 
-@for_each("text", ["def f(:", "\x00", "(" * 300, "%timeit f()"])
+@pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 300, "%timeit f()"])
 def test_what_is_no_python_is_an_error(text: str) -> None:
     with pytest.raises(UnreadableFile, match="not valid Python"):
         lint_text(text)
 
 
-@for_each("text", ["", "# only a comment\n", "pass\n", "x = 1\n" * 1000])
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "pass\n", "x = 1\n" * 1000])
 def test_programs_without_torch_are_clean(text: str) -> None:
     assert lint_text(text) == []
 

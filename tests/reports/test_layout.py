@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from for_each import for_each
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ def test_without_a_width_nothing_is_left_out_or_shortened() -> None:
     assert [line.split("  ")[-1] for line in laid.lines] == NAMES
 
 
-@for_each(("width", "left_out"), [(100, ()), (60, ()), (46, ("std",)), (38, ("median", "std"))])
+@pytest.mark.parametrize(("width", "left_out"), [(100, ()), (60, ()), (46, ("std",)), (38, ("median", "std"))])
 def test_columns_go_by_priority_and_the_key_stays(width: int, left_out: tuple[str, ...]) -> None:
     laid = lay_out(columns(), width)
     assert laid.left_out == left_out
@@ -36,7 +36,7 @@ def test_columns_go_by_priority_and_the_key_stays(width: int, left_out: tuple[st
     assert max(map(len, [laid.head, *laid.lines])) <= width
 
 
-@for_each("width", [10, 20, 40, 80, 120])
+@pytest.mark.parametrize("width", [10, 20, 40, 80, 120])
 def test_no_line_is_too_wide_and_none_ends_with_a_space(width: int) -> None:
     laid = lay_out(columns(), width)
     lines = [laid.head, *laid.lines]

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 
 import pytest
-from for_each import for_each
 from rich.console import Console
 
 from warpline.reports import html, markdown, terminal
@@ -108,14 +107,14 @@ def test_no_line_ends_with_a_space(text: str) -> None:
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
-@for_each("name", ["terminal", "markdown", "html"])
+@pytest.mark.parametrize("name", ["terminal", "markdown", "html"])
 def test_numbers_have_one_notation(name: str) -> None:
     shown = RENDERERS[name](REPORT)
     for number in ("1.41×", "15.6×", "1.36–1.43×", "2.00×", "5.62 ms", "1.00 µs", "1,312", "45.6 %", "–"):
         assert number in shown
 
 
-@for_each("width", [40, 80, 120])
+@pytest.mark.parametrize("width", [40, 80, 120])
 def test_a_terminal_shows_markup_as_it_is_and_fits(width: int) -> None:
     console = Console(width=width, color_system=None)
     with console.capture() as capture:

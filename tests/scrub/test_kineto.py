@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from for_each import for_each
 from kineto_files import annotation, kernel, launched, op, write
 
 from warpline.errors import WarplineError
@@ -99,7 +98,9 @@ def health(path: Path) -> list[str]:
     return [entry.code for entry in tables(scan_file(path)).health]
 
 
-@for_each("time", ["1e30", "-9223372036854775808", "18446744073709551616", '"31m"', '""', "null", "false"])
+@pytest.mark.parametrize(
+    "time", ["1e30", "-9223372036854775808", "18446744073709551616", '"31m"', '""', "null", "false"]
+)
 def test_a_time_that_is_none_to_a_reader_stays_none(time: str, tmp_path: Path) -> None:
     assert written_time(time, tmp_path) is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from for_each import for_each
+import pytest
 
 from warpline.analyses import framework, host_activity, where
 from warpline.kernels import identify
@@ -29,14 +29,14 @@ KERNELS = {
 }
 
 
-@for_each("name", KERNELS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_kernels_keep_their_known_words(name: str) -> None:
     expected = KERNELS[name] or name
     assert Names().kernel(name) == expected
     assert Names().kernel(expected) == expected
 
 
-@for_each("name", [name for name in KERNELS if "gemm" in name and "/" not in name])
+@pytest.mark.parametrize("name", [name for name in KERNELS if "gemm" in name and "/" not in name])
 def test_a_pseudonym_decodes_as_the_kernel_did(name: str) -> None:
     before, after = identify(name), identify(Names().kernel(name))
     assert (before.kernel_class, before.op, before.dtype, before.tile) == (
@@ -65,7 +65,7 @@ RANGES = {
 }
 
 
-@for_each("name", RANGES)
+@pytest.mark.parametrize("name", RANGES)
 def test_ranges_that_a_person_named_are_pseudonyms(name: str) -> None:
     expected = RANGES[name] or name
     assert Names().range(name) == expected
@@ -100,7 +100,7 @@ FRAMES = {
 }
 
 
-@for_each("name", FRAMES)
+@pytest.mark.parametrize("name", FRAMES)
 def test_frames_of_libraries_keep_their_place_and_others_their_line(name: str) -> None:
     expected = FRAMES[name] or name
     assert Frames(Names()).frame(name) == expected
@@ -146,7 +146,7 @@ TELLING = (
 )
 
 
-@for_each("name", TELLING)
+@pytest.mark.parametrize("name", TELLING)
 def test_analyses_see_the_same_in_a_frame(name: str) -> None:
     new = Frames(Names()).frame(name)
     assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
@@ -154,7 +154,7 @@ def test_analyses_see_the_same_in_a_frame(name: str) -> None:
     ]
 
 
-@for_each("name", [*RANGES, "acme micro-batch 3", "expert_7 of ada", "blackbriar stage", "imread ada"])
+@pytest.mark.parametrize("name", [*RANGES, "acme micro-batch 3", "expert_7 of ada", "blackbriar stage", "imread ada"])
 def test_analyses_see_the_same_in_a_range(name: str) -> None:
     new = Names().range(name)
     assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
@@ -162,7 +162,9 @@ def test_analyses_see_the_same_in_a_range(name: str) -> None:
     ]
 
 
-@for_each("piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"])
+@pytest.mark.parametrize(
+    "piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"]
+)
 def test_passwords_are_no_known_words(piece: str) -> None:
     assert not is_known(piece)
 

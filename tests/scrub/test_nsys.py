@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from for_each import for_each
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 
 from warpline.errors import UnreadableFile
@@ -121,7 +120,7 @@ def test_names_of_gpu_metrics_stay_and_others_do_not() -> None:
     assert "4111111111111111" not in metric("SM Issue 4111111111111111")
 
 
-@for_each("text", MESSAGES)
+@pytest.mark.parametrize("text", MESSAGES)
 def test_messages_keep_known_words_and_short_numbers(text: str) -> None:
     assert message(text) == MESSAGES[text]
     assert message(MESSAGES[text]) == MESSAGES[text]

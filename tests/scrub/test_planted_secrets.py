@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from for_each import for_each
+import pytest
 from kineto_files import annotation, call, copy, frame, kernel, launched, op, write
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 from planted_secrets import FORMS, NUMBERS, survivors, texts
@@ -151,14 +151,14 @@ def test_there_are_enough_of_them() -> None:
     assert len(EVENTS) + len(HEADERS) + len(ROWS) + len(SCHEMAS) >= 90
 
 
-@for_each("place", EVENTS)
+@pytest.mark.parametrize("place", EVENTS)
 def test_events(place: str, tmp_path: Path) -> None:
     events = [EVENTS[place](text) for text in texts()]
     assert survived_in(write(tmp_path, base() + events), tmp_path) == []
 
 
-@for_each("encoding", JSON_ENCODINGS)
-@for_each("place", HEADERS)
+@pytest.mark.parametrize("encoding", JSON_ENCODINGS)
+@pytest.mark.parametrize("place", HEADERS)
 def test_headers(place: str, encoding: str, tmp_path: Path) -> None:
     path = write(tmp_path, base(), **HEADERS[place](texts()))
     text = path.read_text()
@@ -274,7 +274,7 @@ ROWS: dict[str, Callable[[Export, str], object]] = {
 }
 
 
-@for_each("place", ROWS)
+@pytest.mark.parametrize("place", ROWS)
 def test_rows(place: str, tmp_path: Path) -> None:
     export = small()
     for text in texts():
@@ -379,7 +379,7 @@ SCHEMAS: dict[str, Callable[[sqlite3.Connection], object]] = {
 }
 
 
-@for_each("place", SCHEMAS)
+@pytest.mark.parametrize("place", SCHEMAS)
 def test_schemas(place: str, tmp_path: Path) -> None:
     path = small().write(tmp_path / "export.sqlite")
     connection = sqlite3.connect(path)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from for_each import for_each
+import pytest
 
 from warpline.scrub.quote import quote, redacted
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "safe"),
     [
         ("open /home/ada/a/b.txt failed", "open …/b.txt failed"),

@@ -10,7 +10,6 @@ import socket
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from nsys_files import small
 
 from warpline.errors import UnreadableFile
@@ -22,7 +21,7 @@ NCU_CSV = b"==PROF== Connected to process 1\n" + (
 )
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("content", "kind"),
     [
         (KINETO, Kind.KINETO),
@@ -43,7 +42,7 @@ NCU_CSV = b"==PROF== Connected to process 1\n" + (
         (gzip.compress(b"hello\n", mtime=0), Kind.UNKNOWN),
     ],
 )
-@for_each("name", ["profile", "profile.sqlite", "profile.json.gz"])
+@pytest.mark.parametrize("name", ["profile", "profile.sqlite", "profile.json.gz"])
 def test_content_decides_and_the_name_does_not(content: bytes, kind: Kind, name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
@@ -70,7 +69,7 @@ def test_the_name_breaks_ties_between_reports(tmp_path: Path) -> None:
     assert detect(stream) is Kind.QDSTRM
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("content", "code", "words"),
     [
         (b"", "empty-file", "is empty"),

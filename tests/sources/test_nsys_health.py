@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from nsys_files import GLOBAL_PID, Export, small
 
 from warpline.sources.health import HealthEntry
@@ -61,7 +60,7 @@ def test_harmless_error_output_says_nothing(tmp_path: Path) -> None:
     assert health_of(small().error_output(text), tmp_path) == {}
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "last"),
     [
         (TRACEBACK + "\n\n", "ImportError: dynamic module does not define module export function (PyInit_basic)"),

@@ -9,7 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from scan_checks import both, by_json, decoded, difference, scan_text
 from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 
@@ -76,7 +75,7 @@ def test_layout_of_2021_has_whole_microseconds_and_strings_for_threads(tmp_path:
     assert decoded(events) == by_json(OF_2021)
 
 
-@for_each("layout", in_layouts(TODAY))
+@pytest.mark.parametrize("layout", in_layouts(TODAY))
 def test_layout_agrees_with_json(layout: str, tmp_path: Path) -> None:
     text = in_layouts(TODAY)[layout]
     events = both(text, tmp_path)
@@ -87,7 +86,7 @@ def test_layout_agrees_with_json(layout: str, tmp_path: Path) -> None:
     assert not events.truncated
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("number", "ns"),
     [
         (b"0", 0),
@@ -144,7 +143,7 @@ def test_numbers_of_every_length_are_exact(tmp_path: Path) -> None:
     assert events.fields["stream"].values.tolist() == [int(Decimal(number)) for number in numbers]
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("value", "kept"),
     [
         (b"7", 7),
@@ -174,7 +173,7 @@ def test_integer_arguments(value: bytes, kept: int | None, tmp_path: Path) -> No
     assert event["args"] == ({} if kept is None else {"stream": kept})
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("value", "kept"),
     [
         (b"[1,2,3]", [1, 2, 3]),
@@ -199,7 +198,7 @@ def test_triples(value: bytes, kept: list[int] | None, tmp_path: Path) -> None:
     assert event["args"] == ({} if kept is None else {"grid": kept})
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("raw", "label"),
     [
         (b"730", "730"),
@@ -219,7 +218,7 @@ def test_labels_have_one_spelling(raw: bytes, label: str, tmp_path: Path) -> Non
     assert event["tid"] == label
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("body", "name"),
     [
         (rb"plain", "plain"),
@@ -292,7 +291,7 @@ def test_nested_arguments_called_args_do_not_confuse_offsets(tmp_path: Path) -> 
     assert raws[0] == raws[2] == b'{"stream":7,"grid":[1,2,3]}'
 
 
-@for_each("broken", ILLEGAL)
+@pytest.mark.parametrize("broken", ILLEGAL)
 def test_what_torch_writes_and_json_refuses_costs_at_most_one_event(broken: bytes, tmp_path: Path) -> None:
     text = trace_of(GOOD, broken, GOOD, GOOD)
     events = both(text, tmp_path)
@@ -361,7 +360,7 @@ def test_huge_arguments(tmp_path: Path) -> None:
     assert events.texts[0] == '"' + stack.decode() + '"'
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         (b"", "empty-file"),
@@ -376,7 +375,7 @@ def test_huge_arguments(tmp_path: Path) -> None:
         (b'{"schemaVersion": 1, "traceEv', "not-a-trace"),
     ],
 )
-@for_each("scanner", ["native", "python"])
+@pytest.mark.parametrize("scanner", ["native", "python"])
 def test_files_that_are_no_trace_are_refused(text: bytes, code: str, scanner: str, tmp_path: Path) -> None:
     for compress in (False, True):
         outcome = scan_text(text, tmp_path, scanner=scanner, compress=compress)

@@ -9,7 +9,6 @@ import random
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from kineto_files import launched
 from nsys_files import small
 
@@ -29,8 +28,8 @@ def written(folder: Path, content: bytes) -> Path:
     return path
 
 
-@for_each("packing", PACK)
-@for_each("piece_bytes", [1000, 1 << 20])
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize("piece_bytes", [1000, 1 << 20])
 def test_the_bytes_come_out_in_pieces(packing: str, piece_bytes: int, tmp_path: Path) -> None:
     unpacked = Unpacked(written(tmp_path, PACK[packing](TEXT)), piece_bytes)
     pieces = list(unpacked)
@@ -39,8 +38,10 @@ def test_the_bytes_come_out_in_pieces(packing: str, piece_bytes: int, tmp_path: 
     assert unpacked.damage == ""
 
 
-@for_each("packing", ["gzip", "xz"])
-@for_each(("more", "damage"), [(b"", ""), (bytes(64), ""), (b"noise", "other data follows"), (b"again", "")])
+@pytest.mark.parametrize("packing", ["gzip", "xz"])
+@pytest.mark.parametrize(
+    ("more", "damage"), [(b"", ""), (bytes(64), ""), (b"noise", "other data follows"), (b"again", "")]
+)
 def test_members_follow_each_other(packing: str, more: bytes, damage: str, tmp_path: Path) -> None:
     again = PACK[packing](b"more") if more == b"again" else more
     unpacked = Unpacked(written(tmp_path, PACK[packing](TEXT) + again))
@@ -57,7 +58,7 @@ def test_what_precedes_the_damage_is_read(packing: str, tmp_path: Path) -> None:
     assert f"The {packing} stream is damaged (it ends early)" in unpacked.damage
 
 
-@for_each("at", [5, 40, 30_000, 60_000, -6])
+@pytest.mark.parametrize("at", [5, 40, 30_000, 60_000, -6])
 def test_damage_is_found_in_the_same_place_by_either_reader(
     at: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

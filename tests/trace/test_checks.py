@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from for_each import for_each
+import pytest
 from kineto_files import annotation, call, kernel, launched, op, write
 from paths import DATA
 
@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Events, str]] = {
 }
 
 
-@for_each("code", CASES)
+@pytest.mark.parametrize("code", CASES)
 def test_each_oddity_is_named(tmp_path: Path, code: str) -> None:
     events, severity = CASES[code]
     assert codes(write(tmp_path, events)).get(code) == severity
@@ -93,7 +93,7 @@ def test_graph_kernels_may_overlap_on_one_stream(tmp_path: Path) -> None:
     assert "overlap-on-stream" not in codes(write(tmp_path, healthy() + graph))
 
 
-@for_each(("device", "stream", "overlap"), [(0, 7, True), (1, 7, False), (0, 8, False), (1, 8, False)])
+@pytest.mark.parametrize(("device", "stream", "overlap"), [(0, 7, True), (1, 7, False), (0, 8, False), (1, 8, False)])
 def test_kernels_overlap_on_a_stream_of_one_device(tmp_path: Path, device: int, stream: int, overlap: bool) -> None:
     calls = [call("cudaLaunchKernel", 2500.5, 5, 900), call("cudaLaunchKernel", 2506.5, 5, 901)]
     work = [kernel("one", 2520.5, 50, 900), kernel("other", 2540.5, 50, 901, device=device, stream=stream)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from calls import SINGLE, call
-from for_each import for_each
 
 from warpline.work import work_of
 from warpline.work.collective import bandwidth, bus_factor, kind_of, work_of_record
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("kind", "ranks", "factor"),
     [
         ("all_reduce", 8, 1.75),
@@ -31,7 +30,7 @@ def test_bandwidths_of_an_all_reduce() -> None:
     assert both.bus == pytest.approx(1.75e11)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "kind"),
     [
         ("nccl:all_reduce", "all_reduce"),

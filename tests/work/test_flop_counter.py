@@ -15,8 +15,7 @@ import pytest
 from warpline.trace.open import open_trace
 from warpline.work import Argument, OpCall, Tensor, call_from_kineto, work_of
 
-torch: Any = None
-pytestmark = pytest.mark.usefixtures("load_torch")
+torch = pytest.importorskip("torch")
 
 KINETO_TYPES = {
     "float32": "fp32",

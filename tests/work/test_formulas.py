@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
 from calls import BRAIN, HALF, LONG, SINGLE, call
-from for_each import for_each
 
 from warpline.work import Launch, OpCall, Work, work_of
 from warpline.work.attention import Heads
@@ -74,7 +74,7 @@ def test_int8_products_write_int32() -> None:
     assert work.flops[0].dtype == "int8"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("left", "right", "flops"),
     [
         ((96, 32), (4, 32, 16), 2 * 96 * 32 * 16),
@@ -140,7 +140,7 @@ def test_grouped_heads_are_read_once_and_used_by_all_queries() -> None:
     check(op, 2 * (16 * 64 + 2 * 4 * 149 * 64), 2 * 16 * 64, matrix=4 * 16 * 149 * 64)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("queries", "keys", "top", "bottom"),
     [
         (4, 4, 10, 10),

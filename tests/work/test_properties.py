@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from calls import BRAIN, LONG, SINGLE, call
-from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,7 +92,7 @@ def growing(batch: int) -> list[Any]:
     ]
 
 
-@for_each("position", range(12))
+@pytest.mark.parametrize("position", range(12))
 def test_work_scales_with_the_batch(position: int) -> None:
     one, four = work_of(growing(1)[position]), work_of(growing(4)[position])
     assert one is not None

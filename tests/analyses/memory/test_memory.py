@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import snapshot_files
-from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import MAIN, PROCESS, Event, annotation, frame, op, write
@@ -147,7 +146,7 @@ def test_few_steps_cannot_tell() -> None:
     assert growth(np.array([], np.int64)).reason == "the trace has no steps; the test needs 6"
 
 
-@for_each("steps", [2, 3, 5, 6])
+@pytest.mark.parametrize("steps", [2, 3, 5, 6])
 def test_the_chance_is_that_of_all_orders(steps: int) -> None:
     orders = list(itertools.permutations(range(steps)))
     rising = [sum(a < b for a, b in itertools.combinations(order, 2)) for order in orders]

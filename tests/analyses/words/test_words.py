@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from kineto_files import annotation, call, kernel, write
 from paths import DATA, ROOT, SHARED
 
@@ -41,7 +40,7 @@ def test_every_call_of_a_recording_has_a_sentence(name: str) -> None:
     assert [call for call in trace.osrt["name"].unique() if words_of(call, "os") is None and call != "[Unknown]"] == []
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("name", "when"),
     [
         ("cuLibraryLoadData", "once"),

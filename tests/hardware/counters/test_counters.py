@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from for_each import for_each
 
 from warpline.errors import UsageError
 from warpline.hardware.counters.explain import explain
@@ -48,8 +47,8 @@ SEEDS: dict[str, dict[str, str]] = {
 }
 
 
-@for_each("chip", JUDGED)
-@for_each("metric", SEEDS)
+@pytest.mark.parametrize("chip", JUDGED)
+@pytest.mark.parametrize("metric", SEEDS)
 def test_the_seeds_metrics_on_every_chip(metric: str, chip: str) -> None:
     found = explain(metric, chip, bundled())
     expected = SEEDS[metric].get(chip)
@@ -62,7 +61,7 @@ def test_the_seeds_metrics_on_every_chip(metric: str, chip: str) -> None:
         assert explain(expected, chip, bundled()).usable
 
 
-@for_each("chip", [chip for chip in CHIPS if chip not in ("sm_70", "sm_72")])
+@pytest.mark.parametrize("chip", [chip for chip in CHIPS if chip not in ("sm_70", "sm_72")])
 def test_every_name_of_nvprof_leads_to_a_metric_that_exists(chip: str) -> None:
     table = bundled()
     for old, (new, _) in NVPROF.items():
@@ -106,7 +105,7 @@ def test_a_name_is_taken_apart() -> None:
     assert not is_ncu_only(split("sm__inst_executed.sum"))
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("metric", "kind", "wrong"),
     [
         ("sm__cycles_active.avg", "counter", ""),
@@ -139,7 +138,7 @@ def test_one_metric_in_words() -> None:
     assert len(found.chips) == len(CHIPS)
 
 
-@for_each("text", ["sm_90", "90", "9.0", "GH100", "sm90", "sm_90a"])
+@pytest.mark.parametrize("text", ["sm_90", "90", "9.0", "GH100", "sm90", "sm_90a"])
 def test_a_chip_has_many_names(text: str) -> None:
     assert target_of(text) == "sm_90"
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import kineto_files as files
 import pytest
-from for_each import for_each
 from small_programs import MUL, STEPS, Body, Program
 
 import warpline
@@ -38,7 +37,7 @@ def parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-@for_each("file", MODULES)
+@pytest.mark.parametrize("file", MODULES)
 def test_no_module_but_those_of_costs_holds_a_constant_of_time(file: Path) -> None:
     assert not NUMBER.findall(file.read_text(encoding="utf-8"))
     for node in parsed(file).body:
@@ -48,7 +47,7 @@ def test_no_module_but_those_of_costs_holds_a_constant_of_time(file: Path) -> No
             assert not [name for name in names if TIME.search(name)], "a time belongs to HostCosts or DeviceCosts"
 
 
-@for_each("file", MODULES)
+@pytest.mark.parametrize("file", MODULES)
 def test_no_duration_is_held_against_a_bare_number(file: Path) -> None:
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Compare):

@@ -8,7 +8,6 @@ from typing import Any
 
 import kineto_files as files
 import pytest
-from for_each import for_each
 from kineto_files import Event
 
 import warpline
@@ -135,7 +134,7 @@ def test_what_a_trace_shows_comes_before_its_calibration(tmp_path: Path) -> None
     assert costs.recording.call.low >= 1_000
 
 
-@for_each(
+@pytest.mark.parametrize(
     "document",
     [
         None,

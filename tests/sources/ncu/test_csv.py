@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from for_each import for_each
 from ncu_files import DETAILS_HEADER, GEMM, RAW_HEADER, RAW_UNITS, details_row, details_rule, raw_page, raw_row
 from paths import SHARED
 
@@ -85,7 +84,7 @@ def test_a_details_page_has_labels_which_become_names(tmp_path: Path) -> None:
     assert second.metrics == {}
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("cells", "expected"),
     [
         (("254,34", "1.086,35"), (254_340, 1.08635e12)),
@@ -113,7 +112,7 @@ def test_a_number_is_read_by_the_file_it_is_in() -> None:
     assert number("-1.5e-3", ".") == -0.0015
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("printed", "unit", "factor"),
     [
         ("Kbyte", "byte", 1e3),

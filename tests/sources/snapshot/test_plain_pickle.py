@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import snapshot_files
-from for_each import for_each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -44,7 +43,7 @@ def test_plain_values_are_what_pickle_reads(value: Any, protocol: int) -> None:
     assert load_plain(pickle.dumps(value, protocol)) == value
 
 
-@for_each("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_a_snapshot_is_read_in_every_protocol(protocol: int) -> None:
     assert load_plain(pickle.dumps(snapshot_files.training(), protocol)) == snapshot_files.training()
 
@@ -75,7 +74,7 @@ def test_what_needs_code_is_refused_and_not_run(
     assert not (tmp_path / "was-run").exists()
 
 
-@for_each(
+@pytest.mark.parametrize(
     "content",
     [
         b"",

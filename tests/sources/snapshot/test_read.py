@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import snapshot_files
-from for_each import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 from snapshot_files import MIB, entry, write
@@ -87,7 +86,7 @@ def test_a_hostile_pickle_is_one_line(
     assert not (tmp_path / "was-run").exists()
 
 
-@for_each("value", [None, 3, "segments", {}, {"a": 1}, (1, 2)])
+@pytest.mark.parametrize("value", [None, 3, "segments", {}, {"a": 1}, (1, 2)])
 def test_other_pickles_are_refused(value: Any, tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="not a memory snapshot"):
         read_snapshot(write(tmp_path, value))
