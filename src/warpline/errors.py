@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -38,7 +38,7 @@ class WarplineError(Exception):
     def line(self) -> str:
         """The error as one printable line, whatever the file and its name hold."""
         text = f"{self.code}: {self.message}" + (f"; {self.hint}" if self.hint else "")
-        return inert(re.sub(r"[ \t\r\n]+", " ", text).strip())
+        return sanitise(re.sub(r"[ \t\r\n]+", " ", text).strip())
 
 
 class UnreadableFile(WarplineError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 # Colours come from the page, so that a card reads well on a light and on a dark one.
 _CARD = "border:1px solid rgba(128,128,128,.4);border-radius:4px;padding:.6em .9em;max-width:60em;color:inherit"
@@ -17,7 +17,7 @@ _HEAD = "font-weight:600;border-bottom:1px solid rgba(128,128,128,.4)"
 def _safe(text: str) -> str:
     from html import escape  # noqa: PLC0415 - results are rarely shown in a notebook, and its names of signs are many
 
-    return escape(inert(text))
+    return escape(sanitise(text))
 
 
 def card(title: str, *parts: str) -> str:

@@ -241,7 +241,7 @@ def test_runs_get_folders_of_their_own_that_git_does_not_see(tmp_path: Path, mon
 
 INSIDE = [
     *sorted(CAPTURE.rglob("*.py")),
-    *(CAPTURE.parent / f"{name}.py" for name in ("errors", "inert", "patterns", "small_files")),
+    *(CAPTURE.parent / f"{name}.py" for name in ("errors", "sanitise", "untrusted_json")),
 ]
 
 
@@ -252,7 +252,7 @@ def test_what_runs_inside_the_program_is_python_3_9_and_the_standard_library(fil
         node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
     }
     outside = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
-    ours = ("warpline.capture", "warpline.errors", "warpline.inert", "warpline.small_files")
+    ours = ("warpline.capture", "warpline.errors", "warpline.sanitise", "warpline.untrusted_json")
     assert all(name.startswith(ours) or name == "warpline" for name in outside)
     assert "++" not in file.read_text(), "possessive patterns came with Python 3.11"
     assert "slots=True" not in file.read_text(), "dataclasses have slots since Python 3.10"

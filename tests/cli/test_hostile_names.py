@@ -76,7 +76,7 @@ def colour(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, trac
     return bool(request.param)
 
 
-def assert_inert(shown: str, colour: bool = False) -> None:
+def assert_sanitised(shown: str, colour: bool = False) -> None:
     """Only printable text, newlines and, if wanted, colours that are warpline's own."""
     if colour:
         assert "\x1b[5;7m" not in shown
@@ -104,7 +104,7 @@ def test_no_verb_lets_a_control_character_through(
             shown = capsys.readouterr()
             assert "internal-error" not in shown.err
             assert shown.out or shown.err
-            assert_inert(shown.out + shown.err, colour)
+            assert_sanitised(shown.out + shown.err, colour)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -116,17 +116,17 @@ def test_a_file_name_and_an_argument_are_text_too(
     run([verb, *before, absent])
     shown = capsys.readouterr()
     assert "internal-error" not in shown.err
-    assert_inert(shown.out + shown.err, colour)
+    assert_sanitised(shown.out + shown.err, colour)
 
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("verb", JSON)
-def test_json_is_valid_exact_and_inert(
+def test_json_is_valid_exact_and_sanitised(
     verb: str, kind: str, traces: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run([verb, "--json", str(traces[kind])])
     shown = capsys.readouterr()
-    assert_inert(shown.out + shown.err)
+    assert_sanitised(shown.out + shown.err)
     if shown.out:
         json.loads(shown.out)
 
@@ -151,7 +151,7 @@ def test_a_report_in_markdown_has_no_link_image_or_html(traces: dict[str, Path],
     report = tmp_path / "report.md"
     assert run(["diagnose", str(traces["kineto"]), "-v", "-o", str(report)]) == 0
     text = report.read_text()
-    assert_inert(text)
+    assert_sanitised(text)
     outside = re.sub(r"(?ms)^(`{3,})[a-z]*$.*?^\1$", "", text)
     assert not re.search(r"(?<!\\)<img|(?<!\\)\[x\](?!\\)\(|https://evil", outside)
 
@@ -160,7 +160,7 @@ def test_a_plot_is_valid_xml(traces: dict[str, Path], tmp_path: Path) -> None:
     plot = tmp_path / "plot.svg"
     assert run(["roofline", str(traces["kineto"]), "--device", "H200", "--plot", str(plot)]) == 0
     ET.fromstring(plot.read_text())
-    assert_inert(plot.read_text())
+    assert_sanitised(plot.read_text())
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_real_terminal_gets_colours_and_text_only(
     os.close(ours)
     assert program.returncode in {0, 2}
     text = shown.decode().replace("\r\n", "\n")
-    assert_inert(text, colour=True)
+    assert_sanitised(text, colour=True)
 
 
 def _read(terminal: int) -> bytes:

@@ -16,7 +16,7 @@ from kineto_files import annotation, frame, launched, op, write
 
 from warpline.cli.main import run
 from warpline.exports.formats import Format
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 LONE = "lone\ud800surrogate\udfff"
 LONG = "x" * 10_000_000
@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def text(content: bytes) -> None:
     shown = content.decode()
-    assert {char for char in shown if char != "\n" and inert(char) != char} == set()
+    assert {char for char in shown if char != "\n" and sanitise(char) != char} == set()
 
 
 def timeline_json(content: bytes) -> None:

@@ -103,7 +103,7 @@ def test_without_resvg_a_png_is_refused_in_one_line(
     assert error == "warpline: needs-png: drawing a .png needs resvg-py; pip install 'warpline[png]', or write .svg\n"
 
 
-def test_names_are_inert(tmp_path: Path) -> None:
+def test_names_are_sanitised(tmp_path: Path) -> None:
     events = [annotation("</text><script>alert(1)</script>\x1b[2J", 0, 100), *launched("<b>&\x00", 5, 20, 60, 1)]
     picture = step_picture(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
     ElementTree.fromstring(picture)

@@ -26,7 +26,7 @@ from warpline.capture.steps import EXPLICIT
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.watch import Watch
 from warpline.errors import UsageError, WarplineError
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 UNLIMITED_S = 1e9
 
@@ -186,7 +186,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             print(f"warpline: {nothing.line()}", file=sys.stderr)
             return
         self.trace = folder / facts["files"][0]
-        print(inert(f"warpline: wrote {self.trace}; next: warpline {_short(self.trace)}"), file=sys.stderr)
+        print(sanitise(f"warpline: wrote {self.trace}; next: warpline {_short(self.trace)}"), file=sys.stderr)
 
 
 def _short(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from warpline.small_files import read_json
+from warpline.untrusted_json import read_json
 
 SCHEMA = "warpline.run/1"
 MANIFEST = "manifest.json"

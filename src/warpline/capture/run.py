@@ -34,7 +34,7 @@ from warpline.capture.surroundings import git_state, gpu_states, mattering_varia
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 INJECTED = str(Path(__file__).parent / "inject")
 CHECK_INTERVAL_S = 0.4
@@ -257,4 +257,4 @@ class _Watcher:
 
 def say_on_stderr(text: str) -> None:
     """Progress messages."""
-    print(f"warpline: {inert(text)}", file=sys.stderr, flush=True)
+    print(f"warpline: {sanitise(text)}", file=sys.stderr, flush=True)

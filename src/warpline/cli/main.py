@@ -12,7 +12,7 @@ import click
 from warpline import __version__
 from warpline.cli.output import say
 from warpline.errors import EXIT_FAILED, WarplineError
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 VERBS = {
     "diagnose": "diagnose",
@@ -122,7 +122,7 @@ def _like_a_file(word: str) -> bool:
 
 
 def _fail(line: str, exit_code: int) -> int:
-    say(f"warpline: {inert(line)}", err=True)
+    say(f"warpline: {sanitise(line)}", err=True)
     return exit_code
 
 

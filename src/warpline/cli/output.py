@@ -1,6 +1,6 @@
 """Output of every command: a report on the console, JSON on stdout, or a file, never overwritten without -f.
 
-No other module of the command line writes to the terminal, so that a file's text is made inert in one place.
+No other module of the command line writes to the terminal, so that a file's text is sanitised in one place.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from warpline.atomic_write import write_atomically
 from warpline.errors import UsageError, WarplineError
-from warpline.inert import inert_json, inert_lines
-from warpline.whole_files import write_whole
+from warpline.sanitise import sanitise_json, sanitise_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,9 +40,9 @@ def table_width() -> int | None:
 
 def report_console(pipe_width: int = PIPE_WIDTH) -> Console:
     """The console for reports: in colour on a terminal, without escape codes in a pipe."""
-    from warpline.reports.console import InertConsole  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.reports.console import SafeConsole  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
-    return InertConsole(width=table_width() or pipe_width)
+    return SafeConsole(width=table_width() or pipe_width)
 
 
 class ReportFormat(StrEnum):
@@ -88,14 +88,14 @@ def put_answer(answer: Any, report: Report, chosen: ReportFormat, output: Path |
 def put_text(text: str, output: Path | None = None) -> None:
     """Write lines of text to stdout or to a file."""
     if output is None:
-        sys.stdout.write(inert_lines(text))
+        sys.stdout.write(sanitise_lines(text))
     else:
         write_text(output, text)
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print a line, or write it on stderr."""
-    click.echo(inert_lines(text), err=err)
+    click.echo(sanitise_lines(text), err=err)
 
 
 def short_path(path: Path) -> str:
@@ -118,7 +118,7 @@ def json_text(answer: Any) -> str:
         text = json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False)
     except ValueError:
         text = json.dumps(_finite(answer), indent=1, ensure_ascii=False)
-    return inert_json(text) + "\n"
+    return sanitise_json(text) + "\n"
 
 
 def _finite(value: Any) -> Any:
@@ -138,6 +138,6 @@ def refuse_existing(file: Path | None, force: bool) -> None:
 def write_text(file: Path, text: str) -> None:
     """Write the output file."""
     try:
-        write_whole(file, text)
+        write_atomically(file, text)
     except OSError as error:
         raise WarplineError("cannot-write", f"{file}: {error.strerror}", "name another file") from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from warpline.cli.diagnose import Answer, finished_answer, show
 from warpline.cli.output import print_json, say
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.small_files import read_json
+from warpline.untrusted_json import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ import click
 from warpline.cli.options import json_option
 from warpline.cli.output import print_json, put_report, say
 from warpline.errors import EXIT_FAILED, UsageError
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 if TYPE_CHECKING:
     from warpline.scrub.file import Result
@@ -89,14 +89,14 @@ def scrub(
 @contextmanager
 def _progress(file: Path) -> Iterator[Callable[[float], None]]:
     """Show a progress bar on stderr if it is a terminal."""
-    from warpline.reports.console import InertConsole, progress_bar  # noqa: PLC0415 - so that --help stays quick
+    from warpline.reports.console import SafeConsole, progress_bar  # noqa: PLC0415 - so that --help stays quick
 
-    console = InertConsole(stderr=True)
+    console = SafeConsole(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return
     with progress_bar(console) as bar:
-        task = bar.add_task(inert(f"scrubbing {file.name}"), total=1.0)
+        task = bar.add_task(sanitise(f"scrubbing {file.name}"), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import to_builtins
 
 from warpline.analyses.gaps import CAUSES
+from warpline.atomic_write import write_atomically
 from warpline.compare.comparable import Setting
 from warpline.compare.counts import KINDS
 from warpline.compare.measured import Measured
@@ -22,8 +23,7 @@ from warpline.compare.stopwatch import Stopwatch
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.intervals import Spans
-from warpline.small_files import read_json
-from warpline.whole_files import write_whole
+from warpline.untrusted_json import read_json
 
 SCHEMA = "warpline.baseline/1"
 FOLDER = Path("baselines")
@@ -46,7 +46,7 @@ def write_baseline(path: Path, runs: Sequence[Measured]) -> None:
     """Write the runs as a baseline."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, _text(runs))
+        write_atomically(path, _text(runs))
     except OSError as error:
         raise WarplineError("cannot-write", f"{path}: {error.strerror}", "name another with --folder") from error
 

@@ -17,8 +17,8 @@ from warpline.compare.change_points import LEAST_POINTS, Level, levels
 from warpline.compare.gate import Gate
 from warpline.compare.measured import median_run
 from warpline.errors import UsageError
-from warpline.small_files import parse_json
 from warpline.sources.local_record import append, rows
+from warpline.untrusted_json import parse_json
 
 SCHEMA = "warpline.history/1"
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "GIT_COMMIT")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from warpline.exports.timeline import BAR, Arrows, Timeline, Track
-from warpline.inert import inert_json
+from warpline.sanitise import sanitise_json
 
 START, FINISH = "s", "f"
 _LAST_BACKSLASH = re.compile(r'(?<!\\)((?:\\\\)*)\\\\(?=")')
@@ -86,5 +86,5 @@ def _about(what: str, process: int, thread: int, args: dict[str, str | int]) -> 
 
 
 def _quoted(value: object) -> str:
-    text = inert_json(json.dumps(value, ensure_ascii=False))
+    text = sanitise_json(json.dumps(value, ensure_ascii=False))
     return _LAST_BACKSLASH.sub(r"\1\\u005c", text) if "\\" in text else text

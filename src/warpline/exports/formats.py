@@ -11,12 +11,12 @@ from typing import Literal
 
 from msgspec import Struct
 
+from warpline.atomic_write import atomic_file
 from warpline.errors import UsageError, WarplineError
 from warpline.exports.png import check_png, png
 from warpline.findings.diagnosis import Diagnosis, diagnose
-from warpline.inert import inert_json
+from warpline.sanitise import sanitise_json
 from warpline.trace.trace import Trace
-from warpline.whole_files import whole_file
 
 Picture = Literal["timeline", "time", "roofline"]
 
@@ -90,7 +90,7 @@ def _write_stacks(trace: Trace, file: Path) -> Exported:
     profiles = all_stacks(trace)
     if not profiles:
         raise WarplineError("no-stacks", "the trace has no events on a CPU thread and no GPU activity", "record more")
-    text = inert_json(json.dumps(speedscope(profiles, trace.path.name), ensure_ascii=False))
+    text = sanitise_json(json.dumps(speedscope(profiles, trace.path.name), ensure_ascii=False))
     stacks = sum(int((profile.self_ns > 0).sum()) for profile in profiles)
     return _put(file, Format.SPEEDSCOPE, [text.encode("utf-8", "replace")], len(profiles), stacks)
 
@@ -113,7 +113,7 @@ def _put(
     file: Path, known: Format, parts: Iterable[bytes], tracks: int = 0, bars: int = 0, arrows: int = 0
 ) -> Exported:
     try:
-        with whole_file(file) as part, part.open("wb") as plain:
+        with atomic_file(file) as part, part.open("wb") as plain:
             if known is Format.PERFETTO_JSON_GZ:
                 with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
                     packed.writelines(parts)

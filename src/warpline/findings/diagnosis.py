@@ -23,8 +23,8 @@ from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.analyses.where import UserFrames
 from warpline.errors import CannotAnswer
-from warpline.inert import inert
 from warpline.notebook import card, facts, paragraph, table
+from warpline.sanitise import sanitise
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import duration, share, speedup
@@ -102,7 +102,7 @@ class Diagnosis(Struct, frozen=True):
             answer = (
                 f"{verdict.cause}, {verdict.fix} {speedup(verdict.gain.expected)}" if verdict.fix else verdict.cause
             )
-        return inert(f"<Diagnosis {self.trace.path.name}: {answer}, findings: {len(self.findings)}>")
+        return sanitise(f"<Diagnosis {self.trace.path.name}: {answer}, findings: {len(self.findings)}>")
 
     def _repr_html_(self) -> str:
         used = {

@@ -9,8 +9,8 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.front.tables import to_query
-from warpline.inert import inert
 from warpline.notebook import card, table
+from warpline.sanitise import sanitise
 from warpline.trace.steps import StepChoice
 from warpline.units import duration, several
 
@@ -64,7 +64,7 @@ class Steps:
         return (self[position] for position in range(len(self)))
 
     def __repr__(self) -> str:
-        return inert(f"<Steps: {self.summary}>")
+        return sanitise(f"<Steps: {self.summary}>")
 
     def _repr_html_(self) -> str:
         rows = [

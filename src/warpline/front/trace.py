@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from warpline.atomic_write import write_atomically
 from warpline.errors import UsageError, WarplineError
 from warpline.front.query import run_query
 from warpline.front.steps import Steps
 from warpline.front.tables import columns_of, to_query
-from warpline.inert import inert
 from warpline.notebook import card, facts, paragraph
+from warpline.sanitise import sanitise
 from warpline.trace.cut import cut_to_steps, rows_of_steps
 from warpline.trace.properties import TableProperties
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace as LinkedTrace
 from warpline.trace.trace import Window
 from warpline.units import duration
-from warpline.whole_files import write_whole
 
 if TYPE_CHECKING:
     from warpline.analyses.memory import MemoryUse
@@ -205,7 +205,7 @@ class Trace(TableProperties):
 
         dive = dive_files([ncu], self.linked) if ncu else None
         target = Path(file)
-        write_whole(target, page(self.diagnose(why), dive=dive).html)
+        write_atomically(target, page(self.diagnose(why), dive=dive).html)
         return target
 
     def stats(self, report: str) -> pl.DataFrame:
@@ -246,7 +246,7 @@ class Trace(TableProperties):
         return memory_of_trace(self.linked)
 
     def __repr__(self) -> str:
-        return inert(f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>")
+        return sanitise(f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>")
 
     def _repr_html_(self) -> str:
         window = f"{duration(self.window.length_ns)}" if self.window.length_ns else "empty"

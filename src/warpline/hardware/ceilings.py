@@ -19,7 +19,7 @@ from msgspec import Struct
 from warpline.errors import UnreadableFile
 from warpline.hardware.chips import Chip, Figure
 from warpline.hardware.find import find_device
-from warpline.small_files import parse_json, read_text
+from warpline.untrusted_json import parse_json, read_text
 
 SCHEMA = "warpline.ceilings/1"
 VARIABLE = "WARPLINE_CEILINGS"

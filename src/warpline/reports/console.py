@@ -1,4 +1,4 @@
-"""The console that every command prints with: text is text, never markup, and inert whatever file it comes from."""
+"""The console that every command prints with: text is text, never markup, and sanitised whatever file it comes from."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from warpline.inert import inert, inert_lines
+from warpline.sanitise import sanitise, sanitise_lines
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-class InertConsole(Console):
+class SafeConsole(Console):
     """A console on which a file's text can do nothing but be read.
 
     Strings are neither markup nor emoji codes. Everything that is printed, also by tables and spinners, is rendered to
@@ -32,7 +32,7 @@ class InertConsole(Console):
             if segment.control:
                 yield segment
             else:
-                yield Segment(inert_lines(segment.text), segment.style)
+                yield Segment(sanitise_lines(segment.text), segment.style)
 
 
 class Say(Protocol):
@@ -44,12 +44,12 @@ class Say(Protocol):
 @contextmanager
 def spinner(what: str) -> Iterator[Say]:
     """A spinner on stderr if it is a terminal, else nothing; the text is no markup."""
-    console = InertConsole(stderr=True)
+    console = SafeConsole(stderr=True)
     if not console.is_terminal:
         yield lambda what: None
         return
-    with console.status(Text(inert(what))) as status:
-        yield lambda what: status.update(Text(inert(what)))
+    with console.status(Text(sanitise(what))) as status:
+        yield lambda what: status.update(Text(sanitise(what)))
 
 
 def progress_bar(console: Console) -> Progress:

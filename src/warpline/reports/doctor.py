@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from warpline.doctor.model import Check, Examination, State
-from warpline.inert import inert
 from warpline.reports.trimmed import print_trimmed
+from warpline.sanitise import sanitise
 
 MARKS: dict[State, tuple[str, str]] = {
     "problem": ("✗", "red"),
@@ -29,7 +29,7 @@ def print_doctor(console: Console, examinations: Iterable[Examination], verbose:
         print_trimmed(console, Group(*_examination(examination, verbose)))
         if examination.corrected:
             console.print(Text("type this instead:", style="bold"))
-            console.print(Text(f"  {inert(examination.corrected)}\n", style="green"), soft_wrap=True)
+            console.print(Text(f"  {sanitise(examination.corrected)}\n", style="green"), soft_wrap=True)
 
 
 def _examination(examination: Examination, verbose: bool) -> list[RenderableType]:
@@ -50,7 +50,7 @@ def _examination(examination: Examination, verbose: bool) -> list[RenderableType
 
 
 def _head(examination: Examination, checks: Sequence[Check]) -> Text:
-    head = Text(inert(_shortened(examination)), style="bold blue")
+    head = Text(sanitise(_shortened(examination)), style="bold blue")
     head.append(": ", style="bold")
     if examination.verdict == "ok":
         head.append("nothing wrong found", style="green")
@@ -82,12 +82,12 @@ def _table(checks: Sequence[Check]) -> Table:
     table.add_column(overflow="fold")
     for check in checks:
         mark, colour = MARKS[check.state]
-        text = Text(inert(check.seen))
+        text = Text(sanitise(check.seen))
         if check.means:
-            text.append(f"\n{inert(check.means)}", style="bright_black")
+            text.append(f"\n{sanitise(check.means)}", style="bright_black")
         for action in check.do:
             text.append(
-                f"\n→ {inert(action)}", style="green" if check.state in ("problem", "warning") else "bright_black"
+                f"\n→ {sanitise(action)}", style="green" if check.state in ("problem", "warning") else "bright_black"
             )
         table.add_row(Text(f" {mark}", colour), Text(check.name, colour), text)
     return table

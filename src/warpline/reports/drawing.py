@@ -1,4 +1,4 @@
-"""What all pictures share: one style for light and dark, the colours of causes and activities, and text that is inert.
+"""What all pictures share: one style for light and dark, the colours of causes and activities, and sanitised text.
 
 The colours of the idle causes are Okabe and Ito's, which can be told apart with any colour vision, with greys and a
 brown for those beyond their eight.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 IDLE_COLOURS = {
     "dispatch": "#e69f00",
@@ -65,7 +65,7 @@ def document(width: int, height: float, title: str, description: str, parts: Ite
 
 def xml(text: str) -> str:
     """Text for SVG: XML allows no control characters."""
-    return escape(inert(text))
+    return escape(sanitise(text))
 
 
 def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from warpline.compare.gate import Gate
-from warpline.inert import inert, inert_lines
 from warpline.reports.compare import OUTCOMES, gate_report
 from warpline.reports.markdown import escaped, render
 from warpline.reports.sections import Figure, Report, Section, Table
 from warpline.reports.waterfall import waterfall
+from warpline.sanitise import sanitise, sanitise_lines
 
 
 def junit(gate: Gate, name: str) -> str:
     """The gate as a test suite: a case for each budget, and one for the baseline. Inconclusive is skipped."""
-    suite = ElementTree.Element("testsuite", name=inert(f"warpline gate {name}"))
+    suite = ElementTree.Element("testsuite", name=sanitise(f"warpline gate {name}"))
     failed = skipped = 0
     for check in gate.checks:
         budget = check.budget
@@ -40,12 +40,12 @@ def junit(gate: Gate, name: str) -> str:
 
 
 def _case(suite: ElementTree.Element, name: str, title: str) -> ElementTree.Element:
-    return ElementTree.SubElement(suite, "testcase", classname=inert(f"warpline.{name}"), name=inert(title))
+    return ElementTree.SubElement(suite, "testcase", classname=sanitise(f"warpline.{name}"), name=sanitise(title))
 
 
 def _add(case: ElementTree.Element, kind: str, message: str, detail: str = "") -> None:
-    element = ElementTree.SubElement(case, kind, message=inert(message))
-    element.text = inert_lines(detail) or None
+    element = ElementTree.SubElement(case, kind, message=sanitise(message))
+    element.text = sanitise_lines(detail) or None
 
 
 def comment(gate: Gate, name: str) -> str:

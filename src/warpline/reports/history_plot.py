@@ -6,7 +6,7 @@ from html import escape
 
 from warpline.compare.history import History
 from warpline.compare.words import percent
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 
 WIDTH, HEIGHT = 840, 300
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 44, 40
@@ -70,4 +70,4 @@ def _at(height: float) -> str:
 
 
 def _safe(text: str) -> str:
-    return escape(inert(text))
+    return escape(sanitise(text))

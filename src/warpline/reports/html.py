@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from warpline.inert import inert, inert_lines
 from warpline.reports.sections import (
     Bar,
     Commands,
@@ -21,6 +20,7 @@ from warpline.reports.sections import (
     Text,
 )
 from warpline.reports.values import shown
+from warpline.sanitise import sanitise, sanitise_lines
 from warpline.units import duration, share
 
 BAR_WIDTH = 10_000
@@ -36,7 +36,7 @@ def render(report: Report) -> str:
 
 def text(words: str) -> str:
     """Text of a file or of a report as the text of an element, never of an attribute: nothing in it is markup."""
-    return escape(inert(words), quote=False)
+    return escape(sanitise(words), quote=False)
 
 
 def prose(words: str) -> str:
@@ -74,7 +74,7 @@ def parts(content: Content) -> Iterator[str]:
             yield bar(content)
         case Figure():
             caption = f"<figcaption>{text(content.caption)}</figcaption>" if content.caption else ""
-            yield f"<figure><pre>{escape(inert_lines(content.text))}</pre>{caption}</figure>"
+            yield f"<figure><pre>{escape(sanitise_lines(content.text))}</pre>{caption}</figure>"
         case Table():
             yield table(content)
         case Findings():

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from warpline.inert import inert
 from warpline.kernels import KernelIdentity
 from warpline.reports.text import shorten
+from warpline.sanitise import sanitise
 
 MAX_TITLE = 160
 _FIELDS = (
@@ -69,7 +69,7 @@ def _types(identity: KernelIdentity) -> str | None:
 
 
 def _shortened(name: str) -> str:
-    return shorten(inert(name), MAX_TITLE)
+    return shorten(sanitise(name), MAX_TITLE)
 
 
 def _tokens(identity: KernelIdentity) -> Table:

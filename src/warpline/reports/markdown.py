@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpline.inert import inert, inert_lines
 from warpline.reports.sections import (
     Bar,
     Commands,
@@ -20,6 +19,7 @@ from warpline.reports.sections import (
     Text,
 )
 from warpline.reports.values import shown
+from warpline.sanitise import sanitise, sanitise_lines
 from warpline.units import duration, share
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~$])|(:)(?=//)|(?<=\bwww)(\.)", re.IGNORECASE)
@@ -41,7 +41,7 @@ def render(report: Report) -> str:
 
 def escaped(text: str) -> str:
     """Escape the text for Markdown: no file's text is a link, a mention, an image, a table's border, HTML or a list."""
-    safe = _ACTIVE.sub(lambda found: f"\\{found[0]}", inert(text).replace("&", "&amp;"))
+    safe = _ACTIVE.sub(lambda found: f"\\{found[0]}", sanitise(text).replace("&", "&amp;"))
     safe = _MENTION.sub("@&#8203;", safe)
     start = _LIST.match(safe)
     if start is None:
@@ -52,7 +52,7 @@ def escaped(text: str) -> str:
 
 def _fenced(language: str, text: str) -> str:
     """A block of code, which no line of the text can end."""
-    lines = inert_lines(text)
+    lines = sanitise_lines(text)
     fence = "`" * max([3, *(len(run) + 1 for run in _FENCE.findall(lines))])
     return f"{fence}{language}\n{lines}\n{fence}"
 
@@ -92,12 +92,12 @@ def _content(content: Content) -> Iterator[str]:
                 lines = [f"**{escaped(entry.name)}**: {escaped(entry.text)}", escaped(entry.where), escaped(entry.how)]
                 yield "\n\n".join(line for line in lines if line)
         case Commands():
-            lines = [f"$ {inert(command.command)}  # {inert(command.purpose)}" for command in content.commands]
+            lines = [f"$ {sanitise(command.command)}  # {sanitise(command.purpose)}" for command in content.commands]
             yield _fenced("console", "\n".join(lines))
 
 
 def _code(text: str) -> str:
-    return f"`{inert(text).replace('`', chr(39))}`"
+    return f"`{sanitise(text).replace('`', chr(39))}`"
 
 
 def _table(table: Table) -> str:

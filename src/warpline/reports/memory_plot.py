@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from warpline.analyses.memory import Curve, DeviceMemory
-from warpline.inert import inert
+from warpline.sanitise import sanitise
 from warpline.trace.columns import Int64s
 from warpline.units import duration, size
 
@@ -102,7 +102,7 @@ def svg(memory: DeviceMemory, title: str) -> str:
         f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 16}" text-anchor="end">{duration(span)}</text>',
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 16}" text-anchor="middle">{escape(legend)}</text>',
     ]
-    head = escape(inert(f"{title}: {memory.device}, {peak}"))
+    head = escape(sanitise(f"{title}: {memory.device}, {peak}"))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',

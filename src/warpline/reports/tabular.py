@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from warpline.inert import inert
 from warpline.reports.layout import Cells, lay_out, left_out_note
+from warpline.sanitise import sanitise
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +62,7 @@ def _csv_texts(column: pl.Series) -> pl.Series:
 
 
 def _csv_text(text: str) -> str:
-    safe = inert(text)
+    safe = sanitise(text)
     return f"'{safe}" if safe[:1] in FORMULA_STARTS and not NUMBER.fullmatch(safe) else safe
 
 
@@ -79,8 +79,8 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
     keys = key_columns(frame)
     columns = [
         Cells(
-            inert(column.name),
-            [inert(text) for text in _texts(column, thousands=True)],
+            sanitise(column.name),
+            [sanitise(text) for text in _texts(column, thousands=True)],
             is_right=column.dtype.is_numeric(),
             is_key=column.name in keys,
             can_shrink=not column.dtype.is_numeric(),
@@ -90,7 +90,7 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
     ]
     laid = lay_out(columns, width)
     note = left_out_note(laid.left_out, width)
-    parts = [*([inert(title)] if title else []), laid.head, *laid.lines, *([f"({note})"] if note else [])]
+    parts = [*([sanitise(title)] if title else []), laid.head, *laid.lines, *([f"({note})"] if note else [])]
     return "\n".join(parts) + "\n"
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from rich.text import Text as Styled
 
-from warpline.inert import inert
 from warpline.reports.layout import Cells, lay_out, left_out_note
 from warpline.reports.sections import (
     Bar,
@@ -26,6 +25,7 @@ from warpline.reports.sections import (
 )
 from warpline.reports.text import cells, wrap
 from warpline.reports.values import shown
+from warpline.sanitise import sanitise
 
 INDENT = "  "
 BAR_ROOM = 60
@@ -70,7 +70,7 @@ def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
             yield _bar(content, min(BAR_ROOM, width - len(indent)), indent)
             yield from _wrapped(content.caption, width, "", indent)
         case Figure():
-            yield from (Styled(inert(line)) for line in content.text.split("\n"))
+            yield from (Styled(sanitise(line)) for line in content.text.split("\n"))
             yield from _wrapped(content.caption, width, TONES["quiet"], indent)
         case Table():
             yield from _table(content, width, indent)
@@ -81,26 +81,26 @@ def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
 
 
 def _facts(facts: Facts, width: int, indent: str) -> Iterator[Styled]:
-    widest = max((cells(inert(fact.label)) for fact in facts.facts), default=0)
+    widest = max((cells(sanitise(fact.label)) for fact in facts.facts), default=0)
     for fact in facts.facts:
-        label = inert(fact.label)
-        for line in wrap(inert(fact.text), width - len(indent) - widest - 2):
+        label = sanitise(fact.label)
+        for line in wrap(sanitise(fact.text), width - len(indent) - widest - 2):
             yield Styled.assemble(f"{indent}{label}", " " * (widest - cells(label) + 2), line)
             label = ""
 
 
 def _note(note: Note, width: int, indent: str) -> Iterator[Styled]:
     mark, colour = MARKS[note.severity]
-    lines = wrap(inert(f"{note.code}: {note.text}"), width - len(indent) - 2)
+    lines = wrap(sanitise(f"{note.code}: {note.text}"), width - len(indent) - 2)
     for position, line in enumerate(lines):
         styled = Styled(f"{indent}  {line}" if position else f"{indent}{mark} {line}")
         if not position:
-            styled.stylize(colour, 0, len(indent) + 2 + len(inert(note.code)))
+            styled.stylize(colour, 0, len(indent) + 2 + len(sanitise(note.code)))
         yield styled
 
 
 def _wrapped(text: str, width: int, style: str, indent: str) -> Iterator[Styled]:
-    for line in wrap(inert(text), width - len(indent)) if text else ():
+    for line in wrap(sanitise(text), width - len(indent)) if text else ():
         yield Styled(f"{indent}{line}", style)
 
 
@@ -120,8 +120,8 @@ def columns_of(table: Table) -> list[Cells]:
     """The table's columns as text."""
     return [
         Cells(
-            title=inert(column.title),
-            texts=[inert(shown(row[position], column.unit)) for row in table.rows],
+            title=sanitise(column.title),
+            texts=[sanitise(shown(row[position], column.unit)) for row in table.rows],
             is_right=column.is_right,
             is_key=column.key,
             can_shrink=column.unit == "text",
@@ -158,9 +158,9 @@ def _commands(commands: Commands, width: int, indent: str) -> Iterator[Styled]:
     fitting = [cells(one.command) for one in commands.commands if cells(one.command) + cells(one.purpose) <= room]
     widest = max(fitting, default=0)
     for one in commands.commands:
-        line = Styled(f"{indent}{inert(one.command)}", "green")
+        line = Styled(f"{indent}{sanitise(one.command)}", "green")
         length = cells(one.command)
         if length + cells(one.purpose) <= room:
             aligned = widest - length if widest + cells(one.purpose) <= room else 0
-            line.append(f"{' ' * aligned}  {inert(one.purpose)}", style="bright_black")
+            line.append(f"{' ' * aligned}  {sanitise(one.purpose)}", style="bright_black")
         yield line

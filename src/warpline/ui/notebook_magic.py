@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from warpline.errors import WarplineError
-from warpline.inert import inert
 from warpline.notebook import card, paragraph
+from warpline.sanitise import sanitise
 
 if TYPE_CHECKING:
     from warpline.capture.profile import profile
@@ -161,7 +161,7 @@ def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProf
     made = page(diagnosis).html
     if len(made) <= MOST_FRAME_BYTES:
         return CellProfile(diagnosis, made)
-    file = inert(str(recorder.trace))
+    file = sanitise(str(recorder.trace))
     return CellProfile(
         diagnosis,
         None,

@@ -11,7 +11,7 @@ import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION
 from warpline.errors import CannotAnswer
-from warpline.small_files import parse_json
+from warpline.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     from warpline.trace.trace import Trace

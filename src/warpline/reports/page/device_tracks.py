@@ -12,10 +12,10 @@ from warpline.analyses.gaps import Gaps
 from warpline.analyses.roofline import kernel_floors
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.errors import CannotAnswer
-from warpline.inert import inert
 from warpline.reports.page.contract import Launch, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
+from warpline.sanitise import sanitise
 from warpline.trace.columns import NONE, Int64s, combinations, integers
 
 NO_STREAM = -1
@@ -111,8 +111,8 @@ class DeviceTracks:
                 _whole(registers),
                 _whole(shared),
                 _whole(moved),
-                inert(source) if isinstance(source, str) else None,
-                inert(target) if isinstance(target, str) else None,
+                sanitise(source) if isinstance(source, str) else None,
+                sanitise(target) if isinstance(target, str) else None,
                 _whole(floor),
                 BOUNDS[bound] if isinstance(bound, int) else None,
                 _whole(inside),

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.op_calls import on_one_line
-from warpline.inert import inert
 from warpline.reports.page.contract import EventKind, Inputs, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
+from warpline.sanitise import sanitise
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.trace import Trace
@@ -39,7 +39,7 @@ class HostTracks:
             name if name and not name.isdecimal() else f"thread {tid}" if tid is not None else "thread"
             for name, tid in rows
         )
-        return list(map(inert, named))
+        return list(map(sanitise, named))
 
     def add_ops(self) -> Int64s:
         """Ops, each linked with the forward op that it differentiates."""
@@ -107,7 +107,7 @@ class HostTracks:
         if not (shapes or dtypes or module):
             return 0
         recorded = on_one_line(shapes or ""), on_one_line(dtypes or ""), module or ""
-        self.inputs.append(Inputs(*map(inert, recorded)))
+        self.inputs.append(Inputs(*map(sanitise, recorded)))
         return len(self.inputs)
 
 

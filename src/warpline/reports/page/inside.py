@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpline.dive.model import Dive, KernelDive
-from warpline.inert import inert
 from warpline.reports import dive as dives
 from warpline.reports import html
 from warpline.reports.page.contract import Inside
 from warpline.reports.page.names import Names
 from warpline.reports.sections import Content, Note, Notes
+from warpline.sanitise import sanitise
 from warpline.trace.trace import Trace
 from warpline.units import several
 
@@ -35,11 +35,11 @@ def answers(dive: Dive | None, trace: Trace, names: Names, zero_ns: int) -> list
 
 
 def _answer(one: KernelDive, trace: Trace, names: Names, zero_ns: int) -> Inside:
-    facts = [(fact.label, inert(fact.text)) for fact in dives.main_facts(one)]
+    facts = [(fact.label, sanitise(fact.text)) for fact in dives.main_facts(one)]
     if one.match is None:
-        return Inside(inert(dives.reason(one)), facts, None, None)
+        return Inside(sanitise(dives.reason(one)), facts, None, None)
     *spelled, start_ns = trace.gpu.select("kind", "name", "short_name", "start_ns").row(one.match.row)
-    return Inside(inert(dives.reason(one)), facts, names.gpu(*spelled), start_ns - zero_ns)
+    return Inside(sanitise(dives.reason(one)), facts, names.gpu(*spelled), start_ns - zero_ns)
 
 
 def section(dive: Dive | None) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from warpline.inert import inert
 from warpline.kernels import identify
 from warpline.kernels.identity import KernelIdentity
 from warpline.reports.page.contract import EventKind, Identity, Name
+from warpline.sanitise import sanitise
 
 KERNEL_KINDS: dict[str, EventKind] = {
     "gemm": "matmul",
@@ -37,7 +37,7 @@ class Names:
         key = (text, kind, cause)
         if key not in self._numbers:
             self._numbers[key] = len(self.all)
-            self.all.append(Name(inert(text), "" if short == text else inert(short), kind, cause))
+            self.all.append(Name(sanitise(text), "" if short == text else sanitise(short), kind, cause))
         return self._numbers[key]
 
     def gpu(self, kind: str, name: str, short: str | None) -> int:
@@ -56,7 +56,7 @@ class Names:
             base = short or bare(name)
             shown = f"{known.op.replace('_', ' ')} · {base}" if known.op else base
             self._numbers[key] = len(self.all)
-            self.all.append(Name(inert(name), inert(shown), event, None, len(self.identities)))
+            self.all.append(Name(sanitise(name), sanitise(shown), event, None, len(self.identities)))
             self.identities.append(Identity(_facts(known)))
         return self._numbers[key]
 
@@ -86,4 +86,4 @@ def _facts(known: KernelIdentity) -> list[tuple[str, str]]:
         "direction": known.direction,
         "remarks": "; ".join(known.remarks) or None,
     }
-    return [(label, inert(text)) for label, text in found.items() if text]
+    return [(label, sanitise(text)) for label, text in found.items() if text]

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
-from warpline.inert import inert
 from warpline.reports.findings import in_order
 from warpline.reports.page.contract import Particulars, Spot, Step, Timeline
 from warpline.reports.page.device_tracks import DeviceTracks, cause_words
@@ -20,6 +19,7 @@ from warpline.reports.page.inside import answers, kernel_of_row
 from warpline.reports.page.names import Names
 from warpline.reports.page.planes import block, deflated
 from warpline.reports.page.rows import Pack
+from warpline.sanitise import sanitise
 from warpline.trace.steps import completed
 from warpline.trace.trace import Trace
 
@@ -114,7 +114,7 @@ def _steps(trace: Trace, zero: int, end: int) -> list[Step]:
     starts, ends = completed(trace.steps, trace.gpu, trace.api)
     rows = trace.steps.select("name", "start_ns", "end_ns", pl.Series("length_ns", ends - starts)).iter_rows()
     return [
-        Step(inert(name or ""), start - zero, stop - zero, length)
+        Step(sanitise(name or ""), start - zero, stop - zero, length)
         for name, start, stop, length in rows
         if stop > zero and start < end
     ]

@@ -2,7 +2,7 @@
 
 Names of kernels, ranges, threads and files can hold anything: escape sequences that change the title or the clipboard,
 marks that reverse the text, characters without width. Every text on the terminal, in CSV, Markdown and SVG, and in
-error lines passes `inert`. Markup needs no escape here, because no renderer interprets text as markup.
+error lines passes `sanitise`. Markup needs no escape here, because no renderer interprets text as markup.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PILE = re.compile(f"((?:{_MARKS}){{4}})((?:{_MARKS})+)")
 _CONTROLS = re.compile(r"[^\n\x20-\x7e]")
 
 
-def inert(text: str) -> str:
+def sanitise(text: str) -> str:
     """The text with every character that a terminal would act on or not show as an escape: `\\x1b`, `\\n`, `\\u202e`.
 
     Text that has passed once is not changed again.
@@ -31,19 +31,19 @@ def inert(text: str) -> str:
     return _PILE.sub(lambda found: found[1] + "".join(map(_escaped, found[2])), visible)
 
 
-def inert_lines(text: str) -> str:
+def sanitise_lines(text: str) -> str:
     """The same for text of several lines: newlines stay."""
     if not _CONTROLS.search(text):
         return text
-    return "\n".join(map(inert, text.split("\n")))
+    return "\n".join(map(sanitise, text.split("\n")))
 
 
-def inert_json(text: str) -> str:
+def sanitise_json(text: str) -> str:
     """JSON text in which such characters are written as JSON's escapes: `\\u001b`. It means exactly the same."""
     if not _CONTROLS.search(text):
         return text
     # Outside of strings, JSON has only ASCII and white space.
-    return _CONTROLS.sub(lambda found: found[0] if inert(found[0]) == found[0] else _json_escaped(found[0]), text)
+    return _CONTROLS.sub(lambda found: found[0] if sanitise(found[0]) == found[0] else _json_escaped(found[0]), text)
 
 
 def _escaped(char: str) -> str:

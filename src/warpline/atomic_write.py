@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
+def atomic_file(target: Path) -> Iterator[Path]:
     """A file beside the target to write into; it gets the target's name when all is written.
 
     A target that is no regular file (`/dev/stdout`, a pipe), or in a folder without room for another name, is written
@@ -41,9 +41,9 @@ def whole_file(target: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def write_whole(target: Path, text: str) -> None:
+def write_atomically(target: Path, text: str) -> None:
     """Write a text that way, in UTF-8."""
-    with whole_file(target) as part:
+    with atomic_file(target) as part:
         part.write_text(text, encoding="utf-8")
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from warpline.whole_files import whole_file, write_whole
+from warpline.atomic_write import atomic_file, write_atomically
 
 
 def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     old = tmp_path / "report.html"
     old.write_text("old")
     for target in (old, tmp_path / "new.html"):
-        with pytest.raises(OSError, match="No space"), whole_file(target) as part:
+        with pytest.raises(OSError, match="No space"), atomic_file(target) as part:
             part.write_text("half")
             raise OSError(28, "No space left on device")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
@@ -28,8 +28,8 @@ def test_a_new_file_has_the_usual_permissions_and_an_old_one_keeps_its_own(tmp_p
     old.write_text("x")
     old.chmod(0o640)
     usual.write_text("x")
-    write_whole(old, "a")
-    write_whole(new, "a")
+    write_atomically(old, "a")
+    write_atomically(new, "a")
     assert stat.S_IMODE(old.stat().st_mode) == 0o640
     assert new.stat().st_mode == usual.stat().st_mode
     assert old.read_text() == new.read_text() == "a"
@@ -39,7 +39,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     link = tmp_path / "link"
     link.symlink_to("real")
-    write_whole(link, "new")
+    write_atomically(link, "new")
     assert link.is_symlink()
     assert (tmp_path / "real").read_text() == "new"
 
@@ -50,7 +50,7 @@ def test_a_pipe_is_written_in_place(tmp_path: Path) -> None:
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
     reader.start()
-    write_whole(pipe, "through")
+    write_atomically(pipe, "through")
     reader.join()
     assert got == ["through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -65,5 +65,5 @@ def test_a_file_in_a_folder_that_takes_no_new_one_is_written_in_place(
     target = tmp_path / "only"
     target.write_text("old")
     monkeypatch.setattr("tempfile.mkstemp", refuse)
-    write_whole(target, "new")
+    write_atomically(target, "new")
     assert target.read_text() == "new"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import warpline
 from warpline.cli.output import json_text
 from warpline.errors import WarplineError
-from warpline.inert import inert, inert_lines
+from warpline.sanitise import sanitise, sanitise_lines
 
 ANY_TEXT = st.text(st.characters())  # with lone surrogates
 
@@ -38,28 +38,28 @@ ANY_TEXT = st.text(st.characters())  # with lone surrogates
     ],
 )
 def test_what_a_terminal_would_act_on_is_made_visible(text: str, shown: str) -> None:
-    assert inert(text) == shown
+    assert sanitise(text) == shown
 
 
 @given(ANY_TEXT)
-def test_inert_text_is_printable_can_be_written_and_is_not_changed_again(text: str) -> None:
-    once = inert(text)
+def test_sanitised_text_is_printable_can_be_written_and_is_not_changed_again(text: str) -> None:
+    once = sanitise(text)
     assert once.isprintable()
     once.encode()
-    assert inert(once) == once
-    assert inert_lines(text).replace("\n", "").isprintable()
-    assert inert_lines(text).count("\n") == text.count("\n")
+    assert sanitise(once) == once
+    assert sanitise_lines(text).replace("\n", "").isprintable()
+    assert sanitise_lines(text).count("\n") == text.count("\n")
 
 
 @given(st.dictionaries(ANY_TEXT, ANY_TEXT))
-def test_json_is_exact_and_its_text_is_inert(answer: dict[str, str]) -> None:
+def test_json_is_exact_and_its_text_is_sanitised(answer: dict[str, str]) -> None:
     text = json_text(answer)
     assert json.loads(text) == json.loads(json.dumps(answer))
     assert text.replace("\n", "").isprintable()
     text.encode()
 
 
-def test_an_error_is_one_inert_line_whatever_it_quotes() -> None:
+def test_an_error_is_one_sanitised_line_whatever_it_quotes() -> None:
     error = WarplineError("bad", "file a\nb \x1b]0;x\x07 [red] \udcff", "try \u202e")
     assert error.line() == "bad: file a b \\x1b]0;x\\x07 [red] \\udcff; try \\u202e"
 

@@ -19,9 +19,9 @@ from warpline.compare.history import _run
 from warpline.errors import UnreadableFile
 from warpline.hardware.ceilings import SCHEMA, read_ceilings
 from warpline.replay.costs.calibration import read_calibration
-from warpline.small_files import parse_json, read_json
 from warpline.sources.look import read_look
 from warpline.trace.open import _files_of_run
+from warpline.untrusted_json import parse_json, read_json
 
 DEEP: Any = json.loads("[" * 900 + "]" * 900)
 ODD = (None, True, -1, 1 << 70, 10**400, float("nan"), float("inf"), 1e300, "", "x" * 10_000, "\ud800", "1e999", [], [1, "a"], DEEP, {}, {"a": 1})  # fmt: skip
