@@ -10,7 +10,7 @@ from warpline.analyses.envelope import envelope
 from warpline.cli.main import run
 from warpline.errors import UsageError
 from warpline.hardware import chips
-from warpline.work.written import FORMS, work_of_text
+from warpline.work.op_from_text import FORMS, work_of_text
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpline.dive.gains import LEAST
-from warpline.dive.load import load_of
 from warpline.dive.measured import Measured
 from warpline.dive.model import REASONS as CONTRACT
 from warpline.dive.model import Dive
 from warpline.dive.reasons import REASONS
 from warpline.dive.tree import explain
+from warpline.dive.utilisation import load_of
 from warpline.reports import terminal
 from warpline.reports.dive import report as sections_of
 from warpline.sources.ncu.model import KernelReport

@@ -12,7 +12,7 @@ from warpline.errors import UsageError
 from warpline.hardware import Figure, Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.work import MATRIX, Flops, Work
-from warpline.work.written import work_of_text
+from warpline.work.op_from_text import work_of_text
 
 SCHEMA = "warpline.envelope/1"
 Verdict = Literal["possible", "impossible", "above_measured", "in_cache", "unknown"]

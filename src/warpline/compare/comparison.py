@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.compare import unit
+from warpline.compare import same_work
 from warpline.compare.changed_work import ChangedWork, judge
 from warpline.compare.cold_start import ColdStart, cold_start
 from warpline.compare.comparable import obstacles
@@ -126,7 +126,7 @@ class Comparison(Struct, frozen=True):
     @property
     def same_unit(self) -> bool:
         """Whether both times are about the same amount of work, as far as is known."""
-        return unit.obstacle(self.a.step, self.b.step) is None
+        return same_work.obstacle(self.a.step, self.b.step) is None
 
     @property
     def sentence(self) -> str:
@@ -232,14 +232,14 @@ def _doubts(name: str, runs: Sequence[Measured]) -> list[str]:
 
 def _hindered(first: Measured, runs: Sequence[Measured], one: str = "A", other: str = "B") -> list[str]:
     found = [reason for run in runs for reason in obstacles(first.setting, run.setting, one, other)]
-    units = (unit.obstacle(first.step, run.step, one, other) for run in runs)
+    units = (same_work.obstacle(first.step, run.step, one, other) for run in runs)
     return list(dict.fromkeys([*found, *(reason for reason in units if reason)]))
 
 
 def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, least_effect: float) -> list[str]:
     remarks = []
     for name, side in (("A", a), ("B", b)):
-        if unit.obstacle(a.step, b.step):
+        if same_work.obstacle(a.step, b.step):
             break
         if not side.step.has_steps:
             remarks.append(f"{name} has no steps: the whole recording is compared")
@@ -247,7 +247,7 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
             remarks.append(
                 f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; ten or more say how steady it is"
             )
-    often = unit.remark(a.step, b.step)
+    often = same_work.remark(a.step, b.step)
     remarks += [often] if often else []
     if a.timed != b.timed:
         timed, other = ("A", "B") if a.timed else ("B", "A")

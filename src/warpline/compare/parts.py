@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from warpline.analyses.gaps import CAUSES
 from warpline.compare.align import align
-from warpline.compare.likeness import likeness
+from warpline.compare.kernel_similarity import likeness
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
 from warpline.trace.columns import Int64s

@@ -18,7 +18,7 @@ def dive_into(report: NcuReport, trace: Trace | None = None) -> Dive:
     if trace is None:
         found = tuple(map(explain, report.kernels))
     else:
-        from warpline.dive.join import join  # noqa: PLC0415 - the replay loads only with a trace
+        from warpline.dive.match_launches import join  # noqa: PLC0415 - the replay loads only with a trace
         from warpline.dive.needs import needed_bytes  # noqa: PLC0415
         from warpline.dive.step import with_step  # noqa: PLC0415
 

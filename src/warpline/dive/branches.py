@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from warpline.dive.load import Load
 from warpline.dive.measured import Measured
 from warpline.dive.metrics import LAUNCH, METRICS, STALL_SECTION, STALL_WORDS, STALLS
 from warpline.dive.model import Branch, Node
@@ -13,6 +12,7 @@ from warpline.dive.reasons.ends import NEAR_PEAK
 from warpline.dive.reasons.geometry import wave_loss
 from warpline.dive.reasons.occupancy import LIMITS, MAX_POSSIBLE, limiter
 from warpline.dive.reasons.uncoalesced import MAX_USE
+from warpline.dive.utilisation import Load
 
 SHOWN_STALLS = 4
 

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from warpline.dive.load import WORDS, load_of
 from warpline.dive.measured import Measured
 from warpline.dive.metrics import METRICS, STALLS
 from warpline.dive.model import KernelDive
 from warpline.dive.tree import explain
+from warpline.dive.utilisation import WORDS, load_of
 from warpline.sources.ncu.model import KernelReport, NcuReport
 
 SCHEMA = "warpline.dive_comparison/1"

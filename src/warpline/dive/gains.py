@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.dive.load import Load
 from warpline.dive.measured import Measured
+from warpline.dive.utilisation import Load
 from warpline.estimate import Estimate
 from warpline.replay.costs.device import SMALLEST_KERNEL
 

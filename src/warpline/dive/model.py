@@ -16,7 +16,7 @@ from warpline.sources.ncu.model import KernelReport
 from warpline.units import duration, several, speedup
 
 if TYPE_CHECKING:
-    from warpline.dive.join import Match
+    from warpline.dive.match_launches import Match
 
 SCHEMA = "warpline.dive/1"
 Bound = Literal["compute", "memory", "latency", "unknown"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline.analyses.roofline import priced
 from warpline.analyses.roofline_pieces import Gathered
-from warpline.dive.join import Match
+from warpline.dive.match_launches import Match
 from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
 

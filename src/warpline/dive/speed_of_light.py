@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from warpline.dive.gains import WAITING
-from warpline.dive.load import UNITS, WORDS, Load
 from warpline.dive.measured import Measured
 from warpline.dive.model import Bound, Branch, Level, Node
 from warpline.dive.nodes import asked, worked_out
 from warpline.dive.reasons.ends import NEAR_PEAK
+from warpline.dive.utilisation import UNITS, WORDS, Load
 
 
 def bound_of(load: Load) -> Bound:

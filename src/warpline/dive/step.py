@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.dive.join import Match
+from warpline.dive.match_launches import Match
 from warpline.dive.model import KernelDive, StepGain
 from warpline.estimate import Estimate
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from warpline.dive import branches
 from warpline.dive.gains import MINOR, NO_GAIN, WORTH, cap_of, headroom, is_short, not_below_a_launch
 from warpline.dive.hot_lines import hot_lines
-from warpline.dive.load import WORDS, load_of
 from warpline.dive.measured import Measured
 from warpline.dive.metrics import METRICS
 from warpline.dive.model import NOT_KNOWN, Found, KernelDive
 from warpline.dive.reasons import REASONS, Case
 from warpline.dive.speed_of_light import bound_of, branch, limiter_of, pipes, roofline
+from warpline.dive.utilisation import WORDS, load_of
 from warpline.replay.costs.device import SMALLEST_KERNEL
 from warpline.sources.ncu.model import KernelReport
 

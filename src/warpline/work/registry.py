@@ -12,7 +12,7 @@ Model = Callable[[OpCall], Work]
 _MODELS: dict[str, Model] = {}
 _FAMILIES = (
     "matmul",
-    "scaled",
+    "low_precision_matmul",
     "convolution",
     "attention",
     "attention_libraries",

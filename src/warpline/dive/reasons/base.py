@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpline.dive.load import Load
 from warpline.dive.measured import Measured
 from warpline.dive.model import Bound, Found
+from warpline.dive.utilisation import Load
 
 Rank = Literal["flaw", "fallback", "end"]
 

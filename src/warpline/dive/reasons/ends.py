@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from warpline.dive.gains import LEAST, WAITING, cap_of, freed, headroom, ordered
-from warpline.dive.load import USEFUL_PIPES, WORDS, Side
 from warpline.dive.metrics import STALL_WORDS, STALLS
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
 from warpline.dive.reasons.occupancy import MAX_POSSIBLE
+from warpline.dive.utilisation import USEFUL_PIPES, WORDS, Side
 from warpline.kernels import identify
 
 NEAR_PEAK = 0.8

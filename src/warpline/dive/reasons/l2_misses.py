@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from warpline.dive.gains import ATTAINED, LEAST, kept, ordered
-from warpline.dive.load import UNITS
 from warpline.dive.measured import Measured
 from warpline.dive.metrics import BYTES_PER_SECTOR
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
+from warpline.dive.utilisation import UNITS
 
 MIN_DRAM = 0.5
 """Misses cost little where DRAM is half idle."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kineto_files import Event, call, kernel, op, write
 
-from warpline.dive.join import join
+from warpline.dive.match_launches import join
 from warpline.sources.ncu.model import KernelReport, NcuReport
 from warpline.trace.open import open_trace
 

@@ -14,8 +14,8 @@ import warpline
 from warpline.analyses.gaps import CAUSES
 from warpline.cli.main import run
 from warpline.compare.comparable import Setting, obstacles
+from warpline.compare.same_work import obstacle, remark, times_as_often
 from warpline.compare.typical_step import Operation, TypicalStep
-from warpline.compare.unit import obstacle, remark, times_as_often
 from warpline.intervals import Spans
 
 
