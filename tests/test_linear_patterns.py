@@ -22,8 +22,7 @@ from warpline.analyses.words import lookup
 from warpline.doctor import messages
 from warpline.fixes import words as fix_words
 from warpline.hardware.chips import chips
-from warpline.hardware.counters import known, replace
-from warpline.hardware.counters import words as counter_words
+from warpline.hardware.counters import meaning, replace
 from warpline.hardware.counters.names import MAX_NAME_CHARS
 from warpline.trace import api_names
 
@@ -45,9 +44,9 @@ class Driven(NamedTuple):
 def _in_tables() -> Iterator[tuple[str, list[Any], str, int, int]]:
     """Patterns that are texts in tables: the module that has them, their method, flags, and the length of texts."""
     counters = "hardware.counters"
-    yield f"{counters}.known", [pattern for pattern, _ in known._KNOWN], "fullmatch", 0, MAX_NAME_CHARS
-    yield f"{counters}.replace", [pattern for pattern, _ in replace._RULES], "fullmatch", 0, MAX_NAME_CHARS
-    yield f"{counters}.words", [pattern for pattern, _ in counter_words._PARTS], "search", 0, MAX_NAME_CHARS
+    yield f"{counters}.meaning", [entry.name for entry in meaning.meanings()], "fullmatch", 0, MAX_NAME_CHARS
+    yield f"{counters}.meaning", list(meaning._table().details), "search", 0, MAX_NAME_CHARS
+    yield f"{counters}.replace", [rule.name for rule in replace.rules()], "fullmatch", 0, MAX_NAME_CHARS
     yield "hardware.chips", [pattern for chip in chips() for pattern in chip.patterns], "fullmatch", re.IGNORECASE, LONG
     yield "analyses.gpu_metrics", [pattern for _, pattern in gpu_metrics.UNITS], "search", 0, LONG
     yield "analyses.part_roles", [pattern for _, pattern in part_roles._NAMES], "search", re.IGNORECASE, LONG

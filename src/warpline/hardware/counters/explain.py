@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from warpline.hardware.counters.known import known
+from warpline.hardware.counters.meaning import in_words, meaning
 from warpline.hardware.counters.names import default_suffix, is_ncu_only, split, suffix_problem, suffix_words
 from warpline.hardware.counters.replace import Replacement, near_names, replacements
 from warpline.hardware.counters.table import CHIPS, Catalogue
-from warpline.hardware.counters.words import in_words
 
 SCHEMA = "warpline.metric/1"
 State = Literal["exists", "elsewhere", "ncu-only", "old", "unknown"]
@@ -78,9 +77,9 @@ def explain(name: str, chip: str | None, catalogue: Catalogue) -> Explanation:
         found = {target: tuple(replacements(name, target, catalogue)) for target in lacking}
         instead = {target: options for target, options in found.items() if options}
     state = _state(only_ncu, having, chip, bool(instead))
-    entry = known(parts.base) if state != "unknown" else None
+    entry = meaning(parts.base) if state != "unknown" else None
     if entry is None and state == "old":  # what replaces it counts the same
-        entry = known(split(next(iter(instead.values()))[0].name).base)
+        entry = meaning(split(next(iter(instead.values()))[0].name).base)
     without = state == "unknown" or (state == "elsewhere" and chip not in instead)
     near = tuple(near_names(name, chip, catalogue)) if without else ()
     return Explanation(

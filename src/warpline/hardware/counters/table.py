@@ -7,7 +7,6 @@ earlier one, and SOURCE says in words where they are from.
 from __future__ import annotations
 
 import json
-import lzma
 import re
 import subprocess
 import sys
@@ -15,8 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
-from itertools import pairwise
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,7 +38,7 @@ CHIPS: Final = {
     "sm_121": "GB20B",
 }
 """Each compute capability and the chip that stands for it in NVIDIA's library. GB10 (DGX Spark) is sm_121, GB20B."""
-_TABLE: Final = "metrics.txt.xz"
+_TABLE: Final = "metrics.tsv"
 _LIBRARY: Final = "libnvperf_host.so"
 _HOLDERS: Final = ("nvidia", "ncu_report")
 """Packages in whose folders pip puts the library: nvidia-cuda-cupti (both names of it) and ncu-report."""
@@ -79,27 +76,21 @@ def target_of(text: str) -> str:
 
 
 @cache
-def bundled() -> Catalogue:
-    """The table in the package."""
-    packed = files("warpline.hardware").joinpath("data", _TABLE).read_bytes()
-    head, _, rows = lzma.decompress(packed).decode("ascii").partition("\n")
-    about = json.loads(head)
+def package_catalogue() -> Catalogue:
+    """The table in the package: where its names are from, a header, then a line for each name."""
+    text = files("warpline.hardware.counters").joinpath("data", _TABLE).read_text("ascii")
+    source, _, *lines = text.splitlines()
     types: dict[str, str] = {}
     chips: dict[str, frozenset[str]] = {}
-    sets: dict[str, frozenset[str]] = {}
-    name = ""
-    for ending, same, kind, mask in zip(*(column.split(" ") for column in rows.split("\n")), strict=True):
-        name = name[: int(same)] + ending
-        if mask not in sets:
-            bits = int(mask, 16)
-            sets[mask] = frozenset(chip for place, chip in enumerate(about["chips"]) if bits >> place & 1)
-        types[name], chips[name] = TYPES[int(kind)], sets[mask]
-    return Catalogue(f"the table in warpline, made from {about['source']}", types, chips)
+    for line in lines:
+        name, types[name], having = line.split("\t")
+        chips[name] = frozenset(having.split())
+    return Catalogue(f"the table in warpline, made from {source.removeprefix('# ')}", types, chips)
 
 
 def catalogue(chip: str | None = None) -> Catalogue:
     """What is known about metrics: the table in the package, with what an installed library says about the chip."""
-    table = bundled()
+    table = package_catalogue()
     library = installed_library()
     if chip is None or library is None:
         return table
@@ -142,32 +133,20 @@ def list_metrics(library: Path, chips: Sequence[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()] if done.returncode == 0 else []
 
 
-def table_of(listed: Iterable[dict[str, Any]], source: str) -> bytes:
-    """The table of the package: a line of JSON, then of all names what differs from the one before, how many letters
-    do not, the type, and a bit per chip. Column by column it takes half the space."""
-    targets = list(CHIPS)
-    masks: dict[tuple[str, int], int] = {}
-    for chip in listed:
-        place = next((at for at, target in enumerate(targets) if CHIPS[target] == chip["chip"]), None)
-        if place is None:
-            continue
-        for kind, word in enumerate(TYPES):
-            for name in chip[word]:
-                masks[name, kind] = masks.get((name, kind), 0) | 1 << place
-    rows = sorted(masks.items())
-    same = [len(commonprefix(two)) for two in pairwise(["", *(name for (name, _), _ in rows)])]  # noqa: RUF071 - of letters
-    columns = [
-        [name[letters:] for ((name, _), _), letters in zip(rows, same, strict=True)],
-        map(str, same),
-        [str(kind) for (_, kind), _ in rows],
-        [f"{mask:x}" for _, mask in rows],
-    ]
-    text = "\n".join([json.dumps({"source": source, "chips": targets}), *map(" ".join, columns)])
-    return lzma.compress(text.encode("ascii"), preset=9 | lzma.PRESET_EXTREME)
+def table_of(listed: Iterable[dict[str, Any]], source: str) -> str:
+    """The table of the package."""
+    by_chip = {chip["chip"]: chip for chip in listed}
+    having: dict[tuple[str, str], list[str]] = {}
+    for target, chip in CHIPS.items():
+        for kind in TYPES:
+            for name in by_chip.get(chip, {}).get(kind, ()):
+                having.setdefault((name, kind), []).append(target)
+    rows = (f"{name}\t{kind}\t{' '.join(targets)}" for (name, kind), targets in sorted(having.items()))
+    return "\n".join([f"# {source}", "name\ttype\tchips", *rows, ""])
 
 
 if __name__ == "__main__":
     by_chip: dict[str, dict[str, Any]] = {}
     for one in sys.argv[3:]:
         by_chip.update({chip["chip"]: chip for chip in list_metrics(Path(one), [])})
-    Path(sys.argv[1]).write_bytes(table_of(by_chip.values(), sys.argv[2]))
+    Path(sys.argv[1]).write_text(table_of(by_chip.values(), sys.argv[2]), "ascii")
