@@ -17,6 +17,7 @@ import slow_texts
 from slow_texts import LONG, slow_text
 
 import warpline
+from warpline import api_names
 from warpline.analyses import gpu_metrics, part_roles
 from warpline.analyses.words import lookup
 from warpline.doctor import messages
@@ -24,7 +25,6 @@ from warpline.fixes import words as fix_words
 from warpline.hardware.chips import chips
 from warpline.hardware.counters import meaning, replace
 from warpline.hardware.counters.names import MAX_NAME_CHARS
-from warpline.trace import api_names
 
 SOURCE = Path(warpline.__file__).parent
 METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}

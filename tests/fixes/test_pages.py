@@ -14,13 +14,13 @@ from types import ModuleType
 import pytest
 from paths import ROOT, SUITES
 
+from warpline import api_names
 from warpline.findings import confidence, rank, verdict
 from warpline.fixes import model
 from warpline.fixes.model import Rule
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.replay import compiler, patterns, ranges, scene, workbench
 from warpline.replay.costs import host, shares
-from warpline.trace import api_names
 
 PAGES = ROOT / "docs" / "findings"
 HEADINGS = ["What it is", "How it is measured", "When it is wrong", "How to fix", "How to verify"]

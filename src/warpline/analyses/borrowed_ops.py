@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from warpline.analyses.nvtx_ops import nvtx_ops
 from warpline.analyses.op_calls import OpCalls
+from warpline.api_names import GRAPH_LAUNCH
 from warpline.kernels import normalise
-from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Int64s, combinations, integers
 from warpline.trace.names import Texts, rows_like, texts
 from warpline.trace.same_kernels import Sequence, same_kernels

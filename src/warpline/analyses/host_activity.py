@@ -14,8 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from msgspec import Struct
 
-from warpline.intervals import EMPTY, Spans, difference, joined, union
-from warpline.trace.api_names import (
+from warpline.api_names import (
     BEGIN_CAPTURE,
     COMPILING_OPS,
     COPY,
@@ -25,6 +24,7 @@ from warpline.trace.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
+from warpline.intervals import EMPTY, Spans, difference, joined, union
 from warpline.trace.columns import NONE, Bools, Int64s, first_of_each, grouped, integers
 from warpline.trace.names import Names, named, named_like, names_in, rows_like
 from warpline.trace.trace import Trace

@@ -18,8 +18,8 @@ from msgspec import Struct, field
 
 from warpline.analyses.borrowed_ops import Borrowed
 from warpline.analyses.op_calls import OpCalls
+from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
-from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Bools, integers
 from warpline.trace.names import names_in, rows_like
 from warpline.trace.trace import Trace

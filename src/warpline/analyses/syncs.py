@@ -15,7 +15,7 @@ from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copi
 from warpline.analyses.kernels import in_window
 from warpline.analyses.where import UserFrames, with_sites
 from warpline.analyses.written import written
-from warpline.trace.api_names import COPY
+from warpline.api_names import COPY
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.names import rows_like
 from warpline.trace.nesting import outermost

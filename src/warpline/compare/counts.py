@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.api_names import ALLOCATION, COPY, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans
-from warpline.trace.api_names import ALLOCATION, COPY, LAUNCH
 from warpline.trace.columns import integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from warpline.api_names import KERNEL_LAUNCH
 from warpline.intervals import Spans
-from warpline.trace.api_names import KERNEL_LAUNCH
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
 

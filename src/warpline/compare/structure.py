@@ -8,12 +8,12 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.api_names import ALLOCATION, COPY, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans
 from warpline.kernels import identify
 from warpline.kernels.identity import MATRIX_CLASSES
 from warpline.replay.cold_steps import find_cold_steps
-from warpline.trace.api_names import ALLOCATION, COPY, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNCH
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from warpline.doctor import failures
 from warpline.doctor.failures import Failure
 from warpline.doctor.model import Check, State
-from warpline.scrub.quote import quote
+from warpline.quote import quote
 
 MAX_LINE_CHARS = 2000
 MAX_NAME_CHARS = 80

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
@@ -17,7 +18,6 @@ from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
 from warpline.units import duration, several

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
@@ -12,7 +13,6 @@ from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.trace import api_names
 from warpline.trace.columns import Floats, integers
 from warpline.trace.names import named_like
 from warpline.units import duration, several

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
@@ -14,7 +15,6 @@ from warpline.replay.patterns.joins import joins, joins_equals, joins_old_pieces
 from warpline.replay.patterns.shifts import shifts
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
-from warpline.trace import api_names
 from warpline.units import duration, several
 
 APPENDED = Cost(0.01, 0.03, 0.3, "not measured yet: a cautious range")

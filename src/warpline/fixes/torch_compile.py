@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
@@ -17,7 +18,6 @@ from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import named_like, rows_like
 from warpline.units import count, duration, several

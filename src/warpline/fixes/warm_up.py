@@ -7,6 +7,7 @@ import re
 import numpy as np
 import polars as pl
 
+from warpline import api_names
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
@@ -28,7 +29,6 @@ from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.trace import api_names
 from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import NONE, Floats, Int64s, grouped, integers
 from warpline.trace.names import named_like, rows_like

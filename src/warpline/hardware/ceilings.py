@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from warpline.errors import UnreadableFile
 from warpline.hardware.chips import Chip, Figure
@@ -26,7 +25,8 @@ VARIABLE = "WARPLINE_CEILINGS"
 SHIPPED = ("h200.json",)
 
 
-class Ceilings(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Ceilings:
     """One file of measurements. Values are in FLOP/s, bytes/s or seconds, with the file's keys."""
 
     device: str

@@ -1,14 +1,16 @@
-"""The peaks of each chip: dense FLOP/s per data type, and bandwidths, each figure with its source."""
+"""The peaks of each chip: dense FLOP/s per data type, and bandwidths, each figure with its source.
+
+`bench` uses chips, ceilings and roofs where only the standard library and torch are: they are dataclasses.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
-
-from msgspec import Struct, field
 
 from warpline.errors import UsageError
 
@@ -25,7 +27,8 @@ _TERA, _GIGA, _MEGA = 1e12, 1e9, 1 << 20
 _PCIE_SOURCE = "PCI-SIG base specification: 16 lanes, 128b/130b encoding, one direction"
 
 
-class Figure(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Figure:
     """One number, in FLOP/s or bytes per second, and its source."""
 
     value: float
@@ -40,7 +43,8 @@ class Figure(Struct, frozen=True):
         return BY_OTHERS if self.source.startswith(BY_OTHERS) else "data sheet"
 
 
-class Chip(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Chip:
     """One chip as its data sheet describes it. Tensor and vector figures are dense, keyed by data type."""
 
     name: str

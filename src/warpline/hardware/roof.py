@@ -5,9 +5,8 @@ A ceiling is the measured one if there is a measurement, otherwise the data shee
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
-
-from msgspec import Struct, to_builtins
 
 from warpline.errors import UsageError
 from warpline.hardware.ceilings import Ceilings, measured_for
@@ -34,7 +33,8 @@ _MEASURED_LINKS = {
 _LINK_ON_PAPER = frozenset({"h2d", "d2h", "h2d_pageable", "d2h_pageable"})
 
 
-class Roof(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Roof:
     """The ceilings of one device."""
 
     chip: Chip
@@ -74,7 +74,8 @@ class Roof(Struct, frozen=True):
         return self.ceilings.figure(key) if self.ceilings is not None and key else None
 
 
-class RooflinePoint(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class RooflinePoint:
     """Where one piece of work stands under the roof.
 
     >>> warpline.roofline(flops=2 * 8192**3, bytes=3 * 2 * 8192**2, seconds=1.6e-3, device="H200").roof_pct
@@ -101,7 +102,7 @@ class RooflinePoint(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Every figure, by its name."""
-        return to_builtins(self)
+        return asdict(self)
 
     def __repr__(self) -> str:
         return f"<RooflinePoint {self}>"

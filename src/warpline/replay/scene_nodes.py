@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from warpline import api_names
 from warpline.kernels import KernelIdentity, identify
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, grouped, integers
 from warpline.trace.names import Names, names_in
 from warpline.trace.steps import launch_moments, on_device

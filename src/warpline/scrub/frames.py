@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import sys
 
+from warpline.quote import redacted
 from warpline.scrub.forms import RANGE_TELLS
 from warpline.scrub.names import PIECE, Names, is_harmless
-from warpline.scrub.quote import redacted
 from warpline.scrub.vocabulary import is_known
 
 _LISTED = """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from warpline.scrub.names import Names, is_known_text
-from warpline.scrub.secrets import REMOVED
+from warpline.secrets import REMOVED
 
 MAX_MESSAGE_CHARS = 2000
 MAX_CHAIN_DIGITS, MAX_CHAIN_NUMBERS = 8, 3

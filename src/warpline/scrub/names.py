@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from warpline.kernels.mangled import renamed
+from warpline.quote import redacted
 from warpline.scrub.forms import (
     HARMLESS_WORDS,
     KERNEL_TELLS,
@@ -18,7 +19,6 @@ from warpline.scrub.forms import (
     RANGE_TELLS,
 )
 from warpline.scrub.pseudonyms import Pseudonyms
-from warpline.scrub.quote import redacted
 from warpline.scrub.vocabulary import MAX_DIGITS, is_known
 
 MAX_NAME_CHARS = 32_768

@@ -19,8 +19,8 @@ from warpline.scrub.devices import device_name, is_chip
 from warpline.scrub.messages import facts, message, metric
 from warpline.scrub.names import Names
 from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, Columns
-from warpline.scrub.secrets import REMOVED
 from warpline.scrub.tally import Tally
+from warpline.secrets import REMOVED
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.unpack import EXPORT_AGAIN

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from warpline.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
-from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.trace.columns import NONE, Bools, Int64s, combinations, grouped, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import MIGRATION, is_migration, named, rows_like

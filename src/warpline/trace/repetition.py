@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.trace.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
+from warpline.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
 from warpline.trace.columns import NONE, Bools, Int64s, combinations, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import named

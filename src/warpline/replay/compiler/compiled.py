@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from warpline import api_names
 from warpline.replay.scene import Scene
-from warpline.trace import api_names
 from warpline.trace.columns import Bools
 from warpline.trace.names import names_in
 

@@ -15,9 +15,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.replay.costs.cost import Cost
-from warpline.replay.graph.streams import graph_calls
-from warpline.trace.api_names import (
+from warpline.api_names import (
     ALLOCATION,
     BEGIN_CAPTURE,
     COMPILED_REGION,
@@ -32,6 +30,8 @@ from warpline.trace.api_names import (
     MEMSET,
     STREAM_WAIT,
 )
+from warpline.replay.costs.cost import Cost
+from warpline.replay.graph.streams import graph_calls
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import named_like, rows_like
 from warpline.trace.trace import Trace

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from warpline import api_names
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.streams import Delays, Works
 from warpline.replay.graph.threads import TopCalls
 from warpline.replay.graph.waits import CLOCKS_IN_STARTS
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Floats, Int64s, integers
 from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace

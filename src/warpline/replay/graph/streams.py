@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline.api_names import GRAPH_LAUNCH
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, combinations, integers
 from warpline.trace.names import MIGRATION, rows_like
 from warpline.trace.trace import Trace

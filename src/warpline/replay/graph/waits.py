@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline import api_names
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import Texts, names_in, rows_like
 from warpline.trace.trace import Trace

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from warpline import api_names
 from warpline.replay.graph.model import SEGMENT
 from warpline.replay.scene import Scene
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import rows_like
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from warpline import api_names
 from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans, union
 from warpline.replay.graph.model import CALL, RELEASE
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import named_like, rows_like
 

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 
+from warpline import api_names
 from warpline.analyses.steps import covered_before
 from warpline.replay.graph.model import CALL, RELEASE, SYNC
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
 from warpline.replay.patterns.literals import made_from_numbers
 from warpline.replay.scene import Scene
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 
 SMALL_RESULT_BYTES = 64 << 10

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import polars as pl
 
+from warpline import api_names
 from warpline.analyses.op_calls import on_one_line
 from warpline.reports.page.contract import EventKind, Inputs, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
 from warpline.sanitise import sanitise
-from warpline.trace import api_names
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.trace import Trace
 

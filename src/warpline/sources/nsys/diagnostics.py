@@ -12,7 +12,7 @@ from collections import Counter
 import polars as pl
 from msgspec import Struct, field
 
-from warpline.scrub.quote import MAX_INPUT_CHARS, quote
+from warpline.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import Database

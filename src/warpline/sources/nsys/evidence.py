@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from warpline.scrub.quote import MAX_INPUT_CHARS
+from warpline.quote import MAX_INPUT_CHARS
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
 from warpline.sources.nsys.facts import Facts, read_facts

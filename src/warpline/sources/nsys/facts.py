@@ -11,7 +11,7 @@ import re
 import polars as pl
 from msgspec import Struct, field
 
-from warpline.scrub.quote import redacted
+from warpline.quote import redacted
 from warpline.sources.nsys.database import Database
 
 NEWEST_SCHEMA = (3, 28)

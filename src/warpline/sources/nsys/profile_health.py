@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from warpline.api_names import LAUNCH
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.columns import Notes
 from warpline.sources.nsys.database import Database
@@ -11,7 +12,6 @@ from warpline.sources.nsys.diagnostics import Remarks, read_remarks, remark_heal
 from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, Facts
 from warpline.sources.nsys.program import Ending, read_ending
 from warpline.sources.nsys.strings import Strings
-from warpline.trace.api_names import LAUNCH
 from warpline.units import several
 
 # CUDA errors after which a context is unusable, and out of memory; others, such as not ready (600), are normal.

@@ -11,7 +11,7 @@ import re
 import polars as pl
 from msgspec import Struct
 
-from warpline.scrub.quote import quote
+from warpline.quote import quote
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
 

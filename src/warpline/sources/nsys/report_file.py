@@ -21,7 +21,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.scrub.quote import quote
+from warpline.quote import quote
 from warpline.sources.cache_folder import cache_folder
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import (

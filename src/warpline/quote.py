@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warpline.scrub.secrets import REMOVED, SECRET_NAME, without_secrets
+from warpline.secrets import REMOVED, SECRET_NAME, without_secrets
 
 MAX_QUOTE_CHARS = 160
 MAX_INPUT_CHARS = 2000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpline.scrub.quote import quote, redacted
+from warpline.quote import quote, redacted
 
 
 @pytest.mark.parametrize(
