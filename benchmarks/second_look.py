@@ -161,9 +161,9 @@ def check(folder: Path) -> int:
 
 
 def _checked(name: str, file: Path) -> list[tuple[str, bool]]:
-    from warpline.analyses.gap_places import gap_places  # noqa: PLC0415 - not on the machine that records
-    from warpline.analyses.gaps import idle_gaps  # noqa: PLC0415
-    from warpline.analyses.where import Site, UserFrames  # noqa: PLC0415
+    from warpline.analyses.idle.gap_places import gap_places  # noqa: PLC0415 - not on the machine that records
+    from warpline.analyses.idle.gaps import idle_gaps  # noqa: PLC0415
+    from warpline.analyses.user_frames import Site, UserFrames  # noqa: PLC0415
     from warpline.trace.columns import integers  # noqa: PLC0415
     from warpline.trace.dataflow import Dataflow  # noqa: PLC0415
     from warpline.trace.open import open_trace  # noqa: PLC0415

@@ -18,7 +18,8 @@ from slow_texts import LONG, slow_text
 
 import warpline
 from warpline import api_names
-from warpline.analyses import gpu_metrics, part_roles
+from warpline.analyses import gpu_metrics
+from warpline.analyses.parts.table import roles as part_roles
 from warpline.analyses.words import lookup
 from warpline.doctor import messages
 from warpline.fixes import words as fix_words

@@ -8,7 +8,7 @@ import pytest
 from kineto_files import call, copy, frame, kernel, launched, op, write
 
 from warpline.analyses.syncs import sync_points
-from warpline.analyses.where import Site, UserFrames
+from warpline.analyses.user_frames import Site, UserFrames
 from warpline.trace.open import open_trace
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from nsys_files import GLOBAL_TID, GLOBAL_WORKER, Export
 
-from warpline.analyses.gaps import Gaps, idle_gaps
+from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.trace.open import open_trace
 
 BEGIN, END = 1_000_000, 11_000_000

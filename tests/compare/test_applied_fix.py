@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from paths import SUITES
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.applied_fix import RECOGNISERS, applied_fixes
 from warpline.compare.structure import CALLS, Structure
 from warpline.fixes.registry import all_fixes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.changed_work import ChangedWork, changed_work, judge
 from warpline.compare.comparable import Setting
 from warpline.compare.comparison import compare_measured

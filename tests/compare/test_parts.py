@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import Event, annotation, launched, write
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.parts import Part, explain
 from warpline.compare.typical_step import Operation, TypicalStep, typical_step
 from warpline.intervals import Spans

@@ -11,7 +11,7 @@ from kineto_files import launched
 from step_traces import steps, trace
 
 import warpline
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.cli.main import run
 from warpline.compare.comparable import Setting, obstacles
 from warpline.compare.same_work import obstacle, remark, times_as_often

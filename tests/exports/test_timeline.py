@@ -17,7 +17,7 @@ from warpline.exports.timeline import Timeline, tracks_of
 from warpline.exports.tracks import timeline
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.trace.open import open_trace
-from warpline.trace.steps import StepChoice
+from warpline.trace.steps.find import StepChoice
 
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 

@@ -16,7 +16,7 @@ from paths import SHARED, sampled
 from small_programs import ALL_REDUCE, GEMM_FP32, H200, MUL, SIDE_STREAM, SOFTMAX, Program, judged, repeated
 
 from warpline.analyses.breakdown import device_times
-from warpline.analyses.gaps import idle_gaps
+from warpline.analyses.idle.gaps import idle_gaps
 from warpline.errors import WarplineError
 from warpline.estimate import Estimate
 from warpline.findings.audit import audit_accounting, audit_coverage, audit_findings, audit_plan

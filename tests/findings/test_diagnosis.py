@@ -10,7 +10,7 @@ from kineto_files import annotation, copy, launched, op, write
 from paths import RECORDINGS
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.trace.open import open_trace
 

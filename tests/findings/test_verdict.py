@@ -9,7 +9,7 @@ from kineto_files import copy, op
 from msgspec.structs import replace
 from small_programs import LATENCY, MAIN_STREAM, MUL, Program, judged
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.plan import first_step

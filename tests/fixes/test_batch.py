@@ -12,10 +12,10 @@ from small_programs import GEMM_BF16, H200, MUL, STEPS, Body, Program, repeated
 
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
-from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.patterns.iterations import Turn
 from warpline.replay.patterns.loops import RootOps
 from warpline.replay.patterns.op_results import Key
+from warpline.replay.representative_steps import steps_to_judge
 from warpline.trace.open import open_trace
 from warpline.work import call_from_kineto
 
@@ -194,7 +194,7 @@ def test_the_first_turn_of_a_sum_goes_with_the_others(tmp_path: Path) -> None:
                 program.op("aten::add", (MUL, 2), cpu=10, shapes=[[4, 16], [4, 16] if turn else []])
             program.wait()
     question = asked(tmp_path, program)
-    left = question.scene.is_work & ~question.trial("batch").gone & question.scene.in_steps
+    left = question.labelled.is_work & ~question.trial("batch").gone & question.labelled.in_steps
     assert left.sum() == 3 * STEPS
 
 
@@ -213,7 +213,7 @@ def test_a_backward_pass_is_batched_with_its_forward_pass(tmp_path: Path, last: 
                 program.events[-1]["args"] |= {"Sequence number": 100 * number + turn, "Fwd thread id": 1}
             program.wait()
     question = asked(tmp_path, program)
-    left = question.scene.is_work & ~question.trial("batch").gone & question.scene.in_steps
+    left = question.labelled.is_work & ~question.trial("batch").gone & question.labelled.in_steps
     assert left.sum() == expected * STEPS
 
 
@@ -233,8 +233,8 @@ def test_gradients_that_the_engine_adds_up_are_part_of_the_batch(tmp_path: Path)
                 program.events.append(op(name, begin, program.now - begin, **order))
             program.wait()
     question = asked(tmp_path, program)
-    left = question.scene.is_work & ~question.trial("batch").gone & question.scene.in_steps
-    assert set(question.scene.op_name[left]) == {"aten::mm", "MmBackward0"}
+    left = question.labelled.is_work & ~question.trial("batch").gone & question.labelled.in_steps
+    assert set(question.labelled.op_name[left]) == {"aten::mm", "MmBackward0"}
     assert left.sum() == 2 * STEPS
 
 
@@ -252,8 +252,8 @@ def test_a_batch_reads_weights_once_that_all_turns_share(tmp_path: Path, weights
             program.wait()
     question = asked(tmp_path, program)
     trial = question.trial("batch")
-    left = question.scene.is_work & ~trial.gone & question.scene.in_steps & question.scene.kernels("gemm")
-    floor = question.scene.floor_ns()[left]
+    left = question.labelled.is_work & ~trial.gone & question.labelled.in_steps & question.labelled.kernels("gemm")
+    floor = question.labelled.floor_ns()[left]
     assert trial.duration[left] == pytest.approx(np.maximum(read * floor, 1.25 * 10_000), rel=0.05)
 
 
@@ -271,7 +271,7 @@ def test_updates_of_tensors_of_different_shapes_take_a_list(
             program.wait()
     question = asked(tmp_path, program)
     trial = question.trial("batch")
-    left = question.scene.is_work & ~trial.gone & question.scene.in_steps
+    left = question.labelled.is_work & ~trial.gone & question.labelled.in_steps
     assert left.sum() == (2 if batched else 32) * STEPS
 
 
@@ -286,9 +286,9 @@ def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
             program.wait()
     question = asked(tmp_path, program)
     trial = question.trial("batch")
-    left = question.scene.is_work & ~trial.gone & question.scene.in_steps
+    left = question.labelled.is_work & ~trial.gone & question.labelled.in_steps
     # 16 times 50,000 rows of 0.62 ns, which is more than the sum of the lookups.
-    assert trial.duration[left] == pytest.approx(16 * 50_000 * question.scene.device.block.expected)
+    assert trial.duration[left] == pytest.approx(16 * 50_000 * question.labelled.device.block.expected)
 
 
 def recurrence(program: Program) -> None:
@@ -323,6 +323,6 @@ def test_before_the_first_turn_of_a_loop_there_is_none(tmp_path: Path) -> None:
     for _ in range(3):
         program.op("aten::select", cpu=2, shapes=[[8, 512]])
         program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[512]])
-    scene = asked(tmp_path, program).scene
-    ops, turns = RootOps(scene), scene.work.reshape(-1, 1)
+    labelled = asked(tmp_path, program).labelled
+    ops, turns = RootOps(labelled), labelled.work.reshape(-1, 1)
     assert [ops.of_turn(turns, position).tolist() for position in range(3)] == [[], [2, 3], [4, 5]]

@@ -217,11 +217,11 @@ def test_a_change_knows_what_went_what_moved_and_what_is_launched_otherwise(tmp_
         program.copy("DtoH (Device -> Pinned)", 600, 32 << 20)
 
     evidence = judged(tmp_path, body).evidence
-    scene = evidence.scene
+    labelled = evidence.labelled
     dropped, moved, graph = (evidence.changed(fix) for fix in ("drop_copies", "streams", "cuda_graph"))
-    assert set(scene.name[dropped.work].tolist()) == {DIRECT_COPY}
-    assert np.array_equal(dropped.work, dropped.gone & scene.in_steps)
-    assert set(scene.kind[moved.moved].tolist()) == {"memcpy"}
+    assert set(labelled.name[dropped.work].tolist()) == {DIRECT_COPY}
+    assert np.array_equal(dropped.work, dropped.gone & labelled.in_steps)
+    assert set(labelled.kind[moved.moved].tolist()) == {"memcpy"}
     assert evidence.per_step(graph.relaunched) == 12
     assert not graph.gone.any()
 

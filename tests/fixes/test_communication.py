@@ -33,7 +33,7 @@ def on_two_devices() -> list[Event]:
 def test_kernels_of_another_device_hide_nothing(tmp_path: Path) -> None:
     judgement = judge(open_trace(write(tmp_path, on_two_devices(), **H200), cache=False))
     evidence = judgement.evidence
-    collectives = evidence.scene.kernels("comm")
+    collectives = evidence.labelled.kernels("comm")
     assert evidence.exposed_per_step(collectives) == 1_600_000
     (finding,) = [finding for finding in judgement.findings if finding.rule == "exposed_collective"]
     assert "1.60 ms with no other kernel running on their device, on 2 devices together" in finding.claim

@@ -40,19 +40,19 @@ def pages(kind: str, name: str = "aten::copy_", between: float = 0.0) -> Body:
 
 def one_copy(question: WhatIf) -> tuple[float, float]:
     """Of the last step: the time of its one copy, and what the copy's call takes more than before."""
-    scene, trial = question.scene, question.trial("coalesce_copies")
-    copies = np.flatnonzero((scene.kind == "memcpy") & (scene.step == STEPS - 1))
+    labelled, trial = question.labelled, question.trial("coalesce_copies")
+    copies = np.flatnonzero((labelled.kind == "memcpy") & (labelled.step == STEPS - 1))
     first = copies[~trial.gone[copies]]
     assert len(first) == 1
-    call = scene.call_of_work[first]
-    added = trial.duration[call] - scene.graph.duration[call]
+    call = labelled.call_of_work[first]
+    added = trial.duration[call] - labelled.graph.duration[call]
     return float(trial.duration[first][0]), float(added[0])
 
 
 def test_pinned_pieces_are_not_gathered_but_put_into_their_places(tmp_path: Path) -> None:
     question = asked(tmp_path, pages("HtoD (Pinned -> Device)"))
     time, added = one_copy(question)
-    host, device = question.scene.host, question.scene.device
+    host, device = question.labelled.host, question.labelled.device
     assert device.memory_byte is not None
     crossing = device.smallest_copy.expected + PAGES_BYTES * device.pinned_byte.expected
     placing = device.smallest_copy.expected + 2 * PAGES_BYTES * PASSING.expected * device.memory_byte.expected
@@ -63,25 +63,27 @@ def test_pinned_pieces_are_not_gathered_but_put_into_their_places(tmp_path: Path
 def test_pageable_pieces_are_gathered_by_the_host_and_need_no_place(tmp_path: Path) -> None:
     question = asked(tmp_path, pages("HtoD (Pageable -> Device)", "aten::to"))
     time, added = one_copy(question)
-    host, device = question.scene.host, question.scene.device
+    host, device = question.labelled.host, question.labelled.device
     assert time == pytest.approx(device.smallest_copy.expected + PAGES_BYTES * device.pinned_byte.expected)
     assert added == pytest.approx(PAGES_BYTES * host.host_byte.expected)
 
 
 def test_what_cut_the_pieces_out_of_a_tensor_goes_with_the_loop(tmp_path: Path) -> None:
     question = asked(tmp_path, pages("HtoD (Pinned -> Device)"))
-    before, after = question.scene.graph.duration, question.trial("coalesce_copies").duration
-    cutting = (question.scene.graph.kind == SEGMENT) & (before > 50_000) & question.scene.in_steps
+    before, after = question.labelled.graph.duration, question.trial("coalesce_copies").duration
+    cutting = (question.labelled.graph.kind == SEGMENT) & (before > 50_000) & question.labelled.in_steps
     assert cutting.sum() == STEPS
     assert (after[cutting] < 0.1 * before[cutting]).all()
 
 
 def test_a_loop_that_makes_its_pieces_still_makes_them(tmp_path: Path) -> None:
     question = asked(tmp_path, pages("HtoD (Pinned -> Device)", between=200))
-    scene, trial = question.scene, question.trial("coalesce_copies")
-    making = np.flatnonzero((scene.graph.kind == SEGMENT) & (scene.graph.duration > 190_000) & (trial.duration > 0))
-    last = making[scene.step[making] == STEPS - 1]
-    kept = trial.duration[last] / scene.graph.duration[last]
+    labelled, trial = question.labelled, question.trial("coalesce_copies")
+    making = np.flatnonzero(
+        (labelled.graph.kind == SEGMENT) & (labelled.graph.duration > 190_000) & (trial.duration > 0)
+    )
+    last = making[labelled.step[making] == STEPS - 1]
+    kept = trial.duration[last] / labelled.graph.duration[last]
     # Of 200 µs, at most 40 belong to the launch.
     assert (kept > 0.75).sum() >= PAGES - 2
 
@@ -102,9 +104,9 @@ def expanded_keys(reading: float, *, stored: bool = False) -> Body:
 
 
 def reading_times(question: WhatIf) -> list[float]:
-    scene, trial = question.scene, question.trial("drop_copies")
+    labelled, trial = question.labelled, question.trial("drop_copies")
     assert trial.changed == (STEPS,)
-    reading = np.flatnonzero((scene.op_name == "aten::bmm") & (scene.step == STEPS - 1))
+    reading = np.flatnonzero((labelled.op_name == "aten::bmm") & (labelled.step == STEPS - 1))
     times: list[float] = (trial.duration[reading] / 1000).tolist()
     return times
 
@@ -192,8 +194,8 @@ def joined(pieces: list[list[int]], *, strides: bool = True, engine: bool = Fals
 )
 def test_joins_of_what_was_there_go_and_growing_ones_write_what_is_new(tmp_path: Path, body: Body, left: float) -> None:
     question = asked(tmp_path, body)
-    scene, trial = question.scene, question.trial("preallocate")
-    joins = (scene.op_name == "aten::cat") & scene.in_steps
+    labelled, trial = question.labelled, question.trial("preallocate")
+    joins = (labelled.op_name == "aten::cat") & labelled.in_steps
     assert trial.duration[joins].tolist() == pytest.approx([left * 1000] * 4 * STEPS)
     assert bool(trial.gone[joins].all()) == (left == 0.0)
 
@@ -242,8 +244,10 @@ def test_a_reduction_on_the_host_goes_and_what_python_does_after_it_stays(tmp_pa
         program.python(after)
 
     question = asked(tmp_path, body)
-    scene, trial = question.scene, question.trial("reduce_before_copy")
-    reducing = np.flatnonzero((scene.graph.kind == SEGMENT) & (scene.graph.duration > 500_000) & scene.in_steps)[1:-1]
+    labelled, trial = question.labelled, question.trial("reduce_before_copy")
+    reducing = np.flatnonzero(
+        (labelled.graph.kind == SEGMENT) & (labelled.graph.duration > 500_000) & labelled.in_steps
+    )[1:-1]
     assert len(reducing) >= STEPS - 2
-    left = np.maximum(scene.graph.duration[reducing] - 600_000, 0.0) + scene.host.launched_op.expected
+    left = np.maximum(labelled.graph.duration[reducing] - 600_000, 0.0) + labelled.host.launched_op.expected
     assert trial.duration[reducing] == pytest.approx(left, abs=10_000)  # the op took a little longer

@@ -39,13 +39,15 @@ def test_numbers_that_are_read_now_and_then_do_not_cut_the_graph(reads: int, pie
                 launched(program)
     asked = program.asked(tmp_path)
     kernels = (reads + 1) * KERNELS
-    work = kernels * KERNEL_US * 1e3 + reads * 1_500 + (kernels + reads) * asked.scene.device.graph_gap.expected
+    work = kernels * KERNEL_US * 1e3 + reads * 1_500 + (kernels + reads) * asked.labelled.device.graph_gap.expected
     predicted = asked.ask("cuda_graph").new_step_ns
     if pieces == 1:
         assert predicted.expected == pytest.approx(work, rel=0.03)
-        assert predicted.high > work + reads * asked.scene.host.graph_launch.high, "the worst case has a graph for each"
+        assert predicted.high > work + reads * asked.labelled.host.graph_launch.high, (
+            "the worst case has a graph for each"
+        )
     else:
-        assert work + pieces * asked.scene.host.graph_launch.expected < predicted.expected
+        assert work + pieces * asked.labelled.host.graph_launch.expected < predicted.expected
 
 
 def test_each_token_of_a_decoder_is_worth_a_graph(tmp_path: Path) -> None:
@@ -57,7 +59,10 @@ def test_each_token_of_a_decoder_is_worth_a_graph(tmp_path: Path) -> None:
                 launched(program, 40)
                 looked_at(program)
     asked = program.asked(tmp_path)
-    work = 160 * (KERNEL_US * 1e3 + asked.scene.device.graph_gap.expected) + 4 * asked.scene.host.graph_launch.expected
+    work = (
+        160 * (KERNEL_US * 1e3 + asked.labelled.device.graph_gap.expected)
+        + 4 * asked.labelled.host.graph_launch.expected
+    )
     assert work < asked.ask("cuda_graph").new_step_ns.expected < work + 4 * 60_000 < 0.4 * asked.bare_step_ns.expected
 
 
@@ -71,14 +76,14 @@ def test_a_number_that_is_read_at_the_end_is_waited_for(tmp_path: Path) -> None:
             looked_at(program)
             program.python(200)
     asked = program.asked(tmp_path)
-    scene, duration = asked.scene, asked.trial("cuda_graph").duration
-    waits = scene.calls_like("Synchronize") & scene.in_steps
-    assert (duration[waits] == scene.graph.duration[waits]).all()
+    labelled, duration = asked.labelled, asked.trial("cuda_graph").duration
+    waits = labelled.calls_like("Synchronize") & labelled.in_steps
+    assert (duration[waits] == labelled.graph.duration[waits]).all()
     # From the wait to the first launch: 200 µs, and in the next step 1 of Python, 268 for the view, 31 before the call.
-    recorded = scene.graph.measured_end - scene.graph.measured_start
-    between = np.flatnonzero((scene.graph.kind == SEGMENT) & (recorded > 490_000) & (scene.step < STEPS - 1))
+    recorded = labelled.graph.measured_end - labelled.graph.measured_start
+    between = np.flatnonzero((labelled.graph.kind == SEGMENT) & (recorded > 490_000) & (labelled.step < STEPS - 1))
     assert len(between) == STEPS - 1
-    assert duration[between] == pytest.approx(0.4 * scene.graph.duration[between], rel=0.01)
+    assert duration[between] == pytest.approx(0.4 * labelled.graph.duration[between], rel=0.01)
 
 
 def test_inputs_from_ordinary_memory_still_hold_the_cpu(tmp_path: Path) -> None:
@@ -89,7 +94,7 @@ def test_inputs_from_ordinary_memory_still_hold_the_cpu(tmp_path: Path) -> None:
             program.copy("HtoD (Pageable -> Device)", 2, 512)
             launched(program)
     asked = program.asked(tmp_path)
-    scene, trial = asked.scene, asked.trial("cuda_graph")
-    waits = scene.calls_like("Synchronize") & scene.in_steps
+    labelled, trial = asked.labelled, asked.trial("cuda_graph")
+    waits = labelled.calls_like("Synchronize") & labelled.in_steps
     assert waits.any()
-    assert (trial.duration[waits] == scene.graph.duration[waits]).all()
+    assert (trial.duration[waits] == labelled.graph.duration[waits]).all()

@@ -43,8 +43,8 @@ def trained(
 
 
 def updates_per_step(asked: WhatIf) -> float:
-    scene = asked.scene
-    return float((scene.once(in_optimizer) & scene.in_steps & scene.is_work).sum()) / STEPS
+    labelled = asked.labelled
+    return float((labelled.once(in_optimizer) & labelled.in_steps & labelled.is_work).sum()) / STEPS
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_an_op_that_takes_longer_than_any_dispatch_keeps_its_time(tmp_path: Path
 def test_an_update_written_by_hand_becomes_one_launch(tmp_path: Path) -> None:
     asked = trained(tmp_path, ADAM, [[256, 256], [256]])
     trial = asked.trial("fused_optimizer")
-    scene = asked.scene
-    left = scene.is_work & scene.in_steps & ~trial.gone
+    labelled = asked.labelled
+    left = labelled.is_work & labelled.in_steps & ~trial.gone
     assert left.sum() == 2 * STEPS
     kernels = PARAMETERS * len(ADAM)
-    host = scene.host.fused_step.expected + kernels / 8 * scene.host.fused_parameter.expected
-    mine = scene.once(in_optimizer) & scene.in_steps & ~scene.is_work
+    host = labelled.host.fused_step.expected + kernels / 8 * labelled.host.fused_parameter.expected
+    mine = labelled.once(in_optimizer) & labelled.in_steps & ~labelled.is_work
     assert trial.duration[mine].sum() / STEPS == pytest.approx(host)
     # Seven tensors of the 15 that five different ops read and write, and a tenth more.
     share = 7 / (2 + 3 + 4 + 2 + 4) * shares.FUSED_OPTIMIZER_DEVICE.expected
@@ -111,9 +111,9 @@ def test_where_no_launch_of_an_update_was_recorded_nothing_else_pays_for_it(tmp_
             program.wait()
     program.events = [event for event in program.events if event["name"] != "cudaLaunchKernel"]
     asked = program.asked(tmp_path)
-    trial, outside = asked.trial("fused_optimizer"), ~asked.scene.once(in_optimizer)
+    trial, outside = asked.trial("fused_optimizer"), ~asked.labelled.once(in_optimizer)
     assert trial.gone.any()
-    assert trial.duration[outside].tolist() == asked.scene.graph.duration[outside].tolist()
+    assert trial.duration[outside].tolist() == asked.labelled.graph.duration[outside].tolist()
 
 
 @pytest.mark.parametrize("shapes", ["x", [3], [None], [["a"]], [{}]])
@@ -132,10 +132,10 @@ def test_a_loop_with_a_count_of_steps_on_the_host_is_not_captured(tmp_path: Path
     for name, ops, stays in (("adam", ADAM, True), ("descent", ["mul", "sub_"], False)):
         (tmp_path / name).mkdir()
         asked = trained(tmp_path / name, ops, [[256, 256], [256]], number="1")
-        scene = asked.scene
-        loop = scene.once(in_optimizer) & scene.in_steps & ~scene.is_work
-        assert scene.once(counted_on_the_host).any() == stays
-        whole = scene.graph.duration[loop].sum()
+        labelled = asked.labelled
+        loop = labelled.once(in_optimizer) & labelled.in_steps & ~labelled.is_work
+        assert labelled.once(counted_on_the_host).any() == stays
+        whole = labelled.graph.duration[loop].sum()
         captured = asked.trial("cuda_graph").duration[loop].sum()
         assert captured == (pytest.approx(whole) if stays else pytest.approx(0, abs=0.05 * whole))
 
@@ -148,4 +148,4 @@ def test_a_count_on_the_device_can_be_captured(tmp_path: Path) -> None:
                 program.op("aten::add_", (MUL, KERNEL_US), shapes=[[], []])
                 program.op("aten::sqrt", (MUL, KERNEL_US), shapes=[[256]])
                 program.op("aten::addcdiv_", (MUL, KERNEL_US), shapes=[[256], [256], [256]])
-    assert not program.asked(tmp_path).scene.once(counted_on_the_host).any()
+    assert not program.asked(tmp_path).labelled.once(counted_on_the_host).any()

@@ -19,7 +19,9 @@ from warpline.findings import confidence, rank, verdict
 from warpline.fixes import model
 from warpline.fixes.model import Rule
 from warpline.fixes.registry import all_fixes, fix_of, rules
-from warpline.replay import compiler, patterns, ranges, scene, workbench
+from warpline.replay import compiler, patterns, ranges
+from warpline.replay import graph_edit as workbench
+from warpline.replay import labelled_graph as labelled
 from warpline.replay.costs import host, shares
 
 PAGES = ROOT / "docs" / "findings"
@@ -71,7 +73,7 @@ def test_a_page_says_how_sure_the_rule_can_be(rule: Rule) -> None:
 
 def modules_of(rule: Rule | None) -> list[ModuleType]:
     """Where a page's constants may live."""
-    shared = [verdict, rank, confidence, ranges, host, shares, scene, workbench, api_names]
+    shared = [verdict, rank, confidence, ranges, host, shares, labelled, workbench, api_names]
     if rule is None:
         return shared
     own = importlib.import_module(fix_of(rule.name).apply.__module__)

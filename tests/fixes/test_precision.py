@@ -68,7 +68,7 @@ def test_a_product_that_is_aligned_to_four_gains_what_it_lacks(tmp_path: Path) -
     """It takes twice what a square one with its floor takes, and gets no faster than that."""
     shapes = [[8192, 8192], [8192, 8196]]
     question = asked(tmp_path, product(shapes, [[8192, 1], [8196, 1]], GEMM_EVEN_TO_FOUR, 2800))
-    node = np.flatnonzero(question.scene.kernels("gemm"))[-1]
+    node = np.flatnonzero(question.labelled.kernels("gemm"))[-1]
     assert question.trial("pad").duration[node] / 1e6 == pytest.approx(1.42, rel=0.1)
 
 

@@ -57,7 +57,9 @@ def saved(question: WhatIf) -> float:
 @pytest.mark.parametrize("tensors", [1, 3])
 def test_the_loop_still_takes_every_tensor_from_a_worker(tensors: int, tmp_path: Path) -> None:
     question = asked(tmp_path, 3000, tensors=tensors)
-    assert saved(question) == pytest.approx(3_000_000 - tensors * question.scene.host.worker_tensor.expected, rel=0.1)
+    assert saved(question) == pytest.approx(
+        3_000_000 - tensors * question.labelled.host.worker_tensor.expected, rel=0.1
+    )
 
 
 @pytest.mark.parametrize(("kind", "case"), [("Pinned", OPTIMISTIC), ("Pageable", EXPECTED)])
@@ -65,7 +67,7 @@ def test_where_a_loader_pins_its_thread_takes_the_tensors_from_the_workers(
     kind: str, case: int, tmp_path: Path
 ) -> None:
     question = asked(tmp_path, 1000, loader="_SingleProcessDataLoaderIter", memory=kind)
-    assert saved(question) == pytest.approx(1_000_000 - question.scene.host.worker_tensor.at(case), abs=100_000)
+    assert saved(question) == pytest.approx(1_000_000 - question.labelled.host.worker_tensor.at(case), abs=100_000)
 
 
 def test_what_is_made_faster_than_it_is_taken_gains_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_programs import DIRECT_COPY, GEMM_BF16, Program, asked, judged
 
-from warpline.replay.patterns.shifts import shifts
+from warpline.replay.patterns.rolled_buffers import shifts
 
 ROLL = "void at::native::roll_cuda_kernel<float>(float const*, float*, long, long, long, long, long, long)"
 WHOLE, MOST, ROW = [4096, 1024], [4095, 1024], [1024]
@@ -67,9 +67,9 @@ ROLLED = ("aten::roll", WHOLE, 1000, ROLL)
     ],
 )
 def test_a_shift_is_a_move_before_a_small_write(parts: tuple[Part, ...], moves: int, tmp_path: Path) -> None:
-    scene = asked(tmp_path, body(*parts)).scene
-    last = scene.step == scene.step_count - 1
-    assert int((shifts(scene) & last).sum()) == moves
+    labelled = asked(tmp_path, body(*parts)).labelled
+    last = labelled.step == labelled.step_count - 1
+    assert int((shifts(labelled) & last).sum()) == moves
 
 
 def test_a_rolled_history_becomes_a_ring(tmp_path: Path) -> None:
@@ -94,5 +94,5 @@ def test_without_ops_a_much_shorter_copy_follows_the_roll(length: float, found: 
         with program.step():
             step(program)
     program.events = [event for event in program.events if event.get("cat") != "cpu_op"]
-    scene = program.asked(tmp_path).scene
-    assert shifts(scene).any() == found
+    labelled = program.asked(tmp_path).labelled
+    assert shifts(labelled).any() == found

@@ -12,7 +12,7 @@ from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 from warpline.replay.compiler.grouping import Group, Unit, groups
 from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
 from warpline.replay.compiler.unshaped import cuts
-from warpline.replay.scene import AUTOGRAD
+from warpline.replay.labelled_graph import AUTOGRAD
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import Launch, Tensor
 
@@ -331,7 +331,7 @@ def test_libraries_are_asked_one_by_one(tmp_path: Path) -> None:
             program.op("aten::add", (MUL, 2), cpu=60, shapes=[[64, 64]])
 
     question = judged(tmp_path, body).evidence.question
-    host = question.scene.host
+    host = question.labelled.host
     call, launch, library = (cost.expected for cost in (host.region, host.compiled_launch, host.launched_op))
     # Of each turn remain the product, the second kernel that its library launches, and one kernel for the other two ops.
     expected = call + 10 * (library + 2 * launch)

@@ -192,7 +192,7 @@ def test_an_op_that_waits_again_and_again_between_its_launches_tries_kernels(
         loop.events.append(files.op("aten::cudnn_convolution", begin, loop.now - begin))
         loop.step(start)
     question = loop.asked(tmp_path)
-    assert int(question.trial("warm_up").gone[question.scene.step == 4].sum()) == gone
+    assert int(question.trial("warm_up").gone[question.labelled.step == 4].sum()) == gone
 
 
 def test_steps_with_other_kernels_are_not_alike(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_code_that_each_step_compiles_runs_for_the_second_time(tmp_path: Path) -
         loop.step(start)
     question = loop.asked(tmp_path)
     prediction = question.ask("warm_up")
-    host = question.scene.host
+    host = question.labelled.host
     # Guards and wrapper, one launch, and what follows it; in the worst case three times as much.
     dispatch = [sum(cost.at(case) for cost in (host.region, host.op, host.launch, host.call)) for case in range(3)]
     assert prediction.new_step_ns.expected == pytest.approx(dispatch[1], rel=0.1)

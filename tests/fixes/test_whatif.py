@@ -151,7 +151,7 @@ def test_a_measured_bare_step_is_the_old_step_of_every_gain_and_leaves_the_graph
     measured = question_about(trace)
     assert measured.bare_step_from == "measured"
     assert measured.bare_step_ns.expected == round(between)
-    assert (measured.scene.graph.duration == estimated.scene.graph.duration).all()
+    assert (measured.labelled.graph.duration == estimated.labelled.graph.duration).all()
     before, after = estimated.ask("cuda_graph"), measured.ask("cuda_graph")
     # The graph removes nearly all idle time, and with it what the stopwatch showed beyond the estimate.
     assert after.new_step_ns.expected == pytest.approx(before.new_step_ns.expected, rel=0.05)

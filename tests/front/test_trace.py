@@ -13,7 +13,7 @@ from kineto_files import annotation, launched, write
 from paths import DATA, DEMO, ROOT
 
 import warpline
-from warpline.analyses.roofline_entry import Entry, RooflineTable
+from warpline.analyses.roofline.entry import Entry, RooflineTable
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Place
 from warpline.front.steps import Steps

@@ -11,7 +11,7 @@ from kineto_files import annotation, kernel, launched, memory, op, write
 from paths import DATA, DEMO
 
 from warpline.analyses.ops import ops_table
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.roofline.pieces import Gathered
 from warpline.cli.main import run
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.fixes.whatif import whatif

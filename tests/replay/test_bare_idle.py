@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.replay.bare_idle import bare_idle_ns
 
 

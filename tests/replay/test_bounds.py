@@ -35,7 +35,7 @@ def test_a_host_fix_leaves_all_of_the_device_s_work(tmp_path: Path) -> None:
 def test_a_kernel_fix_leaves_the_rest_and_what_it_makes_of_its_own(tmp_path: Path) -> None:
     question = asked(tmp_path, work)
     trial = question.trial("tf32")
-    product = question.scene.kernels("gemm") & question.scene.in_steps
+    product = question.labelled.kernels("gemm") & question.labelled.in_steps
     new = float(trial.duration[product].mean())
     assert new < 1_000_000
     least = DeviceWork(question).least_after(trial)
@@ -46,11 +46,11 @@ def test_a_kernel_fix_leaves_the_rest_and_what_it_makes_of_its_own(tmp_path: Pat
 
 def test_the_same_work_is_never_faster_than_the_roofline(tmp_path: Path) -> None:
     question = asked(tmp_path, work)
-    product = question.scene.kernels("gemm") & question.scene.in_steps
+    product = question.labelled.kernels("gemm") & question.labelled.in_steps
     trial = question.trial("cuda_graph")
     impossible = replace(trial, duration=trial.duration.copy())
     impossible.duration[product] = 1.0
-    floor = float(question.scene.floor_ns()[product].mean())
+    floor = float(question.labelled.floor_ns()[product].mean())
     assert 0 < floor < 1_000_000
     least = DeviceWork(question).least_after(impossible, same_work=True)
     assert least.expected_ns == pytest.approx(50_000 + floor, rel=0.001)
@@ -100,7 +100,7 @@ def test_what_a_fix_touches_is_timed(tmp_path: Path) -> None:
 
 def test_work_that_is_decades_away_is_counted_like_any_other(tmp_path: Path) -> None:
     question = asked(tmp_path, work)
-    last = int(np.flatnonzero(question.scene.is_work & question.scene.in_steps)[-1])
-    for times in (question.scene.graph.measured_start, question.scene.graph.measured_end):
+    last = int(np.flatnonzero(question.labelled.is_work & question.labelled.in_steps)[-1])
+    for times in (question.labelled.graph.measured_start, question.labelled.graph.measured_end):
         times[last] += DECADES_NS
     assert DeviceWork(question).busy_ns == pytest.approx(1_050_000, rel=0.001)

@@ -11,8 +11,8 @@ from data_flows import Flow
 
 from warpline.replay.compiler.chains import _along_tensors
 from warpline.replay.known_flow import KnownFlow
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.growth import shapes_change
-from warpline.replay.scene import Scene
 from warpline.trace.dataflow import Dataflow
 
 
@@ -30,8 +30,8 @@ def two_chains() -> Flow:
 
 
 def test_chains_that_alternate_are_fused_apart() -> None:
-    scene: Any = SimpleNamespace(dataflow=known(two_chains(), [0, 1, 2, 3, 4, 5]))
-    nodes, begins = _along_tensors(scene, np.arange(6), np.array([True, False, False, False, False, False]))
+    labelled: Any = SimpleNamespace(dataflow=known(two_chains(), [0, 1, 2, 3, 4, 5]))
+    nodes, begins = _along_tensors(labelled, np.arange(6), np.array([True, False, False, False, False, False]))
     assert nodes.tolist() == [0, 2, 4, 1, 3, 5]
     assert begins.tolist() == [True, False, False, True, False, False]
 
@@ -39,15 +39,15 @@ def test_chains_that_alternate_are_fused_apart() -> None:
 def test_without_data_flow_and_with_an_unknown_op_chains_stay() -> None:
     begins = np.array([True, False, False])
     for dataflow in (None, known(two_chains(), [0, -1, 2])):
-        scene: Any = SimpleNamespace(dataflow=dataflow)
-        nodes, still = _along_tensors(scene, np.arange(3), begins)
+        labelled: Any = SimpleNamespace(dataflow=dataflow)
+        nodes, still = _along_tensors(labelled, np.arange(3), begins)
         assert nodes.tolist() == [0, 1, 2]
         assert still.tolist() == begins.tolist()
 
 
 def test_each_chain_is_split_by_itself() -> None:
-    scene: Any = SimpleNamespace(dataflow=known(two_chains(), [0, 1, 2, 3, 4, 5]))
-    nodes, begins = _along_tensors(scene, np.arange(6), np.array([True, False, False, True, False, False]))
+    labelled: Any = SimpleNamespace(dataflow=known(two_chains(), [0, 1, 2, 3, 4, 5]))
+    nodes, begins = _along_tensors(labelled, np.arange(6), np.array([True, False, False, True, False, False]))
     assert nodes.tolist() == [0, 2, 1, 3, 5, 4]
     assert begins.tolist() == [True, False, True, True, False, True]
 
@@ -77,5 +77,5 @@ def test_a_later_step_is_as_unread_as_the_first() -> None:
 
 @pytest.mark.parametrize(("flow", "changes"), [(None, False), (False, False), (True, True)])
 def test_shapes_change_only_where_that_was_recorded(flow: bool | None, changes: bool) -> None:
-    assert shapes_change(cast(Scene, SimpleNamespace(dataflow=SimpleNamespace(shapes_change=flow)))) is changes
-    assert shapes_change(cast(Scene, SimpleNamespace(dataflow=None))) is False
+    assert shapes_change(cast(LabelledGraph, SimpleNamespace(dataflow=SimpleNamespace(shapes_change=flow)))) is changes
+    assert shapes_change(cast(LabelledGraph, SimpleNamespace(dataflow=None))) is False

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from warpline.replay import Replay, replay
 from warpline.replay.costs.device import device_costs
 from warpline.replay.graph.model import WORK, Graph
-from warpline.replay.scene import Scene
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
-from warpline.replay.workbench import Workbench
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
@@ -115,10 +115,10 @@ def shorter_work_never_delays_anything(graph: Graph, shares: np.ndarray[Any, Any
 
 
 def removing_work_never_lengthens_the_whole(trace: Trace, found: Replay, chosen: np.ndarray[Any, Any]) -> None:
-    bench = Workbench(Scene(trace, found.graph, found.marks, found.costs), found.graph)
-    bench.remove_work(chosen)
-    assert simulate(bench.graph).span_ns <= found.schedule.span_ns + 1e-6
-    the_compiled_pass_and_the_python_one_agree(bench.graph)
+    edit = GraphEdit(LabelledGraph(trace, found.graph, found.marks, found.costs), found.graph)
+    edit.remove_work(chosen)
+    assert simulate(edit.graph).span_ns <= found.schedule.span_ns + 1e-6
+    the_compiled_pass_and_the_python_one_agree(edit.graph)
 
 
 def the_compiled_pass_and_the_python_one_agree(graph: Graph) -> None:

@@ -7,12 +7,15 @@ import re
 import pytest
 
 from warpline import api_names
-from warpline.analyses import framework, host_activity, where
+from warpline.analyses import framework
+from warpline.analyses import user_frames as where
+from warpline.analyses.idle import host_activity
 from warpline.kernels import identify
 from warpline.scrub.frames import Frames
 from warpline.scrub.names import Names
 from warpline.scrub.vocabulary import is_known
-from warpline.trace import frames, loops, own_frames
+from warpline.trace import own_frames
+from warpline.trace.steps import frames, loops
 
 KERNELS = {
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)": None,

@@ -10,11 +10,11 @@ from kineto_files import annotation, launched, write
 
 import warpline
 from warpline.analyses.breakdown import device_times
-from warpline.analyses.gaps import idle_gaps
+from warpline.analyses.idle.gaps import idle_gaps
 from warpline.replay.replay import replay
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.open import open_trace
-from warpline.trace.steps import StepChoice
+from warpline.trace.steps.find import StepChoice
 from warpline.trace.trace import Trace
 
 DEMO = Path(warpline.__file__).parent / "data" / "demo.json.xz"

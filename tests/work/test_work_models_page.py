@@ -15,7 +15,7 @@ import pytest
 from calls import HALF, SINGLE, call
 from paths import ROOT, SHARED
 
-from warpline.analyses.roofline import Entry, RooflineTable, roofline_table
+from warpline.analyses.roofline.table import Entry, RooflineTable, roofline_table
 from warpline.hardware import roof_of
 from warpline.reports.roofline import shape_label
 from warpline.trace.open import open_trace

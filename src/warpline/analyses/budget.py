@@ -8,13 +8,13 @@ from __future__ import annotations
 import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.analyses.idle.host_activity import SYNCHRONISE
 from warpline.analyses.kernels import in_window
 from warpline.errors import CannotAnswer
 from warpline.intervals import union
 from warpline.trace.columns import integers
 from warpline.trace.names import named
-from warpline.trace.steps import on_device
+from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 
 

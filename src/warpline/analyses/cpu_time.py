@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, to_builtins
 
-from warpline.analyses.where import LIBRARY, Site
+from warpline.analyses.user_frames import LIBRARY, Site
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.names import matches, rows_like
 from warpline.trace.nesting import clock_tick_ns, nearest_marked, nest, order_for_nesting

@@ -19,7 +19,7 @@ import polars as pl
 
 from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.steps import covered_before
-from warpline.analyses.where import user_sites, with_sites
+from warpline.analyses.user_frames import user_sites, with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.columns import NONE, integers
 from warpline.trace.names import matches, rows_like

@@ -15,15 +15,15 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, to_builtins
 
-from warpline.analyses.roofline import kernel_floors
-from warpline.analyses.roofline_entry import LATENCY_NS
+from warpline.analyses.roofline.entry import LATENCY_NS
+from warpline.analyses.roofline.table import kernel_floors
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.names import by_name, rows_like, texts
-from warpline.trace.steps import on_device
+from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 

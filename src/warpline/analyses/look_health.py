@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.analyses.where import UserFrames
+from warpline.analyses.user_frames import UserFrames
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
@@ -12,10 +12,12 @@ LEAST_MATCHED = 0.9
 
 def look_health(trace: Trace, frames: UserFrames) -> list[HealthEntry]:
     """Notes on the second look beside a trace; none without one."""
-    if trace.beside is None:
+    if trace.companions is None:
         return []
-    if trace.beside.problem:
-        return [HealthEntry("second-look-damaged", "warning", f"There are no source lines: {trace.beside.problem}.")]
+    if trace.companions.problem:
+        return [
+            HealthEntry("second-look-damaged", "warning", f"There are no source lines: {trace.companions.problem}.")
+        ]
     share = frames.matched_share
     if not frames.borrowed or share >= LEAST_MATCHED:
         return []

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from warpline.analyses.where import UserFrames
+from warpline.analyses.user_frames import UserFrames
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.analyses.framework import framework_of
-from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
+from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
 from warpline.analyses.kernels import in_window
-from warpline.analyses.where import UserFrames, with_sites
-from warpline.analyses.written import written
+from warpline.analyses.user_frames import UserFrames, with_sites
+from warpline.analyses.wait_expressions import written
 from warpline.api_names import COPY
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.names import rows_like

@@ -35,7 +35,7 @@ def parts(trace: Trace, device: str | None, shapes_from: Trace | None, by: str |
 
       warpline parts profile.sqlite --by range -o parts.md
     """
-    from warpline.analyses.parts import parts_table  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.analyses.parts.table import parts_table  # noqa: PLC0415 - polars loads only when it is used
     from warpline.reports.parts import parts_report  # noqa: PLC0415
 
     return parts_table(trace, by=by, device=device, shapes_from=shapes_from), parts_report

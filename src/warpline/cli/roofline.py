@@ -102,7 +102,7 @@ def roofline(
             raise UsageError("two-inputs", "--flops, --bytes, --shape, --time and --dtype take no trace", "omit one")
         _envelope(flops, bytes_, shapes, time_ns, dtype, device, as_json)
         return
-    from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415 - polars loads only when it is used
     from warpline.reports.roofline import report, to_dict  # noqa: PLC0415
     from warpline.reports.roofline_plot import svg  # noqa: PLC0415
     from warpline.reports.title import recording  # noqa: PLC0415
@@ -132,7 +132,7 @@ def roofline(
 
 
 def _scaled(trace: Trace, scale: str, device: str | None, top: int, as_json: bool) -> None:
-    from warpline.analyses.scaled import scaled  # noqa: PLC0415
+    from warpline.analyses.roofline.other_shapes import scaled  # noqa: PLC0415
 
     answer = scaled(trace, scale, device)
     if as_json:
@@ -152,7 +152,7 @@ def _envelope(
     device: str | None,
     as_json: bool,
 ) -> None:
-    from warpline.analyses.envelope import envelope  # noqa: PLC0415
+    from warpline.analyses.roofline.by_hand import envelope  # noqa: PLC0415
 
     if flops is None and bytes_ is None and not shapes:
         raise UsageError("no-work", "give a trace, or --flops, --bytes or --shape", "see warpline roofline --help")

@@ -63,7 +63,7 @@ def _peak(column: str) -> Callable[[Trace], float]:
 
 
 def _roof_pct(trace: Trace) -> float:
-    from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - loads when it is used
+    from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415 - loads when it is used
 
     table = roofline_table(trace)
     if table.roof is None or not table.modelled_ns:

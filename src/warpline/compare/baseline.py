@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from msgspec import to_builtins
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.atomic_write import write_atomically
 from warpline.compare.comparable import Setting
 from warpline.compare.counts import KINDS

@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.counts import KINDS
 from warpline.compare.measured import Measured
 from warpline.errors import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.analyses.idle.host_activity import SYNCHRONISE
 from warpline.api_names import ALLOCATION, COPY, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans

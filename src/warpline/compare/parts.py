@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.gaps import CAUSES
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.align import align
 from warpline.compare.kernel_similarity import likeness
 from warpline.compare.typical_step import Operation, TypicalStep

@@ -15,7 +15,7 @@ from warpline.errors import WarplineError
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import MOST_CALLS
 from warpline.fixes.whatif import question_about, whatif
-from warpline.replay.judged_steps import steps_to_judge
+from warpline.replay.representative_steps import steps_to_judge
 from warpline.sources.local_record import append
 from warpline.trace.trace import Trace
 from warpline.units import speedup

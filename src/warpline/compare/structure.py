@@ -7,7 +7,7 @@ from collections import Counter
 import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.analyses.idle.host_activity import SYNCHRONISE
 from warpline.api_names import ALLOCATION, COPY, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans

@@ -14,7 +14,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.breakdown import PRIORITY, activity
-from warpline.analyses.gaps import CAUSES, idle_gaps
+from warpline.analyses.idle.gaps import CAUSES, idle_gaps
 from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer
 from warpline.intervals import EMPTY, Spans, pieces, union

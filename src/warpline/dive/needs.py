@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpline.analyses.roofline import priced
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.table import priced
 from warpline.dive.match_launches import Match
 from warpline.trace.columns import integers
 from warpline.trace.trace import Trace

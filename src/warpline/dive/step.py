@@ -13,8 +13,8 @@ from warpline.dive.model import KernelDive, StepGain
 from warpline.estimate import Estimate
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.fix import Apply
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.whatif import WhatIf
-from warpline.replay.workbench import Workbench
 from warpline.trace.trace import Trace
 
 NOT_IN_TRACE = "the trace has no launch of this kernel with this grid and block"
@@ -36,11 +36,11 @@ class FasterKernel(Struct, frozen=True):
     def apply(self) -> Apply:
         """Divides the durations by the gain of the case."""
 
-        def shorten(bench: Workbench, case: int) -> int:
-            scene = bench.scene
-            nodes = np.flatnonzero(scene.is_work & np.isin(scene.graph.row, np.array(self.rows)) & ~bench.gone)
+        def shorten(edit: GraphEdit, case: int) -> int:
+            labelled = edit.labelled
+            nodes = np.flatnonzero(labelled.is_work & np.isin(labelled.graph.row, np.array(self.rows)) & ~edit.gone)
             gain = {OPTIMISTIC: self.gain.high, PESSIMISTIC: self.gain.low}.get(case, self.gain.expected)
-            bench.shorten(nodes, bench.graph.duration[nodes] / max(gain, 1.0))
+            edit.shorten(nodes, edit.graph.duration[nodes] / max(gain, 1.0))
             return len(nodes)
 
         return shorten

@@ -97,7 +97,7 @@ def _write_stacks(trace: Trace, file: Path) -> Exported:
 
 def _drawn(trace: Trace, picture: Picture, why: bool | None) -> str:
     if picture == "roofline":
-        from warpline.analyses.roofline import roofline_table  # noqa: PLC0415
+        from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415
         from warpline.reports.roofline_plot import svg  # noqa: PLC0415
 
         table = roofline_table(trace)

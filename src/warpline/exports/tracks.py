@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from warpline.analyses.gaps import CAUSES, Gaps
+from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.stacks import thread_title
 from warpline.exports.timeline import BAR, Timeline, Track, arrows_of, tracks_of
 from warpline.findings.diagnosis import Diagnosis

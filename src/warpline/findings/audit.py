@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from warpline.analyses.breakdown import DeviceTime
-from warpline.analyses.gaps import Gaps
+from warpline.analyses.idle.gaps import Gaps
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from warpline.analyses.budget import Budget, budget_of
 from warpline.errors import CannotAnswer
 from warpline.fixes.whatif import held, question_about
-from warpline.replay.judged_steps import steps_to_judge
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import WhatIf
 from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
@@ -117,14 +117,14 @@ def bare_budget(trace: Trace, known: WhatIf | None = None) -> BareBudget:
 
 def _recording_ns(question: WhatIf) -> float:
     """Host time per step that recording costs."""
-    return _host_ns(question.scene, question.replay.graph.duration - question.scene.graph.duration)
+    return _host_ns(question.labelled, question.replay.graph.duration - question.labelled.graph.duration)
 
 
 def _loading_ns(question: WhatIf) -> float:
     """Time per step in which the threads that launch load data, without the profiler's cost."""
-    return _host_ns(question.scene, question.scene.graph.duration * question.scene.input_share)
+    return _host_ns(question.labelled, question.labelled.graph.duration * question.labelled.input_share)
 
 
-def _host_ns(scene: Scene, times: Floats) -> float:
+def _host_ns(labelled: LabelledGraph, times: Floats) -> float:
     """The sum of these times of segments over those of the host within steps, per step."""
-    return float(times[scene.in_steps & ~scene.is_work].sum()) / scene.step_count
+    return float(times[labelled.in_steps & ~labelled.is_work].sum()) / labelled.step_count

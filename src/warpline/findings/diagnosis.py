@@ -14,14 +14,14 @@ from msgspec import Struct, to_builtins
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.cpu_time import CpuTime, cpu_time
-from warpline.analyses.gap_places import GapPlace, gap_places
-from warpline.analyses.gaps import Gaps, idle_gaps
+from warpline.analyses.idle.gap_places import GapPlace, gap_places
+from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.look_health import look_health
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
-from warpline.analyses.where import UserFrames
+from warpline.analyses.user_frames import UserFrames
 from warpline.errors import CannotAnswer
 from warpline.notebook import card, facts, paragraph, table
 from warpline.sanitise import sanitise

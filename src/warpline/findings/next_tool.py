@@ -54,7 +54,7 @@ def next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
     found = inside_kernels(judgement.evidence.trace if judgement else trace, _floors(judgement))
     longest = sorted(found.kernels, key=lambda kernel: -kernel.time_ns)[:LISTED]
     fixes = _changed_rows(judgement) if judgement is not None else {}
-    is_amd = judgement is not None and on_amd(judgement.evidence.scene)
+    is_amd = judgement is not None and on_amd(judgement.evidence.labelled)
     return [_tool(found, kernel, fixes, is_amd=is_amd) for kernel in longest]
 
 
@@ -73,7 +73,7 @@ def _floors(judgement: Judgement | None) -> Floors:
     """The floors that the replay has computed already; without it none, since they take as long as the rest."""
     if judgement is None:
         return {}
-    least = judgement.evidence.scene.floors.least_ns()
+    least = judgement.evidence.labelled.floors.least_ns()
     return {int(row): (float(least[row]), "") for row in np.flatnonzero(least)}
 
 
@@ -84,5 +84,5 @@ def _changed_rows(judgement: Judgement) -> dict[str, set[int]]:
     for finding in judgement.findings:
         if finding.cause == "kernel" and finding.fix != _ASKS_FOR_COUNTERS and finding.gain.expected >= SOME_GAIN:
             nodes = evidence.changed(finding.fix).work
-            changed[finding.fix] = set(evidence.scene.graph.row[nodes].tolist())
+            changed[finding.fix] = set(evidence.labelled.graph.row[nodes].tolist())
     return changed

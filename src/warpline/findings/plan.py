@@ -267,7 +267,7 @@ class Later:
 
     def __init__(self, findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> None:
         self._evidence, self._work = evidence, work
-        self._replays_left = min(max(MAX_NODES // len(evidence.scene.graph), MIN_REPLAYS), MAX_REPLAYS)
+        self._replays_left = min(max(MAX_NODES // len(evidence.labelled.graph), MIN_REPLAYS), MAX_REPLAYS)
         self._found = {finding.fix: finding for finding in findings}
         self._can_be_low = all(one.confidence == "low" for one in findings if one.gain.expected >= MIN_GAIN["high"])
         self._causes = {name: cause for name in all_fixes() if (cause := self._cause_of(name)) is not None}

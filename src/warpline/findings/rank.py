@@ -22,8 +22,8 @@ from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.fixes.words import of_recording
 from warpline.replay.bounds import DeviceWork
-from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.ranges import is_host_paced
+from warpline.replay.representative_steps import steps_to_judge
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import speedup

@@ -13,7 +13,7 @@ from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.trace.columns import NONE, integers
 from warpline.trace.names import rows_like
-from warpline.trace.proper_steps import loaded_before
+from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
 
 MIN_COVERED = 0.5

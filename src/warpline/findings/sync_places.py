@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.analyses.syncs import sync_points
-from warpline.analyses.where import UserFrames
+from warpline.analyses.user_frames import UserFrames
 from warpline.fixes.evidence import Evidence
 from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
@@ -22,7 +22,7 @@ def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
     returned: list[int | None] = [None] * len(points)
     if evidence is not None:
         question = evidence.question
-        bare = question.step_ns(question.scene.graph)
+        bare = question.step_ns(question.labelled.graph)
         # A blocking copy and the wait after it, in one op, are recoverable only together.
         spots = list(points.select("op", "file", "line").iter_rows())
         for place, spot in enumerate(spots[:REPLAYED]):

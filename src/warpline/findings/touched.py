@@ -11,7 +11,7 @@ from warpline.trace.columns import integers
 
 def touched_spans(evidence: Evidence, fix: str) -> Spans:
     """The recorded time of all that the fix changes; the replayed steps if it changes only what waits for what."""
-    change, graph = evidence.changed(fix), evidence.scene.graph
+    change, graph = evidence.changed(fix), evidence.labelled.graph
     nodes = change.work | change.host
     if nodes.any():
         return union(graph.measured_start[nodes], graph.measured_end[nodes])

@@ -8,9 +8,9 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import OPTIMISTIC, Cost
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.precision import on_amd
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE
 from warpline.units import duration, several
 
@@ -21,24 +21,24 @@ EXTRA_LAUNCHES = Cost(0.0, 4.0, 6.0, "an algorithm in several passes; not measur
 """Each of these passes costs the host an op, and the device a kernel, however little it does."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Move kernels that are far from the roofline close to it."""
-    scene = bench.scene
-    floor = scene.floor_ns()
-    chosen = np.flatnonzero((floor > 0) & scene.in_steps & ~bench.gone)
+    labelled = edit.labelled
+    floor = labelled.floor_ns()
+    chosen = np.flatnonzero((floor > 0) & labelled.in_steps & ~edit.gone)
     if case != OPTIMISTIC:
-        pace = scene.floors.pace_ns()[scene.graph.row[chosen]]
+        pace = labelled.floors.pace_ns()[labelled.graph.row[chosen]]
         chosen = chosen[
-            (bench.graph.duration[chosen] > MIN_ALGORITHM_SLOWDOWN * pace) & (scene.kind[chosen] == "kernel")
+            (edit.graph.duration[chosen] > MIN_ALGORITHM_SLOWDOWN * pace) & (labelled.kind[chosen] == "kernel")
         ]
     launches = EXTRA_LAUNCHES.at(case)
-    launching = launches * scene.host.launched_op.at(case)
-    new = REWRITTEN.at(case) * floor[chosen] + launches * scene.device.smallest_kernel.at(case)
-    worth = bench.graph.duration[chosen] > new + launching
+    launching = launches * labelled.host.launched_op.at(case)
+    new = REWRITTEN.at(case) * floor[chosen] + launches * labelled.device.smallest_kernel.at(case)
+    worth = edit.graph.duration[chosen] > new + launching
     chosen, new = chosen[worth], new[worth]
-    bench.shorten(chosen, new, floor[chosen])
-    calls = scene.call_of_work[chosen]
-    np.add.at(bench.graph.duration, calls[calls != NONE], launching)
+    edit.shorten(chosen, new, floor[chosen])
+    calls = labelled.call_of_work[chosen]
+    np.add.at(edit.graph.duration, calls[calls != NONE], launching)
     return len(chosen)
 
 
@@ -59,7 +59,7 @@ def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"{'it' if kernels.endswith('1 kernel') else 'they'} {'might' if prediction.is_vague else 'would'} take about "
         f"{duration(least)}.",
         evidence.costliest_places(slow),
-        ON_AMD if on_amd(evidence.scene) else None,
+        ON_AMD if on_amd(evidence.labelled) else None,
     )
 
 

@@ -11,14 +11,14 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import SYNC
+from warpline.replay.graph_edit import NOTHING, GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.patterns.independent_loops import Loop
 from warpline.replay.patterns.loops import MIN_REPEATS, RootOps, begun_before, loops
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.patterns.tensor_lists import lists_of_tensors
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Floats, Int64s, grouped
 from warpline.trace.names import Texts
 from warpline.units import count, several
@@ -27,86 +27,86 @@ SMALL_KERNEL_IN_OPS = 2.0
 """A kernel that takes longer than so many ops of the host hides their dispatch: a batch of it takes the sum."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Keep the first of each run of equal groups, with the time of the batch."""
-    scene, graph = bench.scene, bench.graph
+    labelled, graph = edit.labelled, edit.graph
     changed, removed = 0, [NOTHING]
-    batched = _Batched(scene)
-    for loop in _loops(bench):
+    batched = _Batched(labelled)
+    for loop in _loops(edit):
         turns = loop.turns
-        bench.remove_work(loop.first)
+        edit.remove_work(loop.first)
         graph.duration[turns[0]] = batched.duration_ns(loop, graph.duration, case)
         sums = loop.sums_of_gradients
         removed += [turns[1:].reshape(-1), turns[0, sums]]
-        bench.remove_ops(loop.cutting)
+        edit.remove_ops(loop.cutting)
         longer = 1 - int(sums.sum()) / turns.shape[1]
-        _keep_one_turn(bench, turns, loop.gathered_ns, longer)
-        if loop.is_over_a_list and scene.call_of_work[turns[0, -1]] != NONE:
-            graph.duration[scene.call_of_work[turns[0, -1]]] += turns.size * scene.host.list_tensor.at(case)
-        bench.remove_work(loop.gathering)
+        _keep_one_turn(edit, turns, loop.gathered_ns, longer)
+        if loop.is_over_a_list and labelled.call_of_work[turns[0, -1]] != NONE:
+            graph.duration[labelled.call_of_work[turns[0, -1]]] += turns.size * labelled.host.list_tensor.at(case)
+        edit.remove_work(loop.gathering)
         changed += turns[1:].size
-    bench.remove_work(np.concatenate(removed), dispatch=False)
+    edit.remove_work(np.concatenate(removed), dispatch=False)
     return changed
 
 
-def _loops(bench: Workbench) -> Iterator[Loop]:
+def _loops(edit: GraphEdit) -> Iterator[Loop]:
     """Loops over small kernels whose iterations do not depend on each other."""
-    scene, graph = bench.scene, bench.graph
-    names, labels = scene.once(_labels)
-    usable = scene.in_steps & ~bench.gone & scene.is_work
+    labelled, graph = edit.labelled, edit.graph
+    names, labels = labelled.once(_labels)
+    usable = labelled.in_steps & ~edit.gone & labelled.is_work
     forwards: list[Loop] = []
-    optimizer, op_ns = scene.once(in_optimizer), scene.host.launched_op.expected
+    optimizer, op_ns = labelled.once(in_optimizer), labelled.host.launched_op.expected
     for _, nodes in grouped(np.flatnonzero(usable), graph.lane[usable]):
         if len(nodes) < MIN_REPEATS:
             continue
-        for turns in loops(nodes, labels[nodes], scene.step):
+        for turns in loops(nodes, labels[nodes], labelled.step):
             small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_IN_OPS * op_ns
-            if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
+            if small and (labelled.kind[turns[0]] == "kernel").any() and not _waits(edit, turns):
                 loop = Loop(
-                    scene,
-                    scene.once(RootOps),
+                    labelled,
+                    labelled.once(RootOps),
                     nodes,
                     turns,
-                    begun_before(nodes, scene.once(_spelled), turns, scene.step),
+                    begun_before(nodes, labelled.once(_spelled), turns, labelled.step),
                 )
-                if _is_independent(scene, loop) or any(forward.leads_to(loop) for forward in forwards):
+                if _is_independent(labelled, loop) or any(forward.leads_to(loop) for forward in forwards):
                     forwards.append(loop)
                     usable[turns] = False
                     yield loop
         left = nodes[usable[nodes] & ~optimizer[nodes]]
-        for turns in lists_of_tensors(scene, left, names[left]):
-            yield Loop(scene, scene.once(RootOps), left, turns, NOTHING, is_over_a_list=True)
+        for turns in lists_of_tensors(labelled, left, names[left]):
+            yield Loop(labelled, labelled.once(RootOps), left, turns, NOTHING, is_over_a_list=True)
 
 
-def _labels(scene: Scene) -> tuple[Int64s, Int64s]:
+def _labels(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
     """A number for the kind and the name of each GPU operation, and one that tells its shapes apart too."""
-    kernels, shapes = len(scene.name.numbers), scene.op_column("shapes")
-    named = np.where(scene.op == NONE, scene.name.codes, kernels + scene.op_name.codes)
-    names = scene.kind.codes * (kernels + len(scene.op_name.numbers)) + named
+    kernels, shapes = len(labelled.name.numbers), labelled.op_column("shapes")
+    named = np.where(labelled.op == NONE, labelled.name.codes, kernels + labelled.op_name.codes)
+    names = labelled.kind.codes * (kernels + len(labelled.op_name.numbers)) + named
     return names, names * len(shapes.numbers) + shapes.codes
 
 
-def _spelled(scene: Scene) -> Texts:
+def _spelled(labelled: LabelledGraph) -> Texts:
     """The kind and the name of each GPU operation."""
-    result: Texts = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name)
+    result: Texts = labelled.kind + "|" + np.where(labelled.op == NONE, labelled.name, labelled.op_name)
     return result
 
 
-def _is_independent(scene: Scene, loop: Loop) -> bool:
+def _is_independent(labelled: LabelledGraph, loop: Loop) -> bool:
     """By the recorded data flow; without it, by the shapes of what an iteration takes and makes."""
     guessed = loop.is_independent
-    known = scene.dataflow.are_independent(loop.turns) if scene.dataflow is not None else None
+    known = labelled.dataflow.are_independent(loop.turns) if labelled.dataflow is not None else None
     return guessed if known is None else known
 
 
 class _Batched:
     """Duration of kernels that do all iterations at once."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene, self._floor = scene, scene.floor_ns()
+    def __init__(self, labelled: LabelledGraph) -> None:
+        self._labelled, self._floor = labelled, labelled.floor_ns()
         # A library's batched GEMM has another grid than the GEMM of one iteration.
-        self._full = np.where(scene.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(scene.once(Grids).waves, 1.0))
-        self._full[scene.kind == "memcpy"] = 1.0
+        self._full = np.where(labelled.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(labelled.once(Grids).waves, 1.0))
+        self._full[labelled.kind == "memcpy"] = 1.0
 
     def duration_ns(self, loop: Loop, duration: Floats, case: int) -> Floats:
         """For each kernel of an iteration, the duration of one kernel for all iterations."""
@@ -116,39 +116,39 @@ class _Batched:
         shared = np.array([loop.shared(node) for node in turns[0].tolist()])
         floor = self._floor[turns]
         least = np.minimum((1 - shared) * floor.sum(0) + shared * floor.max(0), whole)
-        rows = np.array([loop.rows(root) for root in self._scene.root_op[turns[0]].tolist()])
-        looked_up = self._scene.device.block.at(case) * len(turns) * rows
+        rows = np.array([loop.rows(root) for root in self._labelled.root_op[turns[0]].tolist()])
+        looked_up = self._labelled.device.block.at(case) * len(turns) * rows
         result: Floats = np.maximum.reduce([shares.BATCHED.at(case) * typical, crowded, least, looked_up])
         bounded: Floats = np.minimum(result, np.maximum(whole, looked_up))
         return bounded
 
 
-def _keep_one_turn(bench: Workbench, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
+def _keep_one_turn(edit: GraphEdit, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
     """The first iteration keeps its CPU time, or a typical iteration's if that is less: the first is often cold.
 
     The batch takes `longer` times that. The rest is removed, to the end of the last iteration or of the op that gathers
     the results.
     """
-    scene, graph = bench.scene, bench.graph
-    calls = scene.call_of_work[turns[:, -1]]
+    labelled, graph = edit.labelled, edit.graph
+    calls = labelled.call_of_work[turns[:, -1]]
     if NONE in calls:
         return
     lane = int(graph.lane[calls[0]])
-    nodes = np.flatnonzero(~scene.is_work & (graph.lane == lane))
+    nodes = np.flatnonzero(~labelled.is_work & (graph.lane == lane))
     ends = np.searchsorted(nodes, calls) + 1
     spent = np.append(0.0, graph.duration[nodes].cumsum())
     typical = float(np.median(np.diff(spent[ends])))
     # The segment before the loop's first call also holds what precedes the loop, so it does not change.
     first = nodes[max(ends[0] - int(np.median(np.diff(ends))) + 1, 0) : ends[0]]
     graph.duration[first] *= longer * min(1.0, typical / max(float(graph.duration[first].sum()), 1.0))
-    bench.remove_cpu(lane, int(graph.measured_end[calls[0]]), gathered_ns or int(graph.measured_end[calls[-1]]))
+    edit.remove_cpu(lane, int(graph.measured_end[calls[0]]), gathered_ns or int(graph.measured_end[calls[-1]]))
 
 
-def _waits(bench: Workbench, turns: Int64s) -> bool:
+def _waits(edit: GraphEdit, turns: Int64s) -> bool:
     """Whether the CPU waits for the device inside the loop, so that an iteration may depend on the previous one."""
-    moments = bench.scene.launch_moment[turns]
-    waiting = bench.graph.edge_to[bench.graph.edge_kind == SYNC]
-    when = bench.graph.measured_start[waiting]
+    moments = edit.labelled.launch_moment[turns]
+    waiting = edit.graph.edge_to[edit.graph.edge_kind == SYNC]
+    when = edit.graph.measured_start[waiting]
     return bool(((when > moments[0, 0]) & (when < moments[-1, -1])).any())
 
 
@@ -156,7 +156,7 @@ def many_small_gemms(evidence: Evidence, prediction: Prediction) -> Claim | None
     """A loop that could be one batch."""
     change = evidence.changed(FIX.name)
     looped = change.work
-    products = evidence.per_step(looped & evidence.scene.kernels("gemm"))
+    products = evidence.per_step(looped & evidence.labelled.kernels("gemm"))
     among = f", {count(products)} of them GEMMs" if products else ""
     return Claim(
         "A loop launches the same few kernels for each sample (head, tensor): "

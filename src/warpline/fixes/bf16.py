@@ -10,6 +10,7 @@ from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import (
     MATRIX_CLASSES,
@@ -22,7 +23,6 @@ from warpline.replay.patterns.precision import (
     shorten_doubles,
 )
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.units import duration
 
@@ -40,31 +40,33 @@ def _in_tf32(identity: KernelIdentity) -> bool:
     return identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True and single
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Run GEMMs in bf16, and shorten memory-bound kernels."""
-    scene = bench.scene
-    if not has_bf16(scene) or mostly_half(scene):
+    labelled = edit.labelled
+    if not has_bf16(labelled) or mostly_half(labelled):
         return 0
-    usable = scene.in_steps & ~bench.gone
-    changed = shorten_doubles(bench, case)
-    single = scene.once(fp32_products)
-    drop_transposes(bench, single & usable)
-    doubles = scene.kernels_where(lambda identity: in_double(identity) and identity.kernel_class in MATRIX_CLASSES)
-    convert(bench, doubles & usable, "tf32", "bf16", case)
-    for nodes, dtype in ((single, "fp32"), (scene.kernels_where(_in_tf32), "tf32")):
-        changed += convert(bench, nodes & usable, dtype, "bf16", case)
-    casting = np.flatnonzero(scene.once(casts) & usable)
+    usable = labelled.in_steps & ~edit.gone
+    changed = shorten_doubles(edit, case)
+    single = labelled.once(fp32_products)
+    drop_transposes(edit, single & usable)
+    doubles = labelled.kernels_where(lambda identity: in_double(identity) and identity.kernel_class in MATRIX_CLASSES)
+    convert(edit, doubles & usable, "tf32", "bf16", case)
+    for nodes, dtype in ((single, "fp32"), (labelled.kernels_where(_in_tf32), "tf32")):
+        changed += convert(edit, nodes & usable, dtype, "bf16", case)
+    casting = np.flatnonzero(labelled.once(casts) & usable)
     if not changed and not len(casting):
         return 0
-    bench.remove_work(casting)
-    attention = np.flatnonzero(scene.kernels_where(_attends_in_fp32) & usable)
-    faster = bench.graph.duration[attention] * shares.SDPA_TO_HALF.at(case)
-    bench.shorten(attention, faster, scene.floor_ns("bf16")[attention])
-    moving = scene.kernels_where(lambda identity: identity.kernel_class in MEMORY_CLASSES and identity.dtype.a == "f32")
-    chosen = np.flatnonzero(moving & usable & ~bench.gone & ~scene.within_ranges(r"^Optimizer\.step"))
-    now = bench.graph.duration[chosen]
-    bench.shorten(
-        chosen, np.maximum(now * shares.HALF_MEMORY.at(case), np.minimum(now, scene.device.smallest_kernel.at(case)))
+    edit.remove_work(casting)
+    attention = np.flatnonzero(labelled.kernels_where(_attends_in_fp32) & usable)
+    faster = edit.graph.duration[attention] * shares.SDPA_TO_HALF.at(case)
+    edit.shorten(attention, faster, labelled.floor_ns("bf16")[attention])
+    moving = labelled.kernels_where(
+        lambda identity: identity.kernel_class in MEMORY_CLASSES and identity.dtype.a == "f32"
+    )
+    chosen = np.flatnonzero(moving & usable & ~edit.gone & ~labelled.within_ranges(r"^Optimizer\.step"))
+    now = edit.graph.duration[chosen]
+    edit.shorten(
+        chosen, np.maximum(now * shares.HALF_MEMORY.at(case), np.minimum(now, labelled.device.smallest_kernel.at(case)))
     )
     return changed + len(chosen) + len(casting) + len(attention)
 
@@ -74,8 +76,8 @@ def full_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if evidence.gains("tf32", WORTH_TRYING_FIRST):
         return None
     change = evidence.changed(FIX.name)
-    single = change.work & ~evidence.scene.kernels_where(in_double)
-    products = single & evidence.scene.kernels(*PRODUCTS)
+    single = change.work & ~evidence.labelled.kernels_where(in_double)
+    products = single & evidence.labelled.kernels(*PRODUCTS)
     casting = single & change.gone
     moving = single & ~products & ~casting
     parts = [
@@ -97,8 +99,8 @@ def full_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 def _named(evidence: Evidence, products: Bools) -> str:
     """What the kernels multiply with, and whether in TF32: GEMMs, or convolutions and attention in TF32."""
-    kinds = listed(words for kind, words in PRODUCTS.items() if (products & evidence.scene.kernels(kind)).any())
-    return f"{kinds} in TF32" if not (products & ~evidence.scene.kernels_where(_in_tf32)).any() else kinds
+    kinds = listed(words for kind, words in PRODUCTS.items() if (products & evidence.labelled.kernels(kind)).any())
+    return f"{kinds} in TF32" if not (products & ~evidence.labelled.kernels_where(_in_tf32)).any() else kinds
 
 
 FIX = Fix(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Trial
 from warpline.trace.columns import NONE, Bools, Floats
 
@@ -26,11 +26,11 @@ class Change(Struct, frozen=True):
     """Time saved by each node."""
 
 
-def change_of(scene: Scene, trial: Trial) -> Change:
-    """The changes that a trial of a fix, in the expected case, made to the scene's graph."""
-    other_time = trial.duration != scene.graph.duration
-    host = other_time & ~scene.is_work & scene.in_steps
-    calls = scene.call_of_work
-    relaunched = scene.is_work & scene.in_steps & ~trial.gone & (calls != NONE) & host[calls]
-    touched = (other_time | trial.gone | trial.moved) & scene.is_work & scene.in_steps
-    return Change(touched, trial.gone, trial.moved, host, relaunched, scene.graph.duration - trial.duration)
+def change_of(labelled: LabelledGraph, trial: Trial) -> Change:
+    """The changes that a trial of a fix, in the expected case, made to the labelled's graph."""
+    other_time = trial.duration != labelled.graph.duration
+    host = other_time & ~labelled.is_work & labelled.in_steps
+    calls = labelled.call_of_work
+    relaunched = labelled.is_work & labelled.in_steps & ~trial.gone & (calls != NONE) & host[calls]
+    touched = (other_time | trial.gone | trial.moved) & labelled.is_work & labelled.in_steps
+    return Change(touched, trial.gone, trial.moved, host, relaunched, labelled.graph.duration - trial.duration)

@@ -11,10 +11,10 @@ from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import PESSIMISTIC
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.precision import has_tensor_cores
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.units import duration, several
 from warpline.work.parse import json_list
@@ -33,10 +33,10 @@ def _batch_norm_channels_first(identity: KernelIdentity) -> bool:
     return "batch_norm" in identity.name and "channels_last" not in identity.name
 
 
-def _along_one_dimension(scene: Scene) -> Bools:
+def _along_one_dimension(labelled: LabelledGraph) -> Bools:
     """Kernels of 1-D convolutions and norms: tensors of three dimensions have no channels_last layout."""
-    flat = scene.op_column("shapes").where(_has_three_dimensions)
-    return flat | scene.under_op("aten::conv1d", "aten::conv_transpose1d")
+    flat = labelled.op_column("shapes").where(_has_three_dimensions)
+    return flat | labelled.under_op("aten::conv1d", "aten::conv_transpose1d")
 
 
 def _has_three_dimensions(shapes: str) -> bool:
@@ -44,27 +44,27 @@ def _has_three_dimensions(shapes: str) -> bool:
     return isinstance(first, list) and len(first) == 3 and all(isinstance(size, int) for size in first)
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Remove the transposes, and speed up channels-first convolutions."""
-    scene = bench.scene
-    usable = scene.in_steps & ~bench.gone & ~scene.once(_along_one_dimension)
-    transposes = np.flatnonzero(scene.kernels_where(_transposing) & usable)
-    first = np.flatnonzero(scene.kernels_where(_channels_first) & usable & has_tensor_cores(scene))
+    labelled = edit.labelled
+    usable = labelled.in_steps & ~edit.gone & ~labelled.once(_along_one_dimension)
+    transposes = np.flatnonzero(labelled.kernels_where(_transposing) & usable)
+    first = np.flatnonzero(labelled.kernels_where(_channels_first) & usable & has_tensor_cores(labelled))
     if not len(transposes) + len(first):
         return 0
-    bench.remove_work(transposes, dispatch=False)
+    edit.remove_work(transposes, dispatch=False)
     if case != PESSIMISTIC or not len(transposes):
-        now = bench.graph.duration[first]
-        bench.shorten(first, now * shares.CHANNELS_LAST.at(case), scene.floor_ns()[first])
-    norms = np.flatnonzero(scene.kernels_where(_batch_norm_channels_first) & usable & has_tensor_cores(scene))
-    bench.shorten(norms, bench.graph.duration[norms] * shares.BATCH_NORM_CHANNELS_LAST.at(case))
+        now = edit.graph.duration[first]
+        edit.shorten(first, now * shares.CHANNELS_LAST.at(case), labelled.floor_ns()[first])
+    norms = np.flatnonzero(labelled.kernels_where(_batch_norm_channels_first) & usable & has_tensor_cores(labelled))
+    edit.shorten(norms, edit.graph.duration[norms] * shares.BATCH_NORM_CHANNELS_LAST.at(case))
     return len(transposes) + len(first) + len(norms)
 
 
 def channels_first(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Convolutions in channels-first layout, which is slow on tensor cores."""
     change = evidence.changed(FIX.name)
-    transposes, norms = change.work & change.gone, evidence.scene.kernels("norm")
+    transposes, norms = change.work & change.gone, evidence.labelled.kernels("norm")
     kept = change.work & ~change.gone
     parts = [
         f"{several(evidence.per_step(nodes), *noun)} ({duration(evidence.time_per_step(nodes))})"

@@ -9,6 +9,8 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import SEGMENT
+from warpline.replay.graph_edit import NOTHING, GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import (
     MIN_COPIES,
     SMALL_COPY_BYTES,
@@ -18,9 +20,7 @@ from warpline.replay.patterns.copies import (
     same_op_waits,
 )
 from warpline.replay.patterns.gathering import gathered_after
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Int64s
 from warpline.units import count, size
 
@@ -30,82 +30,82 @@ CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_s
 """Ops that split a tensor; iterating over a tensor uses the first."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """The first of each run of small copies in one direction carries all bytes."""
-    scene, changed, removed = bench.scene, 0, [NOTHING]
+    labelled, changed, removed = edit.labelled, 0, [NOTHING]
     for direction in ("HtoD", "DtoH", "DtoD"):
-        copies = copies_of(scene, direction, bench)
-        pinned = scene.work_text("source_memory")[copies] == "Pinned"
-        copies = copies[scene.bytes[copies] <= np.where(pinned, SMALL_PINNED_BYTES, SMALL_COPY_BYTES)]
-        for mine in in_a_row(scene, copies):
-            size = float(scene.bytes[mine].sum())
+        copies = copies_of(labelled, direction, edit)
+        pinned = labelled.work_text("source_memory")[copies] == "Pinned"
+        copies = copies[labelled.bytes[copies] <= np.where(pinned, SMALL_PINNED_BYTES, SMALL_COPY_BYTES)]
+        for mine in in_a_row(labelled, copies):
+            size = float(labelled.bytes[mine].sum())
             removed.append(mine[1:])
-            calls = scene.call_of_work[mine[1:]]
-            waits = same_op_waits(scene, calls[calls != NONE])
-            bench.remove_calls(np.setdiff1d(waits, calls))
-            _remove_loop(bench, mine)
-            time = scene.device.smallest_copy.at(case) + size * scene.device.pinned_byte.at(case)
-            bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
-            if scene.call_of_work[mine[0]] != NONE and direction == "HtoD":
-                removed.append(_as_one_upload(bench, mine, size, case))
+            calls = labelled.call_of_work[mine[1:]]
+            waits = same_op_waits(labelled, calls[calls != NONE])
+            edit.remove_calls(np.setdiff1d(waits, calls))
+            _remove_loop(edit, mine)
+            time = labelled.device.smallest_copy.at(case) + size * labelled.device.pinned_byte.at(case)
+            edit.graph.duration[mine[0]] = max(time, float(edit.graph.duration[mine[0]]))
+            if labelled.call_of_work[mine[0]] != NONE and direction == "HtoD":
+                removed.append(_as_one_upload(edit, mine, size, case))
             changed += len(mine) - 1
-    bench.remove_work(np.concatenate(removed))
+    edit.remove_work(np.concatenate(removed))
     return changed
 
 
-def _as_one_upload(bench: Workbench, copies: Int64s, size: float, case: int) -> Int64s:
+def _as_one_upload(edit: GraphEdit, copies: Int64s, size: float, case: int) -> Int64s:
     """Extra cost of one merged copy on host and device; removes the kernels that gathered the pieces."""
-    scene, first = bench.scene, int(copies[0])
-    call = int(scene.call_of_work[first])
-    if scene.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
-        bench.graph.duration[call] += size * scene.host.host_byte.at(case)
-    if scene.root_op[first] != NONE and scene.trace.ops["name"][int(scene.root_op[first])] == "aten::copy_":
-        bench.graph.duration[call] += scene.host.launched_op.at(case)
-        bench.graph.duration[first] += scene.device.smallest_copy.at(case) + 2 * size * device_byte_ns(scene, case)
-    bench.remove_ops(_cut_before(scene, call))
-    stream = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[first]]
-    return gathered_after(scene, stream, int(copies[-1]))
+    labelled, first = edit.labelled, int(copies[0])
+    call = int(labelled.call_of_work[first])
+    if labelled.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
+        edit.graph.duration[call] += size * labelled.host.host_byte.at(case)
+    if labelled.root_op[first] != NONE and labelled.trace.ops["name"][int(labelled.root_op[first])] == "aten::copy_":
+        edit.graph.duration[call] += labelled.host.launched_op.at(case)
+        edit.graph.duration[first] += labelled.device.smallest_copy.at(case) + 2 * size * device_byte_ns(labelled, case)
+    edit.remove_ops(_cut_before(labelled, call))
+    stream = labelled.work[labelled.graph.lane[labelled.work] == labelled.graph.lane[first]]
+    return gathered_after(labelled, stream, int(copies[-1]))
 
 
-def _cut_before(scene: Scene, call: int) -> Int64s:
+def _cut_before(labelled: LabelledGraph, call: int) -> Int64s:
     """Ops that split a tensor between the previous launch and a call, on the call's thread."""
-    begin = int(scene.graph.measured_start[call])
-    launched = scene.launch_moment[scene.work]
+    begin = int(labelled.graph.measured_start[call])
+    launched = labelled.launch_moment[labelled.work]
     since = int(launched[launched < begin].max(initial=0))
-    starts, ends, threads = scene.op_spans
-    near = (starts > since) & (ends <= begin) & (threads == scene.graph.lane[call])
-    near &= scene.roots[:-1] == np.arange(len(starts))
-    names = scene.trace.ops["name"]
+    starts, ends, threads = labelled.op_spans
+    near = (starts > since) & (ends <= begin) & (threads == labelled.graph.lane[call])
+    near &= labelled.roots[:-1] == np.arange(len(starts))
+    names = labelled.trace.ops["name"]
     return np.array([row for row in np.flatnonzero(near).tolist() if str(names[row]) in CUTS], np.int64)
 
 
-def _remove_loop(bench: Workbench, copies: Int64s) -> None:
+def _remove_loop(edit: GraphEdit, copies: Int64s) -> None:
     """CPU time from the first to the last copy, if nothing else was launched in between."""
-    scene = bench.scene
-    first, last = scene.call_of_work[copies[0]], scene.call_of_work[copies[-1]]
-    if NONE in (first, last) or scene.graph.lane[first] != scene.graph.lane[last]:
+    labelled = edit.labelled
+    first, last = labelled.call_of_work[copies[0]], labelled.call_of_work[copies[-1]]
+    if NONE in (first, last) or labelled.graph.lane[first] != labelled.graph.lane[last]:
         return
-    begin, end = int(scene.graph.measured_end[first]), int(scene.graph.measured_end[last])
-    moments = scene.launch_moment[scene.work]
-    between = scene.work[(moments >= begin) & (moments < end)]
+    begin, end = int(labelled.graph.measured_end[first]), int(labelled.graph.measured_end[last])
+    moments = labelled.launch_moment[labelled.work]
+    between = labelled.work[(moments >= begin) & (moments < end)]
     if len(np.setdiff1d(between, copies)) == 0:
         # A loop that computes its pieces still has to compute them.
-        dispatch = scene.host.longest_dispatch.expected
-        inside = (bench.graph.measured_start >= begin) & (bench.graph.measured_start < end) & ~scene.is_work
-        nodes = np.flatnonzero(inside & (scene.graph.lane == scene.graph.lane[first]))
-        own = np.maximum(bench.graph.duration[nodes] - dispatch, 0.0)
-        bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
-        bench.graph.duration[nodes] = np.where(bench.graph.kind[nodes] == SEGMENT, own, 0.0)
+        dispatch = labelled.host.longest_dispatch.expected
+        inside = (edit.graph.measured_start >= begin) & (edit.graph.measured_start < end) & ~labelled.is_work
+        nodes = np.flatnonzero(inside & (labelled.graph.lane == labelled.graph.lane[first]))
+        own = np.maximum(edit.graph.duration[nodes] - dispatch, 0.0)
+        edit.remove_cpu(int(labelled.graph.lane[first]), begin, end)
+        edit.graph.duration[nodes] = np.where(edit.graph.kind[nodes] == SEGMENT, own, 0.0)
 
 
 def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Many small copies, each with the overhead of a call."""
     change = evidence.changed(FIX.name)
-    copies = change.work & (evidence.scene.kind == "memcpy")
+    copies = change.work & (evidence.labelled.kind == "memcpy")
     copied = evidence.per_step(copies)
     if copied < MIN_COPIES:
         return None
-    largest = int(evidence.scene.bytes[evidence.in_steps(copies)].max())
+    largest = int(evidence.labelled.bytes[evidence.in_steps(copies)].max())
     return Claim(
         f"{count(copied)} small copies a step (at most {size(largest)} each) run one after the other: each costs a "
         f"call, and {count(evidence.per_step(copies & ~change.gone))} would be enough.",

@@ -12,12 +12,12 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.bare_idle import LAUNCHING
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.growth import grows_over_steps, shapes_change
 from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
 from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
 from warpline.units import duration, several
@@ -52,57 +52,57 @@ DECIDING = ("aten::is_nonzero",)
 """Ops with which Python decides what to launch next (`if` on a tensor): a graph cannot read their result later."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Replace the CPU time of each piece by one graph launch, and the gaps by those between graph nodes."""
-    scene = bench.scene
+    labelled = edit.labelled
     if case != PESSIMISTIC:
-        _read_later(bench)
-    graph = bench.graph
-    capturable = ~scene.once(counted_on_the_host)
-    calls_of_work = scene.call_of_work[scene.work]
+        _read_later(edit)
+    graph = edit.graph
+    capturable = ~labelled.once(counted_on_the_host)
+    calls_of_work = labelled.call_of_work[labelled.work]
     launches = np.zeros(len(graph), np.int64)
-    alive = (calls_of_work != NONE) & ~bench.gone[scene.work]
+    alive = (calls_of_work != NONE) & ~edit.gone[labelled.work]
     np.add.at(launches, calls_of_work[alive], 1)
-    already = scene.calls_like(api_names.GRAPH_LAUNCH)
-    replayed = scene.host.graph_launch.plus(scene.host.op)  # Python calls replay() as it calls an op
-    captured, stays = np.zeros(len(graph), bool), stays_on_host(bench)
-    for run in launch_runs(bench, capturable):
+    already = labelled.calls_like(api_names.GRAPH_LAUNCH)
+    replayed = labelled.host.graph_launch.plus(labelled.host.op)  # Python calls replay() as it calls an op
+    captured, stays = np.zeros(len(graph), bool), stays_on_host(edit)
+    for run in launch_runs(edit, capturable):
         count = int(launches[run].sum())
         if count < MIN_LAUNCHES or already[run].any():
             continue
         first = int(run[np.flatnonzero(launches[run] > 0)[0]])
         graph.duration[run] = 0.0
-        graph.duration[first] = replayed.at(case) + count * scene.host.graph_node.at(case)
-        _take_begin(bench, run, stays)
+        graph.duration[first] = replayed.at(case) + count * labelled.host.graph_node.at(case)
+        _take_begin(edit, run, stays)
         captured[run] = True
     inside = np.zeros(len(graph), bool)
-    inside[scene.work[alive]] = captured[calls_of_work[alive]]
+    inside[labelled.work[alive]] = captured[calls_of_work[alive]]
     gaps = (graph.edge_kind == STREAM) & inside[graph.edge_to]
-    graph.lag[gaps] = np.minimum(graph.lag[gaps], scene.device.graph_gap.at(case))
+    graph.lag[gaps] = np.minimum(graph.lag[gaps], labelled.device.graph_gap.at(case))
     return int(inside.sum())
 
 
-def _read_later(bench: Workbench) -> None:
+def _read_later(edit: GraphEdit) -> None:
     """Remove waits after which the step launches more, unless the step waits repeatedly."""
-    scene, graph = bench.scene, bench.graph
-    calls = awaited_calls(scene)
-    inputs = scene.root_op[(scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD")]
-    calls = calls[(scene.step[calls] != NONE) & ~np.isin(scene.root_op_of_call[calls], inputs[inputs != NONE])]
-    calls = calls[~np.isin(scene.root_op_of_call[calls], scene.ops_named(*DECIDING))]
-    if not len(calls) or waits_often(bench, stays_on_host(bench)):
+    labelled, graph = edit.labelled, edit.graph
+    calls = awaited_calls(labelled)
+    inputs = labelled.root_op[(labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "HtoD")]
+    calls = calls[(labelled.step[calls] != NONE) & ~np.isin(labelled.root_op_of_call[calls], inputs[inputs != NONE])]
+    calls = calls[~np.isin(labelled.root_op_of_call[calls], labelled.ops_named(*DECIDING))]
+    if not len(calls) or waits_often(edit, stays_on_host(edit)):
         return
-    last = np.zeros(scene.step.max() + 2, np.int64)
-    np.maximum.at(last, scene.step[scene.work], scene.launch_moment[scene.work])
-    bench.stop_waiting(calls[graph.measured_end[calls] < last[scene.step[calls]]])
+    last = np.zeros(labelled.step.max() + 2, np.int64)
+    np.maximum.at(last, labelled.step[labelled.work], labelled.launch_moment[labelled.work])
+    edit.stop_waiting(calls[graph.measured_end[calls] < last[labelled.step[calls]]])
 
 
-def _take_begin(bench: Workbench, run: Int64s, stays: Bools) -> None:
+def _take_begin(edit: GraphEdit, run: Int64s, stays: Bools) -> None:
     """Remove the captured step's CPU time before its first call, in a segment that began in the previous step."""
-    scene, graph = bench.scene, bench.graph
-    segment = int(scene.segment_of_call[run[0]])
-    if segment == NONE or scene.step[segment] >= scene.step[run[0]] or stays[segment]:
+    labelled, graph = edit.labelled, edit.graph
+    segment = int(labelled.segment_of_call[run[0]])
+    if segment == NONE or labelled.step[segment] >= labelled.step[run[0]] or stays[segment]:
         return
-    begin = int(scene.trace.steps_in_view["start_ns"][int(scene.step[run[0]])])
+    begin = int(labelled.trace.steps_in_view["start_ns"][int(labelled.step[run[0]])])
     length = graph.measured_end[segment] - graph.measured_start[segment]
     graph.duration[segment] *= (begin - graph.measured_start[segment]) / max(length, 1)
 
@@ -114,7 +114,7 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     share = sum(evidence.bare_idle_ns[cause] for cause in LAUNCHING) / evidence.step_ns
     if share < MIN_STEP_SHARE or launches < MIN_LAUNCHES:
         return None
-    growing, changing = evidence.scene.once(grows_over_steps).any(), shapes_change(evidence.scene)
+    growing, changing = evidence.labelled.once(grows_over_steps).any(), shapes_change(evidence.labelled)
     first = "; shapes differ from step to step, and need fixed sizes first" if changing else ""
     first = "; a tensor grows in every step, and needs a fixed size first" if growing else first
     return Claim(

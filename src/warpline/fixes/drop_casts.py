@@ -8,17 +8,17 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.casts import casts
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.units import duration, several
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Remove cast kernels."""
-    scene = bench.scene
-    chosen = np.flatnonzero(casts(scene) & scene.in_steps & ~bench.gone)
-    bench.remove_work(chosen[::2] if case == PESSIMISTIC else chosen)
+    labelled = edit.labelled
+    chosen = np.flatnonzero(casts(labelled) & labelled.in_steps & ~edit.gone)
+    edit.remove_work(chosen[::2] if case == PESSIMISTIC else chosen)
     return len(chosen)
 
 

@@ -10,41 +10,41 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.device_copies import UPDATING, copies_asked_for
 from warpline.replay.patterns.expansions import Expansions
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools
 from warpline.units import duration, several
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Remove the copies that the program asks for, unless they are known to be needed."""
-    scene = bench.scene
-    usable = scene.in_steps & ~bench.gone & scene.is_work
-    unread = scene.once(copies_never_read)
-    copies = np.flatnonzero(((scene.once(copies_asked_for) & ~scene.once(copies_needed)) | unread) & usable)
-    copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
+    labelled = edit.labelled
+    usable = labelled.in_steps & ~edit.gone & labelled.is_work
+    unread = labelled.once(copies_never_read)
+    copies = np.flatnonzero(((labelled.once(copies_asked_for) & ~labelled.once(copies_needed)) | unread) & usable)
+    copies = copies[~np.isin(labelled.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
     doubtful = copies[~unread[copies]]
     dropped = np.sort(np.concatenate([doubtful[::2], copies[unread[copies]]])) if case == PESSIMISTIC else copies
-    bench.remove_work(dropped)
-    Expansions(bench, dropped).shorten_readers()
+    edit.remove_work(dropped)
+    Expansions(edit, dropped).shorten_readers()
     return len(copies)
 
 
-def copies_never_read(scene: Scene) -> Bools:
+def copies_never_read(labelled: LabelledGraph) -> Bools:
     """Copies on the device whose result no op reads, by the recorded data flow; all others may be read by whatever
     launches kernels without an op."""
-    if scene.dataflow is None or ((scene.op == NONE) & scene.in_steps & scene.is_work).any():
-        return np.zeros(len(scene.graph), bool)
-    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat", "aten::copy_", "aten::to")
-    return copying & scene.dataflow.never_read
+    if labelled.dataflow is None or ((labelled.op == NONE) & labelled.in_steps & labelled.is_work).any():
+        return np.zeros(len(labelled.graph), bool)
+    copying = labelled.under_op("aten::clone", "aten::contiguous", "aten::repeat", "aten::copy_", "aten::to")
+    return copying & labelled.dataflow.never_read
 
 
-def copies_needed(scene: Scene) -> Bools:
+def copies_needed(labelled: LabelledGraph) -> Bools:
     """Copies of which the original or the copy is written to later, by the recorded data flow."""
-    return scene.dataflow.copies_needed if scene.dataflow is not None else np.zeros(len(scene.graph), bool)
+    return labelled.dataflow.copies_needed if labelled.dataflow is not None else np.zeros(len(labelled.graph), bool)
 
 
 def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -52,13 +52,13 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
     copies = evidence.changed(FIX.name).work
     if not evidence.per_step(copies):
         return None
-    scene = evidence.scene
-    unread = evidence.per_step(copies & scene.once(copies_never_read))
+    labelled = evidence.labelled
+    unread = evidence.per_step(copies & labelled.once(copies_never_read))
     among = f" Of these, {several(unread, 'is', 'are')} never read." if unread else ""
-    updating = copies & scene.under_op(*UPDATING)
+    updating = copies & labelled.under_op(*UPDATING)
     makers = "clone, contiguous, repeat and to make device-to-device copies"
     if 2 * evidence.time_per_step(updating) > evidence.time_per_step(copies):
-        written = np.unique(scene.root_op[evidence.in_steps(updating)])
+        written = np.unique(labelled.root_op[evidence.in_steps(updating)])
         names = evidence.trace.ops["name"].gather(written).cast(pl.String).unique().sort().str.replace("^aten::", "")
         makers = f"{listed(names)} copies the whole tensor to change a part of it"
     return Claim(

@@ -9,9 +9,9 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import Cost
-from warpline.replay.scene import Scene
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats
 from warpline.units import count, duration
 
@@ -24,47 +24,47 @@ MAX_STRAGGLING_SHARE = 0.2
 LEFT = Cost(0.0, 0.0, 0.5, "the worst case keeps half of the extra time")
 
 
-def usual_length(scene: Scene) -> Floats:
+def usual_length(labelled: LabelledGraph) -> Floats:
     """Median duration of each kernel's siblings (same name, grid and recorded shapes); 0 if there are too few."""
-    nodes = scene.work[(scene.kind[scene.work] == "kernel") & scene.in_steps[scene.work]]
-    result = np.zeros(len(scene.graph))
+    nodes = labelled.work[(labelled.kind[labelled.work] == "kernel") & labelled.in_steps[labelled.work]]
+    result = np.zeros(len(labelled.graph))
     if not len(nodes):
         return result
     rows = pl.DataFrame(
         {
-            "name": scene.name.codes[nodes],
-            "shapes": scene.op_column("shapes").codes[nodes],
-            **{f"grid_{axis}": scene.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
-            "length": scene.graph.duration[nodes],
+            "name": labelled.name.codes[nodes],
+            "shapes": labelled.op_column("shapes").codes[nodes],
+            **{f"grid_{axis}": labelled.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
+            "length": labelled.graph.duration[nodes],
             "node": nodes,
         }
     )
     siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
     rows = rows.filter(pl.len().over(siblings) >= MIN_SIBLINGS)
     usual = pl.col("length").median().over(siblings)
-    extra = MIN_EXTRA_IN_OPS * scene.host.launched_op.expected
+    extra = MIN_EXTRA_IN_OPS * labelled.host.launched_op.expected
     long = (pl.col("length") > MIN_TIMES_MEDIAN * usual) & (pl.col("length") > usual + extra)
     few = long.mean().over(siblings) <= MAX_STRAGGLING_SHARE
     result[rows["node"].to_numpy()] = rows.select(usual=pl.when(few).then(usual).otherwise(0.0))["usual"].to_numpy()
     return result
 
 
-def stragglers(scene: Scene, usual: Floats) -> Bools:
+def stragglers(labelled: LabelledGraph, usual: Floats) -> Bools:
     """Kernels that take many times the median; collectives are excluded, because they wait for other ranks."""
-    extra = scene.graph.duration - usual
-    late: Bools = (usual > 0) & (scene.graph.duration > MIN_TIMES_MEDIAN * usual)
-    late &= extra > MIN_EXTRA_IN_OPS * scene.host.launched_op.expected
-    return late & ~scene.kernels("comm")
+    extra = labelled.graph.duration - usual
+    late: Bools = (usual > 0) & (labelled.graph.duration > MIN_TIMES_MEDIAN * usual)
+    late &= extra > MIN_EXTRA_IN_OPS * labelled.host.launched_op.expected
+    return late & ~labelled.kernels("comm")
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Give stragglers the median duration of their siblings."""
-    scene = bench.scene
-    lengths = usual_length(scene)
-    late = np.flatnonzero(stragglers(scene, lengths) & scene.in_steps & ~bench.gone)
+    labelled = edit.labelled
+    lengths = usual_length(labelled)
+    late = np.flatnonzero(stragglers(labelled, lengths) & labelled.in_steps & ~edit.gone)
     usual = lengths[late]
-    extra = np.maximum(bench.graph.duration[late] - usual, 0.0)
-    bench.shorten(late, usual + LEFT.at(case) * extra)
+    extra = np.maximum(edit.graph.duration[late] - usual, 0.0)
+    edit.shorten(late, usual + LEFT.at(case) * extra)
     return len(late)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.framework import Framework, framework_of
-from warpline.analyses.where import Site, UserFrames
+from warpline.analyses.user_frames import Site, UserFrames
 from warpline.fixes.changes import Change, change_of
 from warpline.fixes.claim import Place
 from warpline.intervals import difference, union
@@ -36,7 +36,7 @@ class Evidence:
         self.recorded_steps = len(trace.steps_in_view) if recorded_steps is None else recorded_steps
         """Number of steps in view; the replayed steps stand for all of them."""
         self.question = WhatIf(trace, fixes)
-        self.scene = self.question.scene
+        self.labelled = self.question.labelled
         self.steps = max(self.question.replay.marks.count, 1)
         self._changes: dict[str, Change] = {}
 
@@ -55,7 +55,7 @@ class Evidence:
     def changed(self, fix: str) -> Change:
         """The nodes that the fix changes, which a claim may count; computed once."""
         if fix not in self._changes:
-            self._changes[fix] = change_of(self.scene, self.trial(fix))
+            self._changes[fix] = change_of(self.labelled, self.trial(fix))
         return self._changes[fix]
 
     @property
@@ -77,7 +77,7 @@ class Evidence:
     def data_flow_is_known(self, fix: str) -> bool:
         """Whether it was recorded which tensors the operations share that the fix changes; else it is a guess from
         shapes, and the range must be wider."""
-        flow = self.scene.dataflow
+        flow = self.labelled.dataflow
         return flow is not None and flow.known(self.changed(fix).work)
 
     @cached_property
@@ -104,9 +104,9 @@ class Evidence:
     @cached_property
     def roofline_share(self) -> float | None:
         """Roofline floor of a step's kernels over their duration; None if most kernels have no known floor."""
-        scene = self.scene
-        kernels = np.flatnonzero(scene.in_steps & (scene.kind == "kernel"))
-        length, floor = scene.graph.duration[kernels], scene.floor_ns()[kernels]
+        labelled = self.labelled
+        kernels = np.flatnonzero(labelled.in_steps & (labelled.kind == "kernel"))
+        length, floor = labelled.graph.duration[kernels], labelled.floor_ns()[kernels]
         known = floor > 0
         if length[known].sum() <= length.sum() / 2:
             return None
@@ -124,7 +124,7 @@ class Evidence:
 
     def in_steps(self, nodes: Bools) -> Bools:
         """Nodes that start, or are launched, in the steps in view."""
-        return nodes & self.scene.has_step
+        return nodes & self.labelled.has_step
 
     def per_step(self, nodes: Bools) -> float:
         """Number of the nodes per step."""
@@ -132,15 +132,15 @@ class Evidence:
 
     def time_per_step(self, nodes: Bools) -> float:
         """Measured GPU time of the nodes per step, in nanoseconds."""
-        graph, chosen = self.scene.graph, self.in_steps(nodes) & (self.scene.graph.kind == WORK)
+        graph, chosen = self.labelled.graph, self.in_steps(nodes) & (self.labelled.graph.kind == WORK)
         return float((graph.measured_end - graph.measured_start)[chosen].sum()) / self.steps
 
     def exposed_per_step(self, nodes: Bools) -> float:
         """Time of the nodes per step during which their own device runs no other kernel, in nanoseconds; devices add
         up, since another device's kernels hide nothing."""
-        graph, mine = self.scene.graph, self.in_steps(nodes)
-        others = (self.scene.kind == "kernel") & ~nodes
-        device, total = self.scene.work_number("device"), 0
+        graph, mine = self.labelled.graph, self.in_steps(nodes)
+        others = (self.labelled.kind == "kernel") & ~nodes
+        device, total = self.labelled.work_number("device"), 0
         for number in np.unique(device[mine]):
             here = device == number
             spans = [
@@ -166,7 +166,7 @@ class Evidence:
 
     def time_in_calls(self, calls: Bools) -> float:
         """Time per step in these API calls, waiting included, in nanoseconds."""
-        rows = self.scene.graph.row[self.in_steps(calls)]
+        rows = self.labelled.graph.row[self.in_steps(calls)]
         lengths = integers(self.trace.api["end_ns"])[rows] - integers(self.trace.api["start_ns"])[rows]
         return float(lengths.sum()) / self.steps
 
@@ -176,22 +176,22 @@ class Evidence:
 
     def costliest_places(self, nodes: Bools) -> tuple[Place, ...]:
         """The same, the longest total time first."""
-        graph = self.scene.graph
+        graph = self.labelled.graph
         return self._op_places(nodes, (graph.measured_end - graph.measured_start).astype(np.float64))
 
     def written_ops(self, nodes: Bools) -> Int64s:
         """The op in the program that led to each of these nodes; for a backward op, its forward op."""
-        written: Int64s = self._forward_ops[self.scene.op[self._under_ops(nodes)]]
+        written: Int64s = self._forward_ops[self.labelled.op[self._under_ops(nodes)]]
         return written
 
     def _under_ops(self, nodes: Bools) -> Int64s:
-        return np.flatnonzero(self.in_steps(nodes) & (self.scene.op != NONE))
+        return np.flatnonzero(self.in_steps(nodes) & (self.labelled.op != NONE))
 
     def _op_places(self, nodes: Bools, weight: Floats) -> tuple[Place, ...]:
         chosen, table = self._under_ops(nodes), self.trace.ops
         known, written = names_in(table), self.written_ops(nodes)
         moments = integers(table["thread"])[written], integers(table["start_ns"])[written]
-        return self._places(known.names.to_list(), known.which[self.scene.op[chosen]], *moments, weight[chosen])
+        return self._places(known.names.to_list(), known.which[self.labelled.op[chosen]], *moments, weight[chosen])
 
     @cached_property
     def _forward_ops(self) -> Int64s:
@@ -215,7 +215,7 @@ class Evidence:
         return pl.Series(labels, dtype=pl.String)[which]
 
     def _api_rows(self, nodes: Bools) -> tuple[Int64s, Int64s]:
-        graph = self.scene.graph
+        graph = self.labelled.graph
         chosen = np.flatnonzero(self.in_steps(nodes))
         rows = np.where(graph.kind == SEGMENT, graph.before, graph.row)[chosen]
         return chosen[rows != NONE], rows[rows != NONE]
@@ -223,7 +223,7 @@ class Evidence:
     def _call_labels(self, rows: Int64s) -> tuple[list[str], Int64s]:
         """Distinct labels of these calls, and for each call which of them it has."""
         ops, calls = names_in(self.trace.ops), names_in(self.trace.api)
-        op = self.scene.roots[integers(self.trace.api["op_id"])[rows]]
+        op = self.labelled.roots[integers(self.trace.api["op_id"])[rows]]
         texts = [*ops.names.to_list(), *calls.names.to_list()]
         known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         number = np.array([known[text] for text in texts], np.int64)
@@ -252,10 +252,10 @@ class Evidence:
 
     def costliest_shapes(self, nodes: Bools) -> str:
         """Shapes of the op with the longest total time among these nodes; empty if none were recorded."""
-        graph, chosen = self.scene.graph, np.flatnonzero(self.in_steps(nodes))
+        graph, chosen = self.labelled.graph, np.flatnonzero(self.in_steps(nodes))
         rows = pl.DataFrame(
             {
-                "shapes": pl.Series(self.scene.op_column("shapes")[chosen].tolist(), dtype=pl.String),
+                "shapes": pl.Series(self.labelled.op_column("shapes")[chosen].tolist(), dtype=pl.String),
                 "time": (graph.measured_end - graph.measured_start)[chosen],
             }
         )

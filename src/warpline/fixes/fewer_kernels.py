@@ -8,11 +8,11 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.fused_optimizer import FIX as FUSED_OPTIMIZER
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.torch_compile import FIX as TORCH_COMPILE
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.launch_runs import MAX_WAITS_PER_STEP
 from warpline.replay.patterns.waits import awaited, awaited_calls
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.units import count, duration
 
@@ -26,31 +26,31 @@ MIN_IDLE_SHARE = 0.3
 """Share of the time; a busier device does not wait for launches."""
 
 
-def short_kernels(scene: Scene) -> Bools:
+def short_kernels(labelled: LabelledGraph) -> Bools:
     """Kernels of the steps that take less time than their launch."""
-    graph = scene.graph
-    tiny = graph.measured_end - graph.measured_start < TINY_IN_OPS * scene.host.launched_op.expected
-    short: Bools = (scene.kind == "kernel") & scene.in_steps & tiny
+    graph = labelled.graph
+    tiny = graph.measured_end - graph.measured_start < TINY_IN_OPS * labelled.host.launched_op.expected
+    short: Bools = (labelled.kind == "kernel") & labelled.in_steps & tiny
     return short
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Fuse the optimizer first, then the chains that remain."""
-    scene = bench.scene
-    tiny, whole = int(short_kernels(scene).sum()), int(((scene.kind == "kernel") & scene.in_steps).sum())
-    if tiny < MIN_KERNELS * scene.step_count or tiny < MIN_TINY_SHARE * whole:
+    labelled = edit.labelled
+    tiny, whole = int(short_kernels(labelled).sum()), int(((labelled.kind == "kernel") & labelled.in_steps).sum())
+    if tiny < MIN_KERNELS * labelled.step_count or tiny < MIN_TINY_SHARE * whole:
         return 0
-    if len(awaited_calls(scene)) <= MAX_WAITS_PER_STEP * scene.step_count:
+    if len(awaited_calls(labelled)) <= MAX_WAITS_PER_STEP * labelled.step_count:
         return 0
-    return FUSED_OPTIMIZER.apply(bench, case) + TORCH_COMPILE.apply(bench, case)
+    return FUSED_OPTIMIZER.apply(edit, case) + TORCH_COMPILE.apply(edit, case)
 
 
 def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """A stream of tiny kernels: each costs more to launch than to run."""
     change = evidence.changed(FIX.name)
-    tiny = short_kernels(evidence.scene) & (change.work | change.relaunched)
-    launched, whole = evidence.per_step(tiny), evidence.per_step(evidence.scene.kind == "kernel")
-    waits = evidence.per_step(awaited(evidence.scene))
+    tiny = short_kernels(evidence.labelled) & (change.work | change.relaunched)
+    launched, whole = evidence.per_step(tiny), evidence.per_step(evidence.labelled.kind == "kernel")
+    waits = evidence.per_step(awaited(evidence.labelled))
     if waits <= MAX_WAITS_PER_STEP or launched < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None
     time = evidence.time_per_step(tiny)

@@ -9,10 +9,10 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
 from warpline.fixes.words import listed
 from warpline.replay.costs.cost import Cost
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats
 from warpline.units import count, duration
 
@@ -25,33 +25,33 @@ LEFT_BY_OTHER_TILES = Cost(0.0, 0.5, 1.0, "not measured yet: a cautious range")
 """Share of the time lost to empty multiprocessors that remains."""
 
 
-def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
+def empty_kernels(labelled: LabelledGraph, floor: Floats) -> tuple[Bools, Bools]:
     """Kernels far above their floors: those with few blocks, and those with a tail."""
-    grids, length = scene.once(Grids), scene.graph.duration
-    usable = scene.in_steps & (scene.kind == "kernel") & (floor > 0)
-    few = usable & grids.few() & ~scene.kernels(*LIBRARY_CLASSES)
-    op_ns = scene.host.launched_op.expected
+    grids, length = labelled.once(Grids), labelled.graph.duration
+    usable = labelled.in_steps & (labelled.kind == "kernel") & (floor > 0)
+    few = usable & grids.few() & ~labelled.kernels(*LIBRARY_CLASSES)
+    op_ns = labelled.host.launched_op.expected
     few &= (length > VERY_LONG_KERNEL_IN_OPS * op_ns) & (length > MIN_SLOWDOWN_WITH_FEW_BLOCKS * floor)
-    tails = usable & grids.tails() & ~scene.kernels("comm")
+    tails = usable & grids.tails() & ~labelled.kernels("comm")
     tails &= (length > LONG_KERNEL_IN_OPS * op_ns) & (length > MIN_SLOWDOWN_WITH_TAIL * floor)
     return few, tails
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Shorten kernels that leave multiprocessors empty, never below the roofline."""
-    scene, changed = bench.scene, 0
-    floor, empty = scene.floor_ns(), 1 - scene.once(Grids).used()
-    for mine, left in zip(empty_kernels(scene, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
-        chosen = np.flatnonzero(mine & ~bench.gone)
-        now = bench.graph.duration[chosen]
-        bench.shorten(chosen, now * (1 - empty[chosen] * (1 - left.at(case))), floor[chosen])
+    labelled, changed = edit.labelled, 0
+    floor, empty = labelled.floor_ns(), 1 - labelled.once(Grids).used()
+    for mine, left in zip(empty_kernels(labelled, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
+        chosen = np.flatnonzero(mine & ~edit.gone)
+        now = edit.graph.duration[chosen]
+        edit.shorten(chosen, now * (1 - empty[chosen] * (1 - left.at(case))), floor[chosen])
         changed += len(chosen)
     return changed
 
 
 def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Long kernels that leave most multiprocessors idle."""
-    empty, grids = evidence.changed(FIX.name).work, evidence.scene.once(Grids)
+    empty, grids = evidence.changed(FIX.name).work, evidence.labelled.once(Grids)
     if evidence.gains("streams", WORTH_TRYING_FIRST) and (empty & evidence.changed("streams").work).any():
         return None
     few, tails = empty & grids.few(), empty & grids.tails()

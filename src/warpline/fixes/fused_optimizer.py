@@ -12,10 +12,10 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists, updates_at_once
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.units import duration, several
 
@@ -36,42 +36,44 @@ MAX_IDLE_SHARE = 0.2
 """Above this, the launches of an optimizer with short kernels are the limit, not its kernels."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Per step: one launch with the host cost of the fused version, and a share of the device time."""
-    scene = bench.scene
-    inside = scene.once(in_optimizer) & scene.in_steps
-    unfused = inside & ~scene.once(updates_at_once) & (scene.kind == "kernel")
-    kernels = np.flatnonzero(unfused & ~bench.gone)
+    labelled = edit.labelled
+    inside = labelled.once(in_optimizer) & labelled.in_steps
+    unfused = inside & ~labelled.once(updates_at_once) & (labelled.kind == "kernel")
+    kernels = np.flatnonzero(unfused & ~edit.gone)
     changed = 0
-    for step in np.unique(scene.step[kernels]):
-        mine = kernels[scene.step[kernels] == step]
-        beside = inside & scene.once(updates_at_once) & (scene.step == step)
-        if len(mine) < MANY_KERNELS or bench.graph.duration[beside].sum() > bench.graph.duration[mine].sum():
+    for step in np.unique(labelled.step[kernels]):
+        mine = kernels[labelled.step[kernels] == step]
+        beside = inside & labelled.once(updates_at_once) & (labelled.step == step)
+        if len(mine) < MANY_KERNELS or edit.graph.duration[beside].sum() > edit.graph.duration[mine].sum():
             continue
-        share = min(1.0, shares.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(scene, mine))
-        whole = float(bench.graph.duration[mine].sum())
-        parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if takes_lists(scene, mine) else 1)
-        host = scene.host.fused_step.at(case) + parameters * scene.host.fused_parameter.at(case)
+        share = min(1.0, shares.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(labelled, mine))
+        whole = float(edit.graph.duration[mine].sum())
+        parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if takes_lists(labelled, mine) else 1)
+        host = labelled.host.fused_step.at(case) + parameters * labelled.host.fused_parameter.at(case)
         # What the CPU does for longer than any dispatch takes (a lock, a full queue, the program's own work) stays.
-        short = bench.graph.duration <= scene.host.long_work.expected
-        cpu = np.flatnonzero(short & inside & ~scene.is_work & (scene.step == step) & (scene.graph.kind <= CALL))
-        now = float(bench.graph.duration[cpu].sum())
-        bench.remove_work(mine[1:], dispatch=False)
-        bench.graph.duration[mine[0]] = max(share * whole, scene.device.smallest_kernel.at(case))
-        bench.graph.duration[cpu] = 0.0
-        calls = scene.call_of_work[mine]
-        bench.graph.duration[calls[calls != NONE][:1]] = min(host, now)
+        short = edit.graph.duration <= labelled.host.long_work.expected
+        cpu = np.flatnonzero(
+            short & inside & ~labelled.is_work & (labelled.step == step) & (labelled.graph.kind <= CALL)
+        )
+        now = float(edit.graph.duration[cpu].sum())
+        edit.remove_work(mine[1:], dispatch=False)
+        edit.graph.duration[mine[0]] = max(share * whole, labelled.device.smallest_kernel.at(case))
+        edit.graph.duration[cpu] = 0.0
+        calls = labelled.call_of_work[mine]
+        edit.graph.duration[calls[calls != NONE][:1]] = min(host, now)
         changed += len(mine)
     return changed
 
 
-def _remaining_passes(scene: Scene, kernels: Int64s) -> float:
+def _remaining_passes(labelled: LabelledGraph, kernels: Int64s) -> float:
     """Share of the memory traffic that a fused update still has.
 
     The ops identify the optimizer: square roots mean Adam (four tensors read, three written), several ops momentum,
     and a single op plain SGD, which reads two tensors and writes one whether it is fused or not.
     """
-    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in set(scene.op_name[kernels].tolist())]
+    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in set(labelled.op_name[kernels].tolist())]
     passes = sum(PASSES.get(name, 2) for name in names)
     needed = 7 if "sqrt" in names else 5 if len(names) > 1 else 3
     return min(1.0, needed / max(passes, 1))
@@ -81,7 +83,7 @@ def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
     """Advice for the optimizers that launched these kernels; None if no range names them."""
     names = evidence.trace.ranges["name"].cast(pl.String).str.extract(OPTIMIZER_STEP).drop_nulls().unique().sort()
     mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
-    in_lists = takes_lists(evidence.scene, np.flatnonzero(kernels))
+    in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
     without = [name for name in mine if name not in WITH_FUSED]
     parts = [_advice(name, in_lists=in_lists) for name in mine if name in WITH_FUSED]
     parts += [_instead(without)] if without else []
@@ -89,7 +91,7 @@ def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
 
 
 def _steps_of(evidence: Evidence, name: str) -> Bools:
-    return evidence.scene.within_ranges(rf"^Optimizer\.step#{re.escape(name)}\.step$")
+    return evidence.labelled.within_ranges(rf"^Optimizer\.step#{re.escape(name)}\.step$")
 
 
 def _advice(name: str, *, in_lists: bool) -> str:
@@ -105,7 +107,7 @@ def _instead(names: list[str]) -> str:
 
 
 def _long_kernel_ns(evidence: Evidence) -> float:
-    return LONG_KERNEL_IN_OPS * evidence.scene.host.launched_op.expected
+    return LONG_KERNEL_IN_OPS * evidence.labelled.host.launched_op.expected
 
 
 def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -116,7 +118,7 @@ def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim
         return None
     if evidence.time_per_step(kernels) >= count * _long_kernel_ns(evidence):
         return None
-    in_lists = takes_lists(evidence.scene, np.flatnonzero(kernels))
+    in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
     each = "several for each list of parameters (foreach)" if in_lists else "several per parameter"
     return Claim(
         f"The optimizer launches {several(count, 'kernel')} a step, "

@@ -12,10 +12,10 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs import shares
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.alignment import misaligned
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, first_known
 from warpline.units import count, duration
 
@@ -25,48 +25,48 @@ MIN_STEP_SHARE = 0.05
 """Share of the step; old kernels that take less are not reported."""
 
 
-def old_kernels(scene: Scene) -> Bools:
+def old_kernels(labelled: LabelledGraph) -> Bools:
     """GEMMs whose tensor-core kernels were written for an older generation than the device.
 
     Misaligned GEMMs, and those on CUDA cores, belong to other fixes. Convolutions are excluded, because
     measured GEMMs do not show what they could reach.
     """
-    major = first_known(scene.trace.devices["compute_major"])
+    major = first_known(labelled.trace.devices["compute_major"])
     if major is None:
-        return np.zeros(len(scene.graph), bool)
+        return np.zeros(len(labelled.graph), bool)
 
     def old(identity: KernelIdentity) -> bool:
         made_for = re.fullmatch(r"sm(\d+)\d", identity.arch or "")
         matrix = identity.kernel_class == "gemm" and identity.tensor_core is True
         return matrix and made_for is not None and int(made_for[1]) < int(major)
 
-    convolving = scene.under_op(*(name for name in scene.known_ops if "conv" in name))
-    chosen: Bools = scene.kernels_where(old) & ~scene.once(misaligned) & ~convolving
+    convolving = labelled.under_op(*(name for name in labelled.known_ops if "conv" in name))
+    chosen: Bools = labelled.kernels_where(old) & ~labelled.once(misaligned) & ~convolving
     return chosen
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Give slow old kernels the usual time of a GEMM of their size."""
-    scene = bench.scene
-    old = np.flatnonzero(scene.once(old_kernels) & scene.in_steps & ~bench.gone)
-    floor = scene.floor_ns()
-    single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
+    labelled = edit.labelled
+    old = np.flatnonzero(labelled.once(old_kernels) & labelled.in_steps & ~edit.gone)
+    floor = labelled.floor_ns()
+    single = labelled.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
     for dtype, kind in (("tf32", single), ("bf16", ~single)):
         mine = old[kind[old] & (floor[old] > 0)]
-        usual = scene.device.product_ns(floor[mine], dtype) * shares.PRECISION_SPREAD.at(case)
-        slow = bench.graph.duration[mine] > WELL_ABOVE * usual
-        bench.shorten(mine[slow], usual[slow], floor[mine[slow]])
+        usual = labelled.device.product_ns(floor[mine], dtype) * shares.PRECISION_SPREAD.at(case)
+        slow = edit.graph.duration[mine] > WELL_ABOVE * usual
+        edit.shorten(mine[slow], usual[slow], floor[mine[slow]])
     return len(old)
 
 
 def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """GEMM kernels of an older architecture than the device."""
-    old, slow = evidence.scene.once(old_kernels), evidence.changed(FIX.name).work
+    old, slow = evidence.labelled.once(old_kernels), evidence.changed(FIX.name).work
     chosen = slow if evidence.per_step(slow) else old
     time = evidence.time_per_step(chosen)
     if time < MIN_STEP_SHARE * evidence.step_ns:
         return None
-    names = set(evidence.scene.name[np.flatnonzero(evidence.in_steps(chosen))].tolist())
+    names = set(evidence.labelled.name[np.flatnonzero(evidence.in_steps(chosen))].tolist())
     made_for = sorted({str(identify(name).arch) for name in names})
     how_slow = (
         "slower than GEMMs of that size should be" if evidence.per_step(slow) else "as fast as other GEMMs of that size"

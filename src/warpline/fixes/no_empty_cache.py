@@ -9,10 +9,10 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Floats, integers
 from warpline.trace.names import named_like
 from warpline.units import duration, several
@@ -21,32 +21,32 @@ COLLECTING = r"^<built-in (function|method) collect\b"
 """The frame of gc.collect."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Remove frees and allocations."""
-    frees = calls_in_steps(bench.scene, api_names.EMPTY_CACHE_FREE)
+    frees = calls_in_steps(edit.labelled, api_names.EMPTY_CACHE_FREE)
     if not len(frees):
         return 0
-    calls = frees if case == PESSIMISTIC else np.union1d(frees, calls_in_steps(bench.scene, api_names.ALLOCATION))
-    drop_calls(bench, calls)
+    calls = frees if case == PESSIMISTIC else np.union1d(frees, calls_in_steps(edit.labelled, api_names.ALLOCATION))
+    drop_calls(edit, calls)
     if case != PESSIMISTIC:
-        bench.graph.duration *= 1 - collecting(bench.scene)
+        edit.graph.duration *= 1 - collecting(edit.labelled)
     return len(calls)
 
 
-def collecting(scene: Scene) -> Floats:
+def collecting(labelled: LabelledGraph) -> Floats:
     """Share of each CPU segment within steps in which Python frames show garbage collection."""
-    frames = named_like(scene.trace.python, COLLECTING)
-    shown = scene.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
-    return np.where(scene.in_steps, shown, 0.0)
+    frames = named_like(labelled.trace.python, COLLECTING)
+    shown = labelled.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
+    return np.where(labelled.in_steps, shown, 0.0)
 
 
 def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Memory returned to the driver and allocated again in every step."""
     host = evidence.changed(FIX.name).host
     frees, allocations = (
-        host & evidence.scene.calls_like(pattern) for pattern in (api_names.EMPTY_CACHE_FREE, api_names.ALLOCATION)
+        host & evidence.labelled.calls_like(pattern) for pattern in (api_names.EMPTY_CACHE_FREE, api_names.ALLOCATION)
     )
-    collected = float(np.dot(collecting(evidence.scene), evidence.scene.graph.duration)) / evidence.steps
+    collected = float(np.dot(collecting(evidence.labelled), evidence.labelled.graph.duration)) / evidence.steps
     garbage = f", and garbage collection takes {duration(collected)}" if collected else ""
     return Claim(
         f"Device memory is freed and allocated again within the step: {several(evidence.per_step(frees), 'free')} and "

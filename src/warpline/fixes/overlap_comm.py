@@ -10,8 +10,8 @@ from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
 from warpline.intervals import difference, union
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Int64s
 from warpline.units import count, duration
 
@@ -21,33 +21,33 @@ ENDS_WITH = 0.1
 """A gap of the CPU that ends so soon after a collective, as a share of the gap, was a wait for it."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Detach collectives from the operations after them."""
-    scene = bench.scene
-    moving = scene.kernels("comm")
-    comm = np.flatnonzero(moving & scene.in_steps & ~bench.gone)
+    labelled = edit.labelled
+    moving = labelled.kernels("comm")
+    comm = np.flatnonzero(moving & labelled.in_steps & ~edit.gone)
     if not len(comm):
         return 0
-    bench.detach(comm)
-    _let_cpu_go_on(bench, comm, case)
-    others = np.flatnonzero((scene.kind == "kernel") & scene.in_steps & ~bench.gone & ~moving)
+    edit.detach(comm)
+    _let_cpu_go_on(edit, comm, case)
+    others = np.flatnonzero((labelled.kind == "kernel") & labelled.in_steps & ~edit.gone & ~moving)
     slower = shares.COMM_SLOWDOWN.at(case) - 1
-    share = float(bench.graph.duration[comm].sum()) / max(1.0, float(bench.graph.duration[others].sum()))
-    bench.graph.duration[others] *= 1 + slower * min(1.0, share)
+    share = float(edit.graph.duration[comm].sum()) / max(1.0, float(edit.graph.duration[others].sum()))
+    edit.graph.duration[others] *= 1 + slower * min(1.0, share)
     return len(comm)
 
 
-def _let_cpu_go_on(bench: Workbench, comm: Int64s, case: int) -> None:
+def _let_cpu_go_on(edit: GraphEdit, comm: Int64s, case: int) -> None:
     """Shorten long gaps of the CPU in which it waits for an exposed collective: those that end with one; in the best
     case all of them, in the worst none."""
     if case == PESSIMISTIC:
         return
-    scene, graph = bench.scene, bench.graph
-    others = (scene.kind == "kernel") & ~graph.marked(comm)
+    labelled, graph = edit.labelled, edit.graph
+    others = (labelled.kind == "kernel") & ~graph.marked(comm)
     begun, done = graph.measured_start, graph.measured_end
     exposed = difference(union(begun[comm], done[comm]), union(begun[others], done[others]))
-    share = scene.covered(exposed.starts, exposed.ends) * (1 - scene.op_share)
-    waits = scene.in_steps & (share > 0) & (graph.duration > scene.host.longest_dispatch.expected)
+    share = labelled.covered(exposed.starts, exposed.ends) * (1 - labelled.op_share)
+    waits = labelled.in_steps & (share > 0) & (graph.duration > labelled.host.longest_dispatch.expected)
     if case != OPTIMISTIC:
         ends = np.sort(done[comm])
         last = ends[np.maximum(np.searchsorted(ends, done, side="right") - 1, 0)]
@@ -60,7 +60,7 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
     """Communication that no computation overlaps."""
     moved = evidence.changed(FIX.name).moved
     exposed = evidence.exposed_per_step(moved)
-    devices = max(1, len(np.unique(evidence.scene.work_number("device")[evidence.in_steps(moved)])))
+    devices = max(1, len(np.unique(evidence.labelled.work_number("device")[evidence.in_steps(moved)])))
     if not exposed or (prediction.gain.expected < SOME_GAIN and exposed / devices < LEAST_SHARE * evidence.step_ns):
         return None
     where = f", on {devices} devices together" if devices > 1 else ""

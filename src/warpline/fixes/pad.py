@@ -9,24 +9,24 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs import shares
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.alignment import misaligned
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.units import count, duration
 
 MAX_CONVOLUTION_SHARE = 0.1
 """The shapes of convolutions that run as GEMMs do not show the GEMM's alignment."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Give misaligned GEMMs the time of aligned ones."""
-    scene = bench.scene
-    chosen = np.flatnonzero(scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned))
-    single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})[chosen]
-    floor = scene.floor_ns()[chosen]
-    usual = np.where(single, scene.device.product_ns(floor, "tf32"), scene.device.product_ns(floor, "bf16"))
-    aligned = scene.device.aligned_ns(bench.graph.duration[chosen])
-    bench.shorten(chosen, aligned * shares.PRECISION_SPREAD.at(case), usual)
+    labelled = edit.labelled
+    chosen = np.flatnonzero(labelled.kernels("gemm") & labelled.in_steps & ~edit.gone & labelled.once(misaligned))
+    single = labelled.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})[chosen]
+    floor = labelled.floor_ns()[chosen]
+    usual = np.where(single, labelled.device.product_ns(floor, "tf32"), labelled.device.product_ns(floor, "bf16"))
+    aligned = labelled.device.aligned_ns(edit.graph.duration[chosen])
+    edit.shorten(chosen, aligned * shares.PRECISION_SPREAD.at(case), usual)
     return len(chosen)
 
 
@@ -34,7 +34,7 @@ def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """GEMMs whose sizes rule out the fast kernels."""
     odd = evidence.changed(FIX.name).work
     names = evidence.trace.ops["name"].cast(pl.String).unique()
-    convolving = odd & evidence.scene.under_op(*names.filter(names.str.contains("conv")))
+    convolving = odd & evidence.labelled.under_op(*names.filter(names.str.contains("conv")))
     if not evidence.per_step(odd) or evidence.time_per_step(
         convolving
     ) > MAX_CONVOLUTION_SHARE * evidence.time_per_step(odd):

@@ -9,9 +9,9 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import in_function
 from warpline.replay.costs.cost import PESSIMISTIC
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, SMALL_COPY_BYTES, copies_of, unblock
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.units import duration, several, size
 
@@ -19,36 +19,36 @@ UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=Tru
 DOWNLOAD = "host = torch.empty(shape, pin_memory=True), made once, and host.copy_(x, non_blocking=True) for results"
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Speed up the copies, and let their calls return at once."""
-    scene = bench.scene
-    up, down = copies_of(scene, "HtoD", bench), copies_of(scene, "DtoH", bench)
-    up = up[(scene.work_text("source_memory")[up] == "Pageable") & (scene.bytes[up] > FEW_NUMBERS_BYTES)]
-    down = down[(scene.work_text("target_memory")[down] == "Pageable") & (scene.bytes[down] > SMALL_COPY_BYTES)]
+    labelled = edit.labelled
+    up, down = copies_of(labelled, "HtoD", edit), copies_of(labelled, "DtoH", edit)
+    up = up[(labelled.work_text("source_memory")[up] == "Pageable") & (labelled.bytes[up] > FEW_NUMBERS_BYTES)]
+    down = down[(labelled.work_text("target_memory")[down] == "Pageable") & (labelled.bytes[down] > SMALL_COPY_BYTES)]
     copies = np.union1d(up, down)
     if not len(copies):
         return 0
-    size = scene.bytes[copies].astype(np.float64)
-    new = scene.device.smallest_copy.at(case) + size * scene.device.pinned_byte.at(case)
-    bench.shorten(copies, new, scene.floor_ns()[copies])
-    unblock(bench, copies, case, keep_waiting=case == PESSIMISTIC)
+    size = labelled.bytes[copies].astype(np.float64)
+    new = labelled.device.smallest_copy.at(case) + size * labelled.device.pinned_byte.at(case)
+    edit.shorten(copies, new, labelled.floor_ns()[copies])
+    unblock(edit, copies, case, keep_waiting=case == PESSIMISTIC)
     return len(copies)
 
 
 def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Copies from pageable memory block the CPU and run at a fraction of the bandwidth."""
-    scene = evidence.scene
+    labelled = evidence.labelled
     # A small copy carries a single number in either direction, so its wait matters, not its bandwidth.
-    direction, copy = scene.work_text("copy_kind"), scene.kind == "memcpy"
-    up = copy & (direction == "HtoD") & (scene.work_text("source_memory") == "Pageable")
-    down = copy & (direction == "DtoH") & (scene.work_text("target_memory") == "Pageable")
+    direction, copy = labelled.work_text("copy_kind"), labelled.kind == "memcpy"
+    up = copy & (direction == "HtoD") & (labelled.work_text("source_memory") == "Pageable")
+    down = copy & (direction == "DtoH") & (labelled.work_text("target_memory") == "Pageable")
     every = up | down
-    up, down = up & (scene.bytes > FEW_NUMBERS_BYTES), down & (scene.bytes > SMALL_COPY_BYTES)
+    up, down = up & (labelled.bytes > FEW_NUMBERS_BYTES), down & (labelled.bytes > SMALL_COPY_BYTES)
     copies = up | down
     if not evidence.per_step(copies):
         return None
     total, downloaded = (
-        float(scene.bytes[evidence.in_steps(nodes)].sum()) / evidence.steps for nodes in (copies, down)
+        float(labelled.bytes[evidence.in_steps(nodes)].sum()) / evidence.steps for nodes in (copies, down)
     )
     way = "from and to" if up.any() and down.any() else "from" if up.any() else "to"
     left = evidence.per_step(every & ~copies)

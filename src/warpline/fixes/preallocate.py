@@ -10,11 +10,11 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC, Cost
+from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
-from warpline.replay.patterns.joins import joins, joins_equals, joins_old_pieces
-from warpline.replay.patterns.shifts import shifts
+from warpline.replay.patterns.concatenations import joins, joins_equals, joins_old_pieces
+from warpline.replay.patterns.rolled_buffers import shifts
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.units import duration, several
 
 APPENDED = Cost(0.01, 0.03, 0.3, "not measured yet: a cautious range")
@@ -35,40 +35,40 @@ LARGE_FILL_IN_KERNELS = 3.0
 """Fills shorter than this many of the smallest kernels are not worth a buffer."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Remove allocations, and shorten concatenations and shifts."""
-    scene = bench.scene
+    labelled = edit.labelled
     # Memory returned to the driver inside the step comes from emptying the cache, which is another fix.
-    frees = len(calls_in_steps(scene, api_names.EMPTY_CACHE_FREE))
+    frees = len(calls_in_steps(labelled, api_names.EMPTY_CACHE_FREE))
     # Without steps nothing says that an allocation comes again.
-    once = frees or not len(scene.trace.steps_in_view)
-    calls = NOTHING if once else calls_in_steps(scene, api_names.ALLOCATION)
-    drop_calls(bench, calls)
-    joined = np.flatnonzero(scene.once(joins) & ~scene.once(joins_equals) & scene.in_steps & ~bench.gone)
-    old = joined[scene.once(joins_old_pieces)[joined]] if case != PESSIMISTIC else NOTHING
-    bench.remove_work(old)
-    shifted = np.flatnonzero(scene.once(shifts) & scene.in_steps & ~bench.gone)
+    once = frees or not len(labelled.trace.steps_in_view)
+    calls = NOTHING if once else calls_in_steps(labelled, api_names.ALLOCATION)
+    drop_calls(edit, calls)
+    joined = np.flatnonzero(labelled.once(joins) & ~labelled.once(joins_equals) & labelled.in_steps & ~edit.gone)
+    old = joined[labelled.once(joins_old_pieces)[joined]] if case != PESSIMISTIC else NOTHING
+    edit.remove_work(old)
+    shifted = np.flatnonzero(labelled.once(shifts) & labelled.in_steps & ~edit.gone)
     grown = np.union1d(np.setdiff1d(joined, old), shifted)
-    now = bench.graph.duration[grown]
-    bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, scene.device.smallest_kernel.at(case))))
-    filled = scene.under_op(*FILLS) & ~scene.of_autograd
-    zeros = np.flatnonzero(filled & scene.is_work & scene.in_steps & ~bench.gone)
-    large = zeros[bench.graph.duration[zeros] >= LARGE_FILL_IN_KERNELS * scene.device.smallest_kernel.expected]
-    bench.remove_work(large)
-    plain_copy = (scene.op_name == "aten::copy_") & ~scene.under_op(*MAKES_COPIES)
-    into = np.flatnonzero(plain_copy & scene.in_steps & ~bench.gone)
-    into = into[scene.work_text("copy_kind")[into] != "HtoD"]
+    now = edit.graph.duration[grown]
+    edit.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, labelled.device.smallest_kernel.at(case))))
+    filled = labelled.under_op(*FILLS) & ~labelled.of_autograd
+    zeros = np.flatnonzero(filled & labelled.is_work & labelled.in_steps & ~edit.gone)
+    large = zeros[edit.graph.duration[zeros] >= LARGE_FILL_IN_KERNELS * labelled.device.smallest_kernel.expected]
+    edit.remove_work(large)
+    plain_copy = (labelled.op_name == "aten::copy_") & ~labelled.under_op(*MAKES_COPIES)
+    into = np.flatnonzero(plain_copy & labelled.in_steps & ~edit.gone)
+    into = into[labelled.work_text("copy_kind")[into] != "HtoD"]
     if len(large) and case != PESSIMISTIC:
-        bench.remove_work(into)
+        edit.remove_work(into)
     return len(calls) + len(joined) + len(shifted) + len(large)
 
 
 def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Buffers created again in every step: grown by concatenation, filled with zeros, allocated by the driver."""
     change = evidence.changed(FIX.name)
-    joined = change.work & evidence.scene.once(joins)
-    shifted = change.work & evidence.scene.once(shifts)
-    fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
+    joined = change.work & evidence.labelled.once(joins)
+    shifted = change.work & evidence.labelled.once(shifts)
+    fills = change.work & change.gone & evidence.labelled.under_op(*FILLS)
     kinds = (
         ("concatenation", "concatenations", joined),
         ("shift of a whole buffer", "shifts of whole buffers", shifted),
@@ -80,7 +80,7 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
         for one, more, nodes in kinds
         if evidence.per_step(nodes)
     ]
-    calls = evidence.per_step(change.host & evidence.scene.calls_like(api_names.ALLOCATION))
+    calls = evidence.per_step(change.host & evidence.labelled.calls_like(api_names.ALLOCATION))
     parts += [several(calls, "driver allocation", "driver allocations")] if calls else []
     if not parts:
         return None

@@ -7,19 +7,19 @@ import math
 import numpy as np
 import polars as pl
 
-from warpline.analyses.gaps import loading_spans
-from warpline.analyses.host_activity import LOADING
-from warpline.analyses.where import LIBRARY, Site
+from warpline.analyses.idle.gaps import loading_spans
+from warpline.analyses.idle.host_activity import LOADING
+from warpline.analyses.user_frames import LIBRARY, Site
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import in_function, listed
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
+from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.patterns.copies import copies_of, unblock
 from warpline.replay.patterns.loading import hand_over, has_workers
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import integers
 from warpline.trace.names import named_like, rows_like
 from warpline.trace.trace import Trace
@@ -41,23 +41,23 @@ LOAD_IN_BACKGROUND = (
 )
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Shrink input segments, which still bound the step from below, and move batch copies to their own stream."""
-    scene = bench.scene
-    copies = copies_of(scene, "HtoD", bench)
+    labelled = edit.labelled
+    copies = copies_of(labelled, "HtoD", edit)
     # Where workers load already, more of them may bring nothing: the host may have no core for them.
-    loads_already = scene.once(has_workers)
-    bench.may_do_nothing |= loads_already
-    loading = 0.0 if case == PESSIMISTIC and loads_already else hand_over(bench, case)
+    loads_already = labelled.once(has_workers)
+    edit.may_do_nothing |= loads_already
+    loading = 0.0 if case == PESSIMISTIC and loads_already else hand_over(edit, case)
     if case != OPTIMISTIC:
         # A separate stream does not help a copy that blocks its thread.
-        pinned = copies[scene.work_text("source_memory")[copies] != "Pageable"]
-        copies = NOTHING if loading > bench.graph.duration[copies].sum() / scene.step_count else pinned
+        pinned = copies[labelled.work_text("source_memory")[copies] != "Pageable"]
+        copies = NOTHING if loading > edit.graph.duration[copies].sum() / labelled.step_count else pinned
     if len(copies):
         if case != PESSIMISTIC:
-            unblock(bench, copies, case, keep_waiting=False)
-        bench.detach(copies, keep_causes=False)
-    return int((scene.input_share > 0).sum()) + len(copies)
+            unblock(edit, copies, case, keep_waiting=False)
+        edit.detach(copies, keep_causes=False)
+    return int((labelled.input_share > 0).sum()) + len(copies)
 
 
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -97,7 +97,7 @@ def _with_workers(evidence: Evidence) -> str:
     needed = math.ceil(workers * trial.floor_ns / trial.unbounded_ns)
     enough = "which hide all loading" if needed <= workers else f"which load a batch in {duration(trial.floor_ns)}"
     more = "" if needed <= workers else f"; about {needed} would hide all loading"
-    taken = duration(evidence.scene.host.worker_tensor.expected)
+    taken = duration(evidence.labelled.host.worker_tensor.expected)
     return (
         f"The prediction assumes {workers:.0f} workers, {enough}{more}. "
         f"Receiving a tensor from a worker costs the loop {taken}, or less with pin_memory=True."
@@ -123,7 +123,7 @@ def _loading(evidence: Evidence) -> pl.DataFrame:
     columns = ("name", "thread", "start_ns", "end_ns")
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     # A thread that launches nothing loads beside the loop, or sleeps.
-    own = pl.col("thread").is_in(evidence.scene.host_time.launching)
+    own = pl.col("thread").is_in(evidence.labelled.host_time.launching)
     told = [named_like(part, LOADING).filter(own).select(columns) for part in (trace.ops, ranges, trace.python)]
     rows = pl.concat(
         [
@@ -160,7 +160,7 @@ def _silences(evidence: Evidence) -> pl.DataFrame:
     trace = evidence.trace
     found = [
         pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
-        for thread, spans in loading_spans(evidence.scene.host_time).items()
+        for thread, spans in loading_spans(evidence.labelled.host_time).items()
     ]
     rows = _within(pl.concat(found), trace) if found and evidence.user_frames.exist else None
     if rows is None or not len(rows):
@@ -173,7 +173,7 @@ def _silences(evidence: Evidence) -> pl.DataFrame:
 def _places(evidence: Evidence, loading: pl.DataFrame) -> tuple[Place, ...]:
     """Where data is loaded; without ranges and frames, where it is copied to the device."""
     if not len(loading):
-        return evidence.places(evidence.scene.work_text("copy_kind") == "HtoD")
+        return evidence.places(evidence.labelled.work_text("copy_kind") == "HtoD")
     middle = (integers(loading["start_ns"]) + integers(loading["end_ns"])) // 2
     weight = loading["time"].cast(pl.Float64).to_numpy()
     return evidence.places_at(loading["label"], integers(loading["thread"]), middle, weight)

@@ -8,10 +8,10 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.graph.model import SEGMENT, THREAD
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import copies_of, device_byte_ns
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 from warpline.trace.names import names_in
 from warpline.units import duration, several, size
@@ -40,27 +40,29 @@ REDUCE = (
 STAY = "A tensor that goes back to the device need not leave it: replace the NumPy code in between with torch ops."
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Replace large copies to the host by one pass over device memory."""
-    scene = bench.scene
-    copies = copies_of(scene, "DtoH", bench)
-    copies, segments, taken = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES])
+    labelled = edit.labelled
+    copies = copies_of(labelled, "DtoH", edit)
+    copies, segments, taken = _used_by_host(edit, copies[labelled.bytes[copies] >= LARGE_RESULT_BYTES])
     if not len(copies):
         return 0
-    new = scene.device.smallest_copy.at(case) * 2 + scene.bytes[copies].astype(np.float64) * device_byte_ns(scene, case)
-    bench.shorten(copies, new)
-    _staging(bench, copies, case)
-    host = bench.graph.duration[segments]
-    left = np.maximum(host - taken, 0.0) + scene.host.launched_op.at(case)
-    bench.graph.duration[segments] = np.minimum(host, left)
-    bench.remove_work(_sent_back(bench, copies))
+    new = labelled.device.smallest_copy.at(case) * 2 + labelled.bytes[copies].astype(np.float64) * device_byte_ns(
+        labelled, case
+    )
+    edit.shorten(copies, new)
+    _staging(edit, copies, case)
+    host = edit.graph.duration[segments]
+    left = np.maximum(host - taken, 0.0) + labelled.host.launched_op.at(case)
+    edit.graph.duration[segments] = np.minimum(host, left)
+    edit.remove_work(_sent_back(edit, copies))
     return len(copies)
 
 
-def _staging(bench: Workbench, copies: Int64s, case: int) -> None:
+def _staging(edit: GraphEdit, copies: Int64s, case: int) -> None:
     """Remove the staging of the copies on the host, before and after them."""
-    graph, start_ns = bench.graph, bench.scene.device.launch_to_start.at(case)
-    release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
+    graph, start_ns = edit.graph, edit.labelled.device.launch_to_start.at(case)
+    release = np.isin(graph.edge_from, copies) & ~edit.labelled.is_work[graph.edge_to]
     graph.lag[release] = np.minimum(graph.lag[release], start_ns)
     into = np.isin(graph.edge_to, copies)
     graph.lag[into] = np.minimum(graph.lag[into], start_ns)
@@ -69,46 +71,46 @@ def _staging(bench: Workbench, copies: Int64s, case: int) -> None:
 class _HostWork:
     """CPU time spent on tensors that were copied to the host, in ops that launch nothing."""
 
-    def __init__(self, scene: Scene) -> None:
-        starts, ends, threads = scene.op_spans
+    def __init__(self, labelled: LabelledGraph) -> None:
+        starts, ends, threads = labelled.op_spans
         launching = np.zeros(len(starts) + 1, bool)
-        launching[scene.root_op[scene.work]] = True
-        ops = np.flatnonzero((scene.roots[:-1] == np.arange(len(starts))) & ~launching[:-1])
-        length = scene.graph.measured_end - scene.graph.measured_start
-        self._scene = scene
+        launching[labelled.root_op[labelled.work]] = True
+        ops = np.flatnonzero((labelled.roots[:-1] == np.arange(len(starts))) & ~launching[:-1])
+        length = labelled.graph.measured_end - labelled.graph.measured_start
+        self._labelled = labelled
         self._ops = ops[np.argsort(starts[ops], kind="stable")]
         self._starts, self._threads = starts[self._ops], threads[self._ops]
-        self._shapes, self._names = names_in(scene.trace.ops, "shapes").texts, names_in(scene.trace.ops).texts
-        self._in_ops = scene.op_share * length
-        self._of_host = scene.covered(starts[ops], ends[ops], threads[ops]) * length
+        self._shapes, self._names = names_in(labelled.trace.ops, "shapes").texts, names_in(labelled.trace.ops).texts
+        self._in_ops = labelled.op_share * length
+        self._of_host = labelled.covered(starts[ops], ends[ops], threads[ops]) * length
 
     def on(self, copy: int, node: int) -> float:
         """Time that a segment after a copy spends on its result; 0 if none."""
         taking = self._taking(copy, node)
         part = len(taking) == 1 and self._names[taking[0]] in TAKEN_IN_PART
-        works = bool(taking) and self._of_host[node] > self._scene.host.longest_dispatch.expected
+        works = bool(taking) and self._of_host[node] > self._labelled.host.longest_dispatch.expected
         # The copy evicts the next op's code from the caches, so its time to launch does not count.
         return float(self._in_ops[node]) if part or works else 0.0
 
     def _taking(self, copy: int, node: int) -> list[int]:
         """The ops in a segment that take a tensor of the copied shape; all ops if no shapes are recorded."""
-        graph, around = self._scene.graph, int(self._scene.op[copy])
+        graph, around = self._labelled.graph, int(self._labelled.op[copy])
         begin, end = np.searchsorted(self._starts, [graph.measured_start[node], graph.measured_end[node]])
         near = self._ops[begin:end][self._threads[begin:end] == graph.lane[node]].tolist()
         copied = json_list(self._shapes[around])[:1] if around != NONE else []
         return [op for op in near if not copied or copied[0] in json_list(self._shapes[op])]
 
 
-def _used_by_host(bench: Workbench, copies: Int64s) -> tuple[Int64s, Int64s, Floats]:
+def _used_by_host(edit: GraphEdit, copies: Int64s) -> tuple[Int64s, Int64s, Floats]:
     """Copies whose result the host uses at once, the segments that use it, and the time spent."""
-    graph, scene = bench.graph, bench.scene
+    graph, labelled = edit.graph, edit.labelled
     used: list[tuple[int, int, float]] = []
     if len(copies):
         after = graph.edge_kind == THREAD
         next_of = dict(zip(graph.edge_from[after].tolist(), graph.edge_to[after].tolist(), strict=True))
-        host = _HostWork(scene)
-    for copy in copies[scene.call_of_work[copies] != NONE].tolist():
-        node = int(scene.call_of_work[copy])
+        host = _HostWork(labelled)
+    for copy in copies[labelled.call_of_work[copies] != NONE].tolist():
+        node = int(labelled.call_of_work[copy])
         # The call, its return, and the waits of the same op come first.
         for _ in range(MAX_NODES_AFTER):
             node = next_of.get(node, NONE)
@@ -122,16 +124,16 @@ def _used_by_host(bench: Workbench, copies: Int64s) -> tuple[Int64s, Int64s, Flo
     return np.array(found, np.int64), np.array(segments, np.int64), np.array(lengths, np.float64)
 
 
-def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
+def _sent_back(edit: GraphEdit, copies: Int64s) -> Int64s:
     """Copies to the device that directly follow one of these in its step, and are of similar size."""
-    scene = bench.scene
-    order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
-    place = np.zeros(len(scene.graph), np.int64)
+    labelled = edit.labelled
+    order = labelled.work[np.argsort(labelled.launch_moment[labelled.work], kind="stable")]
+    place = np.zeros(len(labelled.graph), np.int64)
     place[order] = np.arange(len(order))
     following = np.append(order, NONE)[place[copies] + 1]
     copies, following = copies[following != NONE], following[following != NONE]
-    ratio = scene.bytes[following] / np.maximum(scene.bytes[copies], 1)
-    back = (scene.work_text("copy_kind")[following] == "HtoD") & (scene.step[following] == scene.step[copies])
+    ratio = labelled.bytes[following] / np.maximum(labelled.bytes[copies], 1)
+    back = (labelled.work_text("copy_kind")[following] == "HtoD") & (labelled.step[following] == labelled.step[copies])
     back &= (ratio >= 1 / MAX_SIZE_RATIO) & (ratio <= MAX_SIZE_RATIO)
     result: Int64s = following[back]
     return result
@@ -140,7 +142,7 @@ def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
 def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Tensors that take an unnecessary detour through the host."""
     change = evidence.changed(FIX.name)
-    down = change.work & (evidence.scene.work_text("copy_kind") == "DtoH")
+    down = change.work & (evidence.labelled.work_text("copy_kind") == "DtoH")
     back = change.work & ~down
     if not evidence.per_step(down):
         return None
@@ -153,7 +155,7 @@ def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | No
 
 
 def _counted(evidence: Evidence, copies: Bools, word: str) -> str:
-    total = float(evidence.scene.bytes[evidence.in_steps(copies)].sum()) / evidence.steps
+    total = float(evidence.labelled.bytes[evidence.in_steps(copies)].sum()) / evidence.steps
     count = several(evidence.per_step(copies), word, f"{word.removesuffix('y')}ies")
     return f"{count} a step, {size(total)}, {duration(evidence.time_per_step(copies))}"
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.analyses.written import as_written
+from warpline.analyses.wait_expressions import as_written
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
 from warpline.fixes.words import in_function, listed
 from warpline.replay.costs.cost import EXPECTED, PESSIMISTIC
-from warpline.replay.patterns.literals import made_again, take_out_made
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
+from warpline.replay.patterns.python_constants import made_again, take_out_made
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.trace.names import named_like
 from warpline.units import duration, several
@@ -58,36 +58,36 @@ CLIPPING = r"clip_grad\.py\(\d+\): "
 """Python frames of clip_grad_norm_, whose result stays on the device until it is read."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Remove the waits: explicit calls and small copies, and the ops that exist only for them."""
-    scene = bench.scene
-    calls = awaited_calls(scene)
+    labelled = edit.labelled
+    calls = awaited_calls(labelled)
     if case == PESSIMISTIC and len(calls):
-        steps = scene.step[calls]
+        steps = labelled.step[calls]
         last = {int(step): int(call) for step, call in zip(steps, calls, strict=True)}
         calls = np.setdiff1d(calls, np.array(list(last.values()), np.int64))
     if not len(calls) and case == EXPECTED:
         return 0
-    bench.stop_waiting(calls)
-    bench.graph.duration[calls] = 0.0
-    if not len(scene.trace.steps_in_view):
+    edit.stop_waiting(calls)
+    edit.graph.duration[calls] = 0.0
+    if not len(labelled.trace.steps_in_view):
         # A result that is read once at the end of a program is what it was run for.
         return len(calls)
-    copies = scene.work[np.isin(scene.call_of_work[scene.work], calls)]
+    copies = labelled.work[np.isin(labelled.call_of_work[labelled.work], calls)]
     if case == PESSIMISTIC:
-        bench.remove_work(copies)
+        edit.remove_work(copies)
         return len(calls)
-    take_out_made(bench, made_again(scene))
-    counting = np.flatnonzero(scene.under_op(*COUNTING) & scene.in_steps & scene.is_work & ~bench.gone)
-    removed = np.unique(np.concatenate([copies, counting, looked_up(scene, copies)]))
-    bench.remove_work(removed)
-    take_out_inner_ops(bench, removed)
+    take_out_made(edit, made_again(labelled))
+    counting = np.flatnonzero(labelled.under_op(*COUNTING) & labelled.in_steps & labelled.is_work & ~edit.gone)
+    removed = np.unique(np.concatenate([copies, counting, looked_up(labelled, copies)]))
+    edit.remove_work(removed)
+    take_out_inner_ops(edit, removed)
     return len(calls)
 
 
 def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The CPU waits for the device inside the step, and the device goes idle."""
-    calls = awaited(evidence.scene)
+    calls = awaited(evidence.labelled)
     count = evidence.per_step(calls)
     if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
         return None
@@ -99,7 +99,7 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
         f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}{after}.",
         places,
-        _how(places, as_written(len(evidence.trace.ops) > 0), again=bool(made_again(evidence.scene))),
+        _how(places, as_written(len(evidence.trace.ops) > 0), again=bool(made_again(evidence.labelled))),
     )
 
 

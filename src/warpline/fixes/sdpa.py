@@ -12,11 +12,11 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs import shares
+from warpline.replay.graph_edit import NOTHING, GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import HALF_TYPES
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.units import duration, several
 from warpline.work.parse import recorded_sizes
@@ -51,42 +51,42 @@ class Attentions(Struct, frozen=True):
     is_masked: Bools
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Replace each unfused attention by one kernel."""
-    scene = bench.scene
-    changed, raised = _fuse_raised(bench, case)
-    found = scene.once_for(scene.in_steps & ~bench.gone, _found_attentions)
+    labelled = edit.labelled
+    changed, raised = _fuse_raised(edit, case)
+    found = labelled.once_for(labelled.in_steps & ~edit.gone, _found_attentions)
     if found is None:
         return changed
-    duration, begins, removed = bench.graph.duration, found.begins, [found.averages]
+    duration, begins, removed = edit.graph.duration, found.begins, [found.averages]
     whole = np.add.reduceat(duration[found.members], begins)
     products = np.add.reduceat(duration[found.multiplying], found.first_products)
     share = np.where(found.is_biased, shares.SDPA_BIASED.at(case), shares.SDPA_HALF.at(case))
     single = shares.SDPA_SINGLE.at(case) * np.where(found.is_masked, shares.CAUSAL.at(case), 1.0)
     new = np.maximum(np.where(found.is_half, share * products, single * whole), found.least_ns)
     if raised.any():
-        in_half = np.add.reduceat(_in_half(bench, found.multiplying), found.first_products)
+        in_half = np.add.reduceat(_in_half(edit, found.multiplying), found.first_products)
         is_raised = np.logical_or.reduceat(raised[found.members], begins)
         new = np.where(is_raised, shares.SDPA_HALF.at(case) * in_half, new)
         removed += [found.casts[which] for which in np.flatnonzero(is_raised).tolist()]
     duration[found.members[begins]] = np.minimum(whole, new)
-    bench.remove_work(np.concatenate([*removed, np.delete(found.members, begins)]))
+    edit.remove_work(np.concatenate([*removed, np.delete(found.members, begins)]))
     return changed + len(found.members)
 
 
-def _found_attentions(scene: Scene, usable: Bools) -> Attentions | None:
-    products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
-    half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
-    floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
-    biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
-    matrix, found, averages, beside = products & scene.once(_batched), list[Int64s](), [NOTHING], list[Int64s]()
-    for lane in np.unique(scene.graph.lane[softmax & usable]).tolist():
-        nodes = scene.work_of_lane[lane]
+def _found_attentions(labelled: LabelledGraph, usable: Bools) -> Attentions | None:
+    products, softmax = labelled.kernels("gemm"), labelled.kernels("softmax")
+    half = labelled.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
+    floor, masked = labelled.floor_ns() / 2, labelled.under_op("aten::masked_fill", "aten::masked_fill_")
+    biased = labelled.under_op("aten::add", "aten::add_", "aten::baddbmm")
+    matrix, found, averages, beside = products & labelled.once(_batched), list[Int64s](), [NOTHING], list[Int64s]()
+    for lane in np.unique(labelled.graph.lane[softmax & usable]).tolist():
+        nodes = labelled.work_of_lane[lane]
         nodes = nodes[usable[nodes]]
-        for mine in _attentions(nodes, matrix, softmax, scene.once(_backward)):
+        for mine in _attentions(nodes, matrix, softmax, labelled.once(_backward)):
             found.append(mine)
-            averages.append(_averages(scene, nodes, mine[softmax[mine]]))
-            beside.append(_casts_beside(scene, nodes, mine))
+            averages.append(_averages(labelled, nodes, mine[softmax[mine]]))
+            beside.append(_casts_beside(labelled, nodes, mine))
     if not found:
         return None
     members = np.concatenate(found)
@@ -101,80 +101,83 @@ def _found_attentions(scene: Scene, usable: Bools) -> Attentions | None:
     )
 
 
-def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
+def _fuse_raised(edit: GraphEdit, case: int) -> tuple[int, Bools]:
     """Attentions that the math backend runs in single precision become one kernel in half; also, which softmax
     kernels of backward passes have the size of one of theirs."""
-    scene, changed = bench.scene, 0
-    usable, sizes = scene.in_steps & ~bench.gone, set[int]()
-    around = _op_around(scene, MATH)
-    products, biased = scene.kernels("gemm"), scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
-    lowered = scene.once(casts) & scene.once(_with_half_types)
+    labelled, changed = edit.labelled, 0
+    usable, sizes = labelled.in_steps & ~edit.gone, set[int]()
+    around = _op_around(labelled, MATH)
+    products, biased = labelled.kernels("gemm"), labelled.under_op("aten::add", "aten::add_", "aten::baddbmm")
+    lowered = labelled.once(casts) & labelled.once(_with_half_types)
     for op in np.unique(around[lowered & usable & (around != NONE)]).tolist():
         members = np.flatnonzero((around == op) & usable)
         multiplying = members[products[members]]
         if not len(multiplying):
             continue
         share = (shares.SDPA_BIASED if biased[members].any() else shares.SDPA_HALF).at(case)
-        new = share * float(_in_half(bench, multiplying).sum())
-        sizes |= {_elements(scene, node) for node in members[scene.kernels("softmax")[members]].tolist()}
+        new = share * float(_in_half(edit, multiplying).sum())
+        sizes |= {_elements(labelled, node) for node in members[labelled.kernels("softmax")[members]].tolist()}
         others = np.setdiff1d(members, multiplying[:1])
-        bench.remove_work(others, dispatch=False)
-        bench.remove_calls(np.setdiff1d(scene.call_of_work[others], NONE))
-        bench.graph.duration[multiplying[0]] = min(new, float(scene.graph.duration[members].sum()))
+        edit.remove_work(others, dispatch=False)
+        edit.remove_calls(np.setdiff1d(labelled.call_of_work[others], NONE))
+        edit.graph.duration[multiplying[0]] = min(new, float(labelled.graph.duration[members].sum()))
         changed += len(members)
-    raised = np.zeros(len(scene.graph), bool)
+    raised = np.zeros(len(labelled.graph), bool)
     if not sizes:
         return changed, raised
-    backward = np.flatnonzero(scene.kernels("softmax") & scene.once(_backward) & usable)
-    raised[[node for node in backward.tolist() if _elements(scene, node) in sizes]] = True
+    backward = np.flatnonzero(labelled.kernels("softmax") & labelled.once(_backward) & usable)
+    raised[[node for node in backward.tolist() if _elements(labelled, node) in sizes]] = True
     return changed, raised
 
 
-def _in_half(bench: Workbench, products: Int64s) -> Floats:
+def _in_half(edit: GraphEdit, products: Int64s) -> Floats:
     """Duration of these single-precision GEMMs in half precision, never below their floors."""
-    scene, now = bench.scene, bench.scene.graph.duration[products]
-    cores = scene.kernels_where(lambda identity: identity.tensor_core is False)[products]
-    slow, fast = (bench.scene.device.converted_ns(now, dtype, "bf16") for dtype in ("fp32", "tf32"))
-    result: Floats = np.maximum(np.where(cores, slow, fast), scene.floor_ns("bf16")[products])
+    labelled, now = edit.labelled, edit.labelled.graph.duration[products]
+    cores = labelled.kernels_where(lambda identity: identity.tensor_core is False)[products]
+    slow, fast = (edit.labelled.device.converted_ns(now, dtype, "bf16") for dtype in ("fp32", "tf32"))
+    result: Floats = np.maximum(np.where(cores, slow, fast), labelled.floor_ns("bf16")[products])
     return result
 
 
-def _casts_beside(scene: Scene, nodes: Int64s, members: Int64s) -> Int64s:
+def _casts_beside(labelled: LabelledGraph, nodes: Int64s, members: Int64s) -> Int64s:
     """Casts shortly before and after an attention."""
     first, last = np.searchsorted(nodes, members[[0, -1]])
     near = np.append(nodes[max(first - REACH, 0) : first], nodes[last + 1 : last + 1 + REACH])
-    beside: Int64s = near[scene.once(casts)[near]]
+    beside: Int64s = near[labelled.once(casts)[near]]
     return beside
 
 
-def _with_half_types(scene: Scene) -> Bools:
+def _with_half_types(labelled: LabelledGraph) -> Bools:
     """GPU operations of ops that take a tensor in half precision."""
-    return scene.op_column("dtypes").where(lambda types: "c10::BFloat16" in types or "c10::Half" in types)
+    return labelled.op_column("dtypes").where(lambda types: "c10::BFloat16" in types or "c10::Half" in types)
 
 
-def _op_around(scene: Scene, name: str) -> Int64s:
+def _op_around(labelled: LabelledGraph, name: str) -> Int64s:
     """The row of the op of this name around each GPU operation; NONE if there is none."""
-    if name not in scene.known_ops:
-        return np.full(len(scene.graph), NONE, np.int64)
-    named = np.append((scene.trace.ops["name"].cast(pl.String) == name).to_numpy(), False)
-    parents, found = np.append(integers(scene.trace.ops["parent"]), NONE), np.full(len(scene.graph), NONE, np.int64)
-    around = scene.op
+    if name not in labelled.known_ops:
+        return np.full(len(labelled.graph), NONE, np.int64)
+    named = np.append((labelled.trace.ops["name"].cast(pl.String) == name).to_numpy(), False)
+    parents, found = (
+        np.append(integers(labelled.trace.ops["parent"]), NONE),
+        np.full(len(labelled.graph), NONE, np.int64),
+    )
+    around = labelled.op
     while (around != NONE).any():
         found = np.where(named[around] & (found == NONE), around, found)
         around = parents[around]
     return found
 
 
-def _batched(scene: Scene) -> Bools:
+def _batched(labelled: LabelledGraph) -> Bools:
     """GPU operations of batched GEMM ops; all operations if the profile has no ops."""
-    if not len(scene.trace.ops):
-        return np.ones(len(scene.graph), bool)
-    return scene.op_name.where(BATCHED.__contains__)
+    if not len(labelled.trace.ops):
+        return np.ones(len(labelled.graph), bool)
+    return labelled.op_name.where(BATCHED.__contains__)
 
 
-def _backward(scene: Scene) -> Bools:
+def _backward(labelled: LabelledGraph) -> Bools:
     """Kernels whose name shows that they belong to a backward pass."""
-    return scene.kernels_where(lambda identity: "backward" in identity.name.lower())
+    return labelled.kernels_where(lambda identity: "backward" in identity.name.lower())
 
 
 def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -> list[Int64s]:
@@ -193,30 +196,30 @@ def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -
     return found
 
 
-def _averages(scene: Scene, nodes: Int64s, softmax: Int64s) -> Int64s:
+def _averages(labelled: LabelledGraph, nodes: Int64s, softmax: Int64s) -> Int64s:
     """Means of the weights over the heads, soon after an attention: a fused attention has no weights to average."""
     after = nodes[np.searchsorted(nodes, softmax[-1], side="right") :][: 2 * REACH]
-    means = after[scene.once(_means)[after]]
-    size = _elements(scene, softmax[-1]) if len(means) else 0
-    averaging: Int64s = means[[size > 0 and _elements(scene, node) == size for node in means]]
+    means = after[labelled.once(_means)[after]]
+    size = _elements(labelled, softmax[-1]) if len(means) else 0
+    averaging: Int64s = means[[size > 0 and _elements(labelled, node) == size for node in means]]
     return averaging
 
 
-def _means(scene: Scene) -> Bools:
+def _means(labelled: LabelledGraph) -> Bools:
     """GPU operations of means."""
-    return scene.op_name == "aten::mean"
+    return labelled.op_name == "aten::mean"
 
 
-def _elements(scene: Scene, node: int) -> int:
+def _elements(labelled: LabelledGraph, node: int) -> int:
     """Elements of the first tensor of a kernel's op; 0 if no shapes are recorded."""
-    sizes = recorded_sizes(scene.op_column("shapes")[node])
+    sizes = recorded_sizes(labelled.op_column("shapes")[node])
     return math.prod(sizes[0]) if sizes and sizes[0] else 0
 
 
 def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Attention as separate GEMMs and softmax."""
     members = evidence.changed(FIX.name).work
-    softmax = members & evidence.scene.kernels("softmax")
+    softmax = members & evidence.labelled.kernels("softmax")
     if not evidence.per_step(softmax):
         return None
     kernels = evidence.per_step(members) / evidence.per_step(softmax)
@@ -225,16 +228,16 @@ def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | Non
         f"{several(kernels, 'kernel')} each, {duration(evidence.time_per_step(members))} in total), and its scores "
         "go through memory.",
         evidence.places(softmax),
-        how=_how_to_leave_math(evidence.scene, softmax),
+        how=_how_to_leave_math(evidence.labelled, softmax),
     )
 
 
-def _how_to_leave_math(scene: Scene, softmax: Bools) -> str | None:
+def _how_to_leave_math(labelled: LabelledGraph, softmax: Bools) -> str | None:
     """Advice for attention that is written with scaled_dot_product_attention already, and runs unfused."""
-    calls = np.unique(_op_around(scene, MATH)[softmax])
+    calls = np.unique(_op_around(labelled, MATH)[softmax])
     if not len(calls) or calls[0] == NONE:
         return None
-    sizes = recorded_sizes(str(scene.trace.ops["shapes"][int(calls[0])]))
+    sizes = recorded_sizes(str(labelled.trace.ops["shapes"][int(calls[0])]))
     axes = len(sizes[0]) if sizes and sizes[0] else FUSED_AXES
     first = f"; here they have {axes}: add the missing ones with unsqueeze" if axes < FUSED_AXES else ""
     return (

@@ -9,8 +9,8 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Int64s, first_known
 from warpline.units import count, duration, several
 
@@ -22,35 +22,37 @@ LONG_KERNEL_IN_OPS = 2.0
 MIN_STEP_SHARE = 0.03
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Detach copies; except in the worst case, run small kernels side by side too."""
-    scene = bench.scene
-    usable = scene.in_steps & ~bench.gone
-    copies = usable & (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoH")
+    labelled = edit.labelled
+    usable = labelled.in_steps & ~edit.gone
+    copies = usable & (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "DtoH")
     chosen = np.flatnonzero(copies)
-    bench.detach(chosen)
+    edit.detach(chosen)
     if case == PESSIMISTIC:
         return len(chosen)
-    sms = first_known(scene.trace.devices["sm_count"])
+    sms = first_known(labelled.trace.devices["sm_count"])
     limit = SMALL_GRID_SHARE * (DEFAULT_SMS if sms is None else sms)
-    blocks = scene.work_number("grid_x") * scene.work_number("grid_y") * scene.work_number("grid_z")
-    small = usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~scene.kernels("comm")
-    small &= bench.graph.duration >= LONG_KERNEL_IN_OPS * bench.scene.host.launched_op.expected
-    return len(chosen) + _side_by_side(bench, small, blocks, limit / SMALL_GRID_SHARE)
+    blocks = labelled.work_number("grid_x") * labelled.work_number("grid_y") * labelled.work_number("grid_z")
+    small = usable & (labelled.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~labelled.kernels("comm")
+    small &= edit.graph.duration >= LONG_KERNEL_IN_OPS * edit.labelled.host.launched_op.expected
+    return len(chosen) + _side_by_side(edit, small, blocks, limit / SMALL_GRID_SHARE)
 
 
-def _side_by_side(bench: Workbench, small: Bools, blocks: Int64s, sms: float) -> int:
+def _side_by_side(edit: GraphEdit, small: Bools, blocks: Int64s, sms: float) -> int:
     """Run repeats of the same small kernel concurrently: they take the longest one's time per full wave."""
-    scene, graph, changed = bench.scene, bench.graph, 0
+    labelled, graph, changed = edit.labelled, edit.graph, 0
     for lane in np.unique(graph.lane[small]).tolist():
-        nodes = scene.work_of_lane[lane]
-        labels = np.where(small[nodes], scene.name[nodes], np.arange(len(nodes)).astype(str))
-        for run in np.split(nodes, np.flatnonzero((labels[1:] != labels[:-1]) | (np.diff(scene.step[nodes]) != 0)) + 1):
+        nodes = labelled.work_of_lane[lane]
+        labels = np.where(small[nodes], labelled.name[nodes], np.arange(len(nodes)).astype(str))
+        for run in np.split(
+            nodes, np.flatnonzero((labels[1:] != labels[:-1]) | (np.diff(labelled.step[nodes]) != 0)) + 1
+        ):
             if len(run) < 2 or not small[run].all():
                 continue
             rounds = np.ceil(blocks[run].sum() / sms)
             graph.duration[run[1:]] = 0.0
-            graph.duration[run[0]] = rounds * scene.graph.duration[run].max()
+            graph.duration[run[0]] = rounds * labelled.graph.duration[run].max()
             graph.lag[(graph.edge_kind == STREAM) & np.isin(graph.edge_to, run[1:])] = 0.0
             changed += len(run)
     return changed
@@ -72,9 +74,9 @@ def results_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim 
 def serialised_streams(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Independent small kernels, one after the other on one stream."""
     change = evidence.changed(FIX.name)
-    kernels = change.work & (evidence.scene.kind == "kernel")
-    copies = change.moved & (evidence.scene.kind == "memcpy")
-    if (kernels & evidence.scene.kernels("comm")).any():
+    kernels = change.work & (evidence.labelled.kind == "kernel")
+    copies = change.moved & (evidence.labelled.kind == "memcpy")
+    if (kernels & evidence.labelled.kernels("comm")).any():
         return None
     saved = float(change.saved_ns[evidence.in_steps(kernels)].sum()) / evidence.steps
     if not evidence.per_step(kernels) or saved < evidence.exposed_per_step(copies):

@@ -6,6 +6,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import listed
+from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.precision import (
     MATRIX_CLASSES,
     convert,
@@ -16,32 +17,31 @@ from warpline.replay.patterns.precision import (
     shorten_doubles,
 )
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.units import count, duration, several
 
 MIN_CHANGED_SHARE = 0.1
 """Share of the time that the fix changes; below it, the gain comes from FP32 GEMMs."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Run GEMMs on CUDA cores in TF32."""
-    scene = bench.scene
-    if not has_tf32(scene):
+    labelled = edit.labelled
+    if not has_tf32(labelled):
         return 0
-    nodes = scene.once(fp32_products) & scene.in_steps & ~bench.gone
-    drop_transposes(bench, nodes)
-    changed = convert(bench, nodes, "fp32", "tf32", case)
-    return changed + shorten_doubles(bench, case)
+    nodes = labelled.once(fp32_products) & labelled.in_steps & ~edit.gone
+    drop_transposes(edit, nodes)
+    changed = convert(edit, nodes, "fp32", "tf32", case)
+    return changed + shorten_doubles(edit, case)
 
 
 def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """FP64 kernels, which are rarely intended."""
-    changed, scene = evidence.changed(FIX.name).work, evidence.scene
-    doubles = changed & scene.kernels_where(in_double)
+    changed, labelled = evidence.changed(FIX.name).work, evidence.labelled
+    doubles = changed & labelled.kernels_where(in_double)
     time = evidence.time_per_step(doubles)
     if not time or time < MIN_CHANGED_SHARE * evidence.time_per_step(changed):
         return None
-    products = doubles & scene.kernels(*MATRIX_CLASSES)
+    products = doubles & labelled.kernels(*MATRIX_CLASSES)
     parts = [
         f"{several(evidence.per_step(nodes), noun)} ({duration(evidence.time_per_step(nodes))})"
         for nodes, noun in ((products, "GEMM"), (doubles & ~products, "other kernel"))
@@ -55,7 +55,7 @@ def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None
 def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """FP32 GEMMs on CUDA cores."""
     change = evidence.changed(FIX.name)
-    slow = change.work & ~change.gone & ~evidence.scene.kernels_where(in_double)
+    slow = change.work & ~change.gone & ~evidence.labelled.kernels_where(in_double)
     if not evidence.per_step(slow):
         return None
     return Claim(

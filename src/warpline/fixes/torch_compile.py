@@ -11,13 +11,13 @@ from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
 from warpline.replay.compiler.compiled import already_compiled
 from warpline.replay.compiler.units import fused
+from warpline.replay.graph_edit import NOTHING, GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.replay.patterns.concatenations import grows
 from warpline.replay.patterns.growth import grows_over_steps
-from warpline.replay.patterns.joins import grows
 from warpline.replay.patterns.launch_runs import launch_runs
 from warpline.replay.patterns.optimizers import in_optimizer
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import named_like, rows_like
 from warpline.units import count, duration, several
@@ -39,40 +39,40 @@ MIN_IDLE_SHARE = 0.1
 """Below this, the device is the limit, and fusion gains by shortening kernels."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Fuse runs of fusible kernels, then shorten the dispatch of the rest."""
-    scene = bench.scene
-    outside = scene.once(in_optimizer) | scene.within_ranges(ZEROED_GRADIENTS) | scene.once(_in_graphs)
-    fusible = scene.once(fusible_kernels) & ~bench.gone & ~outside
-    extra = np.zeros(len(bench.graph))
-    nodes, begins = fusible_chains(scene, fusible)
-    gone = fuse(bench, fused(scene, nodes, begins), extra, case) if len(nodes) else NOTHING
-    bench.remove_work(gone, dispatch=False)
-    return len(gone) + _cheaper_dispatch(bench, case, ~outside, fusible, extra)
+    labelled = edit.labelled
+    outside = labelled.once(in_optimizer) | labelled.within_ranges(ZEROED_GRADIENTS) | labelled.once(_in_graphs)
+    fusible = labelled.once(fusible_kernels) & ~edit.gone & ~outside
+    extra = np.zeros(len(edit.graph))
+    nodes, begins = fusible_chains(labelled, fusible)
+    gone = fuse(edit, fused(labelled, nodes, begins), extra, case) if len(nodes) else NOTHING
+    edit.remove_work(gone, dispatch=False)
+    return len(gone) + _cheaper_dispatch(edit, case, ~outside, fusible, extra)
 
 
-def _in_graphs(scene: Scene) -> Bools:
+def _in_graphs(labelled: LabelledGraph) -> Bools:
     """Launches of CUDA graphs and what they run: kernels of a graph are not dispatched."""
-    result = scene.calls_like(api_names.GRAPH_LAUNCH)
-    calls = integers(scene.trace.gpu["api_id"])[scene.graph.row[scene.work]]
-    result[scene.work] = np.append(rows_like(scene.trace.api, api_names.GRAPH_LAUNCH), False)[calls]
+    result = labelled.calls_like(api_names.GRAPH_LAUNCH)
+    calls = integers(labelled.trace.gpu["api_id"])[labelled.graph.row[labelled.work]]
+    result[labelled.work] = np.append(rows_like(labelled.trace.api, api_names.GRAPH_LAUNCH), False)[calls]
     return result
 
 
-def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:
+def _cheaper_dispatch(edit: GraphEdit, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:
     """Each run of launches costs one call of a compiled region, plus the compiled cost of each remaining launch."""
-    scene, graph = bench.scene, bench.graph
-    calls = scene.call_of_work[scene.work]
-    alive = (calls != NONE) & ~bench.gone[scene.work]
+    labelled, graph = edit.labelled, edit.graph
+    calls = labelled.call_of_work[labelled.work]
+    alive = (calls != NONE) & ~edit.gone[labelled.work]
     costs = np.zeros(len(graph))
-    costs[calls[alive]] = scene.host.compiled_launch.at(case) + extra[scene.work[alive]]
+    costs[calls[alive]] = labelled.host.compiled_launch.at(case) + extra[labelled.work[alive]]
     # The first kernel of a library op carries the cost of calling the library.
-    library = np.flatnonzero(alive & ~own[scene.work])
-    ops = scene.op[scene.work[library]]
+    library = np.flatnonzero(alive & ~own[labelled.work])
+    ops = labelled.op[labelled.work[library]]
     ops = np.where(ops == NONE, -2 - np.arange(len(ops)), ops)
-    costs[calls[library[np.unique(ops, return_index=True)[1]]]] = scene.host.launched_op.at(case)
-    left, region_ns = graph.duration * scene.once(_left_to_autograd), scene.host.region.at(case)
-    runs = launch_runs(bench, wanted)
+    costs[calls[library[np.unique(ops, return_index=True)[1]]]] = labelled.host.launched_op.at(case)
+    left, region_ns = graph.duration * labelled.once(_left_to_autograd), labelled.host.region.at(case)
+    runs = launch_runs(edit, wanted)
     if not runs:
         return 0
     nodes, lengths = np.concatenate(runs), np.array([len(run) for run in runs])
@@ -89,20 +89,20 @@ def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, ex
     return int(launching[chosen].sum())
 
 
-def _left_to_autograd(scene: Scene) -> Floats:
+def _left_to_autograd(labelled: LabelledGraph) -> Floats:
     """Share of each segment in which autograd accumulates a gradient, or hands a backward pass from thread to
     thread: compiling does not remove that."""
-    rows = named_like(scene.trace.ops, f"^{ACCUMULATING}$")
-    spans = [tuple(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")), _handed_over(scene)]
-    return scene.covered(*(np.concatenate(column) for column in zip(*spans, strict=True)))
+    rows = named_like(labelled.trace.ops, f"^{ACCUMULATING}$")
+    spans = [tuple(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")), _handed_over(labelled)]
+    return labelled.covered(*(np.concatenate(column) for column in zip(*spans, strict=True)))
 
 
-def _handed_over(scene: Scene) -> tuple[Int64s, Int64s, Int64s]:
+def _handed_over(labelled: LabelledGraph) -> tuple[Int64s, Int64s, Int64s]:
     """When threads that call backward wait for autograd's thread to begin, and continue after it has ended:
     starts, ends and threads."""
-    starts, ends, threads = scene.op_spans
-    outer = scene.roots[:-1] == np.arange(len(starts))
-    engine = outer & scene.engine_ops[:-1]
+    starts, ends, threads = labelled.op_spans
+    outer = labelled.roots[:-1] == np.arange(len(starts))
+    engine = outer & labelled.engine_ops[:-1]
     began, ended = np.sort(starts[engine]), np.sort(ends[engine])
     found = [(NOTHING, NOTHING, NOTHING)]
     for thread in np.setdiff1d(np.unique(threads[outer]), threads[engine]):
@@ -120,7 +120,7 @@ def _handed_over(scene: Scene) -> tuple[Int64s, Int64s, Int64s]:
 def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """A busy device that reads and writes the same data repeatedly; a fused kernel does it once."""
     change = evidence.changed(FIX.name)
-    if already_compiled(evidence.scene, change.work):
+    if already_compiled(evidence.labelled, change.work):
         return None
     chains = change.work
     if evidence.bare_idle_share >= MAX_IDLE_SHARE or evidence.per_step(chains) < MIN_CHAINED_KERNELS:
@@ -137,8 +137,8 @@ def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | N
 
 def _done_away_with(evidence: Evidence) -> Bools:
     """Kernels that other fixes remove: those on attention scores, and concatenations that grow a buffer."""
-    result = np.zeros(len(evidence.scene.graph), bool)
-    for fix, own in (("sdpa", evidence.scene.is_work), ("preallocate", evidence.scene.once(grows))):
+    result = np.zeros(len(evidence.labelled.graph), bool)
+    for fix, own in (("sdpa", evidence.labelled.is_work), ("preallocate", evidence.labelled.once(grows))):
         if evidence.gains(fix, WORTH_TRYING_FIRST):
             result |= evidence.changed(fix).work & own
     return result
@@ -147,7 +147,7 @@ def _done_away_with(evidence: Evidence) -> Bools:
 def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Many small kernels, dispatched one by one; compiled, they are fewer and cheaper to launch."""
     change = evidence.changed(FIX.name)
-    if already_compiled(evidence.scene, change.work):
+    if already_compiled(evidence.labelled, change.work):
         return None
     launches = change.gone | change.relaunched
     if evidence.per_step(change.work) < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
@@ -156,7 +156,7 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"{several(evidence.per_step(launches), 'operation')} a step are dispatched one by one; compiled, "
         f"{count(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with others.",
         evidence.places(launches),
-        STATIC_OR_DYNAMIC if evidence.scene.once(grows_over_steps).any() else None,
+        STATIC_OR_DYNAMIC if evidence.labelled.once(grows_over_steps).any() else None,
     )
 
 

@@ -13,6 +13,8 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL, SEGMENT
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.calm_steps import MIN_COLD_SHARE, calm_steps, settle, step_that_follows, untouched
 from warpline.replay.patterns.planning import planned_in_many_steps, planning_ops
 from warpline.replay.patterns.preparation import (
@@ -25,14 +27,12 @@ from warpline.replay.patterns.preparation import (
     without_trials,
 )
 from warpline.replay.replay import are_uneven
-from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import Workbench
 from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import NONE, Floats, Int64s, grouped, integers
 from warpline.trace.names import named_like, rows_like
-from warpline.trace.steps import on_device
+from warpline.trace.steps.find import on_device
 from warpline.units import duration, several
 
 LOADING = (
@@ -49,70 +49,70 @@ WORTH_COUNTING_IN_OPS = 2.0
 """Segments and calls that lose less than this many ops take are ordinary dispatch, which is faster on a warm CPU."""
 
 
-def apply(bench: Workbench, case: int) -> int:
+def apply(edit: GraphEdit, case: int) -> int:
     """Remove preparations, and shrink long segments and calls to their warm duration."""
-    scene, graph = bench.scene, bench.graph
-    lengths = scene.marks.lengths(graph, simulate(graph))
-    planning = planning_ops(scene, case)
-    gone = without_captures(bench)
-    every = len(gone) >= scene.step_count / 2 or planned_in_many_steps(scene, planning, lengths)
-    if not len(scene.trace.steps_in_view):
+    labelled, graph = edit.labelled, edit.graph
+    lengths = labelled.marks.lengths(graph, simulate(graph))
+    planning = planning_ops(labelled, case)
+    gone = without_captures(edit)
+    every = len(gone) >= labelled.step_count / 2 or planned_in_many_steps(labelled, planning, lengths)
+    if not len(labelled.trace.steps_in_view):
         # A warm program does not load again, and does everything else as before.
-        bench.is_certain = True
-        return without_preparing(bench, case)
+        edit.is_certain = True
+        return without_preparing(edit, case)
     if not (are_uneven(lengths) or every or gone):
         # The steps in view are warm; cold ones were set aside, and go.
-        return scene.trace.cold.count if scene.trace.cold else 0
-    bare = bench.graph.duration.copy()
-    gone += without_compiling(bench)
-    gone += without_trials(bench)
-    without_tables(bench, planning)
-    graph = bench.graph
-    longest = 0.0 if every else scene.host.longest_dispatch.at(case)
-    long = scene.in_steps & (scene.input_share < 0.3) & (graph.duration > longest)
+        return labelled.trace.cold.count if labelled.trace.cold else 0
+    bare = edit.graph.duration.copy()
+    gone += without_compiling(edit)
+    gone += without_trials(edit)
+    without_tables(edit, planning)
+    graph = edit.graph
+    longest = 0.0 if every else labelled.host.longest_dispatch.at(case)
+    long = labelled.in_steps & (labelled.input_share < 0.3) & (graph.duration > longest)
     segments = np.flatnonzero((graph.kind == SEGMENT) & long)
-    warm = _warm_segments(bench, segments, gone, case)
+    warm = _warm_segments(edit, segments, gone, case)
     changed = int((warm < graph.duration[segments]).sum())
-    bench.shorten(segments, warm)
-    changed += _warm_calls(bench, case)
+    edit.shorten(segments, warm)
+    changed += _warm_calls(edit, case)
     if not every:
-        calm = calm_steps(lengths, scene.marks.lengths(graph, simulate(graph)))
-        if calm.all() and not (gone or bench.gone.any()):
+        calm = calm_steps(lengths, labelled.marks.lengths(graph, simulate(graph)))
+        if calm.all() and not (gone or edit.gone.any()):
             graph.duration[:] = bare
             return 0
-        bench.counted = calm
-        step_of = step_that_follows(scene)
-        settle(bench, bare, np.flatnonzero(calm & untouched(scene, gone)), step_of)
+        edit.counted = calm
+        step_of = step_that_follows(labelled)
+        settle(edit, bare, np.flatnonzero(calm & untouched(labelled, gone)), step_of)
     return len(gone) + changed
 
 
-def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], case: int) -> Floats:
+def _warm_segments(edit: GraphEdit, nodes: Int64s, gone: list[Stretch], case: int) -> Floats:
     """Warm duration of CPU segments: the dispatch of their ops, and the program's own time outside ops."""
-    scene, graph = bench.scene, bench.graph
-    ops = _remaining(scene.trace.ops, gone)
+    labelled, graph = edit.labelled, edit.graph
+    ops = _remaining(labelled.trace.ops, gone)
     regions = named_like(ops, api_names.COMPILED_REGION)
-    calls = scene.call_of_work[scene.work]
+    calls = labelled.call_of_work[labelled.work]
     launching = np.isin(graph.before[nodes], graph.row[calls[calls != NONE]])
-    host, count = scene.host, _within(scene, nodes, ops)
+    host, count = labelled.host, _within(labelled, nodes, ops)
     # An op that launches nothing, such as a view, costs about as much as a small call.
     warm = np.where(launching, host.op.at(case), host.call.at(case) * (1 + count))
-    warm += host.region.at(case) * _within(scene, nodes, regions)
-    result: Floats = shares.SECOND_RUN.at(case) * warm + _begins(bench, nodes) + _own_work(bench, nodes)
+    warm += host.region.at(case) * _within(labelled, nodes, regions)
+    result: Floats = shares.SECOND_RUN.at(case) * warm + _begins(edit, nodes) + _own_work(edit, nodes)
     return result
 
 
-def _begins(bench: Workbench, segments: Int64s) -> Floats:
+def _begins(edit: GraphEdit, segments: Int64s) -> Floats:
     """Python time before a step's first op, unless a compiler runs there: the minimum over the steps is warm."""
-    scene, steps = bench.scene, bench.scene.trace.steps_in_view
-    ops = scene.trace.ops
+    labelled, steps = edit.labelled, edit.labelled.trace.steps_in_view
+    ops = labelled.trace.ops
     if not len(steps) or on_device(steps) or rows_like(ops, api_names.COMPILED_REGION).any():
         return np.zeros(len(segments))
     thread, starts, ends = steps["thread"][0], integers(steps["start_ns"]), integers(steps["end_ns"])
     first = np.sort(integers(ops.filter(pl.col("thread") == thread)["start_ns"]))
     until = np.append(first, NEVER)[np.searchsorted(first, starts)]
-    share = scene.covered(starts, np.minimum(until, ends), np.full(len(starts), thread))[segments]
-    begin = bench.graph.duration[segments] * share
-    least = float(begin[begin > 0].min(initial=scene.host.own_work.expected))
+    share = labelled.covered(starts, np.minimum(until, ends), np.full(len(starts), thread))[segments]
+    begin = edit.graph.duration[segments] * share
+    least = float(begin[begin > 0].min(initial=labelled.host.own_work.expected))
     return np.minimum(begin, least)
 
 
@@ -125,21 +125,21 @@ def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
     return ops.filter(~inside)
 
 
-def _own_work(bench: Workbench, segments: Int64s) -> Floats:
+def _own_work(edit: GraphEdit, segments: Int64s) -> Floats:
     """Long CPU time outside ops, as far as most steps have it."""
-    scene = bench.scene
-    outside = bench.graph.duration[segments] * (1 - scene.op_share[segments])
-    outside = np.where(outside > scene.host.own_work.expected, outside, 0.0)
-    totals = np.zeros(scene.step_count + 1)
-    np.add.at(totals, np.where(scene.step[segments] == NONE, scene.step_count, scene.step[segments]), outside)
+    labelled = edit.labelled
+    outside = edit.graph.duration[segments] * (1 - labelled.op_share[segments])
+    outside = np.where(outside > labelled.host.own_work.expected, outside, 0.0)
+    totals = np.zeros(labelled.step_count + 1)
+    np.add.at(totals, np.where(labelled.step[segments] == NONE, labelled.step_count, labelled.step[segments]), outside)
     usual = float(np.median(totals[:-1]))
-    kept: Floats = outside * np.minimum(1.0, usual / np.maximum(totals, 1.0))[scene.step[segments]]
+    kept: Floats = outside * np.minimum(1.0, usual / np.maximum(totals, 1.0))[labelled.step[segments]]
     return kept
 
 
-def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
+def _within(labelled: LabelledGraph, segments: Int64s, ops: pl.DataFrame) -> Floats:
     """Number of ops in each segment; the start and the end of an op count one half each."""
-    graph, result = scene.graph, np.zeros(len(segments))
+    graph, result = labelled.graph, np.zeros(len(segments))
     threads, edges = integers(ops["thread"]), [integers(ops[name]) for name in ("start_ns", "end_ns")]
     rows_of, nothing = dict(grouped(np.arange(len(threads)), threads)), np.empty(0, np.int64)
     for lane, mine in grouped(np.arange(len(segments)), graph.lane[segments]):
@@ -150,27 +150,27 @@ def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
     return result
 
 
-def _warm_calls(bench: Workbench, case: int) -> int:
+def _warm_calls(edit: GraphEdit, case: int) -> int:
     """Shorten calls that load code to almost nothing, and launches and slow calls to their usual time."""
-    scene, graph = bench.scene, bench.graph
-    names, inside = scene.call_name, (graph.kind == CALL) & scene.in_steps
-    before, host, slower = graph.duration.copy(), scene.host, shares.SECOND_RUN.at(case)
+    labelled, graph = edit.labelled, edit.graph
+    names, inside = labelled.call_name, (graph.kind == CALL) & labelled.in_steps
+    before, host, slower = graph.duration.copy(), labelled.host, shares.SECOND_RUN.at(case)
     for name in set(names[inside].tolist()):
         calls = np.flatnonzero(inside & (names == name))
         usual = float(np.median(graph.duration[calls]))
         if re.search(LOADING, name):
-            bench.shorten(calls, host.call.at(case))
+            edit.shorten(calls, host.call.at(case))
         elif re.search(api_names.GRAPH_LAUNCH, name):
-            kernels = np.bincount(integers(scene.trace.gpu["api_id"]) + 1, minlength=len(scene.trace.api) + 1)
+            kernels = np.bincount(integers(labelled.trace.gpu["api_id"]) + 1, minlength=len(labelled.trace.api) + 1)
             nodes: Floats = kernels[graph.row[calls] + 1].astype(np.float64)
-            bench.shorten(calls, host.graph_launch.at(case) + nodes * host.graph_node.at(case))
+            edit.shorten(calls, host.graph_launch.at(case) + nodes * host.graph_node.at(case))
         elif re.search(f"{api_names.KERNEL_LAUNCH}|{api_names.MEMSET}", name):
-            bench.shorten(calls, slower * host.launch.at(case))
+            edit.shorten(calls, slower * host.launch.at(case))
         else:
-            bench.shorten(calls[graph.duration[calls] > max(WARM_CALLS * usual, host.longest_dispatch.expected)], usual)
-    within = scene.call_of_work[scene.work_text("copy_kind") == "DtoD"]
+            edit.shorten(calls[graph.duration[calls] > max(WARM_CALLS * usual, host.longest_dispatch.expected)], usual)
+    within = labelled.call_of_work[labelled.work_text("copy_kind") == "DtoD"]
     within = within[(within != NONE) & inside[within]]
-    bench.shorten(within, slower * host.copy_call.at(case))
+    edit.shorten(within, slower * host.copy_call.at(case))
     return int((graph.duration < before).sum())
 
 
@@ -181,16 +181,16 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not len(evidence.trace.steps_in_view):
         return _in_recording(evidence, prediction)
     cold = evidence.idle["cold_start"] / evidence.steps
-    change, scene = evidence.changed(FIX.name), evidence.scene
+    change, labelled = evidence.changed(FIX.name), evidence.labelled
     # No op takes this long to dispatch, so the time saved in such segments was compiling or planning.
-    long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MIN_COLD_SHARE)
+    long = change.host & (change.saved_ns > labelled.host.long_work.expected) & (labelled.op_share > MIN_COLD_SHARE)
     cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
     if cold < MIN_STEP_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None
     host = evidence.in_steps(change.host & (change.saved_ns > 0))
     saved = float(change.saved_ns[host].sum()) / evidence.steps
-    host &= change.saved_ns > WORTH_COUNTING_IN_OPS * scene.host.launched_op.expected
-    segments = host & (scene.graph.kind == SEGMENT)
+    host &= change.saved_ns > WORTH_COUNTING_IN_OPS * labelled.host.launched_op.expected
+    segments = host & (labelled.graph.kind == SEGMENT)
     calls, tried = host & ~segments, change.work & change.gone
     trials = f", and {several(evidence.per_step(tried), 'kernel')} run only for tuning" if tried.any() else ""
     return Claim(
@@ -225,7 +225,7 @@ def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     change = evidence.changed(FIX.name)
     host = change.host & (change.saved_ns > 0)
-    calls = host & (evidence.scene.graph.kind == CALL)
+    calls = host & (evidence.labelled.graph.kind == CALL)
     return Claim(
         f"The GPU is idle for {duration(idle)} of the {duration(window)} recorded while code is loaded, compiled or "
         f"tuned ({several(float(calls.sum()), 'slow call')}); that happens once.",

@@ -8,7 +8,7 @@ from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.replay.fix import chosen_fixes
-from warpline.replay.judged_steps import steps_to_judge
+from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.trace import Trace
 

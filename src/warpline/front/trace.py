@@ -26,8 +26,8 @@ from warpline.units import duration
 if TYPE_CHECKING:
     from warpline.analyses.memory import MemoryUse
     from warpline.analyses.ops import OpsTable
-    from warpline.analyses.parts import PartsTable
-    from warpline.analyses.roofline_entry import RooflineTable
+    from warpline.analyses.parts.table import PartsTable
+    from warpline.analyses.roofline.entry import RooflineTable
     from warpline.exports.formats import Exported, Picture
     from warpline.findings.diagnosis import Diagnosis
     from warpline.replay.whatif import Prediction
@@ -157,7 +157,7 @@ class Trace(TableProperties):
 
         >>> trace.roofline(by="kernel").table
         """
-        from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - loads when it is used
+        from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415 - loads when it is used
 
         if by not in {"op", "kernel"}:
             raise UsageError("bad-rows", f"by is op or kernel, not {by!r}", 'by="op" or by="kernel"')
@@ -190,7 +190,7 @@ class Trace(TableProperties):
 
         >>> trace.parts(by="role").frame.select("part", "gpu_ns", "share", "verdict")
         """
-        from warpline.analyses.parts import parts_table  # noqa: PLC0415 - loads when it is used
+        from warpline.analyses.parts.table import parts_table  # noqa: PLC0415 - loads when it is used
 
         return parts_table(self.linked, by=by, device=device, shapes_from=_linked(shapes_from))
 

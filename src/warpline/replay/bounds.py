@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.intervals import union
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.remaining import KERNEL_SPREAD
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.columns import Bools, Floats, Int64s, grouped, integers
 
@@ -44,24 +44,24 @@ class DeviceWork:
 
     def __init__(self, question: WhatIf) -> None:
         self._question = question
-        scene = question.scene
-        self._scene: Scene = scene
-        self._work: Int64s = np.flatnonzero(scene.is_work & scene.in_steps)
-        devices = integers(scene.trace.gpu["device"], 0)[scene.graph.row[self._work]]
+        labelled = question.labelled
+        self._labelled: LabelledGraph = labelled
+        self._work: Int64s = np.flatnonzero(labelled.is_work & labelled.in_steps)
+        devices = integers(labelled.trace.gpu["device"], 0)[labelled.graph.row[self._work]]
         known, device = np.unique(devices, return_inverse=True)
-        self._steps = max(scene.step_count, int(scene.step[self._work].max(initial=0)) + 1)
+        self._steps = max(labelled.step_count, int(labelled.step[self._work].max(initial=0)) + 1)
         self._shape = (max(len(known), 1), self._steps)
-        self._cell: Int64s = device * self._steps + scene.step[self._work]
+        self._cell: Int64s = device * self._steps + labelled.step[self._work]
 
     @cached_property
     def _length(self) -> Floats:
-        graph = self._scene.graph
+        graph = self._labelled.graph
         return (graph.measured_end - graph.measured_start)[self._work].astype(np.float64)
 
     @cached_property
     def _busy(self) -> Floats:
         """Busy time by device and step; overlapping operations count once."""
-        graph, work = self._scene.graph, self._work
+        graph, work = self._labelled.graph, self._work
         if not len(work):
             return np.zeros(self._shape)
         both = np.concatenate([graph.measured_start[work], graph.measured_end[work]])
@@ -93,7 +93,7 @@ class DeviceWork:
     @cached_property
     def _busy_in_all(self) -> Floats:
         """Busy time by device, over all steps together."""
-        graph, device = self._scene.graph, self._cell // self._steps
+        graph, device = self._labelled.graph, self._cell // self._steps
         totals = np.zeros(self._shape[0])
         for number in range(self._shape[0]):
             mine = self._work[device == number]
@@ -110,7 +110,7 @@ class DeviceWork:
         roofline allows for what it did before."""
         work, length = self._work, self._length
         moved, after = trial.moved[work], trial.duration[work]
-        changed = (after != self._scene.graph.duration[work]) | trial.gone[work]
+        changed = (after != self._labelled.graph.duration[work]) | trial.gone[work]
         roof = self._roof_ns(changed) if same_work else np.zeros(len(work))
         expected = np.where(changed, np.maximum(after, roof), length)
         lowest = np.where(changed, roof, length)
@@ -122,36 +122,36 @@ class DeviceWork:
         stays = self._typical(self._busy + self._by_cell(self._cell, change))
         if not moved.any():
             return stays
-        on_lane = (mine for _, mine in grouped(np.flatnonzero(moved), self._scene.graph.lane[self._work[moved]]))
+        on_lane = (mine for _, mine in grouped(np.flatnonzero(moved), self._labelled.graph.lane[self._work[moved]]))
         return max(stays, *(self._typical(self._by_cell(self._cell[mine], left[mine])) for mine in on_lane))
 
     def _roof_ns(self, changed: Bools) -> Floats:
         """Roofline floor of the changed kernels; zero for all others."""
         if not changed.any():
             return np.zeros(len(self._work))
-        return np.where(changed, np.minimum(self._scene.floor_ns()[self._work], self._length), 0.0)
+        return np.where(changed, np.minimum(self._labelled.floor_ns()[self._work], self._length), 0.0)
 
     def touched_ns(self, trial: Trial) -> float:
         """Time per step of what a fix touches: GPU operations, host segments and calls, and waits that it ends."""
-        scene, graph = self._scene, self._scene.graph
+        labelled, graph = self._labelled, self._labelled.graph
         changed = (trial.duration != graph.duration) | trial.gone | trial.moved
-        own = np.where(scene.is_work, graph.measured_end - graph.measured_start, graph.duration)
-        return float(own[changed & scene.in_steps].sum() + self._waited_ns(trial)) / scene.step_count
+        own = np.where(labelled.is_work, graph.measured_end - graph.measured_start, graph.duration)
+        return float(own[changed & labelled.in_steps].sum() + self._waited_ns(trial)) / labelled.step_count
 
     def _waited_ns(self, trial: Trial) -> float:
         """Time of the calls that no longer wait."""
-        scene, api = self._scene, self._scene.trace.api
-        rows = scene.graph.row[trial.freed & scene.in_steps & ~scene.is_work]
+        labelled, api = self._labelled, self._labelled.trace.api
+        rows = labelled.graph.row[trial.freed & labelled.in_steps & ~labelled.is_work]
         return float((integers(api["end_ns"])[rows] - integers(api["start_ns"])[rows]).sum())
 
     def most_saved(self, trial: Trial) -> MostSaved:
         """What a fix takes away, whether or not a step becomes shorter by it."""
-        scene, graph = self._scene, self._scene.graph
-        less = np.where(scene.in_steps, np.maximum(graph.duration - trial.duration, 0.0), 0.0)
-        moved = float(graph.duration[trial.moved & scene.in_steps].sum())
-        of_device = float(less[scene.is_work].sum()) + moved
-        of_host = float(less[~scene.is_work].sum()) + self._waited_ns(trial)
-        return MostSaved(of_device / scene.step_count, (of_device + of_host) / scene.step_count)
+        labelled, graph = self._labelled, self._labelled.graph
+        less = np.where(labelled.in_steps, np.maximum(graph.duration - trial.duration, 0.0), 0.0)
+        moved = float(graph.duration[trial.moved & labelled.in_steps].sum())
+        of_device = float(less[labelled.is_work].sum()) + moved
+        of_host = float(less[~labelled.is_work].sum()) + self._waited_ns(trial)
+        return MostSaved(of_device / labelled.step_count, (of_device + of_host) / labelled.step_count)
 
 
 def bounded(prediction: Prediction, least: LeastStep) -> Prediction:

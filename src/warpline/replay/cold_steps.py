@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.analyses.host_activity import activities
+from warpline.analyses.idle.host_activity import activities
 from warpline.analyses.steps import covered_before
 from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import NONE, Int64s, integers
-from warpline.trace.steps import on_device
+from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 
 LEAST_WARM = 2

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from warpline.errors import UsageError
-from warpline.replay.workbench import Workbench
+from warpline.replay.graph_edit import GraphEdit
 
-Apply = Callable[[Workbench, int], int]
+Apply = Callable[[GraphEdit, int], int]
 """Changes the graph on the workbench for a case, and returns the number of changed nodes; 0 means not applicable."""
 
 

@@ -1,6 +1,6 @@
 """What the recorded data flow says about GPU operations: which of them share tensors, and which nobody reads.
 
-Without it (`Scene.dataflow` is None) fixes guess from shapes, and their ranges are wider.
+Without it (`LabelledGraph.dataflow` is None) fixes guess from shapes, and their ranges are wider.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import Bools, Floats, Int64s
 
 SAME = 0.999
@@ -13,10 +13,10 @@ KERNEL_SPREAD = 0.1
 """The same kernels may take this much less time in another run: among 215 programs timed on an H200 up to 8 %."""
 
 
-def stream_ns(scene: Scene, duration: Floats, counted: Bools) -> Floats:
+def stream_ns(labelled: LabelledGraph, duration: Floats, counted: Bools) -> Floats:
     """GPU time of each step on the stream that has most of it; only these nodes count. Streams run one operation
     at a time, so no step is shorter."""
-    work, cell, lanes, steps = scene.once(_cells)
+    work, cell, lanes, steps = labelled.once(_cells)
     chosen = np.flatnonzero(counted[work])
     if not len(chosen):
         return np.zeros(steps)
@@ -25,16 +25,16 @@ def stream_ns(scene: Scene, duration: Floats, counted: Bools) -> Floats:
     return busiest
 
 
-def _cells(scene: Scene) -> tuple[Int64s, Int64s, int, int]:
+def _cells(labelled: LabelledGraph) -> tuple[Int64s, Int64s, int, int]:
     """The work within steps, a number for the stream and step of each, and how many streams and steps there are."""
-    work = np.flatnonzero(scene.is_work & scene.has_step)
-    steps = int(scene.step.max(initial=0)) + 1
-    lanes, lane = np.unique(scene.graph.lane[work], return_inverse=True)
-    return work, lane * steps + scene.step[work], len(lanes), steps
+    work = np.flatnonzero(labelled.is_work & labelled.has_step)
+    steps = int(labelled.step.max(initial=0)) + 1
+    lanes, lane = np.unique(labelled.graph.lane[work], return_inverse=True)
+    return work, lane * steps + labelled.step[work], len(lanes), steps
 
 
-def untouched_ns(scene: Scene, duration: Floats, elsewhere: Bools) -> float:
+def untouched_ns(labelled: LabelledGraph, duration: Floats, elsewhere: Bools) -> float:
     """Least GPU time per step of what a fix does not touch, in a fast run and in the step that has least of it. It
     removes and moves the `elsewhere` nodes, and shortens others."""
-    kept = (duration >= SAME * scene.graph.duration) & ~elsewhere
-    return (1 - KERNEL_SPREAD) * float(stream_ns(scene, duration, kept).min())
+    kept = (duration >= SAME * labelled.graph.duration) & ~elsewhere
+    return (1 - KERNEL_SPREAD) * float(stream_ns(labelled, duration, kept).min())

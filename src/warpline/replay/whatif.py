@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from warpline.analyses.gaps import CAUSES, idle_gaps
+from warpline.analyses.idle.gaps import CAUSES, idle_gaps
 from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.notebook import card, facts, paragraph
@@ -21,6 +21,8 @@ from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import CALL, Graph
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.ranges import (
     Calm,
     Idle,
@@ -37,9 +39,7 @@ from warpline.replay.ranges import (
 )
 from warpline.replay.remaining import stream_ns, untouched_ns
 from warpline.replay.replay import Replay, replay
-from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats, Int64s
 from warpline.trace.trace import Trace
 from warpline.units import duration, speedup
@@ -172,7 +172,7 @@ class Prediction(Struct, frozen=True):
 
 
 class WhatIf:
-    """A trace prepared for what-if questions: its graph, its bare versions and its scene are built once.
+    """A trace prepared for what-if questions: its graph, its bare versions and its labelled are built once.
 
     `fixes` are the available fixes by name, in the order in which they are applied.
     """
@@ -183,7 +183,7 @@ class WhatIf:
         self._uneven = self.replay.measured_step_ns > np.median(self.replay.measured_ns)
         costs = self.replay.costs
         self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns)
-        self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
+        self.labelled = LabelledGraph(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
         self._tried: dict[tuple[str, ...], Trial] = {}
         self._asked: dict[tuple[str, ...], Prediction] = {}
 
@@ -206,7 +206,7 @@ class WhatIf:
     @cached_property
     def idle(self) -> dict[str, int]:
         """Recorded idle time of the busiest device by cause, over the window."""
-        found = idle_gaps(self.trace, self.scene.host_time, busiest=True)
+        found = idle_gaps(self.trace, self.labelled.host_time, busiest=True)
         return found[0].totals() if found else dict.fromkeys(CAUSES, 0)
 
     @cached_property
@@ -220,8 +220,8 @@ class WhatIf:
     def bare_idle_ns(self) -> dict[str, float]:
         """Idle time of the bare step by cause."""
         recorded = {cause: length / max(self.replay.marks.count, 1) for cause, length in self.idle.items()}
-        recording = np.where(self.scene.is_work, 0.0, self.replay.graph.duration - self.scene.graph.duration)
-        loading = float((recording * self.scene.input_share).sum()) / max(float(recording.sum()), 1.0)
+        recording = np.where(self.labelled.is_work, 0.0, self.replay.graph.duration - self.labelled.graph.duration)
+        loading = float((recording * self.labelled.input_share).sum()) / max(float(recording.sum()), 1.0)
         return bare_idle_ns(recorded, self.bare_idle_share * self._bare.expected_ns, loading)
 
     @property
@@ -232,8 +232,8 @@ class WhatIf:
     @cached_property
     def bare_idle_share(self) -> float:
         """Share of the bare step in which the busiest device is idle; overlapping streams count once."""
-        graph, work = self.scene.graph, np.flatnonzero(self.scene.is_work & self.scene.has_step)
-        device = self.scene.work_number("device")[work]
+        graph, work = self.labelled.graph, np.flatnonzero(self.labelled.is_work & self.labelled.has_step)
+        device = self.labelled.work_number("device")[work]
         of_devices = (work[device == number] for number in np.unique(device))
         busy_ns = max(
             (union(graph.measured_start[of], graph.measured_end[of]).total_ns() for of in of_devices), default=0
@@ -259,7 +259,7 @@ class WhatIf:
             self._try(chosen, bare, case).step_ns for bare, case in ((LOW_STEP, OPTIMISTIC), (HIGH_STEP, PESSIMISTIC))
         )
         replayed = _around(best, middle.step_ns, worst)
-        least_ns = untouched_ns(self.scene, middle.duration, middle.gone | middle.moved)
+        least_ns = untouched_ns(self.labelled, middle.duration, middle.gone | middle.moved)
         old = self.bare_step_ns
         known = ranges_of(
             [item.name for item in chosen],
@@ -310,11 +310,11 @@ class WhatIf:
 
     def without_waits_ns(self, calls: Int64s) -> float:
         """The step if these calls (rows of `api`) returned without waiting for the device."""
-        bench = Workbench(self.scene, self._bare.graphs[EXPECTED_STEP])
-        graph = bench.graph
+        edit = GraphEdit(self.labelled, self._bare.graphs[EXPECTED_STEP])
+        graph = edit.graph
         nodes = np.flatnonzero((graph.kind == CALL) & np.isin(graph.row, calls))
-        bench.stop_waiting(nodes)
-        return self.step_ns(bench.settle())
+        edit.stop_waiting(nodes)
+        return self.step_ns(edit.settle())
 
     def gains(self, name: str, least: float) -> bool:
         """Whether a fix changes something and is expected to gain at least `least`: one replay, not five."""
@@ -329,22 +329,22 @@ class WhatIf:
 
     def _try(self, chosen: list[GraphFix], bare: int, case: int) -> Trial:
         """The fixes applied to one bare graph, in one case of the fixes."""
-        bench = Workbench(self.scene, self._bare.graphs[bare])
-        changed = tuple(item.apply(bench, case) for item in chosen)
-        graph = bench.settle()
+        edit = GraphEdit(self.labelled, self._bare.graphs[bare])
+        changed = tuple(item.apply(edit, case) for item in chosen)
+        graph = edit.settle()
         # Loading in the background takes no longer than in the foreground.
-        floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
-        unbounded = self.step_ns(graph, bench.counted)
+        floor = min(edit.step_floor_ns, max(self._bare.steps_ns))
+        unbounded = self.step_ns(graph, edit.counted)
         step_ns = max(unbounded, floor)
         if not len(self.trace.steps_in_view):
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
-        step_ns = self._as_timed(step_ns, graph, bench.gone)
-        gone, moved, freed = map(self.scene.mark, (bench.gone, bench.moved, bench.freed))
+        step_ns = self._as_timed(step_ns, graph, edit.gone)
+        gone, moved, freed = map(self.labelled.mark, (edit.gone, edit.moved, edit.freed))
         bare_ns = self._bare.graphs[bare].duration
         duration = bare_ns if np.array_equal(graph.duration, bare_ns) else graph.duration
-        certain, alone = bench.is_certain and len(chosen) == 1, bench.may_do_nothing and len(chosen) == 1
-        return Trial(step_ns, changed, duration, gone, moved, freed, unbounded, bench.step_floor_ns, certain, alone)
+        certain, alone = edit.is_certain and len(chosen) == 1, edit.may_do_nothing and len(chosen) == 1
+        return Trial(step_ns, changed, duration, gone, moved, freed, unbounded, edit.step_floor_ns, certain, alone)
 
     def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:
         """The step with its part of what the run's stopwatch showed beyond the estimate.
@@ -355,7 +355,7 @@ class WhatIf:
         if self._bare.timed_ns is None:
             return step_ns
         estimated = self._bare.estimated_ns
-        idle = estimated - self._stream_ns(self.scene.graph.duration, np.zeros_like(gone))
+        idle = estimated - self._stream_ns(self.labelled.graph.duration, np.zeros_like(gone))
         if is_host_paced(idle / estimated):
             left = (step_ns - self._stream_ns(graph.duration, gone)) / idle
         else:
@@ -363,7 +363,7 @@ class WhatIf:
         return max(step_ns + min(max(left, 0.0), 1.0) * (self._bare.timed_ns.expected - estimated), 1.0)
 
     def _stream_ns(self, duration: Floats, gone: Bools) -> float:
-        return float(np.median(stream_ns(self.scene, duration, ~gone)))
+        return float(np.median(stream_ns(self.labelled, duration, ~gone)))
 
 
 def _around(one: float, middle: float, other: float) -> Estimate:

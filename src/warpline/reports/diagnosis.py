@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from warpline.analyses.breakdown import DeviceTime
-from warpline.analyses.gaps import Gaps
+from warpline.analyses.idle.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.words import listed
 from warpline.reports import cpu_time, findings, tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from warpline.analyses.envelope import Envelope, unit_of
+from warpline.analyses.roofline.by_hand import Envelope, unit_of
 from warpline.reports.sections import (
     Column,
     Command,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.analyses.memory import DeviceMemory, MemoryUse
 from warpline.analyses.memory.fragmentation import Pieces
 from warpline.analyses.memory.snapshot_allocations import OutOfMemory
-from warpline.analyses.where import Site
+from warpline.analyses.user_frames import Site
 from warpline.reports.memory_plot import character_plot
 from warpline.reports.sections import Column, Content, Fact, Facts, Figure, Report, Section, Table, Text
 from warpline.units import several, share, size

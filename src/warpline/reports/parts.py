@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from warpline.analyses.parts import GAPS, PartsTable
+from warpline.analyses.parts.table import GAPS, PartsTable
 from warpline.kernels import normalise
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from warpline.analyses.roofline import FINE, IMPOSSIBLE, Entry, RooflineTable
-from warpline.analyses.roofline_json import ceilings_of, step_headroom_ns
+from warpline.analyses.roofline.roofline_json import ceilings_of, step_headroom_ns
+from warpline.analyses.roofline.table import FINE, IMPOSSIBLE, Entry, RooflineTable
 from warpline.hardware import Roof
 from warpline.reports.roofline_plot import character_plot, marked, shape_label
 from warpline.reports.sections import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warpline.analyses.roofline import Entry, RooflineTable
+from warpline.analyses.roofline.table import Entry, RooflineTable
 from warpline.hardware import Figure, Roof
 from warpline.reports.drawing import document, label, xml
 from warpline.work.parse import json_list

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from warpline.analyses.scaled import Row, Scaled
+from warpline.analyses.roofline.other_shapes import Row, Scaled
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Range, Report, Section, Table, Text, Value
 from warpline.units import duration, share

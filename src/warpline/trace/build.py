@@ -9,10 +9,10 @@ import polars as pl
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import Rows
 from warpline.trace.checks import check, check_steps
-from warpline.trace.guarantee import guarantee
 from warpline.trace.link import link
+from warpline.trace.repair import guarantee
 from warpline.trace.schema import TABLES
-from warpline.trace.steps import find_steps
+from warpline.trace.steps.find import find_steps
 from warpline.trace.trace import Trace
 
 

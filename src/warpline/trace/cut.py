@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
-from warpline.trace.steps import StepChoice, launch_moments, on_device
+from warpline.trace.steps.find import StepChoice, launch_moments, on_device
 from warpline.trace.trace import Trace, Window
 
 _REFERENCES = {

@@ -14,7 +14,7 @@ import polars as pl
 
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import named
-from warpline.trace.same_ops import OpOrder, same_ops
+from warpline.trace.steps.same_ops import OpOrder, same_ops
 from warpline.trace.trace import Trace
 
 READS, WRITES = r"^(read|update)$", r"^(write|update|make)$"

@@ -13,10 +13,10 @@ from warpline.sources.kineto import Scanner, read_kineto
 from warpline.sources.nsys import read_nsys
 from warpline.sources.nvprof import read_nvprof
 from warpline.sources.rows import Rows
-from warpline.trace.beside import COMPANIONS, Beside
 from warpline.trace.build import build
 from warpline.trace.cache import load, store
-from warpline.trace.steps import StepChoice
+from warpline.trace.companion_files import COMPANIONS, Companions
+from warpline.trace.steps.find import StepChoice
 from warpline.trace.trace import Trace
 
 
@@ -45,9 +45,9 @@ def open_trace(
         trace = build(file, _read(file, kind, scanner))
         if key:
             store(key, trace)
-    beside = Beside(file, partial(open_trace, cache=cache, scanner=scanner))
-    if beside.exists:
-        trace = trace.with_beside(beside)
+    companions = Companions(file, partial(open_trace, cache=cache, scanner=scanner))
+    if companions.exists:
+        trace = trace.with_companions(companions)
     if step_range is not None:
         trace = trace.with_step_range(step_range)
     return trace if steps is None else trace.with_steps(StepChoice.parse(steps))

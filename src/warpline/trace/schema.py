@@ -3,7 +3,7 @@
 Times are integer nanoseconds from the trace's own zero (``meta``'s ``epoch_ns`` says where that lies).
 A row's *id* is its position in its table; ``api_id``, ``op_id``, ``parent`` and ``thread`` hold such
 positions. A value that the source does not record is null, never zero, except in the columns marked `required`.
-`warpline.trace.guarantee` makes a reader's rows keep what is said here.
+`warpline.trace.repair` makes a reader's rows keep what is said here.
 """
 
 from __future__ import annotations

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
-from warpline.trace.beside import Beside
 from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import Int64s, integers
-from warpline.trace.guarantee import guaranteed
+from warpline.trace.companion_files import Companions
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
+from warpline.trace.repair import guaranteed
 from warpline.trace.schema import TABLES, empty
-from warpline.trace.steps import StepChoice, completed, steps_named
+from warpline.trace.steps.find import StepChoice, completed, steps_named
 
 
 class Window(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Trace(TableProperties, Struct, dict=True):
     chosen_steps: StepChoice | None = None
     cold: ColdSteps | None = None
     """The cold steps, where the steps in view were chosen without them."""
-    beside: Beside | None = None
+    companions: Companions | None = None
     """A second look at the same program, where `warpline run` left one."""
 
     def table(self, name: str) -> pl.DataFrame:
@@ -107,21 +107,21 @@ class Trace(TableProperties, Struct, dict=True):
 
     @property
     def step_spans(self) -> tuple[Int64s, Int64s]:
-        """Begin and end of each step in view: see `warpline.trace.steps.completed`."""
+        """Begin and end of each step in view: see `warpline.trace.steps.find.completed`."""
         starts, ends = completed(self.table("steps"), self.table("gpu"), self.table("api"))
         if self.chosen_steps is None:
             return starts, ends
         chosen = slice(self.chosen_steps.first, self.chosen_steps.beyond)
         return starts[chosen], ends[chosen]
 
-    def with_beside(self, beside: Beside) -> Trace:
+    def with_companions(self, companions: Companions) -> Trace:
         """The same trace with a second look."""
-        flow: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {"dataflow": lambda: _dataflow_of(beside)}
-        return replace(self, _tables={**self._tables, **flow}, beside=beside)
+        flow: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {"dataflow": lambda: _dataflow_of(companions)}
+        return replace(self, _tables={**self._tables, **flow}, companions=companions)
 
     def whole(self) -> Trace:
         """The same trace, looked at from its first to its last operation."""
-        return Trace(self.path, self.source, self._tables, beside=self.beside)
+        return Trace(self.path, self.source, self._tables, companions=self.companions)
 
     def replaced(self, tables: dict[str, pl.DataFrame], choice: StepChoice | None) -> Trace:
         """The same trace with some other tables, looked at during these steps."""
@@ -147,6 +147,6 @@ class Trace(TableProperties, Struct, dict=True):
         return self.replaced({}, choice)
 
 
-def _dataflow_of(beside: Beside) -> pl.DataFrame:
-    rows = beside.look.dataflow
+def _dataflow_of(companions: Companions) -> pl.DataFrame:
+    rows = companions.look.dataflow
     return guaranteed("dataflow", rows) if len(rows) else empty("dataflow")

@@ -11,7 +11,7 @@ from kineto_files import annotation, call, kernel, write
 from paths import DATA, ROOT, SHARED
 
 from warpline.analyses.api_split import api_split
-from warpline.analyses.gaps import CAUSES as IDLE_CAUSES
+from warpline.analyses.idle.gaps import CAUSES as IDLE_CAUSES
 from warpline.analyses.words import KINDS, names_of, words_of
 from warpline.cli.main import run
 from warpline.fixes.claim import CAUSES

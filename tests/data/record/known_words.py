@@ -35,7 +35,7 @@ PYTHON_FILES = (
     "socket subprocess concurrent multiprocessing importlib asyncio shutil os typing abc enum dataclasses warnings"
 )
 OWN_PATTERNS = (
-    "kernels/*.py trace/*.py hardware/*.py analyses/host_activity.py analyses/framework.py "
+    "kernels/*.py trace/*.py hardware/*.py analyses/idle/host_activity.py analyses/framework.py "
     "sources/nsys/diagnostics.py sources/nsys/host.py"
 )
 FURTHER = """

@@ -119,6 +119,6 @@ def asked(folder: Path, body: Body, chip: str) -> WhatIf:
 )
 def test_another_chip_gets_other_numbers(tmp_path: Path, chip: str, fix: str, body: Body) -> None:
     ours, other = asked(tmp_path, body, "H200"), asked(tmp_path, body, chip)
-    assert other.scene.device.chip != ours.scene.device.chip
+    assert other.labelled.device.chip != ours.labelled.device.chip
     assert ours.ask(fix).applies and other.ask(fix).applies
     assert other.ask(fix).new_step_ns != ours.ask(fix).new_step_ns

@@ -48,7 +48,7 @@ def test_the_cost_is_the_number_of_events_times_their_costs(tmp_path: Path) -> N
 
 
 def test_frames_and_graph_nodes_have_costs_of_their_own(tmp_path: Path) -> None:
-    """Beside ten ops: three frames of Python, and a graph launch of 50 µs with four nodes."""
+    """Companions ten ops: three frames of Python, and a graph launch of 50 µs with four nodes."""
     events = ten_ops() + [files.frame(f"model.py({line}): f", 70 + 2 * line, 1, line, None) for line in range(1, 4)]
     events.append(files.call("cudaGraphLaunch", 1_100, 50, 99))
     events += [files.kernel("node", 1_200 + 10 * node, 5, 99) for node in range(4)]

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.where import UserFrames
+from warpline.analyses.user_frames import UserFrames
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import Nest, nearest_marked
 from warpline.trace.trace import Trace

@@ -9,7 +9,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
-from warpline.analyses.where import LIBRARY
+from warpline.analyses.user_frames import LIBRARY
 from warpline.sources.snapshot.read import ACTIONS, NO_STACK, Block, History, Snapshot, Stack
 from warpline.trace.columns import Int64s
 

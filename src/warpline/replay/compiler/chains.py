@@ -10,9 +10,9 @@ from warpline.hardware.chips import VECTOR
 from warpline.replay.compiler.units import Fused
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC
+from warpline.replay.graph_edit import NOTHING, GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import plain_copies
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
@@ -47,42 +47,42 @@ BATCH_NORM = re.compile(r"aten::\w*batch_norm\w*")
 """Ops that need the statistics of the whole batch (in evaluation they are cheap, and rarely a kernel of their own)."""
 
 
-def fusible_kernels(scene: Scene) -> Bools:
+def fusible_kernels(labelled: LabelledGraph) -> Bools:
     """Kernels within steps that a compiler generates itself."""
-    library = scene.under_op(*(name for name in scene.known_ops if LIBRARY.fullmatch(name)))
-    copies = (scene.work_text("copy_kind") == "DtoD") & (scene.op != NONE)
-    fusible: Bools = (scene.kernels(*FUSIBLE) | copies) & ~library & scene.in_steps
+    library = labelled.under_op(*(name for name in labelled.known_ops if LIBRARY.fullmatch(name)))
+    copies = (labelled.work_text("copy_kind") == "DtoD") & (labelled.op != NONE)
+    fusible: Bools = (labelled.kernels(*FUSIBLE) | copies) & ~library & labelled.in_steps
     return fusible
 
 
-def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
+def fusible_chains(labelled: LabelledGraph, fusible: Bools) -> tuple[Int64s, Bools]:
     """Runs of consecutive fusible kernels on one stream within a step, and where each run begins.
 
     A run comes from one thread: autograd launches the backward pass from its own thread, and it is compiled separately.
     """
     found, begins = [NOTHING], [np.empty(0, bool)]
-    plain = scene.once(plain_copies)
-    for lane in np.unique(scene.graph.lane[fusible]).tolist():
-        nodes = scene.work_of_lane[lane]
-        own, step, thread = fusible[nodes], scene.step[nodes], _launching_thread(scene, nodes)
+    plain = labelled.once(plain_copies)
+    for lane in np.unique(labelled.graph.lane[fusible]).tolist():
+        nodes = labelled.work_of_lane[lane]
+        own, step, thread = fusible[nodes], labelled.step[nodes], _launching_thread(labelled, nodes)
         # A compiler does not fuse copies with each other: each still has to write what it copies.
         copies = plain[nodes] & np.append(False, plain[nodes][:-1])
         ends = ~own | copies | (np.diff(step, prepend=step[:1]) != 0) | (np.diff(thread, prepend=thread[:1]) != 0)
         group = np.cumsum(ends)[own]
-        chained, begin = _along_tensors(scene, nodes[own], np.diff(group, prepend=group[0] - 1) != 0)
+        chained, begin = _along_tensors(labelled, nodes[own], np.diff(group, prepend=group[0] - 1) != 0)
         found.append(chained)
         begins.append(begin)
     return np.concatenate(found), np.concatenate(begins)
 
 
-def _along_tensors(scene: Scene, nodes: Int64s, begins: Bools) -> tuple[Int64s, Bools]:
+def _along_tensors(labelled: LabelledGraph, nodes: Int64s, begins: Bools) -> tuple[Int64s, Bools]:
     """Chains split into parts that share no tensor, where the data flow is known: a compiler fuses what reads or writes
     the same memory, however the parts alternate."""
-    if scene.dataflow is None or not len(nodes):
+    if labelled.dataflow is None or not len(nodes):
         return nodes, begins
     order, part, chain = np.arange(len(nodes)), np.zeros(len(nodes), np.int64), np.cumsum(begins)
     for first, beyond in zip(np.flatnonzero(begins), np.append(np.flatnonzero(begins)[1:], len(nodes)), strict=True):
-        number = scene.dataflow.together(nodes[first:beyond])
+        number = labelled.dataflow.together(nodes[first:beyond])
         if number is None:
             continue
         by_part = np.argsort(number, kind="stable")
@@ -90,47 +90,47 @@ def _along_tensors(scene: Scene, nodes: Int64s, begins: Bools) -> tuple[Int64s, 
     return nodes[order], (np.diff(chain, prepend=0) != 0) | (np.diff(part, prepend=NONE) != 0)
 
 
-def fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
+def fuse(edit: GraphEdit, kernels: Fused, extra: Floats, case: int) -> Int64s:
     """Leaves one kernel of each fused group and returns the removed ones; adds host time for what the fusion costs."""
-    region = 0.0 if case == OPTIMISTIC else bench.scene.host.region.at(case)
-    nodes, starts, lengths = kernels.nodes, kernels.starts, bench.graph.duration[kernels.nodes]
+    region = 0.0 if case == OPTIMISTIC else edit.labelled.host.region.at(case)
+    nodes, starts, lengths = kernels.nodes, kernels.starts, edit.graph.duration[kernels.nodes]
     counts = np.diff(starts, append=len(nodes))
     most = np.repeat(np.maximum.reduceat(lengths, starts), counts)
     stays = np.minimum.reduceat(np.where(lengths == most, np.arange(len(nodes)), len(nodes)), starts)
     extra[nodes[stays]] += (
-        kernels.cut_up * bench.scene.host.compiled_launch.at(case) + kernels.begins_iteration * region
+        kernels.cut_up * edit.labelled.host.compiled_launch.at(case) + kernels.begins_iteration * region
     )
-    by_times = _time_by_times(lengths, bench.scene.floor_ns()[nodes], starts, stays, case)
-    by_shapes = _time_by_shapes(kernels, bench.scene, case)
+    by_times = _time_by_times(lengths, edit.labelled.floor_ns()[nodes], starts, stays, case)
+    by_shapes = _time_by_shapes(kernels, edit.labelled, case)
     new = by_times if by_shapes is None else np.where(kernels.known, by_shapes, by_times)
-    adding = np.maximum.reduceat(np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0), starts)
+    adding = np.maximum.reduceat(np.where(edit.labelled.under_op(*ADDING)[nodes], lengths, 0.0), starts)
     several = counts > 1
-    left = np.maximum(np.maximum(new, adding), _of_batch_norms(bench.scene, nodes, lengths, starts, case))
+    left = np.maximum(np.maximum(new, adding), _of_batch_norms(edit.labelled, nodes, lengths, starts, case))
     shorter = np.minimum(np.add.reduceat(lengths, starts), left)
-    bench.graph.duration[nodes[stays[several]]] = shorter[several]
+    edit.graph.duration[nodes[stays[several]]] = shorter[several]
     return np.delete(nodes, stays)
 
 
-def _of_batch_norms(scene: Scene, nodes: Int64s, lengths: Floats, starts: Int64s, case: int) -> Floats:
+def _of_batch_norms(labelled: LabelledGraph, nodes: Int64s, lengths: Floats, starts: Int64s, case: int) -> Floats:
     """Time that remains of the batch norms in each fused kernel."""
-    names = [name for name in scene.known_ops if BATCH_NORM.fullmatch(name)]
+    names = [name for name in labelled.known_ops if BATCH_NORM.fullmatch(name)]
     if not names:
         return np.zeros(len(starts))
-    own = np.where(scene.under_op(*names)[nodes], lengths, 0.0)
+    own = np.where(labelled.under_op(*names)[nodes], lengths, 0.0)
     return shares.BATCH_NORM_COMPILED.at(case) * np.add.reduceat(own, starts)
 
 
-def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:
+def _launching_thread(labelled: LabelledGraph, nodes: Int64s) -> Int64s:
     """The thread that launched each GPU activity; if unknown, the thread of the previous activity."""
-    calls = scene.call_of_work[nodes]
+    calls = labelled.call_of_work[nodes]
     latest = np.maximum.accumulate(np.where(calls != NONE, np.arange(len(nodes)), 0))
-    threads: Int64s = scene.graph.lane[calls[latest]]
+    threads: Int64s = labelled.graph.lane[calls[latest]]
     return threads
 
 
-def _time_by_shapes(kernels: Fused, scene: Scene, case: int) -> Floats | None:
+def _time_by_shapes(kernels: Fused, labelled: LabelledGraph, case: int) -> Floats | None:
     """The time of each fused kernel: for its bytes or for its operations, whichever is longer."""
-    floors = scene.floors
+    floors = labelled.floors
     memory = floors.memory_bytes_per_ns
     vector = floors.roof.compute("fp32", VECTOR) if floors.roof else None
     if memory is None or vector is None:
@@ -138,7 +138,7 @@ def _time_by_shapes(kernels: Fused, scene: Scene, case: int) -> Floats | None:
     byte_ns = shares.FUSED_BYTES.at(case) / memory
     step_ns = shares.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
     moved, done, present = np.moveaxis(kernels.parts, -1, 0)
-    least = scene.device.smallest_kernel.at(case) * present
+    least = labelled.device.smallest_kernel.at(case) * present
     times: Floats = (least + np.maximum(moved * byte_ns, done * step_ns)).sum(axis=1)
     return times
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline import api_names
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import Bools
 from warpline.trace.names import names_in
 
@@ -11,15 +11,15 @@ MIN_COMPILED_SHARE = 0.5
 """Share of kernels generated or launched by a compiler from which a program counts as compiled."""
 
 
-def already_compiled(scene: Scene, nodes: Bools) -> bool:
+def already_compiled(labelled: LabelledGraph, nodes: Bools) -> bool:
     """Whether at least half of these kernels were generated or launched by a compiler."""
-    mine = nodes & scene.has_step
-    return bool(mine.any()) and float(scene.once(_compiled)[mine].mean()) >= MIN_COMPILED_SHARE
+    mine = nodes & labelled.has_step
+    return bool(mine.any()) and float(labelled.once(_compiled)[mine].mean()) >= MIN_COMPILED_SHARE
 
 
-def _compiled(scene: Scene) -> Bools:
+def _compiled(labelled: LabelledGraph) -> Bools:
     """Kernels that were generated or launched by a compiler."""
-    regions = names_in(scene.trace.ops).names
+    regions = names_in(labelled.trace.ops).names
     names = regions.filter(regions.str.contains(api_names.COMPILED_CODE)).to_list()
-    generated = scene.kernels_where(lambda kernel: kernel.library == "triton")
-    return scene.under_op(*names) | generated if names else generated
+    generated = labelled.kernels_where(lambda kernel: kernel.library == "triton")
+    return labelled.under_op(*names) | generated if names else generated

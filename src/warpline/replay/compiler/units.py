@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
 from warpline.replay.compiler.unshaped import cuts
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.work.elementwise import SIGNATURES, in_place
 from warpline.work.model import Launch, OpCall, Tensor, Unknowable, Work
@@ -138,11 +138,11 @@ class _Pattern(Struct, frozen=True):
 class _Compiler:
     """The ops of a trace, and the fused kernels of their chains; cached, because every trial asks."""
 
-    def __init__(self, scene: Scene) -> None:
-        # The scene is the weak key of this object, so the object must not hold a reference to it.
-        self._op, self._name, self._calls = scene.op, scene.name, scene.op_calls
-        self._of_autograd = scene.of_autograd
-        self._sms = int(integers(scene.trace.devices["sm_count"], 0).max(initial=0))
+    def __init__(self, labelled: LabelledGraph) -> None:
+        # The labelled is the weak key of this object, so the object must not hold a reference to it.
+        self._op, self._name, self._calls = labelled.op, labelled.name, labelled.op_calls
+        self._of_autograd = labelled.of_autograd
+        self._sms = int(integers(labelled.trace.devices["sm_count"], 0).max(initial=0))
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]
         self._names = [""]
@@ -212,14 +212,14 @@ def _unshaped(names: list[str]) -> _Pattern:
     return _Pattern(np.array(starts, np.int64), none, [(MISSING, MISSING)] * len(starts), none, none)
 
 
-_COMPILERS: WeakKeyDictionary[Scene, _Compiler] = WeakKeyDictionary()
+_COMPILERS: WeakKeyDictionary[LabelledGraph, _Compiler] = WeakKeyDictionary()
 
 
-def fused(scene: Scene, nodes: Int64s, begins: Bools) -> Fused:
+def fused(labelled: LabelledGraph, nodes: Int64s, begins: Bools) -> Fused:
     """The kernels that a compiler would generate for chains of GPU activities; `begins` marks where a chain begins."""
-    if scene not in _COMPILERS:
-        _COMPILERS[scene] = _Compiler(scene)
-    return _COMPILERS[scene].fused(nodes, begins)
+    if labelled not in _COMPILERS:
+        _COMPILERS[labelled] = _Compiler(labelled)
+    return _COMPILERS[labelled].fused(nodes, begins)
 
 
 def unit_of(call: OpCall, work: Work | None) -> Unit | None:

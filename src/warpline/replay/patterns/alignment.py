@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from warpline.kernels import KernelIdentity
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.precision import HALF_TYPES
-from warpline.replay.scene import Scene
 from warpline.trace.columns import Bools
 from warpline.work import Tensor, call_from_kineto
 
@@ -18,15 +18,15 @@ PRODUCTS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmu
 """Ops whose recorded shapes are those of a matmul; those of a convolution are not."""
 
 
-def misaligned(scene: Scene) -> Bools:
+def misaligned(labelled: LabelledGraph) -> Bools:
     """GPU activity of ops with unaligned matrix rows; without shapes, kernels made for unaligned operands."""
-    columns = [scene.op_column(column) for column in ("shapes", "strides", "dtypes")]
-    rows = list(zip(*(column[scene.work] for column in columns), strict=True))
+    columns = [labelled.op_column(column) for column in ("shapes", "strides", "dtypes")]
+    rows = list(zip(*(column[labelled.work] for column in columns), strict=True))
     known = {row: _odd(*row) for row in set(rows)}
-    result = np.zeros(len(scene.graph), bool)
-    result[scene.work] = [known[row] for row in rows]
-    result &= scene.op_name.where(PRODUCTS.__contains__) & ~scene.kernels_where(_takes_any_alignment_well)
-    result |= scene.kernels_where(_takes_single_elements) & (columns[0] == "")
+    result = np.zeros(len(labelled.graph), bool)
+    result[labelled.work] = [known[row] for row in rows]
+    result &= labelled.op_name.where(PRODUCTS.__contains__) & ~labelled.kernels_where(_takes_any_alignment_well)
+    result |= labelled.kernels_where(_takes_single_elements) & (columns[0] == "")
     return result
 
 

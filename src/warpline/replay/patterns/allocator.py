@@ -5,28 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.analyses.steps import covered_before
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import Workbench
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import Bools, Int64s
 
 
-def calls_in_steps(scene: Scene, pattern: str) -> Int64s:
+def calls_in_steps(labelled: LabelledGraph, pattern: str) -> Int64s:
     """Calls within steps whose names match, without those in which a library is initialised."""
-    return np.flatnonzero(scene.calls_like(pattern) & scene.in_steps & ~scene.once(_initialising))
+    return np.flatnonzero(labelled.calls_like(pattern) & labelled.in_steps & ~labelled.once(_initialising))
 
 
-def _initialising(scene: Scene) -> Bools:
+def _initialising(labelled: LabelledGraph) -> Bools:
     """Nodes that begin in time known as cold start."""
-    graph, found = scene.graph, np.zeros(len(scene.graph), bool)
-    for thread, activity in scene.host_time.threads.items():
+    graph, found = labelled.graph, np.zeros(len(labelled.graph), bool)
+    for thread, activity in labelled.host_time.threads.items():
         spans, nodes = activity.labels["cold_start"], np.flatnonzero(graph.lane == thread)
         if len(spans):
             begin = graph.measured_start[nodes]
             found[nodes] = covered_before(spans, begin + 1) > covered_before(spans, begin)
-    return found & ~scene.is_work
+    return found & ~labelled.is_work
 
 
-def drop_calls(bench: Workbench, calls: Int64s) -> None:
+def drop_calls(edit: GraphEdit, calls: Int64s) -> None:
     """Removes the calls; the host time before them stays."""
-    bench.graph.duration[calls] = 0.0
-    bench.stop_waiting(calls)
+    edit.graph.duration[calls] = 0.0
+    edit.stop_waiting(calls)

@@ -5,42 +5,42 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.graph.model import CALL, RELEASE, SEGMENT
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.preparation import Stretch
 from warpline.replay.replay import UNEVEN
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 
 MIN_COLD_SHARE = 0.5
 """A long step is long because it is cold if removing the cold work removes this share of its excess over the median."""
 
 
-def untouched(scene: Scene, gone: list[Stretch]) -> Bools:
+def untouched(labelled: LabelledGraph, gone: list[Stretch]) -> Bools:
     """Steps in which no removed node starts."""
-    starts = integers(scene.trace.steps_in_view["start_ns"])
-    result = np.ones(scene.step_count, bool)
+    starts = integers(labelled.trace.steps_in_view["start_ns"])
+    result = np.ones(labelled.step_count, bool)
     begins = np.array([start for _, start, _ in gone], np.int64)
     result[np.searchsorted(starts, begins, side="right") - 1] = False
     return result
 
 
-def settle(bench: Workbench, bare: Floats, steps: Int64s, step_of: Int64s) -> None:
+def settle(edit: GraphEdit, bare: Floats, steps: Int64s, step_of: Int64s) -> None:
     """Host times of warm steps: the minimum of each part over equal steps, because later steps are only warmer."""
-    scene, graph = bench.scene, bench.graph
+    labelled, graph = edit.labelled, edit.graph
     alike: dict[tuple[tuple[str, ...], ...], list[Int64s]] = {}
     for step in steps.tolist():
         mine = np.flatnonzero(step_of == step)
-        nodes, work = mine[np.isin(graph.kind[mine], [SEGMENT, CALL, RELEASE])], mine[scene.is_work[mine]]
+        nodes, work = mine[np.isin(graph.kind[mine], [SEGMENT, CALL, RELEASE])], mine[labelled.is_work[mine]]
         nodes = nodes[np.argsort(graph.lane[nodes], kind="stable")]
-        alike.setdefault((tuple(scene.call_name[nodes]), tuple(scene.name[work])), []).append(nodes)
+        alike.setdefault((tuple(labelled.call_name[nodes]), tuple(labelled.name[work])), []).append(nodes)
     for group in alike.values():
         graph.duration[np.array(group)] = bare[np.array(group)].min(axis=0)
 
 
-def step_that_follows(scene: Scene) -> Int64s:
+def step_that_follows(labelled: LabelledGraph) -> Int64s:
     """The step of each node; host time that spans two steps belongs to the later one. NONE after the last step."""
-    result, marks = scene.step.copy(), scene.marks.node
-    on_cpu = ~scene.is_work[marks]
+    result, marks = labelled.step.copy(), labelled.marks.node
+    on_cpu = ~labelled.is_work[marks]
     result[marks[on_cpu]] = np.append(np.arange(len(marks) - 1), NONE)[on_cpu]
     return result
 

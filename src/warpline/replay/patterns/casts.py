@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import Bools
 from warpline.work.parse import recorded_types
 
@@ -16,32 +16,32 @@ FLOATING = {"float", "double", *HALF_OPS}
 and the device is the right place for them."""
 
 
-def casts(scene: Scene) -> Bools:
+def casts(labelled: LabelledGraph) -> Bools:
     """Kernels that cast a tensor to another floating-point type: by the recorded types of `copy_`, else by the
     enclosing `_to_copy`."""
-    copying = (scene.op_name == "aten::copy_") & (scene.kind == "kernel")
-    told: Bools = scene.op_column("dtypes") != ""
-    by_type = _copies(scene, lambda target, source: target != source and {target, source} <= FLOATING)
-    result: Bools = copying & np.where(told, by_type, scene.under_op("aten::_to_copy"))
+    copying = (labelled.op_name == "aten::copy_") & (labelled.kind == "kernel")
+    told: Bools = labelled.op_column("dtypes") != ""
+    by_type = _copies(labelled, lambda target, source: target != source and {target, source} <= FLOATING)
+    result: Bools = copying & np.where(told, by_type, labelled.under_op("aten::_to_copy"))
     return result
 
 
-def plain_copies(scene: Scene) -> Bools:
+def plain_copies(labelled: LabelledGraph) -> Bools:
     """Copies that neither convert nor compute: `copy_` between tensors of one type, and copies on the device."""
-    same = _copies(scene, lambda target, source: target == source)
-    moved = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoD")
-    return same | (moved & (scene.op_name == "aten::copy_"))
+    same = _copies(labelled, lambda target, source: target == source)
+    moved = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "DtoD")
+    return same | (moved & (labelled.op_name == "aten::copy_"))
 
 
-def keeps_type(scene: Scene) -> Bools:
+def keeps_type(labelled: LabelledGraph) -> Bools:
     """Copies by `to` without a change of type, such as into another layout."""
-    return scene.under_op("aten::_to_copy") & _copies(scene, lambda target, source: target == source)
+    return labelled.under_op("aten::_to_copy") & _copies(labelled, lambda target, source: target == source)
 
 
-def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
+def _copies(labelled: LabelledGraph, test: Callable[[str, str], bool]) -> Bools:
     """GPU activity of `copy_` whose recorded target and source types pass the test."""
-    passes = scene.op_column("dtypes").where(lambda dtypes: _passes(dtypes, test))
-    return passes & (scene.op_name == "aten::copy_")
+    passes = labelled.op_column("dtypes").where(lambda dtypes: _passes(dtypes, test))
+    return passes & (labelled.op_name == "aten::copy_")
 
 
 def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:

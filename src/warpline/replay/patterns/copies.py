@@ -6,8 +6,8 @@ import numpy as np
 
 from warpline.replay.costs.cost import Cost
 from warpline.replay.graph.model import CALL, LAUNCH, STREAM
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import Workbench
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import NONE, Int64s
 
 SMALL_COPY_BYTES = 64 << 10
@@ -19,63 +19,63 @@ PASSING = Cost(1.1, 1.4, 2.5, "not measured yet: a cautious range")
 """Time of one pass over device memory, as a multiple of its bytes at peak bandwidth."""
 
 
-def copies_of(scene: Scene, direction: str, bench: Workbench) -> Int64s:
+def copies_of(labelled: LabelledGraph, direction: str, edit: GraphEdit) -> Int64s:
     """Remaining copies within steps, in one direction."""
-    mine = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == direction) & scene.in_steps & ~bench.gone
+    mine = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == direction) & labelled.in_steps & ~edit.gone
     return np.flatnonzero(mine)
 
 
-def device_byte_ns(scene: Scene, case: int) -> float:
+def device_byte_ns(labelled: LabelledGraph, case: int) -> float:
     """Time per byte that kernels read from or write to device memory."""
-    return scene.device.some_memory_byte.at(case) * PASSING.at(case)
+    return labelled.device.some_memory_byte.at(case) * PASSING.at(case)
 
 
-def unblock(bench: Workbench, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
+def unblock(edit: GraphEdit, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
     """Makes the copies asynchronous: their calls cost a launch and no longer wait."""
-    scene = bench.scene
-    calls = scene.call_of_work[copies]
+    labelled = edit.labelled
+    calls = labelled.call_of_work[copies]
     calls = calls[calls != NONE]
     if not keep_waiting:
-        bench.stop_waiting(calls)
-        followers = same_op_waits(scene, calls)
-        bench.stop_waiting(followers)
-        bench.graph.duration[followers] = 0.0
-    cost = scene.host.copy_call.at(case)
-    bench.graph.duration[calls] = np.minimum(bench.graph.duration[calls], cost)
-    into = np.isin(bench.graph.edge_to, copies)
-    launch, stream = into & (bench.graph.edge_kind == LAUNCH), into & (bench.graph.edge_kind == STREAM)
-    bench.graph.lag[launch] = np.minimum(bench.graph.lag[launch], cost)
-    bench.graph.lag[stream] = np.minimum(bench.graph.lag[stream], scene.device.smallest_copy.at(case))
+        edit.stop_waiting(calls)
+        followers = same_op_waits(labelled, calls)
+        edit.stop_waiting(followers)
+        edit.graph.duration[followers] = 0.0
+    cost = labelled.host.copy_call.at(case)
+    edit.graph.duration[calls] = np.minimum(edit.graph.duration[calls], cost)
+    into = np.isin(edit.graph.edge_to, copies)
+    launch, stream = into & (edit.graph.edge_kind == LAUNCH), into & (edit.graph.edge_kind == STREAM)
+    edit.graph.lag[launch] = np.minimum(edit.graph.lag[launch], cost)
+    edit.graph.lag[stream] = np.minimum(edit.graph.lag[stream], labelled.device.smallest_copy.at(case))
 
 
-def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
+def same_op_waits(labelled: LabelledGraph, calls: Int64s) -> Int64s:
     """Waits that belong to these copies: `to` and `cpu` synchronise in the same op after a blocking copy. Without ops,
     it is the thread's next call."""
-    ops = np.unique(scene.op_of_call[calls])
-    waits = np.flatnonzero(scene.stream_waits & (scene.op_of_call != NONE))
-    inside = waits[np.isin(scene.op_of_call[waits], ops[ops != NONE])]
-    return np.union1d(inside, _next_waits(scene, calls[scene.op_of_call[calls] == NONE]))
+    ops = np.unique(labelled.op_of_call[calls])
+    waits = np.flatnonzero(labelled.stream_waits & (labelled.op_of_call != NONE))
+    inside = waits[np.isin(labelled.op_of_call[waits], ops[ops != NONE])]
+    return np.union1d(inside, _next_waits(labelled, calls[labelled.op_of_call[calls] == NONE]))
 
 
-def _next_waits(scene: Scene, calls: Int64s) -> Int64s:
+def _next_waits(labelled: LabelledGraph, calls: Int64s) -> Int64s:
     """The waits among the calls that come next on the threads of these calls."""
-    graph = scene.graph
+    graph = labelled.graph
     in_order = np.flatnonzero(graph.kind == CALL)
     in_order = in_order[np.lexsort((graph.measured_start[in_order], graph.lane[in_order]))]
     before, after = in_order[:-1], in_order[1:]
-    follows = (graph.lane[before] == graph.lane[after]) & np.isin(before, calls) & scene.stream_waits[after]
+    follows = (graph.lane[before] == graph.lane[after]) & np.isin(before, calls) & labelled.stream_waits[after]
     found: Int64s = after[follows]
     return found
 
 
-def in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
+def in_a_row(labelled: LabelledGraph, copies: Int64s) -> list[Int64s]:
     """Runs of two or more consecutive copies on one stream, within a step."""
-    chosen = np.zeros(len(scene.graph), bool)
+    chosen = np.zeros(len(labelled.graph), bool)
     chosen[copies] = True
     runs: list[Int64s] = []
-    for lane in np.unique(scene.graph.lane[copies]).tolist():
-        nodes = scene.work_of_lane[lane]
-        group = np.cumsum(~chosen[nodes] | (np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]]) != 0))
+    for lane in np.unique(labelled.graph.lane[copies]).tolist():
+        nodes = labelled.work_of_lane[lane]
+        group = np.cumsum(~chosen[nodes] | (np.diff(labelled.step[nodes], prepend=labelled.step[nodes[:1]]) != 0))
         mine, keys = nodes[chosen[nodes]], group[chosen[nodes]]
         runs += [run for run in np.split(mine, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
     return runs

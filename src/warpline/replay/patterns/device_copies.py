@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import keeps_type, plain_copies
-from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import names_in
 
@@ -24,35 +24,35 @@ COPYING = ("aten::copy_", "aten::clone", "aten::contiguous", "aten::repeat", "at
 OP_OF_TORCH = "aten::"
 
 
-def copies_asked_for(scene: Scene) -> Bools:
+def copies_asked_for(labelled: LabelledGraph) -> Bools:
     """GPU operations that copy because the program says so: clone, contiguous, repeat, `to` that keeps the type, and
     updates of a part of a tensor. Autograd's copies and those that an op makes for its own kernel are left out."""
-    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat") | scene.once(keeps_type)
-    copying = copying | (scene.under_op(*UPDATING) & scene.once(plain_copies))
-    return copying & ~scene.of_autograd & ~scene.once(made_for_a_kernel)
+    copying = labelled.under_op("aten::clone", "aten::contiguous", "aten::repeat") | labelled.once(keeps_type)
+    copying = copying | (labelled.under_op(*UPDATING) & labelled.once(plain_copies))
+    return copying & ~labelled.of_autograd & ~labelled.once(made_for_a_kernel)
 
 
-def made_for_a_kernel(scene: Scene) -> Bools:
+def made_for_a_kernel(labelled: LabelledGraph) -> Bools:
     """Copies within an op of torch that computes something, too: layer_norm makes a strided input contiguous and
     convolutions change the layout, because their kernels read no other."""
-    copies = scene.once(plain_copies) | scene.op_name.where(lambda name: name in COPYING)
-    names = names_in(scene.trace.ops)
+    copies = labelled.once(plain_copies) | labelled.op_name.where(lambda name: name in COPYING)
+    names = names_in(labelled.trace.ops)
     own = [name.startswith(OP_OF_TORCH) and name not in UPDATING for name in names.words]
-    around = np.zeros(len(scene.trace.ops) + 1, bool)
-    computing = scene.work[(scene.kind[scene.work] == "kernel") & ~copies[scene.work]]
-    for ops in _levels(scene, scene.op[computing]):
+    around = np.zeros(len(labelled.trace.ops) + 1, bool)
+    computing = labelled.work[(labelled.kind[labelled.work] == "kernel") & ~copies[labelled.work]]
+    for ops in _levels(labelled, labelled.op[computing]):
         around[ops] = True
     around &= np.append(np.array([*own, False])[names.which], False)
-    result = np.zeros(len(scene.graph), bool)
+    result = np.zeros(len(labelled.graph), bool)
     nodes = np.flatnonzero(copies)
-    for ops in _levels(scene, scene.op[nodes]):
+    for ops in _levels(labelled, labelled.op[nodes]):
         result[nodes] |= around[ops]
     return result
 
 
-def _levels(scene: Scene, ops: Int64s) -> list[Int64s]:
+def _levels(labelled: LabelledGraph, ops: Int64s) -> list[Int64s]:
     """These ops (rows of `ops`, NONE for none), then those around them, level by level."""
-    parents, levels = np.append(integers(scene.trace.ops["parent"]), NONE), []
+    parents, levels = np.append(integers(labelled.trace.ops["parent"]), NONE), []
     while (ops != NONE).any():
         levels.append(ops)
         ops = parents[ops]

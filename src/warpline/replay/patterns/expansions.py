@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from warpline.replay.workbench import Workbench
+from warpline.replay.graph_edit import GraphEdit
 from warpline.trace.columns import NONE, Bools, Int64s, grouped
 from warpline.work import OpCall, work_of
 
@@ -15,23 +15,23 @@ MIN_MEMORY_SHARE = 0.5
 
 
 class Expansions:
-    """Copies of expanded tensors in a scene, and the ops that read them."""
+    """Copies of expanded tensors in a labelled, and the ops that read them."""
 
-    def __init__(self, bench: Workbench, copies: Int64s) -> None:
-        self._bench, self._scene, self._copies = bench, bench.scene, copies
+    def __init__(self, edit: GraphEdit, copies: Int64s) -> None:
+        self._bench, self._labelled, self._copies = edit, edit.labelled, copies
 
     def shorten_readers(self) -> None:
         """Shortens kernels that are bound by the bytes of a copy in proportion to the smaller original."""
-        bench, scene = self._bench, self._scene
-        memory = scene.floors.memory_bytes_per_ns
+        edit, labelled = self._bench, self._labelled
+        memory = labelled.floors.memory_bytes_per_ns
         if memory is None:
             return
         for op, saved in self._saved_bytes().items():
-            mine = np.flatnonzero((scene.op == op) & ~bench.gone)
+            mine = np.flatnonzero((labelled.op == op) & ~edit.gone)
             work = work_of(self._call(int(mine[0])))
-            time = float(bench.graph.duration[mine].sum())
+            time = float(edit.graph.duration[mine].sum())
             if work is not None and work.bytes / memory >= MIN_MEMORY_SHARE * time:
-                bench.shorten(mine, bench.graph.duration[mine] * (1 - saved / work.bytes))
+                edit.shorten(mine, edit.graph.duration[mine] * (1 - saved / work.bytes))
 
     def _saved_bytes(self) -> dict[int, float]:
         """For each op that reads such copies, the bytes that it does not need to read."""
@@ -48,25 +48,25 @@ class Expansions:
 
     def _first_reader(self, copy: int, elements: int, dtype: str) -> int:
         """The first op after the copy, on its stream and in its step, that takes a tensor of this size and type."""
-        scene = self._scene
-        stream = self._streams[int(scene.graph.lane[copy])]
+        labelled = self._labelled
+        stream = self._streams[int(labelled.graph.lane[copy])]
         for node in stream[np.searchsorted(stream, copy, side="right") :].tolist():
-            if scene.step[node] != scene.step[copy]:
+            if labelled.step[node] != labelled.step[copy]:
                 break
             found = self._call(node).all_tensors()
             if any(tensor.stored_elements == elements and tensor.dtype == dtype for tensor in found):
-                return int(scene.op[node])
+                return int(labelled.op[node])
         return NONE
 
     @cached_property
     def _streams(self) -> dict[int, Int64s]:
         """Remaining kernels that have an op, by stream."""
-        scene = self._scene
-        stays: Bools = (scene.kind == "kernel") & (scene.op != NONE) & ~self._bench.gone
-        lanes, nothing = scene.graph.lane, np.empty(0, np.int64)
+        labelled = self._labelled
+        stays: Bools = (labelled.kind == "kernel") & (labelled.op != NONE) & ~self._bench.gone
+        lanes, nothing = labelled.graph.lane, np.empty(0, np.int64)
         remaining = dict(grouped(np.flatnonzero(stays), lanes[stays]))
         return {lane: remaining.get(lane, nothing) for lane in np.unique(lanes[self._copies]).tolist()}
 
     def _call(self, node: int) -> OpCall:
         """The call of the op around a node."""
-        return self._scene.op_calls.alone(int(self._scene.op[node]))
+        return self._labelled.op_calls.alone(int(self._labelled.op[node]))

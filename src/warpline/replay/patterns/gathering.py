@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import NONE, Int64s
 
 GATHERING = ("aten::stack", "aten::cat")
 
 
-def gathered_after(scene: Scene, stream: Int64s, last: int) -> Int64s:
+def gathered_after(labelled: LabelledGraph, stream: Int64s, last: int) -> Int64s:
     """GPU activity of gathering ops directly after a node on a stream, within its step."""
     after = stream[np.searchsorted(stream, last, side="right") :]
-    names = scene.trace.ops["name"]
+    names = labelled.trace.ops["name"]
     found: list[int] = []
     for node in after.tolist():
-        root = int(scene.root_op[node])
-        if root == NONE or str(names[root]) not in GATHERING or scene.step[node] != scene.step[last]:
+        root = int(labelled.root_op[node])
+        if root == NONE or str(names[root]) not in GATHERING or labelled.step[node] != labelled.step[last]:
             break
         found.append(node)
     return np.array(found, np.int64)

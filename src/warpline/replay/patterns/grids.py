@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import Bools, Floats
 
 FEW_BLOCKS = 0.5
@@ -22,20 +22,20 @@ RESERVED_SHARED_BYTES = 1024
 class Grids:
     """Blocks and waves of each kernel; zero if not recorded."""
 
-    def __init__(self, scene: Scene) -> None:
-        devices = scene.trace.devices
+    def __init__(self, labelled: LabelledGraph) -> None:
+        devices = labelled.trace.devices
         known = devices.select("sm_count", "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm").drop_nulls()
-        self.blocks: Floats = np.ones(len(scene.graph))
-        threads: Floats = np.ones(len(scene.graph))
+        self.blocks: Floats = np.ones(len(labelled.graph))
+        threads: Floats = np.ones(len(labelled.graph))
         for axis in "xyz":
-            self.blocks = self.blocks * scene.work_number(f"grid_{axis}")
-            threads = threads * scene.work_number(f"block_{axis}")
+            self.blocks = self.blocks * labelled.work_number(f"grid_{axis}")
+            threads = threads * labelled.work_number(f"block_{axis}")
         self.sms = float(known["sm_count"][0]) if len(known) else 0.0
-        self.waves: Floats = np.zeros(len(scene.graph))
+        self.waves: Floats = np.zeros(len(labelled.graph))
         if not self.sms:
             return
-        registers = np.maximum(scene.work_number("registers"), 1) * np.maximum(threads, 1)
-        shared = scene.work_number("shared_bytes") + RESERVED_SHARED_BYTES
+        registers = np.maximum(labelled.work_number("registers"), 1) * np.maximum(threads, 1)
+        shared = labelled.work_number("shared_bytes") + RESERVED_SHARED_BYTES
         limits = (
             float(known["max_threads_per_sm"][0]) / np.maximum(threads, 1),
             float(known["registers_per_sm"][0]) / registers,

@@ -6,26 +6,26 @@ from math import prod
 
 import numpy as np
 
-from warpline.replay.patterns.joins import joins, piece_shapes
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.replay.patterns.concatenations import joins, piece_shapes
 from warpline.trace.columns import NONE, Bools
 
 LEAST_GROWTHS = 2
 """Steps in a row in which a tensor grows; once may be chance."""
 
 
-def grows_over_steps(scene: Scene) -> Bools:
+def grows_over_steps(labelled: LabelledGraph) -> Bools:
     """Joins whose largest piece has the shape that a join of the step before made: the tensor grows in every step.
 
     Such shapes differ in every step, so that the step cannot be captured as a CUDA graph as it is.
     """
-    nodes = np.flatnonzero(scene.once(joins) & scene.in_steps)
-    result = np.zeros(len(scene.graph), bool)
+    nodes = np.flatnonzero(labelled.once(joins) & labelled.in_steps)
+    result = np.zeros(len(labelled.graph), bool)
     made: dict[int, set[tuple[int, ...]]] = {}
     read: dict[int, dict[tuple[int, ...], list[int]]] = {}
     for node in nodes.tolist():
-        pieces = piece_shapes(scene, node)
-        step = int(scene.step[node])
+        pieces = piece_shapes(labelled, node)
+        step = int(labelled.step[node])
         if step == NONE or len(pieces) < 2:
             continue
         largest = max(pieces, key=prod)
@@ -43,10 +43,10 @@ def grows_over_steps(scene: Scene) -> Bools:
     return result
 
 
-def shapes_change(scene: Scene) -> bool:
+def shapes_change(labelled: LabelledGraph) -> bool:
     """Whether GPU operations take or make tensors of other shapes in the next step, as the recorded data flow shows;
     False where it was not recorded for two steps."""
-    return scene.dataflow is not None and scene.dataflow.shapes_change is True
+    return labelled.dataflow is not None and labelled.dataflow.shapes_change is True
 
 
 def _joined(pieces: list[tuple[int, ...]]) -> tuple[int, ...] | None:

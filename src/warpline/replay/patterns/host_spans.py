@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.graph.model import CALL
-from warpline.replay.workbench import Workbench
+from warpline.replay.graph_edit import GraphEdit
 from warpline.trace.columns import Int64s
 
 
-def take_out(bench: Workbench, starts: Int64s, ends: Int64s, threads: Int64s, *, bare: bool = False) -> None:
+def take_out(edit: GraphEdit, starts: Int64s, ends: Int64s, threads: Int64s, *, bare: bool = False) -> None:
     """Removes the host time between these moments, waits included; the intervals of a thread do not overlap.
 
     From a host segment that they cover in part, they remove their share of its time without profiler overhead, or, if
     `bare`, all of their own time.
     """
-    graph, share = bench.graph, bench.scene.covered(starts, ends, threads)
+    graph, share = edit.graph, edit.labelled.covered(starts, ends, threads)
     own = share * (graph.measured_end - graph.measured_start) if bare else share * graph.duration
     graph.duration[:] = np.maximum(graph.duration - own, 0.0)
     calls = np.flatnonzero(graph.kind == CALL)
@@ -27,4 +27,4 @@ def take_out(bench: Workbench, starts: Int64s, ends: Int64s, threads: Int64s, *,
         spot = np.searchsorted(starts[mine], moment, side="right") - 1
         inside |= (graph.lane[calls] == thread) & (spot >= 0) & (moment < ends[mine][spot])
     graph.duration[calls[inside]] = 0.0
-    bench.stop_waiting(calls[inside])
+    edit.stop_waiting(calls[inside])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.replay.graph_edit import NOTHING
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.gathering import gathered_after
 from warpline.replay.patterns.iterations import ADDING, VIEWS, Turn
 from warpline.replay.patterns.loops import RootOps
 from warpline.replay.patterns.op_results import PRODUCTS, Key
 from warpline.replay.patterns.tensor_lists import LONGEST_LIST
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import NOTHING
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 
 SELECTING = ("aten::select", "aten::slice", "aten::narrow")
@@ -25,20 +25,27 @@ class Loop:
     """A run of equal groups of GPU activities, and the enclosing ops."""
 
     def __init__(
-        self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s, first: Int64s, *, is_over_a_list: bool = False
+        self,
+        labelled: LabelledGraph,
+        ops: RootOps,
+        nodes: Int64s,
+        turns: Int64s,
+        first: Int64s,
+        *,
+        is_over_a_list: bool = False,
     ) -> None:
-        self._scene, self._ops, self.is_over_a_list = scene, ops, is_over_a_list
+        self._labelled, self._ops, self.is_over_a_list = labelled, ops, is_over_a_list
         self.first = first
         """GPU activity of an incomplete first iteration: it lacks some work, or its sum starts with a number."""
         begun = int(first[0]) if len(first) else int(turns[0, 0])
-        before, root = int(np.searchsorted(nodes, begun)), int(scene.root_op[begun])
-        begin = int(scene.launch_moment[nodes[before - 1]]) if before else scene.graph.origin_ns
-        end = int(scene.launch_moment[begun])
-        ahead = ops.between(int(scene.op_spans[2][root]), begin, end) if root != NONE else NOTHING
+        before, root = int(np.searchsorted(nodes, begun)), int(labelled.root_op[begun])
+        begin = int(labelled.launch_moment[nodes[before - 1]]) if before else labelled.graph.origin_ns
+        end = int(labelled.launch_moment[begun])
+        ahead = ops.between(int(labelled.op_spans[2][root]), begin, end) if root != NONE else NOTHING
         self._cuts = ahead[ops.named(ahead, *CUTTING)]
         self.cutting = ahead[ops.named(ahead, *CUTTING, *SELECTING)]
         """Rows of `ops` that slice a tensor for all iterations, before the first one."""
-        self.gathering = gathered_after(scene, nodes, int(turns[-1, -1]))
+        self.gathering = gathered_after(labelled, nodes, int(turns[-1, -1]))
         """GPU activity directly after the loop that joins the results of the iterations."""
         self._turn, self._is_backward = Turn(), False
         count = self._count(turns)
@@ -56,7 +63,7 @@ class Loop:
     def _gathered_shapes(self) -> list[tuple[int, ...]]:
         if not len(self.gathering):
             return []
-        arguments = self._ops.call(int(self._scene.root_op[self.gathering[0]])).arguments
+        arguments = self._ops.call(int(self._labelled.root_op[self.gathering[0]])).arguments
         return [tensor.shape for tensor in arguments[0].tensors] if arguments else []
 
     @property
@@ -64,12 +71,12 @@ class Loop:
         """When the loop was dispatched."""
         if not len(self.gathering):
             return None
-        return int(self._scene.trace.ops["end_ns"][int(self._scene.root_op[self.gathering[-1]])])
+        return int(self._labelled.trace.ops["end_ns"][int(self._labelled.root_op[self.gathering[-1]])])
 
     @property
     def is_independent(self) -> bool:
         """Whether its iterations look independent, judged by one in the middle; the same loop is judged once."""
-        known = self._scene.once(_judged_loops)
+        known = self._labelled.once(_judged_loops)
         key = self.turns.shape, self.turns.tobytes(), self._cuts.tobytes(), self.gathering.tobytes()
         if key not in known:
             known[key] = self._judged(), self._turn
@@ -115,18 +122,22 @@ class Loop:
 
     def leads_to(self, other: Loop) -> bool:
         """Whether another loop is the backward pass of this one, and therefore as independent as this one."""
-        forward = integers(self._scene.trace.ops["forward_op"])[self._scene.root_op[other.turns[len(other.turns) // 2]]]
-        begin, end = (int(self._scene.op_spans[0][self._scene.root_op[node]]) for node in self.turns[[0, -1], [0, -1]])
-        known = self._scene.op_spans[0][forward[forward != NONE]]
+        forward = integers(self._labelled.trace.ops["forward_op"])[
+            self._labelled.root_op[other.turns[len(other.turns) // 2]]
+        ]
+        begin, end = (
+            int(self._labelled.op_spans[0][self._labelled.root_op[node]]) for node in self.turns[[0, -1], [0, -1]]
+        )
+        known = self._labelled.op_spans[0][forward[forward != NONE]]
         other._is_backward = bool(len(known)) and bool(((known >= begin) & (known <= end)).all())
         return other._is_backward
 
     def shared(self, node: int) -> float:
         """Share of the bytes of a matmul common to all iterations: weights that are not sliced, or, in the backward
         pass, the accumulated gradient of a weight."""
-        call = self._ops.call(int(self._scene.root_op[node])) if self._scene.root_op[node] != NONE else None
+        call = self._ops.call(int(self._labelled.root_op[node])) if self._labelled.root_op[node] != NONE else None
         if self._is_backward:
-            return float(self._scene.kernels("gemm")[node])
+            return float(self._labelled.kernels("gemm")[node])
         if call is None or call.name.removeprefix("aten::") not in PRODUCTS or not self._turn.parts:
             return 0.0
         sizes = {Key(tensor.shape, tensor.dtype): tensor.bytes for tensor in call.all_tensors() if tensor.shape}
@@ -136,8 +147,8 @@ class Loop:
     @property
     def sums_of_gradients(self) -> Bools:
         """Which GPU activity of an iteration accumulates gradients: a batched matmul does that itself."""
-        own, root = (rows[self.turns[0]] for rows in (self._scene.op, self._scene.root_op))
-        engine = integers(self._scene.trace.ops["parent"])[own] == root
+        own, root = (rows[self.turns[0]] for rows in (self._labelled.op, self._labelled.root_op))
+        engine = integers(self._labelled.trace.ops["parent"])[own] == root
         found: Bools = self._is_backward & engine & self._ops.named(own, *ADDING)
         return found
 
@@ -150,7 +161,7 @@ class Loop:
         return index.elements if index is not None else 0
 
 
-def _judged_loops(scene: Scene) -> dict[tuple[object, ...], tuple[bool, Turn]]:
+def _judged_loops(labelled: LabelledGraph) -> dict[tuple[object, ...], tuple[bool, Turn]]:
     """Every loop judged so far, with the iteration that was judged."""
     return {}
 

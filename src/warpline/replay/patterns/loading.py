@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.costs import shares
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import Workbench
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.names import rows_like
 
@@ -18,60 +18,60 @@ RECEIVED = r"^recvmsg$"
 """The call with which a process receives a tensor from another one, as a file descriptor."""
 
 
-def loading_ns(scene: Scene, part: Floats) -> float:
+def loading_ns(labelled: LabelledGraph, part: Floats) -> float:
     """Loading time per step, from that of each node; without the first step if its loading was not recorded."""
-    starts = integers(scene.trace.steps_in_view["start_ns"])
-    seen = len(starts) < 2 or bool((part[_middle(scene) < starts[1]] > 0).any())
-    return float(part.sum()) / (scene.step_count if seen else max(scene.step_count - 1, 1))
+    starts = integers(labelled.trace.steps_in_view["start_ns"])
+    seen = len(starts) < 2 or bool((part[_middle(labelled) < starts[1]] > 0).any())
+    return float(part.sum()) / (labelled.step_count if seen else max(labelled.step_count - 1, 1))
 
 
-def hand_over(bench: Workbench, case: int) -> float:
+def hand_over(edit: GraphEdit, case: int) -> float:
     """Moves loading to workers, and returns the loading time per step.
 
     The loop only receives each tensor from them, which costs no more than creating it did. A step is at least as
     long as the workers need for a batch, divided among them.
     """
-    scene, graph = bench.scene, bench.graph
-    part = scene.input_share * graph.duration
+    labelled, graph = edit.labelled, edit.graph
+    part = labelled.input_share * graph.duration
     nodes = np.flatnonzero(part > 0)
-    loading = loading_ns(scene, part)
-    before, taking = _batches(scene, nodes, case)
+    loading = loading_ns(labelled, part)
+    before, taking = _batches(labelled, nodes, case)
     total = np.bincount(before, part[nodes], minlength=len(taking))
     kept = np.minimum(total, taking) / np.maximum(total, 1.0)
     graph.duration[nodes] -= part[nodes] * (1 - kept[before])
     needed = loading * shares.LOADER_SHARE.at(case)
-    bench.step_floor_ns = max(bench.step_floor_ns, needed)
+    edit.step_floor_ns = max(edit.step_floor_ns, needed)
     return loading
 
 
-def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
+def _batches(labelled: LabelledGraph, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
     """The batch that each loading node prepares, and the cost of receiving its tensors (those copied to the device
     right after it). If a DataLoader pins them, its thread receives them, and the loop takes them from it."""
-    order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
-    following = np.searchsorted(scene.launch_moment[order], _middle(scene)[nodes], side="right")
+    order = labelled.work[np.argsort(labelled.launch_moment[labelled.work], kind="stable")]
+    following = np.searchsorted(labelled.launch_moment[order], _middle(labelled)[nodes], side="right")
     first, batch = np.unique(following, return_inverse=True)
-    others = np.flatnonzero(np.append(scene.work_text("copy_kind")[order] != "HtoD", True))
+    others = np.flatnonzero(np.append(labelled.work_text("copy_kind")[order] != "HtoD", True))
     other = np.append(others, len(order))[np.searchsorted(others, first)]
     beyond = np.minimum(other, np.append(first[1:], len(order)))
-    taken, pinned = scene.host.worker_tensor, scene.work_text("source_memory")[order] == "Pinned"
-    each = np.where(pinned & scene.once(_has_loader), taken.low, taken.at(case))
+    taken, pinned = labelled.host.worker_tensor, labelled.work_text("source_memory")[order] == "Pinned"
+    each = np.where(pinned & labelled.once(_has_loader), taken.low, taken.at(case))
     until = np.append(0.0, np.cumsum(each))
     return batch.astype(np.int64), np.where(beyond > first, until[beyond] - until[first], taken.at(case))
 
 
-def has_workers(scene: Scene) -> bool:
+def has_workers(labelled: LabelledGraph) -> bool:
     """Whether worker processes load already."""
-    trace = scene.trace
+    trace = labelled.trace
     named = any(rows_like(table, WORKERS).any() for table in (trace.ranges, trace.ops, trace.python))
-    received = rows_like(trace.osrt, RECEIVED) & np.isin(integers(trace.osrt["thread"]), scene.host_time.launching)
+    received = rows_like(trace.osrt, RECEIVED) & np.isin(integers(trace.osrt["thread"]), labelled.host_time.launching)
     return bool(named or received.any())
 
 
-def _has_loader(scene: Scene) -> bool:
-    return bool(rows_like(scene.trace.ranges, LOADER_RANGE).any())
+def _has_loader(labelled: LabelledGraph) -> bool:
+    return bool(rows_like(labelled.trace.ranges, LOADER_RANGE).any())
 
 
-def _middle(scene: Scene) -> Int64s:
+def _middle(labelled: LabelledGraph) -> Int64s:
     """The middle of each node: a batch is mostly prepared in its own step, from the end of the previous one."""
-    middle: Int64s = (scene.graph.measured_start + scene.graph.measured_end) // 2
+    middle: Int64s = (labelled.graph.measured_start + labelled.graph.measured_end) // 2
     return middle

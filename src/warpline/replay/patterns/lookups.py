@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warpline.replay.graph_edit import NOTHING, GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.host_spans import take_out
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 
 CONDITIONS = (
@@ -46,75 +46,75 @@ DIMENSION = re.compile(r"\d")
 """Matches recorded shapes in which a tensor has dimensions."""
 
 
-def looked_up(scene: Scene, reads: Int64s) -> Int64s:
+def looked_up(labelled: LabelledGraph, reads: Int64s) -> Int64s:
     """GPU activity that computes the numbers that these copies return to the CPU, if nothing else can use them."""
-    numbers = reads[scene.bytes[reads] <= NUMBER_BYTES]
+    numbers = reads[labelled.bytes[reads] <= NUMBER_BYTES]
     if not len(numbers):
         return NOTHING
-    flags, bounds, scalars = scene.under_op(*CONDITIONS), scene.once(_bounds), scene.once(_arithmetic)
-    checks = scene.under_op(*CHECKS)
-    order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
-    place = np.zeros(len(scene.graph), np.int64)
+    flags, bounds, scalars = labelled.under_op(*CONDITIONS), labelled.once(_bounds), labelled.once(_arithmetic)
+    checks = labelled.under_op(*CHECKS)
+    order = labelled.work[np.argsort(labelled.launch_moment[labelled.work], kind="stable")]
+    place = np.zeros(len(labelled.graph), np.int64)
     place[order] = np.arange(len(order))
-    thread = np.append(scene.graph.lane, NONE)[scene.call_of_work]
+    thread = np.append(labelled.graph.lane, NONE)[labelled.call_of_work]
     found: list[int] = []
     for read in numbers.tolist():
         op, mine = NONE, list[int]()
         for at in range(int(place[read]) - 1, -1, -1):
             work = int(order[at])
-            if scene.step[work] != scene.step[read] or thread[work] != thread[read]:
+            if labelled.step[work] != labelled.step[read] or thread[work] != thread[read]:
                 break
             if checks[work]:
                 mine.clear()
                 break
             # One reduction leads to a number; arithmetic and conditions on it may follow.
-            bound = bounds[work] and op in (NONE, scene.op[work])
-            if not (flags[work] if scene.bytes[read] == 1 else bound or scalars[work]):
+            bound = bounds[work] and op in (NONE, labelled.op[work])
+            if not (flags[work] if labelled.bytes[read] == 1 else bound or scalars[work]):
                 break
-            op = int(scene.op[work]) if bound else op
+            op = int(labelled.op[work]) if bound else op
             mine.append(work)
         found += mine
     return np.unique(np.array(found, np.int64))
 
 
-def _bounds(scene: Scene) -> Bools:
+def _bounds(labelled: LabelledGraph) -> Bools:
     """Maximum and minimum reductions of integers, with the other GPU activity of the same ops."""
-    mine = scene.under_op(*BOUNDS)
-    kernels = np.flatnonzero(mine & (scene.kind == "kernel"))
-    whole = [INTEGERS.search(name) is not None for name in scene.name[kernels].tolist()]
-    result: Bools = mine & np.isin(scene.op, scene.op[kernels[whole]])
+    mine = labelled.under_op(*BOUNDS)
+    kernels = np.flatnonzero(mine & (labelled.kind == "kernel"))
+    whole = [INTEGERS.search(name) is not None for name in labelled.name[kernels].tolist()]
+    result: Bools = mine & np.isin(labelled.op, labelled.op[kernels[whole]])
     return result
 
 
-def _arithmetic(scene: Scene) -> Bools:
+def _arithmetic(labelled: LabelledGraph) -> Bools:
     """Elementwise integer kernels of one block whose ops have no tensor with known dimensions."""
-    blocks = [scene.work_number(f"grid_{axis}") for axis in "xyz"]
-    mine = np.flatnonzero(scene.kernels("elementwise") & (blocks[0] * blocks[1] * blocks[2] == 1))
-    shapes = scene.op_column("shapes")
-    result = np.zeros(len(scene.graph), bool)
+    blocks = [labelled.work_number(f"grid_{axis}") for axis in "xyz"]
+    mine = np.flatnonzero(labelled.kernels("elementwise") & (blocks[0] * blocks[1] * blocks[2] == 1))
+    shapes = labelled.op_column("shapes")
+    result = np.zeros(len(labelled.graph), bool)
     result[mine] = [
         INTEGERS.search(name) is not None and not DIMENSION.search(shape or "")
-        for name, shape in zip(scene.name[mine].tolist(), shapes[mine].tolist(), strict=True)
+        for name, shape in zip(labelled.name[mine].tolist(), shapes[mine].tolist(), strict=True)
     ]
     return result
 
 
-def take_out_inner_ops(bench: Workbench, removed: Int64s) -> None:
+def take_out_inner_ops(edit: GraphEdit, removed: Int64s) -> None:
     """Removes the host time of nested ops whose GPU activity is all removed, if the outer op stays."""
-    scene = bench.scene
-    parents = np.append(integers(scene.trace.ops["parent"]), NONE)
+    labelled = edit.labelled
+    parents = np.append(integers(labelled.trace.ops["parent"]), NONE)
     launched, left = (np.zeros(len(parents), np.int64) for _ in range(2))
-    for count, works in ((launched, scene.work), (left, scene.work[~bench.gone[scene.work]])):
-        for level in _levels(scene.op[works], parents):
+    for count, works in ((launched, labelled.work), (left, labelled.work[~edit.gone[labelled.work]])):
+        for level in _levels(labelled.op[works], parents):
             np.add.at(count, level, 1)
     empty = (launched > 0) & (left == 0)
     around = np.zeros(len(parents), bool)
-    for level in _levels(scene.op[removed], parents):
+    for level in _levels(labelled.op[removed], parents):
         around[level] = True
     # Outermost ops were removed with their GPU activity.
     inner = np.flatnonzero(around & empty & (parents != NONE) & ~empty[parents])
     if len(inner):
-        take_out(bench, *(values[inner] for values in scene.op_spans))
+        take_out(edit, *(values[inner] for values in labelled.op_spans))
 
 
 def _levels(ops: Int64s, parents: Int64s) -> Iterator[Int64s]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.scene import Scene
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.trace.names import Texts, names_in
 
@@ -78,10 +78,10 @@ def _periods(labels: Int64s) -> set[int]:
 class RootOps:
     """The outermost ops of each thread, in order."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene, ops = scene, scene.trace.ops
-        self._starts, self._ends, self._threads = scene.op_spans
-        self.call = scene.op_calls.alone
+    def __init__(self, labelled: LabelledGraph) -> None:
+        self._labelled, ops = labelled, labelled.trace.ops
+        self._starts, self._ends, self._threads = labelled.op_spans
+        self.call = labelled.op_calls.alone
         """What an op was called with."""
         known, shapes = names_in(ops), names_in(ops, "shapes")
         self.names, self._words, self._name_codes = known.texts, known.words, known.which
@@ -95,7 +95,7 @@ class RootOps:
 
     def concrete(self, row: int) -> str:
         """The recorded numbers of an op."""
-        return self._scene.op_calls.recorded(row)[-1]
+        return self._labelled.op_calls.recorded(row)[-1]
 
     def between(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
         """Ops that a thread started between two moments."""
@@ -105,7 +105,7 @@ class RootOps:
 
     def of_turn(self, turns: Int64s, position: int) -> Int64s:
         """The ops of one iteration, from the end of the previous one to the end of its last op; none for the first."""
-        roots = self._scene.root_op[turns[max(position - 1, 0) : position + 1, -1]]
+        roots = self._labelled.root_op[turns[max(position - 1, 0) : position + 1, -1]]
         if len(roots) < 2 or NONE in roots:
             return np.empty(0, np.int64)
         start, end = self._ends[roots].tolist()
@@ -118,7 +118,7 @@ class RootOps:
 
     def turns_with(self, turns: Int64s, *names: str) -> int:
         """In how many iterations ops with these names start, without the first."""
-        roots = self._scene.root_op[turns[:, -1]]
+        roots = self._labelled.root_op[turns[:, -1]]
         if NONE in roots:
             return 0
         rows = self.between(int(self._threads[roots[0]]), int(self._ends[roots[0]]), int(self._ends[roots[-1]]))

@@ -11,9 +11,9 @@ from warpline.hardware.find import find_device
 from warpline.kernels import KernelIdentity
 from warpline.kernels.grammar import sm_number
 from warpline.replay.costs import shares
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import FLOATING, HALF_OPS
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, first_known
 from warpline.trace.names import rows_like
 from warpline.work.parse import recorded_types
@@ -42,14 +42,14 @@ def on_cuda_cores(identity: KernelIdentity) -> bool:
     )
 
 
-def fp32_products(scene: Scene) -> Bools:
+def fp32_products(labelled: LabelledGraph) -> Bools:
     """Products and convolutions on CUDA cores that are known to be fp32: by the kernel's name, or by the types of the
     op around it where the name has none. What the op contradicts is not known."""
-    named = scene.kernels_where(lambda identity: identity.dtype.a == "f32")
-    types = scene.op_column("dtypes")
+    named = labelled.kernels_where(lambda identity: identity.dtype.a == "f32")
+    types = labelled.op_column("dtypes")
     single = types.where(lambda text: _floating(text) == {SINGLE_OP})
     other = types.where(lambda text: bool(_floating(text)) and SINGLE_OP not in _floating(text))
-    result: Bools = scene.kernels_where(on_cuda_cores) & (named | single) & ~other
+    result: Bools = labelled.kernels_where(on_cuda_cores) & (named | single) & ~other
     return result
 
 
@@ -65,12 +65,12 @@ def _first_floating(dtypes: str) -> str | None:
     return next((name for name in recorded_types(dtypes) if name in FLOATING), None)
 
 
-def mostly_half(scene: Scene) -> bool:
+def mostly_half(labelled: LabelledGraph) -> bool:
     """Whether most of the time of GEMMs, convolutions and attention is in half precision already."""
-    heavy = scene.kernels(*MATRIX_CLASSES, "attention") & scene.in_steps
-    half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
-    half |= scene.op_column("dtypes").where(lambda text: _first_floating(text) in HALF_OPS)
-    time = scene.graph.measured_end - scene.graph.measured_start
+    heavy = labelled.kernels(*MATRIX_CLASSES, "attention") & labelled.in_steps
+    half = labelled.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
+    half |= labelled.op_column("dtypes").where(lambda text: _first_floating(text) in HALF_OPS)
+    time = labelled.graph.measured_end - labelled.graph.measured_start
     return float(time[heavy & half].sum()) >= MOSTLY_HALF * float(max(time[heavy].sum(), 1))
 
 
@@ -79,71 +79,71 @@ def in_double(identity: KernelIdentity) -> bool:
     return "f64" in {identity.dtype.a, identity.dtype.acc, identity.dtype.out}
 
 
-def shorten_doubles(bench: Workbench, case: int) -> int:
+def shorten_doubles(edit: GraphEdit, case: int) -> int:
     """Gives FP64 kernels the time of FP32, and matmuls that of TF32."""
-    scene = bench.scene
-    doubles = scene.kernels_where(in_double) & scene.in_steps & ~bench.gone
-    matrix = doubles & scene.kernels(*MATRIX_CLASSES)
-    for nodes, share in ((matrix, scene.device.double_to_tf32), (doubles & ~matrix, shares.DOUBLE_MEMORY)):
+    labelled = edit.labelled
+    doubles = labelled.kernels_where(in_double) & labelled.in_steps & ~edit.gone
+    matrix = doubles & labelled.kernels(*MATRIX_CLASSES)
+    for nodes, share in ((matrix, labelled.device.double_to_tf32), (doubles & ~matrix, shares.DOUBLE_MEMORY)):
         chosen = np.flatnonzero(nodes)
-        bench.shorten(chosen, bench.graph.duration[chosen] * share.at(case))
+        edit.shorten(chosen, edit.graph.duration[chosen] * share.at(case))
     return int(doubles.sum())
 
 
-def has_tf32(scene: Scene) -> bool:
+def has_tf32(labelled: LabelledGraph) -> bool:
     """Whether the chip is known to have TF32: NVIDIA's, from compute capability 8.0 on."""
-    return not on_amd(scene) and scene.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
+    return not on_amd(labelled) and labelled.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
 
 
-def has_bf16(scene: Scene) -> bool:
+def has_bf16(labelled: LabelledGraph) -> bool:
     """Whether the chip is known to have bf16: NVIDIA's from 8.0 on, and AMD's Instinct."""
-    return on_amd(scene) or scene.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
+    return on_amd(labelled) or labelled.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
 
 
-def on_amd(scene: Scene) -> bool:
+def on_amd(labelled: LabelledGraph) -> bool:
     """Whether the device is AMD's, by its name, its API calls or its kernels."""
-    return scene.once(_on_amd)
+    return labelled.once(_on_amd)
 
 
-def _on_amd(scene: Scene) -> bool:
-    named = any(AMD.search(name) for name in scene.trace.devices["name"].to_list() if name)
-    return bool(named or rows_like(scene.trace.api, r"^hip").any() or scene.kernels_where(_is_amd).any())
+def _on_amd(labelled: LabelledGraph) -> bool:
+    named = any(AMD.search(name) for name in labelled.trace.devices["name"].to_list() if name)
+    return bool(named or rows_like(labelled.trace.api, r"^hip").any() or labelled.kernels_where(_is_amd).any())
 
 
 def _is_amd(identity: KernelIdentity) -> bool:
     return identity.is_amd
 
 
-def has_tensor_cores(scene: Scene) -> bool:
+def has_tensor_cores(labelled: LabelledGraph) -> bool:
     """Whether the chip may have NVIDIA's tensor cores: no AMD chip, and none known to be older than Volta."""
-    return not on_amd(scene) and scene.once(_nvidia_major) not in range(1, FIRST_WITH_TENSOR_CORES)
+    return not on_amd(labelled) and labelled.once(_nvidia_major) not in range(1, FIRST_WITH_TENSOR_CORES)
 
 
-def _nvidia_major(scene: Scene) -> int:
+def _nvidia_major(labelled: LabelledGraph) -> int:
     """The compute capability; where it is not recorded, the newest that a kernel's name proves, as kernels run on their
     own generation or later ones. 0 if unknown."""
-    major = first_known(scene.trace.devices["compute_major"])
+    major = first_known(labelled.trace.devices["compute_major"])
     if major is not None:
         return int(major)
-    names = scene.trace.devices["name"].to_list()
+    names = labelled.trace.devices["name"].to_list()
     chip = next((found for name in names if name and (found := find_device(name)) is not None), None)
     if chip is not None:
         return chip.compute[0]
-    return max((sm // 10 for sm in map(sm_number, scene.kernel_archs) if sm is not None), default=0)
+    return max((sm // 10 for sm in map(sm_number, labelled.kernel_archs) if sm is not None), default=0)
 
 
-def drop_transposes(bench: Workbench, products: Bools) -> None:
+def drop_transposes(edit: GraphEdit, products: Bools) -> None:
     """Convolutions on CUDA cores convert channels-last tensors and back; those on tensor cores do not."""
-    scene = bench.scene
-    turning = scene.kernels_where(lambda identity: identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"})
-    first = scene.kernels_where(lambda identity: identity.op == "nhwc_to_nchw")
-    ops = np.intersect1d(scene.op[products], scene.op[first])
-    bench.remove_work(np.flatnonzero(turning & np.isin(scene.op, ops[ops != NONE])), dispatch=False)
+    labelled = edit.labelled
+    turning = labelled.kernels_where(lambda identity: identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"})
+    first = labelled.kernels_where(lambda identity: identity.op == "nhwc_to_nchw")
+    ops = np.intersect1d(labelled.op[products], labelled.op[first])
+    edit.remove_work(np.flatnonzero(turning & np.isin(labelled.op, ops[ops != NONE])), dispatch=False)
 
 
-def convert(bench: Workbench, nodes: Bools, before: str, after: str, case: int) -> int:
+def convert(edit: GraphEdit, nodes: Bools, before: str, after: str, case: int) -> int:
     """Gives matmuls in one precision the time of another on this chip, at least the roofline time in that precision."""
     chosen = np.flatnonzero(nodes)
-    new = bench.scene.device.converted_ns(bench.graph.duration[chosen], before, after)
-    bench.shorten(chosen, new * shares.PRECISION_SPREAD.at(case), bench.scene.floor_ns(after)[chosen])
+    new = edit.labelled.device.converted_ns(edit.graph.duration[chosen], before, after)
+    edit.shorten(chosen, new * shares.PRECISION_SPREAD.at(case), edit.labelled.floor_ns(after)[chosen])
     return len(chosen)

@@ -12,8 +12,8 @@ from warpline import api_names
 from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans, union
 from warpline.replay.graph.model import CALL, RELEASE
-from warpline.replay.scene import Scene
-from warpline.replay.workbench import Workbench
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import named_like, rows_like
 
@@ -27,19 +27,19 @@ MAX_OPS_BEFORE_CAPTURE = 8
 """Ops between the last warm-up run of a captured function and its capture, such as setting seeds."""
 
 
-def without_captures(bench: Workbench) -> list[Stretch]:
+def without_captures(edit: GraphEdit) -> list[Stretch]:
     """Removes graph captures from the steps, with the warm-up runs of the same ops."""
-    found = [span for thread in bench.scene.once(_capturing_threads) for span in _captures(bench.scene, thread)]
-    _remove(bench, found)
+    found = [span for thread in edit.labelled.once(_capturing_threads) for span in _captures(edit.labelled, thread)]
+    _remove(edit, found)
     return found
 
 
-def without_compiling(bench: Workbench) -> list[Stretch]:
+def without_compiling(edit: GraphEdit) -> list[Stretch]:
     """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
-    scene, found = bench.scene, list[Stretch]()
-    if not rows_like(scene.trace.ops, api_names.COMPILING_OPS).any():
+    labelled, found = edit.labelled, list[Stretch]()
+    if not rows_like(labelled.trace.ops, api_names.COMPILING_OPS).any():
         return found
-    for (thread,), ops in scene.trace.ops.group_by("thread"):
+    for (thread,), ops in labelled.trace.ops.group_by("thread"):
         compiling = named_like(ops, api_names.COMPILING_OPS)
         if not len(compiling):
             continue
@@ -49,94 +49,94 @@ def without_compiling(bench: Workbench) -> list[Stretch]:
         ends = integers(compiling["end_ns"])
         following = np.searchsorted(starts, ends)
         reached = np.where(runs[following], starts[following], ends)
-        found += [(int(thread), *span) for span in _in_steps(scene, union(integers(compiling["start_ns"]), reached))]
-    _remove(bench, found)
+        found += [(int(thread), *span) for span in _in_steps(labelled, union(integers(compiling["start_ns"]), reached))]
+    _remove(edit, found)
     return found
 
 
-def without_preparing(bench: Workbench, case: int) -> int:
+def without_preparing(edit: GraphEdit, case: int) -> int:
     """Takes out the time in which launching threads are known to load, compile or initialise, and says in how many
     nodes; what only seems long stays."""
-    scene, graph = bench.scene, bench.graph
+    labelled, graph = edit.labelled, edit.graph
     before = graph.duration.copy()
     # Where a thread does nothing while another one prepares, it waits for that one.
-    for thread, spans in scene.host_time.with_label("cold_start").items():
+    for thread, spans in labelled.host_time.with_label("cold_start").items():
         if not len(spans):
             continue
-        graph.duration *= 1 - scene.covered(spans.starts, spans.ends, np.full(len(spans), thread))
+        graph.duration *= 1 - labelled.covered(spans.starts, spans.ends, np.full(len(spans), thread))
         calls = np.flatnonzero((graph.kind == CALL) & (graph.lane == thread))
         begin, end = graph.measured_start[calls], graph.measured_end[calls]
         inside = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
-        bench.shorten(calls, np.maximum(graph.duration[calls] * (1 - inside), scene.host.call.at(case)))
+        edit.shorten(calls, np.maximum(graph.duration[calls] * (1 - inside), labelled.host.call.at(case)))
     return int((graph.duration < before).sum())
 
 
-def without_tables(bench: Workbench, planning: Bools) -> None:
+def without_tables(edit: GraphEdit, planning: Bools) -> None:
     """Removes the copies and memsets that planning ops (rows of `ops`, outermost) issued on the way.
 
     The copies of a plan's tables have no recorded call; the op's own work has one.
     """
-    scene = bench.scene
-    silent = scene.work[(scene.call_of_work[scene.work] == NONE) & (scene.kind[scene.work] != "kernel")]
-    silent = silent[planning[scene.root_op[silent]] & ~bench.gone[silent]]
-    bench.remove_work(silent, dispatch=False)
+    labelled = edit.labelled
+    silent = labelled.work[(labelled.call_of_work[labelled.work] == NONE) & (labelled.kind[labelled.work] != "kernel")]
+    silent = silent[planning[labelled.root_op[silent]] & ~edit.gone[silent]]
+    edit.remove_work(silent, dispatch=False)
 
 
-def without_trials(bench: Workbench) -> list[Stretch]:
+def without_trials(edit: GraphEdit) -> list[Stretch]:
     """Keeps only the launches after the last wait of ops that synchronize repeatedly between launches."""
-    scene = bench.scene
-    work = scene.work[scene.in_steps[scene.work] & ~bench.gone[scene.work]]
-    work = work[(scene.op[work] != NONE) & (scene.call_of_work[work] != NONE)]
-    trials = [_until_last_wait(bench, calls) for calls in _launches_of_ops(scene, work)]
+    labelled = edit.labelled
+    work = labelled.work[labelled.in_steps[labelled.work] & ~edit.gone[labelled.work]]
+    work = work[(labelled.op[work] != NONE) & (labelled.call_of_work[work] != NONE)]
+    trials = [_until_last_wait(edit, calls) for calls in _launches_of_ops(labelled, work)]
     found = [trial for trial in trials if trial is not None]
-    _remove(bench, found)
+    _remove(edit, found)
     return found
 
 
-def _launches_of_ops(scene: Scene, work: Int64s) -> list[Int64s]:
+def _launches_of_ops(labelled: LabelledGraph, work: Int64s) -> list[Int64s]:
     """The calls, in order, of each op with enough launches for autotuning."""
     if not len(work):
         return []
-    order = work[np.lexsort((scene.call_of_work[work], scene.op[work]))]
-    first = np.unique(scene.op[order], return_index=True)[1]
-    return [np.unique(scene.call_of_work[own]) for own in np.split(order, first[1:]) if len(own) > MAX_WAITS_IN_OP]
+    order = work[np.lexsort((labelled.call_of_work[work], labelled.op[work]))]
+    first = np.unique(labelled.op[order], return_index=True)[1]
+    return [np.unique(labelled.call_of_work[own]) for own in np.split(order, first[1:]) if len(own) > MAX_WAITS_IN_OP]
 
 
-def _until_last_wait(bench: Workbench, calls: Int64s) -> Stretch | None:
+def _until_last_wait(edit: GraphEdit, calls: Int64s) -> Stretch | None:
     """From an op's first call to the last wait between its launches; None if it rarely waits there."""
-    graph, scene = bench.graph, bench.scene
+    graph, labelled = edit.graph, edit.labelled
     lane = int(graph.lane[calls[0]])
     within = np.arange(calls[0], calls[-1])
     waits = within[(graph.kind[within] == RELEASE) & (graph.lane[within] == lane)]
     if len(waits) <= MAX_WAITS_IN_OP:
         return None
-    first = np.flatnonzero((graph.kind == CALL) & (scene.op_of_call == scene.op_of_call[calls[0]]))[0]
+    first = np.flatnonzero((graph.kind == CALL) & (labelled.op_of_call == labelled.op_of_call[calls[0]]))[0]
     return lane, int(graph.measured_start[first]), int(graph.measured_end[waits].max()) + 1
 
 
-def _remove(bench: Workbench, spans: list[Stretch]) -> None:
+def _remove(edit: GraphEdit, spans: list[Stretch]) -> None:
     """Removes the host time of threads in these intervals (thread, begin, end), and the GPU activity they launched."""
     if not spans:
         return
-    scene, graph = bench.scene, bench.graph
+    labelled, graph = edit.labelled, edit.graph
     threads, starts, ends = (np.array(column, np.int64) for column in zip(*spans, strict=True))
-    graph.duration *= 1 - scene.covered(starts, ends, threads)
-    launched_by = np.append(integers(scene.trace.api["thread"]), NONE)[
-        np.append(integers(scene.trace.gpu["api_id"]), NONE)[np.where(scene.is_work, graph.row, NONE)]
+    graph.duration *= 1 - labelled.covered(starts, ends, threads)
+    launched_by = np.append(integers(labelled.trace.api["thread"]), NONE)[
+        np.append(integers(labelled.trace.gpu["api_id"]), NONE)[np.where(labelled.is_work, graph.row, NONE)]
     ]
-    lane = np.where(scene.is_work, launched_by, graph.lane)
+    lane = np.where(labelled.is_work, launched_by, graph.lane)
     inside: Bools = np.zeros(len(graph), bool)
     for thread, start, end in spans:
-        inside |= (lane == thread) & (scene.launch_moment >= start) & (scene.launch_moment < end)
-    bench.remove_work(np.flatnonzero(inside & scene.is_work & ~bench.gone), dispatch=False)
+        inside |= (lane == thread) & (labelled.launch_moment >= start) & (labelled.launch_moment < end)
+    edit.remove_work(np.flatnonzero(inside & labelled.is_work & ~edit.gone), dispatch=False)
     calls = np.flatnonzero(inside & graph.of_kinds(CALL, RELEASE))
-    bench.graph.duration[calls] = 0.0
-    bench.stop_waiting(calls[graph.kind[calls] == CALL])
+    edit.graph.duration[calls] = 0.0
+    edit.stop_waiting(calls[graph.kind[calls] == CALL])
 
 
-def _in_steps(scene: Scene, spans: Spans) -> list[tuple[int, int]]:
+def _in_steps(labelled: LabelledGraph, spans: Spans) -> list[tuple[int, int]]:
     """Those that begin within the steps in view."""
-    steps = scene.trace.steps_in_view
+    steps = labelled.trace.steps_in_view
     pairs = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
     if not len(steps):
         return pairs
@@ -144,15 +144,15 @@ def _in_steps(scene: Scene, spans: Spans) -> list[tuple[int, int]]:
     return [(start, end) for start, end in pairs if first <= start < last]
 
 
-def _capturing_threads(scene: Scene) -> list[int]:
-    threads = integers(scene.trace.api["thread"])[rows_like(scene.trace.api, api_names.BEGIN_CAPTURE)]
+def _capturing_threads(labelled: LabelledGraph) -> list[int]:
+    threads = integers(labelled.trace.api["thread"])[rows_like(labelled.trace.api, api_names.BEGIN_CAPTURE)]
     capturing: list[int] = np.unique(threads[threads != NONE]).tolist()
     return capturing
 
 
-def _captures(scene: Scene, thread: int) -> list[Stretch]:
+def _captures(labelled: LabelledGraph, thread: int) -> list[Stretch]:
     """From the first warm-up run of a captured function (else from the wait before the capture) to its graph."""
-    calls = scene.trace.api.filter(pl.col("thread") == thread).sort("start_ns")
+    calls = labelled.trace.api.filter(pl.col("thread") == thread).sort("start_ns")
     starts, ends = integers(calls["start_ns"]), integers(calls["end_ns"])
     begin, end, making, waiting, working = (
         rows_like(calls, pattern)
@@ -175,17 +175,17 @@ def _captures(scene: Scene, thread: int) -> list[Stretch]:
             if working[call] or starts[call] < free:
                 break
             before = call if waiting[call] else before
-        start = min(int(starts[before]), _first_rehearsal(scene, thread, free, int(starts[first]), int(ends[last])))
+        start = min(int(starts[before]), _first_rehearsal(labelled, thread, free, int(starts[first]), int(ends[last])))
         captures.append((start, int(ends[last])))
         free = int(ends[last])
-    return [(thread, *span) for span in _in_steps(scene, Spans(*np.array(captures, np.int64).reshape(-1, 2).T))]
+    return [(thread, *span) for span in _in_steps(labelled, Spans(*np.array(captures, np.int64).reshape(-1, 2).T))]
 
 
-def _first_rehearsal(scene: Scene, thread: int, free: int, begin: int, end: int) -> int:
+def _first_rehearsal(labelled: LabelledGraph, thread: int, free: int, begin: int, end: int) -> int:
     """Start times of the runs that repeat the captured ops directly before the capture, in the same step."""
-    steps = integers(scene.trace.steps_in_view["start_ns"])
+    steps = integers(labelled.trace.steps_in_view["start_ns"])
     lower = max(free, int(steps[steps <= begin].max(initial=free)))
-    ops = scene.trace.ops.filter(pl.col("thread") == thread, pl.col("depth") == 0).sort("start_ns")
+    ops = labelled.trace.ops.filter(pl.col("thread") == thread, pl.col("depth") == 0).sort("start_ns")
     starts, names = integers(ops["start_ns"]), ops["name"].cast(pl.String).to_list()
     first, last = np.searchsorted(starts, [begin, end]).tolist()
     captured = names[first:last]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.loops import loops
-from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Int64s
 from warpline.work.parse import recorded_sizes
 
@@ -50,27 +50,27 @@ OTHERS = (
 """Ops that have a torch._foreach_ version."""
 
 
-def lists_of_tensors(scene: Scene, nodes: Int64s, names: Int64s) -> list[Int64s]:
+def lists_of_tensors(labelled: LabelledGraph, nodes: Int64s, names: Int64s) -> list[Int64s]:
     """Runs of equal groups of such ops, each on tensors of one shape, which changes between iterations."""
-    return [turns for turns in loops(nodes, names, scene.step) if _is_over_a_list(scene, turns)]
+    return [turns for turns in loops(nodes, names, labelled.step) if _is_over_a_list(labelled, turns)]
 
 
-def _is_over_a_list(scene: Scene, turns: Int64s) -> bool:
-    roots = scene.root_op[turns[0]]
+def _is_over_a_list(labelled: LabelledGraph, turns: Int64s) -> bool:
+    roots = labelled.root_op[turns[0]]
     if len(turns) < MIN_TENSORS or NONE in roots:
         return False
-    known = [str(name) for name in scene.trace.ops["name"].gather(roots.tolist())]
+    known = [str(name) for name in labelled.trace.ops["name"].gather(roots.tolist())]
     if not any(name in (*IN_PLACE, *NORMS) for name in known):
         return False
     if not all(name in (*IN_PLACE, *NORMS, *OTHERS) for name in known):
         return False
-    shapes = shapes_of_turns(scene, turns)
+    shapes = shapes_of_turns(labelled, turns)
     return all(len(each) == 1 for each in shapes) and len(set.union(*shapes)) >= MIN_SHAPES
 
 
-def shapes_of_turns(scene: Scene, turns: Int64s) -> list[set[tuple[int, ...]]]:
+def shapes_of_turns(labelled: LabelledGraph, turns: Int64s) -> list[set[tuple[int, ...]]]:
     """The distinct input shapes of the ops of each iteration."""
-    recorded = scene.op_column("shapes")
+    recorded = labelled.op_column("shapes")
     return [_shapes(recorded[turn].tolist()) for turn in turns]
 
 

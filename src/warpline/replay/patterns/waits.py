@@ -9,9 +9,9 @@ import numpy as np
 from warpline import api_names
 from warpline.analyses.steps import covered_before
 from warpline.replay.graph.model import CALL, RELEASE, SYNC
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
-from warpline.replay.patterns.literals import made_from_numbers
-from warpline.replay.scene import Scene
+from warpline.replay.patterns.python_constants import made_from_numbers
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 
 SMALL_RESULT_BYTES = 64 << 10
@@ -27,82 +27,82 @@ SOON_DONE = 0.1
 EXPLICIT = re.compile("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
 
 
-def awaited_calls(scene: Scene) -> Int64s:
+def awaited_calls(labelled: LabelledGraph) -> Int64s:
     """Calls within steps that wait for the device without moving much data: explicit synchronizations, and copies of
     results that are small or short."""
-    graph = scene.graph
-    explicit = scene.call_name.where(lambda name: EXPLICIT.search(name) is not None)
-    waits = np.flatnonzero((graph.kind == RELEASE) & scene.in_steps & explicit)
-    rows = set(graph.row[waits[~_of_the_harness(scene, waits)]].tolist())
-    rows -= set(graph.row[scene.once(waits_of_uploads)].tolist())
-    calls = _calls_of_results(scene)
+    graph = labelled.graph
+    explicit = labelled.call_name.where(lambda name: EXPLICIT.search(name) is not None)
+    waits = np.flatnonzero((graph.kind == RELEASE) & labelled.in_steps & explicit)
+    rows = set(graph.row[waits[~_of_the_harness(labelled, waits)]].tolist())
+    rows -= set(graph.row[labelled.once(waits_of_uploads)].tolist())
+    calls = _calls_of_results(labelled)
     rows |= set(graph.row[calls].tolist())
-    return np.flatnonzero((graph.kind != RELEASE) & ~scene.is_work & np.isin(graph.row, list(rows)))
+    return np.flatnonzero((graph.kind != RELEASE) & ~labelled.is_work & np.isin(graph.row, list(rows)))
 
 
-def waits_of_uploads(scene: Scene) -> Int64s:
+def waits_of_uploads(labelled: LabelledGraph) -> Int64s:
     """Waits for a copy to the device from pageable memory: they end where the copy is pinned, or made with others in
     one. A few numbers are no batch, so that their wait is the program's, unless many such copies follow one another;
     and so are tensors made from Python numbers."""
-    copies = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD") & scene.in_steps
-    uploads = np.flatnonzero(copies & (scene.work_text("source_memory") == "Pageable"))
-    made = np.array([one.copy for one in made_from_numbers(scene, uploads)], np.int64)
+    copies = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "HtoD") & labelled.in_steps
+    uploads = np.flatnonzero(copies & (labelled.work_text("source_memory") == "Pageable"))
+    made = np.array([one.copy for one in made_from_numbers(labelled, uploads)], np.int64)
     uploads = np.setdiff1d(uploads, made)
-    small = uploads[scene.bytes[uploads] <= SMALL_COPY_BYTES]
-    many = [run for run in in_a_row(scene, small) if len(run) >= MIN_COPIES]
-    mended = np.concatenate([uploads[scene.bytes[uploads] > FEW_NUMBERS_BYTES], *many])
-    calls = scene.call_of_work[mended]
-    return same_op_waits(scene, calls[calls != NONE])
+    small = uploads[labelled.bytes[uploads] <= SMALL_COPY_BYTES]
+    many = [run for run in in_a_row(labelled, small) if len(run) >= MIN_COPIES]
+    mended = np.concatenate([uploads[labelled.bytes[uploads] > FEW_NUMBERS_BYTES], *many])
+    calls = labelled.call_of_work[mended]
+    return same_op_waits(labelled, calls[calls != NONE])
 
 
-def _of_the_harness(scene: Scene, waits: Int64s) -> Bools:
+def _of_the_harness(labelled: LabelledGraph, waits: Int64s) -> Bools:
     """Explicit waits that are not the program's: in the profiler's own frames, or, outside ops, in so few steps that
     whatever records or times the program makes them."""
-    graph = scene.graph
+    graph = labelled.graph
     harness = np.zeros(len(waits), bool)
-    for thread, activity in scene.host_time.threads.items():
+    for thread, activity in labelled.host_time.threads.items():
         spans = activity.labels["profiler"]
         mine = np.flatnonzero(graph.lane[waits] == thread)
         if len(spans) and len(mine):
-            called = integers(scene.trace.api["start_ns"])[graph.row[waits[mine]]]
+            called = integers(labelled.trace.api["start_ns"])[graph.row[waits[mine]]]
             harness[mine] |= covered_before(spans, called + 1) > covered_before(spans, called)
-    if scene.step_count < FEWEST_STEPS:
+    if labelled.step_count < FEWEST_STEPS:
         return harness
-    bare = scene.op_of_call[waits] == NONE
-    names = scene.call_name[waits]
+    bare = labelled.op_of_call[waits] == NONE
+    names = labelled.call_name[waits]
     for name in set(names[bare].tolist()):
         own = bare & (names == name)
-        if len(np.unique(scene.step[waits[own]])) < RARE * scene.step_count:
+        if len(np.unique(labelled.step[waits[own]])) < RARE * labelled.step_count:
             harness |= own
     return harness
 
 
-def awaited(scene: Scene) -> Bools:
+def awaited(labelled: LabelledGraph) -> Bools:
     """The calls that `remove_sync` drops; if a small copy and the wait for it are in one op, the wait.
 
     Without ops, an asynchronous copy belongs to the wait that follows it.
     """
-    dropped = np.zeros(len(scene.graph), bool)
-    dropped[awaited_calls(scene)] = True
-    dropped &= scene.graph.kind == CALL
-    waits = dropped & ~scene.calls_like(api_names.COPY)
-    outer = scene.root_op_of_call
+    dropped = np.zeros(len(labelled.graph), bool)
+    dropped[awaited_calls(labelled)] = True
+    dropped &= labelled.graph.kind == CALL
+    waits = dropped & ~labelled.calls_like(api_names.COPY)
+    outer = labelled.root_op_of_call
     ops = np.unique(outer[waits])
     copies: Bools = dropped & ~waits & ~np.isin(outer, ops[ops != NONE])
     if waits.any():
-        copies &= (outer != NONE) | scene.calls_like(api_names.BLOCKING_COPY)
+        copies &= (outer != NONE) | labelled.calls_like(api_names.BLOCKING_COPY)
     return waits | copies
 
 
-def _calls_of_results(scene: Scene) -> Int64s:
+def _calls_of_results(labelled: LabelledGraph) -> Int64s:
     """Calls that copy a result to the host and wait, mostly not for the copy itself."""
-    graph = scene.graph
-    results = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoH") & scene.in_steps
+    graph = labelled.graph
+    results = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "DtoH") & labelled.in_steps
     copies = graph.edge_from[(graph.edge_kind == SYNC) & results[graph.edge_from]]
-    calls = scene.call_of_work[copies]
+    calls = labelled.call_of_work[copies]
     copies, calls = copies[calls != NONE], calls[calls != NONE]
-    held = (integers(scene.trace.api["end_ns"]) - integers(scene.trace.api["start_ns"]))[graph.row[calls]]
+    held = (integers(labelled.trace.api["end_ns"]) - integers(labelled.trace.api["start_ns"]))[graph.row[calls]]
     soon_done = (graph.measured_end - graph.measured_start)[copies] < SOON_DONE * held
-    size = scene.bytes[copies]
+    size = labelled.bytes[copies]
     result: Int64s = calls[(size <= SMALL_RESULT_BYTES) | ((size <= LARGEST_RESULT_BYTES) & soon_done)]
     return result

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from warpline.analyses.gap_spans import CAUSES
-from warpline.analyses.gaps import Gaps
-from warpline.analyses.roofline import kernel_floors
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.idle.gap_spans import CAUSES
+from warpline.analyses.idle.gaps import Gaps
+from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.table import kernel_floors
 from warpline.errors import CannotAnswer
 from warpline.reports.page.contract import Launch, Track, TrackKind
 from warpline.reports.page.names import Names

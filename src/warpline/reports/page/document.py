@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from warpline.analyses.borrowed_ops import lent_to
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.roofline.ops_from_elsewhere import lent_to
+from warpline.analyses.roofline.pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis

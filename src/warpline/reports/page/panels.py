@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.roofline.pieces import Gathered
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.budget_panel import budget_panel
 from warpline.reports.page.contract import Panels, StepTimes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.analyses.roofline import roofline_table
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.table import roofline_table
 from warpline.errors import WarplineError
 from warpline.findings.diagnosis import Diagnosis
 from warpline.hardware import Figure

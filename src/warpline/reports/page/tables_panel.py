@@ -9,8 +9,8 @@ import polars as pl
 
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.ops import ops_table
-from warpline.analyses.parts import PartsTable, parts_table
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.parts.table import PartsTable, parts_table
+from warpline.analyses.roofline.pieces import Gathered
 from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.contract import DataTable, TableColumn, Tables

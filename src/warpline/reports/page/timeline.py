@@ -8,7 +8,7 @@ import polars as pl
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.roofline.pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.findings import in_order
@@ -20,7 +20,7 @@ from warpline.reports.page.names import Names
 from warpline.reports.page.planes import block, deflated
 from warpline.reports.page.rows import Pack
 from warpline.sanitise import sanitise
-from warpline.trace.steps import completed
+from warpline.trace.steps.find import completed
 from warpline.trace.trace import Trace
 
 

@@ -1,0 +1,174 @@
+"""Roofline results of one op or kernel, and of a whole trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from msgspec import Struct, field
+
+from warpline.analyses.roofline.roofline_json import entry_dict, table_dict
+from warpline.hardware import Roof
+from warpline.hardware.chips import DRAM
+from warpline.notebook import card, facts
+from warpline.notebook import table as html_table
+from warpline.units import duration
+
+LATENCY_NS = 2_000
+"""An empty kernel takes 0.7 to 1.3 µs in our H200 traces; a kernel with a lower floor is latency-bound."""
+
+LISTED_ENTRIES = 20
+
+FINE, IN_CACHE, ABOVE_MEASURED, IMPOSSIBLE = "ok", "in-cache", "above-measured", "impossible"
+
+
+class Entry(Struct):
+    """One op with its shapes, or one kernel, over all its calls."""
+
+    name: str
+    shapes: str
+    dtypes: str
+    model: str
+    math: str
+    """Type and unit of its GEMMs or other arithmetic: `bf16 tensor`, `fp32 vector`; empty without arithmetic."""
+    count: int = 0
+    time_ns: float = 0
+    flops: float = 0
+    """FLOPs of its GEMMs if it has any, else all FLOPs."""
+    read_bytes: float = 0
+    written_bytes: float = 0
+    link: str = DRAM
+    compute_floor_ns: float = 0
+    memory_floor_ns: float = 0
+    floor_ns: float | None = 0
+    """Minimum time of all calls together; None if a ceiling is unknown."""
+    paper_memory_ns: float = 0
+    """Time of its bytes at the data sheet's bandwidth."""
+    hard_floor_ns: float = 0
+    """Hard lower bound of the time."""
+    step_headroom_ns: float = 0
+    """Time above the floor of the calls within steps."""
+    estimate: str = ""
+    state: str = FINE
+    note: str = ""
+
+    @property
+    def bytes(self) -> float:
+        """Bytes moved, both ways."""
+        return self.read_bytes + self.written_bytes
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOPs per byte."""
+        return self.flops / self.bytes if self.bytes else None
+
+    @property
+    def flops_per_second(self) -> float:
+        """Achieved rate of arithmetic."""
+        return self.flops / self.time_ns * 1e9 if self.time_ns else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Achieved rate of traffic."""
+        return self.bytes / self.time_ns * 1e9 if self.time_ns else 0.0
+
+    @property
+    def ceiling_flops_per_second(self) -> float | None:
+        """Roofline limit at this arithmetic intensity; None without arithmetic or ceilings."""
+        return self.flops / self.floor_ns * 1e9 if self.floor_ns and self.flops else None
+
+    @property
+    def roof_pct(self) -> float | None:
+        """Floor over time, in percent."""
+        return 100 * self.floor_ns / self.time_ns if self.floor_ns is not None and self.time_ns else None
+
+    @property
+    def bound(self) -> str:
+        """What limits it: `compute`, `memory`, `link`, or `latency` if both are too small to matter.
+
+        Empty where a ceiling is unknown.
+        """
+        if self.floor_ns is None:
+            return "link" if self.link != DRAM else ""
+        if self.count and self.floor_ns / self.count < LATENCY_NS and self.link == DRAM:
+            return "latency"
+        if self.link != DRAM:
+            return "link"
+        return "compute" if self.compute_floor_ns > self.memory_floor_ns else "memory"
+
+    @property
+    def headroom_ns(self) -> float | None:
+        """Time above the floor."""
+        return max(0.0, self.time_ns - self.floor_ns) if self.floor_ns is not None else None
+
+
+class Unmodelled(Struct, frozen=True):
+    """GPU time with unknown FLOPs and bytes."""
+
+    name: str
+    why: str
+    count: int
+    time_ns: int
+
+
+class RooflineTable(Struct, frozen=True):
+    """The roofline of a trace.
+
+    >>> roofline = warpline.open("trace.json.gz").roofline()
+    >>> roofline.table.select("name", "time_ns", "roof_pct", "bound")
+    """
+
+    by: str
+    device: str
+    roof: Roof | None
+    """None if the device is unknown: then there are rates, but no ceilings."""
+    steps: int | None
+    """Selected steps; headroom is then per step."""
+    total_ns: int
+    modelled_ns: int
+    estimated_ns: int
+    entries: list[Entry]
+    """Longest first."""
+    unmodelled: list[Unmodelled] = field(default_factory=list)
+
+    @property
+    def modelled_pct(self) -> float:
+        """Share of GPU time with known FLOPs and bytes."""
+        return 100 * self.modelled_ns / self.total_ns if self.total_ns else 0.0
+
+    @property
+    def floor_ns(self) -> float:
+        """Minimum time of all modelled entries."""
+        return sum(min(entry.floor_ns, entry.time_ns) for entry in self.entries if entry.floor_ns is not None)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The entries as a DataFrame, longest first."""
+        return pl.DataFrame([entry_dict(entry, self) for entry in self.entries], infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract `warpline.roofline/1`."""
+        return table_dict(self)
+
+    def __repr__(self) -> str:
+        return f"<RooflineTable {self._summary}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                entry.name,
+                f"{entry.count:,}",
+                duration(entry.time_ns),
+                "–" if entry.roof_pct is None else f"{entry.roof_pct:.1f} %",
+                entry.bound,
+            ]
+            for entry in self.entries[:LISTED_ENTRIES]
+        ]
+        titles = [self.by, "calls", "time", "of the roof", "bound"]
+        listed = html_table(titles, rows, numbers=titles[1:4])
+        return card(f"Roofline, {self.device}", facts({"summary": self._summary}), listed)
+
+    @property
+    def _summary(self) -> str:
+        known = f"FLOPs and bytes known for {self.modelled_pct:.1f} % of {duration(self.total_ns)}"
+        return f"{self.device}: {len(self.entries)} rows by {self.by}, {known}"

@@ -1,0 +1,63 @@
+"""FLOPs, bytes and minimum time of each GPU operation, so that any group of them can be summed."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.table import priced
+from warpline.hardware import Roof
+from warpline.trace.columns import Bools, Floats
+
+
+class RowWork(Struct, frozen=True):
+    """By position in `Gathered.gpu`. The operations of one call share its work in proportion to their time."""
+
+    flops: Floats
+    bytes: Floats
+    known: Bools
+    """Whether FLOPs and bytes are known."""
+    floor_ns: Floats
+    """Minimum time, at most the measured time; 0 where it is unknown."""
+    priced: Bools
+    """Whether the minimum time is known."""
+    compute: Floats
+    """Part of the minimum time of calls that arithmetic bounds; the rest is bound by memory or a link."""
+
+
+def row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
+    """The work of each operation in view, computed once for a chip."""
+    chip = roof.chip.name if roof else None
+    if chip not in gathered.row_works:
+        gathered.row_works[chip] = _row_work(gathered, roof)
+    known: RowWork = gathered.row_works[chip]
+    return known
+
+
+def _row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
+    count = len(gathered.gpu)
+    flops, size, floor_ns, compute = (np.zeros(count) for _ in range(4))
+    known, has_floor = np.zeros(count, bool), np.zeros(count, bool)
+    is_kernel, times = gathered.is_kernel, gathered.numbers["time_ns"].to_numpy()
+    calls = priced(gathered, roof)
+    rows = np.array([row for piece, *_ in calls for row in piece.rows], np.int64)
+    owner = np.repeat(np.arange(len(calls)), [len(piece.rows) for piece, *_ in calls])
+    known[rows] = True
+    # Kernels do the work of a call; without one, all its operations do.
+    computes = np.bincount(owner[is_kernel[rows]], minlength=len(calls)) > 0
+    chosen = is_kernel[rows] | ~computes[owner]
+    working, caller = rows[chosen], owner[chosen]
+    whole = np.bincount(caller, times[working], len(calls))
+    alone = np.bincount(caller, minlength=len(calls))
+    share = np.where(whole[caller] > 0, times[working] / np.maximum(whole, 1)[caller], 1 / np.maximum(alone, 1)[caller])
+    flops[working] = share * np.array([floor.flops for *_, floor in calls], float)[caller]
+    size[working] = share * np.array([work.bytes for _, work, *_ in calls], float)[caller]
+    computing, moving = np.array([(floor.compute_ns, floor.memory_ns) for *_, floor in calls], float).reshape(-1, 2).T
+    least = np.maximum(computing, moving)
+    estimate = np.array([work.estimate for _, work, *_ in calls], bool)
+    sound = np.array([floor.known for *_, floor in calls], bool) & ~(estimate & (least > whole))
+    has_floor[rows] = sound[owner]
+    floor_ns[working] = share * np.where(sound, np.minimum(least, whole), 0)[caller]
+    compute[working] = np.where((computing > moving)[caller], floor_ns[working], 0)
+    return RowWork(flops, size, known, floor_ns, has_floor, compute)

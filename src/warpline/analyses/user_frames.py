@@ -1,0 +1,260 @@
+"""The user's Python line of an op or a call: from the frames of the trace, else from those of a second look."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from msgspec import Struct
+
+from warpline.trace.call_lines import call_lines
+from warpline.trace.columns import NONE, Bools, grouped, ids, integers
+from warpline.trace.names import names_in
+from warpline.trace.nesting import Nest, nearest_marked
+from warpline.trace.steps.same_ops import OpOrder, same_ops
+from warpline.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+LIBRARY = (
+    r"^<|^nn\.Module|^(torch|triton|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|functorch|torchvision|"
+    r"torchaudio|flash_attn|vllm|apex|scipy|PIL|pandas|sklearn|skimage|cv2|datasets|tokenizers|timm|einops|diffusers|peft|"
+    r"safetensors|huggingface_hub|tqdm|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
+    r"runpy|abc|copy|functools|queue|selectors|socket|random|warnings|weakref|inspect|enum|types|re|json|logging)"
+    r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
+)
+"""Frames of libraries and of Python itself. torch shortens its paths to begin with the package."""
+_LINE = re.compile(r"\(\d+\): ")
+_FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
+
+
+class Site(Struct, frozen=True):
+    """A place in the user's code."""
+
+    file: str
+    line: int
+    """The calling line where it was recorded (`warpline run`); else the first line of the function, which is all that
+    torch's trace says."""
+    function: str
+
+    @classmethod
+    def parse(cls, frame: str) -> Site | None:
+        """Parse `train.py(12): step`; None for anything else."""
+        found = _FRAME.match(frame)
+        return cls(found["file"], int(found["line"]), found["function"]) if found else None
+
+
+class UserFrames:
+    """The frames of the user's code, prepared for many lookups.
+
+    A trace without frames borrows those of a second look: a moment within an op becomes the begin of the same op there,
+    and a moment between two ops the same share of the time between the same two ops.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        source, self._twin = trace, None
+        if not len(trace.python) and trace.companions is not None and trace.companions.stacks is not None:
+            source = trace.companions.stacks
+            self._twin = _Twin(trace, source) if len(source.python) else None
+        self.python = source.python
+        """The table that lookups give rows of."""
+        known = names_in(self.python)
+        own = ~known.like(LIBRARY)
+        self._names, self._name_of = [*known.names.to_list(), None], np.append(known.which, len(known.names))
+        frames = source.frames
+        self._parents = np.append(frames.parents, NONE)
+        self._own_or_above = np.append(nearest_marked(frames.parents, own), NONE)
+        self._frames = frames if len(own) else None
+        lines = trace.companions.look.lines if trace.companions is not None else pl.DataFrame()
+        self._lines = np.append(call_lines(source, lines), NONE)
+
+    @property
+    def exist(self) -> bool:
+        """Whether there are frames."""
+        return self._frames is not None
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether the frames are those of a second look."""
+        return self._twin is not None
+
+    @property
+    def matched_share(self) -> float:
+        """Share of the trace's ops that the frames are known for: less than 1 if the second look ran other ops."""
+        return self._twin.matched_share if self._twin is not None else float(self.exist)
+
+    def at(self, threads: Int64s, moments: Int64s) -> Int64s:
+        """Row of `python` of the innermost user frame on that thread at that moment, or NONE."""
+        return self._own_or_above[self.innermost(threads, moments)]
+
+    def innermost(self, threads: Int64s, moments: Int64s) -> Int64s:
+        """The same for any frame."""
+        if self._frames is None:
+            return np.full(len(moments), NONE, np.int64)
+        if self._twin is not None:
+            threads, moments = self._twin.moments(threads, moments)
+        return self._frames.innermost(threads, moments)
+
+    def caller(self, frame: int) -> int:
+        """Row of the frame that makes a call; NONE if none does."""
+        return int(self._parents.item(frame))
+
+    def name(self, frame: int) -> str:
+        """A frame as text."""
+        return self._names[self._name_of.item(frame)] or ""
+
+    def names(self, frames: Int64s) -> pl.Series:
+        """The frames as text; null for NONE."""
+        return self.python["name"].gather(ids(frames)).cast(pl.String)
+
+    def stack_above(self, frame: int, most: int) -> list[str]:
+        """The user's frames from this one outwards, at most so many."""
+        rows: list[int] = []
+        while frame != NONE and len(rows) < most:
+            rows.append(frame)
+            frame = int(self._own_or_above[self._parents[frame]])
+        return self.names(np.array(rows, np.int64)).to_list()
+
+    def sites(self, threads: Int64s, moments: Int64s) -> pl.Series:
+        """The innermost user frames as text, each with the line that was running, where that is known."""
+        texts, which = self.distinct_sites(threads, moments)
+        return pl.Series(texts, dtype=pl.String)[which]
+
+    def distinct_sites(self, threads: Int64s, moments: Int64s) -> tuple[list[str | None], Int64s]:
+        """The same as the distinct texts, and for each moment which of them it has."""
+        if self._frames is None:
+            return [None], np.zeros(len(moments), np.int64)
+        if self._twin is not None:
+            threads, moments = self._twin.moments(threads, moments)
+        inner = self._frames.innermost(threads, moments)
+        own = self._own_or_above[inner]
+        lines = self._running_lines(threads, moments, inner, own)
+        beyond = int(lines.max(initial=NONE)) + 2
+        found, which = np.unique(self._name_of[own] * beyond + lines + 1, return_inverse=True)
+        texts = [_with_line(self._names[number // beyond], number % beyond - 1) for number in found.tolist()]
+        known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return list(known), np.array([known[text] for text in texts], np.int64)[which]
+
+    def _running_lines(self, threads: Int64s, moments: Int64s, inner: Int64s, own: Int64s) -> Int64s:
+        """The line of each user frame that was running: the one that makes the call on the way to the innermost frame.
+
+        An operator is no call. Its line lies between those of the calls before and after it in the same function; the
+        smaller is taken, because a loop may lie between them.
+        """
+        line = self._lines[self._child_towards(own, inner)]
+        alone = np.flatnonzero((own != NONE) & (inner == own))
+        if not len(alone) or self._frames is None:
+            return line
+        latest = _latest(self._frames, threads[alone], moments[alone])
+        before = self._lines[self._child_towards(own[alone], latest)]
+        follower = np.minimum(latest + 1, len(self._parents) - 2)
+        after = np.where(self._parents[follower] == own[alone], self._lines[follower], NONE)
+        both = np.minimum(before, after)
+        line[alone] = np.where(both != NONE, both, np.maximum(before, after))
+        return line
+
+    def _child_towards(self, above: Int64s, below: Int64s) -> Int64s:
+        """The call that `above` makes on the way down to `below`; NONE if there is none."""
+        row = below.copy()
+        while True:
+            climbing = np.flatnonzero((row != NONE) & (row != above) & (self._parents[row] != above))
+            if not len(climbing):
+                break
+            row[climbing] = self._parents[row[climbing]]
+        return np.where((row == above) | (above == NONE), NONE, row)
+
+
+def _with_line(frame: str | None, line: int) -> str | None:
+    """The frame's text, with this line in the place of its function's first line."""
+    return frame if frame is None or line == NONE else _LINE.sub(f"({line}): ", frame, count=1)
+
+
+def _latest(frames: Nest, threads: Int64s, moments: Int64s) -> Int64s:
+    """The last frame that began on that thread by that moment; NONE if there is none."""
+    result = np.full(len(moments), NONE, np.int64)
+    for thread in np.unique(threads):
+        mine = threads == thread
+        first, beyond = np.searchsorted(frames.lanes, [thread, thread + 1])
+        at = first + np.searchsorted(frames.starts[first:beyond], moments[mine], side="right") - 1
+        result[mine] = np.where(at >= first, at, NONE)
+    return result
+
+
+class _Twin:
+    """The moments of a trace in a second recording of the same program."""
+
+    def __init__(self, trace: Trace, other: Trace) -> None:
+        ops, others = trace.ops, other.ops
+        partner = same_ops(OpOrder.of_trace(trace), OpOrder.of_trace(other))
+        self.matched_share = float((partner != NONE).mean()) if len(partner) else 0.0
+        known = np.flatnonzero(partner != NONE)
+        thread, start, end = (integers(ops[name])[known] for name in ("thread", "start_ns", "end_ns"))
+        to, begin, stop = (integers(others[name])[partner[known]] for name in ("thread", "start_ns", "end_ns"))
+        depth = integers(ops["depth"])[known]
+        parents = np.full(len(known), NONE, np.int64)
+        place = np.append(np.full(len(ops), NONE, np.int64), NONE)
+        place[known] = np.arange(len(known))
+        parents = place[integers(ops["parent"])[known]]
+        self._nest = Nest(thread, start, end, parents, depth)
+        self._begin, self._to = np.append(begin, NONE), np.append(to, NONE)
+        self._outer = {lane: _Outer(start[rows], end[rows], begin[rows], stop[rows], to[rows])
+                       for lane, rows in _rows_by_lane(thread, depth == 0).items()}  # fmt: skip
+
+    def moments(self, threads: Int64s, moments: Int64s) -> tuple[Int64s, Int64s]:
+        """Threads and moments in the other recording; NONE where nothing corresponds."""
+        inside = self._nest.innermost(threads, moments)
+        to, when = self._to[inside], self._begin[inside]
+        outside = np.flatnonzero(inside == NONE)
+        for lane, mine in grouped(outside, threads[outside]):
+            if lane in self._outer:
+                to[mine], when[mine] = self._outer[lane].between(moments[mine])
+        return to, when
+
+
+_NO_ROWS: Int64s = np.empty(0, np.int64)
+
+
+def _rows_by_lane(lanes: Int64s, chosen: Bools) -> dict[int, Int64s]:
+    found = dict(grouped(np.flatnonzero(chosen), lanes[chosen]))
+    return {lane: found.get(lane, _NO_ROWS) for lane in np.unique(lanes).tolist()}
+
+
+class _Outer(Struct, frozen=True):
+    """Outermost ops of a thread, in order, here and in the other recording."""
+
+    start: Int64s
+    end: Int64s
+    begin: Int64s
+    stop: Int64s
+    to: Int64s
+
+    def between(self, moments: Int64s) -> tuple[Int64s, Int64s]:
+        """The same share of the time between the op before and the op after each moment."""
+        after = np.searchsorted(self.start, moments, side="right")
+        inner = (after > 0) & (after < len(self.start))
+        at = np.clip(after, 1, max(len(self.start) - 1, 1))
+        if len(self.start) < 2:
+            return np.full(len(moments), NONE, np.int64), np.full(len(moments), NONE, np.int64)
+        here = np.maximum(self.start[at] - self.end[at - 1], 1)
+        there = self.begin[at] - self.stop[at - 1]
+        share = np.clip((moments - self.end[at - 1]) / here, 0.0, 1.0)
+        follows = inner & (there >= 0) & (self.to[at] == self.to[at - 1])
+        when = self.stop[at - 1] + (share * there).astype(np.int64)
+        return np.where(follows, self.to[at], NONE), np.where(follows, when, NONE)
+
+
+def user_sites(trace: Trace, threads: Int64s, moments: Int64s) -> pl.Series:
+    """`UserFrames.sites` for a single lookup."""
+    return UserFrames(trace).sites(threads, moments)
+
+
+def with_sites(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with its `frame` column (text) replaced by file, line and function."""
+    places = [Site.parse(frame) if frame is not None else None for frame in table["frame"]]
+    return table.with_columns(
+        pl.Series("file", [site.file if site else None for site in places], dtype=pl.String),
+        pl.Series("line", [site.line if site else None for site in places], dtype=pl.Int64),
+        pl.Series("function", [site.function if site else None for site in places], dtype=pl.String),
+    ).drop("frame")

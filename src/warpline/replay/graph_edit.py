@@ -1,0 +1,153 @@
+"""The workbench: a graph that one or several fixes change.
+
+Nodes are never deleted; removed operations and calls take no time and delay nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.graph.model import CALL, CONTENTION, EVENT, GONE, INFERRED, LAUNCH, STREAM, SYNC, Graph
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped
+
+NOTHING: Int64s = np.empty(0, np.int64)
+
+
+class GraphEdit:
+    """A graph being changed."""
+
+    def __init__(self, labelled: LabelledGraph, graph: Graph) -> None:
+        self.labelled = labelled
+        self.graph = graph.copy()
+        self.gone: Bools = np.zeros(len(graph), bool)
+        """Removed GPU operations."""
+        self.moved: Bools = np.zeros(len(graph), bool)
+        """GPU operations that were moved to another stream."""
+        self.freed: Bools = np.zeros(len(graph), bool)
+        """Calls that no longer wait for the device."""
+        self.step_floor_ns = 0.0
+        """Lower bound of the step from outside the graph (data loading in the background)."""
+        self.counted: Bools | None = None
+        """The steps that stand for all, where others do what a fixed program does not repeat; None for all of them."""
+        self.is_certain = False
+        """Whether all that the fix removes goes in any case: the step is no longer than the replay's worst one."""
+        self.may_do_nothing = False
+        """Whether nothing in the trace tells that the fix helps: the step may stay as it is."""
+
+    def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
+        """Set durations, never above the current ones and never below the floor."""
+        now = self.graph.duration[nodes]
+        self.graph.duration[nodes] = np.minimum(now, np.maximum(duration, floor))
+
+    def remove_work(self, nodes: Int64s, *, dispatch: bool = True) -> None:
+        """Remove GPU operations; with `dispatch`, also calls that launched nothing else and the CPU time before."""
+        if not len(nodes):
+            return
+        self.gone[nodes] = True
+        self.graph.duration[nodes] = 0.0
+        into = self.graph.marked(nodes)[self.graph.edge_to]
+        self.graph.lag[into & (self.graph.edge_kind == STREAM)] = 0.0
+        self.graph.edge_kind[into & (self.graph.edge_kind == LAUNCH)] = GONE
+        if dispatch:
+            self._remove_dispatch(nodes)
+
+    def _remove_dispatch(self, nodes: Int64s) -> None:
+        """Ops all of whose work is gone take no CPU time; without ops, calls likewise."""
+        roots, calls = self.labelled.root_op, self.labelled.call_of_work
+        others = self.labelled.work[~self.gone[self.labelled.work]]
+        self.remove_ops(_without(roots[nodes], roots[others], len(self.labelled.trace.ops)))
+        self.remove_calls(_without(calls[nodes[roots[nodes] == NONE]], calls[others], len(self.graph)))
+
+    def remove_ops(self, ops: Int64s) -> None:
+        """Remove the CPU time of these ops, with their calls and waits."""
+        if not len(ops):
+            return
+        labelled = self.labelled
+        self.graph.duration *= 1 - labelled.covered(*(values[ops] for values in labelled.op_spans))
+        inside = np.zeros(len(labelled.trace.ops) + 1, bool)
+        inside[ops] = True
+        calls = np.flatnonzero((self.graph.kind == CALL) & inside[labelled.root_op_of_call])
+        self.graph.duration[calls] = 0.0
+        self.stop_waiting(calls)
+
+    def remove_cpu(self, thread: int, start_ns: int, end_ns: int) -> None:
+        """Remove everything that a thread did between two moments."""
+        graph = self.graph
+        inside = (graph.measured_start >= start_ns) & (graph.measured_start < end_ns) & (graph.lane == thread)
+        nodes = np.flatnonzero(inside & ~self.labelled.is_work)
+        graph.duration[nodes] = 0.0
+        self.stop_waiting(nodes[graph.kind[nodes] == CALL])
+
+    def settle(self) -> Graph:
+        """The graph as it is to be replayed: what waited for room beside other work waits a share of its new length."""
+        graph = self.graph
+        edges = np.flatnonzero(graph.edge_kind == CONTENTION)
+        source = graph.edge_from[edges]
+        before = np.maximum(self.labelled.graph.duration[source], 1.0)
+        graph.lag[edges] *= np.minimum(1.0, graph.duration[source] / before)
+        return graph
+
+    def remove_calls(self, calls: Int64s) -> None:
+        """Takes calls out, with the dispatch that led to them and whatever they waited for."""
+        if not len(calls):
+            return
+        segments = self.labelled.segment_of_call[calls]
+        segments = segments[segments != NONE]
+        self.graph.duration[calls] = 0.0
+        self.graph.duration[segments] = np.maximum(
+            self.graph.duration[segments] - self.labelled.host.longest_dispatch.expected, 0.0
+        )
+        self.stop_waiting(calls)
+
+    def stop_waiting(self, calls: Int64s) -> None:
+        """Let the calls return without waiting."""
+        graph = self.graph
+        waits = np.flatnonzero(graph.edge_kind == SYNC)
+        released = waits[graph.marked_rows(graph.row[calls])[graph.row[graph.edge_to[waits]]]]
+        self.freed[graph.edge_to[released]] = True
+        graph.edge_kind[released] = GONE
+
+    def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
+        """Move operations to another stream: later operations on their old stream no longer wait for them.
+
+        With `keep_causes` it still waits for what came before it; the order among the detached stays.
+        """
+        if not len(nodes):
+            return
+        graph = self.graph
+        self.moved[nodes] = True
+        moved = graph.marked(nodes)
+        ordered = np.isin(graph.edge_kind, [STREAM, EVENT, INFERRED])
+        from_it, to_it = moved[graph.edge_from], moved[graph.edge_to]
+        in_stream = graph.edge_kind == STREAM
+        into = to_it & in_stream
+        before = dict(zip(graph.edge_to[into].tolist(), graph.edge_from[into].tolist(), strict=True))
+        sources, targets, lags = [], [], []
+        for edge in np.flatnonzero(in_stream & from_it & ~to_it).tolist():
+            source = int(graph.edge_from[edge])
+            while moved[source] and source in before:
+                source = before[source]
+            if not moved[source]:
+                sources.append(source)
+                targets.append(int(graph.edge_to[edge]))
+                lags.append(float(graph.lag[edge]))
+        dropped = ordered & from_it & ~to_it
+        if not keep_causes:
+            dropped |= ordered & to_it & ~from_it
+        graph.edge_kind[dropped] = GONE
+        lanes = [np.sort(own) for _, own in grouped(nodes, graph.lane[nodes])]
+        earlier = np.concatenate([NOTHING, *(own[:-1] for own in lanes)])
+        later = np.concatenate([NOTHING, *(own[1:] for own in lanes)])
+        graph = graph.with_edges(earlier, later, np.zeros(len(earlier)), STREAM)
+        self.graph = graph.with_edges(
+            np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), STREAM
+        )
+
+
+def _without(these: Int64s, others: Int64s, count: int) -> Int64s:
+    """Those of the numbers below `count` that are among these and not among the others."""
+    left = np.zeros(count + 1, bool)
+    left[these] = True
+    left[others] = left[NONE] = False
+    return np.flatnonzero(left)

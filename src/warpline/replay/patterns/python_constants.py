@@ -1,0 +1,79 @@
+"""Tensors that a program repeatedly creates on the device from Python numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from msgspec import Struct
+
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.replay.patterns.copies import SMALL_COPY_BYTES
+from warpline.replay.patterns.host_spans import take_out
+from warpline.trace.columns import NONE, Int64s
+from warpline.trace.names import names_in
+
+
+class Made(Struct, frozen=True):
+    """A tensor created from Python numbers: its copy to the device, and when the thread created it."""
+
+    copy: int
+    thread: int
+    spans: tuple[tuple[int, int], ...]
+    """One pass over the numbers, the allocation, another pass, the rest."""
+
+
+def made_again(labelled: LabelledGraph) -> list[Made]:
+    """Tensors created by `torch.tensor([…], device="cuda")` or `x[[1, 2]]`, except the first of each size in a
+    step, which may be new."""
+    small = (
+        (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "HtoD") & (labelled.bytes <= SMALL_COPY_BYTES)
+    )
+    copies = np.flatnonzero(small & (labelled.work_text("source_memory") == "Pageable") & labelled.in_steps)
+    seen: set[tuple[int, int]] = set()
+    again = []
+    for made in made_from_numbers(labelled, copies):
+        key = int(labelled.step[made.copy]), int(labelled.bytes[made.copy])
+        if key in seen:
+            again.append(made)
+        seen.add(key)
+    return again
+
+
+def made_from_numbers(labelled: LabelledGraph, copies: Int64s) -> Iterator[Made]:
+    """The copies that torch makes to create a tensor from numbers: host allocation, copy, new tensor."""
+    starts, ends, threads = labelled.op_spans
+    outer = np.flatnonzero(labelled.roots[:-1] == np.arange(len(starts)))
+    outer = outer[np.lexsort((starts[outer], threads[outer]))]
+    names = names_in(labelled.trace.ops).texts[outer].tolist()
+    begin, end, thread = starts[outer], ends[outer], threads[outer]
+    place = np.full(len(starts) + 1, NONE, np.int64)
+    place[outer] = np.arange(len(outer))
+    for copy in copies.tolist():
+        at = int(place[labelled.root_op[copy]])
+        if at < 1 or names[at - 1] != "aten::empty" or names[at + 1 : at + 2] != ["aten::lift_fresh"]:
+            continue
+        if not thread[at - 1] == thread[at] == thread[at + 1]:
+            continue
+        # torch reads a list once for its shape and type and once for its values, in about the same time.
+        first = int(begin[at - 1]) - int(begin[at] - end[at - 1])
+        if at > 1 and thread[at - 2] == thread[at]:
+            first = max(first, int(end[at - 2]))
+        cuts = [first, int(begin[at - 1]), int(end[at - 1]), int(begin[at]), int(end[at + 1])]
+        yield Made(copy, int(thread[at]), tuple(pairwise(cuts)))
+
+
+def take_out_made(edit: GraphEdit, made: list[Made]) -> None:
+    """Removes the creation of these tensors: copies, calls, waits, and the host time of lists and ops."""
+    if not made:
+        return
+    edit.remove_work(np.array([one.copy for one in made], np.int64), dispatch=False)
+    threads = np.tile(np.array([one.thread for one in made], np.int64), 2)
+    walk, memory, again, rest = np.array([one.spans for one in made], np.int64).transpose(1, 2, 0)
+    # Reading a list costs what was recorded: nothing else is recorded meanwhile.
+    starts, ends = np.hstack([walk, again])
+    take_out(edit, starts, ends, threads, bare=True)
+    starts, ends = np.hstack([memory, rest])
+    take_out(edit, starts, ends, threads)

@@ -1,0 +1,126 @@
+"""Buffers that are moved as a whole in every step, to make room for a few new values at one end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.names import names_in
+from warpline.work.parse import json_list, sizes_of
+
+Shape = tuple[int, ...]
+
+ROLL = "aten::roll"
+ROLL_KERNEL = "roll_cuda_kernel"
+VIEWS = ("aten::select", "aten::slice", "aten::narrow")
+WRITES_PART = ("aten::index_put_", "aten::_index_put_impl_", "aten::index_copy_")
+NEAR = 6
+"""The new values are written so many ops after the move at the latest: two views for each dimension, and the copy."""
+NEXT_WORK = 2
+"""The same in GPU operations, where no ops were recorded."""
+MOST_NEW = 0.5
+"""Part of the buffer that may be new; a larger part is another use of a roll."""
+MOST_NEW_TIME = 0.1
+"""The same as a share of the move's time, where no shapes were recorded."""
+
+
+def shifts(labelled: LabelledGraph) -> Bools:
+    """GPU operations that move a whole buffer to make room for new values: `torch.roll`, or a shifted slice that is
+    cloned and copied back, before a small copy into the same buffer. A ring moves nothing. Rolls after which nothing
+    is written, as between the windows of a network, compute something."""
+    if not len(labelled.trace.ops):
+        return _before_small_copies(labelled)
+    rows = [row for thread in _outer_ops(labelled) for row in _moves(labelled, thread)]
+    moving: Bools = np.isin(labelled.root_op, np.array(rows, np.int64)) & labelled.is_work & ~labelled.of_autograd
+    return moving
+
+
+def _outer_ops(labelled: LabelledGraph) -> Iterator[Int64s]:
+    """The outermost ops of each thread that could have a part in it, in order."""
+    starts, _, threads = labelled.op_spans
+    named = labelled.ops_named(ROLL, "aten::clone", "aten::copy_", *VIEWS, *WRITES_PART)
+    outer = named[labelled.roots[named] == named]
+    outer = outer[np.argsort(starts[outer], kind="stable")]
+    for thread in np.unique(threads[outer]).tolist():
+        yield outer[threads[outer] == thread]
+
+
+def _moves(labelled: LabelledGraph, ops: Int64s) -> Iterator[int]:
+    """Rows of the ops that move a buffer."""
+    names, kept = names_in(labelled.trace.ops).texts, dict[str, Shape | None]()
+    for place, row in enumerate(ops.tolist()):
+        if names[row] not in (ROLL, "aten::clone"):
+            continue
+        following = ops[place + 1 : place + 1 + NEAR].tolist()
+        nearby = [(int(one), str(names[one]), _shape(labelled, int(one), kept)) for one in following]
+        whole = _shape(labelled, row, kept)
+        if whole is None:
+            continue
+        if names[row] == ROLL:
+            if _is_written_in_part(nearby, whole):
+                yield row
+        else:
+            back = _copied_back(nearby, whole)
+            if back is not None:
+                yield from (row, back)
+
+
+def _shape(labelled: LabelledGraph, row: int, kept: dict[str, Shape | None]) -> Shape | None:
+    """The shape of an op's first input."""
+    text = str(labelled.trace.ops["shapes"][row] or "")
+    if text not in kept:
+        first = json_list(text)[:1]
+        kept[text] = sizes_of(first[0]) if first else None
+    return kept[text]
+
+
+Nearby = Sequence[tuple[int, str, Shape | None]]
+
+
+def _is_written_in_part(nearby: Nearby, whole: Shape) -> bool:
+    """Whether a small part of a tensor of that shape is written: through a view of it, or by its index."""
+    in_view = False
+    for _, name, shape in nearby:
+        if name == ROLL:
+            return False
+        if shape == whole and name in WRITES_PART:
+            return True
+        in_view |= shape == whole and name in VIEWS
+        if name == "aten::copy_" and in_view and shape is not None:
+            return prod(shape) <= MOST_NEW * prod(whole)
+    return False
+
+
+def _copied_back(nearby: Nearby, part: Shape) -> int | None:
+    """The copy that puts a cloned slice back into its buffer, shifted, if new values follow it."""
+    for (_, view, whole), (copy, name, shape) in pairwise(nearby):
+        if view in VIEWS and name == "aten::copy_" and shape == part and whole is not None and _is_slice(part, whole):
+            after = nearby[[row for row, _, _ in nearby].index(copy) + 1 :]
+            return copy if _is_written_in_part(after, whole) else None
+    return None
+
+
+def _is_slice(part: Shape, whole: Shape) -> bool:
+    """Whether a part is the most of a tensor, along one dimension."""
+    if len(part) != len(whole) or not prod(whole) > prod(part) > MOST_NEW * prod(whole):
+        return False
+    return sum(one != other for one, other in zip(part, whole, strict=True)) == 1
+
+
+def _before_small_copies(labelled: LabelledGraph) -> Bools:
+    """Without ops: kernels that roll, before a much shorter copy within the device."""
+    result, length = np.zeros(len(labelled.graph), bool), labelled.graph.measured_end - labelled.graph.measured_start
+    rolls = labelled.name.where(lambda name: ROLL_KERNEL in name)
+    inside = labelled.work_text("copy_kind") == "DtoD"
+    for lane in np.unique(labelled.graph.lane[rolls]).tolist():
+        nodes = labelled.work_of_lane[lane]
+        for place in np.flatnonzero(rolls[nodes]).tolist():
+            after = nodes[place + 1 : place + 1 + NEXT_WORK]
+            after = after[inside[after] & (labelled.step[after] != NONE)]
+            result[nodes[place]] = (length[after] <= MOST_NEW_TIME * length[nodes[place]]).any()
+    return result

@@ -1,0 +1,123 @@
+"""Finds the program's loop in its Python frames: the calls that one function repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from msgspec import Struct
+
+from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.names import by_name, matches
+from warpline.trace.steps.loops import FILLED, OWN_WORK, Launches
+from warpline.trace.steps.period import LEAST_REPEATS, Codes, find_period
+
+LIBRARY = (
+    r"^<|^(torch|functorch|triton|asyncio|concurrent|contextlib|functools|importlib|logging|multiprocessing|queue|runpy|"
+    r"selectors|threading)(/|\.py\(|\.)"
+)
+"""Frames of torch, of Python itself and of what is built in: torch shortens paths to begin with the package. They are
+parts of a step, and never all of it."""
+PROFILER = r"^torch/(profiler|autograd)/profiler\.py"
+"""Frames of the profiler between steps."""
+ADDRESS = r" object at 0x[0-9a-fA-F]+"
+SAME_CALLS = 0.98
+MOST_OF = 0.5
+"""Share of a function's launches below which none of its calls is looked into."""
+
+
+class Calls(Struct, frozen=True):
+    """The calls that one frame makes itself."""
+
+    row: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+    launches: Int64s
+    """Number of launches in each call."""
+
+
+class Frames:
+    """Python frames of one thread, in order of time."""
+
+    def __init__(self, python: pl.DataFrame, thread: int, launches: Launches) -> None:
+        lanes = integers(python["thread"])
+        first, beyond = np.searchsorted(lanes, [thread, thread + 1])
+        own = python[int(first) : int(beyond)]
+        self.thread, self.offset, self.moments = thread, int(first), launches.moments
+        self.starts, self.ends, self.parents = (integers(own[name]) for name in ("start_ns", "end_ns", "parent"))
+        self.names = own["name"]
+        self.codes: Codes = by_name(self.names, lambda names: names.str.replace_all(ADDRESS, "").hash()).to_numpy()
+        self.library = matches(self.names, LIBRARY).to_numpy()
+        self.profiler = matches(self.names, PROFILER).to_numpy()
+
+    def calls(self, row: int) -> Calls:
+        """The calls of a frame; for None, the outermost frames of the thread."""
+        lowest = row + 1 if row != NONE else 0
+        beyond = len(self.starts) if row == NONE else int(np.searchsorted(self.starts, self.ends[row], side="right"))
+        parent = row + self.offset if row != NONE else NONE
+        rows = lowest + np.flatnonzero(self.parents[lowest:beyond] == parent)
+        rows = rows[~self.profiler[rows]]
+        starts, ends = self.starts[rows], self.ends[rows]
+        launched = np.searchsorted(self.moments, ends) - np.searchsorted(self.moments, starts)
+        return Calls(rows, starts, ends, launched)
+
+
+def loop_of_frames(python: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
+    """The iterations of the outermost loop of the thread with the most launches; none without frames.
+
+    From the outermost frame inwards, while one call has most launches: the first function whose calls repeat
+    is the one that runs the loop.
+    """
+    recorded = set(python["thread"].unique().drop_nulls().to_list())
+    threads = sorted(launches.of_thread, key=lambda thread: -len(launches.of_thread[thread]))
+    thread = next((thread for thread in threads if thread in recorded), None)
+    if thread is None:
+        return None
+    frames, row = Frames(python, thread, launches), NONE
+    while True:
+        calls = frames.calls(row)
+        total = int(calls.launches.sum())
+        turns = _turns(frames, calls, launches)
+        if turns is not None or not total or calls.launches.max() < MOST_OF * total:
+            return turns
+        row = int(calls.row[calls.launches.argmax()])
+
+
+def _turns(frames: Frames, calls: Calls, launches: Launches) -> pl.DataFrame | None:
+    """The calls as loop iterations: launching calls repeat in the same order, or one function fills the time."""
+    for found in (_same_order(frames, calls), _one_function(frames, calls)):
+        if found is None or len(found) < LEAST_REPEATS:
+            continue
+        if launches.share(int(found["start_ns"][0]), int(found["end_ns"][-1])) >= OWN_WORK:
+            return found.with_columns(thread=pl.lit(frames.thread))
+    return None
+
+
+def _same_order(frames: Frames, calls: Calls) -> pl.DataFrame | None:
+    """An iteration starts with a launching call, includes all calls up to the next, and is named after the longest."""
+    working = np.flatnonzero(calls.launches)
+    period = find_period(frames.codes[calls.row[working]], SAME_CALLS) if len(working) >= LEAST_REPEATS else None
+    if period is None:
+        return None
+    turns = working[period.first :][: period.repeats * period.length].reshape(period.repeats, period.length)
+    if frames.library[calls.row[turns[0]]].all():
+        return None
+    last = int(turns[-1, -1]) + 1
+    starts, ends = calls.start_ns[turns[:, 0]], np.maximum.reduceat(calls.end_ns[:last], turns[:, 0])
+    longest = int((calls.end_ns - calls.start_ns)[turns].sum(axis=0).argmax())
+    names = frames.names.gather(calls.row[turns[:, longest]])
+    return pl.DataFrame({"name": names, "start_ns": starts, "end_ns": ends})
+
+
+def _one_function(frames: Frames, calls: Calls) -> pl.DataFrame | None:
+    """The calls of the function that takes longest, if they fill the time from the first to the last."""
+    own = np.flatnonzero(~frames.library[calls.row] & (calls.launches > 0))
+    if not len(own):
+        return None
+    length = calls.end_ns - calls.start_ns
+    _, which = np.unique(frames.codes[calls.row[own]], return_inverse=True)
+    mine = own[which == np.bincount(which, length[own]).argmax()]
+    if length[mine].sum() < FILLED * (calls.end_ns[mine[-1]] - calls.start_ns[mine[0]]):
+        return None
+    return pl.DataFrame(
+        {"name": frames.names.gather(calls.row[mine]), "start_ns": calls.start_ns[mine], "end_ns": calls.end_ns[mine]}
+    )

@@ -1,0 +1,121 @@
+"""Source lines: of the trace's own frames, and borrowed from a second look."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kineto_files import MAIN, Event, annotation, op
+from kineto_files import frame as numbered_frame
+from kineto_files import write as write_in
+
+from warpline.analyses.look_health import look_health
+from warpline.analyses.user_frames import UserFrames
+from warpline.trace.columns import integers
+from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
+
+
+def frame(name: str, start: float, length: float, *, thread: int = MAIN) -> Event:
+    return numbered_frame(name, start, length, int(start) + 1, None, thread=thread)
+
+
+def write(file: Path, events: list[Event]) -> None:
+    write_in(file.parent, events, baseTimeNanoseconds=0).replace(file)
+
+
+FRAMES = [
+    frame("train.py(3): step", 10, 80),
+    frame("<built-in method relu of type object at 0x1>", 20, 10),
+    frame("helper.py(50): load", 40, 30),
+    frame("<built-in function sleep>", 45, 20),
+]
+LINES = {20_000: 7, 40_000: 9, 45_000: 52}
+"""The line of each call by its begin in nanoseconds: relu in line 7 of train.py, load in line 9, sleep in 52."""
+
+
+def recorded(folder: Path, ops: list[Any], *, twin: list[Any] | None = None) -> Trace:
+    """A trace without frames, and the second look beside it with frames and lines."""
+    write(folder / "trace.stacks.json", [annotation("ProfilerStep#0", 0, 100), *FRAMES, *(twin or TWIN)])
+    write(folder / "trace.json", [annotation("ProfilerStep#0", 0, 60), *ops])
+    lines = {"start_ns": list(LINES), "line": list(LINES.values())}
+    with gzip.open(folder / "trace.look.json.gz", "wt") as file:
+        json.dump({"schema": "warpline.look/1", "lines": lines}, file)
+    return open_trace(folder / "trace.json", cache=False)
+
+
+OPS = [op("aten::relu", 11, 2), op("aten::mul", 15, 2), op("aten::randn", 50, 2)]
+TWIN = [op("aten::relu", 22, 5), op("aten::mul", 35, 2), op("aten::randn", 80, 2)]
+
+
+def sites(trace: Trace) -> list[str | None]:
+    frames = UserFrames(trace)
+    return frames.sites(integers(trace.ops["thread"]), integers(trace.ops["start_ns"])).to_list()
+
+
+def test_an_op_has_the_line_that_calls_it(tmp_path: Path) -> None:
+    # mul is an operator: its line lies between those of the calls around it, 7 and 9. After load, the last is 9.
+    assert sites(recorded(tmp_path, OPS)) == ["train.py(7): step", "train.py(7): step", "train.py(9): step"]
+
+
+def test_a_moment_between_ops_is_the_same_share_of_the_time_between_them(tmp_path: Path) -> None:
+    trace = recorded(tmp_path, OPS)
+    frames, thread = UserFrames(trace), integers(trace.ops["thread"])[:1]
+    # From 17 to 50 here is from 37 to 80 there: a half is 58.5, in sleep, called by load in line 52.
+    moment = np.array([int(trace.ops["end_ns"][1]) + 16_500])
+    assert frames.names(frames.innermost(thread, moment)).to_list() == ["<built-in function sleep>"]
+    assert frames.sites(thread, moment).to_list() == ["helper.py(52): load"]
+
+
+def test_ops_that_do_not_match_have_no_line_and_it_is_said(tmp_path: Path) -> None:
+    trace = recorded(tmp_path, OPS, twin=[op("aten::relu", 22, 5), op("aten::add", 35, 2), op("aten::sub", 80, 2)])
+    assert sites(trace)[0] == "train.py(7): step"
+    frames = UserFrames(trace)
+    assert frames.matched_share == pytest.approx(1 / 3)
+    assert [entry.code for entry in look_health(trace, frames)] == ["second-look-differs"]
+
+
+def test_a_damaged_look_is_said(tmp_path: Path) -> None:
+    recorded(tmp_path, OPS)
+    (tmp_path / "trace.look.json.gz").write_bytes(b"no gzip")
+    trace = open_trace(tmp_path / "trace.json", cache=False)
+    assert [entry.code for entry in look_health(trace, UserFrames(trace))] == ["second-look-damaged"]
+
+
+def test_a_trace_of_that_name_alone_is_somebody_elses(tmp_path: Path) -> None:
+    recorded(tmp_path, OPS)
+    (tmp_path / "trace.look.json.gz").unlink()
+    trace = open_trace(tmp_path / "trace.json", cache=False)
+    assert sites(trace) == [None, None, None]
+    assert look_health(trace, UserFrames(trace)) == []
+
+
+def test_the_folder_of_a_run_is_its_trace(tmp_path: Path) -> None:
+    recorded(tmp_path, OPS)
+    (tmp_path / "manifest.json").write_text("{}")
+    assert open_trace(tmp_path, cache=False).path.name == "trace.json"
+
+
+def test_frames_of_the_trace_itself_name_first_lines_without_a_look(tmp_path: Path) -> None:
+    write(tmp_path / "own.json", [*FRAMES, *TWIN])
+    assert sites(open_trace(tmp_path / "own.json", cache=False))[0] == "train.py(3): step"
+
+
+def test_warplines_own_frames_and_threads_are_no_evidence(tmp_path: Path) -> None:
+    own = "/opt/lib/warpline/capture"
+    events = [
+        *FRAMES,
+        frame(f"{own}/session.py(60): boundary", 85, 4),
+        frame("<built-in function sleep>", 86, 1),
+        frame("threading.py(1): _bootstrap", 0, 100, thread=300),
+        frame(f"{own}/watch.py(40): _run", 1, 98, thread=300),
+        frame("<built-in function sleep>", 2, 90, thread=300),
+    ]
+    write(tmp_path / "own.json", events)
+    trace = open_trace(tmp_path / "own.json", cache=False)
+    assert len(trace.python) == len(FRAMES)
+    assert trace.python["thread"].n_unique() == 1
