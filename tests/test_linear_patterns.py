@@ -54,7 +54,7 @@ def _in_tables() -> Iterator[tuple[str, list[Any], str, int, int]]:
     yield "analyses.part_roles", [pattern for _, pattern in part_roles._OPS], "search", 0, LONG
     lines = [line.pattern for kind in lookup._lines().values() for line in kind]
     yield "analyses.words.lookup", [line.pattern for line in lines], "fullmatch", re.DOTALL, LONG
-    yield "doctor.messages", [message.pattern.pattern for message in messages.MESSAGES], "search", re.IGNORECASE, LONG
+    yield "doctor.messages", [message.pattern for message in messages.known_messages()], "search", re.IGNORECASE, LONG
     yield "fixes.words", [pattern for pattern, _ in fix_words.WORDS_OF_A_RECORDING], "sub", 0, LONG
     calls = [text for name, text in vars(api_names).items() if name.isupper()]
     yield "replay.graph.waits", calls, "search", 0, LONG

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from nsys_files import small
 
 from warpline.doctor.commands import examine_command
-from warpline.doctor.files import SUFFIXES, examine_file
+from warpline.doctor.files import SUFFIXES, examine_file, examine_ncu_report, examine_ncu_text
 from warpline.doctor.messages import read_messages
-from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.errors import WarplineError
 
 WORDS = st.sampled_from(

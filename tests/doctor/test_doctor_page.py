@@ -6,7 +6,7 @@ import os
 
 from paths import ROOT
 
-from warpline.doctor.failures import FAILURES
+from warpline.doctor.failures import known_failures
 
 PAGE = ROOT / "docs" / "doctor.md"
 START, END = "<!-- failures: WARPLINE_UPDATE=1 pytest tests/doctor writes them -->\n", "<!-- end -->\n"
@@ -14,7 +14,7 @@ START, END = "<!-- failures: WARPLINE_UPDATE=1 pytest tests/doctor writes them -
 
 def failures_text() -> str:
     parts = []
-    for failure in FAILURES:
+    for failure in known_failures().values():
         do = "\n".join(f"- `{action}`" for action in failure.do)
         parts.append(f"## {failure.number}. {failure.name}\n\n*{failure.symptom}*\n\n{failure.cause}\n\n{do}\n\n")
     return "".join(parts)
@@ -29,6 +29,5 @@ def test_every_failure_is_documented_as_it_is_known() -> None:
     assert written == failures_text(), "docs/doctor.md is behind: WARPLINE_UPDATE=1 pytest tests/doctor"
 
 
-def test_numbers_and_names_are_used_once() -> None:
-    assert [failure.number for failure in FAILURES] == list(range(1, 23))
-    assert len({failure.name for failure in FAILURES}) == len(FAILURES)
+def test_numbers_are_in_order() -> None:
+    assert [failure.number for failure in known_failures().values()] == list(range(1, 23))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from doctor_machines import FakeMachine
 from kineto_files import call, write
 from nsys_files import GLOBAL_PID, Export, small
 
+from warpline.doctor import failures, recording
+from warpline.doctor.advice import health_table
 from warpline.doctor.commands import examine_command
-from warpline.doctor.failures import FAILURES
+from warpline.doctor.failures import known_failures
 from warpline.doctor.files import examine_file
+from warpline.doctor.messages import known_messages
 from warpline.doctor.model import Examination, State
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "demo.py", line 7\nImportError: no module named basic\n'
@@ -205,8 +209,21 @@ def test_the_failure_alone_is_named_with_its_state_and_what_to_type(
     assert others <= {None}, others
 
 
+def test_every_failure_that_is_named_is_known() -> None:
+    folder = Path(failures.__file__).parent
+    texts = "\n".join(file.read_text() for file in folder.glob("*.py"))
+    named = set(re.findall(r'known_failure\("([a-z-]+)"\)', texts))
+    named |= {message.failure for message in known_messages()} | set(health_table().failures.values())
+    named |= recording._REPORTED_BY_THE_READER
+    assert named <= set(known_failures())
+
+
 def test_every_failure_is_tested() -> None:
-    assert {number for number, _, _ in CASES} == {failure.number for failure in FAILURES} == set(range(1, 23))
+    assert (
+        {number for number, _, _ in CASES}
+        == {failure.number for failure in known_failures().values()}
+        == set(range(1, 23))
+    )
 
 
 def test_harmless_ones_leave_the_verdict_alone(tmp_path: Path) -> None:

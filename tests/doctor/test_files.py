@@ -15,11 +15,10 @@ from kineto_files import annotation, kernel, launched, op, write
 from nsys_files import Export, small
 from paths import RECORDINGS, SHARED
 
-from warpline.doctor.advice import ADVICE, FAILURE_OF, HARMLESS, SYMPTOMS
-from warpline.doctor.files import examine_file, examine_files
+from warpline.doctor.advice import health_table
+from warpline.doctor.files import examine_file, examine_files, examine_ncu_report, examine_ncu_text, read_ncu_report
 from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Examination, exit_code
-from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text, read_ncu_report
 from warpline.errors import UnreadableFile
 
 REPORT = b"NVIDIA Tegra Profiler Report 2025@5@2@266-255236693005v0.\n" + bytes(range(200))
@@ -235,7 +234,8 @@ def test_every_health_code_has_a_place_in_the_doctor() -> None:
 
     page = (ROOT / "docs" / "health.md").read_text()
     documented = set(re.findall(r"^\| `([a-z0-9-]+)`", page, flags=re.MULTILINE))
-    placed = set(FAILURE_OF) | set(ADVICE) | HARMLESS | SYMPTOMS
+    table = health_table()
+    placed = set(table.failures) | set(table.advice) | table.harmless | table.symptoms
     assert documented <= placed, documented - placed
     assert placed <= documented, placed - documented
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from warpline.doctor.checks_gpu import _FIELDS
 from warpline.doctor.checkup import examine_machine
@@ -38,8 +40,7 @@ TORCH = {
 }
 
 
-@dataclass(frozen=True)
-class FakeMachine:
+class FakeMachine(Struct, frozen=True):
     """A machine of dictionaries."""
 
     environment: dict[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpline.doctor import failures
+from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 
@@ -37,7 +37,7 @@ def _injections(machine: Machine) -> Check:
         found.append("LD_PRELOAD")
     if not found:
         return Check("cupti-clients", "ok", "no injection path is set")
-    failure = failures.TWO_CUPTI_CLIENTS
+    failure = known_failure("two-cupti-clients")
     seen = f"{', '.join(found)} is set" if len(found) == 1 else f"{', '.join(found)} are set"
     means = "The injected library may subscribe to CUPTI first; torch.profiler or nsys then records no kernels."
     return Check("cupti-clients", "warning", seen, means, (f"unset {' '.join(found)}",), failure.number)
@@ -50,7 +50,7 @@ def _running(machine: Machine) -> Check:
     found = sorted(_PROFILERS & set(processes))
     if not found:
         return Check("other-profilers", "ok", "no other profiler is running")
-    failure = failures.TWO_CUPTI_CLIENTS
+    failure = known_failure("two-cupti-clients")
     means = "Two profilers cannot profile one program, and only one at a time can use the counters."
     return Check(
         "other-profilers",
@@ -66,7 +66,7 @@ def _dcgm(machine: Machine) -> Check:
     processes = machine.processes()
     found = sorted(_DCGM & set(processes))
     if found:
-        failure = failures.COUNTERS_BUSY
+        failure = known_failure("counters-busy")
         means = "DCGM may use the counters; ncu then reports that a driver resource was unavailable."
         return Check("dcgm", "warning", f"running: {', '.join(found)}", means, failure.do[:1], failure.number)
     if not processes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpline.doctor import failures
+from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 from warpline.units import size
@@ -65,7 +65,7 @@ def _counters(machine: Machine) -> Check:
         return Check(name, "ok", "the driver allows all users to read performance counters")
     if administrator:
         return Check(name, "ok", "only administrators may read performance counters, and this process has the rights")
-    failure = failures.COUNTERS_FORBIDDEN
+    failure = known_failure("counters-forbidden")
     seen = "RmProfilingAdminOnly is 1, and this process lacks CAP_SYS_ADMIN"
     means = "ncu and nsys's GPU metrics will fail with ERR_NVGPUCTRPERM; nsys and torch.profiler timelines work."
     return Check(name, "warning", seen, means, failure.do, failure.number)
@@ -76,7 +76,7 @@ def _paranoid(machine: Machine) -> Check:
     if not re.fullmatch(r"-?\d+", text):
         return Check(name, "unknown", "cannot tell, because the kernel has no perf_event_paranoid")
     if int(text) > _MAX_PARANOID_FOR_SAMPLING:
-        failure = failures.PERF_PARANOID
+        failure = known_failure("perf-paranoid")
         return Check(name, "note", f"perf_event_paranoid is {text}", failure.cause, failure.do, failure.number)
     return Check(name, "ok", f"perf_event_paranoid is {text}")
 
@@ -138,13 +138,18 @@ def _kernel(machine: Machine) -> Check:
     if "microsoft" in text.lower():
         means = "Launches are batched and GPU times are less exact; an old nsys or driver records no kernels."
         do = ("keep the Windows driver and nsys current",)
-        return Check("system", "warning", "WSL2", means, do, failures.LAUNCHES_WITHOUT_KERNELS.number)
+        return Check("system", "warning", "WSL2", means, do, known_failure("launches-without-kernels").number)
     if release and release[1] == "4.4.0":
         means = (
             "gVisor has no performance counters: ncu fails. nsys and torch.profiler work, but system calls cost more."
         )
         return Check(
-            "system", "warning", "gVisor", means, ("use nsys and warpline roofline",), failures.NCU_AND_DRIVER.number
+            "system",
+            "warning",
+            "gVisor",
+            means,
+            ("use nsys and warpline roofline",),
+            known_failure("ncu-and-driver-do-not-match").number,
         )
     return Check("system", "ok", f"Linux {release[1]}" if release else "no sign of WSL or gVisor")
 
@@ -162,7 +167,7 @@ def _disks(machine: Machine) -> Iterator[Check]:
             yield Check(name, "unknown", f"cannot tell the free space {where}")
         elif room.free_bytes < LOW_DISK_BYTES:
             state = "problem" if room.free_bytes < FULL_DISK_BYTES else "warning"
-            failure = failures.STREAM_NOT_IMPORTED.number
+            failure = known_failure("stream-not-imported").number
             do = (
                 ("NSYS_TMPDIR=/with/room nsys profile …",)
                 if folder != "."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpline.doctor import failures
 from warpline.doctor.checks_gpu import GpuFacts
+from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 
@@ -112,7 +112,7 @@ def _nsys_against_driver(cupti: tuple[int, int] | None, gpus: GpuFacts) -> Check
         return Check("nsys-and-driver", "unknown", "cannot tell, because the driver's CUDA version is not known")
     seen = f"nsys supports up to CUDA {cupti[0]}.{cupti[1]}, the driver is for CUDA {driver[0]}.{driver[1]}"
     if cupti < driver:
-        found = failures.DRIVER_NEWER_THAN_NSYS.found(seen, "warning")
+        found = known_failure("driver-newer-than-nsys").found(seen, "warning")
         return Check("nsys-and-driver", found.state, found.seen, found.means, found.do, found.failure)
     return Check("nsys-and-driver", "ok", seen)
 
@@ -126,7 +126,9 @@ def _importer(nsys: str, machine: Machine) -> Check:
     places += ["/usr/lib/nsight-systems/host-linux-x64"] if folder.startswith("/usr/lib") else []
     found = next((place for place in places if IMPORTER in machine.names(place)), None)
     if found is None:
-        failure = failures.STREAM_NOT_IMPORTED.found(f"no {IMPORTER} beside {nsys}: a target-only install", "problem")
+        failure = known_failure("stream-not-imported").found(
+            f"no {IMPORTER} beside {nsys}: a target-only install", "problem"
+        )
         return Check("nsys-importer", failure.state, failure.seen, failure.means, failure.do, failure.failure)
     answer = machine.ask(["ldd", f"{found}/{IMPORTER}"])
     if answer is None or answer.status:
@@ -137,7 +139,7 @@ def _importer(nsys: str, machine: Machine) -> Check:
         do = (f"apt-get install {' '.join(packages)}" if packages else "install a full Nsight Systems",)
         means = "nsys records, but leaves a .qdstrm that nothing here can convert to a report."
         seen = f"{IMPORTER} lacks {', '.join(missing)}"
-        return Check("nsys-importer", "problem", seen, means, do, failures.STREAM_NOT_IMPORTED.number)
+        return Check("nsys-importer", "problem", seen, means, do, known_failure("stream-not-imported").number)
     return Check("nsys-importer", "ok", f"{IMPORTER} and its libraries are present")
 
 
@@ -150,7 +152,7 @@ def _ncu_against_driver(cuda: tuple[int, int] | None, number: tuple[int, int] | 
     if driver is None:
         return Check(name, "unknown", "cannot tell, because the driver's CUDA version is not known")
     seen = f"ncu is for CUDA {cuda[0]}.{cuda[1]}, the driver for CUDA {driver[0]}.{driver[1]}"
-    failure = failures.NCU_AND_DRIVER
+    failure = known_failure("ncu-and-driver-do-not-match")
     if cuda[0] > driver[0]:
         means = "The driver is too old for this ncu, which will refuse to profile."
         do = (f"install the ncu for CUDA {driver[0]}.{driver[1]}, or a newer driver",)

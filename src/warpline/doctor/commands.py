@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from warpline.doctor import failures
 from warpline.doctor.command_line import Command, Line, line_of, parse_line
 from warpline.doctor.container_command import container_remarks, with_variables
+from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_command import ncu_remarks
@@ -76,7 +76,7 @@ def _outside_the_container(command: Command) -> Remark | None:
         return None
     seen = f"{command.tool} runs {inner.path} {inner.verb}"
     if inner.verb not in ("run", "exec") or not inner.image or not inner.program:
-        return Remark(failures.OUTSIDE_THE_CONTAINER.found(seen))
+        return Remark(known_failure("outside-the-container").found(seen))
 
     def swap(outer: Command) -> Command:
         container = outer.inner
@@ -84,4 +84,4 @@ def _outside_the_container(command: Command) -> Remark | None:
         profiler = replace(outer, program=container.program, inner=container.inner, before=())
         return replace(container, before=(*outer.before, *container.before), inner=profiler)
 
-    return Remark(failures.OUTSIDE_THE_CONTAINER.found(seen), swap)
+    return Remark(known_failure("outside-the-container").found(seen), swap)

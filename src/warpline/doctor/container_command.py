@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from warpline.doctor import failures
 from warpline.doctor.command_line import Command, Option
+from warpline.doctor.failures import known_failure
 from warpline.doctor.model import Check, State
 from warpline.doctor.remark import Remark
 
@@ -91,7 +91,7 @@ def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
             if profiler == "ncu"
             else "CPU sampling and GPU metrics need it; tracing CUDA does not."
         )
-        check = failures.COUNTERS_FORBIDDEN.found(
+        check = known_failure("counters-forbidden").found(
             f"{profiler} in a container without --cap-add=SYS_ADMIN", state, means, ("--cap-add=SYS_ADMIN",)
         )
         yield Remark(check, _adding("--cap-add=SYS_ADMIN") if needed else None)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import bz2
+import csv
+import io
 import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from warpline.doctor import failures
 from warpline.doctor.advice import check_of
+from warpline.doctor.failures import known_failure
 from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Check, Examination
-from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
+from warpline.sources.ncu.container import Container, read_container
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
 from warpline.sources.stdin import without_spool
 from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of, unpacked_head
 from warpline.trace.open import open_trace
-from warpline.units import size
+from warpline.units import several, size
 
 SUFFIXES = (
     *(".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".qdstrm"),
@@ -78,8 +80,12 @@ def _examine(path: Path, name: str) -> list[Check]:
         report = path.with_suffix(".nsys-rep")
         if report.is_file():
             means = "A report of the same name exists: the import worked, and the stream can be deleted."
-            return [failures.STREAM_NOT_IMPORTED.found("a raw stream", "note", means, (f"rm {name}",))]
-        return [failures.STREAM_NOT_IMPORTED.found("the file is nsys's raw stream, which only its importer can read")]
+            return [known_failure("stream-not-imported").found("a raw stream", "note", means, (f"rm {name}",))]
+        return [
+            known_failure("stream-not-imported").found(
+                "the file is nsys's raw stream, which only its importer can read"
+            )
+        ]
     if kind in (Kind.NCU_REP, Kind.NCU_REP_GZ):
         return examine_ncu_report(b"".join(Unpacked(path)))
     if kind in (Kind.NCU_CSV, Kind.NCU_CSV_GZ):
@@ -143,7 +149,7 @@ def _timeline(path: Path) -> list[Check]:
     elif "other-device" in codes:
         return checks
     elif len(trace.gpu) == 0 and len(trace.api):
-        checks.insert(0, failures.TWO_CUPTI_CLIENTS.found(said, means=_CALLS_ONLY))
+        checks.insert(0, known_failure("two-cupti-clients").found(said, means=_CALLS_ONLY))
     elif len(trace.gpu) == 0:
         listed = len(trace.devices)
         means = (
@@ -156,7 +162,7 @@ def _timeline(path: Path) -> list[Check]:
         checks.insert(0, Check("no-gpu-in-it", "warning", said, means, do))
     if path.stat().st_size >= LARGE_PROFILE_BYTES:
         fewer = "record fewer steps: schedule(wait=1, warmup=1, active=3), without with_stack and profile_memory"
-        checks.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))
+        checks.append(known_failure("too-large").found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))
     return checks
 
 
@@ -183,14 +189,14 @@ def _report(path: Path, name: str) -> list[Check]:
         means = "The report was corrupted in transit, for example by a download in text mode."
         seen = "the report does not start like an nsys report, or bytes in it were replaced"
         do = ("copy the report again in binary mode: scp, or docker cp",)
-        return [failures.REPORT_FROM_NEWER_NSYS.found(seen, means=means, do=do)]
+        return [known_failure("report-from-newer-nsys").found(seen, means=means, do=do)]
     checks = []
     if path.stat().st_size >= LARGE_PROFILE_BYTES:
-        checks.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}"))
+        checks.append(known_failure("too-large").found(f"the file size is {size(path.stat().st_size)}"))
     needed, nsys = report_version(path), find_nsys()
     if needed and nsys and nsys.version and needed.newer_than(nsys.version):
         seen = f"written by nsys {needed}; the installed nsys is {nsys.version}"
-        return [*checks, failures.REPORT_FROM_NEWER_NSYS.found(seen)]
+        return [*checks, known_failure("report-from-newer-nsys").found(seen)]
     if nsys is None:
         written = f"written by nsys {needed}" if needed else "written by an unknown version of nsys"
         version = f"nsys {needed} or newer" if needed else "the nsys that wrote it"
@@ -218,20 +224,54 @@ def _text(path: Path) -> str:
 def _log(path: Path, name: str) -> list[Check]:
     """Examine a file of unknown kind, which may be a log."""
     if name.endswith((".sqlite", ".sqlite.gz")):
-        return [failures.EXPORT_INTERRUPTED.found("the file does not start like an SQLite database")]
+        return [known_failure("export-interrupted").found("the file does not start like an SQLite database")]
     text = _text(path)
     if "\x00" in text[:4096]:
         means = "The file is binary and matches no known profile format."
         return [Check("not-a-profile", "unknown", f"{name} is of an unknown kind", means, ("give a profile or a log",))]
     checks = read_messages(text)
-    if _RECORDED.search(text) and not any(check.failure == failures.PROGRAM_FAILED.number for check in checks):
+    if _RECORDED.search(text) and not any(check.failure == known_failure("program-failed").number for check in checks):
         ending = ending_of(text)
         if ending.failed:
-            checks.append(failures.PROGRAM_FAILED.found(f"the output has: {ending.quote}", "warning"))
+            checks.append(known_failure("program-failed").found(f"the output has: {ending.quote}", "warning"))
     if checks or _TOOL_OUTPUT.search(text):
         return checks
     seen = "the text contains no known output of nsys, ncu or torch"
     return [Check("not-a-profile", "unknown", seen, "", ("give a profile, or the log of a profiler run",))]
+
+
+def read_ncu_report(data: bytes) -> Container:
+    """What the headers of a report's blocks say."""
+    return read_container(io.BytesIO(data))
+
+
+def examine_ncu_report(data: bytes) -> list[Check]:
+    """Examine the bytes of an ``.ncu-rep``."""
+    report = read_ncu_report(data)
+    checks: list[Check] = []
+    if report.truncated:
+        seen = f"the file ends within a block, after {several(report.results, 'kernel')}"
+        means = "ncu was killed, or the copy is incomplete; ncu-ui silently shows fewer kernels."
+        checks.append(Check("report-cut-short", "problem", seen, means, ("copy or record it again",)))
+    if not report.results:
+        checks.append(known_failure("no-kernels-profiled").found("the report contains no profiled kernel"))
+        return checks
+    return [*checks, known_failure("ncu-is-no-stopwatch").found(f"{several(report.results, 'kernel')} profiled by ncu")]
+
+
+def examine_ncu_text(text: str) -> list[Check]:
+    """Examine ncu's output: messages, and CSV if present."""
+    checks = read_messages(text)
+    lines = text.splitlines()
+    header = next((row for row, line in enumerate(lines) if line.replace('"', "").startswith("ID,Process ID")), None)
+    if header is None:
+        return checks
+    kernels = {row[0] for row in csv.reader(io.StringIO("\n".join(lines[header + 1 :]))) if row and row[0].isdecimal()}
+    if kernels:
+        checks.append(known_failure("ncu-is-no-stopwatch").found(f"{several(len(kernels), 'kernel')} profiled by ncu"))
+    elif not any(check.state == "problem" for check in checks):
+        checks.append(known_failure("no-kernels-profiled").found("the CSV has a header but no kernel"))
+    return checks
 
 
 _INTERRUPTED = {"damaged-file", "empty-file", "not-sqlite"}
@@ -241,8 +281,8 @@ def _unreadable(error: WarplineError, path: Path) -> Check:
     """The check for a file that cannot be opened."""
     do, seen = (error.hint,) if error.hint else (), without_spool(error.message)
     if error.code in _INTERRUPTED and ".sqlite" in path.name:
-        return failures.EXPORT_INTERRUPTED.found(seen)
+        return known_failure("export-interrupted").found(seen)
     if error.code == "nsys-version-wall":
-        return failures.REPORT_FROM_NEWER_NSYS.found(seen, do=do)
+        return known_failure("report-from-newer-nsys").found(seen, do=do)
     sure = error.code in {"damaged-file", "empty-file", "packed-twice", "nsys-export-failed"}
     return Check(error.code, "problem" if sure else "unknown", seen, "", do)

@@ -1,17 +1,24 @@
-"""Check ``ncu``."""
+"""Check ``ncu``: its words by the help of the ncu that is installed, else by a table, and its metrics by the chip."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
 
-from warpline.doctor import failures
-from warpline.doctor.command_line import Command
+from msgspec import Struct, toml
+from msgspec.structs import replace
+
+from warpline.doctor.command_line import Command, Option
+from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
-from warpline.doctor.ncu_metrics import metric_remarks
-from warpline.doctor.ncu_options import REMOVED, option_remarks
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
+from warpline.errors import UsageError
+from warpline.hardware.counters.explain import Explanation, explain
+from warpline.hardware.counters.table import catalogue, target_of
 
 SUGGESTED_LAUNCH_COUNT = "10"
 LARGE_LAUNCH_SKIP = 1000
@@ -20,6 +27,22 @@ _QUERIES = (
     *("--list-sets", "--list-sections", "--list-rules", "--list-metrics", "--query-metrics", "--version", "--help"),
     "--import",
 )
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]+)")
+_ASK_CAPABILITY = ("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
+
+
+class _Words(Struct, frozen=True):
+    options: frozenset[str]
+    sets: frozenset[str]
+    sections: frozenset[str]
+    removed: tuple[str, ...]
+    renamed: dict[str, str]
+
+
+@cache
+def _words() -> _Words:
+    """The words of ncu's command line."""
+    return toml.decode(files("warpline.doctor").joinpath("data", "ncu.toml").read_bytes(), type=_Words)
 
 
 def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
@@ -31,43 +54,165 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
         return
     inner = command.inner
     if inner is not None and inner.tool == "nsys":
-        yield Remark(failures.TWO_CUPTI_CLIENTS.found("ncu runs nsys"))
+        yield Remark(known_failure("two-cupti-clients").found("ncu runs nsys"))
         return
     if command.value("--target-processes") != "all":
         seen = "--target-processes all is not given"
         means = "An older ncu follows only the first process, but launchers and shells start a child process."
-        check = failures.NO_KERNELS_PROFILED.found(seen, "warning", means, ("--target-processes all",))
+        check = known_failure("no-kernels-profiled").found(seen, "warning", means, ("--target-processes all",))
         yield Remark(check, setting("--target-processes", "all"))
-    yield from option_remarks(command, machine)
-    yield from metric_remarks(command, machine)
+    yield from _unknown_words(command, machine)
+    yield from _metrics(command, machine)
     yield from _kernel_name(command)
     yield from _nvtx_filter(command)
     yield from _amount(command)
     if command.value("--clock-control") != "none":
-        yield Remark(failures.NCU_IS_NO_STOPWATCH.found("ncu locks the clock to its base frequency by default"))
+        yield Remark(known_failure("ncu-is-no-stopwatch").found("ncu locks the clock to its base frequency by default"))
     if command.value("--profile-from-start") in ("off", "no", "0", "false"):
         script = script_of(command, machine)
         begun = script is not None and "rofilerStart" in script
         if not begun:
             seen = "--profile-from-start off: ncu profiles nothing until the program calls cudaProfilerStart"
-            yield Remark(failures.NO_KERNELS_PROFILED.found(seen, "note"))
+            yield Remark(known_failure("no-kernels-profiled").found(seen, "note"))
     script = script_of(command, machine)
     if script is not None and re.search(r"torch\.profiler|torch\.autograd\.profiler", script):
-        yield Remark(failures.TWO_CUPTI_CLIENTS.found("the script uses torch.profiler while ncu profiles", "warning"))
+        yield Remark(
+            known_failure("two-cupti-clients").found("the script uses torch.profiler while ncu profiles", "warning")
+        )
     output = output_remark(command, "--export", ".ncu-rep", machine)
     if output is not None:
         yield output
 
 
+def _unknown_words(command: Command, machine: Machine) -> Iterator[Remark]:
+    """Options, sets and sections that ncu does not know."""
+    known, words = _known_options(machine), _words()
+    for option in command.options:
+        if option.name.startswith("--") and option.name not in words.removed and not _is_known(option.name, known):
+            yield _unknown_option(option, known)
+    for name in command.values("--set"):
+        if name and name not in words.sets and command.value("--section-folder") is None:
+            yield _unknown_word("set", name, words.sets)
+    if command.value("--section-folder") is None and command.value("--section-folder-recursive") is None:
+        for name in command.values("--section"):
+            if name and not name.startswith("regex:") and name not in words.sections:
+                yield _unknown_word("section", name, words.sections)
+
+
+def _known_options(machine: Machine) -> frozenset[str]:
+    """What the installed ncu prints as its help; else the table."""
+    path = machine.which("ncu")
+    answer = machine.ask([path, "--help"]) if path else None
+    listed = _OPTION.findall(answer.output) if answer and answer.status == 0 else []
+    options = frozenset(f"--{name}" for name in listed)
+    return options if "--kernel-name" in options else _words().options
+
+
+def _is_known(name: str, known: frozenset[str]) -> bool:
+    """ncu takes the beginning of an option where it can mean one option only."""
+    return name in known or sum(option.startswith(name) for option in known) == 1
+
+
+def _unknown_option(option: Option, known: frozenset[str]) -> Remark:
+    near = _words().renamed.get(option.name) or next(iter(get_close_matches(option.name, known, 1, 0.75)), "")
+    seen = f"ncu has no option {option.name}"
+    means = "It stops at once: unrecognised option."
+    if not near:
+        return Remark(Check("unknown-option", "problem", seen, means, ("ncu --help",)))
+    value = "all" if option.name == "--details-all" else option.value
+    text = f"{near} {value}" if value is not None else near
+    return Remark(Check("unknown-option", "problem", seen, means, (text,)), _renamed(option, near, value))
+
+
+def _renamed(option: Option, name: str, value: str | None) -> Callable[[Command], Command]:
+    def rename(command: Command) -> Command:
+        words = (name,) if value is None else (name, value)
+        new = Option(name, value, words)
+        same = (option.name, option.value)
+        options = tuple(new if (one.name, one.value) == same else one for one in command.options)
+        return replace(command, options=options)
+
+    return rename
+
+
+def _unknown_word(kind: str, name: str, known: frozenset[str]) -> Remark:
+    by_case = {word.lower(): word for word in known}
+    near = by_case.get(name.lower()) or next(iter(get_close_matches(name, known, 1, 0.6)), "")
+    seen = f"ncu has no {kind} {name}"
+    means = f"Its {kind}s: {', '.join(sorted(known))}." if kind == "set" else "It stops at once."
+    check = Check(f"unknown-{kind}", "problem", seen, means, (f"--{kind} {near}" if near else f"ncu --list-{kind}s",))
+    return Remark(check, _renamed(Option(f"--{kind}", name, ()), f"--{kind}", near) if near else None)
+
+
+def _metrics(command: Command, machine: Machine) -> Iterator[Remark]:
+    """Metrics that ncu would refuse, on this machine's chip or on every chip."""
+    asked = command.value("--metrics")
+    if asked is None:
+        return
+    chip = _chip(machine)
+    listed = catalogue(chip)
+    better: list[str] = []
+    wrong: list[Explanation] = []
+    for name in [word.strip() for word in asked.split(",") if word.strip()]:
+        found = explain(name, chip, listed) if not name.startswith("regex:") else None
+        if found is None or found.usable:
+            better.append(name)
+            continue
+        wrong.append(found)
+        instead = _instead(found)
+        if instead:
+            better.append(instead)
+    for found in wrong:
+        yield Remark(_unknown_metric(found))
+    if wrong and better:
+        corrected = ",".join(dict.fromkeys(better))
+        names = "metric" if len(wrong) == 1 else "metrics"
+        check = Check("metrics-corrected", "note", f"{len(wrong)} {names} replaced or left out", "", ())
+        yield Remark(check, setting("--metrics", corrected))
+
+
+def _chip(machine: Machine) -> str | None:
+    """The chip of this machine's first GPU; None without one, or where no list has it."""
+    answer = machine.ask(_ASK_CAPABILITY)
+    if answer is None or answer.status != 0 or not answer.output.strip():
+        return None
+    try:
+        return target_of(answer.output.split()[0])
+    except UsageError:
+        return None
+
+
+def _instead(found: Explanation) -> str:
+    """The name to ask for; without a known chip, one that all chips have."""
+    if found.state == "exists":
+        return found.problem.rpartition(": ")[2]
+    if found.chip is not None:
+        options = found.instead.get(found.chip, ())
+        return options[0].name if options else ""
+    lists = [[option.name for option in options] for options in found.instead.values()]
+    portable = [name for name in lists[0] if all(name in other for other in lists)] if lists else []
+    return (portable or lists[0])[0] if lists else ""
+
+
+def _unknown_metric(found: Explanation) -> Check:
+    where = f"on {found.chip}" if found.chip else "on any chip"
+    if found.state == "exists":
+        return Check("unknown-metric", "problem", f"{found.name}: {found.problem}", "ncu stops: it cannot find it.")
+    seen = f"{found.name} does not exist {where}"
+    instead = _instead(found)
+    do = (instead,) if instead else tuple(found.near[:3]) or (f"warpline metric {found.name}",)
+    return Check("unknown-metric", "problem", seen, "ncu reports n/a, or stops: Failed to find metric.", do)
+
+
 def _kernel_name(command: Command) -> Iterator[Remark]:
-    for old in REMOVED:
+    for old in _words().removed:
         if command.value(old) is not None:
             seen = f"{old} was removed from ncu"
             yield Remark(Check("removed-option", "problem", seen, "", ("-k regex:PATTERN",)))
     name = command.value("--kernel-name")
     if name is None:
         return
-    failure = failures.NO_KERNELS_PROFILED
+    failure = known_failure("no-kernels-profiled")
     bare = name.removeprefix("regex:")
     base = command.value("--kernel-name-base") or "function"
     if not name.startswith("regex:") and _LOOKS_LIKE_REGEX.search(name):
@@ -103,7 +248,7 @@ def _nvtx_filter(command: Command) -> Iterator[Remark]:
     name = command.value("--nvtx-include") or command.value("--nvtx-exclude")
     if name is None:
         return
-    failure = failures.NO_KERNELS_PROFILED
+    failure = known_failure("no-kernels-profiled")
     if command.value("--nvtx") is None:
         seen = "a filter by NVTX range without --nvtx"
         yield Remark(
@@ -123,7 +268,7 @@ def _amount(command: Command) -> Iterator[Remark]:
         seen = f"--launch-skip {skip} with -k counts only launches of that name"
         means = "If there are fewer such launches, ncu profiles nothing."
         do = ("count them first: warpline stats TRACE -r cuda_gpu_kern_sum",)
-        yield Remark(failures.NO_KERNELS_PROFILED.found(seen, "warning", means, do))
+        yield Remark(known_failure("no-kernels-profiled").found(seen, "warning", means, do))
     bounded = command.value("--launch-count") or command.value("--kernel-id") or command.value("--range-filter")
     if bounded is None:
         passes = "about forty times" if command.value("--set") == "full" else "several times"

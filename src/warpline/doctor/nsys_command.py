@@ -1,17 +1,20 @@
-"""Check ``nsys profile``."""
+"""Check ``nsys profile``; the words of -t by the help of the nsys that is installed, else by a table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
 
+from msgspec import Struct, toml
 from msgspec.structs import replace
 
-from warpline.doctor import failures
 from warpline.doctor.command_line import Command
+from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
-from warpline.doctor.nsys_traces import trace_remarks
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
 
 REGISTER_ONLY = "NSYS_NVTX_PROFILER_REGISTER_ONLY"
@@ -25,6 +28,24 @@ _PYTHON = re.compile(r"^(?:python[\d.]*|torchrun|accelerate|deepspeed|vllm|uv|po
 _RANK_LAUNCHERS = {"torchrun", "mpirun", "mpiexec", "srun"}
 _TORCH_PROFILER = re.compile(r"torch\.profiler|torch\.autograd\.profiler|from torch\.profiler|kineto")
 _OWN_PROFILER = re.compile(r"--(?:torch[-_])?profile(?:r)?\b(?!r?[-_]?(?:range|start))|TORCH_PROFILER|\bwarpline run\b")
+_TABLE_VERSION = "nsys (up to 2025.3)"
+_VERSION = re.compile(r"(\d{4})\.(\d+)")
+
+
+class _Instead(Struct, frozen=True):
+    traces: str = ""
+    why: str = ""
+
+
+class _Words(Struct, frozen=True):
+    traces: frozenset[str]
+    instead: dict[str, _Instead]
+
+
+@cache
+def _words() -> _Words:
+    """The words of ``nsys profile -t``."""
+    return toml.decode(files("warpline.doctor").joinpath("data", "nsys.toml").read_bytes(), type=_Words)
 
 
 def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
@@ -38,7 +59,7 @@ def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]
         yield Remark(check, lambda given: replace(given, verb="profile"))
         command = replace(command, verb="profile")
     yield from _program(command)
-    yield from trace_remarks(command, machine)
+    yield from _trace_words(command, machine)
     yield from _what_is_traced(command)
     yield from _capture_range(command, machine, environment)
     yield from _bounds(command)
@@ -59,6 +80,45 @@ def _traced(command: Command) -> list[str]:
     return (command.value("--trace") or _DEFAULT_TRACES).split(",")
 
 
+def _trace_words(command: Command, machine: Machine) -> Iterator[Remark]:
+    """Words of -t that this nsys does not know."""
+    asked = command.value("--trace")
+    if asked is None:
+        return
+    words = [word.strip() for word in asked.split(",") if word.strip()]
+    known, version = _known_words(machine)
+    better: list[str] = []
+    for word in words:
+        if word in known:
+            better.append(word)
+            continue
+        near = next(iter(get_close_matches(word, known, 1, 0.7)), "")
+        instead = _words().instead.get(word, _Instead(near))
+        seen = f"{version} does not know -t {word}"
+        means = instead.why or "It stops at once."
+        do = (f"-t {instead.traces}",) if instead.traces else (f"one of: {', '.join(sorted(known))}",)
+        better += instead.traces.split(",") if instead.traces else []
+        yield Remark(Check("unknown-trace", "problem", seen, means, do))
+    if better != words:
+        check = Check("traces-corrected", "note", "words of -t replaced or left out")
+        yield Remark(check, setting("--trace", ",".join(dict.fromkeys(better)) or "cuda,nvtx"))
+
+
+def _known_words(machine: Machine) -> tuple[frozenset[str], str]:
+    """The words of the installed nsys, from its help; else those of the table. And whose words they are."""
+    path = machine.which("nsys")
+    if path is None:
+        return _words().traces, _TABLE_VERSION
+    help_text = machine.ask([path, "profile", "--help"])
+    output = help_text.output if help_text is not None and help_text.status == 0 else ""
+    values = output.partition("-t, --trace=")[2].partition("Possible values are ")[2]
+    listed = frozenset(re.findall(r"'([a-z0-9-]++)'", re.split(r"\.\s", values, maxsplit=1)[0]))
+    if "cuda" not in listed:
+        return _words().traces, _TABLE_VERSION
+    version = _VERSION.search(path)
+    return listed, f"nsys {version[0]}" if version else "this nsys"
+
+
 def _what_is_traced(command: Command) -> Iterator[Remark]:
     traced = _traced(command)
     if not any(name.startswith("cuda") for name in traced):
@@ -73,12 +133,17 @@ def _what_is_traced(command: Command) -> Iterator[Remark]:
     elif command.value("--trace") is None:
         means = "By default, nsys also records OpenGL and every OS runtime call, which slows Python down."
         seen = f"no -t: nsys records {_DEFAULT_TRACES}"
-        check = Check("default-traces", "warning", seen, means, ("-t cuda,nvtx",), failures.TOO_LARGE.number)
+        check = Check("default-traces", "warning", seen, means, ("-t cuda,nvtx",), known_failure("too-large").number)
         yield Remark(check, setting("--trace", "cuda,nvtx"))
     if command.value("--sample") not in ("none",):
         means = "nsys samples the CPU by default: gigabytes within seconds for a Python program, and slower steps."
         check = Check(
-            "cpu-sampling", "warning", "CPU sampling is on", means, ("--sample=none",), failures.TOO_LARGE.number
+            "cpu-sampling",
+            "warning",
+            "CPU sampling is on",
+            means,
+            ("--sample=none",),
+            known_failure("too-large").number,
         )
         yield Remark(check, setting("--sample", "none"))
     if command.value("--cpuctxsw") not in ("none",):
@@ -90,7 +155,7 @@ def _what_is_traced(command: Command) -> Iterator[Remark]:
     about = " ".join(command.program)
     if _GRAPHS.search(about) and command.value("--cuda-graph-trace") not in ("node",):
         seen = "the program seems to use CUDA graphs, but --cuda-graph-trace=node is not given"
-        yield Remark(failures.GRAPH_AS_ONE_BAR.found(seen), setting("--cuda-graph-trace", "node"))
+        yield Remark(known_failure("graph-as-one-bar").found(seen), setting("--cuda-graph-trace", "node"))
 
 
 def _capture_range(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
@@ -135,7 +200,7 @@ def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str])
     first = command.program[0].rpartition("/")[2] if command.program else ""
     seen = f"--capture-range=nvtx, but {REGISTER_ONLY}=0 is not set"
     yield Remark(
-        failures.NVTX_RANGE_UNREGISTERED.found(seen, "problem" if _PYTHON.match(first) else "warning"),
+        known_failure("nvtx-range-unregistered").found(seen, "problem" if _PYTHON.match(first) else "warning"),
         lambda given: given.with_before(f"{REGISTER_ONLY}=0"),
     )
 
@@ -146,18 +211,18 @@ def _bounds(command: Command) -> Iterator[Remark]:
         killed = command.value("--kill") or "sigterm"
         seen = f"--duration={command.value('--duration')}, after which nsys terminates the program with {killed}"
         means = "A terminated program may lose its last GPU events and writes no results."
-        check = failures.RECORDING_CUT_SHORT.found(seen, "warning", means, ("--kill=none",))
+        check = known_failure("recording-cut-short").found(seen, "warning", means, ("--kill=none",))
         yield Remark(check, setting("--kill", "none"))
     elif command.value("--kill") in ("sigkill", "9"):
         seen = "--kill=sigkill ends the program before CUPTI delivers its buffers"
         yield Remark(
-            failures.RECORDING_CUT_SHORT.found(seen, "warning", do=("--kill=none",)), setting("--kill", "none")
+            known_failure("recording-cut-short").found(seen, "warning", do=("--kill=none",)), setting("--kill", "none")
         )
     if not limited and command.value("--capture-range") is None and command.verb == "profile":
         seen = "the whole run is recorded: no --duration and no --capture-range"
         means = "This is fine for a run of seconds; a long run produces a report that is too large to open."
         do = ("--capture-range=cudaProfilerApi --capture-range-end=stop", "--delay=60 --duration=10 --kill=none")
-        yield Remark(Check("whole-run", "note", seen, means, do, failures.TOO_LARGE.number))
+        yield Remark(Check("whole-run", "note", seen, means, do, known_failure("too-large").number))
 
 
 def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark]:
@@ -166,7 +231,9 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
     spawned = {**environment, **command.environment}.get("VLLM_WORKER_MULTIPROC_METHOD") == "spawn"
     if forked and not spawned:
         seen = "the program starts workers, but --trace-fork-before-exec=true is not given"
-        yield Remark(failures.FORKED_WORKERS.found(seen, "warning"), setting("--trace-fork-before-exec", "true"))
+        yield Remark(
+            known_failure("forked-workers").found(seen, "warning"), setting("--trace-fork-before-exec", "true")
+        )
     launcher = next((word for word in command.before if word.rpartition("/")[2] in _RANK_LAUNCHERS), "")
     output = command.value("--output") or ""
     if launcher and "%" not in output and "$" not in output:
@@ -182,11 +249,15 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
 def _other_profilers(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     inner = command.inner
     if inner is not None and inner.tool == "ncu":
-        yield Remark(failures.TWO_CUPTI_CLIENTS.found("nsys runs ncu"))
+        yield Remark(known_failure("two-cupti-clients").found("nsys runs ncu"))
         return
     asked = " ".join([*command.program, *environment, *command.environment])
     script = script_of(command, machine)
     if _OWN_PROFILER.search(asked):
-        yield Remark(failures.TWO_CUPTI_CLIENTS.found("the program profiles itself while nsys records", "warning"))
+        yield Remark(
+            known_failure("two-cupti-clients").found("the program profiles itself while nsys records", "warning")
+        )
     elif script is not None and _TORCH_PROFILER.search(script):
-        yield Remark(failures.TWO_CUPTI_CLIENTS.found("the script uses torch.profiler while nsys records", "warning"))
+        yield Remark(
+            known_failure("two-cupti-clients").found("the script uses torch.profiler while nsys records", "warning")
+        )

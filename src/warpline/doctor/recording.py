@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 from msgspec.structs import replace
 
-from warpline.doctor import failures
-from warpline.doctor.advice import SYMPTOMS, check_of
+from warpline.doctor.advice import check_of, health_table
+from warpline.doctor.failures import known_failure
 from warpline.doctor.messages import Message, read_messages
 from warpline.doctor.model import Check
 from warpline.sources.health import HealthEntry
@@ -29,10 +29,10 @@ _LARGE_TABLES = {
     "SAMPLING_CALLCHAINS": "CPU backtraces",
 }
 _REPORTED_BY_THE_READER = {
-    failures.PROGRAM_FAILED,
-    failures.PROCESS_WITHOUT_CUDA,
-    failures.DRIVER_NEWER_THAN_NSYS,
-    failures.RECORDING_CUT_SHORT,
+    "program-failed",
+    "process-without-cuda",
+    "driver-newer-than-nsys",
+    "recording-cut-short",
 }
 """Failures that the reader reports as health entries, because it knows what was recorded."""
 _RANKS = re.compile(
@@ -49,7 +49,8 @@ def examine_recording(path: Path) -> list[Check]:
     kernels = len(trace.gpu.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))) > 0
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
-    checks = [check_of(entry, codes, kernels) for entry in entries if entry.code not in SYMPTOMS]
+    symptoms = health_table().symptoms
+    checks = [check_of(entry, codes, kernels) for entry in entries if entry.code not in symptoms]
     checks = _from_texts(evidence, checks, kernels)
     if not kernels:
         checks = _with_cause(trace, evidence, checks, _said(entries))
@@ -59,7 +60,8 @@ def examine_recording(path: Path) -> list[Check]:
 
 def _said(entries: list[HealthEntry]) -> str:
     """The reader's message that there is no kernel."""
-    return next((entry.message for entry in entries if entry.code in SYMPTOMS), "No kernel was recorded.")
+    symptoms = health_table().symptoms
+    return next((entry.message for entry in entries if entry.code in symptoms), "No kernel was recorded.")
 
 
 def _from_texts(evidence: Evidence, checks: list[Check], kernels: bool) -> list[Check]:
@@ -74,8 +76,8 @@ def _from_texts(evidence: Evidence, checks: list[Check], kernels: bool) -> list[
     if kernels:
         more = [_survived(check) for check in more]
     # If the profiler's own failure killed the program, the program did not fail by itself.
-    if any(check.failure == failures.OLD_NSYS_ON_NEW_GLIBC.number for check in more):
-        checks = [check for check in checks if check.failure != failures.PROGRAM_FAILED.number]
+    if any(check.failure == known_failure("old-nsys-on-new-glibc").number for check in more):
+        checks = [check for check in checks if check.failure != known_failure("program-failed").number]
     return more + checks
 
 
@@ -92,17 +94,17 @@ def _with_cause(trace: Trace, evidence: Evidence, checks: list[Check], message: 
     facts = evidence.facts
     if facts.stopped_by_limit and facts.limit_ms is not None:
         limit = f"the recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s"
-        checks = [check for check in checks if check.failure != failures.RECORDING_CUT_SHORT.number]
+        checks = [check for check in checks if check.failure != known_failure("recording-cut-short").number]
         lost = next((text for text in evidence.remarks if "CUPTI buffers" in text), "")
         handed = re.search(r"(?<!\d)(\d++) of (\d++)", lost)
         buffers = f", and CUPTI had delivered {handed[1]} of {handed[2]} buffers" if handed else ""
-        checks.append(failures.RECORDING_CUT_SHORT.found(f"{limit}{buffers}", "problem"))
+        checks.append(known_failure("recording-cut-short").found(f"{limit}{buffers}", "problem"))
     if any(check.state == "problem" for check in checks):
         return checks
     words = [word.rpartition("/")[2] for word in facts.command.split()]
     client = next((word for word in words[:3] if word in CONTAINER_CLIENTS), "")
     if client and not len(trace.api):
-        return [*checks, failures.OUTSIDE_THE_CONTAINER.found(f"the recorded program is {client}: {message}")]
+        return [*checks, known_failure("outside-the-container").found(f"the recorded program is {client}: {message}")]
     if facts.collected and "Cuda" not in facts.collected:
         check = Check("cuda-not-traced", "problem", message, "", ("nsys profile -t cuda,nvtx …",))
         return [*checks, check]
@@ -110,7 +112,7 @@ def _with_cause(trace: Trace, evidence: Evidence, checks: list[Check], message: 
         means = "The program initialised CUDA but launched nothing during the recording: it stopped early, or waited."
         do = ("record until the first step is done: remove or raise --duration",)
         return [*checks, Check("nothing-launched", "problem", message, means, do)]
-    return [*checks, failures.PROCESS_WITHOUT_CUDA.found(message)]
+    return [*checks, known_failure("process-without-cuda").found(message)]
 
 
 def _ranks(evidence: Evidence) -> list[Check]:
@@ -120,7 +122,7 @@ def _ranks(evidence: Evidence) -> list[Check]:
     if not asked or not recorded or recorded >= max(asked):
         return []
     seen = f"the command starts {max(asked)} processes, but only {recorded} recorded kernels"
-    return [failures.FORKED_WORKERS.found(seen, "warning")]
+    return [known_failure("forked-workers").found(seen, "warning")]
 
 
 def _weight(path: Path, evidence: Evidence) -> list[Check]:
@@ -133,7 +135,7 @@ def _weight(path: Path, evidence: Evidence) -> list[Check]:
         reverse=True,
     )
     what = "; ".join(f"{count:,} {name}" for count, name in noisy[:3])
-    return [failures.TOO_LARGE.found(f"the file size is {size(length)}{f': {what}' if what else ''}")]
+    return [known_failure("too-large").found(f"the file size is {size(length)}{f': {what}' if what else ''}")]
 
 
 def _once(checks: list[Check]) -> list[Check]:
