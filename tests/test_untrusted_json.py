@@ -19,7 +19,7 @@ from warpline.compare.history import _run
 from warpline.errors import UnreadableFile
 from warpline.hardware.ceilings import SCHEMA, read_ceilings
 from warpline.replay.costs.calibration import read_calibration
-from warpline.sources.look import read_look
+from warpline.sources.second_pass import read_second_pass
 from warpline.trace.open import _files_of_run
 from warpline.untrusted_json import parse_json, read_json
 
@@ -50,7 +50,7 @@ def _of_ceilings(file: Path) -> None:
 
 READERS: dict[str, tuple[Callable[[], Any], Callable[[Path], Any]]] = {
     "manifest.json": (lambda: companions.manifest("trace"), _of_manifest),
-    "trace.look.json.gz": (companions.look, read_look),
+    "trace.look.json.gz": (companions.look, read_second_pass),
     "base.json": (lambda: json.loads(seeds.baseline()), read_baseline),
     "ceilings.json": (lambda: CEILINGS, _of_ceilings),
     "numbers.json": (

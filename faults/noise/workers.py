@@ -17,7 +17,7 @@ from faults.captures import profiled_step_ns, record, scrubbed, text_of, write_c
 from faults.jobs import Result
 from faults.noise.programs import Program
 from faults.stopwatch import per_step_ns
-from warpline.capture.laps import Laps, StepTime
+from warpline.capture.bare_step_timer import Laps, StepTime
 from warpline.capture.plan import Plan
 
 PLAN = Plan(folder="")

@@ -1,4 +1,4 @@
-"""Source lines: of the trace's own frames, and borrowed from a second look."""
+"""Source lines: of the trace's own frames, and borrowed from a second pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kineto_files import MAIN, Event, annotation, op
 from kineto_files import frame as numbered_frame
 from kineto_files import write as write_in
 
-from warpline.analyses.look_health import look_health
+from warpline.analyses.second_pass_health import second_pass_health
 from warpline.analyses.user_frames import UserFrames
 from warpline.trace.columns import integers
 from warpline.trace.open import open_trace
@@ -39,7 +39,7 @@ LINES = {20_000: 7, 40_000: 9, 45_000: 52}
 
 
 def recorded(folder: Path, ops: list[Any], *, twin: list[Any] | None = None) -> Trace:
-    """A trace without frames, and the second look beside it with frames and lines."""
+    """A trace without frames, and the second pass beside it with frames and lines."""
     write(folder / "trace.stacks.json", [annotation("ProfilerStep#0", 0, 100), *FRAMES, *(twin or TWIN)])
     write(folder / "trace.json", [annotation("ProfilerStep#0", 0, 60), *ops])
     lines = {"start_ns": list(LINES), "line": list(LINES.values())}
@@ -76,14 +76,14 @@ def test_ops_that_do_not_match_have_no_line_and_it_is_said(tmp_path: Path) -> No
     assert sites(trace)[0] == "train.py(7): step"
     frames = UserFrames(trace)
     assert frames.matched_share == pytest.approx(1 / 3)
-    assert [entry.code for entry in look_health(trace, frames)] == ["second-look-differs"]
+    assert [entry.code for entry in second_pass_health(trace, frames)] == ["second-look-differs"]
 
 
 def test_a_damaged_look_is_said(tmp_path: Path) -> None:
     recorded(tmp_path, OPS)
     (tmp_path / "trace.look.json.gz").write_bytes(b"no gzip")
     trace = open_trace(tmp_path / "trace.json", cache=False)
-    assert [entry.code for entry in look_health(trace, UserFrames(trace))] == ["second-look-damaged"]
+    assert [entry.code for entry in second_pass_health(trace, UserFrames(trace))] == ["second-look-damaged"]
 
 
 def test_a_trace_of_that_name_alone_is_somebody_elses(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_trace_of_that_name_alone_is_somebody_elses(tmp_path: Path) -> None:
     (tmp_path / "trace.look.json.gz").unlink()
     trace = open_trace(tmp_path / "trace.json", cache=False)
     assert sites(trace) == [None, None, None]
-    assert look_health(trace, UserFrames(trace)) == []
+    assert second_pass_health(trace, UserFrames(trace)) == []
 
 
 def test_the_folder_of_a_run_is_its_trace(tmp_path: Path) -> None:

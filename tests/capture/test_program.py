@@ -15,12 +15,12 @@ from paths import ROOT
 
 from warpline.capture import manifest, tools
 from warpline.capture.container import docker_flags
+from warpline.capture.environment import mattering_variables, scrubbed_command
 from warpline.capture.manifest import gather, in_use, new_folder
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import ProcessRecord, read_parts
 from warpline.capture.program import program_of, run_name
 from warpline.capture.run import Request, chosen_tool
-from warpline.capture.surroundings import mattering_variables, scrubbed_command
 from warpline.capture.tools import find_tool, ncu_flags, nsys_flags, words_of
 from warpline.errors import WarplineError
 

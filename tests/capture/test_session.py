@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from warpline.capture import laps
+from warpline.capture import bare_step_timer as laps
 from warpline.capture.plan import Plan
 from warpline.capture.recorders import TorchRecorder
 from warpline.capture.session import DONE, Session

@@ -1,4 +1,4 @@
-"""What `warpline run` leaves beside a trace, damaged: the manifest, the second look, the trace with stacks."""
+"""What `warpline run` leaves beside a trace, damaged: the manifest, the second pass, the trace with stacks."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def manifest(stem: str) -> dict[str, Any]:
 
 
 def look() -> dict[str, Any]:
-    """A second look of two calls."""
+    """A second pass of two calls."""
     calls = {
         "op": [0, 1],
         "ops": ["aten::mm", "aten::mul"],

@@ -1,4 +1,4 @@
-"""The user's Python line of an op or a call: from the frames of the trace, else from those of a second look."""
+"""The user's Python line of an op or a call: from the frames of the trace, else from those of a second pass."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Site(Struct, frozen=True):
 class UserFrames:
     """The frames of the user's code, prepared for many lookups.
 
-    A trace without frames borrows those of a second look: a moment within an op becomes the begin of the same op there,
+    A trace without frames borrows those of a second pass: a moment within an op becomes the begin of the same op there,
     and a moment between two ops the same share of the time between the same two ops.
     """
 
@@ -77,12 +77,12 @@ class UserFrames:
 
     @property
     def borrowed(self) -> bool:
-        """Whether the frames are those of a second look."""
+        """Whether the frames are those of a second pass."""
         return self._twin is not None
 
     @property
     def matched_share(self) -> float:
-        """Share of the trace's ops that the frames are known for: less than 1 if the second look ran other ops."""
+        """Share of the trace's ops that the frames are known for: less than 1 if the second pass ran other ops."""
         return self._twin.matched_share if self._twin is not None else float(self.exist)
 
     def at(self, threads: Int64s, moments: Int64s) -> Int64s:

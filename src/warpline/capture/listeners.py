@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from warpline.capture import marks
-from warpline.capture.forwards import Forwards
+from warpline.capture.module_calls import ModuleCalls
 from warpline.capture.patches import Undo, after, before
 from warpline.capture.plan import TORCH
 from warpline.capture.recorders import ours
@@ -21,7 +21,7 @@ class Listeners:
     def __init__(self, torch: Any, session: Session) -> None:
         self._torch, self._session = torch, session
         self._ranges: list[str] = []
-        self._forwards = Forwards(torch, self._forward)
+        self._forwards = ModuleCalls(torch, self._forward)
         self._undo: list[Undo] = [
             self._listen_to_optimizers(),
             marks.listen(self._step),

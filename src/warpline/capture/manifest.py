@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from warpline import __version__
-from warpline.capture.laps import StepTime
-from warpline.capture.look_file import write_look
+from warpline.capture.bare_step_timer import StepTime
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, PARTS, read_parts
 from warpline.capture.recorded import MANIFEST, SCHEMA
+from warpline.capture.second_pass_file import write_second_pass
 from warpline.errors import UsageError, WarplineError
 
 PROBLEMS = "problems.txt"
@@ -109,7 +109,7 @@ def gather(folder: Path) -> list[dict[str, Any]]:
     for part in parts:
         if part["file"]:
             part["file"] = _packed(folder / part["file"]).name
-            write_look(folder, part)
+            write_second_pass(folder, part)
             if (part["look"] or {}).get("stacks_file"):
                 part["look"]["stacks_file"] = _packed(folder / part["look"]["stacks_file"]).name
     shutil.rmtree(folder / PARTS, ignore_errors=True)

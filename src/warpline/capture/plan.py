@@ -48,9 +48,9 @@ class Plan:
     dataflow: bool = True
     """Look at a few more steps with the tensors of every op."""
     look_steps: int = 2
-    """Steps of that second look: two, to see what grows from one to the next."""
+    """Steps of that second pass: two, to see what grows from one to the next."""
     look_s: float = 10.0
-    """Maximum length of the second look."""
+    """Maximum length of the second pass."""
     look_megabytes: int = 300
     """Maximum size of the file that torch writes about tensors."""
     step_range: str = ""

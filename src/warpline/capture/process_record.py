@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.laps import StepTime
+from warpline.capture.bare_step_timer import StepTime
 
 PARTS = "parts"
 RECORDING, RECORDED, NOTHING = "recording", "recorded", "nothing"
@@ -49,7 +49,7 @@ class ProcessRecord:
     host_costs: dict[str, Any] | None = None
     """What ops, launches and their recording cost this host (`capture.calibration`), measured after the recording."""
     look: dict[str, Any] | None = None
-    """The second look (`capture.look`): state, steps, files and notes."""
+    """The second pass (`capture.second_pass`): state, steps, files and notes."""
     recorded_s: float | None = None
     ended_by: str | None = None
     """`steps`, `seconds`, `megabytes`, `exit`, `SIGTERM`, `other profiler` or `error`."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from warpline.capture import marks
 from warpline.capture.agent import agent
+from warpline.capture.environment import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.launch import Ending
 from warpline.capture.listeners import Listeners
 from warpline.capture.manifest import gather, make_private, manifest_of, new_folder, write_manifest
@@ -23,7 +24,6 @@ from warpline.capture.process_record import RECORDED
 from warpline.capture.program import plain_name
 from warpline.capture.session import DONE, Session
 from warpline.capture.steps import EXPLICIT
-from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.watch import Watch
 from warpline.errors import UsageError, WarplineError
 from warpline.sanitise import sanitise

@@ -8,12 +8,13 @@ import importlib
 import json
 import os
 import threading
+import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from warpline.capture.call_lines import call_lines
 from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import file_beside
 
@@ -21,6 +22,8 @@ LINES = ".lines.json"
 """Suffix of the file with the lines of calls, beside a trace with Python frames."""
 LINES_S = 5.0
 """Maximum time to collect them."""
+CHECK_EVERY = 4096
+"""Events between two looks at the clock."""
 
 _ours = False
 """Whether the profiler that is being created or called now is ours, not the program's."""
@@ -258,3 +261,37 @@ def wait_for_gpu(torch: Any) -> None:
     """Wait for the submitted GPU work, if a GPU is in use."""
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
+
+
+@dataclass
+class CallLines:
+    """The line of every Python call, parents before the calls that they make.
+
+    The trace names the first line of the function that is called; torch also knows the line that calls it, and tells it
+    only inside the program.
+    """
+
+    start_ns: list[int] = field(default_factory=list)
+    """When the call began, in nanoseconds since 1970, as in the trace."""
+    line: list[int] = field(default_factory=list)
+    """The calling line, in the file of the calling frame."""
+    complete: bool = True
+
+
+def call_lines(profiler: Any, seconds: float) -> CallLines:
+    """The calling lines of a stopped profiler's Python frames; ends early after so many seconds."""
+    found, until = CallLines(), time.monotonic() + seconds
+    open_events = list(reversed(profiler.profiler.kineto_results.experimental_event_tree()))
+    seen = 0
+    while open_events:
+        event = open_events.pop()
+        open_events.extend(reversed(event.children))
+        caller = getattr(event.extra_fields, "caller", None)
+        if caller is not None:
+            found.start_ns.append(event.start_time_ns)
+            found.line.append(caller.line_number)
+        seen += 1
+        if not seen % CHECK_EVERY and time.monotonic() > until:
+            found.complete = False
+            break
+    return found

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.end_processes import EndProcesses
-from warpline.capture.launch import Ending, forwarding_environment, launch
-from warpline.capture.look import still_looks
+from warpline.capture.environment import git_state, gpu_states, mattering_variables, scrubbed_command
+from warpline.capture.launch import Ending, EndProcesses, forwarding_environment, launch
 from warpline.capture.manifest import (
     gather,
     in_use,
@@ -30,7 +29,7 @@ from warpline.capture.ncu_log import NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, read_parts
 from warpline.capture.program import Program, has_torch, run_name
-from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
+from warpline.capture.second_pass import in_second_pass
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
@@ -237,7 +236,7 @@ class _Watcher:
         if parts and "recording" not in self._told:
             self._told.add("recording")
             self.devices = gpu_states()
-        done = [part for part in parts if part["state"] == RECORDED and not still_looks(part)]
+        done = [part for part in parts if part["state"] == RECORDED and not in_second_pass(part)]
         if done and len(done) == len(parts) and "recorded" not in self._told:
             self._told.add("recorded")
             self._after_recording(child, done)

@@ -13,17 +13,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from warpline.capture.bare_step_timer import StepTimer, believed
 from warpline.capture.calibration import measure_host
-from warpline.capture.laps import Laps, believed
-from warpline.capture.look import Look, wants_look
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
 from warpline.capture.recorders import Recorder, export_whole, recorder_for
-from warpline.capture.signals import LastWords, signals_held
+from warpline.capture.second_pass import SecondPass, wants_second_pass
 from warpline.capture.steps import NAMES, StepFinder
-from warpline.capture.this_process import is_data_worker, keep_attached_with_graphs, resident_bytes, tracing_check
+from warpline.capture.this_process import (
+    LastWords,
+    is_data_worker,
+    keep_attached_with_graphs,
+    resident_bytes,
+    signals_held,
+    tracing_check,
+)
 
-WAITING, RECORDS, WINDOW, LOOKS, DONE = "waiting", "records", "window", "looks", "done"
+WAITING, RECORDS, WINDOW, SECOND_PASS, DONE = "waiting", "records", "window", "second pass", "done"
 STEPS_AFTER_RECORDING = 8
 """Steps timed after the recording, to show its lasting effect."""
 
@@ -44,9 +50,9 @@ class Session:
         self._torch = torch
         self._is_traced = tracing_check(torch)
         self._on_idle = on_idle
-        self._laps = Laps(torch)
+        self._laps = StepTimer(torch)
         self._recorder: Recorder | None = None
-        self._look: Look | None = None
+        self._second_pass: SecondPass | None = None
         self._thread: threading.Thread | None = None
         self._busy = False
         self._position = 0
@@ -66,7 +72,7 @@ class Session:
             chosen = self.finder.chosen
             position = self.finder.hear(source, who, patience)
             if not position:
-                self._look_again()
+                self._restart_if_lost()
                 return
             self._thread = threading.current_thread()
             if self.finder.chosen != chosen or position <= self._position:
@@ -98,8 +104,8 @@ class Session:
         with signals_held(), self._careful():
             if self.phase in {RECORDS, WINDOW}:
                 self._finish(reason, whole=False)
-            elif self.phase == LOOKS:
-                self._end_look(whole=False)
+            elif self.phase == SECOND_PASS:
+                self._end_second_pass(whole=False)
             elif self.phase == DONE and self.record.state == RECORDED and len(self._laps) > 1:
                 self._note_later_steps()
             elif self.phase == WAITING and self.record.state == NOTHING:
@@ -111,13 +117,13 @@ class Session:
         if not self._busy and self.phase in {RECORDS, WINDOW} and self._recorder and self._recorder.can_stop_here():
             with self._careful():
                 self._finish(bound, whole=False)
-        elif not self._busy and self.phase == LOOKS and self._look and self._look.can_stop_here():
+        elif not self._busy and self.phase == SECOND_PASS and self._second_pass and self._second_pass.can_stop_here():
             with self._careful():
-                self._end_look(whole=False)
+                self._end_second_pass(whole=False)
 
     def abandon(self) -> None:
         """Forget the recording: it belongs to the parent process."""
-        self.phase, self._recorder, self._look = DONE, None, None
+        self.phase, self._recorder, self._second_pass = DONE, None, None
         self._last_words.release()
 
     def stand_down(self, note: str, says_so: bool = True) -> None:
@@ -125,8 +131,8 @@ class Session:
         with self._careful():
             if self.phase in {RECORDS, WINDOW}:
                 self._finish("other profiler", whole=False)
-            elif self.phase == LOOKS:
-                self._end_look(whole=False)
+            elif self.phase == SECOND_PASS:
+                self._end_second_pass(whole=False)
             self.note(note)
             if self.record.state == NOTHING and says_so:
                 self._write_nothing("other profiler")
@@ -145,8 +151,8 @@ class Session:
 
     def over_bounds(self, grace: float = 1.0) -> str | None:
         """The limit that the recording has exceeded, if any; limits are multiplied by `grace`."""
-        if self.phase == LOOKS and self._look is not None:
-            return "look" if self._look.over_limit(grace) else None
+        if self.phase == SECOND_PASS and self._second_pass is not None:
+            return "look" if self._second_pass.over_limit(grace) else None
         if self.phase not in {RECORDS, WINDOW} or not self.recording_since:
             return None
         if time.monotonic() - self.recording_since > grace * self.plan.seconds:
@@ -175,7 +181,7 @@ class Session:
         self._start_over()
         return True
 
-    def _look_again(self) -> None:
+    def _restart_if_lost(self) -> None:
         """Discard steps that stopped before the first was recorded, such as a trial run before training."""
         if self.finder.lost and self.phase == RECORDS and not self.recording_since:
             self.finder.restart()
@@ -202,9 +208,9 @@ class Session:
                 self._start(by_steps=True)
         elif self.phase == RECORDS:
             self._recorded_step(position)
-        elif self.phase == LOOKS:
-            if self._look is None or self._look.step():
-                self._end_look(whole=True)
+        elif self.phase == SECOND_PASS:
+            if self._second_pass is None or self._second_pass.step():
+                self._end_second_pass(whole=True)
         elif self.phase == DONE and self.record.state == RECORDED and self.record.later_step_ns is None:
             self._laps.lap()
             if len(self._laps) > STEPS_AFTER_RECORDING:
@@ -263,17 +269,17 @@ class Session:
                 self.note(doubt)
             self.record.state = RECORDED if began else NOTHING
             self.record.ended_by = reason
-            looks = began and by_steps and whole and wants_look(self.plan)
-            if looks:
-                self._look = Look(self._torch, self.plan, self.record)
-                self.record.look = self._look.report
+            again = began and by_steps and whole and wants_second_pass(self.plan)
+            if again:
+                self._second_pass = SecondPass(self._torch, self.plan, self.record)
+                self.record.look = self._second_pass.report
             self._keep()
         self._last_words.release()
         if began and by_steps and whole:
             self._calibrate()
-        if looks and self._look is not None:
+        if again and self._second_pass is not None:
             with signals_held():
-                self.phase = LOOKS if self._look.start() else DONE
+                self.phase = SECOND_PASS if self._second_pass.start() else DONE
                 self._keep()
         self._laps.restart()
         if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
@@ -290,10 +296,10 @@ class Session:
             self.record.host_costs = measure_host(self._torch, shapes=self.plan.shapes, stacks=self.plan.stacks)
             self._keep()
 
-    def _end_look(self, whole: bool) -> None:
-        if self._look is not None:
+    def _end_second_pass(self, whole: bool) -> None:
+        if self._second_pass is not None:
             with signals_held():
-                self._look.end(whole)
+                self._second_pass.end(whole)
                 self._keep()
         self.phase = DONE
         self._laps.restart()

@@ -18,7 +18,7 @@ from warpline.analyses.idle.gap_places import GapPlace, gap_places
 from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
-from warpline.analyses.look_health import look_health
+from warpline.analyses.second_pass_health import second_pass_health
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.analyses.user_frames import UserFrames
@@ -248,7 +248,7 @@ def _account(trace: Trace) -> _Account:
         copies=copies(trace),
         queue=queue_depth(trace),
         gap_places=gap_places(trace, busiest[1], frames) if busiest else [],
-        health=look_health(trace, frames),
+        health=second_pass_health(trace, frames),
     )
 
 

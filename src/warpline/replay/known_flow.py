@@ -15,7 +15,7 @@ from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 LEAST_MATCHED = 0.5
-"""Share of the ops that must have a call; with less, the second look saw another program."""
+"""Share of the ops that must have a call; with less, the second pass saw another program."""
 ADDING = r"^aten::(add_?|_foreach_add_?|cat|stack|_cat|copy_|accumulate_?)$"
 """Ops that add up or gather what iterations made: they read the results of several."""
 

@@ -1,6 +1,6 @@
 """The line that makes each Python call, where `warpline run` recorded it.
 
-torch's trace names the first line of the function that is called. The file of a second look has the calling lines, by
+torch's trace names the first line of the function that is called. The file of a second pass has the calling lines, by
 the moment at which the call began.
 """
 

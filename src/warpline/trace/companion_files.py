@@ -1,4 +1,4 @@
-"""What `warpline run` left beside a trace: a second look at a few more steps, with Python frames and tensors."""
+"""What `warpline run` left beside a trace: a second pass at a few more steps, with Python frames and tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from warpline.errors import UnreadableFile
 
 if TYPE_CHECKING:
-    from warpline.sources.look import Look
+    from warpline.sources.second_pass import SecondPassRows
     from warpline.trace.trace import Trace
 
 LOOK, STACKS = ".look.json.gz", (".stacks.json.gz", ".stacks.json")
@@ -20,7 +20,7 @@ COMPANIONS = (LOOK, *STACKS)
 
 
 class Companions(Struct, dict=True):
-    """The files of a second look, read on first use."""
+    """The files of a second pass, read on first use."""
 
     path: Path
     """The trace."""
@@ -34,17 +34,17 @@ class Companions(Struct, dict=True):
 
     @property
     def exists(self) -> bool:
-        """Whether there was a second look. A trace of that name alone may be somebody's own recording."""
+        """Whether there was a second pass. A trace of that name alone may be somebody's own recording."""
         return self._file(LOOK) is not None
 
     @cached_property
-    def look(self) -> Look:
+    def look(self) -> SecondPassRows:
         """Data flow and lines; empty where there are none, or where their file is damaged."""
-        from warpline.sources.look import nothing_seen, read_look  # noqa: PLC0415 - loads polars
+        from warpline.sources.second_pass import nothing_seen, read_second_pass  # noqa: PLC0415 - loads polars
 
         file = self._file(LOOK)
         try:
-            return read_look(file) if file is not None else nothing_seen()
+            return read_second_pass(file) if file is not None else nothing_seen()
         except UnreadableFile as error:
             self.problem = str(error.args[0] if error.args else error)
             return nothing_seen()
@@ -61,7 +61,7 @@ class Companions(Struct, dict=True):
 
 
 def companions_of(trace: Path) -> list[Path]:
-    """Where the files of a second look at a trace would be."""
+    """Where the files of a second pass at a trace would be."""
     return [_beside(trace, suffix) for suffix in COMPANIONS]
 
 

@@ -49,7 +49,7 @@ class Trace(TableProperties, Struct, dict=True):
     cold: ColdSteps | None = None
     """The cold steps, where the steps in view were chosen without them."""
     companions: Companions | None = None
-    """A second look at the same program, where `warpline run` left one."""
+    """A second pass at the same program, where `warpline run` left one."""
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name."""
@@ -115,7 +115,7 @@ class Trace(TableProperties, Struct, dict=True):
         return starts[chosen], ends[chosen]
 
     def with_companions(self, companions: Companions) -> Trace:
-        """The same trace with a second look."""
+        """The same trace with a second pass."""
         flow: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {"dataflow": lambda: _dataflow_of(companions)}
         return replace(self, _tables={**self._tables, **flow}, companions=companions)
 

@@ -107,10 +107,10 @@ class GpuProfile:
 
     def _time(self, torch: Any, step: Callable[[], object], steps: int, name: str) -> None:
         """Time some steps without the profiler, as `warpline run` does, for a baseline whose runs were timed."""
-        from warpline.capture.laps import Laps  # noqa: PLC0415 - loads when it is used
+        from warpline.capture.bare_step_timer import StepTimer  # noqa: PLC0415 - loads when it is used
         from warpline.capture.manifest import write_times  # noqa: PLC0415
 
-        laps = Laps(torch)
+        laps = StepTimer(torch)
         laps.lap()
         for _ in range(steps):
             step()

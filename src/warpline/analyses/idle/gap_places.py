@@ -2,7 +2,7 @@
 
 Gaps are sampled: at evenly spaced moments, which frame and which op is the innermost on the thread that ends the gap?
 From the outermost call inwards, the last one that still fills half of the time is the answer. Frames come from the
-trace, else from a second look at the same program (`warpline run`); without either, ops remain.
+trace, else from a second pass at the same program (`warpline run`); without either, ops remain.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class _Mark:
     event: Any
 
 
-class Laps:
+class StepTimer:
     """A clock read at the end of each step; on CUDA, an event in the stream.
 
     The CPU runs ahead of the GPU, so the CPU's clock shows when a step was submitted. An event shows when it was done.

@@ -1,4 +1,4 @@
-"""The file of a second look, from what torch's observer writes."""
+"""The file of a second pass, from what torch's observer writes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from warpline.capture.look_file import ACCESSES, flow_of, write_look
+from warpline.capture.second_pass_file import ACCESSES, flow_of, write_second_pass
 from warpline.errors import UnreadableFile
-from warpline.sources.look import SCHEMA, read_look
+from warpline.sources.second_pass import SCHEMA, read_second_pass
 
 ADD_ = "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
 SUM_OUT = "aten::sum.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)"
@@ -109,10 +109,10 @@ def test_the_file_is_written_read_and_the_rest_removed(tmp_path: Path) -> None:
     observed(tmp_path, STEP, node(3, "aten::relu", 2, [tensor(1, 2)], [tensor(3, 4)]))
     (tmp_path / "trace.stacks.lines.json").write_text(json.dumps({"start_ns": [5], "line": [7]}))
     part: dict[str, Any] = {"file": "trace.json.gz", "look": {"state": "done", "file": None, "notes": []}}
-    write_look(tmp_path, part)
+    write_second_pass(tmp_path, part)
     assert part["look"]["file"] == "trace.look.json.gz"
     assert [file.name for file in tmp_path.iterdir()] == ["trace.look.json.gz"]
-    look = read_look(tmp_path / "trace.look.json.gz")
+    look = read_second_pass(tmp_path / "trace.look.json.gz")
     assert look.lines.rows() == [(5, 7)]
     assert look.dataflow.select("op", "direction", "access", "storage", "shape").rows() == [
         ("aten::relu", "in", "read", 2, "[2,3]"),
@@ -143,15 +143,15 @@ def test_lines_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     ):
         write_lines(file, line)
         with pytest.raises(UnreadableFile, match="bad-look"):
-            read_look(file)
+            read_second_pass(file)
     write_lines(file, [None, 8])
-    assert read_look(file).lines.rows() == [(2, 8)]
+    assert read_second_pass(file).lines.rows() == [(2, 8)]
 
 
 def test_a_file_that_makes_no_sense_becomes_a_note(tmp_path: Path) -> None:
     (tmp_path / "trace.observed.json").write_text("nothing")
     part: dict[str, Any] = {"file": "trace.json", "look": {"state": "done", "file": None, "notes": []}}
-    write_look(tmp_path, part)
+    write_second_pass(tmp_path, part)
     assert part["look"]["file"] is None
     assert part["look"]["notes"][0].startswith("ValueError")
     assert list(tmp_path.iterdir()) == []
@@ -160,7 +160,7 @@ def test_a_file_that_makes_no_sense_becomes_a_note(tmp_path: Path) -> None:
 def test_what_was_not_finished_is_not_used(tmp_path: Path) -> None:
     observed(tmp_path, STEP)
     part: dict[str, Any] = {"file": "trace.json", "look": {"state": "looking", "file": None, "notes": []}}
-    write_look(tmp_path, part)
+    write_second_pass(tmp_path, part)
     assert part["look"]["file"] is None
     assert list(tmp_path.iterdir()) == []
 
@@ -169,6 +169,6 @@ def test_no_value_of_an_argument_is_kept(tmp_path: Path) -> None:
     secret = node(3, "aten::mul", 2, [tensor(1, 2), 4711.25, "hush"], [tensor(3, 4)])
     observed(tmp_path, STEP, secret)
     part: dict[str, Any] = {"file": "trace.json", "look": {"state": "done", "file": None, "notes": []}}
-    write_look(tmp_path, part)
+    write_second_pass(tmp_path, part)
     text = gzip.decompress((tmp_path / "trace.look.json.gz").read_bytes()).decode()
     assert "4711" not in text and "hush" not in text

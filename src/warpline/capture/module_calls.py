@@ -24,7 +24,7 @@ Hear = Callable[[int, int], None]
 """Called with a module's identity and the number of calls to wait for (0 for the default)."""
 
 
-class Forwards:
+class ModuleCalls:
     """Detects the outermost forward calls of a process."""
 
     def __init__(self, torch: Any, hear: Hear) -> None:

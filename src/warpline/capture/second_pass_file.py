@@ -1,4 +1,4 @@
-"""The file of a second look, `NAME.look.json.gz`: which tensors each op took and made, and the lines of Python calls.
+"""The file of a second pass, `NAME.look.json.gz`: which tensors each op took and made, and the lines of Python calls.
 
 It is made of what torch's execution-trace observer writes, without the values of arguments and without names that the
 program gives: only ops, ids, shapes, types and devices are kept.
@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.look import DONE, OBSERVED, STACKS, STEP_MARK
 from warpline.capture.process_record import file_beside
 from warpline.capture.recorders import LINES
+from warpline.capture.second_pass import DONE, OBSERVED, STACKS, STEP_MARK
 
 SCHEMA = "warpline.look/1"
 LOOK = ".look.json.gz"
@@ -35,8 +35,8 @@ OVERWRITING = re.compile(
 """Ops that write their first argument without reading it."""
 
 
-def write_look(folder: Path, part: dict[str, Any]) -> None:
-    """Put the files of a second look together, name the result in the process's report, and remove the rest."""
+def write_second_pass(folder: Path, part: dict[str, Any]) -> None:
+    """Put the files of a second pass together, name the result in the process's report, and remove the rest."""
     trace = str(part["file"])
     observed, lines = folder / file_beside(trace, OBSERVED), folder / file_beside(trace, LINES)
     of_stacks = folder / file_beside(trace, file_beside(STACKS, LINES))

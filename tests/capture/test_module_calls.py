@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from warpline.capture import forwards as module_forwards
-from warpline.capture.forwards import Forwards
+from warpline.capture import module_calls as module_forwards
+from warpline.capture.module_calls import ModuleCalls
 
 torch = pytest.importorskip("torch")
 
@@ -29,8 +29,8 @@ def heard() -> Heard:
 
 
 @pytest.fixture
-def forwards(heard: Heard) -> Iterator[Forwards]:
-    listening = Forwards(torch, heard)
+def forwards(heard: Heard) -> Iterator[ModuleCalls]:
+    listening = ModuleCalls(torch, heard)
     yield listening
     listening.remove()
 
@@ -39,7 +39,9 @@ def model() -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.ReLU()))
 
 
-def test_every_call_of_the_outermost_module_is_heard_and_none_of_those_inside(forwards: Forwards, heard: Heard) -> None:
+def test_every_call_of_the_outermost_module_is_heard_and_none_of_those_inside(
+    forwards: ModuleCalls, heard: Heard
+) -> None:
     outer = model()
     for _ in range(5):
         outer(torch.ones(2, 4))
@@ -47,7 +49,7 @@ def test_every_call_of_the_outermost_module_is_heard_and_none_of_those_inside(fo
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_module_that_is_heard_can_be_saved_copied_scripted_traced_and_exported(forwards: Forwards) -> None:
+def test_a_module_that_is_heard_can_be_saved_copied_scripted_traced_and_exported(forwards: ModuleCalls) -> None:
     outer = model()
     for _ in range(3):
         outer(torch.ones(2, 4))
@@ -60,7 +62,7 @@ def test_a_module_that_is_heard_can_be_saved_copied_scripted_traced_and_exported
     torch.export.export(outer, (torch.ones(2, 4),))
 
 
-def test_a_function_that_calls_it_compiles_whole(forwards: Forwards) -> None:
+def test_a_function_that_calls_it_compiles_whole(forwards: ModuleCalls) -> None:
     outer = model()
     for _ in range(3):
         outer(torch.ones(2, 4))
@@ -68,7 +70,7 @@ def test_a_function_that_calls_it_compiles_whole(forwards: Forwards) -> None:
     assert whole(torch.ones(2, 4)) == outer(torch.ones(2, 4)).sum()
 
 
-def test_a_module_compiled_in_place_is_heard_once_a_call(forwards: Forwards, heard: Heard) -> None:
+def test_a_module_compiled_in_place_is_heard_once_a_call(forwards: ModuleCalls, heard: Heard) -> None:
     outer = model()
     outer.compile(backend="eager")
     for _ in range(4):
@@ -76,7 +78,7 @@ def test_a_module_compiled_in_place_is_heard_once_a_call(forwards: Forwards, hea
     assert heard == [id(outer)] * 4
 
 
-def test_an_error_in_it_does_not_speak_of_us(forwards: Forwards) -> None:
+def test_an_error_in_it_does_not_speak_of_us(forwards: ModuleCalls) -> None:
     outer = model()
     for _ in range(3):
         outer(torch.ones(2, 4))
@@ -87,7 +89,7 @@ def test_an_error_in_it_does_not_speak_of_us(forwards: Forwards) -> None:
     assert module_forwards.__file__ not in files
 
 
-def test_classes_are_as_they_were_afterwards(forwards: Forwards) -> None:
+def test_classes_are_as_they_were_afterwards(forwards: ModuleCalls) -> None:
     outer = model()
     for _ in range(3):
         outer(torch.ones(2, 4))

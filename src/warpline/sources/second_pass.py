@@ -1,4 +1,4 @@
-"""The file of a second look, `NAME.look.json.gz`, which `warpline run` writes beside a trace."""
+"""The file of a second pass, `NAME.look.json.gz`, which `warpline run` writes beside a trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.sources.unpack import Unpacked
 
 SCHEMA = "warpline.look/1"
 MOST_BYTES = 512 << 20
-"""Of a look, unpacked: a few steps with every tensor have a hundredth of that."""
+"""Of the file, unpacked: a few steps with every tensor have a hundredth of that."""
 ACCESSES = ("read", "write", "update", "make", "view")
 DIRECTIONS = ("in", "out")
 _DAMAGE = (
@@ -25,8 +25,8 @@ _DAMAGE = (
 """What a damaged file raises on its way into columns."""
 
 
-class Look(Struct, frozen=True):
-    """What the steps of a second look say."""
+class SecondPassRows(Struct, frozen=True):
+    """What the steps of a second pass say."""
 
     dataflow: pl.DataFrame
     """Rows of the `dataflow` table; empty without the observer's file."""
@@ -34,12 +34,12 @@ class Look(Struct, frozen=True):
     """`start_ns` (since 1970) and `line` of every Python call; empty without frames."""
 
 
-def nothing_seen() -> Look:
-    """A look without rows."""
-    return Look(pl.DataFrame(), _lines({}))
+def nothing_seen() -> SecondPassRows:
+    """A pass without rows."""
+    return SecondPassRows(pl.DataFrame(), _lines({}))
 
 
-def read_look(file: Path) -> Look:
+def read_second_pass(file: Path) -> SecondPassRows:
     """Read the file."""
     try:
         unpacked = Unpacked(file, limit_bytes=MOST_BYTES)
@@ -48,7 +48,7 @@ def read_look(file: Path) -> Look:
             raise ValueError(unpacked.damage)
         if content["schema"] != SCHEMA:
             raise ValueError(f"its schema is {content['schema']}")
-        return Look(_dataflow(content), _lines(content))
+        return SecondPassRows(_dataflow(content), _lines(content))
     except _DAMAGE as error:
         why = f"{file.name} cannot be read: {type(error).__name__}: {error}"
         raise UnreadableFile("bad-look", why, "record again, or delete that file") from error

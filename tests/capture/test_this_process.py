@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from warpline.capture.signals import ENDING_SIGNALS
+from warpline.capture.this_process import ENDING_SIGNALS
 
 HOLD = """
 import os, signal, sys
-from warpline.capture.signals import LastWords, signals_held
+from warpline.capture.this_process import LastWords, signals_held
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children inherit that it is ignored
 def send(*names):
     for name in names: os.kill(os.getpid(), getattr(signal, name))

@@ -1,4 +1,4 @@
-"""What is doubtful about a second look: whether it could be read, and whether it saw the same program."""
+"""What is doubtful about a second pass: whether it could be read, and whether it saw the same program."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
 LEAST_MATCHED = 0.9
-"""Share of the ops that must be in the second look too; fewer are worth a note."""
+"""Share of the ops that must be in the second pass too; fewer are worth a note."""
 
 
-def look_health(trace: Trace, frames: UserFrames) -> list[HealthEntry]:
-    """Notes on the second look beside a trace; none without one."""
+def second_pass_health(trace: Trace, frames: UserFrames) -> list[HealthEntry]:
+    """Notes on the second pass beside a trace; none without one."""
     if trace.companions is None:
         return []
     if trace.companions.problem:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from warpline.capture import laps
-from warpline.capture.laps import Laps, StepTime, believed
+from warpline.capture import bare_step_timer as laps
+from warpline.capture.bare_step_timer import StepTime, StepTimer, believed
 
 
 class FakeEvent:
@@ -39,7 +39,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_cold_steps_are_left_out_where_enough_others_follow(clock: list[int]) -> None:
-    timed = Laps(fake_torch(on_gpu=False))
+    timed = StepTimer(fake_torch(on_gpu=False))
     for span in (0, 900, 500, 10, 30, 20):
         clock[0] += span
         timed.lap()
@@ -50,16 +50,16 @@ def test_cold_steps_are_left_out_where_enough_others_follow(clock: list[int]) ->
 
 
 def test_of_few_steps_none_is_left_out(clock: list[int]) -> None:
-    timed = Laps(fake_torch(on_gpu=False))
+    timed = StepTimer(fake_torch(on_gpu=False))
     for span in (0, 40, 20):
         clock[0] += span
         timed.lap()
     assert timed.summary().median_ns == 30  # type: ignore[union-attr]
-    assert Laps(fake_torch(on_gpu=False)).summary() is None
+    assert StepTimer(fake_torch(on_gpu=False)).summary() is None
 
 
 def test_on_a_gpu_events_are_believed_and_not_the_clock_that_runs_ahead(clock: list[int]) -> None:
-    timed = Laps(fake_torch(on_gpu=True))
+    timed = StepTimer(fake_torch(on_gpu=True))
     for _ in range(4):
         clock[0] += 10
         FakeEvent.now_ms += 2.0
@@ -71,7 +71,7 @@ def test_on_a_gpu_events_are_believed_and_not_the_clock_that_runs_ahead(clock: l
 
 
 def test_of_many_steps_the_latest_are_stored(clock: list[int]) -> None:
-    timed = Laps(fake_torch(on_gpu=False))
+    timed = StepTimer(fake_torch(on_gpu=False))
     for span in range(200):
         clock[0] += span
         timed.lap()
@@ -81,7 +81,7 @@ def test_of_many_steps_the_latest_are_stored(clock: list[int]) -> None:
 
 
 def test_what_happens_between_a_lap_and_the_next_beginning_is_not_counted(clock: list[int]) -> None:
-    timed = Laps(fake_torch(on_gpu=False))
+    timed = StepTimer(fake_torch(on_gpu=False))
     for _ in range(3):
         clock[0] += 10
         timed.lap()
@@ -92,7 +92,7 @@ def test_what_happens_between_a_lap_and_the_next_beginning_is_not_counted(clock:
 
 def test_steps_that_still_get_faster_are_not_settled(clock: list[int]) -> None:
     def settled(*spans: int) -> bool:
-        timed = Laps(fake_torch(on_gpu=False))
+        timed = StepTimer(fake_torch(on_gpu=False))
         timed.lap()
         for span in spans:
             clock[0] += span

@@ -1,4 +1,4 @@
-"""A second look: a few more steps after the recorded ones, with Python frames and the tensors of every op.
+"""A second pass: a few more steps after the recorded ones, with Python frames and the tensors of every op.
 
 Frames and tensors slow every op, so these steps lend their lines and their data flow to the recorded steps, never their
 times. Nothing here may fail the program or the recording: what goes wrong is noted in the manifest.
@@ -16,24 +16,24 @@ from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import ProcessRecord, file_beside
 from warpline.capture.recorders import LINES, TorchRecorder, as_ours, export_whole
 
-WAITING, LOOKING, DONE, SKIPPED, FAILED = "waiting", "looking", "done", "skipped", "failed"
+WAITING, RUNNING, DONE, SKIPPED, FAILED = "waiting", "looking", "done", "skipped", "failed"
 STEP_MARK = "warpline step "
 STACKS, OBSERVED = ".stacks.json", ".observed.json"
 """Suffixes of the files: the trace with frames, and what torch's observer writes."""
 
 
-def wants_look(plan: Plan) -> bool:
+def wants_second_pass(plan: Plan) -> bool:
     """Whether more steps follow the recorded ones."""
     return plan.tool == TORCH and plan.look_steps > 0 and ((plan.lines and not plan.stacks) or plan.dataflow)
 
 
-def still_looks(part: dict[str, Any]) -> bool:
-    """Whether the second look of a process is not over, by its report."""
-    return (part.get("look") or {}).get("state") in {WAITING, LOOKING}
+def in_second_pass(part: dict[str, Any]) -> bool:
+    """Whether the second pass of a process is not over, by its report."""
+    return (part.get("look") or {}).get("state") in {WAITING, RUNNING}
 
 
-class Look:
-    """The steps of a second look. Start it at the end of a step, and call `step` at the end of every later one."""
+class SecondPass:
+    """The steps of a second pass. Start it at the end of a step, and call `step` at the end of every later one."""
 
     def __init__(self, torch: Any, plan: Plan, record: ProcessRecord) -> None:
         self._torch, self._plan = torch, plan
@@ -48,9 +48,9 @@ class Look:
         """The manifest's `look` entry."""
 
     def start(self) -> bool:
-        """Start; False if that failed, or if a step takes longer than a look may."""
+        """Start; False if that failed, or if a step takes longer than a second pass may."""
         if not self._steps:
-            self._skip(f"a step takes longer than a second look may ({self._plan.look_s:g} s)")
+            self._skip(f"a step takes longer than a second pass may ({self._plan.look_s:g} s)")
             return False
         with self._careful():
             if self._plan.dataflow:
@@ -61,11 +61,11 @@ class Look:
                 self._recorder.start(by_steps=True)
             self._mark_step()
             self._since = time.monotonic()
-            self.report["state"] = LOOKING
-        return bool(self.report["state"] == LOOKING)
+            self.report["state"] = RUNNING
+        return bool(self.report["state"] == RUNNING)
 
     def step(self) -> bool:
-        """The end of a step; True if the look is over."""
+        """The end of a step; True if the pass is over."""
         self._passed += 1
         if self._passed >= self._steps or self.over_limit():
             return True
@@ -73,10 +73,10 @@ class Look:
             if self._recorder is not None:
                 self._recorder.step()
             self._mark_step()
-        return bool(self.report["state"] != LOOKING)
+        return bool(self.report["state"] != RUNNING)
 
     def over_limit(self, grace: float = 1.0) -> bool:
-        """Whether the look takes too long or its file is too large."""
+        """Whether the pass takes too long or its file is too large."""
         if not self._since:
             return False
         if time.monotonic() - self._since > grace * self._plan.look_s:
@@ -87,7 +87,7 @@ class Look:
 
     def end(self, whole: bool) -> None:
         """Stop, and write what was seen if at least one step is whole."""
-        if self.report["state"] != LOOKING:
+        if self.report["state"] != RUNNING:
             return
         with self._careful():
             if not self.can_stop_here():
@@ -109,12 +109,12 @@ class Look:
             self.report["state"] = DONE
 
     def can_stop_here(self) -> bool:
-        """Whether this thread can stop the look."""
+        """Whether this thread can stop the pass."""
         return self._recorder is None or self._recorder.can_stop_here()
 
     @contextlib.contextmanager
     def _careful(self) -> Iterator[None]:
-        """An error ends the look, not the recording, which is on disk, and not the program."""
+        """An error ends the pass, not the recording, which is on disk, and not the program."""
         try:
             yield
         except Exception as error:
