@@ -56,7 +56,7 @@ def test_a_page_shows_code_and_the_commands_that_verify_it(rule: Rule) -> None:
     text = page(rule)
     assert "```python\n" in text
     assert f"$ warpline whatif before.json.gz --fix {fix_of(rule.name).name}\n" in text
-    assert text.count("$ warpline diagnose ") == 2
+    assert "$ warpline compare before.json.gz after.json.gz " in text
 
 
 @every_rule
