@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from importlib import resources
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
+from warpline.demo_trace import demo_trace
 from warpline.exports.step_picture import step_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.diagnosis import report
@@ -20,8 +20,7 @@ WIDTH = 96
 
 
 def main() -> None:
-    with resources.as_file(resources.files("warpline.data") / "demo.json.xz") as path:
-        trace = open_trace(path)
+    trace = open_trace(demo_trace())
     trace.path = Path("demo.json.xz")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     diagnosis = diagnose(trace, why=True)
