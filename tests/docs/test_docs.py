@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -60,11 +61,21 @@ def test_every_health_code_is_documented() -> None:
     assert documented == health_codes()
 
 
-@pytest.mark.parametrize("page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"])
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith(("http:", "https:")):
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_imports_exists(page: Path) -> None:
+    for module, names in re.findall(r"^from (warpline[\w.]*) import (.+)$", page.read_text(), flags=re.MULTILINE):
+        for name in names.split(", "):
+            assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
 
 
 DEMO = str(SOURCE / "data" / "demo.json.xz")
