@@ -10,7 +10,6 @@ import pytest
 from paths import NO_COMPILER
 
 from warpline.bench.cold import MEANINGS, Orders, cold_start, run_child
-from warpline.bench.text import cold_text
 from warpline.errors import CannotAnswer
 
 MS = 1_000_000
@@ -71,7 +70,7 @@ def test_a_slow_run_without_anything_in_the_caches_is_no_compilation() -> None:
 
 
 def test_it_reads_as_the_first_call_against_the_steady_state() -> None:
-    text = cold_text(cold_start(Orders("matmul"), repeats=1, run=Processes(compiles=True)))
+    text = str(cold_start(Orders("matmul"), repeats=1, run=Processes(compiles=True)))
     assert "first kernel   5.00 ms" in text
     assert text.endswith("shows 100 ms; a steady-state call takes 2.00 ms: 50× less")
 

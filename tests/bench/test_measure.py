@@ -15,12 +15,10 @@ from fake_torch import Device, Tensor, fake_torch
 import warpline
 from warpline.bench import measure as engine
 from warpline.bench.calls import Calls
-from warpline.bench.graph import Refusal, capture
-from warpline.bench.measure import measure
+from warpline.bench.measure import Refusal, capture, measure
 from warpline.bench.nvml import Reading
-from warpline.bench.result import Result
+from warpline.bench.result import Result, span
 from warpline.bench.subject import Settings, Subject
-from warpline.bench.text import span
 from warpline.bench.watch import Watch
 from warpline.bench.work import Work
 from warpline.errors import UsageError, WarplineError

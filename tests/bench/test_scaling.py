@@ -10,7 +10,6 @@ import pytest
 
 from warpline.bench.command import Request, answer
 from warpline.bench.scaling import scalings
-from warpline.bench.text import answer_text
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
@@ -76,5 +75,5 @@ def test_several_shapes_on_the_cpu() -> None:
     found = answer(request)
     assert [result.name for result in found.results] == ["matmul 16x16x16 fp32", "matmul 32x32x32 fp32"]
     assert found.to_dict()["scaling"][0]["work_ratio"] == 8
-    assert "8.00× the FLOPs" in answer_text(found)
+    assert "8.00× the FLOPs" in str(found)
     assert replace(request, more_shapes=()).more_shapes == ()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from warpline.bench.command import Request, answer
-from warpline.bench.text import answer_text, list_text
+from warpline.bench.experiments import EXPERIMENTS
 from warpline.errors import WarplineError
 
 
@@ -55,8 +55,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WarplineError as error:
         print(f"warpline: {error.line()}", file=sys.stderr)
         return error.exit_code
-    print(json.dumps(found.to_dict(), indent=1) if options.as_json else answer_text(found))
+    print(json.dumps(found.to_dict(), indent=1) if options.as_json else str(found))
     return found.exit_code
+
+
+def list_text() -> str:
+    """The experiments, one per line."""
+    lines = []
+    for experiment in EXPERIMENTS.values():
+        shape, types = "x".join(map(str, experiment.shape)), ", ".join(experiment.dtypes)
+        lines.append(f"{experiment.name:10} {experiment.summary}\n{'':10} {experiment.dimensions}: {shape}; {types}")
+    return "\n".join([*lines, "or your own function: file.py:function"])
 
 
 if __name__ == "__main__":

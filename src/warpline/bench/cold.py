@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from warpline.errors import CannotAnswer
+from warpline.units import duration
 
 CHILD = Path(__file__).with_name("cold_child.py")
 MEANINGS = {
@@ -74,6 +75,25 @@ class ColdStart:
     def ratio(self) -> float:
         """The first call as a multiple of the steady state."""
         return self.first_call_ns / self.steady_ns
+
+    @property
+    def headline(self) -> str:
+        """What was measured."""
+        return f"{self.name} on {self.device}: a cold start, in {self.processes} fresh processes"
+
+    @property
+    def sentence(self) -> str:
+        """The first call compared with the steady state."""
+        first, steady = duration(self.first_call_ns), duration(self.steady_ns)
+        ratio = f"{self.ratio:,.0f}" if self.ratio >= 10 else f"{self.ratio:.2g}"
+        times = f"{ratio}× less" if self.ratio > 1.05 else "no cold start"
+        return f"a stopwatch around the first call shows {first}; a steady-state call takes {steady}: {times}"
+
+    def __str__(self) -> str:
+        parts = (
+            f"  {part.name.replace('_', ' '):12} {duration(part.median_ns):>9}  {part.meaning}" for part in self.parts
+        )
+        return "\n".join([self.headline, *parts, self.sentence])
 
     def to_dict(self) -> dict[str, Any]:
         """The `cold` of schema `warpline.bench/1`."""

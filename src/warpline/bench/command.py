@@ -60,6 +60,11 @@ class Answer:
         answer = document(list(self.results), self.comparison, [each.to_dict() for each in self.cold])
         return {**answer, "scaling": [scaling.to_dict() for scaling in self.scaling], "ways": list(self.ways)}
 
+    def __str__(self) -> str:
+        blocks = [str(self.comparison)] if self.comparison else [str(result) for result in self.results]
+        scaling = ["\n".join(each.sentence for each in self.scaling)] if self.scaling else []
+        return "\n\n".join([*blocks, *scaling, *self.ways, *map(str, self.cold)])
+
     @property
     def scaling(self) -> list[Scaling]:
         """How the time grows from one shape to the next."""

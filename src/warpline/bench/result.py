@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from warpline.bench.settle import WarmUp
 from warpline.bench.summary import Interval, Summary, interval_of_median
-from warpline.bench.text import comparison_sentence, comparison_text, facts, headline, result_text
 from warpline.bench.watch import Clocks
 from warpline.bench.work import Judgement
 from warpline.notebook import card, paragraph
 from warpline.notebook import facts as named_facts
+from warpline.units import duration
 
 SCHEMA = "warpline.bench/1"
 Clock = Literal["events", "graph", "wall", "cpu"]
 Severity = Literal["info", "warning", "error"]
 Verdict = Literal["sound", "doubtful", "impossible"]
+CLOCKS = {"events": "CUDA events", "graph": "CUDA graph", "wall": "the host's clock", "cpu": "the CPU's clock"}
+CACHES = {
+    "flushed": "L2 flushed before each call",
+    "rotated": "alternating inputs, larger than the L2",
+    "hot": "caches not flushed",
+}
+LABEL_WIDTH = 11
+TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +132,47 @@ class Result:
             "notes": [asdict(note) for note in self.notes],
         }
 
+    @property
+    def headline(self) -> str:
+        """The time, or that it is impossible."""
+        time, interval = duration(self.median_ns), self.interval
+        if self.verdict == "impossible":
+            return f"{self.name} on {self.place.device}: impossible, measured {time}"
+        if interval is None:
+            return f"{self.name} on {self.place.device}: {time} (too few samples for an interval)"
+        return f"{self.name} on {self.place.device}: {time} (95 % interval {span(interval.low_ns, interval.high_ns)})"
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """The label and text of each line below the headline."""
+        summary, warm_up = self.summary, self.warm_up
+        how = f"{CLOCKS[self.clock]}, {CACHES[self.cache]}"
+        batch = f" of {self.calls_per_sample:,} calls" if self.calls_per_sample > 1 else ""
+        yield "execution", f"{duration(summary.median_ns)}: {how}; {summary.count:,} samples{batch}"
+        if self.host is not None:
+            no_wait = "what a clock without synchronisation shows"
+            why = "the call synchronises with the GPU" if self.host.waits else no_wait
+            yield "submission", f"{duration(self.host.submit_ns)}: {why}"
+            yield "wall", f"{duration(self.host.wall_ns)}: submitted to an idle device and synchronised"
+        outliers = f", {summary.outliers} outliers" if summary.outliers else ""
+        ends = f"{duration(summary.min_ns)} to {duration(summary.max_ns)}"
+        yield "spread", f"interquartile range {summary.spread_pct:.1f} %, {ends}{outliers}"
+        first = f"; first call {duration(warm_up.first_call_ns)}" if warm_up.first_call_ns else ""
+        yield "warm-up", f"{warm_up.calls:,} calls, {warm_up.seconds:.2g} s: {warm_up.reason}{first}"
+        if self.judgement is not None:
+            yield "work", _work_text(self.judgement)
+        if self.clocks is not None:
+            yield "clocks", _clocks_text(self.clocks)
+
     def __repr__(self) -> str:
-        return f"<Result {headline(self)}>"
+        return f"<Result {self.headline}>"
 
     def __str__(self) -> str:
-        return result_text(self)
+        lines = [self.headline, *(f"  {label:{LABEL_WIDTH}} {text}" for label, text in self.facts())]
+        return "\n".join([*lines, *(f"  {note.severity + ':':{LABEL_WIDTH}} {note.message}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         notes = [paragraph(f"{note.severity}: {note.message}") for note in self.notes]
-        return card(headline(self), named_facts(dict(facts(self))), *notes)
+        return card(self.headline, named_facts(dict(self.facts())), *notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +208,26 @@ class Comparison:
             "faster": self.faster.name if self.faster else None,
         }
 
+    @property
+    def sentence(self) -> str:
+        """Which of the two is faster, with its interval."""
+        faster, pairs = self.faster, f"{len(self.ratios):,} pairs"
+        low, high = self.low, self.high
+        if faster is None:
+            change = f"{100 * (low - 1):+.2f} to {100 * (high - 1):+.2f} %"
+            return f"no significant difference: the median ratio is {change} (95 % interval, {pairs})"
+        if faster is self.first:
+            low, high = 1 / high, 1 / low
+        ratio = self.ratio if faster is self.second else 1 / self.ratio
+        slower = self.first if faster is self.second else self.second
+        surely = f"(95 % interval {low:.4g} to {high:.4g}, {pairs})"
+        return f"{faster.name} is {ratio:.4g}× as fast as {slower.name} {surely}"
+
     def __repr__(self) -> str:
-        return f"<Comparison {comparison_sentence(self)}>"
+        return f"<Comparison {self.sentence}>"
 
     def __str__(self) -> str:
-        return comparison_text(self)
+        return "\n".join([self.sentence, str(self.first), str(self.second)])
 
 
 def comparison(first: Result, second: Result) -> Comparison:
@@ -194,3 +251,35 @@ def document(results: list[Result], compared: Comparison | None, cold: list[dict
 def _work_dict(judgement: Judgement) -> dict[str, Any]:
     answer = asdict(judgement)
     return {**answer.pop("work"), **answer}
+
+
+def span(low_ns: float, high_ns: float) -> str:
+    """Two close times in one unit, with the digits in which they differ."""
+    size, unit = next((step for step in TIME_UNITS if high_ns >= step[0]), TIME_UNITS[-1])
+    digits = max(0, 3 - int(math.log10(max(high_ns / size, 1))))
+    return f"{low_ns / size:,.{digits}f} to {high_ns / size:,.{digits}f} {unit}"
+
+
+def _work_text(judgement: Judgement) -> str:
+    """Rates and the share of the roof."""
+    work = judgement.work
+    parts = [f"{judgement.flops_per_second / 1e12:,.4g} TFLOP/s {work.dtype}"] if work.flops else []
+    parts += [f"{judgement.bytes_per_second / 1e12:,.3g} TB/s"] if work.bytes else []
+    rates = ", ".join(parts)
+    if judgement.roof_pct is None or judgement.roof_ns is None:
+        return f"{rates}; the roof of this device is unknown"
+    return f"{rates}; {judgement.roof_pct:.1f} % of the roof ({judgement.bound}, {duration(judgement.roof_ns)})"
+
+
+def _clocks_text(clocks: Clocks) -> str:
+    """The device's state during the measurement."""
+    parts = []
+    if clocks.min_sm_mhz is not None and clocks.max_sm_mhz is not None:
+        highest = f"{clocks.max_sm_mhz:,}"
+        steady = clocks.min_sm_mhz == clocks.max_sm_mhz
+        parts.append(f"{highest} MHz" if steady else f"{clocks.min_sm_mhz:,} to {highest} MHz")
+    if clocks.temperature_c is not None:
+        parts.append(f"{clocks.temperature_c} °C")
+    if clocks.power_w is not None:
+        parts.append(f"{clocks.power_w:.0f} W")
+    return ", ".join([*parts, *clocks.reasons])

@@ -9,7 +9,6 @@ from warpline.bench.cold import ColdStart
 from warpline.bench.command import Answer, Request
 from warpline.bench.experiments import EXPERIMENTS
 from warpline.bench.result import Result
-from warpline.bench.text import cold_sentence, comparison_sentence, facts, headline
 from warpline.reports.sections import (
     Column,
     Command,
@@ -43,7 +42,7 @@ def bench_report(answer: Answer, request: Request) -> Report:
         sections.append(Section("ways", "Which way is the fastest", tuple(Text(sentence) for sentence in answer.ways)))
     sections += [_cold(cold) for cold in answer.cold]
     sections.append(Section("next", "Next", (Commands(tuple(_next(answer, request))),)))
-    title = comparison_sentence(answer.comparison) if answer.comparison is not None else f"bench {request.what}"
+    title = answer.comparison.sentence if answer.comparison is not None else f"bench {request.what}"
     return Report(title, tuple(sections))
 
 
@@ -65,10 +64,10 @@ def listing() -> Report:
 
 
 def _result(result: Result) -> Section:
-    content: list[Content] = [Facts(tuple(Fact(label, text) for label, text in facts(result)))]
+    content: list[Content] = [Facts(tuple(Fact(label, text) for label, text in result.facts()))]
     if result.notes:
         content.append(Notes(tuple(Note(note.severity, note.code, note.message) for note in result.notes)))
-    return Section(result.name, headline(result), tuple(content))
+    return Section(result.name, result.headline, tuple(content))
 
 
 def _overview(results: tuple[Result, ...]) -> Table:
@@ -114,8 +113,7 @@ def _cold(cold: ColdStart) -> Section:
         )
         for part in cold.parts
     )
-    title = f"{cold.name} on {cold.device}: a cold start, in {cold.processes} fresh processes"
-    return Section(f"cold_{cold.name}", title, (Text(cold_sentence(cold), "strong"), Table(columns, rows)))
+    return Section(f"cold_{cold.name}", cold.headline, (Text(cold.sentence, "strong"), Table(columns, rows)))
 
 
 def _next(answer: Answer, request: Request) -> Iterator[Command]:
