@@ -14,33 +14,33 @@ from fake_torch import Device, Tensor, fake_torch
 
 import warpline
 from warpline.bench import measure as engine
-from warpline.bench.calls import Calls
+from warpline.bench.calls import AlternatingCalls
 from warpline.bench.measure import Refusal, capture, measure
-from warpline.bench.nvml import Reading
+from warpline.bench.nvml import DeviceReading
 from warpline.bench.result import Result, span
 from warpline.bench.subject import Settings, Subject
-from warpline.bench.watch import Watch
-from warpline.bench.work import Work
+from warpline.bench.watch import DeviceWatch
+from warpline.bench.work import CallWork
 from warpline.errors import UsageError, WarplineError
 
-STEADY = Reading(1980, 3201, 1980, 45, 300.0, ())
+STEADY = DeviceReading(1980, 3201, 1980, 45, 300.0, ())
 
 
 @pytest.fixture(autouse=True)
 def no_sensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "watch_device", lambda torch: Watch(lambda: STEADY))
+    monkeypatch.setattr(engine, "watch_device", lambda torch: DeviceWatch(lambda: STEADY))
 
 
 def timed(
     device: Device,
     function: Callable[..., object],
     *args: Any,
-    work: Work | None = None,
+    work: CallWork | None = None,
     l2_bytes: int = 1 << 20,
     **options: Any,
 ) -> Result:
     settings = Settings(now=device.now, **{"seconds": 0.01, **options})
-    subject = Subject("it", Calls(function, [args]), work)
+    subject = Subject("it", AlternatingCalls(function, [args]), work)
     return measure([subject], settings, fake_torch(device, l2_bytes=l2_bytes))[0]
 
 
@@ -188,7 +188,9 @@ def test_work_on_another_stream_is_noticed_and_waited_for(here_ns: int | None, t
         device.host_ns = max(device.host_ns, device.elsewhere_ns)  # type: ignore[attr-defined]
 
     torch.cuda.synchronize = wait_for_all
-    result = measure([Subject("it", Calls(call, [()]), None)], Settings(now=device.now, seconds=0.01), torch)[0]
+    result = measure(
+        [Subject("it", AlternatingCalls(call, [()]), None)], Settings(now=device.now, seconds=0.01), torch
+    )[0]
     assert "other-stream" in codes(result)
     assert result.clock == "wall"
     assert result.median_ns == there_ns + 8_000
@@ -197,7 +199,7 @@ def test_work_on_another_stream_is_noticed_and_waited_for(here_ns: int | None, t
 def test_a_time_below_the_floor_is_impossible() -> None:
     device = Device()
     # 2 * 4096^3 FLOPs in bf16 take an H200 at least 139 µs at 989 TFLOP/s; the boost clock is granted 9 %.
-    result = timed(device, lambda: device.launch(50_000), work=Work(2 * 4096**3, 0, "bf16"))
+    result = timed(device, lambda: device.launch(50_000), work=CallWork(2 * 4096**3, 0, "bf16"))
     assert result.verdict == "impossible"
     note = next(note for note in result.notes if note.code == "impossible")
     assert "cannot do this work in less than 127 µs" in note.message
@@ -211,7 +213,7 @@ def test_fp32_that_runs_in_tf32_is_named_as_the_reason() -> None:
     device = Device()
     torch = fake_torch(device)
     torch.get_float32_matmul_precision = lambda: "high"
-    subject = Subject("it", Calls(lambda: device.launch(340_000), [()]), Work(2 * 4096**3, 0, "fp32"))
+    subject = Subject("it", AlternatingCalls(lambda: device.launch(340_000), [()]), CallWork(2 * 4096**3, 0, "fp32"))
     result = measure([subject], Settings(now=device.now, seconds=0.01), torch)[0]
     assert result.verdict == "impossible"
     assert "use dtype tf32" in result.notes[0].message
@@ -219,16 +221,16 @@ def test_fp32_that_runs_in_tf32_is_named_as_the_reason() -> None:
 
 def test_data_that_fit_the_cache_may_be_faster_than_memory() -> None:
     device = Device()
-    small = timed(device, lambda: device.launch(2_000), work=Work(0, 20e6, "fp32"), l2_bytes=60 << 20)
+    small = timed(device, lambda: device.launch(2_000), work=CallWork(0, 20e6, "fp32"), l2_bytes=60 << 20)
     assert small.verdict != "impossible"
     assert "above-roof" in codes(small)
-    large = timed(device, lambda: device.launch(2_000), work=Work(0, 2e9, "fp32"), l2_bytes=60 << 20)
+    large = timed(device, lambda: device.launch(2_000), work=CallWork(0, 2e9, "fp32"), l2_bytes=60 << 20)
     assert large.verdict == "impossible"
 
 
 def test_rates_and_the_share_of_the_roof_follow_from_the_work() -> None:
     device = Device()
-    result = timed(device, lambda: device.launch(999_800), work=Work(4e11, 1e6, "bf16"))
+    result = timed(device, lambda: device.launch(999_800), work=CallWork(4e11, 1e6, "bf16"))
     assert result.judgement is not None
     assert result.judgement.flops_per_second == pytest.approx(4e14)
     assert result.judgement.roof_pct == pytest.approx(100 * 4e11 / 781.8538e12 / 1e-3, rel=1e-3)
@@ -246,7 +248,7 @@ def test_rates_and_the_share_of_the_roof_follow_from_the_work() -> None:
 )
 def test_a_moving_clock_marks_the_result(clocks: list[int], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter([replace(STEADY, sm_mhz=mhz, reasons=("power cap",)) for mhz in clocks])
-    monkeypatch.setattr(engine, "watch_device", lambda torch: Watch(lambda: next(readings, None)))
+    monkeypatch.setattr(engine, "watch_device", lambda torch: DeviceWatch(lambda: next(readings, None)))
     device = Device()
     result = timed(device, lambda: device.launch(1_000_000), seconds=0.2)
     assert result.clocks is not None
@@ -349,7 +351,7 @@ def test_events_are_on_the_device_of_the_inputs() -> None:
     torch.cuda.device = current
     tensor = Tensor(1)
     tensor.device = SimpleNamespace(index=1)
-    subject = Subject("it", Calls(lambda x: device.launch(50_000), [(tensor,)]), None)
+    subject = Subject("it", AlternatingCalls(lambda x: device.launch(50_000), [(tensor,)]), None)
     measure([subject], Settings(now=device.now, seconds=0.01), torch)
     assert entered == [1]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from warpline.bench.command import Request, answer
+from warpline.bench.command import BenchRequest, answer
 from warpline.bench.scaling import scalings
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -71,7 +71,7 @@ def test_other_types_and_the_same_shape_are_not_compared() -> None:
 
 @needs_torch
 def test_several_shapes_on_the_cpu() -> None:
-    request = Request("matmul", "16", ("fp32",), seconds=0.01, device="cpu", more_shapes=("32",))
+    request = BenchRequest("matmul", "16", ("fp32",), seconds=0.01, device="cpu", more_shapes=("32",))
     found = answer(request)
     assert [result.name for result in found.results] == ["matmul 16x16x16 fp32", "matmul 32x32x32 fp32"]
     assert found.to_dict()["scaling"][0]["work_ratio"] == 8

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from warpline.bench import watch
-from warpline.bench.nvml import Reading, open_nvml
-from warpline.bench.watch import Watch, smi_reading
+from warpline.bench.nvml import DeviceReading, open_nvml
+from warpline.bench.watch import DeviceWatch, smi_reading
 
 
 class Library:
@@ -51,7 +51,7 @@ class Library:
 def test_what_nvml_says_and_does_not_say() -> None:
     sensors = open_nvml("12", Library())
     assert sensors is not None
-    assert sensors.read() == Reading(1755, 3201, 1980, 61, None, ("power cap", "thermal slowdown by hardware"))
+    assert sensors.read() == DeviceReading(1755, 3201, 1980, 61, None, ("power cap", "thermal slowdown by hardware"))
 
 
 def test_a_device_that_cannot_be_told_from_others_is_not_watched() -> None:
@@ -63,9 +63,9 @@ def test_nvidia_smi_is_the_second_source(monkeypatch: pytest.MonkeyPatch) -> Non
     said = {"answer": ""}
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: SimpleNamespace(stdout=said["answer"]))
     said["answer"] = answers["one"]
-    assert smi_reading("12") == Reading(1980, 3201, 1980, 44, 127.31, ())
+    assert smi_reading("12") == DeviceReading(1980, 3201, 1980, 44, 127.31, ())
     said["answer"] = answers["unknown"]
-    assert smi_reading("12") == Reading(1980, 3201, 1980, 44, None, ())
+    assert smi_reading("12") == DeviceReading(1980, 3201, 1980, 44, None, ())
     said["answer"] = answers["two"]
     assert smi_reading("") is None
 
@@ -81,7 +81,7 @@ def test_without_either_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_clock_held_low_for_a_reason_is_said() -> None:
-    steady = Watch(lambda: Reading(1410, 3201, 1980, 85, 700.0, ("power cap",)))
+    steady = DeviceWatch(lambda: DeviceReading(1410, 3201, 1980, 85, 700.0, ("power cap",)))
     steady.read()
     steady.read()
     clocks = steady.clocks()
@@ -94,7 +94,7 @@ def test_a_clock_held_low_for_a_reason_is_said() -> None:
 
 def test_a_slow_source_is_asked_seldom() -> None:
     asked = []
-    slow = Watch(lambda: asked.append(1), pause_s=3600.0)  # type: ignore[func-returns-value]
+    slow = DeviceWatch(lambda: asked.append(1), pause_s=3600.0)  # type: ignore[func-returns-value]
     for _ in range(5):
         slow.read()
     assert len(asked) == 1

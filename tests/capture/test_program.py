@@ -20,7 +20,7 @@ from warpline.capture.manifest import gather, in_use, new_folder
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import ProcessRecord, read_parts
 from warpline.capture.program import program_of, run_name
-from warpline.capture.run import Request, chosen_tool
+from warpline.capture.run import RunRequest, chosen_tool
 from warpline.capture.tools import find_tool, ncu_flags, nsys_flags, words_of
 from warpline.errors import WarplineError
 
@@ -58,12 +58,12 @@ def test_a_script_of_a_shell_likely_starts_python_so_torch_records_it(first: str
     script.chmod(0o755)
     program = program_of([str(script)])
     assert (program.wraps, program.is_python) == (True, False)
-    assert chosen_tool(Request(program)) == "torch"
-    assert chosen_tool(Request(program_of(["env", "A=1", "python", "train.py"]))) == "torch"
+    assert chosen_tool(RunRequest(program)) == "torch"
+    assert chosen_tool(RunRequest(program_of(["env", "A=1", "python", "train.py"]))) == "torch"
 
 
 def test_another_program_is_left_to_nsys() -> None:
-    assert chosen_tool(Request(program_of(["ls"]))) == "nsys"
+    assert chosen_tool(RunRequest(program_of(["ls"]))) == "nsys"
 
 
 @pytest.mark.parametrize("words", [[], ["absent.py"], ["no-such-program-anywhere"]])

@@ -11,10 +11,10 @@ from fake_torch import Device, fake_torch
 from warpline.bench import command
 from warpline.bench import measure as engine
 from warpline.bench.__main__ import main as plain
-from warpline.bench.calls import Calls
+from warpline.bench.calls import AlternatingCalls
 from warpline.bench.subject import Settings, Subject
-from warpline.bench.watch import Watch
-from warpline.bench.work import Work
+from warpline.bench.watch import DeviceWatch
+from warpline.bench.work import CallWork
 from warpline.cli.main import run
 
 
@@ -59,10 +59,10 @@ def test_functions_are_compared_in_turn(program: str, capsys: pytest.CaptureFixt
 
 def test_impossible_times_leave_with_4(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     device = Device()
-    monkeypatch.setattr(engine, "watch_device", lambda torch: Watch(None))
-    subject = Subject("matmul", Calls(lambda: device.launch(50_000), [()]), Work(2 * 4096**3, 0, "bf16"))
+    monkeypatch.setattr(engine, "watch_device", lambda torch: DeviceWatch(None))
+    subject = Subject("matmul", AlternatingCalls(lambda: device.launch(50_000), [()]), CallWork(2 * 4096**3, 0, "bf16"))
     results = engine.measure([subject], Settings(now=device.now, seconds=0.01), fake_torch(device))
-    monkeypatch.setattr(command, "answer", lambda request, report: command.Answer(tuple(results)))
+    monkeypatch.setattr(command, "answer", lambda request, report: command.BenchAnswer(tuple(results)))
     assert run(["bench", "matmul"]) == 4
     assert "matmul on NVIDIA H200: impossible, measured 50.2 µs" in capsys.readouterr().out
 

@@ -12,10 +12,10 @@ import sys
 from types import ModuleType
 
 from warpline.bench.api import bench, compare
-from warpline.bench.cold import ColdStart, Orders, cold_start
-from warpline.bench.result import Comparison, Note, Result
+from warpline.bench.cold import ColdStartTimes, Orders, cold_start
+from warpline.bench.result import BenchNote, PairedComparison, Result
 
-__all__ = ["ColdStart", "Comparison", "Note", "Orders", "Result", "bench", "cold_start", "compare"]
+__all__ = ["BenchNote", "ColdStartTimes", "Orders", "PairedComparison", "Result", "bench", "cold_start", "compare"]
 
 
 class Bench(ModuleType):

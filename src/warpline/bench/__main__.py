@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from warpline.bench.command import Request, answer
+from warpline.bench.command import BenchRequest, answer
 from warpline.bench.experiments import EXPERIMENTS
 from warpline.errors import WarplineError
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list or options.what is None:
         print(list_text())
         return 0
-    request = Request(
+    request = BenchRequest(
         options.what,
         options.shape[0] if options.shape else None,
         tuple(filter(None, options.dtype.split(","))),

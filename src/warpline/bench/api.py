@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
-from warpline.bench.calls import Calls, Inputs, calls_of
+from warpline.bench.calls import AlternatingCalls, Inputs, calls_of
 from warpline.bench.measure import measure, nothing_ran
-from warpline.bench.result import Comparison, Note, Result, comparison
+from warpline.bench.result import BenchNote, PairedComparison, Result, comparison
 from warpline.bench.subject import Settings, Subject, first_call
-from warpline.bench.work import Work, checked_work
+from warpline.bench.work import CallWork, checked_work
 from warpline.errors import CannotAnswer, UsageError
 
 Device = Literal["auto", "cuda", "cpu"]
@@ -66,7 +66,7 @@ def compare(
     seconds: float = 1.0,
     device: Device = "auto",
     settings: Settings | None = None,
-) -> Comparison:
+) -> PairedComparison:
     """Compare two functions of the same arguments: their calls alternate, and are compared pair by pair.
 
     >>> warpline.bench.compare(eager, compiled, x)
@@ -80,7 +80,9 @@ def compare(
     return comparison(*measure(subjects, settings, torch))
 
 
-def _subject(function: Callable[..., object], calls: Calls, name: str | None, work: Work | None) -> Subject:
+def _subject(
+    function: Callable[..., object], calls: AlternatingCalls, name: str | None, work: CallWork | None
+) -> Subject:
     return Subject(name or getattr(function, "__name__", "") or type(function).__name__, calls, work)
 
 
@@ -115,7 +117,7 @@ def _started(subjects: list[Subject], device: Device, settings: Settings) -> Any
 
 def _say_cpu(subjects: list[Subject], why: str) -> None:
     for subject in subjects:
-        subject.notes.append(Note("cpu", "info", f"timed on the CPU's clock: {why}"))
+        subject.notes.append(BenchNote("cpu", "info", f"timed on the CPU's clock: {why}"))
 
 
 def _synchronise() -> None:

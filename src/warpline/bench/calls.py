@@ -13,7 +13,7 @@ FACTORY_SETS = 4
 """Number of argument sets to take from a factory by default."""
 
 
-class Calls:
+class AlternatingCalls:
     """Calls a function with the next set of its arguments."""
 
     def __init__(self, function: Callable[..., object], sets: Sequence[Arguments]) -> None:
@@ -39,14 +39,14 @@ class Calls:
         return sum(seen.values())
 
 
-def calls_of(function: Callable[..., object], args: Arguments, inputs: Inputs | None, copies: int) -> Calls:
+def calls_of(function: Callable[..., object], args: Arguments, inputs: Inputs | None, copies: int) -> AlternatingCalls:
     """The calls for `bench`: plain arguments, copies of them, several sets, or a factory of sets."""
     if not callable(function):
         raise UsageError("not-callable", f"{function!r} is not callable", "give bench a function")
     if copies < 1:
         raise UsageError("bad-copies", f"copies is {copies}, but must be at least 1", "copies=1 or more")
     if inputs is None:
-        return Calls(function, [args, *(_copied(args) for _ in range(copies - 1))])
+        return AlternatingCalls(function, [args, *(_copied(args) for _ in range(copies - 1))])
     if args:
         raise UsageError("two-inputs", "arguments and inputs= were both given", "give only one of them")
     sets = [inputs(index) for index in range(max(copies, FACTORY_SETS))] if callable(inputs) else list(inputs)
@@ -54,7 +54,7 @@ def calls_of(function: Callable[..., object], args: Arguments, inputs: Inputs | 
         raise UsageError("bad-inputs", "inputs= must be at least one tuple of arguments", "inputs=[(a, b), (c, d)]")
     if not callable(inputs):
         sets += [_copied(arguments) for _ in range(copies - 1) for arguments in sets]
-    return Calls(function, sets)
+    return AlternatingCalls(function, sets)
 
 
 def _tensors(value: Any) -> Iterator[Any]:

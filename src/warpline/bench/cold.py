@@ -45,7 +45,7 @@ TIMEOUT_S = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ColdPart:
     """One part of a cold start: the median over processes, and the range."""
 
     name: str
@@ -56,7 +56,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class ColdStart:
+class ColdStartTimes:
     """A cold start in its parts, in the order in which they happen.
 
     >>> {part.name: part.median_ns for part in warpline.bench.cold_start(orders).parts}
@@ -66,7 +66,7 @@ class ColdStart:
     device: str
     torch: str
     processes: int
-    parts: tuple[Part, ...]
+    parts: tuple[ColdPart, ...]
     first_call_ns: float
     """What a stopwatch around the first call shows if no part was run separately before it."""
     steady_ns: float
@@ -120,7 +120,7 @@ Runner = Callable[[Orders, bool, dict[str, str]], dict[str, Any]]
 
 def cold_start(
     orders: Orders, *, repeats: int = 3, report: Callable[[str], None] = lambda line: None, run: Runner | None = None
-) -> ColdStart:
+) -> ColdStartTimes:
     """Measure in fresh processes, `repeats` of each kind."""
     run = run or run_child
     with tempfile.TemporaryDirectory(prefix="warpline-cold-") as folder:
@@ -146,21 +146,23 @@ def assembled(
     whole: Sequence[dict[str, Any]],
     *,
     compiled: bool,
-) -> ColdStart:
+) -> ColdStartTimes:
     """Combine the parts of all runs; a compiler that wrote nothing to its cache took no time."""
     names = [name for name in MEANINGS if name in split[0]["parts"]]
     columns = {name: [float(run["parts"][name]) for run in split] for name in names}
     longer_ns = empty["parts"]["first_call"] - statistics.median(columns["first_call"])
     columns["jit"] = [max(0.0, longer_ns) if compiled else 0.0]
     parts = tuple(
-        Part(name, statistics.median(column), min(column), max(column), meaning if any(column) else NOTHING_COMPILED)
+        ColdPart(
+            name, statistics.median(column), min(column), max(column), meaning if any(column) else NOTHING_COMPILED
+        )
         for name, meaning in MEANINGS.items()
         if (column := columns.get(name)) is not None
     )
     first_ns = statistics.median(run["parts"]["first_call"] for run in whole)
     steady_ns = statistics.median(run["parts"]["steady"] for run in (*split, *whole))
     processes = 2 + len(split) + len(whole)
-    return ColdStart(orders.name, split[0]["device"], split[0]["torch"], processes, parts, first_ns, steady_ns)
+    return ColdStartTimes(orders.name, split[0]["device"], split[0]["torch"], processes, parts, first_ns, steady_ns)
 
 
 def run_child(orders: Orders, split: bool, environment: dict[str, str]) -> dict[str, Any]:

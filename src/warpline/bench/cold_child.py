@@ -70,7 +70,7 @@ def _start_cuda(torch: Any, marks: Marks, library: str) -> None:
 
 
 def _subject(torch: Any, orders: dict[str, Any], device: str, marks: Marks) -> Any:
-    from warpline.bench.calls import Calls  # noqa: PLC0415 - only the standard library, and not counted
+    from warpline.bench.calls import AlternatingCalls  # noqa: PLC0415 - only the standard library, and not counted
     from warpline.bench.experiments import EXPERIMENTS, precision, prepared  # noqa: PLC0415
     from warpline.bench.program import load  # noqa: PLC0415
 
@@ -78,11 +78,11 @@ def _subject(torch: Any, orders: dict[str, Any], device: str, marks: Marks) -> A
     if orders["program"]:
         program = load(orders["program"], lambda: marks.stamp("program"))
         assert not callable(program.inputs)
-        call = Calls(program.function, program.inputs)
+        call = AlternatingCalls(program.function, program.inputs)
     else:
         precision(torch, orders["dtype"]).__enter__()
         ready = prepared(EXPERIMENTS[orders["experiment"]], torch, tuple(orders["shape"]), orders["dtype"], device)
-        call = Calls(ready.function, [ready.args])
+        call = AlternatingCalls(ready.function, [ready.args])
     _wait(torch, device)
     marks.stamp("inputs")
     return call

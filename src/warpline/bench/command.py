@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from warpline.bench.api import Device, bench, compare
-from warpline.bench.cold import ColdStart, Orders, cold_start
+from warpline.bench.cold import ColdStartTimes, Orders, cold_start
 from warpline.bench.experiments import EXPERIMENTS, Experiment, forms, precision, shape_of
 from warpline.bench.failures import failures_said, prints_on_stderr
 from warpline.bench.program import load, names_a_program
-from warpline.bench.result import Comparison, Result, document
+from warpline.bench.result import PairedComparison, Result, document
 from warpline.bench.scaling import Scaling, scalings
 from warpline.errors import EXIT_INCONCLUSIVE, CannotAnswer, UsageError
 
@@ -20,7 +20,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BenchRequest:
     """The arguments."""
 
     what: str
@@ -41,12 +41,12 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BenchAnswer:
     """The results."""
 
     results: tuple[Result, ...] = ()
-    comparison: Comparison | None = None
-    cold: tuple[ColdStart, ...] = ()
+    comparison: PairedComparison | None = None
+    cold: tuple[ColdStartTimes, ...] = ()
     ways: tuple[str, ...] = ()
     """Where one experiment is done in several ways: which is the fastest, a sentence for each shape and type."""
 
@@ -71,13 +71,13 @@ class Answer:
         return scalings(self.results) if self.comparison is None else []
 
 
-def answer(request: Request, report: Report = lambda line: None) -> Answer:
+def answer(request: BenchRequest, report: Report = lambda line: None) -> BenchAnswer:
     """Run the requested measurement."""
     with failures_said(), prints_on_stderr():
         return _measured(request, report)
 
 
-def _measured(request: Request, report: Report) -> Answer:
+def _measured(request: BenchRequest, report: Report) -> BenchAnswer:
     if request.device not in ("auto", "cuda", "cpu"):
         raise UsageError("bad-device", f"there is no device {request.device!r}", "auto, cuda or cpu")
     if names_a_program(request.what):
@@ -93,12 +93,12 @@ def _measured(request: Request, report: Report) -> Answer:
     return _experiment(request, EXPERIMENTS[request.what], report)
 
 
-def _experiment(request: Request, experiment: Experiment, report: Report) -> Answer:
+def _experiment(request: BenchRequest, experiment: Experiment, report: Report) -> BenchAnswer:
     shapes = [shape_of(experiment, shape) for shape in (request.shape, *request.more_shapes)]
     dtypes = request.dtypes or experiment.dtypes[:1]
     pairs = [(shape, dtype) for shape in shapes for dtype in dtypes]
     if request.cold:
-        return Answer(cold=tuple(_cold_experiment(request, experiment, *pair, report) for pair in pairs))
+        return BenchAnswer(cold=tuple(_cold_experiment(request, experiment, *pair, report) for pair in pairs))
     torch = _torch()
     device = "cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu"
     if request.device == "cuda" and device == "cpu":
@@ -131,7 +131,7 @@ def _experiment(request: Request, experiment: Experiment, report: Report) -> Ans
                     )
                 )
         ways += [_fastest(results[-len(prepared) :])] if len(prepared) > 1 else []
-    return Answer(tuple(results), ways=tuple(ways))
+    return BenchAnswer(tuple(results), ways=tuple(ways))
 
 
 def _fastest(results: list[Result]) -> str:
@@ -148,8 +148,8 @@ def _fastest(results: list[Result]) -> str:
 
 
 def _cold_experiment(
-    request: Request, experiment: Experiment, shape: tuple[int, ...], dtype: str, report: Report
-) -> ColdStart:
+    request: BenchRequest, experiment: Experiment, shape: tuple[int, ...], dtype: str, report: Report
+) -> ColdStartTimes:
     if dtype not in experiment.dtypes:
         raise UsageError("bad-dtype", f"{experiment.name} does not support {dtype!r}", ", ".join(experiment.dtypes))
     name = f"{experiment.name} {'x'.join(map(str, shape))} {dtype}"
@@ -157,12 +157,12 @@ def _cold_experiment(
     return cold_start(orders, repeats=request.repeats, report=report)
 
 
-def _program(request: Request, report: Report) -> Answer:
+def _program(request: BenchRequest, report: Report) -> BenchAnswer:
     if request.shape is not None or request.more_shapes:
         raise UsageError("no-shape", "a function from a file defines its own inputs", "omit --shape")
     if request.cold:
         orders = Orders(request.what, program=request.what, device=request.device)
-        return Answer(cold=(cold_start(orders, repeats=request.repeats, report=report),))
+        return BenchAnswer(cold=(cold_start(orders, repeats=request.repeats, report=report),))
     if len(request.dtypes) > 1:
         raise UsageError("one-dtype", "--flops needs exactly one data type", "--dtype bf16")
     program = load(request.what)
@@ -181,7 +181,7 @@ def _program(request: Request, report: Report) -> Answer:
             seconds=request.seconds,
             device=device,
         )
-        return Answer((found.first, found.second), found)
+        return BenchAnswer((found.first, found.second), found)
     report(f"timing {program.name}")
     result = bench(
         program.function,
@@ -196,7 +196,7 @@ def _program(request: Request, report: Report) -> Answer:
         seconds=request.seconds,
         device=device,
     )
-    return Answer((result,))
+    return BenchAnswer((result,))
 
 
 def _torch() -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warpline.bench.matmuls import NAMES, multiplication, operands
-from warpline.bench.work import Work
+from warpline.bench.work import CallWork
 from warpline.errors import CannotAnswer, UsageError
 
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -27,7 +27,7 @@ class Prepared:
     name: str
     function: Callable[..., object]
     args: tuple[Any, ...]
-    work: Work
+    work: CallWork
 
 
 Shape = tuple[int, ...]
@@ -57,7 +57,7 @@ def _matmul(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     rows, columns, depth = shape
     pair = operands(torch, dtype, (rows, columns, depth), device, transposed=False)
     moved = SIZES[dtype] * (rows * depth + depth * columns) + OUT_SIZES.get(dtype, SIZES[dtype]) * rows * columns
-    work = Work(2.0 * rows * columns * depth, moved, dtype)
+    work = CallWork(2.0 * rows * columns * depth, moved, dtype)
     return Prepared("matmul", multiplication(torch, dtype, device), pair, work)
 
 
@@ -75,18 +75,18 @@ def _tiles(torch: Any, library: Prepared) -> list[Prepared]:
 def _copy(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     source = _random(torch, shape, dtype, device)
     target = torch.empty_like(source)
-    moved = Work(0.0, 2.0 * SIZES[dtype] * math.prod(shape), dtype)
+    moved = CallWork(0.0, 2.0 * SIZES[dtype] * math.prod(shape), dtype)
     return Prepared("copy", torch.Tensor.copy_, (target, source), moved)
 
 
 def _add(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     pair = (_random(torch, shape, dtype, device), _random(torch, shape, dtype, device))
-    return Prepared("add", torch.add, pair, Work(0.0, 3.0 * SIZES[dtype] * math.prod(shape), dtype))
+    return Prepared("add", torch.add, pair, CallWork(0.0, 3.0 * SIZES[dtype] * math.prod(shape), dtype))
 
 
 def _softmax(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     values = _random(torch, shape, dtype, device)
-    moved = Work(0.0, 2.0 * SIZES[dtype] * math.prod(shape), dtype)
+    moved = CallWork(0.0, 2.0 * SIZES[dtype] * math.prod(shape), dtype)
     return Prepared("softmax", lambda x: torch.softmax(x, -1), (values,), moved)
 
 
@@ -95,19 +95,21 @@ def _layernorm(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     weight, bias = _random(torch, columns, dtype, device), _random(torch, columns, dtype, device)
     moved = SIZES[dtype] * (2.0 * math.prod(shape) + 2 * columns[0])
     norm = torch.nn.functional.layer_norm
-    return Prepared("layernorm", lambda x: norm(x, columns, weight, bias), (values,), Work(0.0, moved, dtype))
+    return Prepared("layernorm", lambda x: norm(x, columns, weight, bias), (values,), CallWork(0.0, moved, dtype))
 
 
 def _attention(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     batch, heads, length, width = shape
     triple = tuple(_random(torch, shape, dtype, device) for _ in range(3))
-    work = Work(4.0 * batch * heads * length**2 * width, 4.0 * SIZES[dtype] * math.prod(shape), dtype)
+    work = CallWork(4.0 * batch * heads * length**2 * width, 4.0 * SIZES[dtype] * math.prod(shape), dtype)
     return Prepared("attention", torch.nn.functional.scaled_dot_product_attention, triple, work)
 
 
 def _launch(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     value = _random(torch, shape, dtype, device)
-    return Prepared("launch", torch.Tensor.add_, (value, 1), Work(0.0, 2.0 * SIZES[dtype] * math.prod(shape), dtype))
+    return Prepared(
+        "launch", torch.Tensor.add_, (value, 1), CallWork(0.0, 2.0 * SIZES[dtype] * math.prod(shape), dtype)
+    )
 
 
 EXPERIMENTS = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from warpline.bench.calls import Calls
+from warpline.bench.calls import AlternatingCalls
 from warpline.errors import WarplineError
 
 INTERRUPTED = 130
@@ -45,7 +45,11 @@ def failures_said() -> Iterator[None]:
 
 def _called(error: BaseException) -> Any:
     """The function that was being timed; None if none was."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is Calls.__call__.__code__]
+    frames = [
+        frame
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if frame.f_code is AlternatingCalls.__call__.__code__
+    ]
     return frames[-1].f_locals["self"].function if frames else None
 
 

@@ -12,26 +12,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warpline.bench.notes import notes_on
-from warpline.bench.result import Host, Note, Place, Result
+from warpline.bench.result import BenchNote, Host, Platform, Result
 from warpline.bench.settle import WarmUp, settle
 from warpline.bench.stopwatch import (
     CLOCK_READS_PER_SAMPLE,
     FLUSH_L2_MULTIPLE,
     MIN_HOLD_NS,
     Call,
+    CallStopwatch,
     CpuStopwatch,
     GpuStopwatch,
     HostTimes,
     Now,
     Repeated,
-    Stopwatch,
     WallStopwatch,
     event_overhead_ns,
     overhead_ns,
 )
 from warpline.bench.subject import Settings, Subject
 from warpline.bench.summary import summarise
-from warpline.bench.watch import Watch, watch_device
+from warpline.bench.watch import DeviceWatch, watch_device
 from warpline.bench.work import judge, roof_at_hand
 
 WARM_SECONDS = 0.05
@@ -89,7 +89,7 @@ def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
     warm_up = warmed(stopwatch, subjects, settings, least_seconds=0.0)
     samples = collect(stopwatch, subjects, settings, None)
     torch = sys.modules.get("torch")
-    place = Place(_cpu_name(), "cpu", str(torch.__version__) if torch else None, None, platform.python_version())
+    place = Platform(_cpu_name(), "cpu", str(torch.__version__) if torch else None, None, platform.python_version())
     results = []
     for subject, taken in zip(subjects, samples, strict=True):
         warm = replace(warm_up, first_call_ns=subject.first_call_ns)
@@ -119,13 +119,13 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
     warm_up = warmed(events, subjects, settings, WARM_SECONDS)
     for subject in subjects:
         subject.host = host_view(events, subject.calls, settings.now)
-    stopwatch: Stopwatch = events
+    stopwatch: CallStopwatch = events
     overhead, idle_ns = event_overhead_ns(events), overhead_ns(WallStopwatch(events))
     if any(runs_elsewhere(subject, events, overhead, idle_ns) for subject in subjects):
         stopwatch, overhead = WallStopwatch(events), idle_ns
         for subject in subjects:
             subject.clock = "wall"
-            subject.notes.append(Note("other-stream", "warning", OTHER_STREAM))
+            subject.notes.append(BenchNote("other-stream", "warning", OTHER_STREAM))
     else:
         for subject in subjects:
             if settings.graph:
@@ -136,7 +136,7 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
     samples = collect(stopwatch, subjects, settings, watch)
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     versions = (str(torch.__version__), torch.version.cuda, platform.python_version())
-    place, clocks, roof = Place(str(properties.name), "cuda", *versions), watch.clocks(), roof_at_hand(properties)
+    place, clocks, roof = Platform(str(properties.name), "cuda", *versions), watch.clocks(), roof_at_hand(properties)
     results = []
     for subject, taken in zip(subjects, samples, strict=True):
         rotated = len(subject.calls.sets) > 1 and subject.calls.input_bytes >= FLUSH_L2_MULTIPLE * events.l2_bytes
@@ -168,7 +168,7 @@ def _capture(torch: Any, subject: Subject, stopwatch: GpuStopwatch) -> None:
         captured = capture(torch, subject.calls, expected_ns, len(subject.calls.sets))
     if isinstance(captured, Refusal):
         message = f"it cannot be captured in a CUDA graph ({captured.reason}), so its calls were timed one by one"
-        subject.notes.append(Note("no-graph", "warning", message))
+        subject.notes.append(BenchNote("no-graph", "warning", message))
         return
     subject.call, subject.per_sample, subject.clock = captured, captured.calls, "graph"
 
@@ -255,7 +255,7 @@ def _reason(error: BaseException) -> str:
     return (str(error).splitlines() or [""])[0].removeprefix("CUDA error: ")[:200] or type(error).__name__
 
 
-def warmed(stopwatch: Stopwatch, subjects: Sequence[Subject], settings: Settings, least_seconds: float) -> WarmUp:
+def warmed(stopwatch: CallStopwatch, subjects: Sequence[Subject], settings: Settings, least_seconds: float) -> WarmUp:
     """All functions, warmed up alternately: the times of a window are those of one round of them."""
     calls = [subject.call for subject in subjects]
     per_round = sum(subject.per_sample for subject in subjects)
@@ -273,7 +273,7 @@ def warmed(stopwatch: Stopwatch, subjects: Sequence[Subject], settings: Settings
 
 
 def collect(
-    stopwatch: Stopwatch, subjects: Sequence[Subject], settings: Settings, watch: Watch | None
+    stopwatch: CallStopwatch, subjects: Sequence[Subject], settings: Settings, watch: DeviceWatch | None
 ) -> list[list[float]]:
     """Samples of each function: one round forwards, the next backwards, so that drift affects all equally."""
     samples: list[list[float]] = [[] for _ in subjects]
@@ -325,7 +325,7 @@ def hold_needed_ns(stopwatch: GpuStopwatch, subjects: Sequence[Subject]) -> floa
             continue
         if needed_ns > MAX_HOLD_NS:
             message = "submission takes too long to block the stream meanwhile: the time may include launch gaps"
-            subject.notes.append(Note("not-held", "info", message))
+            subject.notes.append(BenchNote("not-held", "info", message))
             continue
         hold_ns = max(hold_ns, needed_ns)
     return hold_ns

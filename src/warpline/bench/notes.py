@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from warpline.bench.calls import Calls
-from warpline.bench.result import Note, Result
+from warpline.bench.calls import AlternatingCalls
+from warpline.bench.result import BenchNote, Result
 from warpline.bench.summary import drift
 from warpline.units import duration
 
@@ -15,7 +15,7 @@ MAX_INTERVAL_WIDTH_PCT = 5.0
 MAX_TIMER_SHARE = 0.05
 
 
-def notes_on(result: Result, torch: Any | None, calls: Calls | None) -> Iterator[Note]:
+def notes_on(result: Result, torch: Any | None, calls: AlternatingCalls | None) -> Iterator[BenchNote]:
     """Every note on a result."""
     yield from _impossible(result, torch)
     yield from _unsteady(result)
@@ -24,13 +24,13 @@ def notes_on(result: Result, torch: Any | None, calls: Calls | None) -> Iterator
         yield from _inputs(calls)
 
 
-def _impossible(result: Result, torch: Any | None) -> Iterator[Note]:
+def _impossible(result: Result, torch: Any | None) -> Iterator[BenchNote]:
     judgement = result.judgement
     if judgement is None or not judgement.impossible(result.median_ns):
         if judgement is not None and judgement.roof_pct is not None and judgement.roof_pct > 102:
             elsewhere = "the ceiling was measured with other data or at another clock"
             what = "its data stays in the cache" if judgement.bound == "memory" else elsewhere
-            yield Note(
+            yield BenchNote(
                 "above-roof",
                 "info",
                 f"{judgement.roof_pct:.0f} % of the roof, below the data sheet's peak: {what}",
@@ -39,7 +39,7 @@ def _impossible(result: Result, torch: Any | None) -> Iterator[Note]:
     assert judgement.floor_ns is not None
     ratio = judgement.floor_ns / result.median_ns
     reasons = list(_why_impossible(result, torch))
-    yield Note(
+    yield BenchNote(
         "impossible",
         "error",
         f"impossible: {duration(result.median_ns)} was measured, but {result.place.device} cannot do this work in less "
@@ -58,28 +58,28 @@ def _why_impossible(result: Result, torch: Any | None) -> Iterator[str]:
     yield f"the {kind} count or the data type is wrong, or the call skips part of the work"
 
 
-def _unsteady(result: Result) -> Iterator[Note]:
+def _unsteady(result: Result) -> Iterator[BenchNote]:
     if not result.warm_up.settled:
-        yield Note("not-settled", "warning", f"the times did not settle: {result.warm_up.reason}")
+        yield BenchNote("not-settled", "warning", f"the times did not settle: {result.warm_up.reason}")
     halves = drift(result.samples_ns)
     if halves is not None:
         before, after = map(duration, halves)
-        yield Note("drift", "warning", f"the times drifted from {before} (first half) to {after} (second half)")
+        yield BenchNote("drift", "warning", f"the times drifted from {before} (first half) to {after} (second half)")
     if result.clocks is not None and result.clocks.sentence:
-        yield Note("clock-fell" if result.clocks.fell else "clock-low", "warning", result.clocks.sentence)
+        yield BenchNote("clock-fell" if result.clocks.fell else "clock-low", "warning", result.clocks.sentence)
     if result.interval is None:
-        yield Note("few-samples", "warning", f"{result.summary.count} samples are too few for a 95 % interval")
+        yield BenchNote("few-samples", "warning", f"{result.summary.count} samples are too few for a 95 % interval")
     elif result.interval.high_ns - result.interval.low_ns > MAX_INTERVAL_WIDTH_PCT / 100 * result.median_ns:
         width = 100 * (result.interval.high_ns - result.interval.low_ns) / result.median_ns
         message = f"the interval is {width:.0f} % wide: measure for longer, or on a quieter machine"
-        yield Note("wide-interval", "warning", message)
+        yield BenchNote("wide-interval", "warning", message)
 
 
-def _stopwatch(result: Result) -> Iterator[Note]:
+def _stopwatch(result: Result) -> Iterator[BenchNote]:
     host = result.host
     if result.clock == "events" and result.overhead_ns > MAX_TIMER_SHARE * result.median_ns:
         share = 100 * result.overhead_ns / result.median_ns
-        yield Note(
+        yield BenchNote(
             "short",
             "info",
             f"two events with nothing between them read {duration(result.overhead_ns)}, {share:.0f} % of this: "
@@ -88,9 +88,11 @@ def _stopwatch(result: Result) -> Iterator[Note]:
     if host is None or result.clock == "wall":
         return
     if host.waits:
-        yield Note("waits", "info", "the call synchronises with the GPU, so its time includes the return to the host")
+        yield BenchNote(
+            "waits", "info", "the call synchronises with the GPU, so its time includes the return to the host"
+        )
     elif host.submit_ns > result.median_ns:
-        yield Note(
+        yield BenchNote(
             "submission-bound",
             "info",
             f"the host needs {duration(host.submit_ns)} to submit what the GPU does in {duration(result.median_ns)}: "
@@ -98,11 +100,13 @@ def _stopwatch(result: Result) -> Iterator[Note]:
         )
 
 
-def _inputs(calls: Calls) -> Iterator[Note]:
+def _inputs(calls: AlternatingCalls) -> Iterator[BenchNote]:
     zeros = sum(_all_zero(tensor) for tensor in calls.tensors())
     if zeros:
         what = "an input is" if zeros == 1 else f"{zeros} inputs are"
-        yield Note("zeros", "warning", f"{what} all zeros, which draw less power and can run faster than real data")
+        yield BenchNote(
+            "zeros", "warning", f"{what} all zeros, which draw less power and can run faster than real data"
+        )
 
 
 def _all_zero(tensor: Any) -> bool:

@@ -23,7 +23,7 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DeviceReading:
     """A device at one moment."""
 
     sm_mhz: int | None
@@ -42,11 +42,11 @@ class Nvml:
         self._library = library
         self._handle = handle
 
-    def read(self) -> Reading:
+    def read(self) -> DeviceReading:
         """The current state; values that the driver does not report are None."""
         power = self._number(ctypes.c_uint, "nvmlDeviceGetPowerUsage")
         mask = self._number(ctypes.c_ulonglong, "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
-        return Reading(
+        return DeviceReading(
             sm_mhz=self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", SM),
             memory_mhz=self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", MEMORY),
             max_sm_mhz=self._number(ctypes.c_uint, "nvmlDeviceGetMaxClockInfo", SM),

@@ -20,7 +20,7 @@ INPUTS = "inputs"
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LoadedFunction:
     """A function and its sets of arguments."""
 
     name: str
@@ -33,7 +33,7 @@ def names_a_program(text: str) -> bool:
     return text.partition(":")[0].endswith(".py")
 
 
-def load(text: str, loaded: Callable[[], None] = lambda: None) -> Program:
+def load(text: str, loaded: Callable[[], None] = lambda: None) -> LoadedFunction:
     """The function, after running its file; `loaded` is called before its inputs are created."""
     path, _, name = text.partition(":")
     if not name:
@@ -44,7 +44,7 @@ def load(text: str, loaded: Callable[[], None] = lambda: None) -> Program:
     if not callable(function):
         known = [key for key, value in vars(module).items() if inspect.isfunction(value) and not key.startswith("_")]
         raise UsageError("no-function", f"{path} has no function {name!r}", f"it has {', '.join(known) or 'none'}")
-    return Program(text, function, arguments_for(module, function, name))
+    return LoadedFunction(text, function, arguments_for(module, function, name))
 
 
 def load_module(path: str) -> ModuleType:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from warpline.bench.settle import WarmUp
 from warpline.bench.summary import Interval, Summary, interval_of_median
 from warpline.bench.watch import Clocks
-from warpline.bench.work import Judgement
+from warpline.bench.work import RoofJudgement
 from warpline.notebook import card, paragraph
 from warpline.notebook import facts as named_facts
 from warpline.units import duration
@@ -31,7 +31,7 @@ TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class BenchNote:
     """A note that the reader of the number needs."""
 
     code: str
@@ -40,7 +40,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Platform:
     """Where it ran."""
 
     device: str
@@ -72,7 +72,7 @@ class Result:
     """
 
     name: str
-    place: Place
+    place: Platform
     clock: Clock
     cache: Literal["flushed", "rotated", "hot"]
     calls_per_sample: int
@@ -83,8 +83,8 @@ class Result:
     samples_ns: tuple[float, ...] = field(repr=False)
     host: Host | None = None
     clocks: Clocks | None = None
-    judgement: Judgement | None = None
-    notes: tuple[Note, ...] = ()
+    judgement: RoofJudgement | None = None
+    notes: tuple[BenchNote, ...] = ()
 
     @property
     def median_ns(self) -> float:
@@ -176,7 +176,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairedComparison:
     """Two functions timed in turn, so that whatever drifts hits both.
 
     >>> warpline.bench.compare(eager, compiled, x).faster
@@ -224,21 +224,21 @@ class Comparison:
         return f"{faster.name} is {ratio:.4g}× as fast as {slower.name} {surely}"
 
     def __repr__(self) -> str:
-        return f"<Comparison {self.sentence}>"
+        return f"<PairedComparison {self.sentence}>"
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, str(self.first), str(self.second)])
 
 
-def comparison(first: Result, second: Result) -> Comparison:
+def comparison(first: Result, second: Result) -> PairedComparison:
     """Compare two results whose samples alternate."""
     ratios = tuple(one / other for one, other in zip(first.samples_ns, second.samples_ns, strict=True))
     interval = interval_of_median(ratios)
     low, high = (interval.low_ns, interval.high_ns) if interval else (min(ratios), max(ratios))
-    return Comparison(first, second, ratios, statistics.median(ratios), low, high)
+    return PairedComparison(first, second, ratios, statistics.median(ratios), low, high)
 
 
-def document(results: list[Result], compared: Comparison | None, cold: list[dict[str, Any]]) -> dict[str, Any]:
+def document(results: list[Result], compared: PairedComparison | None, cold: list[dict[str, Any]]) -> dict[str, Any]:
     """All results as one document of schema `warpline.bench/1`."""
     return {
         "schema": SCHEMA,
@@ -248,7 +248,7 @@ def document(results: list[Result], compared: Comparison | None, cold: list[dict
     }
 
 
-def _work_dict(judgement: Judgement) -> dict[str, Any]:
+def _work_dict(judgement: RoofJudgement) -> dict[str, Any]:
     answer = asdict(judgement)
     return {**answer.pop("work"), **answer}
 
@@ -260,7 +260,7 @@ def span(low_ns: float, high_ns: float) -> str:
     return f"{low_ns / size:,.{digits}f} to {high_ns / size:,.{digits}f} {unit}"
 
 
-def _work_text(judgement: Judgement) -> str:
+def _work_text(judgement: RoofJudgement) -> str:
     """Rates and the share of the roof."""
     work = judgement.work
     parts = [f"{judgement.flops_per_second / 1e12:,.4g} TFLOP/s {work.dtype}"] if work.flops else []

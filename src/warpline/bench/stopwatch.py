@@ -31,7 +31,7 @@ MAX_TICK_READS = 1_000_000
 """A tenth of a second: a usable clock ticks at least this often."""
 
 
-class Stopwatch(Protocol):
+class CallStopwatch(Protocol):
     """Times calls one by one."""
 
     def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
@@ -180,7 +180,7 @@ def event_overhead_ns(watch: GpuStopwatch) -> float:
     return readings[10]
 
 
-def overhead_ns(watch: Stopwatch) -> float:
+def overhead_ns(watch: CallStopwatch) -> float:
     """The median reading of a stopwatch with nothing to time."""
     return sorted(watch.time([_nothing] * 21))[10]
 

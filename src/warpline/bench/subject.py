@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 
-from warpline.bench.calls import Calls
-from warpline.bench.result import Clock, Host, Note
+from warpline.bench.calls import AlternatingCalls
+from warpline.bench.result import BenchNote, Clock, Host
 from warpline.bench.stopwatch import Call, Now
-from warpline.bench.work import Work
+from warpline.bench.work import CallWork
 from warpline.errors import UsageError
 
 
@@ -29,14 +29,14 @@ class Subject:
     """One function being measured."""
 
     name: str
-    calls: Calls
-    work: Work | None
+    calls: AlternatingCalls
+    work: CallWork | None
     call: Call = field(init=False)
     """What one sample runs."""
     per_sample: int = 1
     clock: Clock = "events"
     host: Host | None = None
-    notes: list[Note] = field(default_factory=list)
+    notes: list[BenchNote] = field(default_factory=list)
     first_call_ns: float = 0.0
 
     def __post_init__(self) -> None:

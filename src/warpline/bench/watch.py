@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpline.bench.nvml import Reading, open_nvml
+from warpline.bench.nvml import DeviceReading, open_nvml
 
 MIN_STEADY_CLOCK_SHARE = 0.97
 """If the clock drops by more than three percent, the result changes by about as much."""
@@ -64,13 +64,13 @@ class Clocks:
 
 
 @dataclass(slots=True)
-class Watch:
+class DeviceWatch:
     """Collects readings; without a source it collects none."""
 
-    source: Callable[[], Reading | None] | None
+    source: Callable[[], DeviceReading | None] | None
     pause_s: float = 0.0
     """Minimum time between readings: a slow source must not slow down the measurement."""
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[DeviceReading] = field(default_factory=list)
     _last_s: float = field(default=-math.inf, repr=False)
 
     def read(self) -> None:
@@ -108,24 +108,24 @@ class Watch:
         )
 
 
-def watch_device(torch: Any) -> Watch:
+def watch_device(torch: Any) -> DeviceWatch:
     """Watch the current device with NVML, otherwise nvidia-smi, otherwise nothing."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     uuid = str(getattr(properties, "uuid", "") or "")
     sensors = open_nvml(uuid)
     if sensors is not None:
-        return Watch(sensors.read)
+        return DeviceWatch(sensors.read)
     once = smi_reading(uuid)
-    return Watch(None if once is None else lambda: smi_reading(uuid), SMI_PAUSE_S)
+    return DeviceWatch(None if once is None else lambda: smi_reading(uuid), SMI_PAUSE_S)
 
 
-def smi_reading(uuid: str) -> Reading | None:
+def smi_reading(uuid: str) -> DeviceReading | None:
     """A reading from nvidia-smi, which reports less and takes longer; None if it is missing."""
     rows = query_smi(_FIELDS, uuid)
     if len(rows) != 1:
         return None
     sm, memory, limit, temperature, power = (*map(_number, rows[0]), *[None] * 5)[:5]
-    return Reading(_whole(sm), _whole(memory), _whole(limit), _whole(temperature), power, ())
+    return DeviceReading(_whole(sm), _whole(memory), _whole(limit), _whole(temperature), power, ())
 
 
 def query_smi(fields: str, uuid: str) -> list[list[str]]:

@@ -17,7 +17,7 @@ BOOST_ALLOWANCE = 1.09
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CallWork:
     """The minimum work of one call."""
 
     flops: float = 0.0
@@ -34,10 +34,10 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RoofJudgement:
     """A time compared with the device's peaks."""
 
-    work: Work
+    work: CallWork
     flops_per_second: float
     bytes_per_second: float
     roof_ns: float | None
@@ -54,7 +54,7 @@ class Judgement:
         return self.floor_ns is not None and time_ns < self.floor_ns
 
 
-def checked_work(flops: float | None, bytes_: float | None, dtype: str | None, unit: str = "") -> Work | None:
+def checked_work(flops: float | None, bytes_: float | None, dtype: str | None, unit: str = "") -> CallWork | None:
     """The work as given by the caller; None if nothing is given."""
     if dtype is not None and dtype not in TYPES:
         raise UsageError("bad-dtype", f"no data type is called {dtype!r}", f"one of {', '.join(TYPES)}")
@@ -64,7 +64,7 @@ def checked_work(flops: float | None, bytes_: float | None, dtype: str | None, u
         raise UsageError("bad-work", "flops and bytes must be non-negative numbers")
     if flops and dtype is None:
         raise UsageError("no-dtype", "flops need a data type", "add dtype='bf16' or similar")
-    return Work(flops or 0.0, bytes_ or 0.0, dtype or "fp32", unit)
+    return CallWork(flops or 0.0, bytes_ or 0.0, dtype or "fp32", unit)
 
 
 def roof_at_hand(properties: Any) -> Roof | None:
@@ -74,7 +74,7 @@ def roof_at_hand(properties: Any) -> Roof | None:
     return None if chip is None else roof_of(chip)
 
 
-def judge(work: Work, time_ns: float, roof: Roof | None, *, cached_bytes: int) -> Judgement:
+def judge(work: CallWork, time_ns: float, roof: Roof | None, *, cached_bytes: int) -> RoofJudgement:
     """The rates, the share of the roof, and the floor.
 
     `cached_bytes` is what may stay in caches instead of memory. It is subtracted twice, from the reads and from the
@@ -84,7 +84,7 @@ def judge(work: Work, time_ns: float, roof: Roof | None, *, cached_bytes: int) -
     compute = roof.compute(work.dtype, work.where) if roof and work.flops else None
     memory = roof.bandwidth(DRAM) if roof and work.bytes else None
     if roof is None or (work.flops and compute is None) or (work.bytes and memory is None):
-        return Judgement(work, *rates, None, None, "", None)
+        return RoofJudgement(work, *rates, None, None, "", None)
     compute_ns, memory_ns = _ns(work.flops, compute), _ns(work.bytes, memory)
     # Only the data sheet is a limit: a measured figure may be surpassed.
     paper_compute = roof.compute(work.dtype, work.where, on_paper=True)
@@ -92,7 +92,7 @@ def judge(work: Work, time_ns: float, roof: Roof | None, *, cached_bytes: int) -
     cached = 2 * max(cached_bytes, roof.chip.cache_bytes)
     roof_ns = max(compute_ns, memory_ns)
     floor_ns = max(_ns(work.flops, paper_compute) / BOOST_ALLOWANCE, _ns(max(0.0, work.bytes - cached), paper_memory))
-    return Judgement(
+    return RoofJudgement(
         work,
         *rates,
         roof_ns,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.program import program_of
-from warpline.capture.run import Request, chosen_tool, prepared, run, say_on_stderr
+from warpline.capture.run import RunRequest, chosen_tool, prepared, run, say_on_stderr
 from warpline.capture.tools import NCU_LAUNCHES
 from warpline.errors import WarplineError
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         program = program_of(words, options.module)
         extra = tuple(options.tool_arg)
-        request = Request(
+        request = RunRequest(
             program, options.tool, options.name, options.output, options.stop, options.kernel, options.launches, extra
         )
         plan = Plan(

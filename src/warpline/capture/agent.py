@@ -11,7 +11,7 @@ from warpline.capture.listeners import Listeners
 from warpline.capture.patches import before
 from warpline.capture.plan import Plan
 from warpline.capture.session import Session
-from warpline.capture.watch import Watch, first_here
+from warpline.capture.watch import LimitWatch, first_here
 
 
 class Agent:
@@ -20,7 +20,7 @@ class Agent:
     def __init__(self, torch: Any, plan: Plan) -> None:
         self._torch, self._plan = torch, plan
         self.session, self._listeners = self._armed(speaks=first_here(Path(plan.folder)))
-        Watch(torch, self.session)
+        LimitWatch(torch, self.session)
         atexit.register(self._at_exit)
         os.register_at_fork(after_in_child=self._after_fork)
         before(os, "_exit", lambda *_: self._at_exit())

@@ -24,7 +24,7 @@ from warpline.capture.process_record import RECORDED
 from warpline.capture.program import plain_name
 from warpline.capture.session import DONE, Session
 from warpline.capture.steps import EXPLICIT
-from warpline.capture.watch import Watch
+from warpline.capture.watch import LimitWatch
 from warpline.errors import UsageError, WarplineError
 from warpline.sanitise import sanitise
 
@@ -137,7 +137,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         self._session = Session(torch, Plan(**{**self._plan.__dict__, "folder": str(folder)}), self._stop_listening)
         if listen:
             self._listeners = Listeners(torch, self._session)
-        Watch(torch, self._session)
+        LimitWatch(torch, self._session)
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:

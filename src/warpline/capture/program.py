@@ -48,7 +48,7 @@ MAX_NAME_CHARS = 60
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramCommand:
     """A command line, and what is known about it."""
 
     command: tuple[str, ...]
@@ -61,18 +61,18 @@ class Program:
     """Whether it is not Python itself but probably starts it."""
 
 
-def program_of(words: Sequence[str], module: bool = False) -> Program:
+def program_of(words: Sequence[str], module: bool = False) -> ProgramCommand:
     """Parse `python train.py …`, `train.py …`, `-m package.module …` or any other command."""
     if not words:
         raise UsageError("no-program", "there is no program to run", "type: warpline run -- python train.py")
     if module:
         python = _python()
-        return Program((python, "-m", *words), python, is_python=True, name=plain_name(words[0]))
+        return ProgramCommand((python, "-m", *words), python, is_python=True, name=plain_name(words[0]))
     if words[0].endswith(".py") and not shutil.which(words[0]):
         if not Path(words[0]).is_file():
             raise UsageError("no-program", f"{words[0]} does not exist", "check the path")
         python = _python()
-        return Program((python, *words), python, is_python=True, name=plain_name(Path(words[0]).stem))
+        return ProgramCommand((python, *words), python, is_python=True, name=plain_name(Path(words[0]).stem))
     found = shutil.which(words[0])
     if found is None:
         raise UsageError("no-program", f"{words[0]} was not found", "check PATH and the spelling")
@@ -80,7 +80,7 @@ def program_of(words: Sequence[str], module: bool = False) -> Program:
     named = next((_on_path(word) for word in interpreters if PYTHON.fullmatch(Path(word).name)), None)
     is_python = named is not None or Path(found).name in STARTERS
     wraps = not is_python and any(Path(word).name in WRAPPERS for word in interpreters)
-    return Program(tuple(words), named, is_python, plain_name(_script_name(words, is_python)), wraps)
+    return ProgramCommand(tuple(words), named, is_python, plain_name(_script_name(words, is_python)), wraps)
 
 
 def has_torch(python: str) -> bool:
@@ -99,7 +99,7 @@ def has_torch(python: str) -> bool:
     return answer.returncode == 0
 
 
-def run_name(program: Program, now: datetime.datetime) -> str:
+def run_name(program: ProgramCommand, now: datetime.datetime) -> str:
     """Date, time and script, so that runs sort by time."""
     return f"{now:%Y%m%d-%H%M%S}-{program.name}"
 

@@ -28,7 +28,7 @@ from warpline.capture.ncu_line import Focus
 from warpline.capture.ncu_log import NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, read_parts
-from warpline.capture.program import Program, has_torch, run_name
+from warpline.capture.program import ProgramCommand, has_torch, run_name
 from warpline.capture.second_pass import in_second_pass
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
@@ -41,10 +41,10 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """The settings of a run."""
 
-    program: Program
+    program: ProgramCommand
     tool: str | None = None
     name: str | None = None
     output: Path | None = None
@@ -72,7 +72,7 @@ class Run:
     """Why there is no trace."""
 
 
-def chosen_tool(request: Request) -> str:
+def chosen_tool(request: RunRequest) -> str:
     """The requested tool; otherwise torch.profiler, unless the program clearly has no Python or no torch."""
     if request.tool is not None:
         if request.tool not in {TORCH, NSYS, NCU}:
@@ -90,7 +90,7 @@ def chosen_tool(request: Request) -> str:
     return TORCH
 
 
-def command_of(request: Request, plan: Plan) -> list[Flag]:
+def command_of(request: RunRequest, plan: Plan) -> list[Flag]:
     """The whole command line, each part with its reason."""
     program = Flag(request.program.command, "your program, unchanged")
     by_range = request.program.is_python and not plan.whole
@@ -106,12 +106,12 @@ def command_of(request: Request, plan: Plan) -> list[Flag]:
     return [program]
 
 
-def explanation(request: Request, plan: Plan) -> list[Flag]:
+def explanation(request: RunRequest, plan: Plan) -> list[Flag]:
     """The command line and, for torch.profiler, the settings that replace flags."""
     return [*(torch_flags(plan, INJECTED) if plan.tool == TORCH else []), *command_of(request, plan)]
 
 
-def prepared(request: Request, plan: Plan) -> Plan:
+def prepared(request: RunRequest, plan: Plan) -> Plan:
     """The plan with an output folder."""
     if request.output is not None and in_use(request.output):
         raise UsageError(
@@ -122,7 +122,7 @@ def prepared(request: Request, plan: Plan) -> Plan:
     return Plan(**{**plan.__dict__, "folder": str(new_folder(name, request.output))})
 
 
-def run(request: Request, plan: Plan, say: Say) -> Run:
+def run(request: RunRequest, plan: Plan, say: Say) -> Run:
     """Run the program to its end under the profiler, and write the results."""
     folder = Path(plan.folder)
     there_before = set(folder.rglob("*"))
@@ -203,7 +203,7 @@ def _tool_versions(plan: Plan, devices: list[dict[str, object]]) -> dict[str, ob
 class _Watcher:
     """Watch the reports of running processes, to inform the user and to record the GPU's state at that moment."""
 
-    def __init__(self, folder: Path, request: Request, plan: Plan, say: Say) -> None:
+    def __init__(self, folder: Path, request: RunRequest, plan: Plan, say: Say) -> None:
         self._folder, self._request, self._plan, self._say = folder, request, plan, say
         self._looked = 0.0
         self._told: set[str] = set()

@@ -28,7 +28,7 @@ _kept: list[Any] = []
 """Functions that Python may still call when no other reference exists."""
 
 
-class Watch:
+class LimitWatch:
     """A thread that opens the time window if no step is found, and ends a recording that exceeds its limits."""
 
     def __init__(self, torch: Any, session: Session) -> None:

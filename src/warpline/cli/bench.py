@@ -73,7 +73,7 @@ def bench(
 
       warpline bench kernels.py:mine --against kernels.py:theirs
     """
-    from warpline.bench.command import Request, answer  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.bench.command import BenchRequest, answer  # noqa: PLC0415 - loaded when used, so that --help stays quick
     from warpline.reports.bench import bench_report  # noqa: PLC0415
 
     if list_:
@@ -82,7 +82,7 @@ def bench(
     if what is None:
         raise UsageError("nothing-to-time", "name an experiment or file.py:function", "warpline bench --list")
     dtypes = tuple(filter(None, (dtype or "").split(",")))
-    request = Request(
+    request = BenchRequest(
         what,
         shapes[0] if shapes else None,
         dtypes,

@@ -54,7 +54,7 @@ def profile_kernels(
 
 def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: bool) -> Path:
     from warpline.capture.program import program_of  # noqa: PLC0415
-    from warpline.capture.run import Request, prepared, say_on_stderr  # noqa: PLC0415
+    from warpline.capture.run import RunRequest, prepared, say_on_stderr  # noqa: PLC0415
     from warpline.capture.run import run as record  # noqa: PLC0415
 
     names = ", ".join(run.focus.functions)
@@ -62,7 +62,9 @@ def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: boo
         f"run {number} of {total} under ncu: {names}, up to {run.seconds:.0f} s beside the program's own time"
     )
     module = words[:1] == ("-m",)
-    request = Request(program_of(list(words[module:]), module), NCU, stop=stop, output_to_stderr=True, focus=run.focus)
+    request = RunRequest(
+        program_of(list(words[module:]), module), NCU, stop=stop, output_to_stderr=True, focus=run.focus
+    )
     plan = Plan(folder="", tool=NCU, steps=1, seconds=SECONDS, lines=False, dataflow=False)
     result = record(request, prepared(request, Plan(**to_builtins(plan))), say_on_stderr)
     if result.trace is None:

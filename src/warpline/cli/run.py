@@ -101,7 +101,7 @@ def run(
       warpline run --container nvcr.io/nvidia/pytorch:25.09-py3 train.py
     """
     from warpline.capture.program import program_of  # noqa: PLC0415 - only when something is run
-    from warpline.capture.run import Request, chosen_tool, explanation, prepared, say_on_stderr  # noqa: PLC0415
+    from warpline.capture.run import RunRequest, chosen_tool, explanation, prepared, say_on_stderr  # noqa: PLC0415
     from warpline.capture.run import run as record  # noqa: PLC0415
 
     plan = Plan(
@@ -133,7 +133,7 @@ def run(
         return _in_container(container, tool or TORCH, inner, execute, diagnose, explain, as_json)
     if execute:
         raise UsageError("no-container", "--exec runs the command of --container", "add --container IMAGE")
-    request = Request(program_of(words, module), tool, name, output, stop, kernel, launches, extra, as_json)
+    request = RunRequest(program_of(words, module), tool, name, output, stop, kernel, launches, extra, as_json)
     plan = Plan(**{**to_builtins(plan), "tool": chosen_tool(request)})
     if explain:
         print_flags(explanation(request, Plan(**{**to_builtins(plan), "folder": "FOLDER"})), as_json)

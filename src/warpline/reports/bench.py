@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from warpline.bench.cold import ColdStart
-from warpline.bench.command import Answer, Request
+from warpline.bench.cold import ColdStartTimes
+from warpline.bench.command import BenchAnswer, BenchRequest
 from warpline.bench.experiments import EXPERIMENTS
 from warpline.bench.result import Result
 from warpline.reports.sections import (
@@ -31,7 +31,7 @@ PAUSES = ("steady", "second_call")
 """Rows of a cold start's table that are not part of the start, and have no share of it."""
 
 
-def bench_report(answer: Answer, request: Request) -> Report:
+def bench_report(answer: BenchAnswer, request: BenchRequest) -> Report:
     """The whole report."""
     sections = [_result(result) for result in answer.results]
     if len(answer.results) > 1:
@@ -94,7 +94,7 @@ def _row(result: Result) -> Iterator[Value]:
     yield result.name
 
 
-def _cold(cold: ColdStart) -> Section:
+def _cold(cold: ColdStartTimes) -> Section:
     columns = (
         Column("name", "part", key=True),
         Column("median_ns", "time", "ns"),
@@ -116,7 +116,7 @@ def _cold(cold: ColdStart) -> Section:
     return Section(f"cold_{cold.name}", cold.headline, (Text(cold.sentence, "strong"), Table(columns, rows)))
 
 
-def _next(answer: Answer, request: Request) -> Iterator[Command]:
+def _next(answer: BenchAnswer, request: BenchRequest) -> Iterator[Command]:
     codes = {note.code for result in answer.results for note in result.notes}
     shapes = [word for shape in (request.shape, *request.more_shapes) if shape for word in ("--shape", shape)]
     types = ["--dtype", ",".join(request.dtypes)] if request.dtypes else []
