@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from paths import SUITES
 
 from warpline.analyses.idle.gaps import CAUSES
-from warpline.compare.applied_fix import RECOGNISERS, applied_fixes
-from warpline.compare.structure import CALLS, Structure
+from warpline.compare.prediction import CALLS, applied_fixes
 from warpline.fixes.registry import all_fixes
+from warpline.fixes.step_contents import StepContents
 
 F32 = "ampere_sgemm_128x64_tn"
 TF32 = "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"
 COPY = "void at::native::elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>()"
-BASE = Structure(
+BASE = StepContents(
     kernels=Counter({F32: 2, "relu": 4}),
     step_ns=1000.0,
     copy_ns=0.0,
@@ -29,7 +29,7 @@ BASE = Structure(
 )
 
 
-def changed(calls: dict[str, float] | None = None, idle: dict[str, float] | None = None, **more: Any) -> Structure:
+def changed(calls: dict[str, float] | None = None, idle: dict[str, float] | None = None, **more: Any) -> StepContents:
     return replace(BASE, calls=BASE.calls | (calls or {}), idle_ns=BASE.idle_ns | (idle or {}), **more)
 
 
@@ -72,11 +72,12 @@ def test_the_reverse_of_a_fix_is_not_that_fix() -> None:
 
 def test_two_fixes_are_both_named() -> None:
     both = changed({"launches": 1.0, "graph_launches": 1.0}, kernels=Counter({TF32: 2, "relu": 4}))
-    assert applied_fixes(BASE, both) == ("cuda_graph", "tf32")
+    assert applied_fixes(BASE, both) == ("tf32", "cuda_graph"), "in the order in which they are applied"
 
 
-def test_every_recognised_fix_exists() -> None:
-    assert set(RECOGNISERS) <= set(all_fixes())
+def test_every_implied_fix_can_be_recognised() -> None:
+    implied = {name for fix in all_fixes().values() for name in fix.implies}
+    assert implied <= {name for name, fix in all_fixes().items() if fix.was_made is not None}
 
 
 def test_a_recorded_pair_says_which_prediction_came_true(capsys: pytest.CaptureFixture[str]) -> None:

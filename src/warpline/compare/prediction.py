@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from msgspec import Struct
 
-from warpline.compare.applied_fix import applied_fixes
-from warpline.compare.structure import structure_of
+from warpline.analyses.idle.host_activity import SYNCHRONISE
+from warpline.api_names import ALLOCATION, COPY, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.errors import WarplineError
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import MOST_CALLS
+from warpline.fixes.registry import all_fixes
+from warpline.fixes.step_contents import StepContents
 from warpline.fixes.whatif import question_about, whatif
+from warpline.intervals import Spans
+from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.sources.local_record import append
+from warpline.trace.names import named
 from warpline.trace.trace import Trace
 from warpline.units import speedup
+
+MOST_FIXES = 2
+"""A mixture of more fixes is not named."""
+CALLS = {
+    "launches": LAUNCH,
+    "graph_launches": GRAPH_LAUNCH,
+    "allocations": ALLOCATION,
+    "frees": EMPTY_CACHE_FREE,
+}
 
 
 class Outcome(Struct, frozen=True):
     """A prediction that met a measurement. Gains are of the step without a profiler."""
 
     fixes: tuple[str, ...]
-    """What B has and A has not, read off the structure of their steps."""
+    """What B has and A has not, read off the contents of their steps."""
     predicted: Estimate | None
     """The gain that the replay of A gives these fixes; None if it gives none."""
     measured: float | None
@@ -67,8 +83,8 @@ class Outcome(Struct, frozen=True):
 
 
 def outcome(a: Trace, b: Trace, step_a: TypicalStep, step_b: TypicalStep) -> Outcome | None:
-    """What came of the fix that B has; None if the structure does not tell which it is."""
-    fixes = applied_fixes(structure_of(a, step_a), structure_of(b, step_b))
+    """What came of the fix that B has; None if the steps do not tell which it is."""
+    fixes = applied_fixes(contents_of(a, step_a), contents_of(b, step_b))
     if not fixes:
         return None
     unknown = Outcome(fixes, None, None, timed=False)
@@ -82,6 +98,53 @@ def outcome(a: Trace, b: Trace, step_a: TypicalStep, step_b: TypicalStep) -> Out
     measured = predicted.old_step_ns.expected / after.bare_step_ns.expected
     timed = not predicted.bare_is_estimated and after.bare_step_from == "measured"
     return Outcome(fixes, predicted.gain, measured, timed, predicted.spread)
+
+
+def applied_fixes(a: StepContents, b: StepContents) -> tuple[str, ...]:
+    """The fixes that were made between A and B, or none if that cannot be told.
+
+    What several fixes could have changed is not named, and neither is a mixture of many.
+    """
+    found = [fix for fix in all_fixes().values() if fix.was_made is not None and fix.was_made(a, b)]
+    implied = {name for fix in found for name in fix.implies}
+    names = tuple(fix.name for fix in found if fix.name not in implied)
+    return names if len(names) <= MOST_FIXES else ()
+
+
+def contents_of(trace: Trace, step: TypicalStep) -> StepContents:
+    """What a step of a run contains: kernels of the typical one, calls and copies over all steps."""
+    steps = step.spans
+    api, gpu = _within(trace.api, steps), _within(trace.gpu, steps)
+    copied = (
+        gpu.filter(pl.col("kind").cast(pl.String) == "memcpy")
+        .group_by(
+            *(pl.col(name).cast(pl.String).fill_null("") for name in ("copy_kind", "source_memory", "target_memory"))
+        )
+        .agg(pl.len(), pl.col("bytes").fill_null(0).sum())
+    )
+    kernels = gpu.filter(pl.col("kind").cast(pl.String) == "kernel")
+    cold = find_cold_steps(trace) if trace.chosen_steps is None else None
+    return StepContents(
+        kernels=Counter(one.name for one in step.operations if one.kind == "kernel"),
+        step_ns=step.step_ns,
+        copy_ns=sum(
+            float(time) for one, time in zip(step.operations, step.exposed_ns, strict=True) if one.kind == "memcpy"
+        ),
+        calls={kind: len(api.filter(named(pattern))) / len(steps) for kind, pattern in CALLS.items()}
+        | {"waits": len(api.filter(named(SYNCHRONISE) | (named(COPY) & ~named("Async")))) / len(steps)},
+        copies={
+            (str(kind), str(source), str(target)): (count / len(steps), size / len(steps))
+            for kind, source, target, count, size in copied.iter_rows()
+        },
+        streams=kernels["stream"].n_unique(),
+        idle_ns=dict(step.idle_ns),
+        cold_steps=cold.count if cold is not None else 0,
+    )
+
+
+def _within(rows: pl.DataFrame, steps: Spans) -> pl.DataFrame:
+    first, last = int(steps.starts[0]), int(steps.ends[-1])
+    return rows.filter((pl.col("start_ns") >= first) & (pl.col("start_ns") < last))
 
 
 def remember_outcome(path: Path, a: Trace, b: Trace, found: Outcome) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import MAX_LEFT, MIN_PER_STEP, StepContents
+from warpline.kernels import identify
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import SYNC
 from warpline.replay.graph_edit import NOTHING, GraphEdit
@@ -166,6 +168,18 @@ def many_small_gemms(evidence: Evidence, prediction: Prediction) -> Claim | None
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """A few large kernels do what many small ones of the same classes did, and the CPU waits as often."""
+    if after.total > MAX_LEFT * before.total or before.calls["launches"] < 1:
+        return False
+    if after.count("optimizer", "attention") or after.fused or set(before.matrix_types) != set(after.matrix_types):
+        return False
+    old, new = ({identify(name).kernel_class for name in one.kernels} for one in (before, after))
+    host = ("waits", "allocations", "frees")
+    same_calls = all(abs(before.calls[kind] - after.calls[kind]) < MIN_PER_STEP for kind in host)
+    return same_calls and bool(old & new - {"unknown", "other"})
+
+
 FIX = Fix(
     name="batch",
     words="one batch instead of the loop",
@@ -212,4 +226,5 @@ FIX = Fix(
     ),
     needs=("ops, and their shapes",),
     after=("no_empty_cache", "preallocate"),
+    was_made=was_made,
 )

@@ -7,12 +7,14 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import (
+    HALF_TYPES,
     MATRIX_CLASSES,
     convert,
     drop_transposes,
@@ -28,6 +30,7 @@ from warpline.units import duration
 
 PRODUCTS = {"gemm": "GEMMs", "conv": "convolutions", "attention": "attention"}
 """Classes of kernels that multiply, and what a claim calls them."""
+WIDE_TYPES = {"f32", "tf32", "f64"}
 MEMORY_CLASSES = ("elementwise", "norm", "softmax", "reduction", "layout", "memory", "pooling")
 
 
@@ -103,6 +106,13 @@ def _named(evidence: Evidence, products: Bools) -> str:
     return f"{kinds} in TF32" if not (products & ~evidence.labelled.kernels_where(_in_tf32)).any() else kinds
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Matmuls in half precision take the place of others in single or double precision."""
+    old, new = before.matrix_types, after.matrix_types
+    more_narrow = sum(old[kind] for kind in HALF_TYPES) < sum(new[kind] for kind in HALF_TYPES)
+    return more_narrow and sum(new[kind] for kind in WIDE_TYPES) < sum(old[kind] for kind in WIDE_TYPES)
+
+
 FIX = Fix(
     name="bf16",
     words="bf16",
@@ -142,4 +152,6 @@ FIX = Fix(
     ),
     needs=("kernel names that contain the precision", "the chip's compute capability"),
     after=("drop_casts",),
+    was_made=was_made,
+    implies=("tf32", "channels_last", "batch", "drop_copies", "preallocate", "pad"),
 )

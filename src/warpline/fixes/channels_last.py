@@ -7,6 +7,7 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents, is_gone
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
@@ -80,6 +81,12 @@ def channels_first(evidence: Evidence, prediction: Prediction) -> Claim | None:
     return Claim(f"Convolutions run channels-first: {listed(parts)} a step.", evidence.places(change.work))
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """The same convolutions without the kernels that change the layout."""
+    same = before.count("conv") == after.count("conv") > 0 and before.matrix_types == after.matrix_types
+    return same and is_gone(before.count("layout"), after.count("layout"))
+
+
 FIX = Fix(
     name="channels_last",
     words="channels_last",
@@ -115,4 +122,5 @@ FIX = Fix(
     ),
     needs=("kernel names that contain the layout",),
     after=("bf16", "tf32"),
+    was_made=was_made,
 )

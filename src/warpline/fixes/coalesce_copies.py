@@ -7,6 +7,7 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import MIN_PER_STEP, StepContents, is_about_equal, is_gone
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import SEGMENT
 from warpline.replay.graph_edit import NOTHING, GraphEdit
@@ -113,6 +114,16 @@ def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | Non
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Far fewer copies move as many bytes."""
+    return any(
+        is_gone(before.copied(way)[0], after.copied(way)[0])
+        and after.copied(way)[0] >= MIN_PER_STEP
+        and is_about_equal(before.copied(way)[1], after.copied(way)[1])
+        for way in ("HtoD", "DtoH")
+    )
+
+
 FIX = Fix(
     name="coalesce_copies",
     words="one copy instead of many",
@@ -149,4 +160,6 @@ FIX = Fix(
     ),
     needs=("the bytes of copies",),
     after=("reduce_before_copy",),
+    was_made=was_made,
+    implies=("remove_sync", "prefetch", "pin_memory", "batch", "drop_copies", "preallocate", "pad"),
 )

@@ -9,6 +9,7 @@ from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import MIN_PER_STEP, StepContents
 from warpline.replay.bare_idle import LAUNCHING
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
@@ -152,6 +153,11 @@ def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
     return evidence.user_frames.names(rows).str.replace(FRAME, "${3} (${1}:${2})")
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Graph launches appear."""
+    return before.calls["graph_launches"] < MIN_PER_STEP <= after.calls["graph_launches"]
+
+
 FIX = Fix(
     name="cuda_graph",
     words="a CUDA graph",
@@ -198,4 +204,6 @@ FIX = Fix(
     # Nothing can be captured across a wait for the device. A free waits, and so does a copy from pageable memory. What
     # is captured must be planned and loaded before.
     first=("warm_up", "remove_sync", "no_empty_cache", "pin_memory", "coalesce_copies"),
+    was_made=was_made,
+    implies=("remove_sync", "streams", "prefetch"),
 )

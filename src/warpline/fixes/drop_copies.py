@@ -8,6 +8,7 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents, is_gone
 from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
@@ -17,6 +18,9 @@ from warpline.replay.patterns.expansions import Expansions
 from warpline.replay.whatif import Prediction
 from warpline.trace.columns import NONE, Bools
 from warpline.units import duration, several
+
+COPY_KERNEL = "direct_copy_kernel"
+"""Part of the name of ATen's copy kernels."""
 
 
 def apply(edit: GraphEdit, case: int) -> int:
@@ -68,6 +72,15 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """All copies within the device are gone, and nothing else changed. Where some are left, a small one may have taken
+    the place of a large one, which is another fix."""
+    gone, new = before.kernels - after.kernels, after.kernels - before.kernels
+    if new or any(COPY_KERNEL in name for name in after.kernels) or not all(COPY_KERNEL in name for name in gone):
+        return False
+    return gone.total() > 0 or is_gone(before.copied("DtoD")[0], after.copied("DtoD")[0])
+
+
 FIX = Fix(
     name="drop_copies",
     words="removing the copies",
@@ -109,4 +122,5 @@ FIX = Fix(
     ),
     needs=("ops named clone, contiguous, repeat or to",),
     after=("pad",),
+    was_made=was_made,
 )

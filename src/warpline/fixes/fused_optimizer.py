@@ -10,6 +10,7 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL
 from warpline.replay.graph_edit import GraphEdit
@@ -144,6 +145,11 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """More optimizer kernels, and fewer kernels in all."""
+    return after.count("optimizer") > before.count("optimizer") and after.total < before.total
+
+
 FIX = Fix(
     name="fused_optimizer",
     words="a fused optimizer",
@@ -190,4 +196,6 @@ FIX = Fix(
     ),
     needs=("torch.optim's ranges, or ops with shapes",),
     after=("fewer_kernels",),
+    was_made=was_made,
+    implies=("batch", "drop_copies", "preallocate", "pad"),
 )

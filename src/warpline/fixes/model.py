@@ -9,6 +9,7 @@ from msgspec import Struct
 from warpline.analyses.framework import Framework
 from warpline.fixes.claim import Cause, Claim, Confidence, Effort
 from warpline.fixes.evidence import Evidence
+from warpline.fixes.step_contents import StepContents
 from warpline.replay.fix import Apply
 from warpline.replay.whatif import Prediction
 
@@ -79,6 +80,10 @@ class Fix(Struct, frozen=True):
     """Whether it is a limit rather than a change: planned only where no other fix is worth making."""
     first: tuple[str, ...] = ()
     """Fixes to make before this one, where they are worth making: without them this one can be made only in part."""
+    was_made: Callable[[StepContents, StepContents], bool] | None = None
+    """Whether a step before and one after a change show that this fix was made; None if nothing would show it."""
+    implies: tuple[str, ...] = ()
+    """Fixes whose marks this one leaves too: where it was made, `was_made` of those says nothing."""
 
     def subject(self, framework: Framework) -> str:
         """Subject of the verdict's sentence for a program of that framework."""

@@ -8,6 +8,7 @@ from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents, is_gone
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -56,6 +57,11 @@ def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """The same kernels without the calls that free memory."""
+    return is_gone(before.calls["frees"], after.calls["frees"]) and before.kernels == after.kernels
+
+
 FIX = Fix(
     name="no_empty_cache",
     words="keeping the allocator's cache",
@@ -88,4 +94,6 @@ FIX = Fix(
     ),
     needs=("API calls with their times",),
     after=("remove_sync",),
+    was_made=was_made,
+    implies=("remove_sync",),
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
+from warpline.kernels import identify
 from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.alignment import misaligned
@@ -48,6 +52,18 @@ def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Matmul kernels for unaligned operands gave way to others of the same type, and nothing else changed."""
+    gone, new = before.kernels - after.kernels, after.kernels - before.kernels
+    if not gone or gone.total() != new.total() or before.matrix_types != after.matrix_types:
+        return False
+    return all(identify(name).kernel_class == "gemm" for name in (*gone, *new)) and _unaligned(gone) > _unaligned(new)
+
+
+def _unaligned(kernels: Counter[str]) -> int:
+    return sum(times for name, times in kernels.items() if "align1" in name or "align2" in name)
+
+
 FIX = Fix(
     name="pad",
     words="padded sizes",
@@ -84,4 +100,5 @@ FIX = Fix(
     needs=("the shapes of ops (record_shapes=True), or kernel names that contain the alignment",),
     after=("channels_last", "sdpa"),
     same_work=True,
+    was_made=was_made,
 )

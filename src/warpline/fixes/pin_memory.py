@@ -7,6 +7,7 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents, is_about_equal, is_gone
 from warpline.fixes.words import in_function
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
@@ -74,6 +75,17 @@ def _advice(evidence: Evidence, copies: Bools, text: str) -> str:
     return text + in_function(places[0].spot if places else "")
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """As many copies of as many bytes, but not from or to pageable memory."""
+    return any(
+        is_gone(before.copied(way, "Pageable")[1], after.copied(way, "Pageable")[1])
+        and before.copied(way, "Pageable")[1] >= SMALL_COPY_BYTES
+        and is_about_equal(before.copied(way)[1], after.copied(way)[1])
+        and is_about_equal(before.copied(way)[0], after.copied(way)[0])
+        for way in ("HtoD", "DtoH")
+    )
+
+
 FIX = Fix(
     name="pin_memory",
     words="pinned memory",
@@ -107,4 +119,6 @@ FIX = Fix(
     ),
     needs=("whether a copy's memory is pinned",),
     after=("even_out",),
+    was_made=was_made,
+    implies=("remove_sync", "prefetch"),
 )

@@ -8,6 +8,7 @@ from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
 from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC, Cost
 from warpline.replay.graph_edit import NOTHING, GraphEdit
@@ -31,6 +32,8 @@ FILLS = (
     "aten::new_full",
 )
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
+CONCATENATION = "CatArrayBatchedCopy"
+"""Part of the name of ATen's concatenation kernels."""
 LARGE_FILL_IN_KERNELS = 3.0
 """Fills shorter than this many of the smallest kernels are not worth a buffer."""
 
@@ -88,6 +91,12 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     return Claim(f"Buffers are {made} again in every step: {listed(parts)}.", evidence.places(change.work))
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Concatenations are gone, and nothing else changed."""
+    gone, new = before.kernels - after.kernels, after.kernels - before.kernels
+    return not new and gone.total() > 0 and all(CONCATENATION in name for name in gone)
+
+
 FIX = Fix(
     name="preallocate",
     words="preallocated buffers",
@@ -132,4 +141,5 @@ FIX = Fix(
     ),
     needs=("ops, and their shapes",),
     after=("remove_sync",),
+    was_made=was_made,
 )

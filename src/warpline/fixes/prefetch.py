@@ -13,6 +13,7 @@ from warpline.analyses.user_frames import LIBRARY, Site
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import MAX_LEFT, StepContents
 from warpline.fixes.words import in_function, listed
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
@@ -26,6 +27,8 @@ from warpline.trace.trace import Trace
 from warpline.units import count, duration
 
 MIN_STEP_SHARE = 0.03
+MIN_HIDDEN_SHARE = 0.1
+"""Share of the step that loading or copies take before, for a prefetch to be recognised by what it hides."""
 MIN_STEPS = 1
 """With steps there is a next batch to load; a trace without steps may run only once."""
 LISTED = 3
@@ -193,6 +196,15 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """The same kernels and copies; what is hidden now is the loading, or the copies."""
+    if before.kernels != after.kernels or set(before.copies) != set(after.copies):
+        return False
+    least = MIN_HIDDEN_SHARE * before.step_ns
+    loading = before.idle_ns["input"] >= least and after.idle_ns["input"] <= MAX_LEFT * before.idle_ns["input"]
+    return loading or (before.copy_ns >= least and after.copy_ns <= MAX_LEFT * before.copy_ns)
+
+
 FIX = Fix(
     name="prefetch",
     words="prefetching in the background",
@@ -255,4 +267,5 @@ FIX = Fix(
     ),
     needs=("a step", "ranges, frames or CPU calls that show loading"),
     after=("coalesce_copies",),
+    was_made=was_made,
 )

@@ -7,10 +7,11 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import MAX_LEFT, MIN_PER_STEP, StepContents
 from warpline.replay.graph.model import SEGMENT, THREAD
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.replay.patterns.copies import copies_of, device_byte_ns
+from warpline.replay.patterns.copies import SMALL_COPY_BYTES, copies_of, device_byte_ns
 from warpline.replay.whatif import Prediction
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 from warpline.trace.names import names_in
@@ -160,6 +161,13 @@ def _counted(evidence: Evidence, copies: Bools, word: str) -> str:
     return f"{count} a step, {size(total)}, {duration(evidence.time_per_step(copies))}"
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Large copies to the host became small ones."""
+    (old_count, old_bytes), (new_count, new_bytes) = before.copied("DtoH"), after.copied("DtoH")
+    was_large = old_bytes >= SMALL_COPY_BYTES * old_count > 0
+    return was_large and new_bytes <= MAX_LEFT * old_bytes and new_count >= MIN_PER_STEP
+
+
 FIX = Fix(
     name="reduce_before_copy",
     words="reducing on the GPU before the copy",
@@ -190,4 +198,6 @@ FIX = Fix(
     ),
     needs=("the bytes of copies", "CPU ops around them"),
     after=("pin_memory",),
+    was_made=was_made,
+    implies=("remove_sync", "prefetch", "pin_memory"),
 )

@@ -9,7 +9,9 @@ from warpline.analyses.wait_expressions import as_written
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents, is_gone
 from warpline.fixes.words import in_function, listed
+from warpline.kernels.identity import MATRIX_CLASSES
 from warpline.replay.costs.cost import EXPECTED, PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
@@ -140,6 +142,12 @@ def _clipping_line(evidence: Evidence) -> str | None:
     return f" in {place.spot}" if place.spot else ""
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Waits of the CPU are gone, and the matmuls are the same."""
+    same = all(before.count(kind) == after.count(kind) for kind in MATRIX_CLASSES)
+    return same and is_gone(before.calls["waits"], after.calls["waits"])
+
+
 FIX = Fix(
     name="remove_sync",
     words="removing the waits",
@@ -185,4 +193,5 @@ FIX = Fix(
     ),
     needs=("API calls with their times", "ops or frames for the place"),
     after=("prefetch",),
+    was_made=was_made,
 )

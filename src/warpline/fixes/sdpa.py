@@ -11,6 +11,7 @@ from msgspec import Struct
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
 from warpline.replay.costs import shares
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -248,6 +249,12 @@ def _how_to_leave_math(labelled: LabelledGraph, softmax: Bools) -> str | None:
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Attention kernels appear, and softmax kernels go."""
+    is_new = before.count("attention") == 0 < after.count("attention")
+    return is_new and after.count("softmax") < before.count("softmax")
+
+
 FIX = Fix(
     name="sdpa",
     words="fused attention (sdpa)",
@@ -294,4 +301,6 @@ FIX = Fix(
     ),
     needs=("kernel names", "ops, and their shapes for masks and means"),
     after=("bf16", "tf32"),
+    was_made=was_made,
+    implies=("batch", "drop_copies", "preallocate", "pad", "tf32", "bf16"),
 )

@@ -7,6 +7,7 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.graph_edit import GraphEdit
@@ -89,6 +90,11 @@ def serialised_streams(evidence: Evidence, prediction: Prediction) -> Claim | No
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """The same kernels on more streams."""
+    return after.streams > before.streams and before.kernels == after.kernels
+
+
 FIX = Fix(
     name="streams",
     words="separate streams",
@@ -146,4 +152,5 @@ FIX = Fix(
     ),
     needs=("the direction of copies", "the grids of kernels"),
     after=("overlap_comm",),
+    was_made=was_made,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
 from warpline.fixes.words import listed
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.precision import (
@@ -65,6 +66,12 @@ def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """Matmuls in TF32 take the place of others in FP32 or FP64."""
+    old, new = before.matrix_types, after.matrix_types
+    return old["tf32"] < new["tf32"] and new["f32"] + new["f64"] < old["f32"] + old["f64"]
+
+
 FIX = Fix(
     name="tf32",
     words="TF32",
@@ -123,4 +130,6 @@ FIX = Fix(
     ),
     needs=("kernel names that contain the precision", "the chip's compute capability"),
     after=("drop_casts",),
+    was_made=was_made,
+    implies=("channels_last", "batch", "drop_copies", "preallocate", "pad"),
 )

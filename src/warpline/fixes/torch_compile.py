@@ -8,6 +8,7 @@ from warpline import api_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.fixes.step_contents import StepContents
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
 from warpline.replay.compiler.compiled import already_compiled
 from warpline.replay.compiler.units import fused
@@ -160,6 +161,11 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """More kernels are fused from several ops."""
+    return after.fused > before.fused
+
+
 FIX = Fix(
     name="torch_compile",
     words="torch.compile",
@@ -218,4 +224,6 @@ FIX = Fix(
     after=("fused_optimizer",),
     # A value that Python reads ends the compiled region, and memory given back to the driver is asked for again in it.
     first=("warm_up", "remove_sync", "no_empty_cache"),
+    was_made=was_made,
+    implies=("batch", "drop_copies", "preallocate", "pad", "fused_optimizer"),
 )

@@ -11,6 +11,7 @@ from warpline import api_names
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
+from warpline.fixes.step_contents import MAX_LEFT, StepContents
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL, SEGMENT
 from warpline.replay.graph_edit import GraphEdit
@@ -234,6 +235,14 @@ def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
     )
 
 
+def was_made(before: StepContents, after: StepContents) -> bool:
+    """The same kernels without cold steps, or without a cold start that took half of the step."""
+    if before.kernels != after.kernels:
+        return False
+    old, new = before.idle_ns["cold_start"], after.idle_ns["cold_start"]
+    return before.cold_steps > after.cold_steps == 0 or (2 * old >= before.step_ns and new <= MAX_LEFT * old)
+
+
 FIX = Fix(
     name="warm_up",
     words="a warm-up",
@@ -282,4 +291,6 @@ FIX = Fix(
     ),
     needs=("steps", "CPU ops or API calls, and their times"),
     after=(),
+    was_made=was_made,
+    implies=("prefetch",),
 )

@@ -11,6 +11,8 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.columns import NONE, Int64s
 
 SMALL_COPY_BYTES = 64 << 10
+"""A copy up to this size holds values rather than a batch: a result that is read (`item`, `tolist`, count of a mask)
+or a few arguments. It takes about as long as a copy of one number (32 KiB 2.0 µs, 8 bytes 1.5 µs on an H200)."""
 FEW_NUMBERS_BYTES = 256
 """A smaller copy to the device holds a few numbers that the device could fill in itself: no batch to pin."""
 MIN_COPIES = 8

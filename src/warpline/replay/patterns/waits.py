@@ -14,14 +14,12 @@ from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL
 from warpline.replay.patterns.python_constants import made_from_numbers
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 
-SMALL_RESULT_BYTES = 64 << 10
-"""A copy to the host up to this size reads a result (`item`, `tolist`, the count of a mask). It takes about as long as
-a copy of one number (32 KiB 2.0 µs, 8 bytes 1.5 µs on an H200), so the wait is for the preceding GPU activity."""
 LARGEST_RESULT_BYTES = 1 << 20
+"""A copy of a result to the host is small, or up to this size and much shorter than its call."""
 FEWEST_STEPS, RARE = 3, 0.5
 """With this many steps, a wait outside ops in fewer than this share of them is not part of the loop."""
 SOON_DONE = 0.1
-"""A larger copy, up to the first size, is not a transfer either if the copy takes less than this share of its call."""
+"""A result that is not small is still no transfer if the copy takes less than this share of its call."""
 
 
 EXPLICIT = re.compile("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
@@ -104,5 +102,5 @@ def _calls_of_results(labelled: LabelledGraph) -> Int64s:
     held = (integers(labelled.trace.api["end_ns"]) - integers(labelled.trace.api["start_ns"]))[graph.row[calls]]
     soon_done = (graph.measured_end - graph.measured_start)[copies] < SOON_DONE * held
     size = labelled.bytes[copies]
-    result: Int64s = calls[(size <= SMALL_RESULT_BYTES) | ((size <= LARGEST_RESULT_BYTES) & soon_done)]
+    result: Int64s = calls[(size <= SMALL_COPY_BYTES) | ((size <= LARGEST_RESULT_BYTES) & soon_done)]
     return result
