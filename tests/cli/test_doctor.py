@@ -58,7 +58,7 @@ def test_notes_are_named_and_explained_on_request(tmp_path: Path, capsys: pytest
         .write(tmp_path / "n.sqlite")
     )
     assert run(["doctor", str(file)]) == 0
-    assert capsys.readouterr().out.strip() == "n.sqlite: nothing wrong found   worth knowing: perf-paranoid (-v)"
+    assert capsys.readouterr().out.strip() == "n.sqlite: nothing wrong found; worth knowing: perf-paranoid (-v)"
     assert run(["doctor", "-v", str(file)]) == 0
     assert "Harmless for GPU profiling" in capsys.readouterr().out
 

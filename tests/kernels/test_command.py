@@ -6,12 +6,12 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from warpline.cli.kernel import kernel
 from warpline.cli.main import run
 from warpline.errors import UsageError
 from warpline.kernels import identify
+from warpline.reports import terminal
 from warpline.reports.kernel import kernel_report
 
 runner = CliRunner()
@@ -49,10 +49,7 @@ def test_an_architecture_that_is_none_is_refused() -> None:
 
 @pytest.mark.parametrize("name", [SEED, "", "[bold]x[/bold]", "a" * 5000, "triton_poi_fused_add_0", "_ZN1a1bIiEEvv"])
 def test_any_identity_can_be_shown(name: str) -> None:
-    console = Console(width=80, record=True, file=None, force_terminal=False)
-    with console.capture() as capture:
-        console.print(kernel_report(identify(name)))
-    assert capture.get()
+    assert terminal.render(kernel_report([identify(name)]), 80).plain
 
 
 @pytest.mark.parametrize("device", ["GB10", "sm121", "12.1", "NVIDIA GB10"])

@@ -10,7 +10,7 @@ from step_traces import steps, trace
 
 import warpline
 from warpline.cli.main import run
-from warpline.reports.waterfall import waterfall
+from warpline.reports.gate_files import waterfall
 
 HOSTILE = "gemm]]></failure>|`<script>\x1b[31m\ufffe"
 
@@ -53,7 +53,7 @@ def test_the_comment_begins_with_its_mark_and_has_the_waterfall(runs: tuple[str,
     file = tmp_path / "comment.md"
     assert run(["gate", *[runs[1]] * 3, "--baseline", "train", "--folder", runs[2], "--comment", str(file)]) == 3
     text = file.read_text()
-    assert text.startswith("<!-- warpline gate train -->\n\n### warpline gate: train\n\n**Regression.**")
+    assert text.startswith("<!-- warpline gate train -->\n\n## warpline gate: train\n\n**Regression.**")
     assert "+60.0 µs" in text
     assert text.count("<details>") == text.count("</details>") == 1
     outside = text.replace("<script>", "", text.count("```text"))

@@ -44,7 +44,12 @@ ROWS = ((1.409, Range(1.36, 1.43), 5_620_000, 1312, 0.456, "gemm"), (15.62, Rang
 REPORT = Report(
     "trace.json.gz · NVIDIA H200",
     (
-        Section("health", "Profile health", (Notes((Note("warning", "zero-durations", "rounded"),)),), is_lead=True),
+        Section(
+            "health",
+            "Profile health",
+            (Notes((Note("warning", "zero-durations", "rounded", "Times are coarse.", ("record again",)),)),),
+            is_lead=True,
+        ),
         Section("verdict", "Verdict", (Text("Dispatch-bound.", "strong"),), is_lead=True),
         Section("time", "Time", (Bar(100, (Part("compute", 25), Part("idle", 75)), "busy 25.0 %"),)),
         Section("kernels", "Kernels", (Table(COLUMNS, ROWS, 7, "7 more kernels: -v"),)),
@@ -95,12 +100,19 @@ def test_every_row_keeps_its_key_and_what_is_hidden_is_said(text: str) -> None:
 
 
 def test_what_to_do_and_what_to_type_are_in_full(text: str) -> None:
-    for part in ("in train.py:12", "Don't.", "warpline sql trace.json.gz"):
+    for part in ("in train.py:12", "Don't.", "warpline sql trace.json.gz", "Times are coarse.", "record again"):
         assert part in text
 
 
 def test_no_escape_code_of_a_text_gets_through(text: str) -> None:
     assert "\x1b" not in text
+
+
+def test_a_report_without_a_title_begins_with_its_first_section() -> None:
+    report = Report("", (Section("a", "a.json: fine"), Section("b", "b.json: fine")))
+    assert as_terminal(report) == "a.json: fine\nb.json: fine\n"
+    assert markdown.render(report) == "## a.json: fine\n\n## b.json: fine\n"
+    assert "<h1" not in html.render(report)
 
 
 def test_no_line_ends_with_a_space(text: str) -> None:

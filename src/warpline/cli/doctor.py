@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from warpline.cli.options import json_option
-from warpline.cli.output import print_json, report_console
+from warpline.cli.output import print_json, put_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from warpline.doctor.model import Examination
-
-PIPE_WIDTH = 120
 
 
 @click.command()
@@ -52,9 +50,9 @@ def doctor(
     if as_json:
         print_json(to_document(examinations))
     else:
-        from warpline.reports.doctor import print_doctor  # noqa: PLC0415
+        from warpline.reports.doctor import doctor_report  # noqa: PLC0415
 
-        print_doctor(report_console(PIPE_WIDTH), examinations, verbose)
+        put_report(doctor_report(examinations, verbose))
     raise click.exceptions.Exit(exit_code(examinations))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from warpline.cli.output import print_json, report_console
+from warpline.cli.output import print_json, put_report
 from warpline.errors import UsageError
 
 
@@ -44,11 +44,8 @@ def kernel(
         print_json([identity.to_dict() for identity in found])
         return
     from warpline.reports.kernel import kernel_report  # noqa: PLC0415
-    from warpline.reports.trimmed import print_trimmed  # noqa: PLC0415
 
-    console = report_console()
-    for identity in found:
-        print_trimmed(console, kernel_report(identity))
+    put_report(kernel_report(found))
 
 
 def _wanted(names: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from warpline.cli.options import json_option
-from warpline.cli.output import print_json, report_console
+from warpline.cli.output import print_json, put_report
 
 
 @click.command()
@@ -36,8 +36,5 @@ def metric(names: tuple[str, ...], chip: str | None, as_json: bool) -> None:
         print_json({"schema": SCHEMA, "metrics": [one.to_dict() for one in found]})
         return
     from warpline.reports.metric import metric_report  # noqa: PLC0415
-    from warpline.reports.trimmed import print_trimmed  # noqa: PLC0415
 
-    console = report_console()
-    for one in found:
-        print_trimmed(console, metric_report(one))
+    put_report(metric_report(found))

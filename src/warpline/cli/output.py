@@ -38,11 +38,11 @@ def table_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def report_console(pipe_width: int = PIPE_WIDTH) -> Console:
+def report_console() -> Console:
     """The console for reports: in colour on a terminal, without escape codes in a pipe."""
-    from warpline.reports.console import SafeConsole  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.reports.console import plain_console  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
-    return SafeConsole(width=table_width() or pipe_width)
+    return plain_console(width=table_width() or PIPE_WIDTH)
 
 
 class ReportFormat(StrEnum):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,6 @@ import click
 from warpline.cli.options import json_option
 from warpline.cli.output import print_json, put_report, say
 from warpline.errors import EXIT_FAILED, UsageError
-from warpline.sanitise import sanitise
 
 if TYPE_CHECKING:
     from warpline.scrub.file import Result
@@ -66,15 +63,16 @@ def scrub(
 
       warpline scrub profile.sqlite -o shared.sqlite.gz --keep names
     """
-    from warpline.scrub import file as work  # noqa: PLC0415 - loads when it is used
+    from warpline.reports.console import progress  # noqa: PLC0415 - loads when it is used
+    from warpline.scrub import file as work  # noqa: PLC0415
 
     if check and (in_place or output is not None):
         raise UsageError("nothing-written", "--check writes nothing", "leave out -o and --in-place")
-    with _progress(file) as progress:
+    with progress(f"scrubbing {file.name}") as done:
         if check:
-            result = work.check(file, keep, progress)
+            result = work.check(file, keep, done)
         else:
-            result = work.scrub(file, output, keep=keep, in_place=in_place, force=force, progress=progress)
+            result = work.scrub(file, output, keep=keep, in_place=in_place, force=force, progress=done)
     if as_json:
         print_json(_as_dict(result))
     else:
@@ -84,20 +82,6 @@ def scrub(
     _summarise(result)
     if check and not result.clean:
         raise click.exceptions.Exit(EXIT_FAILED)
-
-
-@contextmanager
-def _progress(file: Path) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar on stderr if it is a terminal."""
-    from warpline.reports.console import SafeConsole, progress_bar  # noqa: PLC0415 - so that --help stays quick
-
-    console = SafeConsole(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with progress_bar(console) as bar:
-        task = bar.add_task(sanitise(f"scrubbing {file.name}"), total=1.0)
-        yield lambda share: bar.update(task, completed=share)
 
 
 def _summarise(result: Result) -> None:

@@ -1,38 +1,20 @@
-"""The console that every command prints with: text is text, never markup, and sanitised whatever file it comes from."""
+"""The console that every command prints with: text is text, never markup or emoji codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import Console
 from rich.text import Text
 
-from warpline.sanitise import sanitise, sanitise_lines
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from warpline.sanitise import sanitise
 
 
-class SafeConsole(Console):
-    """A console on which a file's text can do nothing but be read.
-
-    Strings are neither markup nor emoji codes. Everything that is printed, also by tables and spinners, is rendered to
-    segments of text and style here: a segment's text keeps only what is visible, and newlines.
-    """
-
-    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
-        super().__init__(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of anything that can be printed; control segments are the console's own cursor movements."""
-        for segment in super().render(renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(sanitise_lines(segment.text), segment.style)
+def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """A console that shows text as it is. What comes from a file is sanitised before it: reports by their renderer."""
+    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
 
 class Say(Protocol):
@@ -44,7 +26,7 @@ class Say(Protocol):
 @contextmanager
 def spinner(what: str) -> Iterator[Say]:
     """A spinner on stderr if it is a terminal, else nothing; the text is no markup."""
-    console = SafeConsole(stderr=True)
+    console = plain_console(stderr=True)
     if not console.is_terminal:
         yield lambda what: None
         return
@@ -52,9 +34,16 @@ def spinner(what: str) -> Iterator[Say]:
         yield lambda what: status.update(Text(sanitise(what)))
 
 
-def progress_bar(console: Console) -> Progress:
-    """A progress bar that disappears at its end; its description is no markup."""
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar on stderr if it is a terminal, else nothing; it takes the share that is done, and disappears."""
+    console = plain_console(stderr=True)
+    if not console.is_terminal:
+        yield lambda share: None
+        return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # noqa: PLC0415 - loaded when used
 
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()
-    return Progress(*columns, console=console, transient=True)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(sanitise(what), total=1.0)
+        yield lambda share: bar.update(task, completed=share)

@@ -1,102 +1,66 @@
-"""The doctor's results for a terminal: problems first, passed checks in one line."""
+"""The doctor's results as sections: problems first, passed checks in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterable, Iterator, Sequence
 
 from warpline.doctor.model import Check, Examination, State
-from warpline.reports.trimmed import print_trimmed
-from warpline.sanitise import sanitise
+from warpline.reports.sections import Command, Commands, Note, Notes, Report, Section, Severity
+from warpline.units import several
 
-MARKS: dict[State, tuple[str, str]] = {
-    "problem": ("✗", "red"),
-    "warning": ("!", "yellow"),
-    "unknown": ("?", "magenta"),
-    "note": ("·", "cyan"),
-    "ok": ("✓", "green"),
+SEVERITIES: dict[State, Severity] = {
+    "problem": "error",
+    "warning": "warning",
+    "unknown": "unknown",
+    "note": "info",
+    "ok": "ok",
 }
-COUNTED = {"problem": ("problem", "problems"), "warning": ("warning", "warnings"), "unknown": ("unknown", "unknown")}
 COLLAPSED: dict[State, str] = {"unknown": "cannot tell", "note": "worth knowing", "ok": "fine"}
+LONGEST_SUBJECT = 100
 
 
-def print_doctor(console: Console, examinations: Iterable[Examination], verbose: bool = False) -> None:
-    """All examinations in order; commands are never wrapped."""
-    for examination in examinations:
-        print_trimmed(console, Group(*_examination(examination, verbose)))
-        if examination.corrected:
-            console.print(Text("type this instead:", style="bold"))
-            console.print(Text(f"  {sanitise(examination.corrected)}\n", style="green"), soft_wrap=True)
+def doctor_report(examinations: Iterable[Examination], verbose: bool = False) -> Report:
+    """A section for each examination, and one for each corrected command."""
+    return Report("", tuple(section for at, one in enumerate(examinations) for section in _sections(at, one, verbose)))
 
 
-def _examination(examination: Examination, verbose: bool) -> list[RenderableType]:
+def _sections(at: int, examination: Examination, verbose: bool) -> Iterator[Section]:
     checks = examination.sorted()
     # Unknown facts of a machine take one line; for a file they are the answer.
     spelled: set[State] = {"problem", "warning"} if examination.kind == "machine" else {"problem", "warning", "unknown"}
     if verbose:
-        spelled = set(MARKS)
-    shown = [check for check in checks if check.state in spelled]
-    parts: list[RenderableType] = [_head(examination, checks)]
-    if shown:
-        parts.append(_table(shown))
+        spelled = set(SEVERITIES)
+    notes = [_note(check) for check in checks if check.state in spelled]
     for state, words in COLLAPSED.items():
         rest = [check.name for check in checks if check.state == state and state not in spelled]
         if rest and (examination.kind == "machine" or state != "note" or examination.verdict != "ok"):
-            parts.append(_line(state, words, rest))
-    return [*parts, Text()] if len(parts) > 1 else parts
+            more = "" if state == "ok" else " (-v)"
+            notes.append(Note(SEVERITIES[state], "", f"{words}: {_listed(rest)}{more}"))
+    yield Section(f"examination_{at}", _title(examination, checks), (Notes(tuple(notes)),) if notes else ())
+    if examination.corrected:
+        yield Section(f"corrected_{at}", "type this instead:", (Commands((Command(examination.corrected, ""),)),))
 
 
-def _head(examination: Examination, checks: Sequence[Check]) -> Text:
-    head = Text(sanitise(_shortened(examination)), style="bold blue")
-    head.append(": ", style="bold")
-    if examination.verdict == "ok":
-        head.append("nothing wrong found", style="green")
-        notes = [check.name for check in checks if check.state == "note"]
-        if notes and examination.kind != "machine":
-            head.append(f"   worth knowing: {', '.join(dict.fromkeys(notes))} (-v)", style="bright_black")
-        return head
-    counts = []
-    for state, (one, many) in COUNTED.items():
+def _note(check: Check) -> Note:
+    return Note(SEVERITIES[check.state], check.name, check.seen, check.means, check.do)
+
+
+def _title(examination: Examination, checks: Sequence[Check]) -> str:
+    subject = examination.subject
+    subject = subject if len(subject) <= LONGEST_SUBJECT else f"{subject[: LONGEST_SUBJECT - 1]}…"
+    if examination.verdict != "ok":
+        return f"{subject}: {', '.join(_counts(examination, checks))}"
+    notes = [check.name for check in checks if check.state == "note"]
+    known = f"; worth knowing: {_listed(notes)} (-v)" if notes and examination.kind != "machine" else ""
+    return f"{subject}: nothing wrong found{known}"
+
+
+def _counts(examination: Examination, checks: Sequence[Check]) -> Iterator[str]:
+    for state, many in (("problem", "problems"), ("warning", "warnings"), ("unknown", "unknown")):
         number = sum(check.state == state for check in checks)
         if number and (state != "unknown" or examination.kind != "machine"):
-            counts.append(f"{number} {one if number == 1 else many}")
-    head.append(", ".join(counts), style=MARKS[examination.verdict][1])
-    return head
+            yield several(number, state, many)
 
 
-LONGEST_SUBJECT = 100
-
-
-def _shortened(examination: Examination) -> str:
-    subject = examination.subject
-    return subject if len(subject) <= LONGEST_SUBJECT else f"{subject[: LONGEST_SUBJECT - 1]}…"
-
-
-def _table(checks: Sequence[Check]) -> Table:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=2)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for check in checks:
-        mark, colour = MARKS[check.state]
-        text = Text(sanitise(check.seen))
-        if check.means:
-            text.append(f"\n{sanitise(check.means)}", style="bright_black")
-        for action in check.do:
-            text.append(
-                f"\n→ {sanitise(action)}", style="green" if check.state in ("problem", "warning") else "bright_black"
-            )
-        table.add_row(Text(f" {mark}", colour), Text(check.name, colour), text)
-    return table
-
-
-def _line(state: State, words: str, names: Sequence[str]) -> Text:
-    mark, colour = MARKS[state]
-    text = Text(f" {mark} ", colour)
-    text.append(f"{words}: {', '.join(dict.fromkeys(names))}", style="bright_black")
-    if state != "ok":
-        text.append(" (-v)", style="bright_black")
-    return text
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

@@ -1,20 +1,30 @@
-"""What a CI system takes from a gate: a JUnit file, and a comment for a pull request."""
+"""What a CI system takes from a gate: a JUnit file, and a comment for a pull request with a waterfall."""
 
 from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from warpline.compare.comparison import Comparison
 from warpline.compare.gate import Gate
+from warpline.compare.parts import Part
 from warpline.reports.compare import OUTCOMES, gate_report
-from warpline.reports.markdown import escaped, render
-from warpline.reports.sections import Figure, Report, Section, Table
-from warpline.reports.waterfall import waterfall
+from warpline.reports.markdown import render
+from warpline.reports.sections import Content, Figure, Report, Section, Table, Text
 from warpline.sanitise import sanitise, sanitise_lines
+from warpline.units import duration
+
+BARS, LABEL = 32, 32
+SHOWN = 8
+SHORTEST = 0.005
+"""Parts that change by a smaller share of the longer step are summed up in one bar."""
+WHOLE, LONGER, SHORTER = "█", "▓", "░"
 
 
 def junit(gate: Gate, name: str) -> str:
     """The gate as a test suite: a case for each budget, and one for the baseline. Inconclusive is skipped."""
-    suite = ElementTree.Element("testsuite", name=sanitise(f"warpline gate {name}"))
+    # XML allows no control characters, not even escaped ones.
+    name = sanitise(name)
+    suite = ElementTree.Element("testsuite", name=f"warpline gate {name}")
     failed = skipped = 0
     for check in gate.checks:
         budget = check.budget
@@ -40,7 +50,7 @@ def junit(gate: Gate, name: str) -> str:
 
 
 def _case(suite: ElementTree.Element, name: str, title: str) -> ElementTree.Element:
-    return ElementTree.SubElement(suite, "testcase", classname=sanitise(f"warpline.{name}"), name=sanitise(title))
+    return ElementTree.SubElement(suite, "testcase", classname=f"warpline.{name}", name=title)
 
 
 def _add(case: ElementTree.Element, kind: str, message: str, detail: str = "") -> None:
@@ -54,20 +64,53 @@ def comment(gate: Gate, name: str) -> str:
     The first line is a mark by which a job finds its own comment again.
     """
     mark = "".join(letter for letter in name if letter.isalnum() or letter in "-_")
-    lines = [f"<!-- warpline gate {mark} -->", f"### warpline gate: {escaped(name)}", f"**{OUTCOMES[gate.outcome]}**"]
-    if gate.comparison is not None:
-        lines += [escaped(gate.comparison.sentence), *(f"- {escaped(reason)}" for reason in gate.comparison.reasons)]
     report = gate_report(gate)
-    tables = [content for content in report.sections[0].content if isinstance(content, Table)]
-    drawn = [Figure(waterfall(gate.comparison))] if gate.comparison is not None else []
-    shown = Report("", (Section("gate", "", (*tables, *drawn)),))
-    lines.append(_without_titles(render(shown)))
+    content: list[Content] = [Text(OUTCOMES[gate.outcome], "strong")]
+    tables = [one for one in report.sections[0].content if isinstance(one, Table)]
+    if gate.comparison is None:
+        content += tables
+    else:
+        content += map(Text, (gate.comparison.sentence, *gate.comparison.reasons))
+        content += [*tables, Figure(waterfall(gate.comparison))]
+    answer = render(Report("", (Section("gate", f"warpline gate: {name}", tuple(content)),)))
+    lines = [f"<!-- warpline gate {mark} -->", answer.strip()]
     if gate.comparison is not None:
         rest = render(Report("", report.sections[1:]))
-        lines.append(f"<details><summary>What changed, per step</summary>\n\n{_without_titles(rest)}\n</details>")
-    return "\n\n".join(line for line in lines if line) + "\n"
+        lines.append(f"<details><summary>What changed, per step</summary>\n\n{rest}\n</details>")
+    return "\n\n".join(lines) + "\n"
 
 
-def _without_titles(text: str) -> str:
-    """Markdown without its empty headings."""
-    return "\n".join(line for line in text.splitlines() if line.strip() not in {"#", "##"}).strip()
+def waterfall(comparison: Comparison) -> str:
+    """The drawing, in monospaced characters."""
+    a_ns, b_ns = comparison.a.step_ns, comparison.b.step_ns
+    least = SHORTEST * max(a_ns, b_ns)
+    large = [part for part in comparison.parts if abs(part.change_ns) >= least][:SHOWN]
+    changes = [(_label(part), part.change_ns) for part in large]
+    rest = comparison.change_ns - sum(change for _, change in changes)
+    if rest:
+        changes.append(("everything else", rest))
+    totals = [a_ns]
+    for _, change in changes:
+        totals.append(totals[-1] + change)
+    scale = BARS / max(*totals, 1)
+    lines = [_line("A", 0, a_ns, WHOLE, duration(a_ns), scale)]
+    for (label, change), before in zip(changes, totals, strict=False):
+        mark, sign = (LONGER, "+") if change > 0 else (SHORTER, "−")
+        low, high = sorted((before, before + change))
+        lines.append(_line(label, low, high, mark, f"{sign}{duration(abs(change))}", scale))
+    lines.append(_line("B", 0, b_ns, WHOLE, duration(b_ns), scale))
+    return "\n".join(lines)
+
+
+def _line(label: str, low: float, high: float, mark: str, text: str, scale: float) -> str:
+    first, last = round(max(low, 0) * scale), round(max(high, 0) * scale)
+    bar = " " * first + mark * max(last - first, 1)
+    short = label if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
+    return f"{short:<{LABEL}} {bar:<{BARS + 1}} {text:>10}"
+
+
+def _label(part: Part) -> str:
+    if part.kind == "idle":
+        return f"idle: {part.name.replace('_', ' ')}"
+    counts = f"{part.a_count} → {part.b_count}: " if part.a_count != part.b_count else ""
+    return f"{counts}{part.name}"

@@ -13,6 +13,7 @@ from warpline.reports.sections import (
     Facts,
     Figure,
     Findings,
+    Note,
     Notes,
     Report,
     Section,
@@ -20,7 +21,7 @@ from warpline.reports.sections import (
     Text,
 )
 from warpline.reports.values import shown
-from warpline.sanitise import sanitise, sanitise_lines
+from warpline.sanitise import sanitise
 from warpline.units import duration, share
 
 BAR_WIDTH = 10_000
@@ -31,7 +32,8 @@ _NOT_A_WORD = re.compile(r"[^a-z0-9]+")
 
 def render(report: Report) -> str:
     """The whole report as a heading and sections."""
-    return "\n".join([f"<h1>{text(report.title)}</h1>", *map(section, report.sections)]) + "\n"
+    title = [f"<h1>{text(report.title)}</h1>"] if report.title else []
+    return "\n".join([*title, *map(section, report.sections)]) + "\n"
 
 
 def text(words: str) -> str:
@@ -52,7 +54,8 @@ def word(name: str) -> str:
 def section(one: Section) -> str:
     """One section with its title."""
     inner = "\n".join(html for content in one.content for html in parts(content))
-    return f'<section id="{word(one.name)}" class="section"><h2>{text(one.title)}</h2>\n{inner}</section>'
+    title = f"<h2>{text(one.title)}</h2>\n" if one.title else ""
+    return f'<section id="{word(one.name)}" class="section">{title}{inner}</section>'
 
 
 def parts(content: Content) -> Iterator[str]:
@@ -64,17 +67,13 @@ def parts(content: Content) -> Iterator[str]:
             pairs = "".join(f"<dt>{text(fact.label)}</dt><dd>{text(fact.text)}</dd>" for fact in content.facts)
             yield f"<dl>{pairs}</dl>"
         case Notes():
-            notes = "".join(
-                f'<li class="{note.severity}"><b>{note.severity}</b> '
-                f"<code>{text(note.code)}</code> {text(note.text)}</li>"
-                for note in content.notes
-            )
-            yield f'<ul class="notes">{notes}</ul>'
+            yield f'<ul class="notes">{"".join(map(_note, content.notes))}</ul>'
         case Bar():
             yield bar(content)
         case Figure():
             caption = f"<figcaption>{text(content.caption)}</figcaption>" if content.caption else ""
-            yield f"<figure><pre>{escape(sanitise_lines(content.text))}</pre>{caption}</figure>"
+            drawn = "\n".join(map(text, content.text.split("\n")))
+            yield f"<figure><pre>{drawn}</pre>{caption}</figure>"
         case Table():
             yield table(content)
         case Findings():
@@ -88,6 +87,13 @@ def parts(content: Content) -> Iterator[str]:
                 f"<li><code>{text(one.command)}</code> {text(one.purpose)}</li>" for one in content.commands
             )
             yield f'<ul class="commands">{items}</ul>'
+
+
+def _note(note: Note) -> str:
+    code = f"<code>{text(note.code)}</code> " if note.code else ""
+    means = f'<p class="quiet">{text(note.means)}</p>' if note.means else ""
+    actions = "".join(f'<p class="advice">→ {text(action)}</p>' for action in note.do)
+    return f'<li class="{note.severity}"><b>{note.severity}</b> {code}{text(note.text)}{means}{actions}</li>'
 
 
 def bar(content: Bar) -> str:

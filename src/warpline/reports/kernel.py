@@ -1,18 +1,16 @@
-"""A decoded kernel for the terminal: a summary line, then the name token by token, then the fields."""
+"""Decoded kernel names as sections: a summary line, then the name token by token, then the fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from warpline.kernels import KernelIdentity
+from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text
 from warpline.reports.text import shorten
-from warpline.sanitise import sanitise
 
 MAX_TITLE = 160
+_TOKENS = (Column("token", "token", key=True), Column("meaning", "meaning"))
+_PROVEN = (Column("field", "field", key=True), Column("value", "value"), Column("because", "because", priority=2))
 _FIELDS = (
     ("arch", "built for"),
     ("tile", "tile"),
@@ -29,30 +27,35 @@ _FIELDS = (
 )
 
 
-def kernel_report(identity: KernelIdentity) -> RenderableType:
-    """The explanation of one kernel."""
-    parts: list[RenderableType] = [Text(_shortened(identity.name), style="bold"), headline(identity)]
+def kernel_report(identities: Sequence[KernelIdentity]) -> Report:
+    """The explanation of each kernel, in a section of its own."""
+    named = [(shorten(one.name, MAX_TITLE), tuple(_content(one))) for one in identities]
+    return Report("", tuple(Section(f"kernel_{at}", name, content) for at, (name, content) in enumerate(named)))
+
+
+def _content(identity: KernelIdentity) -> Iterator[Content]:
+    if identity.known:
+        yield Text(_summary(identity), "advice")
+    else:
+        reason = identity.reasons.get("class", "no family fits")
+        yield Notes((Note("unknown", "unknown", reason),))
     if identity.tokens:
-        parts.append(_tokens(identity))
-    fields = list(_proven(identity))
+        yield Table(_TOKENS, tuple((shorten(token.text, MAX_TITLE), token.meaning) for token in identity.tokens))
+    fields = tuple(_proven(identity))
     if fields:
-        parts.append(_table(fields))
-    parts.extend(Text(f"→ {remark}", style="yellow") for remark in identity.remarks)
-    parts.append(Text())
-    return Group(*parts)
+        yield Table(_PROVEN, fields)
+    yield from (Text(f"→ {remark}", "strong") for remark in identity.remarks)
 
 
-def headline(identity: KernelIdentity) -> Text:
-    """One line: operation, library and execution units."""
-    if not identity.known:
-        return Text(f"unknown: {identity.reasons.get('class', 'no family fits')}", style="red")
+def _summary(identity: KernelIdentity) -> str:
+    """Operation, library and execution units."""
     units = {True: "tensor cores", False: "CUDA cores", None: "units not in the name"}[identity.tensor_core]
     if identity.kernel_class in ("memory", "comm"):
         units = ""
     pieces = [identity.kernel_class, identity.op if identity.op != identity.kernel_class else None]
     pieces += [{"fwd": "forward", "bwd": "backward"}.get(identity.direction or ""), identity.library, units or None]
     pieces.append(_types(identity))
-    return Text(" · ".join(piece for piece in pieces if piece), style="green")
+    return " · ".join(piece for piece in pieces if piece)
 
 
 def _types(identity: KernelIdentity) -> str | None:
@@ -68,19 +71,6 @@ def _types(identity: KernelIdentity) -> str | None:
     return " ".join(said)
 
 
-def _shortened(name: str) -> str:
-    return shorten(sanitise(name), MAX_TITLE)
-
-
-def _tokens(identity: KernelIdentity) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 2), show_header=True, header_style="dim")
-    table.add_column("token", no_wrap=False, overflow="fold", style="cyan", max_width=48)
-    table.add_column("meaning", overflow="fold")
-    for token in identity.tokens:
-        table.add_row(Text(_shortened(token.text)), Text(token.meaning))
-    return table
-
-
 def _proven(identity: KernelIdentity) -> Iterator[tuple[str, str, str]]:
     for field, label in _FIELDS:
         value = getattr(identity, field)
@@ -92,13 +82,3 @@ def _proven(identity: KernelIdentity) -> Iterator[tuple[str, str, str]]:
     types = _types(identity)
     if types:
         yield "data types", types, identity.reasons.get("dtype", "")
-
-
-def _table(fields: list[tuple[str, str, str]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 2), show_header=True, header_style="dim")
-    table.add_column("field")
-    table.add_column("value", style="bold", overflow="fold")
-    table.add_column("because", style="dim", overflow="fold")
-    for label, value, reason in fields:
-        table.add_row(label, Text(value), Text(reason))
-    return table

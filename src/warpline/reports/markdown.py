@@ -12,14 +12,15 @@ from warpline.reports.sections import (
     Facts,
     Figure,
     Findings,
+    Note,
     Notes,
     Report,
     Section,
     Table,
     Text,
+    sanitised,
 )
 from warpline.reports.values import shown
-from warpline.sanitise import sanitise, sanitise_lines
 from warpline.units import duration, share
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~$])|(:)(?=//)|(?<=\bwww)(\.)", re.IGNORECASE)
@@ -33,7 +34,8 @@ _FENCE = re.compile(r"`{3,}")
 
 def render(report: Report) -> str:
     """The whole report; markup in a file's text is escaped."""
-    blocks = [f"# {escaped(report.title)}"]
+    report = sanitised(report)
+    blocks = [f"# {escaped(report.title)}"] if report.title else []
     for section in report.sections:
         blocks += _section(section)
     return "\n\n".join(blocks) + "\n"
@@ -41,7 +43,7 @@ def render(report: Report) -> str:
 
 def escaped(text: str) -> str:
     """Escape the text for Markdown: no file's text is a link, a mention, an image, a table's border, HTML or a list."""
-    safe = _ACTIVE.sub(lambda found: f"\\{found[0]}", sanitise(text).replace("&", "&amp;"))
+    safe = _ACTIVE.sub(lambda found: f"\\{found[0]}", text.replace("&", "&amp;"))
     safe = _MENTION.sub("@&#8203;", safe)
     start = _LIST.match(safe)
     if start is None:
@@ -52,13 +54,13 @@ def escaped(text: str) -> str:
 
 def _fenced(language: str, text: str) -> str:
     """A block of code, which no line of the text can end."""
-    lines = sanitise_lines(text)
-    fence = "`" * max([3, *(len(run) + 1 for run in _FENCE.findall(lines))])
-    return f"{fence}{language}\n{lines}\n{fence}"
+    fence = "`" * max([3, *(len(run) + 1 for run in _FENCE.findall(text))])
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _section(section: Section) -> Iterator[str]:
-    yield f"## {escaped(section.title)}"
+    if section.title:
+        yield f"## {escaped(section.title)}"
     for content in section.content:
         yield from _content(content)
 
@@ -70,7 +72,7 @@ def _content(content: Content) -> Iterator[str]:
         case Facts():
             yield "\n".join(f"- {escaped(fact.label)}: {escaped(fact.text)}" for fact in content.facts)
         case Notes():
-            yield "\n".join(f"- {note.severity}: {_code(note.code)}: {escaped(note.text)}" for note in content.notes)
+            yield "\n".join(line for note in content.notes for line in _note(note))
         case Bar():
             parts = "\n".join(
                 f"| {escaped(part.name)} | {duration(part.value_ns)} | {share(part.value_ns, content.whole_ns)} |"
@@ -92,12 +94,14 @@ def _content(content: Content) -> Iterator[str]:
                 lines = [f"**{escaped(entry.name)}**: {escaped(entry.text)}", escaped(entry.where), escaped(entry.how)]
                 yield "\n\n".join(line for line in lines if line)
         case Commands():
-            lines = [f"$ {sanitise(command.command)}  # {sanitise(command.purpose)}" for command in content.commands]
+            lines = [f"$ {one.command}" + (f"  # {one.purpose}" if one.purpose else "") for one in content.commands]
             yield _fenced("console", "\n".join(lines))
 
 
-def _code(text: str) -> str:
-    return f"`{sanitise(text).replace('`', chr(39))}`"
+def _note(note: Note) -> Iterator[str]:
+    code = note.code.replace("`", "'")
+    yield f"- {note.severity}: " + (f"`{code}`: " if code else "") + escaped(note.text)
+    yield from (f"  {line}" for line in (escaped(note.means), *(f"→ {escaped(one)}" for one in note.do)) if line)
 
 
 def _table(table: Table) -> str:

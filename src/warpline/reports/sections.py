@@ -6,13 +6,17 @@ terminal.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
+
+from warpline.sanitise import sanitise, sanitise_lines
 
 Unit = Literal["text", "count", "ns", "change_ns", "bytes", "bytes_per_second", "share", "gain", "number"]
 """Unit of a column: `change_ns` has a sign, `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""
-Severity = Literal["error", "warning", "info"]
+Severity = Literal["error", "warning", "unknown", "info", "ok"]
+"""How bad it is; `unknown` could not be checked, and `ok` is in order."""
 Tone = Literal["plain", "strong", "quiet", "advice"]
 
 
@@ -86,7 +90,12 @@ class Note(Struct, frozen=True):
 
     severity: Severity
     code: str
+    """Empty if the text needs none."""
     text: str
+    means: str = ""
+    """Its consequence or cause."""
+    do: tuple[str, ...] = ()
+    """What to type or change, most useful first."""
 
 
 class Notes(Struct, frozen=True):
@@ -155,7 +164,7 @@ class Section(Struct, frozen=True):
     name: str
     """Key in JSON."""
     title: str
-    content: tuple[Content, ...]
+    content: tuple[Content, ...] = ()
     is_lead: bool = False
     """Whether the title may be omitted if space is short."""
 
@@ -164,4 +173,30 @@ class Report(Struct, frozen=True):
     """A whole answer: a title line, and its sections in reading order."""
 
     title: str
-    sections: tuple[Section, ...] = field(default=())
+    """Empty if the sections' own titles say enough."""
+    sections: tuple[Section, ...] = ()
+
+
+Record = TypeVar("Record", bound=Struct)
+
+
+def sanitised(record: Record) -> Record:
+    """The record with every text in it safe to show.
+
+    Renderers call it once, so that who makes a section need not think of what a file's text may hold.
+    """
+    if isinstance(record, Figure):
+        return replace(record, text=sanitise_lines(record.text), caption=sanitise(record.caption))
+    return type(record)(**{name: _sanitised(getattr(record, name)) for name in record.__struct_fields__})
+
+
+def _sanitised(value: Any) -> Any:
+    match value:
+        case str():
+            return sanitise(value)
+        case list() | tuple():
+            return type(value)(map(_sanitised, value))
+        case Struct():
+            return sanitised(value)
+        case _:
+            return value

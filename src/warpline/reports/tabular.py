@@ -77,20 +77,22 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
     The columns that identify a row are always shown; the last line lists the dropped ones.
     """
     keys = key_columns(frame)
-    columns = [
-        Cells(
-            sanitise(column.name),
-            [sanitise(text) for text in _texts(column, thousands=True)],
-            is_right=column.dtype.is_numeric(),
-            is_key=column.name in keys,
-            can_shrink=not column.dtype.is_numeric(),
-            priority=_priority(column),
+    columns = []
+    for column in frame:
+        heading, *texts = map(sanitise, (column.name, *_texts(column, thousands=True)))
+        columns.append(
+            Cells(
+                heading,
+                texts,
+                is_right=column.dtype.is_numeric(),
+                is_key=column.name in keys,
+                can_shrink=not column.dtype.is_numeric(),
+                priority=_priority(column),
+            )
         )
-        for column in frame
-    ]
     laid = lay_out(columns, width)
     note = left_out_note(laid.left_out, width)
-    parts = [*([sanitise(title)] if title else []), laid.head, *laid.lines, *([f"({note})"] if note else [])]
+    parts = [*([title] if title else []), laid.head, *laid.lines, *([f"({note})"] if note else [])]
     return "\n".join(parts) + "\n"
 
 

@@ -22,28 +22,35 @@ from warpline.reports.sections import (
     Table,
     Text,
     Tone,
+    sanitised,
 )
 from warpline.reports.text import cells, wrap
 from warpline.reports.values import shown
-from warpline.sanitise import sanitise
 
 INDENT = "  "
 BAR_ROOM = 60
 MIN_WIDTH = 20
 """Minimum width: narrower terminals get lines of this width."""
 TONES: dict[Tone, str] = {"plain": "", "strong": "bold yellow", "quiet": "bright_black", "advice": "green"}
-MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "cyan")}
+MARKS: dict[Severity, tuple[str, str]] = {
+    "error": ("✗", "red"),
+    "warning": ("!", "yellow"),
+    "unknown": ("?", "magenta"),
+    "info": ("·", "cyan"),
+    "ok": ("✓", "green"),
+}
 PART_COLOURS = {"compute": "green", "comm": "magenta", "copy": "yellow", "memset": "cyan", "idle": "bright_black"}
 
 
 def render(report: Report, width: int) -> Styled:
     """The report as lines of styled text; control characters and markup in a file's text are escaped."""
-    width = max(width, MIN_WIDTH)
+    report, width = sanitised(report), max(width, MIN_WIDTH)
     lines = [*_wrapped(report.title, width, "bold blue", "")]
-    for position, section in enumerate(report.sections):
-        # Health notes belong directly under the title.
-        is_doubt = section.is_lead and isinstance(section.content[0], Notes)
-        if position or not is_doubt:
+    for before, section in zip((None, *report.sections), report.sections, strict=False):
+        # Health notes belong directly under the title, and sections without content directly under each other.
+        is_doubt = before is None and section.is_lead and isinstance(section.content[0], Notes)
+        is_listed = before is not None and not before.content and not section.content
+        if lines and not is_doubt and not is_listed:
             lines.append(Styled())
         lines += _section(section, width)
     return Styled("\n").join([*lines, Styled()])
@@ -70,7 +77,7 @@ def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
             yield _bar(content, min(BAR_ROOM, width - len(indent)), indent)
             yield from _wrapped(content.caption, width, "", indent)
         case Figure():
-            yield from (Styled(sanitise(line)) for line in content.text.split("\n"))
+            yield from (Styled(line) for line in content.text.split("\n"))
             yield from _wrapped(content.caption, width, TONES["quiet"], indent)
         case Table():
             yield from _table(content, width, indent)
@@ -81,26 +88,29 @@ def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
 
 
 def _facts(facts: Facts, width: int, indent: str) -> Iterator[Styled]:
-    widest = max((cells(sanitise(fact.label)) for fact in facts.facts), default=0)
+    widest = max((cells(fact.label) for fact in facts.facts), default=0)
     for fact in facts.facts:
-        label = sanitise(fact.label)
-        for line in wrap(sanitise(fact.text), width - len(indent) - widest - 2):
+        label = fact.label
+        for line in wrap(fact.text, width - len(indent) - widest - 2):
             yield Styled.assemble(f"{indent}{label}", " " * (widest - cells(label) + 2), line)
             label = ""
 
 
 def _note(note: Note, width: int, indent: str) -> Iterator[Styled]:
     mark, colour = MARKS[note.severity]
-    lines = wrap(sanitise(f"{note.code}: {note.text}"), width - len(indent) - 2)
-    for position, line in enumerate(lines):
-        styled = Styled(f"{indent}  {line}" if position else f"{indent}{mark} {line}")
-        if not position:
-            styled.stylize(colour, 0, len(indent) + 2 + len(sanitise(note.code)))
-        yield styled
+    inner = indent + " " * (len(mark) + 1)
+    first, *others = wrap(f"{note.code}: {note.text}" if note.code else note.text, width - len(inner))
+    line = Styled(f"{indent}{mark} {first}")
+    line.stylize(colour, 0, len(inner) + len(note.code))
+    yield line
+    yield from (Styled(f"{inner}{line}") for line in others)
+    yield from _wrapped(note.means, width, TONES["quiet"], inner)
+    for action in note.do:
+        yield from _wrapped(f"→ {action}", width, TONES["advice"], inner)
 
 
 def _wrapped(text: str, width: int, style: str, indent: str) -> Iterator[Styled]:
-    for line in wrap(sanitise(text), width - len(indent)) if text else ():
+    for line in wrap(text, width - len(indent)) if text else ():
         yield Styled(f"{indent}{line}", style)
 
 
@@ -120,8 +130,8 @@ def columns_of(table: Table) -> list[Cells]:
     """The table's columns as text."""
     return [
         Cells(
-            title=sanitise(column.title),
-            texts=[sanitise(shown(row[position], column.unit)) for row in table.rows],
+            title=column.title,
+            texts=[shown(row[position], column.unit) for row in table.rows],
             is_right=column.is_right,
             is_key=column.key,
             can_shrink=column.unit == "text",
@@ -158,9 +168,9 @@ def _commands(commands: Commands, width: int, indent: str) -> Iterator[Styled]:
     fitting = [cells(one.command) for one in commands.commands if cells(one.command) + cells(one.purpose) <= room]
     widest = max(fitting, default=0)
     for one in commands.commands:
-        line = Styled(f"{indent}{sanitise(one.command)}", "green")
+        line = Styled(f"{indent}{one.command}", "green")
         length = cells(one.command)
-        if length + cells(one.purpose) <= room:
+        if one.purpose and length + cells(one.purpose) <= room:
             aligned = widest - length if widest + cells(one.purpose) <= room else 0
-            line.append(f"{' ' * aligned}  {sanitise(one.purpose)}", style="bright_black")
+            line.append(f"{' ' * aligned}  {one.purpose}", style="bright_black")
         yield line
