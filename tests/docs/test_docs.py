@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -73,9 +72,11 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_imports_exists(page: Path) -> None:
-    for module, names in re.findall(r"^from (warpline[\w.]*) import (.+)$", page.read_text(), flags=re.MULTILINE):
-        for name in names.split(", "):
-            assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
+    for line in re.findall(r"^from warpline[\w.]* import .+$", page.read_text(), flags=re.MULTILINE):
+        try:
+            exec(line, {})
+        except ModuleNotFoundError as missing:
+            assert not (missing.name or "").startswith("warpline"), line
 
 
 DEMO = str(SOURCE / "data" / "demo.json.xz")
