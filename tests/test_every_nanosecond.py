@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from paths import RECORDINGS, ROOT, SHARED, sampled
+from paths import RECORDINGS, ROOT, SHARED
 
 from warpline.analyses.breakdown import device_times
 from warpline.findings.diagnosis import diagnose
@@ -87,7 +87,7 @@ def test_our_recordings(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("path", sampled(OTHERS, 2), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.name)
 def test_all_other_profiles(path: Path, tmp_path: Path) -> None:
     check(path, tmp_path)
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paths import NO_COMPILER, PROGRAM_PATH, ROOT
-from ready_torch import run_module
+from paths import ROOT
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
@@ -71,7 +70,7 @@ class Outcome:
 def environment() -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": PROGRAM_PATH,
+        "PYTHONPATH": str(ROOT / "src"),
         "OMP_NUM_THREADS": "1",
         "WANDB_API_KEY": "very-secret",
         "NCCL_HOSTID": "some-host",
@@ -92,28 +91,30 @@ def interruptible() -> Iterator[None]:
 
 
 def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:
-    """A program that needs torch, but no Python of its own: see `ready_torch`."""
     (tmp_path / "program.py").write_text(script)
     folder = tmp_path / "run"
-    _, _, module, *words = command(folder, *(options or FEW), "program.py", *arguments)
-    done = run_module(module, words, tmp_path, environment())
+    done = run_here(tmp_path, command(folder, *(options or FEW), "program.py", *arguments))
     return Outcome(done.returncode, done.stdout, done.stderr, folder)
 
 
-def record_alone(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:
-    """A program in a Python of its own."""
-    (tmp_path / "program.py").write_text(script)
-    folder = tmp_path / "run"
-    words = command(folder, *options, "program.py", *arguments)
-    done = subprocess.run(
-        words, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=TIMEOUT_S, check=False
+def run_here(
+    folder: Path, words: list[str], text: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words,
+        input=text,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**environment(), **variables},
+        timeout=TIMEOUT_S,
+        check=False,
     )
-    return Outcome(done.returncode, done.stdout, done.stderr, folder)
 
 
 def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_no_secret_is_kept(tmp_path: Path) -> None:
     script = MODEL + "for step in range(14): train()\nprint('trained', *sys.argv[1:])"
-    run = record_alone(tmp_path, script, *FEW, arguments=("--lr", "1", "--api-key", "hush", "--token=hush"))
+    run = record(tmp_path, script, *FEW, arguments=("--lr", "1", "--api-key", "hush", "--token=hush"))
     assert (run.code, run.out) == (0, "trained --lr 1 --api-key hush --token=hush\n")
     assert len(run.step_names()) == 2
     assert run.entry["steps_found_by"] == "optimizer.step"
@@ -145,7 +146,7 @@ def test_warpline_step_is_believed_before_the_optimizer(tmp_path: Path) -> None:
 
 
 def test_a_crash_keeps_its_exit_code_and_the_trace_up_to_it(tmp_path: Path) -> None:
-    run = record_alone(tmp_path, (EXAMPLES / "crash.py").read_text(), "--skip", "8", "--steps", "6", arguments=("13",))
+    run = record(tmp_path, (EXAMPLES / "crash.py").read_text(), "--skip", "8", "--steps", "6", arguments=("13",))
     assert run.code == 1
     assert "RuntimeError: mat1 and mat2" in run.err
     assert len(run.step_names()) == run.entry["steps_recorded"] == 3
@@ -261,7 +262,6 @@ def test_a_profiler_that_starts_while_we_record_does_not_fail(tmp_path: Path) ->
 
 def test_data_loaders_workers_leave_nothing_behind(tmp_path: Path) -> None:
     script = MODEL + (
-        "import torch._prims.rng_prims\n"  # the generators of workers need it
         "class Data(torch.utils.data.Dataset):\n"
         "    def __len__(self): return 64\n"
         "    def __getitem__(self, at):\n        with torch.no_grad(): return model(torch.randn(8))\n"
@@ -299,15 +299,7 @@ def test_ctrl_c_leaves_a_usable_trace(tmp_path: Path) -> None:
 def test_stop_ends_a_program_that_never_ends_also_behind_a_shell(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(MODEL + "while True:\n    train()\n    time.sleep(0.01)")
     shell = ("sh", "-c", f"'{sys.executable}' program.py; echo behind")
-    done = subprocess.run(
-        command(tmp_path / "run", *FEW, "--stop", "--", *shell),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment(),
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    done = run_here(tmp_path, command(tmp_path / "run", *FEW, "--stop", "--", *shell))
     run = Outcome(done.returncode, done.stdout, done.stderr, tmp_path / "run")
     assert run.code == 0
     assert run.manifest["stopped"] is True
@@ -315,19 +307,11 @@ def test_stop_ends_a_program_that_never_ends_also_behind_a_shell(tmp_path: Path)
 
 
 def test_a_module_and_a_shadowed_sitecustomize_run_as_ever(tmp_path: Path) -> None:
-    light = (NO_COMPILER / "sitecustomize.py").read_text()
-    (tmp_path / "sitecustomize.py").write_text(f"{light}\nsys.marked = 'by my own sitecustomize'")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.marked = 'by my own sitecustomize'")
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "work.py").write_text(MODEL + "for step in range(12): train()\nprint(__name__, sys.marked)")
-    done = subprocess.run(
-        command(tmp_path / "run", *FEW, "-m", "package.work"),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=TIMEOUT_S,
-        env={**environment(), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{tmp_path}"},
-        check=False,
-    )
+    path = f"{ROOT / 'src'}{os.pathsep}{tmp_path}"
+    done = run_here(tmp_path, command(tmp_path / "run", *FEW, "-m", "package.work"), PYTHONPATH=path)
     assert (done.returncode, done.stdout) == (0, "__main__ by my own sitecustomize\n")
     assert len(Outcome(0, "", "", tmp_path / "run").step_names()) == 2
 
@@ -339,17 +323,8 @@ def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:
         + "for step in range(12):\n    train()\n    dist.all_reduce(torch.ones(4))\n"
         + "dist.destroy_process_group()"
     )
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python")
-    light = f'PYTHONPATH="$PYTHONPATH{os.pathsep}{NO_COMPILER}" exec "{sys.executable}" program.py'
-    done = subprocess.run(
-        command(tmp_path / "run", *FEW, "--", *torchrun, "sh", "-c", light),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**environment(), "PYTHONPATH": str(ROOT / "src")},  # torchrun itself loads torch's compiler
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "program.py")
+    done = run_here(tmp_path, command(tmp_path / "run", *FEW, "--", *torchrun))
     assert done.returncode == 0, done.stderr
     run = Outcome(0, "", "", tmp_path / "run")
     assert run.manifest["files"] == ["rank0.json.gz", "rank1.json.gz"]
@@ -360,14 +335,5 @@ def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:
 
 def test_stdin_and_stdout_pass_through(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import sys; sys.stdout.write(sys.stdin.read().upper())")
-    done = subprocess.run(
-        command(tmp_path / "run", "program.py"),
-        input="hello",
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment(),
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    done = run_here(tmp_path, command(tmp_path / "run", "program.py"), text="hello")
     assert done.stdout == "HELLO"

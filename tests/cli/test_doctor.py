@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from nsys_files import Export, small
-from paths import PROGRAM_PATH
 
 from warpline.cli import doctor
 from warpline.cli.main import run
@@ -86,7 +85,6 @@ def test_a_command_after_two_dashes(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(doctor, "_this_machine", cache(doctor._this_machine))  # it starts torch, which takes seconds
-    monkeypatch.setenv("PYTHONPATH", PROGRAM_PATH)
     code = run(["doctor", "--json"])
     (entry,) = json.loads(capsys.readouterr().out)["examined"]
     assert entry["kind"] == "machine"

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import DATA, PROGRAM_PATH, ROOT
-from ready_torch import run_module
+from paths import DATA, ROOT
 
 from warpline.capture.__main__ import _parser
 from warpline.capture.launch import Ending
@@ -30,11 +29,19 @@ PATIENT = ("--after", "600")
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": PROGRAM_PATH, "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 
 
 def warpline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run_module("warpline", ["run", *PATIENT, *arguments], folder, environment())
+    return subprocess.run(
+        [sys.executable, "-m", "warpline", "run", *PATIENT, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=600,
+        env=environment(),
+        check=False,
+    )
 
 
 @needs_torch
@@ -75,10 +82,7 @@ def test_the_trace_of_a_programs_own_profiler_is_diagnosed_instead(tmp_path: Pat
         "with torch.profiler.profile() as p:\n    torch.randn(8, 8) @ torch.randn(8, 8)\n"
         "p.export_chrome_trace('mine.json')\n"
     )
-    words = [sys.executable, "-m", "warpline", "run", *PATIENT, "own.py"]
-    done = subprocess.run(
-        words, capture_output=True, text=True, cwd=tmp_path, timeout=600, env=environment(), check=False
-    )
+    done = warpline(tmp_path, "own.py")
     assert done.returncode == 0, done.stderr
     assert "mine.json · no GPU activity" in done.stdout
 

@@ -20,9 +20,7 @@ MANIFESTS = {suite: manifest_of(suite) for suite in recorded_suites()}
 CASES = {case.name: case for case in recorded_cases()}
 LARGEST_BYTES = 20_000_000
 """Of all recordings of the checkout."""
-SAMPLED_EVERY = 8
-"""Checks that hold for every recording by the way it is made are made on one in so many."""
-SAMPLE = [(case, variant) for case in CASES.values() for variant in case.kept_variants][::SAMPLED_EVERY]
+KEPT = [(case, variant) for case in CASES.values() for variant in case.kept_variants]
 
 
 @pytest.mark.parametrize("suite", MANIFESTS)
@@ -64,7 +62,7 @@ def test_the_checkout_holds_the_variants_that_are_kept_and_no_others() -> None:
     assert sum(path.stat().st_size for path in kept) < LARGEST_BYTES
 
 
-@pytest.mark.parametrize(("case", "variant"), SAMPLE, ids=[f"{case.name}-{variant}" for case, variant in SAMPLE])
+@pytest.mark.parametrize(("case", "variant"), KEPT, ids=[f"{case.name}-{variant}" for case, variant in KEPT])
 def test_a_recording_is_whole_and_replays(case: RecordedCase, variant: str) -> None:
     path = case.recording(variant)
     assert profiled_step_ns(gzip.decompress(path.read_bytes()).decode())[0] == case.entry["profiled_step_ns"][variant]
@@ -79,13 +77,12 @@ def test_a_recording_is_whole_and_replays(case: RecordedCase, variant: str) -> N
     assert replay(trace).error_pct < 4.0
 
 
-def test_the_planted_lines_are_in_the_recordings_with_stacks() -> None:
-    with_stacks = [case for case in CASES.values() if case.kept_with_stacks]
-    for case in with_stacks[::SAMPLED_EVERY]:
-        frames = set(open_trace(case.recording("faulty"), cache=False).python["name"].cast(pl.String))
-        here = {program_file(name) for name in frames}
-        for line in case.entry["planted"]:
-            assert f"{program_file(line['file'])}({line['function_line']}): {line['function']}" in here
+@pytest.mark.parametrize("name", [case.name for case in CASES.values() if case.kept_with_stacks])
+def test_the_planted_lines_are_in_a_recording_with_stacks(name: str) -> None:
+    frames = set(open_trace(CASES[name].recording("faulty"), cache=False).python["name"].cast(pl.String))
+    here = {program_file(frame) for frame in frames}
+    for line in CASES[name].entry["planted"]:
+        assert f"{program_file(line['file'])}({line['function_line']}): {line['function']}" in here
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contradictions import below_device_work, contradictions
-from msgspec.structs import replace
-from paths import ROOT, sampled
+from paths import ROOT
 
 from faults.recorded import RecordedCase, recorded_cases
 from faults.score import compare, main
@@ -20,8 +21,7 @@ from warpline.trace.open import open_trace
 LEAST_RIGHT_CAUSE = 0.95
 LEAST_RIGHT_STEP = 0.8
 """Shares of all cases, not of a suite and not of a case: what the diagnosis promises."""
-SAMPLED_EVERY = 4
-"""One case in so many is diagnosed here; `make score` and WARPLINE_EVERY_PROFILE=1 take all, which takes minutes."""
+RECORDED = {case.name: case for case in recorded_cases() if case.is_kept}
 
 
 def case(**changes: Any) -> RecordedCase:
@@ -151,15 +151,23 @@ def test_a_score_that_is_kept_says_what_its_answers_say(path: Path) -> None:
     assert to_dict(from_dict(kept), stacks=kept["stacks"], date=kept["date"]) == kept
 
 
+@cache
+def judged(name: str) -> tuple[Answer, list[str]]:
+    """The diagnosis of a recording held against what was measured, and what it says against itself."""
+    case = RECORDED[name]
+    found = diagnose(open_trace(case.recording(case.scored_variant), cache=False), why=True)
+    said = json.loads(json.dumps(found.to_dict()))
+    return compare(case, said), [*contradictions(said), *below_device_work(found)]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_diagnosis_of_a_recording_contradicts_itself(name: str) -> None:
+    assert judged(name)[1] == []
+
+
 @pytest.mark.long
 def test_the_diagnosis_keeps_what_it_promises_over_all_suites() -> None:
-    answers, wrong = [], []
-    for case in sampled([case for case in recorded_cases() if case.is_kept], SAMPLED_EVERY):
-        found = diagnose(open_trace(case.recording(case.scored_variant), cache=False), why=True)
-        said = json.loads(json.dumps(found.to_dict()))
-        answers.append(compare(case, said))
-        wrong += [f"{case.name}: {text}" for text in (*contradictions(said), *below_device_work(found))]
-    assert wrong == []
+    answers = [judged(name)[0] for name in RECORDED]
     score = Score.of(answers)
     assert score.right_cause >= LEAST_RIGHT_CAUSE * score.cases, [
         answer.line() for answer in answers if not answer.right_cause

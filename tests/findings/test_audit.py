@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kineto_files import write
 from msgspec.structs import replace
-from paths import SHARED, sampled
+from paths import SHARED
 from small_programs import ALL_REDUCE, GEMM_FP32, H200, MUL, SIDE_STREAM, SOFTMAX, Program, judged, repeated
 
 from warpline.analyses.breakdown import device_times
@@ -218,7 +218,7 @@ PROFILES = sorted(
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("path", sampled(PROFILES, 3), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.name)
 def test_no_answer_about_a_shared_profile_contradicts_itself(path: Path) -> None:
     try:
         found = diagnose(open_trace(path))

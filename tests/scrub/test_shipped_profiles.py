@@ -7,7 +7,7 @@ import lzma
 from pathlib import Path
 
 import pytest
-from paths import DATA, EVERY_PROFILE, RECORDINGS, ROOT, SHARED, SUITES
+from paths import DATA, RECORDINGS, ROOT, SHARED, SUITES
 from same_diagnosis import changed_by_scrubbing
 
 from warpline.scrub.file import scrub
@@ -33,9 +33,7 @@ PRIVATE = (
     ),
     *(b"ghp_", b"hf_", b"AKIA", b"xoxb-", b"://"),
 )
-EVERY = 12
-"""One recorder wrote all recordings of a suite: some of them stand for the rest."""
-SHARED_SAMPLE = (
+SHARED_PROFILES = (
     "public/kineto/hta_cpu_only.json.gz",
     "public/kineto/tracelens_h100_bert_small.json.gz",
     "public/kineto/tracelens_mi300_compile_triton.json.gz",
@@ -45,16 +43,7 @@ SHARED_SAMPLE = (
     "hostile/null_op_name_whatif.json.gz",
     "hostile/surrogate_meta.json.gz",
 )
-"""Small ones of every kind. WARPLINE_EVERY_PROFILE=1 takes all, which takes minutes."""
-REFUSED = ("vit_step.et.json.gz", "scrub_without_rowid.sqlite.gz")
-"""Neither a trace nor an export of nsys."""
-
-
-def shared_profiles() -> list[str]:
-    if not EVERY_PROFILE:
-        return list(SHARED_SAMPLE)
-    found = [*SHARED.rglob("*.json.gz"), *SHARED.rglob("*.sqlite.gz")]
-    return sorted(str(path.relative_to(SHARED)) for path in found if path.name not in REFUSED)
+"""Small ones of every kind: scrubbing one and diagnosing it twice takes seconds."""
 
 
 def test_there_is_something_to_look_at() -> None:
@@ -64,7 +53,7 @@ def test_there_is_something_to_look_at() -> None:
 
 def test_what_is_shipped_holds_no_private_text() -> None:
     found = {}
-    for path in [*SHIPPED[::EVERY], *RECORDINGS, BUNDLED / "demo.json.xz"]:
+    for path in SHIPPED:
         raw = path.read_bytes()
         text = gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
         if path.suffix not in (".py", ".md"):
@@ -94,6 +83,6 @@ def test_a_trace_full_of_leaks_keeps_its_diagnosis(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", shared_profiles())
+@pytest.mark.parametrize("name", SHARED_PROFILES)
 def test_shared_profiles_keep_their_diagnosis(name: str, tmp_path: Path) -> None:
     assert changed_by_scrubbing(SHARED / name, tmp_path) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paths import EVERY_PROFILE, SHARED
+from paths import SHARED
 from scan_checks import by_json, decoded, difference
 
 from warpline.sources.kineto.arguments import read_arguments
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("compiled")]
 TRACES = sorted(path for path in SHARED.glob("**/kineto/*") if path.name.endswith((".json", ".json.gz")))
 SMALL_BYTES, LARGE_BYTES = 300_000, 1_300_000
 """Compressed: json and a comparison event by event take too long on those that are not small, and the scanner in Python
-on large ones, each of which has a smaller one by the same recorder beside it. WARPLINE_EVERY_PROFILE=1 takes all."""
+on large ones, each of which has a smaller one by the same recorder beside it."""
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
@@ -32,7 +32,7 @@ def test_every_way_reads_the_same(path: Path, tmp_path: Path) -> None:
     assert (compiled.skipped, compiled.truncated, compiled.notes) == (0, False, [])
     assert difference(compiled, scan_file(plain, scanner="native", threads=3, window_bytes=1 << 14)) == ""
     assert difference(compiled, scan_file(path, scanner="native", window_bytes=50_000)) == ""
-    if path.stat().st_size < LARGE_BYTES or EVERY_PROFILE:
+    if path.stat().st_size < LARGE_BYTES:
         assert difference(compiled, scan_file(path, scanner="python")) == ""
     if path.stat().st_size < SMALL_BYTES:
         assert decoded(compiled) == by_json(text)

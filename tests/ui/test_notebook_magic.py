@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from paths import PROGRAM_PATH
+from paths import ROOT
 
 from warpline.errors import WarplineError
 from warpline.ui.notebook_magic import FEWER_SKIPPED, CellProfile, Options, _end, load_ipython_extension, profile_cell
@@ -67,7 +67,7 @@ def test_a_notebook_shows_the_diagnosis_of_a_cell(tmp_path: Path, monkeypatch: p
         "%%warpline --no-timeline\nraise ValueError('mine')",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    monkeypatch.setenv("PYTHONPATH", PROGRAM_PATH)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     client = nbclient.NotebookClient(
         notebook, timeout=300, kernel_name="python3", allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}
     )

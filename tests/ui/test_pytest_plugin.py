@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from paths import PROGRAM_PATH, SUITES
+from paths import ROOT, SUITES
 
 from warpline.capture.recorded import recorded_entry
 from warpline.capture.timed_step import timed_step
@@ -46,7 +46,7 @@ def test_without_the_fixture():
 def test_a_recorded_sync_fails_a_real_run_and_the_message_names_the_line(tmp_path: Path) -> None:
     faulty, cured = (str(SUITES / "planted" / f"item_per_layer{form}.json.gz") for form in ("", ".cured"))
     (tmp_path / "test_gpu.py").write_text(TESTS.format(faulty=faulty, cured=cured))
-    source = f"{PROGRAM_PATH}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    source = f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-rs", "--strict-markers"]
     loaded = [] if _is_installed() else ["-p", "warpline.ui.pytest_plugin"]
     ran = subprocess.run(

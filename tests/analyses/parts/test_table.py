@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, memset, op, write
-from paths import DEMO, SHARED, sampled
+from paths import DEMO, SHARED
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.parts.roles import role_of_name, role_of_op
@@ -262,7 +262,7 @@ PROFILES = sorted(
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", sampled(PROFILES, 4))
+@pytest.mark.parametrize("name", PROFILES)
 def test_recorded_profiles_sum_to_the_window(name: str) -> None:
     try:
         trace = open_trace(SHARED / name)
