@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import pytest
 from doctor_machines import H200, NSYS, FakeMachine, checks, healthy, smi, torch_answer, with_answers, with_files
+from msgspec.structs import replace
 
 from warpline.doctor.checks_torch import runs_on
 from warpline.doctor.checkup import examine_machine

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from doctor_machines import FakeMachine
+from msgspec.structs import replace
 
 from warpline.doctor.command_line import line_of, parse_line
 from warpline.doctor.commands import examine_command

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from doctor_machines import FakeMachine
+from msgspec.structs import replace
 
 from warpline.doctor.commands import examine_command
 from warpline.doctor.machine import Answer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from faults import blind_errors
 from faults.blind_errors import TABLE, WHATIF, BlindError, main, read_table, write_rows
