@@ -13,10 +13,8 @@ from collections import Counter
 
 from faults.jobs import CURED
 from faults.recorded import recorded_cases
-from warpline.compare.applied_fix import applied_fixes
 from warpline.compare.measured import measure
-from warpline.compare.prediction import outcome
-from warpline.compare.structure import structure_of
+from warpline.compare.prediction import applied_fixes, contents_of, outcome
 from warpline.trace.open import open_trace
 
 
@@ -39,7 +37,7 @@ def main() -> int:
                 score["in range" if found.held else "outside"] += 1
                 print(f"{case.name}: {found.sentence}", flush=True)
         else:
-            named = applied_fixes(structure_of(a, step_a), structure_of(b, step_b))
+            named = applied_fixes(contents_of(a, step_a), contents_of(b, step_b))
         answer = "right" if named == (made,) else "wrong" if named else "not named"
         score[answer] += 1
         if answer != "right":
