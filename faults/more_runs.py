@@ -20,10 +20,10 @@ from faults.jobs import CURED, FAULTY
 from faults.pairs import rated, true_ratio
 from faults.recorded import RecordedCase, recorded_cases
 from warpline.compare.comparison import LEAST_EFFECT, compare_measured
-from warpline.compare.measured import Measured, measure
+from warpline.compare.measurement import RunMeasurement, measure
 from warpline.trace.open import open_trace
 
-Runs = tuple[Measured, ...]
+Runs = tuple[RunMeasurement, ...]
 
 
 def repeated(folder: Path) -> Iterator[tuple[RecordedCase, Runs, Runs]]:
@@ -44,7 +44,9 @@ def repeated(folder: Path) -> Iterator[tuple[RecordedCase, Runs, Runs]]:
             yield case, sides[0], sides[1]
 
 
-def looks(a: Sequence[Measured], b: Sequence[Measured], chance: random.Random) -> Iterator[tuple[int, str, int | None]]:
+def looks(
+    a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], chance: random.Random
+) -> Iterator[tuple[int, str, int | None]]:
     """One look after the other at runs in any order: with how many, the verdict, and how many more are asked for."""
     left, right = (chance.sample(side, len(side)) for side in (a, b))
     count = 1

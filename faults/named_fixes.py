@@ -13,7 +13,7 @@ from collections import Counter
 
 from faults.jobs import CURED
 from faults.recorded import recorded_cases
-from warpline.compare.measured import measure
+from warpline.compare.measurement import measure
 from warpline.compare.prediction import applied_fixes, contents_of, outcome
 from warpline.trace.open import open_trace
 

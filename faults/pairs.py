@@ -23,8 +23,8 @@ from warpline.compare.cold_start import cold_start
 from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
-from warpline.compare.measured import measure
-from warpline.compare.parts import Part
+from warpline.compare.measurement import measure
+from warpline.compare.parts import StepPart
 from warpline.trace.open import open_trace
 
 LAUNCHING = ("dispatch", "launch_latency")
@@ -66,7 +66,7 @@ def rated(verdict: str, truth: float) -> str:
     return "right, below the least effect" if true == "same" and (verdict == "slower") == (truth > 1) else "wrong"
 
 
-def names_the_fault(case: RecordedCase, found: Comparison, part: Part, cpu_ops: Sequence[CpuOp]) -> bool:
+def names_the_fault(case: RecordedCase, found: Comparison, part: StepPart, cpu_ops: Sequence[CpuOp]) -> bool:
     """Whether the largest part is what the fault is made of: idle time of its cause; the copies; for a slow kernel, the
     kernel. Syncs and many copies make the GPU wait for launches: there the answer must say how many are gone. Where an
     op plans or tunes in every step, it must name the op, with at least half of the time."""

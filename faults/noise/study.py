@@ -27,10 +27,10 @@ from faults.noise.rules import RULES, Found, drawing, says_slower
 from warpline.capture.recorded import MANIFEST
 from warpline.compare import changed_work, spread
 from warpline.compare.comparison import LEAST_EFFECT
-from warpline.compare.measured import Measured, measure, side_of
+from warpline.compare.measurement import RunMeasurement, measure, side_of
 from warpline.trace.open import open_trace
 
-Runs = tuple[Measured, ...]
+Runs = tuple[RunMeasurement, ...]
 
 RUNS = (1, 3, 5, 10, 20)
 LEAST_HALF = 0.9

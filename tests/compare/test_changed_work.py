@@ -12,7 +12,7 @@ from warpline.compare.comparable import Setting
 from warpline.compare.comparison import compare_measured
 from warpline.compare.counts import KINDS
 from warpline.compare.gate import judge as gate
-from warpline.compare.measured import Measured
+from warpline.compare.measurement import RunMeasurement
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.estimate import Estimate
 from warpline.intervals import Spans
@@ -21,7 +21,7 @@ SETTING = Setting("kineto", ("GPU",), None, 1, frozenset())
 LEAST = 0.02
 
 
-def run(waits: list[float], works: list[float], names: str = "", host: float = 1.0) -> Measured:
+def run(waits: list[float], works: list[float], names: str = "", host: float = 1.0) -> RunMeasurement:
     """A run: a wait before each operation and the operation itself, on a host that is so much slower."""
     waited, exposed = np.array(waits) * host, np.array(works, float)
     whole = float((waited + exposed).sum())
@@ -36,10 +36,10 @@ def run(waits: list[float], works: list[float], names: str = "", host: float = 1
         found_by="profiler_step",
         waited_ns=waited,
     )
-    return Measured("run.json", SETTING, step, dict.fromkeys(KINDS, 0.0))
+    return RunMeasurement("run.json", SETTING, step, dict.fromkeys(KINDS, 0.0))
 
 
-def noisy(draw: np.random.Generator, kernels: int, count: int = 8) -> list[Measured]:
+def noisy(draw: np.random.Generator, kernels: int, count: int = 8) -> list[RunMeasurement]:
     """Runs of small kernels on a host whose speed differs by a fifth, and each wait by a tenth."""
     return [
         run(
@@ -125,7 +125,7 @@ def test_the_operations_in_words(gone: int, new: int, words: str) -> None:
     assert ChangedWork(Estimate(1, 1, 1), gone, new, rest).in_words == words
 
 
-def allocating(memory: float, calls: float) -> Measured:
+def allocating(memory: float, calls: float) -> RunMeasurement:
     """Ten operations that wait for 900 ns each, and so long for calls that allocate."""
     one = run([900 + memory / 10] * 10, [100] * 10)
     idle = {**one.step.idle_ns, "memory": memory, "dispatch": one.step.idle_ns["dispatch"] - memory}

@@ -13,8 +13,8 @@ from step_traces import steps, trace
 
 from warpline.compare.baseline import read_baseline, write_baseline
 from warpline.compare.gate import judge
-from warpline.compare.measured import Measured, measure
-from warpline.compare.stopwatch import Stopwatch
+from warpline.compare.measurement import RunMeasurement, measure
+from warpline.compare.stopwatch import BareStepTime
 from warpline.errors import UnreadableFile
 from warpline.reports.compare import gate_report
 from warpline.reports.markdown import render
@@ -44,13 +44,13 @@ def changed(document: Any, place: Place, value: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> RunMeasurement:
     path = trace(tmp_path_factory.mktemp("recorded"), "good", steps(4, [("gemm", 100.0), ("silu", 40.0)]))
-    timed = Stopwatch(200_000.0, (200_000, 210_000, 190_000, 200_000), 150_000.0)
+    timed = BareStepTime(200_000.0, (200_000, 210_000, 190_000, 200_000), 150_000.0)
     return replace(measure(open_trace(path, cache=False)), stopwatch=timed)
 
 
-def test_no_value_at_any_place_breaks_the_gate(measured: Measured, tmp_path: Path) -> None:
+def test_no_value_at_any_place_breaks_the_gate(measured: RunMeasurement, tmp_path: Path) -> None:
     file = tmp_path / "baseline.json"
     write_baseline(file, [measured])
     document = json.loads(file.read_text())

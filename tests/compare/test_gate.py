@@ -13,7 +13,7 @@ from warpline.cli.main import run
 from warpline.compare.baseline import path_of, read_baseline, write_baseline
 from warpline.compare.budgets import Budget, numbers_of
 from warpline.compare.gate import judge
-from warpline.compare.measured import measure
+from warpline.compare.measurement import measure
 from warpline.errors import WarplineError
 from warpline.trace.open import open_trace
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kineto_files import Event, annotation, launched, write
 
 from warpline.analyses.idle.gaps import CAUSES
-from warpline.compare.parts import Part, explain
+from warpline.compare.parts import StepPart, explain
 from warpline.compare.typical_step import Operation, TypicalStep, typical_step
 from warpline.intervals import Spans
 from warpline.trace.open import open_trace
@@ -40,7 +40,7 @@ def step(names: list[str], times: list[float], idle: float = 0.0, kinds: list[st
     )
 
 
-def by_kind(parts: list[Part]) -> dict[str, Part]:
+def by_kind(parts: list[StepPart]) -> dict[str, StepPart]:
     return {part.kind: part for part in parts}
 
 

@@ -22,9 +22,9 @@ from warpline.cli.main import run
 from warpline.compare.baseline import read_baseline, write_baseline
 from warpline.compare.comparison import Comparison
 from warpline.compare.gate import judge
-from warpline.compare.measured import Measured, measure
+from warpline.compare.measurement import RunMeasurement, measure
 from warpline.compare.spread import RunTime
-from warpline.compare.stopwatch import Stopwatch, is_timed, stopwatch_of, typical_ns, usual_spread
+from warpline.compare.stopwatch import BareStepTime, is_timed, stopwatch_of, typical_ns, usual_spread
 from warpline.reports import terminal
 from warpline.reports.compare import report
 from warpline.trace.open import open_trace
@@ -141,19 +141,19 @@ def test_an_older_manifest_says_the_least_the_median_and_the_longest(tmp_path: P
     bare = timed(400)
     del bare["laps_ns"], bare["cpu_ns"]
     found = measure(open_trace(folder(tmp_path, "a", 500, bare))).stopwatch
-    assert found == Stopwatch(400 * US, (392 * US, 400 * US, 408 * US), None)
+    assert found == BareStepTime(400 * US, (392 * US, 400 * US, 408 * US), None)
 
 
 def test_the_usual_spread_is_that_of_the_parts() -> None:
     """Of 1,000: work 600 (2 %), copies 200 (10 %), waits 200 (30 %)."""
     run = RunTime(600, 1000, np.full(4, 1800), 200)
-    assert usual_spread(run, Stopwatch(1000, (1000,), None)) == pytest.approx(math.hypot(12, 20, 60) / 1000)
+    assert usual_spread(run, BareStepTime(1000, (1000,), None)) == pytest.approx(math.hypot(12, 20, 60) / 1000)
     # Shorter than the recorded work: no waits, and the parts are as much shorter.
-    assert usual_spread(run, Stopwatch(720, (720,), None)) == pytest.approx(math.hypot(0.02 * 0.75, 0.1 * 0.25))
+    assert usual_spread(run, BareStepTime(720, (720,), None)) == pytest.approx(math.hypot(0.02 * 0.75, 0.1 * 0.25))
 
 
 def test_most_runs_must_be_timed() -> None:
-    one, two = Stopwatch(2, (2,), None), Stopwatch(3, (3,), None)
+    one, two = BareStepTime(2, (2,), None), BareStepTime(3, (3,), None)
     assert is_timed([one, None, two])
     assert not is_timed([one, None])
     assert typical_ns([two, None, one]) == 2
@@ -181,7 +181,7 @@ def test_a_baseline_without_stopwatch_times_is_compared_by_recorded_steps(tmp_pa
     good = measure(open_trace(folder(tmp_path, "a", 490, timed(200))))
     slow = measure(open_trace(folder(tmp_path, "b", 500, timed(400))))
 
-    def read(run: Measured) -> list[Measured]:
+    def read(run: RunMeasurement) -> list[RunMeasurement]:
         write_baseline(tmp_path / "b.json", [run])
         return read_baseline(tmp_path / "b.json")
 

@@ -22,7 +22,7 @@ from faults.noise.programs import PROGRAMS, SMALL_KERNELS, Program
 from faults.noise.rules import RULES
 from faults.recorded import RECORDINGS
 from warpline.capture.plan import MAX_SKIP_FACTOR
-from warpline.compare.measured import measure
+from warpline.compare.measurement import measure
 from warpline.intervals import Spans
 from warpline.trace.open import open_trace
 

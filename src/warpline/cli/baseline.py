@@ -61,7 +61,7 @@ def save(
       warpline baseline save train traces/run1.json.gz traces/run2.json.gz traces/run3.json.gz
     """
     from warpline.compare.baseline import path_of, write_baseline  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.compare.measured import measure_sound  # noqa: PLC0415
+    from warpline.compare.measurement import measure_sound  # noqa: PLC0415
 
     path = path_of(name, folder)
     refuse_existing(path, force)

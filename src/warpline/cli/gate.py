@@ -99,7 +99,7 @@ def gate(
     from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415
     from warpline.compare.budgets import Budget, is_budget  # noqa: PLC0415
     from warpline.compare.gate import EXIT_CODES, judge  # noqa: PLC0415
-    from warpline.compare.measured import measure_sound, median_run  # noqa: PLC0415
+    from warpline.compare.measurement import measure_sound, median_run  # noqa: PLC0415
     from warpline.reports import gate_files  # noqa: PLC0415
     from warpline.reports.compare import gate_report  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ class Alike(Protocol):
 
 def align(left: Int64s, right: Int64s, likeness: Alike) -> list[tuple[int, int]]:
     """Positions in both of the elements that belong together. Elements are codes."""
-    known = _Rows(likeness)
+    known = _SimilarityRows(likeness)
     # Beginnings and ends that are the same need no search.
     shorter = min(len(left), len(right))
     first = known.same(left[:shorter], right[:shorter])
@@ -55,7 +55,7 @@ def align(left: Int64s, right: Int64s, likeness: Alike) -> list[tuple[int, int]]
     ]
 
 
-class _Rows:
+class _SimilarityRows:
     """Likeness by row; the rows that were asked for last are kept."""
 
     def __init__(self, likeness: Alike) -> None:
@@ -88,7 +88,7 @@ class _Rows:
         return _rising(sorted(pairs))
 
 
-def _anchored(left: Int64s, right: Int64s, likeness: _Rows) -> list[tuple[int, int]]:
+def _anchored(left: Int64s, right: Int64s, likeness: _SimilarityRows) -> list[tuple[int, int]]:
     """The best pairs of sequences that are short enough; of others, what occurs once in both, and the best between."""
     if len(left) * len(right) <= MOST_CELLS:
         return _align(left, right, likeness)
@@ -126,7 +126,7 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return chosen[::-1]
 
 
-def _align(left: Int64s, right: Int64s, likeness: _Rows) -> list[tuple[int, int]]:
+def _align(left: Int64s, right: Int64s, likeness: _SimilarityRows) -> list[tuple[int, int]]:
     if not len(left) or not len(right):
         return []
     if len(left) * len(right) <= SMALL or len(left) == 1:
@@ -139,7 +139,7 @@ def _align(left: Int64s, right: Int64s, likeness: _Rows) -> list[tuple[int, int]
     return [*_align(left[:half], right[:cut], likeness), *((half + mine, cut + other) for mine, other in behind)]
 
 
-def _last_row(left: Int64s, right: Int64s, likeness: _Rows) -> Floats:
+def _last_row(left: Int64s, right: Int64s, likeness: _SimilarityRows) -> Floats:
     """The largest sum for all of `left` and each beginning of `right`."""
     row = np.zeros(len(right) + 1)
     for element in left.tolist():
@@ -154,7 +154,7 @@ def _next_row(row: Floats, gains: Floats) -> Floats:
     return result
 
 
-def _traced(left: Int64s, right: Int64s, likeness: _Rows) -> list[tuple[int, int]]:
+def _traced(left: Int64s, right: Int64s, likeness: _SimilarityRows) -> list[tuple[int, int]]:
     rows = np.zeros((len(left) + 1, len(right) + 1))
     for place, element in enumerate(left.tolist()):
         rows[place + 1] = _next_row(rows[place], likeness[element][right])

@@ -18,8 +18,8 @@ from warpline.analyses.idle.gaps import CAUSES
 from warpline.atomic_write import write_atomically
 from warpline.compare.comparable import Setting
 from warpline.compare.counts import KINDS
-from warpline.compare.measured import Measured
-from warpline.compare.stopwatch import Stopwatch
+from warpline.compare.measurement import RunMeasurement
+from warpline.compare.stopwatch import BareStepTime
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.intervals import Spans
@@ -42,7 +42,7 @@ def path_of(name: str, folder: Path) -> Path:
     return folder / f"{name}.json"
 
 
-def write_baseline(path: Path, runs: Sequence[Measured]) -> None:
+def write_baseline(path: Path, runs: Sequence[RunMeasurement]) -> None:
     """Write the runs as a baseline."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def write_baseline(path: Path, runs: Sequence[Measured]) -> None:
         raise WarplineError("cannot-write", f"{path}: {error.strerror}", "name another with --folder") from error
 
 
-def read_baseline(path: Path) -> list[Measured]:
+def read_baseline(path: Path) -> list[RunMeasurement]:
     """Read the runs of a baseline."""
     try:
         written = read_json(path, LARGEST_BYTES)
@@ -80,7 +80,7 @@ def _refused(path: Path, why: str) -> UnreadableFile:
     return UnreadableFile("not-a-baseline", f"{path.name} {why}", again)
 
 
-def _text(runs: Sequence[Measured]) -> str:
+def _text(runs: Sequence[RunMeasurement]) -> str:
     known: dict[tuple[str, str, tuple[int, int, int]], int] = {}
     rows = [_row(run, known) for run in runs]
     setting = runs[0].setting
@@ -109,7 +109,7 @@ def _lines(rows: Any) -> str:
     return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]"
 
 
-def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int]) -> dict[str, Any]:
+def _row(run: RunMeasurement, known: dict[tuple[str, str, tuple[int, int, int]], int]) -> dict[str, Any]:
     step = run.step
     keys = [(one.kind, one.name, one.grid) for one in step.operations]
     return {
@@ -140,7 +140,7 @@ def _setting(row: dict[str, Any]) -> Setting:
     )
 
 
-def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> Measured:
+def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> RunMeasurement:
     lengths = [int(_amount(length)) for length in row["lengths_ns"]]
     _amount(sum(lengths))
     ends = np.cumsum(lengths, dtype=np.int64)
@@ -166,17 +166,17 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
     )
     counts = {name: _amount(row["counts"][name]) for name in KINDS}
     times = {str(name): _time(time) for name, time in dict(row.get("launch_times_ns") or {}).items()}
-    return Measured(str(row["file"]), setting, step, counts, times, stopwatch=_stopwatch(row.get("stopwatch")))
+    return RunMeasurement(str(row["file"]), setting, step, counts, times, stopwatch=_stopwatch(row.get("stopwatch")))
 
 
-def _stopwatch(row: dict[str, Any] | None) -> Stopwatch | None:
+def _stopwatch(row: dict[str, Any] | None) -> BareStepTime | None:
     if row is None:
         return None
     laps = tuple(int(_amount(lap)) for lap in row["laps_ns"])
     if not laps:
         raise ValueError("laps")
     cpu_ns = row["cpu_ns"]
-    return Stopwatch(_time(row["step_ns"]), laps, None if cpu_ns is None else _time(cpu_ns))
+    return BareStepTime(_time(row["step_ns"]), laps, None if cpu_ns is None else _time(cpu_ns))
 
 
 def _time(value: Any) -> float:

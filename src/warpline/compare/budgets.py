@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.counts import KINDS
-from warpline.compare.measured import Measured
+from warpline.compare.measurement import RunMeasurement
 from warpline.errors import UsageError
 
 NUMBERS = ("step_ms", "busy_ms", "idle_ms", "idle_pct", *(f"idle_{cause}_pct" for cause in CAUSES), *KINDS)
@@ -53,7 +53,7 @@ def is_budget(text: str) -> bool:
     return bool(_BUDGET.fullmatch(text))
 
 
-class Check(Struct, frozen=True):
+class BudgetCheck(Struct, frozen=True):
     """One budget and what was measured."""
 
     budget: Budget
@@ -65,7 +65,7 @@ class Check(Struct, frozen=True):
         return self.budget.allows(self.value)
 
 
-def numbers_of(run: Measured) -> dict[str, float]:
+def numbers_of(run: RunMeasurement) -> dict[str, float]:
     """Every number that is known of a run."""
     step = run.step
     whole = max(step.step_ns, 1.0)

@@ -28,7 +28,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.compare.measured import Measured, sides_of
+from warpline.compare.measurement import RunMeasurement, sides_of
 from warpline.compare.parts import same_in_order
 from warpline.compare.spread import (
     IDLE_SPREAD,
@@ -51,7 +51,7 @@ from warpline.units import several
 
 OPERATION_SPREAD, SHARE_SPREAD = 0.3, 0.1
 """Usual relative difference between runs of the time of one operation with the wait before it, over that of the rest of
-the step; and of many operations together. Measured on an H200: docs/noise.md."""
+the step; and of many operations together. RunMeasurement on an H200: docs/noise.md."""
 OPPOSITE: dict[str, str] = {"slower": "faster", "faster": "slower"}
 LEAST_REST = 0.05
 """The rest must be this share of the step to be a measure of the host's speed."""
@@ -87,7 +87,9 @@ class ChangedWork(Struct, frozen=True):
         return {"ratio": self.ratio.rounded(5).to_dict(), "what": self.what, "gone": self.gone, "new": self.new}
 
 
-def judge(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> tuple[Difference, ChangedWork | None]:
+def judge(
+    a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float
+) -> tuple[Difference, ChangedWork | None]:
     """The verdict of the times or, where they leave it open, of the operations that differ."""
     found, changed = _by_times(a, b, least_effect), changed_work(a, b, least_effect)
     if changed is None or abs(changed.ratio.expected - 1) < least_effect:
@@ -105,7 +107,7 @@ def judge(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> 
     return replace(found, verdict=verdict, judged_by="structure", more_runs=None), changed
 
 
-def _by_times(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> Difference:
+def _by_times(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float) -> Difference:
     """The verdict of the stopwatch if both sides were timed, else of the recorded steps; where it is open, of the
     device's work."""
     sides = sides_of(a, b)
@@ -124,7 +126,7 @@ def _excludes(timed: Difference | None, ratio: Estimate) -> bool:
     return timed is not None and (ratio.low > timed.ratio.high or ratio.high < timed.ratio.low)
 
 
-def changed_work(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> ChangedWork | None:
+def changed_work(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float) -> ChangedWork | None:
     """The operations that differ; None if all are the same, or the runs of one side differ among themselves."""
     runs = [_usual(side) for side in (a, b)]
     if not all(runs):
@@ -163,7 +165,7 @@ def _changed(mine: _Times, other: _Times, gone: int, new: int, least_effect: flo
     return ChangedWork(known, gone, new, rest, next(settled, None))
 
 
-def _allocations(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> ChangedWork | None:
+def _allocations(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float) -> ChangedWork | None:
     """The calls that allocate, if every run of one side makes some in a step and none of the other does."""
     counts = [[run.counts["allocations"] for run in side] for side in (a, b)]
     if not any(min(mine) >= 1 and max(other) < SELDOM for mine, other in (counts, counts[::-1])):
@@ -174,7 +176,7 @@ def _allocations(a: Sequence[Measured], b: Sequence[Measured], least_effect: flo
     return None if found is None else replace(found, what="allocation")
 
 
-def _usual(side: Sequence[Measured]) -> list[TypicalStep]:
+def _usual(side: Sequence[RunMeasurement]) -> list[TypicalStep]:
     """The steps of the runs that run the same operations, if these are most of the runs."""
     kinds = [_kinds(run.step.operations) if run.step.waited_ns is not None else None for run in side]
     kind, times = Counter(kinds).most_common(1)[0]

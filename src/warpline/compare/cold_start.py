@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.compare.measured import run_time
-from warpline.compare.parts import Part, explain
+from warpline.compare.measurement import run_time
+from warpline.compare.parts import StepPart, explain
 from warpline.compare.spread import Difference, difference
 from warpline.compare.typical_step import TypicalStep, typical_step, whole_span
 from warpline.compare.words import in_words
@@ -28,7 +28,7 @@ SLOW_ONCE = ("dispatch", "launch_latency", "unknown")
 """Causes of idle time that say no more than that the CPU is not done; beyond a warm step they are the cold start."""
 
 
-class ColdStart(Struct, frozen=True):
+class ColdStartChange(Struct, frozen=True):
     """The cold steps of a side and the same ones of the other, as one span."""
 
     first: int
@@ -39,7 +39,7 @@ class ColdStart(Struct, frozen=True):
     difference: Difference
     a_ns: int
     b_ns: int
-    parts: tuple[Part, ...]
+    parts: tuple[StepPart, ...]
     """What differs, the largest first; the changes and `unexplained_ns` sum to the change of the span."""
     unexplained_ns: int
     ops: tuple[tuple[str, int], ...]
@@ -89,7 +89,7 @@ class ColdStart(Struct, frozen=True):
         }
 
 
-def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> ColdStart | None:
+def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> ColdStartChange | None:
     """The cold steps; None if no run has any, or a run does not reach as far."""
     sides = {"a": [(trace, _cold(trace)) for trace in a], "b": [(trace, _cold(trace)) for trace in b]}
     known = [cold for runs in sides.values() for _, cold in runs if cold is not None]
@@ -102,7 +102,7 @@ def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> C
     mine, other = (sorted(some, key=lambda span: span.step_ns)[(len(some) - 1) // 2] for some in (spans_a, spans_b))
     parts, unexplained = explain(mine, other)
     longer = sides["a" if mine.step_ns > other.step_ns else "b"]
-    return ColdStart(
+    return ColdStartChange(
         first,
         beyond - first,
         tuple(side for side, runs in sides.items() if any(cold is not None for _, cold in runs)),

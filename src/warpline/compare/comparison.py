@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -14,13 +15,13 @@ from msgspec.structs import replace
 
 from warpline.compare import same_work
 from warpline.compare.changed_work import ChangedWork, judge
-from warpline.compare.cold_start import ColdStart, cold_start
+from warpline.compare.cold_start import ColdStartChange, cold_start
 from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts, differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
-from warpline.compare.measured import Measured, measure, median_run, side_of, slower_host
-from warpline.compare.parts import Part, explain
-from warpline.compare.sentence import sentence_of
+from warpline.compare.measurement import RunMeasurement, measure, median_run, side_of, slower_host
+from warpline.compare.parts import StepPart, explain
+from warpline.compare.prediction import Outcome, outcome
 from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
 from warpline.compare.stopwatch import is_timed, typical_ns
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
@@ -31,9 +32,6 @@ from warpline.notebook import card, paragraph, table
 from warpline.trace.trace import Trace
 from warpline.units import duration, several
 
-if TYPE_CHECKING:
-    from warpline.compare.prediction import Outcome
-
 SCHEMA = "warpline.comparison/1"
 Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
@@ -41,22 +39,24 @@ OTHER_HOST = 0.1
 """From this difference of a launch on, the hosts of the two sides were not equally fast."""
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
+HIDDEN = 0.5
+"""Below this share of the change without the profiler (and above its inverse) the recorded one is misleading."""
 
 
-class Compared(Struct, frozen=True):
+class ComparedRuns(Struct, frozen=True):
     """One side: its typical step, and what a step does."""
 
-    measured: tuple[Measured, ...]
+    measurements: tuple[RunMeasurement, ...]
 
     @property
     def step(self) -> TypicalStep:
         """The step of the median run."""
-        return median_run(self.measured).step
+        return median_run(self.measurements).step
 
     @property
     def counts(self) -> Counts:
         """What a step of the median run does."""
-        return median_run(self.measured).counts
+        return median_run(self.measurements).counts
 
     @property
     def step_ns(self) -> int:
@@ -66,17 +66,22 @@ class Compared(Struct, frozen=True):
     @property
     def timed(self) -> bool:
         """Whether most runs were timed without the profiler."""
-        return is_timed([run.stopwatch for run in self.measured])
+        return is_timed([run.stopwatch for run in self.measurements])
 
     @property
     def stopwatch_ns(self) -> int | None:
         """Length of the step without the profiler; None if it is unknown."""
-        return typical_ns([run.stopwatch for run in self.measured]) if self.timed else None
+        return typical_ns([run.stopwatch for run in self.measurements]) if self.timed else None
 
     @property
     def runs(self) -> int:
         """Number of recordings."""
-        return len(self.measured)
+        return len(self.measurements)
+
+    @property
+    def length(self) -> str:
+        """The time in words, and what it is of."""
+        return f"{duration(self.step_ns)} {'a step' if self.step.has_steps else 'for the whole recording'}"
 
 
 class Comparison(Struct, frozen=True):
@@ -90,8 +95,8 @@ class Comparison(Struct, frozen=True):
     verdict: Verdict
     reasons: tuple[str, ...]
     """Why it is inconclusive or not comparable, and what else a reader should know."""
-    a: Compared
-    b: Compared
+    a: ComparedRuns
+    b: ComparedRuns
     ratio: Estimate
     """Step time of B over that of A; below 1 is faster."""
     work_ratio: Estimate
@@ -104,11 +109,11 @@ class Comparison(Struct, frozen=True):
     """The operations that differ, with the noise of the host taken out; None if all are the same or vary by run."""
     p_value: float | None
     more_runs: int | None
-    parts: tuple[Part, ...]
+    parts: tuple[StepPart, ...]
     """What changed, the largest first; the changes and `unexplained_ns` sum to `change_ns`."""
     unexplained_ns: int
     """Change of idle time without a known cause."""
-    cold_start: ColdStart | None = None
+    cold_start: ColdStartChange | None = None
     """The steps that are cold on a side, beside the same ones of the other; None if none are. The rest of the answer is
     about warm steps."""
     cpu_ops: tuple[CpuOp, ...] = ()
@@ -130,8 +135,46 @@ class Comparison(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
-        return sentence_of(self)
+        """The verdict with the times it rests on; where both sides were timed, with the recorded ones beside them."""
+        if not self.same_unit:
+            return f"Not comparable: {self.a.length} and {self.b.length}."
+        what = ("warm step" if self.cold_start else "step") if self.a.step.has_steps else "recording"
+        times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)}"
+        if self.verdict == "not_comparable":
+            return f"Not comparable: {times} a {what}."
+        known = self._with_ratio(f"{times} a {what}", self.ratio)
+        if self.stopwatch_ratio is not None and self.a.stopwatch_ns is not None and self.b.stopwatch_ns is not None:
+            bare = f"{duration(self.a.stopwatch_ns)} → {duration(self.b.stopwatch_ns)} a {what} without the profiler"
+            recorded = f"recorded {times}, {self._over_all_runs}{percent(self.ratio.expected)}"
+            known = f"{self._with_ratio(bare, self.stopwatch_ratio)}; {recorded}{self._hidden(self.stopwatch_ratio)}"
+        if self.judged_by == "work" and self.verdict in {"faster", "slower"}:
+            work = f"The GPU's work is {self.verdict} in B: {in_words(self.work_ratio)}"
+            return f"{work}; the step is inconclusive: {known}."
+        if self.judged_by == "structure" and self.changed is not None:
+            work = f"B is {self.verdict} by what it runs: {self.changed.in_words}, {in_words(self.changed.ratio)}"
+            return f"{work}; the step alone is inconclusive: {known}."
+        if self.verdict == "inconclusive":
+            return f"Inconclusive: {known}."
+        how = "as fast as" if self.verdict == "same" else f"{self.verdict} than"
+        return f"B is {how} A: {known}."
+
+    @property
+    def _over_all_runs(self) -> str:
+        return "over all runs " if max(self.a.runs, self.b.runs) > 1 else ""
+
+    def _with_ratio(self, times: str, ratio: Estimate) -> str:
+        over = self._over_all_runs
+        return f"{times}{' in the median runs' if over else ''}, {over}{in_words(ratio)}"
+
+    def _hidden(self, stopwatch: Estimate) -> str:
+        """What the profiler does to the difference, if much, where the stopwatch has shown it."""
+        if self.judged_by != "stopwatch" or self.verdict not in {"faster", "slower"}:
+            return ""
+        share = math.log(self.ratio.expected) / math.log(stopwatch.expected)
+        what = "gain" if self.verdict == "faster" else "loss"
+        if share < HIDDEN:
+            return f": the profiler hides {'' if share < HIDDEN / 2 else 'more than half of '}the {what}"
+        return f": the profiler makes the {what} look larger" if share > 1 / HIDDEN else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
@@ -175,26 +218,26 @@ def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_
         found = replace(found, cold_start=cold_start(a, b, least_effect), cpu_ops=ops)
     if found.verdict == "not_comparable" or not found.parts or all(not part.change_ns for part in found.parts):
         return found
-    from warpline.compare.prediction import outcome  # noqa: PLC0415 - the replay loads only when it is needed
-
     known = outcome(*ends, found.a.step, found.b.step)
     if found.cold_start is not None and known is not None and known.fixes == ("warm_up",):
         return found  # what a warm-up gains is said there; the prediction would be one of warm steps
     return replace(found, outcome=known)
 
 
-def _of_median(traces: Sequence[Trace], side: Compared) -> Trace:
-    median = median_run(side.measured)
-    return next(trace for trace, run in zip(traces, side.measured, strict=True) if run is median)
+def _of_median(traces: Sequence[Trace], side: ComparedRuns) -> Trace:
+    median = median_run(side.measurements)
+    return next(trace for trace, run in zip(traces, side.measurements, strict=True) if run is median)
 
 
-def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect: float = LEAST_EFFECT) -> Comparison:
+def compare_measured(
+    a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float = LEAST_EFFECT
+) -> Comparison:
     """Compare runs that were measured before."""
     if not a or not b:
         raise UsageError("nothing-to-compare", "a comparison needs a recording on each side")
     if not 0 < least_effect < 1:
         raise UsageError("bad-effect", f"the least effect lies between 0 and 100 %, not at {100 * least_effect:g} %")
-    mine, other = Compared(tuple(a)), Compared(tuple(b))
+    mine, other = ComparedRuns(tuple(a)), ComparedRuns(tuple(b))
     found, changed = judge(a, b, least_effect)
     parts, unexplained = explain(mine.step, other.step)
     hindered = [*_doubts("A", a), *_doubts("B", b), *_hindered(a[0], b)]
@@ -224,19 +267,19 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
     )
 
 
-def _doubts(name: str, runs: Sequence[Measured]) -> list[str]:
+def _doubts(name: str, runs: Sequence[RunMeasurement]) -> list[str]:
     """Why the runs of one side are no runs of one program, or cannot be relied on."""
     damaged = [f"{name} cannot be relied on: {run.file}: {error}" for run in runs for error in run.errors]
     return damaged + _hindered(runs[0], runs[1:], f"{runs[0].file} of {name}", f"another run of {name}")
 
 
-def _hindered(first: Measured, runs: Sequence[Measured], one: str = "A", other: str = "B") -> list[str]:
+def _hindered(first: RunMeasurement, runs: Sequence[RunMeasurement], one: str = "A", other: str = "B") -> list[str]:
     found = [reason for run in runs for reason in obstacles(first.setting, run.setting, one, other)]
     units = (same_work.obstacle(first.step, run.step, one, other) for run in runs)
     return list(dict.fromkeys([*found, *(reason for reason in units if reason)]))
 
 
-def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, least_effect: float) -> list[str]:
+def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRuns, least_effect: float) -> list[str]:
     remarks = []
     for name, side in (("A", a), ("B", b)):
         if same_work.obstacle(a.step, b.step):
@@ -255,7 +298,7 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
             f"{timed} was timed without the profiler and {other} was not, or had not settled, so the recorded steps "
             "are compared; record both with warpline run, with a larger --skip if its steps still become faster"
         )
-    runs = [*a.measured, *b.measured]
+    runs = [*a.measurements, *b.measurements]
     drifts = [drift(run.step.lengths_ns.astype(np.float64), least_effect) for run in runs]
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
@@ -279,7 +322,7 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
         counted = differing(a.counts, b.counts, least_effect)
         if counted:
             remarks.append(f"counts have no noise, and a step has others: {counted}")
-        slower = slower_host(a.measured, b.measured)
+        slower = slower_host(a.measurements, b.measurements)
         if abs(slower - 1) >= OTHER_HOST:
             how, host = ("longer", "slower") if slower > 1 else ("less", "faster")
             change = f"{100 * abs(slower - 1):.0f} % {how}"
@@ -289,12 +332,12 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
     return remarks
 
 
-def _side(side: Compared) -> dict[str, Any]:
+def _side(side: ComparedRuns) -> dict[str, Any]:
     return {
         "step_ns": side.step_ns,
         "stopwatch_ns": side.stopwatch_ns,
         "runs": side.runs,
         "steps": len(side.step.lengths_ns),
-        "files": [run.file for run in side.measured],
+        "files": [run.file for run in side.measurements],
         "counts": {name: round(value, 3) for name, value in side.counts.items()},
     }

@@ -7,27 +7,27 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from warpline.compare.budgets import Budget, Check, numbers_of
+from warpline.compare.budgets import Budget, BudgetCheck, numbers_of
 from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
-from warpline.compare.measured import Measured, median_run
+from warpline.compare.measurement import RunMeasurement, median_run
 from warpline.compare.spread import verdict_of
 from warpline.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, UsageError
 from warpline.estimate import Estimate
 
 SCHEMA = "warpline.gate/1"
-Outcome = Literal["passed", "regression", "inconclusive"]
-EXIT_CODES: dict[Outcome, int] = {"passed": 0, "regression": EXIT_REGRESSION, "inconclusive": EXIT_INCONCLUSIVE}
+GateOutcome = Literal["passed", "regression", "inconclusive"]
+EXIT_CODES: dict[GateOutcome, int] = {"passed": 0, "regression": EXIT_REGRESSION, "inconclusive": EXIT_INCONCLUSIVE}
 
 
 class Gate(Struct, frozen=True):
     """The outcome, and what it rests on."""
 
-    outcome: Outcome
-    runs: tuple[Measured, ...]
-    checks: tuple[Check, ...]
+    outcome: GateOutcome
+    runs: tuple[RunMeasurement, ...]
+    checks: tuple[BudgetCheck, ...]
     comparison: Comparison | None
     """With the baseline; None without one."""
-    baseline_outcome: Outcome = "passed"
+    baseline_outcome: GateOutcome = "passed"
     """Of the comparison alone."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -51,8 +51,8 @@ class Gate(Struct, frozen=True):
 
 
 def judge(
-    runs: Sequence[Measured],
-    baseline: Sequence[Measured] | None,
+    runs: Sequence[RunMeasurement],
+    baseline: Sequence[RunMeasurement] | None,
     budgets: Sequence[Budget],
     metric: Literal["step", "busy"] = "step",
     least_effect: float = LEAST_EFFECT,
@@ -63,23 +63,23 @@ def judge(
     if baseline is None and not budgets:
         raise UsageError("nothing-to-check", "the gate needs --baseline or --budget", "warpline gate --help")
     numbers = {**numbers_of(median_run(runs)), **(more or {})}
-    checks = tuple(Check(budget, numbers[budget.number]) for budget in budgets)
+    checks = tuple(BudgetCheck(budget, numbers[budget.number]) for budget in budgets)
     comparison = compare_measured(baseline, runs, least_effect) if baseline is not None else None
     by_baseline = _outcome(comparison, metric, least_effect) if comparison is not None else "passed"
     outcome = by_baseline if all(check.passed for check in checks) else "regression"
     return Gate(outcome, tuple(runs), checks, comparison, by_baseline)
 
 
-def _outcome(comparison: Comparison, metric: Literal["step", "busy"], least_effect: float) -> Outcome:
+def _outcome(comparison: Comparison, metric: Literal["step", "busy"], least_effect: float) -> GateOutcome:
     if comparison.verdict == "not_comparable":
         return "inconclusive"
     if metric == "busy":
         return _of_ratio(comparison.work_ratio, least_effect)
-    known: dict[str, Outcome] = {"slower": "regression", "faster": "passed", "same": "passed"}
+    known: dict[str, GateOutcome] = {"slower": "regression", "faster": "passed", "same": "passed"}
     return known.get(comparison.verdict, "inconclusive")
 
 
-def _of_ratio(ratio: Estimate, least_effect: float) -> Outcome:
+def _of_ratio(ratio: Estimate, least_effect: float) -> GateOutcome:
     if verdict_of(ratio, least_effect) == "slower":
         return "regression"
     return "passed" if ratio.high < 1 + least_effect else "inconclusive"

@@ -15,7 +15,7 @@ from msgspec import Struct
 from warpline.compare.budgets import numbers_of
 from warpline.compare.change_points import LEAST_POINTS, Level, levels
 from warpline.compare.gate import Gate
-from warpline.compare.measured import median_run
+from warpline.compare.measurement import median_run
 from warpline.errors import UsageError
 from warpline.sources.local_record import append, rows
 from warpline.untrusted_json import parse_json
@@ -39,7 +39,7 @@ class GateRun(Struct, frozen=True):
     numbers: dict[str, float]
 
 
-class History(Struct, frozen=True):
+class NumberHistory(Struct, frozen=True):
     """One number of a program over all runs of its gate."""
 
     name: str
@@ -120,7 +120,7 @@ def names_in(path: Path, project: Path) -> list[str]:
     return [str(name) for (name,) in found]
 
 
-def read_history(path: Path, project: Path, name: str, number: str, least_effect: float) -> History:
+def read_history(path: Path, project: Path, name: str, number: str, least_effect: float) -> NumberHistory:
     """The history of one number; runs on another device than the last are left out."""
     query = "select at, name, label, outcome, device, numbers from runs where project = ? and name = ? order by id"
     runs = [_run(row) for row in rows(path, query, (str(project.resolve()), name))]
@@ -130,7 +130,7 @@ def read_history(path: Path, project: Path, name: str, number: str, least_effect
         raise UsageError("no-number", f"no run of {name} has {number!r}", f"the numbers are {', '.join(have)}")
     chosen = [run for run in kept if number in run.numbers and run.device == kept[-1].device]
     values = [run.numbers[number] for run in chosen]
-    return History(name, number, tuple(chosen), tuple(levels(values, least_effect)))
+    return NumberHistory(name, number, tuple(chosen), tuple(levels(values, least_effect)))
 
 
 def _run(row: Sequence[Any]) -> GateRun | None:

@@ -28,13 +28,13 @@ COPY = re.compile(r"Memcpy|Memset|\[CUDA mem")
 """How the names of copies and memsets begin, with torch.profiler and with Nsight Systems."""
 MEMORY = re.compile(r"(.*) \((\w+) -> (\w+)\)")
 """A copy with its kinds of memory: `Memcpy HtoD (Pageable -> Device)`."""
-Kind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
+PartKind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
 
 
-class Part(Struct, frozen=True):
+class StepPart(Struct, frozen=True):
     """A part of the step in both runs, per step."""
 
-    kind: Kind
+    kind: PartKind
     """`same`: the same kernel or copy; `variant`: another kernel for the same job; `fused`, `split`, `replaced`: some
     took the place of others; `new` and `gone`: on one side only; `idle`: the device waits, by cause."""
     name: str
@@ -72,7 +72,7 @@ class Part(Struct, frozen=True):
         }
 
 
-class Block(Struct, frozen=True):
+class Counterparts(Struct, frozen=True):
     """Positions in A and B that belong together."""
 
     a: tuple[int, ...]
@@ -80,17 +80,17 @@ class Block(Struct, frozen=True):
     is_pair: bool
 
 
-def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[Part], int]:
+def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[StepPart], int]:
     """All parts, the largest change first, and the change of idle time that has no known cause."""
     blocks = _blocks(a.operations, b.operations)
-    grouped: dict[tuple[Kind, tuple[str, ...], tuple[str, ...]], list[Block]] = defaultdict(list)
+    grouped: dict[tuple[PartKind, tuple[str, ...], tuple[str, ...]], list[Counterparts]] = defaultdict(list)
     for block in blocks:
         mine, others = [a.operations[place] for place in block.a], [b.operations[place] for place in block.b]
         names = tuple(one.name for one in mine), tuple(one.name for one in others)
         grouped[(_kind(block, mine, others), *names)].append(block)
     whole_a, whole_b = _whole_numbers(a, list(grouped.values()), "a"), _whole_numbers(b, list(grouped.values()), "b")
     parts = [
-        Part(
+        StepPart(
             kind,
             title(kind, names_a, names_b),
             names_a,
@@ -106,11 +106,11 @@ def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[Part], int]:
         if cause == "unknown":
             unexplained = whole_b[place] - whole_a[place]
         elif whole_a[place] or whole_b[place]:
-            parts.append(Part("idle", cause, (), (), 0, 0, whole_a[place], whole_b[place]))
+            parts.append(StepPart("idle", cause, (), (), 0, 0, whole_a[place], whole_b[place]))
     return sorted(parts, key=lambda part: (-abs(part.change_ns), part.kind, part.name)), unexplained
 
 
-def _whole_numbers(step: TypicalStep, groups: list[list[Block]], side: Literal["a", "b"]) -> list[int]:
+def _whole_numbers(step: TypicalStep, groups: list[list[Counterparts]], side: Literal["a", "b"]) -> list[int]:
     """The time of each group and of each cause, in whole nanoseconds that sum to the rounded step."""
     times = [sum(float(step.exposed_ns[list(getattr(block, side))].sum()) for block in group) for group in groups]
     edges = np.rint(np.cumsum([0.0, *times, *(step.idle_ns[cause] for cause in CAUSES)])).astype(np.int64)
@@ -130,9 +130,9 @@ def _aligned(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> tuple[list[t
     return align(codes_a, codes_b, likeness(kinds_a, kinds_b)), codes_b
 
 
-def _blocks(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[Block]:
+def _blocks(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[Counterparts]:
     pairs, codes_b = _aligned(a, b)
-    blocks = [Block((mine,), (other,), True) for mine, other in pairs]
+    blocks = [Counterparts((mine,), (other,), True) for mine, other in pairs]
     left, right = [], []
     for spare_a, spare_b in _between(pairs, len(a), len(b)):
         left.append(spare_a)
@@ -175,7 +175,7 @@ def _moved(
     names_a: Sequence[tuple[str, str]],
     names_b: Sequence[tuple[str, str]],
     codes_b: Int64s,
-) -> list[Block]:
+) -> list[Counterparts]:
     """Pairs of one name that only changed their place; they are taken out of the two lists."""
     waiting: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for place in chain.from_iterable(right):
@@ -188,12 +188,12 @@ def _moved(
         places[:] = [place for place in places if place not in partners]
     for places in right:
         places[:] = [place for place in places if place not in taken]
-    return [Block((place,), (other,), True) for place, other in partners.items()]
+    return [Counterparts((place,), (other,), True) for place, other in partners.items()]
 
 
 def _replaced(
     spare_a: list[int], spare_b: list[int], a: Sequence[Operation], b: Sequence[Operation]
-) -> Iterator[Block]:
+) -> Iterator[Counterparts]:
     """What took the place of what between two pairs. A fused kernel whose name says what it does takes the kernels of
     those ops, and the others share the rest."""
     by_op: dict[str, set[int]] = defaultdict(set)
@@ -208,12 +208,12 @@ def _replaced(
         mine = sorted(set().union(*(by_op.pop(op, ()) for op in fused)) - taken)
         if mine:
             taken.update(mine)
-            yield Block(tuple(mine), (place,), False)
+            yield Counterparts(tuple(mine), (place,), False)
         else:
             rest_b.append(place)
     rest_a = [place for place in spare_a if place not in taken]
     if rest_a or rest_b:
-        yield Block(tuple(rest_a), tuple(rest_b), False)
+        yield Counterparts(tuple(rest_a), tuple(rest_b), False)
 
 
 def _ops_of(one: Operation) -> set[str]:
@@ -222,7 +222,7 @@ def _ops_of(one: Operation) -> set[str]:
     return {name.rstrip("_") for name in names if name}
 
 
-def _kind(block: Block, mine: Sequence[Operation], others: Sequence[Operation]) -> Kind:
+def _kind(block: Counterparts, mine: Sequence[Operation], others: Sequence[Operation]) -> PartKind:
     if block.is_pair:
         return "same" if (mine[0].kind, mine[0].name) == (others[0].kind, others[0].name) else "variant"
     if not mine or not others:
@@ -232,7 +232,7 @@ def _kind(block: Block, mine: Sequence[Operation], others: Sequence[Operation]) 
     return "fused" if len(others) < len(mine) else "split"
 
 
-def title(kind: Kind, names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str:
+def title(kind: PartKind, names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str:
     """The part in a few words."""
     if kind in {"same", "gone"}:
         return _listed(names_a)

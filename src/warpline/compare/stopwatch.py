@@ -26,7 +26,7 @@ LONGEST_WORK = 1.25
 did not wait for the device."""
 
 
-class Stopwatch(Struct, frozen=True):
+class BareStepTime(Struct, frozen=True):
     """The step of a run before it was recorded."""
 
     step_ns: float
@@ -36,7 +36,7 @@ class Stopwatch(Struct, frozen=True):
     """A step by the CPU's clock; None if unknown."""
 
 
-def stopwatch_of(trace: Trace, lengths_ns: Sequence[int], recorded: RunTime) -> Stopwatch | None:
+def stopwatch_of(trace: Trace, lengths_ns: Sequence[int], recorded: RunTime) -> BareStepTime | None:
     """The time of a step before recording; None if the run was not timed, or the time is not about these steps."""
     timed = timed_step(trace.path)
     if timed is None or timed.median_ns * LONGEST_WORK < recorded.work_ns + recorded.copies_ns:
@@ -45,10 +45,10 @@ def stopwatch_of(trace: Trace, lengths_ns: Sequence[int], recorded: RunTime) -> 
         ratio = timed.recorded_ns / max(float(np.median(lengths_ns)), 1.0)
         if not 1 / SAME_STEPS < ratio < SAME_STEPS:
             return None
-    return Stopwatch(timed.median_ns, timed.laps_ns, timed.cpu_ns)
+    return BareStepTime(timed.median_ns, timed.laps_ns, timed.cpu_ns)
 
 
-Times = Sequence[Stopwatch | None]
+Times = Sequence[BareStepTime | None]
 """Of the runs of a side."""
 
 
@@ -76,7 +76,7 @@ def timed_difference(sides: tuple[Side, Side], times: tuple[Times, Times], least
     return replace(difference(a, b, least_effect, spread), judged_by="stopwatch")
 
 
-def usual_spread(run: RunTime, time: Stopwatch) -> float:
+def usual_spread(run: RunTime, time: BareStepTime) -> float:
     """How much the timed step usually differs between runs, relative to itself."""
     busy_ns = run.work_ns + run.copies_ns
     fits = min(1.0, time.step_ns / busy_ns) if busy_ns else 0.0
@@ -85,7 +85,7 @@ def usual_spread(run: RunTime, time: Stopwatch) -> float:
     return math.hypot(*parts) / time.step_ns
 
 
-def _whole(run: RunTime, time: Stopwatch) -> RunTime:
+def _whole(run: RunTime, time: BareStepTime) -> RunTime:
     """The timed step in one piece. If the CPU runs ahead of the device in the recorded steps, it does so without a
     profiler; how far is known where its clock was read."""
     ahead_ns = min(time.cpu_ns or run.ahead_ns, time.step_ns) if run.ahead_ns else 0.0

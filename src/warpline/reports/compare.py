@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpline.compare.comparison import LEAST_EFFECT, Compared, Comparison
+from warpline.compare.comparison import LEAST_EFFECT, ComparedRuns, Comparison
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import LEAST_SHARE, CpuOp
 from warpline.compare.gate import Gate
-from warpline.compare.parts import COPY, Part
+from warpline.compare.parts import COPY, StepPart
 from warpline.compare.words import in_words
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
 from warpline.units import duration, several, speedup
@@ -122,7 +122,7 @@ def _cpu_sentence(op: CpuOp) -> str:
     return f"The CPU is in {op.name} for {duration(op.b_ns)} a step {instead}."
 
 
-def _sentence(part: Part) -> str:
+def _sentence(part: StepPart) -> str:
     times = f"{duration(part.a_ns)} → {duration(part.b_ns)}"
     name = part.name if len(part.name) <= LONGEST_NAME else f"{part.name[:LONGEST_NAME].rstrip()} …"
     if part.kind in {"fused", "split", "replaced"}:
@@ -139,14 +139,14 @@ def _sentence(part: Part) -> str:
     return f"{name}: {times}{gain}."
 
 
-def _is_large(part: Part, whole_ns: int, structure_decides: bool) -> bool:
+def _is_large(part: StepPart, whole_ns: int, structure_decides: bool) -> bool:
     """Whether a part is worth showing: it changed much, or its operations are what the verdict rests on."""
     differs = structure_decides and part.a_count != part.b_count
     return differs or abs(part.change_ns) >= SHORTEST * whole_ns
 
 
 def _parts(
-    parts: Sequence[Part],
+    parts: Sequence[StepPart],
     unexplained_ns: int,
     whole: tuple[int, int],
     name: str,
@@ -178,15 +178,15 @@ def _parts(
     return Table(columns, tuple(rows), hidden=len(rest), hidden_note=note)
 
 
-def _word(part: Part) -> str:
+def _word(part: StepPart) -> str:
     return "copy" if part.is_copy and part.kind in {"same", "variant"} else WORDS[part.kind]
 
 
-def _name(part: Part) -> str:
+def _name(part: StepPart) -> str:
     return part.name.replace("_", " ") if part.kind == "idle" else part.name
 
 
-def _how_many(part: Part) -> str | None:
+def _how_many(part: StepPart) -> str | None:
     if part.kind == "idle":
         return None
     return str(part.a_count) if part.a_count == part.b_count else f"{part.a_count} → {part.b_count}"
@@ -198,7 +198,7 @@ def _counts(comparison: Comparison) -> Table:
     return Table(columns, rows)
 
 
-def _named(side: Compared) -> str:
-    files = side.measured[0].file + (f" and {side.runs - 1} more" if side.runs > 1 else "")
+def _named(side: ComparedRuns) -> str:
+    files = side.measurements[0].file + (f" and {side.runs - 1} more" if side.runs > 1 else "")
     steps = several(len(side.step.lengths_ns), "step") if side.step.has_steps else "no steps"
     return f"{files} ({steps})"

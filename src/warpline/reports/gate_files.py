@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from warpline.compare.comparison import Comparison
 from warpline.compare.gate import Gate
-from warpline.compare.parts import Part
+from warpline.compare.parts import StepPart
 from warpline.reports.compare import OUTCOMES, gate_report
 from warpline.reports.markdown import render
 from warpline.reports.sections import Content, Figure, Report, Section, Table, Text
@@ -109,7 +109,7 @@ def _line(label: str, low: float, high: float, mark: str, text: str, scale: floa
     return f"{short:<{LABEL}} {bar:<{BARS + 1}} {text:>10}"
 
 
-def _label(part: Part) -> str:
+def _label(part: StepPart) -> str:
     if part.kind == "idle":
         return f"idle: {part.name.replace('_', ' ')}"
     counts = f"{part.a_count} → {part.b_count}: " if part.a_count != part.b_count else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline.compare.change_points import LEAST_POINTS
-from warpline.compare.history import History
+from warpline.compare.history import NumberHistory
 from warpline.compare.words import percent
 from warpline.reports.sections import Column, Content, Figure, Report, Section, Table, Text
 from warpline.units import several
@@ -12,7 +12,7 @@ COLUMNS_SHOWN, ROWS_SHOWN = 64, 9
 LISTED = 10
 
 
-def report(history: History) -> Report:
+def report(history: NumberHistory) -> Report:
     """The trend of one number."""
     lead: list[Content] = [Text(sentence(history), "strong")]
     if history.runs:
@@ -25,7 +25,7 @@ def report(history: History) -> Report:
     return Report(f"{history.name}: {several(len(history.runs), 'run')} of the gate", tuple(sections))
 
 
-def sentence(history: History) -> str:
+def sentence(history: NumberHistory) -> str:
     """What the history shows."""
     if not history.runs:
         return f"No run of the gate of {history.name} is recorded here."
@@ -44,7 +44,7 @@ def _when(at: str, label: str) -> str:
     return f"at {label} ({at[:16].replace('T', ' ')} UTC)" if label else f"on {at[:16].replace('T', ' ')} UTC"
 
 
-def _drawing(history: History) -> str:
+def _drawing(history: NumberHistory) -> str:
     """Points as o, levels as lines, and the first run of a new level as a bar."""
     values = history.values[-COLUMNS_SHOWN:]
     offset = len(history.values) - len(values)
@@ -68,7 +68,7 @@ def _drawing(history: History) -> str:
     return "\n".join(f"{labels.get(place, ''):>10} {''.join(row)}".rstrip() for place, row in enumerate(cells))
 
 
-def _levels(history: History) -> Table:
+def _levels(history: NumberHistory) -> Table:
     columns = (
         Column("at", "from", key=True),
         Column("label", "label"),
@@ -90,7 +90,7 @@ def _levels(history: History) -> Table:
     return Table(columns, rows)
 
 
-def _runs(history: History) -> Table:
+def _runs(history: NumberHistory) -> Table:
     columns = (
         Column("at", "at (UTC)", key=True),
         Column("label", "label"),

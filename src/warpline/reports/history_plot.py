@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from warpline.compare.history import History
+from warpline.compare.history import NumberHistory
 from warpline.compare.words import percent
 from warpline.sanitise import sanitise
 
@@ -19,7 +19,7 @@ STYLE = (
 )
 
 
-def history_svg(history: History) -> str:
+def history_svg(history: NumberHistory) -> str:
     """The picture."""
     values = history.values
     low, high = (min(values), max(values)) if values else (0.0, 1.0)

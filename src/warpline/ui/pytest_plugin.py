@@ -122,7 +122,7 @@ class GpuProfile:
         from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415
         from warpline.compare.budgets import Budget  # noqa: PLC0415
         from warpline.compare.gate import judge  # noqa: PLC0415
-        from warpline.compare.measured import measure_sound  # noqa: PLC0415
+        from warpline.compare.measurement import measure_sound  # noqa: PLC0415
 
         limits = dict(self._limits)
         name, metric = limits.pop("baseline", None), limits.pop("metric", "step")

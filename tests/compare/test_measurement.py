@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from step_traces import steps, trace
 
 from warpline.compare.comparison import compare_measured
-from warpline.compare.host_speed import launch_times, slowness
-from warpline.compare.measured import measure
+from warpline.compare.measurement import launch_times, measure, slowness
 from warpline.compare.spread import RunTime, difference
 from warpline.trace.open import open_trace
 

@@ -6,20 +6,28 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from warpline.api_names import KERNEL_LAUNCH
 from warpline.compare.comparable import Setting, setting_of
 from warpline.compare.counts import Counts, counts_per_step
-from warpline.compare.host_speed import LaunchTimes, launch_times, slowness
 from warpline.compare.spread import RunTime, Side
-from warpline.compare.stopwatch import Stopwatch, stopwatch_of
+from warpline.compare.stopwatch import BareStepTime, stopwatch_of
 from warpline.compare.typical_step import TypicalStep, typical_step
 from warpline.errors import CannotAnswer
+from warpline.intervals import Spans
+from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
+LaunchTimes = dict[str, float]
+"""Median time of the calls of each name, in nanoseconds."""
+LEAST_CALLS = 10
+"""Fewer calls of a name say nothing."""
 
-class Measured(Struct, frozen=True):
+
+class RunMeasurement(Struct, frozen=True):
     """One run."""
 
     file: str
@@ -31,7 +39,7 @@ class Measured(Struct, frozen=True):
     """By which runs tell how fast their hosts were; empty if an older baseline does not say."""
     errors: tuple[str, ...] = ()
     """What is wrong with the recording, so that its answers are missing or false: it was cut off, for example."""
-    stopwatch: Stopwatch | None = None
+    stopwatch: BareStepTime | None = None
     """The step without the profiler; None if the run was not timed, or an older baseline does not say."""
 
     @property
@@ -40,16 +48,16 @@ class Measured(Struct, frozen=True):
         return sum(self.step.idle_ns.values())
 
 
-def measure(trace: Trace) -> Measured:
+def measure(trace: Trace) -> RunMeasurement:
     """Measure a recording."""
     step = typical_step(trace)
     counts, times = counts_per_step(trace, step), launch_times(trace, step.spans)
     errors = tuple(entry.message for entry in trace.health_entries if entry.severity == "error")
     stopwatch = stopwatch_of(trace, step.lengths_ns.tolist(), run_time(step)) if step.has_steps else None
-    return Measured(trace.path.name, setting_of(trace), step, counts, times, errors, stopwatch)
+    return RunMeasurement(trace.path.name, setting_of(trace), step, counts, times, errors, stopwatch)
 
 
-def measure_sound(trace: Trace) -> Measured:
+def measure_sound(trace: Trace) -> RunMeasurement:
     """Measure a recording that is to be relied on: a part of one would keep every budget."""
     run = measure(trace)
     if run.errors:
@@ -57,17 +65,17 @@ def measure_sound(trace: Trace) -> Measured:
     return run
 
 
-def median_run(runs: Sequence[Measured]) -> Measured:
+def median_run(runs: Sequence[RunMeasurement]) -> RunMeasurement:
     """The run whose typical step is the median."""
     return sorted(runs, key=lambda run: run.step.step_ns)[(len(runs) - 1) // 2]
 
 
-def side_of(runs: Sequence[Measured]) -> Side:
+def side_of(runs: Sequence[RunMeasurement]) -> Side:
     """The runs for the statistics."""
     return tuple(run_time(run.step) for run in runs)
 
 
-def sides_of(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[Side, Side]:
+def sides_of(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement]) -> tuple[Side, Side]:
     """The runs of both sides, with how slow the host of each was."""
     runs, slow = side_of([*a, *b]), slowness([run.launch_times for run in (*a, *b)])
     if slow is not None:
@@ -75,7 +83,7 @@ def sides_of(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[Side, Side]:
     return runs[: len(a)], runs[len(a) :]
 
 
-def slower_host(a: Sequence[Measured], b: Sequence[Measured]) -> float:
+def slower_host(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement]) -> float:
     """How much slower the hosts of B were, as a ratio; 1 if it is unknown."""
     slow = slowness([run.launch_times for run in (*a, *b)])
     return math.exp(float(np.mean(slow[len(a) :]) - np.mean(slow[: len(a)]))) if slow else 1.0
@@ -87,3 +95,32 @@ def run_time(step: TypicalStep) -> RunTime:
     copies_ns = float(step.exposed_ns[with_host].sum())
     work_ns = float(step.exposed_ns.sum()) - copies_ns
     return RunTime(work_ns, sum(step.idle_ns.values()), step.lengths_ns, copies_ns, step.ahead_ns)
+
+
+def launch_times(trace: Trace, steps: Spans) -> LaunchTimes:
+    """Of the calls that launch a kernel, from the first of these steps to the last.
+
+    The CPU's time for a step differs by a third between runs of one program, because hosts are noisy. A launch is the
+    same work for the CPU in every run and does not wait, so its time tells how slow the host was: with that taken out,
+    the CPU's time differs by a tenth (docs/noise.md).
+    """
+    length = pl.col("end_ns") - pl.col("start_ns")
+    inside = pl.col("start_ns").is_between(int(steps.starts[0]), int(steps.ends[-1]))
+    known = (
+        trace.api.filter(named(KERNEL_LAUNCH) & inside)
+        .group_by(pl.col("name").cast(pl.String))
+        .agg(median=length.median(), calls=pl.len())
+        .filter((pl.col("calls") >= LEAST_CALLS) & (pl.col("median") > 0))
+        .sort("name")
+    )
+    return {str(name): float(median) for name, median, _ in known.iter_rows()}
+
+
+def slowness(runs: Sequence[LaunchTimes]) -> list[float] | None:
+    """How slow the host was in each run: the logarithm of the times of calls that all of them make, over the mean of
+    all runs. None if they have none in common."""
+    names = sorted(set.intersection(*(set(run) for run in runs)))
+    if not names:
+        return None
+    logs = np.log([[run[name] for name in names] for run in runs])
+    return [float(one) for one in np.median(logs - logs.mean(axis=0), axis=1)]
