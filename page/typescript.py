@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import types
 import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from warpline.reports.page import contract
 
@@ -23,17 +24,21 @@ def typescript() -> str:
     for name, value in vars(contract).items():
         if typing.get_origin(value) is typing.Literal:
             blocks.append(f"export type {name} = {_type(value)};\n")
-        elif dataclasses.is_dataclass(value):
-            blocks.append("\n".join(_interface(typing.cast(type, value))))
+        elif _is_record(value):
+            blocks.append("\n".join(_interface(value)))
     return "\n".join(blocks)
 
 
-def _interface(record: type) -> Iterator[str]:
+def _is_record(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Struct) and value is not Struct
+
+
+def _interface(record: type[Struct]) -> Iterator[str]:
     hints = typing.get_type_hints(record)
     yield f"/** {inspect.getdoc(record)} */"
     yield f"export interface {record.__name__} {{"
-    for field in dataclasses.fields(record):
-        yield f"  readonly {field.name}: {_type(hints[field.name])};"
+    for name in record.__struct_fields__:
+        yield f"  readonly {name}: {_type(hints[name])};"
     yield "}\n"
 
 
@@ -50,8 +55,8 @@ def _type(hint: Any) -> str:
     if origin in {list, tuple}:
         element = _type(inner[0])
         return f"readonly ({element})[]" if " " in element else f"readonly {element}[]"
-    if dataclasses.is_dataclass(hint):
-        return str(typing.cast(type, hint).__name__)
+    if _is_record(hint):
+        return str(hint.__name__)
     raise TypeError(f"no TypeScript for {hint}")
 
 
