@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from kineto_files import Event, annotation, launched, write
-from other_order import leave_orders_open
+from polars.dataframe.group_by import GroupBy
 
 from warpline.analyses.stats import REPORTS
 from warpline.cli.main import run
@@ -23,6 +26,29 @@ def equals(tmp_path: Path) -> str:
         for number, name in enumerate(("gemm", "relu", "add")):
             events += launched(name, zero, zero + 100, 50, 10 * step + number + 1)
     return str(write(tmp_path, events))
+
+
+def leave_orders_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turn around the results of Polars that were not asked to maintain their order, and equal rows of a sort."""
+
+    def turned(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *arguments: Any, **options: Any) -> Any:
+            result = method(self, *arguments, **options)
+            keeps = options.get("maintain_order") or options.get("how") in ("semi", "anti")
+            return result if keeps or getattr(self, "maintain_order", False) else result.reverse()
+
+        return call
+
+    sort = pl.DataFrame.sort
+
+    def sort_turned(self: pl.DataFrame, *keys: Any, **options: Any) -> pl.DataFrame:
+        if options.get("maintain_order"):
+            return sort(self, *keys, **options)
+        return sort(self.reverse(), *keys, **{**options, "maintain_order": True})
+
+    for owner, name in ((pl.DataFrame, "join"), (pl.DataFrame, "unique"), (pl.Series, "unique"), (GroupBy, "agg")):
+        monkeypatch.setattr(owner, name, turned(getattr(owner, name)))
+    monkeypatch.setattr(pl.DataFrame, "sort", sort_turned)
 
 
 @pytest.mark.parametrize("words", [["diagnose", "--json"], ["stats", "--format", "json", "-r", ",".join(REPORTS)]])

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_once import made_once
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r'(?:href|src)="([^"#?]+)')
@@ -20,10 +19,7 @@ ELSEWHERE = re.compile(r"[a-z]+:|//|/")
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'warpline[docs]'")
-    return made_once(tmp_path_factory, "site", build)
-
-
-def build(folder: Path) -> None:
+    folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
@@ -33,6 +29,7 @@ def build(folder: Path) -> None:
         check=False,
     )
     assert built.returncode == 0, built.stderr
+    return folder
 
 
 def test_every_link_leads_somewhere(site: Path) -> None:

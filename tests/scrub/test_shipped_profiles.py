@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
+import json
 import lzma
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from paths import DATA, RECORDINGS, ROOT, SHARED, SUITES
-from same_diagnosis import changed_by_scrubbing
 
-from warpline.scrub.file import scrub
+from warpline.cli.main import run
+from warpline.scrub.file import check, scrub
 
 BUNDLED = ROOT / "src" / "warpline" / "data"
 SHIPPED = sorted(
@@ -44,6 +49,39 @@ SHARED_PROFILES = (
     "hostile/surrogate_meta.json.gz",
 )
 """Small ones of every kind: scrubbing one and diagnosing it twice takes seconds."""
+WORDS = ("rule", "cause", "fix", "code", "severity", "confidence", "source", "schema")
+"""Keys whose texts are part of the answer; other texts quote names of the profile."""
+
+
+def diagnosis(path: Path) -> Any:
+    """The diagnosis as JSON; the exit code and the error's code where there is none."""
+    printed, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+        code = run(["diagnose", str(path), "--json", "--no-cache"])
+    return json.loads(printed.getvalue()) if code == 0 else [code, said.getvalue().split(":")[1]]
+
+
+def differences(before: Any, after: Any, place: str = "") -> list[str]:
+    """The places in which two answers differ, names aside."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = {**before, **after}
+        return [each for key in keys for each in differences(before.get(key), after.get(key), f"{place}.{key}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [each for number, (one, other) in pairs for each in differences(one, other, f"{place}[{number}]")]
+    if isinstance(before, str) and isinstance(after, str) and place.rpartition(".")[2] not in WORDS:
+        return []
+    return [] if before == after else [f"{place}: {before!s:.60} became {after!s:.60}"]
+
+
+def changed_by_scrubbing(path: Path, folder: Path) -> list[str]:
+    """Scrub a copy of a profile; how its diagnosis changed, and what a second scrubbing would change."""
+    alone = folder / path.name  # without the files that may stand beside it
+    shutil.copyfile(path, alone)
+    output = folder / f"scrubbed.{path.name}"
+    scrub(alone, output)
+    again = [f"{change.place} is not clean" for change in check(output).changes]
+    return again + differences(diagnosis(alone), diagnosis(output))
 
 
 def test_there_is_something_to_look_at() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -30,7 +31,6 @@ from warpline.trace.trace import Trace
 
 FILE = DATA / "kineto" / "layer_eager.json.gz"
 FULL = Path("/dev/full")
-HELPERS = Path(__file__).parents[1] / "helpers"
 
 
 @pytest.fixture(autouse=True)
@@ -321,17 +321,25 @@ def test_an_entry_can_be_read_where_nothing_can_be_written(right: Trace, monkeyp
     assert same(open_trace(FILE), right)
 
 
-def test_a_writer_that_is_killed_at_any_call_leaves_no_bad_entry(tmp_path: Path) -> None:
-    environment = {**os.environ, "WARPLINE_CACHE": str(tmp_path), "POLARS_MAX_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(HELPERS / "cache_faults.py"), "23"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert all(int(kills) >= 4 for kills in done.stdout.split())
+KILLED_WRITER = """
+import os, signal, sys
+from warpline.sources import cache_folder
+from warpline.trace import cache
+from warpline.trace.open import open_trace
+
+cache_folder.SMALL_FILE_BYTES = 0
+setattr(cache, sys.argv[1], lambda *arguments: os.kill(os.getpid(), signal.SIGKILL))
+open_trace(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("call", ["make_room", "temporary_folder", "create_file", "_checksum", "publish"])
+def test_a_writer_that_is_killed_leaves_no_bad_entry(call: str, right: Trace) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED_WRITER, call, str(FILE)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert same(open_trace(FILE), right)
+    assert [path.name for path in traces_folder().iterdir()] == [content_key(FILE)]
+    assert same(open_trace(FILE), right), "from the cache"
 
 
 def test_readers_and_writers_together_never_fail(monkeypatch: pytest.MonkeyPatch) -> None:
