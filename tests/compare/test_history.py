@@ -106,7 +106,7 @@ def test_a_change_is_named_in_the_terminal_and_in_the_picture(
     assert "\x1b" not in shown
     drawn = ElementTree.fromstring(svg.read_text())
     assert len(drawn.findall(".//{*}circle")) == 24
-    assert len(drawn.findall(".//{*}line[@class='change']")) == 1
+    assert len(drawn.findall(".//{*}line[@class='mark']")) == 1
     assert run(["history", "--folder", folder, "--svg", str(svg)]) == 2
 
 

@@ -16,7 +16,7 @@ from warpline.exports.png import in_light_colours, png
 from warpline.exports.step_picture import step_picture
 from warpline.exports.time_picture import time_picture
 from warpline.findings.diagnosis import diagnose
-from warpline.reports.drawing import BUSY_COLOURS, document, label
+from warpline.reports.svg import BUSY_COLOURS, document, label
 from warpline.trace.open import open_trace
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from warpline.cli.options import (
     json_option,
@@ -84,7 +84,7 @@ def export(
     opened = open_with_progress(trace, steps, step_range, no_cache)
     written = [write(opened, file, what, why) for file in output]
     if as_json:
-        print_json({"schema": SCHEMA, "files": [{**to_builtins(one), "file": str(one.file)} for one in written]})
+        print_json({"schema": SCHEMA, "files": [{**asdict(one), "file": str(one.file)} for one in written]})
         return
     for one in written:
         say(_line(one))

@@ -6,7 +6,7 @@ import re
 from importlib.util import find_spec
 
 from warpline.errors import WarplineError
-from warpline.reports.drawing import STYLE
+from warpline.reports.svg import STYLE
 
 PACKAGE, INSTALL = "resvg_py", "pip install 'warpline[png]', or write .svg"
 SCALE = 2

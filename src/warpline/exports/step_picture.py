@@ -13,7 +13,7 @@ from warpline.exports.timeline import Timeline, Track
 from warpline.exports.tracks import ANSWER, timeline
 from warpline.findings.diagnosis import Diagnosis
 from warpline.intervals import union
-from warpline.reports.drawing import BUSY_COLOURS, IDLE_COLOURS, document, fitted, label, legend, words
+from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, document, fitted, label, legend, words
 from warpline.trace.columns import Bools, integers
 from warpline.trace.trace import Window
 from warpline.units import duration
@@ -138,7 +138,7 @@ def _bars(row: _Row, window: Window, span_ns: int, y: float) -> Iterator[str]:
         for start, end, name in zip(starts.tolist(), ends.tolist(), bars["name"].to_list(), strict=True):
             shown = fitted(words(name) if row.track.table == "idle" else name, (end - start) * scale - 6)
             if shown:
-                yield label(round(GUTTER + (start - window.start_ns) * scale + 3, 1), y + 11.5, shown, "on")
+                yield label(GUTTER + (start - window.start_ns) * scale + 3, y + 11.5, shown, "on")
 
 
 def _coloured(row: _Row) -> Iterator[tuple[str, pl.DataFrame]]:

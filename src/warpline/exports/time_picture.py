@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline.findings.diagnosis import Diagnosis
-from warpline.reports.drawing import BUSY_COLOURS, IDLE_COLOURS, document, label, legend, words
+from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, document, label, legend, words
 from warpline.units import duration, share
 
 WIDTH, MARGIN, BAR_HEIGHT = 960, 24, 26

@@ -1,27 +1,19 @@
-"""The memory curve: as text, and as SVG that follows the reader's light or dark theme."""
+"""The memory curve: as text, and as SVG."""
 
 from __future__ import annotations
-
-from html import escape
 
 import numpy as np
 
 from warpline.analyses.memory import Curve, DeviceMemory
-from warpline.sanitise import sanitise
+from warpline.reports.svg import document, label, stroke
 from warpline.trace.columns import Int64s
 from warpline.units import duration, size
 
 COLUMNS, LINES = 66, 10
 WIDTH, HEIGHT = 960, 420
 LEFT, RIGHT, TOP, BOTTOM = 90, 24, 56, 48
-STYLE = """<style>
-svg{background:#fff;color:#222;font:12px sans-serif}
-text{fill:currentColor}.grid{stroke:currentColor;stroke-opacity:.15}
-.step{stroke:currentColor;stroke-opacity:.3;stroke-dasharray:2 4}
-.allocated{fill:#1769aa;fill-opacity:.35;stroke:#1769aa}.reserved{fill:none;stroke:#c0392b;stroke-width:1.5}
-@media (prefers-color-scheme: dark){svg{background:#16181c;color:#ddd}
-.allocated{fill:#5aa9e6;stroke:#5aa9e6}.reserved{stroke:#ff8a75}}
-</style>"""
+MOST_STEPS = 200
+"""Steps that are marked."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
@@ -54,7 +46,7 @@ def _largest(curve: Curve, columns: int) -> Int64s:
 
 
 def svg(memory: DeviceMemory, title: str) -> str:
-    """The curve as SVG text: allocated as an area, reserved as a line, a dashed line at the begin of each step."""
+    """The curve as SVG text: allocated as an area, reserved as a line, a dashed line at the start of each step."""
     curve = memory.curve
     top = max(
         int(curve.allocated_bytes.max()), int(curve.reserved_bytes.max()) if curve.reserved_bytes is not None else 0, 1
@@ -78,37 +70,24 @@ def svg(memory: DeviceMemory, title: str) -> str:
 
     floor = y(0)
     marks = [time for time in memory.steps_ns if first <= time <= first + span]
+    scale = [top * part / 4 for part in range(5)]
     body = [
-        *(
-            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>'
-            f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{size(value)}</text>'
-            for value in (top * part / 4 for part in range(5))
-        ),
-        *(
-            f'<line class="step" x1="{x(time):.1f}" x2="{x(time):.1f}" y1="{TOP}" y2="{floor:.1f}"/>'
-            for time in marks[:200]
-        ),
-        f'<path class="allocated" d="{steps_of(curve.allocated_bytes)}V{floor:.1f}H{LEFT}Z"/>',
+        *(stroke(LEFT, y(value), WIDTH - RIGHT, y(value)) for value in scale),
+        *(label(LEFT - 8, y(value) + 4, size(value), "", "end") for value in scale),
+        *(stroke(x(time), TOP, x(time), floor, "mark") for time in marks[:MOST_STEPS]),
+        f'<path class="area" d="{steps_of(curve.allocated_bytes)}V{floor:.1f}H{LEFT}Z"/>',
     ]
     legend = "area: allocated"
     if curve.reserved_bytes is not None:
-        body.append(f'<path class="reserved" d="{steps_of(curve.reserved_bytes)}"/>')
+        body.append(f'<path class="curve" d="{steps_of(curve.reserved_bytes)}"/>')
         legend += "; line: reserved"
     if marks:
-        legend += "; dashed: begin of a step"
-    peak = f"peak {size(memory.peak.allocated_bytes)}"
+        legend += "; dashed: start of a step"
+    head = f"{title}: {memory.device}, peak {size(memory.peak.allocated_bytes)}"
     body += [
-        f'<text x="{LEFT}" y="{HEIGHT - 16}">0</text>',
-        f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 16}" text-anchor="end">{duration(span)}</text>',
-        f'<text x="{WIDTH / 2}" y="{HEIGHT - 16}" text-anchor="middle">{escape(legend)}</text>',
+        label(LEFT, HEIGHT - 16, "0"),
+        label(WIDTH - RIGHT, HEIGHT - 16, duration(span), "", "end"),
+        label(WIDTH / 2, HEIGHT - 16, legend, "", "middle"),
+        label(LEFT, 30, head, "title"),
     ]
-    head = escape(sanitise(f"{title}: {memory.device}, {peak}"))
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',
-            STYLE,
-            f'<text x="{LEFT}" y="30" font-size="16" font-weight="bold">{head}</text>',
-            *body,
-            "</svg>\n",
-        ]
-    )
+    return document(WIDTH, HEIGHT, head, f"Memory over {duration(span)}; {legend}.", body)

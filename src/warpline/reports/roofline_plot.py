@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from warpline.analyses.roofline.table import Entry, RooflineTable
 from warpline.hardware import Figure, Roof
-from warpline.reports.drawing import document, label, xml
+from warpline.reports.svg import document, label, stroke, xml
 from warpline.work.parse import json_list
 
 WIDTH, HEIGHT = 960, 600
@@ -105,7 +105,7 @@ def svg(table: RooflineTable, title: str) -> str:
     memory = table.roof.bandwidth("dram") if table.roof else None
     if table.roof is None or memory is None or not entries:
         reason = "no peaks are known for this device" if table.roof is None else "no entry has both FLOPs and bytes"
-        return _document([f'<text x="40" y="80">{xml(reason)}</text>'], title)
+        return _document([label(40, 80, reason)], title)
     roofs = _roofs(table, table.roof)
     axes = _axes(entries, roofs, memory.value)
     parts = _grid(axes)
@@ -137,18 +137,16 @@ def _grid(axes: Axes) -> list[str]:
     for power in range(axes.x_low, axes.x_high + 1):
         x, low = _pixel(axes, 10.0**power, 10.0**axes.y_low)
         _, high = _pixel(axes, 10.0**power, 10.0**axes.y_high)
-        parts.append(f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" class="rule"/>')
-        parts.append(f'<text x="{x:.1f}" y="{low + 18:.1f}" text-anchor="middle">{_power(power)}</text>')
+        parts.append(stroke(x, low, x, high))
+        parts.append(label(x, low + 18, _power(power), "", "middle"))
     for power in range(axes.y_low, axes.y_high + 1):
         left, y = _pixel(axes, 10.0**axes.x_low, 10.0**power)
         right, _ = _pixel(axes, 10.0**axes.x_high, 10.0**power)
-        parts.append(f'<line x1="{left:.1f}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" class="rule"/>')
-        parts.append(f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{_tera(power)}</text>')
-    middle = f'x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 18}" text-anchor="middle"'
-    parts.append(f"<text {middle}>arithmetic intensity (FLOP per byte)</text>")
-    parts.append(
-        f'<text x="20" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 20 {HEIGHT / 2})">TFLOP/s</text>'
-    )
+        parts.append(stroke(left, y, right, y))
+        parts.append(label(left - 8, y + 4, _tera(power), "", "end"))
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    parts.append(label(middle, HEIGHT - 18, "arithmetic intensity (FLOP per byte)", "", "middle"))
+    parts.append(label(20, HEIGHT / 2, "TFLOP/s", "", "middle", turn=-90))
     return parts
 
 
@@ -158,25 +156,16 @@ def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) ->
     start = max(10.0**axes.x_low, 10.0**axes.y_low / bandwidth)
     x1, y1 = _pixel(axes, start, start * bandwidth)
     x2, y2 = _pixel(axes, highest / bandwidth, highest)
-    parts.append(_line(x1, y1, x2, y2))
+    parts.append(stroke(x1, y1, x2, y2, "roof"))
     angle = -math.degrees(math.atan2(y1 - y2, x2 - x1))
     at_x, at_y = x1 + 0.03 * (x2 - x1), y1 + 0.03 * (y2 - y1) - 6
-    turned = f'transform="rotate({angle:.1f} {at_x:.1f} {at_y:.1f})"'
-    parts.append(f'<text x="{at_x:.1f}" y="{at_y:.1f}" class="roof" {turned}>memory {bandwidth / 1e12:.4g} TB/s</text>')
+    parts.append(label(at_x, at_y, f"memory {bandwidth / 1e12:.4g} TB/s", "roof", turn=angle))
     for name, value in roofs:
         x1, y = _pixel(axes, value / bandwidth, value)
         x2, _ = _pixel(axes, 10.0**axes.x_high, value)
-        parts.append(_line(x1, y, x2, y))
-        parts.append(
-            f'<text x="{x2:.1f}" y="{y - 5:.1f}" text-anchor="end" class="roof">'
-            f"{xml(name)} {value / 1e12:,.4g} TFLOP/s</text>"
-        )
+        parts.append(stroke(x1, y, x2, y, "roof"))
+        parts.append(label(x2, y - 5, f"{name} {value / 1e12:,.4g} TFLOP/s", "roof", "end"))
     return parts
-
-
-def _line(x1: float, y1: float, x2: float, y2: float) -> str:
-    place = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {place} class="roof" stroke-width="1.5"/>'
 
 
 def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns: float) -> str:
@@ -186,14 +175,10 @@ def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns:
     roof = f", {entry.roof_pct:.1f} % of the roof" if entry.roof_pct is not None else ""
     share = f"{100 * entry.time_ns / total_ns:.1f} % of GPU time"
     tip = f"{entry.name} {shape_label(entry.shapes)}: {share}{roof}, {entry.bound}-bound"
-    label = (
-        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" class="small bold">{rank}</text>'
-        if rank is not None
-        else ""
-    )
+    number = label(x, y + 4, str(rank), "small bold", "middle") if rank is not None else ""
     return (
         f'<g><title>{xml(tip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" '
-        f'fill-opacity="0.45" stroke="{colour}"/>{label}</g>'
+        f'fill-opacity="0.45" stroke="{colour}"/>{number}</g>'
     )
 
 
@@ -202,22 +187,22 @@ def _legend(entries: list[Entry], table: RooflineTable) -> list[str]:
     parts = []
     for bound in ("compute", "memory", "latency"):
         parts.append(f'<circle cx="{x + 5}" cy="{y - 4}" r="5" fill="{COLOURS[bound]}" fill-opacity="0.6"/>')
-        parts.append(f'<text x="{x + 16}" y="{y}">{bound}-bound</text>')
+        parts.append(label(x + 16, y, f"{bound}-bound"))
         y += 18
     y += 8
     for rank, entry in enumerate(entries[:LABELLED]):
         name = " ".join(filter(None, (entry.name.removeprefix("aten::"), shape_label(entry.shapes))))
         name = name if len(name) <= 34 else name[:33] + "…"
         roof = f", {entry.roof_pct:.0f} % of roof" if entry.roof_pct is not None else ""
-        parts.append(f'<text x="{x}" y="{y}" class="bold">{rank + 1}</text>')
-        parts.append(f'<text x="{x + 18}" y="{y}">{xml(name)}</text>')
+        parts.append(label(x, y, str(rank + 1), "bold"))
+        parts.append(label(x + 18, y, name))
         detail = f"{100 * entry.time_ns / table.total_ns:.1f} % of time{roof}"
-        parts.append(f'<text x="{x + 18}" y="{y + 13}" class="dim">{xml(detail)}</text>')
+        parts.append(label(x + 18, y + 13, detail, "dim"))
         y += 32
     left_out = len(table.entries) - len(entries)
     if left_out:
         remark = f"{left_out} small or without arithmetic not drawn"
-        parts.append(f'<text x="{x}" y="{HEIGHT - 18}" class="dim">{remark}</text>')
+        parts.append(label(x, HEIGHT - 18, remark, "dim"))
     return parts
 
 

@@ -113,7 +113,7 @@ class MemoryUse(Struct, frozen=True):
 
 
 def _device_dict(one: DeviceMemory) -> dict[str, Any]:
-    plain = {name: getattr(one, name) for name in DeviceMemory.__dataclass_fields__}
+    plain = {name: getattr(one, name) for name in DeviceMemory.__struct_fields__}
     segments = one.pieces
     return {
         **plain,

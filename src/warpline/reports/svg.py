@@ -1,4 +1,4 @@
-"""What all pictures share: one style for light and dark, the colours of causes and activities, and sanitised text.
+"""What all SVG pictures share: one style for light and dark, the colours of causes and activities, and sanitised text.
 
 The colours of the idle causes are Okabe and Ito's, which can be told apart with any colour vision, with greys and a
 brown for those beyond their eight.
@@ -30,17 +30,21 @@ text { font: 12px Inter, "Segoe UI", system-ui, sans-serif; fill: var(--ink); }
 .title { font-size: 15px; font-weight: 600; }
 .dim { fill: var(--dim); }
 .rule { stroke: var(--rule); }
+.mark { stroke: var(--dim); stroke-dasharray: 2 4; }
+.area { fill: var(--blue); fill-opacity: 0.35; stroke: var(--blue); }
+.curve { fill: none; stroke: var(--roof); stroke-width: 1.5; }
+.level { stroke: var(--blue); stroke-width: 2; }
 .on { font-size: 11px; fill: #14181d; }
 .paper { fill: var(--paper); }
-.roof { stroke: var(--roof); }
+.roof { stroke: var(--roof); stroke-width: 1.5; }
 text.roof { fill: var(--roof); stroke: none; }
 .small { font-size: 10px; }
 .bold { font-weight: 600; }
 svg { --paper: #fbfbfa; --ink: #1b1f24; --dim: #626a73; --rule: #d9dcdf; --roof: #b4372a;
-  --ops: #a9bdd9; --api: #9cc4b2; --range: #cbd6b8; }
+  --blue: #1769aa; --ops: #a9bdd9; --api: #9cc4b2; --range: #cbd6b8; }
 @media (prefers-color-scheme: dark) {
   svg { --paper: #15181c; --ink: #e4e7ea; --dim: #98a1ab; --rule: #333a42; --roof: #ff8a7a;
-    --ops: #7f97bb; --api: #6fa58d; --range: #93a376; }
+    --blue: #5aa9e6; --ops: #7f97bb; --api: #6fa58d; --range: #93a376; }
 }
 """
 LETTER = 6.9
@@ -68,10 +72,17 @@ def xml(text: str) -> str:
     return escape(sanitise(text))
 
 
-def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
-    """A line of text."""
+def label(x: float, y: float, text: str, kind: str = "", anchor: str = "", turn: float = 0) -> str:
+    """A line of text, turned clockwise by so many degrees."""
+    x, y = round(x, 1), round(y, 1)
     more = (f' class="{kind}"' if kind else "") + (f' text-anchor="{anchor}"' if anchor else "")
-    return f'<text x="{x:g}" y="{y:g}"{more}>{xml(text)}</text>'
+    turned = f' transform="rotate({turn:.1f} {x:g} {y:g})"' if turn else ""
+    return f'<text x="{x:g}" y="{y:g}"{more}{turned}>{xml(text)}</text>'
+
+
+def stroke(x1: float, y1: float, x2: float, y2: float, kind: str = "rule") -> str:
+    """A straight line."""
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
 def fitted(text: str, width: float) -> str:
