@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from warpline.demo_trace import demo_trace
-from warpline.exports.step_picture import step_picture
+from warpline.exports.pictures import step_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.diagnosis import report
 from warpline.reports.terminal import render

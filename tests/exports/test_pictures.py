@@ -12,9 +12,7 @@ from kineto_files import annotation, launched, op, write
 from paths import DEMO
 
 from warpline.cli.main import run
-from warpline.exports.png import in_light_colours, png
-from warpline.exports.step_picture import step_picture
-from warpline.exports.time_picture import time_picture
+from warpline.exports.pictures import in_light_colours, png, step_picture, time_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.svg import BUSY_COLOURS, document, label
 from warpline.trace.open import open_trace
@@ -97,7 +95,7 @@ def test_no_variable_is_left_and_texts_stay_in_light_colours() -> None:
 def test_without_resvg_a_png_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("warpline.exports.png.find_spec", lambda name: None)
+    monkeypatch.setattr("warpline.exports.pictures.find_spec", lambda name: None)
     assert run(["export", str(DEMO), "-o", str(tmp_path / "x.png")]) == 1
     error = capsys.readouterr().err
     assert error == "warpline: needs-png: drawing a .png needs resvg-py; pip install 'warpline[png]', or write .svg\n"

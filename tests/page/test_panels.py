@@ -16,8 +16,7 @@ from warpline.cli.main import run
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.fixes.whatif import whatif
 from warpline.reports.page.contract import Panels
-from warpline.reports.page.flame_panel import flame_panel
-from warpline.reports.page.panels import panels
+from warpline.reports.page.panels import flame_panel, panels
 from warpline.trace.open import open_trace
 from warpline.units import duration, share
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from warpline.exports.step_picture import drawn_window, step_picture
+from warpline.exports.pictures import drawn_window, step_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports import html
 from warpline.reports.page.shell import document

@@ -11,10 +11,17 @@ from typing import Literal
 
 from msgspec import Struct
 
+from warpline.analyses.roofline.table import roofline_table
+from warpline.analyses.stacks import all_stacks
 from warpline.atomic_write import atomic_file
 from warpline.errors import UsageError, WarplineError
-from warpline.exports.png import check_png, png
+from warpline.exports.chrome import chrome_json
+from warpline.exports.pftrace import pftrace
+from warpline.exports.pictures import check_png, png, step_picture, time_picture
+from warpline.exports.speedscope import speedscope
+from warpline.exports.tracks import timeline
 from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.reports.roofline_plot import svg as roofline_svg
 from warpline.sanitise import sanitise_json
 from warpline.trace.trace import Trace
 
@@ -72,10 +79,6 @@ def export(trace: Trace, file: Path, picture: Picture = "timeline", why: bool | 
 
 
 def _write_timeline(diagnosis: Diagnosis, file: Path, known: Format) -> Exported:
-    from warpline.exports.chrome import chrome_json  # noqa: PLC0415 - each format loads when it is used
-    from warpline.exports.pftrace import pftrace  # noqa: PLC0415
-    from warpline.exports.tracks import timeline  # noqa: PLC0415
-
     shown = timeline(diagnosis)
     parts = (
         pftrace(shown) if known is Format.PFTRACE else (part.encode("utf-8", "replace") for part in chrome_json(shown))
@@ -84,9 +87,6 @@ def _write_timeline(diagnosis: Diagnosis, file: Path, known: Format) -> Exported
 
 
 def _write_stacks(trace: Trace, file: Path) -> Exported:
-    from warpline.analyses.stacks import all_stacks  # noqa: PLC0415
-    from warpline.exports.speedscope import speedscope  # noqa: PLC0415
-
     profiles = all_stacks(trace)
     if not profiles:
         raise WarplineError("no-stacks", "the trace has no events on a CPU thread and no GPU activity", "record more")
@@ -97,14 +97,8 @@ def _write_stacks(trace: Trace, file: Path) -> Exported:
 
 def _drawn(trace: Trace, picture: Picture, why: bool | None) -> str:
     if picture == "roofline":
-        from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415
-        from warpline.reports.roofline_plot import svg  # noqa: PLC0415
-
         table = roofline_table(trace)
-        return svg(table, f"{trace.path.name} on {table.device}")
-    from warpline.exports.step_picture import step_picture  # noqa: PLC0415
-    from warpline.exports.time_picture import time_picture  # noqa: PLC0415
-
+        return roofline_svg(table, f"{trace.path.name} on {table.device}")
     draw: Callable[[Diagnosis], str] = step_picture if picture == "timeline" else time_picture
     return draw(diagnose(trace, why))
 

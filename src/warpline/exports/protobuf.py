@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 VARINT, FIXED64, BYTES = 0, 1, 2
 """Wire types."""
-_CONTINUES = 0x80
-_ONE_BYTE = tuple(bytes((value,)) for value in range(_CONTINUES))
-_TWO_BYTES = 1 << 14
 
 
 def varint(value: int) -> bytes:
-    """A number that is not negative: seven bits a byte, the lowest first."""
-    if value < _CONTINUES:
-        return _ONE_BYTE[value]
-    if value < _TWO_BYTES:
-        return bytes((value & 0x7F | _CONTINUES, value >> 7))
-    return bytes((value & 0x7F | _CONTINUES, value >> 7 & 0x7F | _CONTINUES)) + _high(value >> 14)
+    """A number that is not negative: seven bits a byte, the lowest first; the high bit says that more follow."""
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
 
 
-@lru_cache(maxsize=1 << 12)
-def _high(value: int) -> bytes:
-    """The rest of a large number: that of the last moment is mostly that of the next."""
-    return varint(value)
-
-
-@lru_cache(maxsize=1 << 10)
 def tag(field: int, wire_type: int) -> bytes:
     """What stands before a field's value."""
     return varint(field << 3 | wire_type)

@@ -12,7 +12,8 @@ from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.stacks import thread_title
 from warpline.exports.timeline import BAR, Timeline, Track, arrows_of, tracks_of
 from warpline.findings.diagnosis import Diagnosis
-from warpline.findings.touched import touched_spans
+from warpline.fixes.evidence import Evidence
+from warpline.intervals import Spans, union
 from warpline.trace.columns import integers
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.trace import Trace
@@ -51,7 +52,7 @@ def _answer(diagnosis: Diagnosis) -> Iterator[Track]:
     if judgement is None:
         return
     for place, finding in enumerate(judgement.findings):
-        spans = touched_spans(judgement.evidence, finding.fix)
+        spans = _touched(judgement.evidence, finding.fix)
         touched = pl.DataFrame({"start_ns": spans.starts, "end_ns": spans.ends}).with_columns(
             name=pl.lit(finding.rule),
             row=pl.lit(place),
@@ -62,6 +63,19 @@ def _answer(diagnosis: Diagnosis) -> Iterator[Track]:
         )
         title = f"finding {finding.rule}: {finding.fix} {finding.gain_words}"
         yield from tracks_of(ANSWER, title, "findings", touched)
+
+
+def _touched(evidence: Evidence, fix: str) -> Spans:
+    """The recorded time of all that the fix changes; the replayed steps if it changes only what waits for what."""
+    change, graph = evidence.changed(fix), evidence.labelled.graph
+    nodes = change.work | change.host
+    if nodes.any():
+        return union(graph.measured_start[nodes], graph.measured_end[nodes])
+    steps = evidence.trace.steps_in_view
+    if len(steps):
+        return union(integers(steps["start_ns"]), integers(steps["end_ns"]))
+    window = evidence.trace.window
+    return union(np.array([window.start_ns]), np.array([window.end_ns]))
 
 
 def _devices(trace: Trace, diagnosis: Diagnosis) -> Iterator[Track]:

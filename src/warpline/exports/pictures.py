@@ -1,22 +1,28 @@
-"""One step as a picture: ranges, ops and API calls of the busiest threads, the streams, and idle time by cause."""
+"""Pictures of a diagnosis, as SVG and as PNG: one step of the program, and where the time goes.
+
+PNG, for places that take no SVG, is drawn by resvg, an optional package, in light colours.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import numpy as np
 import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.breakdown import activity
+from warpline.errors import WarplineError
 from warpline.exports.timeline import Timeline, Track
 from warpline.exports.tracks import ANSWER, timeline
 from warpline.findings.diagnosis import Diagnosis
 from warpline.intervals import union
-from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, document, fitted, label, legend, words
+from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, STYLE, document, fitted, label, legend, words
 from warpline.trace.columns import Bools, integers
 from warpline.trace.trace import Window
-from warpline.units import duration
+from warpline.units import duration, share
 
 WIDTH, GUTTER, RIGHT, TOP = 1200, 150, 16, 70
 ROW, BAR_HEIGHT = 20, 15
@@ -25,6 +31,16 @@ MOST_THREADS, MOST_STREAMS, MOST_DEPTH = 3, 6, 3
 MERGED_PX = 0.2
 """Bars of one colour that are closer than this are drawn as one."""
 TICKS = 8
+TIME_WIDTH, MARGIN, TIME_BAR = 960, 24, 26
+PACKAGE, INSTALL = "resvg_py", "pip install 'warpline[png]', or write .svg"
+SCALE = 2
+"""Pixels per unit of the picture, so that small text stays sharp on dense screens."""
+DARK = "@media"
+"""The rules from here on are for dark pages."""
+_VARIABLE = re.compile(r"--([a-z]+): (#[0-9a-f]{6})")
+_STYLED = re.compile(r"var\(--([a-z]+)\)")
+_ATTRIBUTE = re.compile(r'"var\(--([a-z]+)\)"')
+_LETTER = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><text y="15">{}</text></svg>'
 
 
 class _Row(Struct, frozen=True):
@@ -191,3 +207,72 @@ def _legend(rows: list[_Row]) -> list[tuple[str, str]]:
 def _sentence(diagnosis: Diagnosis, window: Window) -> str:
     verdict = diagnosis.verdict
     return f"{duration(window.length_ns)} of the recording. {verdict.sentence if verdict else ''}".strip()
+
+
+def time_picture(diagnosis: Diagnosis) -> str:
+    """The picture as SVG."""
+    name = diagnosis.trace.path.name
+    title = " · ".join(filter(None, (name, diagnosis.device_name)))
+    parts = [label(MARGIN, 30, title, "title")]
+    y, said = 44.0, []
+    for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
+        busy = {part: int(getattr(device, f"{part}_ns")) for part in BUSY_COLOURS}
+        idle = dict(sorted(gaps.totals().items(), key=lambda item: -item[1]))
+        sentence = (
+            f"GPU {device.device}: {duration(device.window_ns)}, busy {share(device.busy_ns, device.window_ns)}, "
+            f"idle {share(device.idle_ns, device.window_ns)}"
+        )
+        said.append(sentence)
+        parts.append(label(MARGIN, y + 10, sentence))
+        y += 20
+        drawn = [(part, time_ns, BUSY_COLOURS[part]) for part, time_ns in busy.items() if time_ns]
+        drawn += [(f"idle: {cause}", time_ns, IDLE_COLOURS[cause]) for cause, time_ns in idle.items() if time_ns]
+        parts += _time_bar(drawn, device.window_ns, y)
+        entries = [(f"{words(part)} {share(time_ns, device.window_ns)}", colour) for part, time_ns, colour in drawn]
+        more, y = legend(MARGIN, y + TIME_BAR + 22, TIME_WIDTH - 2 * MARGIN, entries)
+        parts += more
+        y += 12
+    if not diagnosis.devices:
+        said.append("The trace has no GPU activity.")
+        parts.append(label(MARGIN, y + 14, said[0]))
+        y += 34
+    return document(TIME_WIDTH, y, f"Where the time goes: {title}", " ".join(said), parts)
+
+
+def _time_bar(parts: list[tuple[str, int, str]], whole_ns: int, y: float) -> list[str]:
+    drawn, before = [], 0
+    scale = (TIME_WIDTH - 2 * MARGIN) / max(whole_ns, 1)
+    for name, time_ns, colour in parts:
+        x, width = MARGIN + before * scale, time_ns * scale
+        drawn.append(
+            f'<rect x="{x:.2f}" y="{y:g}" width="{width:.2f}" height="{TIME_BAR}" fill="{colour}">'
+            f"<title>{words(name)}: {duration(time_ns)}, {share(time_ns, whole_ns)}</title></rect>"
+        )
+        before += time_ns
+    return drawn
+
+
+def check_png() -> None:
+    """Raise where no PNG can be drawn."""
+    if find_spec(PACKAGE) is None:
+        raise WarplineError("needs-png", "drawing a .png needs resvg-py", INSTALL)
+
+
+def png(picture: str) -> bytes:
+    """One of our SVG pictures as PNG."""
+    check_png()
+    from resvg_py import svg_to_bytes  # noqa: PLC0415 - optional
+
+    if svg_to_bytes(svg_string=_LETTER.format("x")) == svg_to_bytes(svg_string=_LETTER.format("")):
+        hint = "install one (Debian: apt install fonts-dejavu-core), or write .svg"
+        raise WarplineError("no-font", "this machine has no font, so the picture would have no text", hint)
+    return bytes(svg_to_bytes(svg_string=in_light_colours(picture), zoom=SCALE))
+
+
+def in_light_colours(picture: str) -> str:
+    """The picture without CSS variables and media queries, which resvg does not know. Texts are not touched: they have
+    no plain quotation marks."""
+    light = STYLE.partition(DARK)[0]
+    colours = dict(_VARIABLE.findall(light))
+    style = _STYLED.sub(lambda found: colours[found[1]], light)
+    return _ATTRIBUTE.sub(lambda found: f'"{colours[found[1]]}"', picture.replace(STYLE, style, 1))
