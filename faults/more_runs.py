@@ -19,7 +19,7 @@ from pathlib import Path
 from faults.jobs import CURED, FAULTY
 from faults.pairs import rated, true_ratio
 from faults.recorded import RecordedCase, recorded_cases
-from warpline.compare.comparison import LEAST_EFFECT, compare_measured
+from warpline.compare.comparison import LEAST_EFFECT, compare_measurements
 from warpline.compare.measurement import RunMeasurement, measure
 from warpline.trace.open import open_trace
 
@@ -51,7 +51,7 @@ def looks(
     left, right = (chance.sample(side, len(side)) for side in (a, b))
     count = 1
     while count <= min(len(left), len(right)):
-        found = compare_measured(left[:count], right[:count], LEAST_EFFECT)
+        found = compare_measurements(left[:count], right[:count], LEAST_EFFECT)
         yield count, found.verdict, found.more_runs
         if found.verdict != "inconclusive" or not found.more_runs:
             return
@@ -79,7 +79,7 @@ def main() -> int:
         found = [list(looks(a, b, chance)) for _ in range(options.draws)]
         outcomes = Counter(outcome(seen, truth) for seen in found)
         sums += outcomes
-        whole = compare_measured(a, b, LEAST_EFFECT)
+        whole = compare_measurements(a, b, LEAST_EFFECT)
         print(
             f"{case.suite}/{case.name} ({case.entry['cause']}): {len(a)} and {len(b)} runs, true {truth:.3f}; all of "
             f"them: {rated(whole.verdict, truth)}, {whole.verdict} by {whole.judged_by}, {whole.ratio.low:.3f} to "

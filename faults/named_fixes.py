@@ -33,8 +33,8 @@ def main() -> int:
         if with_predictions:
             found = outcome(a, b, step_a, step_b)
             named = found.fixes if found else ()
-            if found is not None and found.held is not None:
-                score["in range" if found.held else "outside"] += 1
+            if found is not None and found.is_within_range is not None:
+                score["in range" if found.is_within_range else "outside"] += 1
                 print(f"{case.name}: {found.sentence}", flush=True)
         else:
             named = applied_fixes(contents_of(a, step_a), contents_of(b, step_b))

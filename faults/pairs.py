@@ -20,7 +20,7 @@ from pathlib import Path
 from faults.jobs import CURED
 from faults.recorded import MANIFEST, RecordedCase, recorded_cases
 from warpline.compare.cold_start import cold_start
-from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
+from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measurements
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measurement import measure
@@ -94,7 +94,7 @@ def main() -> int:
     for case in pairs(parser.parse_args().folders):
         before, after = (open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED))
         a, b = measure(before), measure(after)
-        found, truth = compare_measured([a], [b]), true_ratio(case)
+        found, truth = compare_measurements([a], [b]), true_ratio(case)
         cause = case.entry["cause"]
         is_healthy, is_cold = cause == "healthy", bool(case.entry["cold"])
         cold = cold_start([before], [after], LEAST_EFFECT) if is_cold else None

@@ -17,7 +17,7 @@ TABLE = np.array([[9, 0, 3, 0, 0], [0, 9, 0, 5, 0], [3, 0, 9, 0, 0], [0, 5, 0, 9
 
 
 class Table:
-    """A table of likenesses."""
+    """A table of similarities."""
 
     def row(self, element: int) -> Floats:
         return TABLE[element]
@@ -40,15 +40,15 @@ def largest_sum(left: list[int], right: list[int]) -> float:
     return best[-1][-1]
 
 
-@given(CODES, CODES, st.sampled_from([1, 6, aligning.SMALL]))
+@given(CODES, CODES, st.sampled_from([1, 6, aligning.MAX_WHOLE_CELLS]))
 @settings(max_examples=150, deadline=None)
 def test_pairs_are_in_order_and_their_sum_is_the_largest(left: list[int], right: list[int], small: int) -> None:
-    kept = aligning.SMALL
-    aligning.SMALL = small  # so that short sequences are halved too
+    usual = aligning.MAX_WHOLE_CELLS
+    aligning.MAX_WHOLE_CELLS = small  # so that short sequences are halved too
     try:
         pairs = align(np.array(left, np.int64), np.array(right, np.int64), Table())
     finally:
-        aligning.SMALL = kept
+        aligning.MAX_WHOLE_CELLS = usual
     assert all(mine < later and other < after for (mine, other), (later, after) in pairwise(pairs))
     assert all(TABLE[left[mine], right[other]] > 0 for mine, other in pairs)
     assert sum(TABLE[left[mine], right[other]] for mine, other in pairs) == largest_sum(left, right)
@@ -66,12 +66,12 @@ def test_a_long_sequence_with_one_element_less_keeps_all_others() -> None:
 @given(st.permutations(range(5)), st.permutations(range(5)), st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
 def test_what_is_too_long_is_paired_at_what_occurs_once(left: list[int], right: list[int], times: int) -> None:
-    kept = aligning.MOST_CELLS
-    aligning.MOST_CELLS = 10
+    usual = aligning.MAX_CELLS
+    aligning.MAX_CELLS = 10
     try:
         pairs = align(np.array(left * times, np.int64), np.array(right, np.int64), Table())
     finally:
-        aligning.MOST_CELLS = kept
+        aligning.MAX_CELLS = usual
     assert all(mine < later and other < after for (mine, other), (later, after) in pairwise(pairs))
     assert times > 1 or left != right or pairs == [(place, place) for place in range(5)]
     assert all(TABLE[(left * times)[mine], right[other]] > 0 for mine, other in pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpline.compare.change_points import LEAST_POINTS, MOST_POINTS, levels
+from warpline.compare.change_points import MAX_POINTS, MIN_POINTS, levels
 
 
 def noisy(count: int, seed: int) -> np.ndarray:
@@ -48,7 +48,7 @@ def test_a_change_that_does_not_matter_is_none() -> None:
     assert starts(values, 0.05) == [0]
 
 
-@pytest.mark.parametrize("count", [0, 1, LEAST_POINTS - 1])
+@pytest.mark.parametrize("count", [0, 1, MIN_POINTS - 1])
 def test_few_points_give_no_answer(count: int) -> None:
     values = [1.0] * (count // 2) + [2.0] * (count - count // 2)
     assert starts(values) == ([0] if count else [])
@@ -60,5 +60,5 @@ def test_equal_values_and_zeros_have_one_level() -> None:
 
 
 def test_only_the_last_points_are_searched() -> None:
-    values = np.concatenate([np.full(100, 50.0), noisy(MOST_POINTS, 5)])
+    values = np.concatenate([np.full(100, 50.0), noisy(MAX_POINTS, 5)])
     assert starts(values) == [0]

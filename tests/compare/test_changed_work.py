@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.changed_work import ChangedWork, changed_work, judge
 from warpline.compare.comparable import Setting
-from warpline.compare.comparison import compare_measured
+from warpline.compare.comparison import compare_measurements
 from warpline.compare.counts import KINDS
 from warpline.compare.gate import judge as gate
 from warpline.compare.measurement import RunMeasurement
@@ -68,7 +68,7 @@ def test_two_launches_more_are_found_where_the_host_hides_three_percent() -> Non
     assert (found.verdict, found.judged_by) == ("slower", "structure")
     assert changed is not None and 1.02 < changed.ratio.expected < 1.04
     assert judge(b, a, LEAST)[0].verdict == "faster"
-    answer = compare_measured(a, b)
+    answer = compare_measurements(a, b)
     assert answer.sentence.startswith("B is slower by what it runs: 2 new operations, +3.")
     assert answer.to_dict()["change"]["structure"]["new"] == 2
     assert gate(b, a, []).outcome == "regression"

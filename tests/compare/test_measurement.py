@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from step_traces import steps, trace
 
-from warpline.compare.comparison import compare_measured
+from warpline.compare.comparison import compare_measurements
 from warpline.compare.measurement import launch_times, measure, slowness
 from warpline.compare.spread import RunTime, difference
 from warpline.trace.open import open_trace
@@ -45,7 +45,7 @@ def test_another_host_is_told_where_the_answer_is_open(tmp_path: Path) -> None:
     one = measure(open_trace(trace(tmp_path, "a", steps(6, [("gemm", 20), ("silu", 20)], gap=40, jitter=3))))
     other = measure(open_trace(trace(tmp_path, "b", steps(6, [("gemm", 20), ("silu", 20)], gap=44, jitter=3))))
     slow = replace(other, launch_times={"cudaLaunchKernel": 6000.0})
-    found = compare_measured([one], [slow])
+    found = compare_measurements([one], [slow])
     assert found.verdict == "inconclusive"
     assert any("a kernel launch takes 20 % longer in B: its host was slower" in reason for reason in found.reasons)
-    assert not any("launch takes" in reason for reason in compare_measured([one], [other]).reasons)
+    assert not any("launch takes" in reason for reason in compare_measurements([one], [other]).reasons)

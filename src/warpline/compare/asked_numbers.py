@@ -15,7 +15,7 @@ from warpline.trace.trace import Trace
 
 CPU = 0
 """Number of the CPU among torch's device types."""
-NAMED = 5
+MAX_LISTED_KERNELS = 5
 """Kernels that an error lists."""
 
 
@@ -40,7 +40,7 @@ def counter(budget: Budget, kernels: Sequence[KernelReport]) -> float:
     name, _, metric = budget.number.removeprefix(COUNTER).rpartition(":")
     named = [kernel for kernel in kernels if name in kernel.name or name in kernel.function]
     if not named:
-        listed = ", ".join(list(dict.fromkeys(kernel.function for kernel in kernels))[:NAMED])
+        listed = ", ".join(list(dict.fromkeys(kernel.function for kernel in kernels))[:MAX_LISTED_KERNELS])
         raise UsageError("no-kernel", f"no kernel of the report has {name!r} in its name", f"it has {listed or 'none'}")
     values = [value for value in (kernel.number(metric) for kernel in named) if value is not None]
     if not values:

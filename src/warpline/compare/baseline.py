@@ -26,10 +26,9 @@ from warpline.intervals import Spans
 from warpline.untrusted_json import read_json
 
 SCHEMA = "warpline.baseline/1"
-FOLDER = Path("baselines")
-LARGEST_BYTES = 64_000_000
+MAX_BYTES = 64_000_000
 """A larger file is no baseline of ours."""
-LARGEST_AMOUNT = 1e15
+MAX_AMOUNT = 1e15
 """Nanoseconds of 11 days: no recording takes longer, and no count of a step is larger."""
 
 
@@ -54,7 +53,7 @@ def write_baseline(path: Path, runs: Sequence[RunMeasurement]) -> None:
 def read_baseline(path: Path) -> list[RunMeasurement]:
     """Read the runs of a baseline."""
     try:
-        written = read_json(path, LARGEST_BYTES)
+        written = read_json(path, MAX_BYTES)
     except FileNotFoundError as error:
         hint = f"write it with warpline baseline save {path.stem} TRACE"
         raise UnreadableFile("no-baseline", f"there is no baseline {path}", hint) from error
@@ -88,15 +87,7 @@ def _text(runs: Sequence[RunMeasurement]) -> str:
         ("schema", json.dumps(SCHEMA)),
         (
             "setting",
-            json.dumps(
-                {
-                    "source": setting.source,
-                    "devices": list(setting.devices),
-                    "driver": setting.driver,
-                    "ranks": setting.ranks,
-                    "recorded": sorted(setting.recorded),
-                }
-            ),
+            json.dumps({**to_builtins(setting), "recorded": sorted(setting.recorded)}),
         ),
         ("operations", _lines({"kind": kind, "name": name, "grid": grid} for kind, name, grid in known)),
         ("runs", _lines(rows)),
@@ -187,6 +178,6 @@ def _time(value: Any) -> float:
 def _amount(value: Any) -> float:
     """A time or a count; ValueError for what no program reaches, so that sums and differences stay numbers."""
     amount = float(value)
-    if not 0 <= amount <= LARGEST_AMOUNT:
+    if not 0 <= amount <= MAX_AMOUNT:
         raise ValueError("amount")
     return amount

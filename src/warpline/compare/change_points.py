@@ -20,11 +20,11 @@ from warpline.trace.columns import Floats, Int64s
 
 FALSE_ALARM = 0.005
 """How often a series without a change may be given one that lasts, and as often one that was taken back."""
-SHORTEST = 3
+MIN_LEVEL_POINTS = 3
 """Points of a level: two alike may be chance."""
-LEAST_POINTS = 12
+MIN_POINTS = 12
 """Below so many points there is no answer: the most unusual of all orders is not rare enough."""
-MOST_POINTS = 200
+MAX_POINTS = 200
 """Only the last so many are searched: the work grows with their square."""
 PERMUTATIONS = 1999
 Windows = tuple[Int64s, Int64s]
@@ -42,32 +42,32 @@ class Level(Struct, frozen=True):
 def levels(values: Sequence[float], least_effect: float) -> list[Level]:
     """The levels of the series, in order; neighbours differ by `least_effect` at least, as a share."""
     series = np.asarray(values, np.float64)
-    if len(series) < LEAST_POINTS:
+    if len(series) < MIN_POINTS:
         return [_level(series, 0, len(series))] if len(series) else []
-    offset = max(0, len(series) - MOST_POINTS)
+    offset = max(0, len(series) - MAX_POINTS)
     cuts = sorted(offset + cut for cut in _cuts(series[offset:], 0))
     edges = _placed(series, [0, *cuts, len(series)])
     found: list[Level] = []
-    for first, beyond in pairwise(edges):
-        level = _level(series, first, beyond)
+    for start, stop in pairwise(edges):
+        level = _level(series, start, stop)
         if found and not _is_apart(series, found[-1], level, least_effect):
-            level = _level(series, found.pop().start, beyond)
+            level = _level(series, found.pop().start, stop)
         found.append(level)
     return found
 
 
-def _level(series: Floats, first: int, beyond: int) -> Level:
-    return Level(first, beyond, float(np.median(series[first:beyond])))
+def _level(series: Floats, start: int, stop: int) -> Level:
+    return Level(start, stop, float(np.median(series[start:stop])))
 
 
 def _placed(series: Floats, edges: list[int]) -> list[int]:
     """The same with each cut where the levels on its sides fit best: ranks tell that there is one, values where."""
     placed = list(edges)
     for cut in range(1, len(edges) - 1):
-        first, beyond = placed[cut - 1], placed[cut + 1]
-        places = range(first + SHORTEST, beyond - SHORTEST + 1)
+        start, stop = placed[cut - 1], placed[cut + 1]
+        places = range(start + MIN_LEVEL_POINTS, stop - MIN_LEVEL_POINTS + 1)
         if places:
-            placed[cut] = min(places, key=lambda place: _misfit(series[first:place]) + _misfit(series[place:beyond]))
+            placed[cut] = min(places, key=lambda place: _misfit(series[start:place]) + _misfit(series[place:stop]))
     return placed
 
 
@@ -81,13 +81,13 @@ def _is_apart(series: Floats, left: Level, right: Level, least_effect: float) ->
     if abs(right.median - left.median) < least_effect * abs(left.median):
         return False
     test = mannwhitneyu(series[left.start : left.stop], series[right.start : right.stop])
-    few = min(left.stop - left.start, right.stop - right.start) <= SHORTEST
+    few = min(left.stop - left.start, right.stop - right.start) <= MIN_LEVEL_POINTS
     return few or float(test.pvalue) <= FALSE_ALARM
 
 
 def _cuts(series: Floats, offset: int) -> list[int]:
     """Change points by recursion; after the first, a false one needs a true one before it."""
-    if len(series) < 2 * SHORTEST:
+    if len(series) < 2 * MIN_LEVEL_POINTS:
         return []
     from scipy.stats import rankdata  # noqa: PLC0415 - loads when it is used
 
@@ -103,35 +103,35 @@ def _cuts(series: Floats, offset: int) -> list[int]:
 
 def _ends_of_change(ranks: Floats, windows: Windows) -> list[int]:
     """Where the most unusual window begins and ends, if chance rarely gives one like it."""
-    first, beyond = windows
-    if not len(first) or ranks.min() == ranks.max():
+    start, stop = windows
+    if not len(start) or ranks.min() == ranks.max():
         return []
-    own = _deviations(ranks, first, beyond)
+    own = _deviations(ranks, start, stop)
     best = int(np.argmax(own))
     draw = np.random.default_rng(0)
     allowed = math.floor(FALSE_ALARM * (PERMUTATIONS + 1)) - 1
     for _ in range(PERMUTATIONS):
-        if _deviations(draw.permutation(ranks), first, beyond).max() >= own[best] * (1 - 1e-9):
+        if _deviations(draw.permutation(ranks), start, stop).max() >= own[best] * (1 - 1e-9):
             allowed -= 1
             if allowed < 0:
                 return []
-    return [cut for cut in (int(first[best]), int(beyond[best])) if 0 < cut < len(ranks)]
+    return [cut for cut in (int(start[best]), int(stop[best])) if 0 < cut < len(ranks)]
 
 
 def _windows(count: int, for_good: bool) -> Windows:
     """The windows that leave whole levels on their sides: those that reach to the end, or all others."""
     if for_good:
-        first = np.arange(SHORTEST, count - SHORTEST + 1)
-        return first, np.full(len(first), count)
-    first, beyond = np.triu_indices(count + 1, SHORTEST)
-    fits = (first >= SHORTEST) & (count - beyond >= SHORTEST)
-    return first[fits], beyond[fits]
+        start = np.arange(MIN_LEVEL_POINTS, count - MIN_LEVEL_POINTS + 1)
+        return start, np.full(len(start), count)
+    start, stop = np.triu_indices(count + 1, MIN_LEVEL_POINTS)
+    fits = (start >= MIN_LEVEL_POINTS) & (count - stop >= MIN_LEVEL_POINTS)
+    return start[fits], stop[fits]
 
 
-def _deviations(ranks: Floats, first: Int64s, beyond: Int64s) -> Floats:
+def _deviations(ranks: Floats, start: Int64s, stop: Int64s) -> Floats:
     """How many standard deviations the sum of each window's ranks is from what chance gives."""
-    count, inside = len(ranks), beyond - first
+    count, inside = len(ranks), stop - start
     sums = np.append(0.0, np.cumsum(ranks - ranks.mean()))
     variance = ranks.var() * inside * (count - inside) / (count - 1)
-    result: Floats = np.abs(sums[beyond] - sums[first]) / np.sqrt(variance)
+    result: Floats = np.abs(sums[stop] - sums[start]) / np.sqrt(variance)
     return result

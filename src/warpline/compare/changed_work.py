@@ -25,7 +25,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from warpline.compare.measurement import RunMeasurement, sides_of
@@ -53,11 +53,11 @@ OPERATION_SPREAD, SHARE_SPREAD = 0.3, 0.1
 """Usual relative difference between runs of the time of one operation with the wait before it, over that of the rest of
 the step; and of many operations together. RunMeasurement on an H200: docs/noise.md."""
 OPPOSITE: dict[str, str] = {"slower": "faster", "faster": "slower"}
-LEAST_REST = 0.05
+MIN_REST_SHARE = 0.05
 """The rest must be this share of the step to be a measure of the host's speed."""
-SELDOM = 0.5
+MIN_CALLS = 0.5
 """Fewer calls in a step than this are none: a program may still allocate once."""
-AS_LONG, SHORT_NS = 1.25, 2000
+MAX_TIME_RATIO, MAX_TIME_CHANGE_NS = 1.25, 2000
 """The same kernel on both sides does the same work if its times differ by less than this ratio, or by so little."""
 
 
@@ -84,7 +84,7 @@ class ChangedWork(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {"ratio": self.ratio.rounded(5).to_dict(), "what": self.what, "gone": self.gone, "new": self.new}
+        return {"ratio": to_builtins(self.ratio.rounded(5)), "what": self.what, "gone": self.gone, "new": self.new}
 
 
 def judge(
@@ -142,37 +142,37 @@ def changed_work(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least
     if not len(places):
         return None
     moved = _moved_waits([steps[0] for steps in runs], places)
-    mine, other = (_times(steps, places[:, column], moved) for column, steps in enumerate(runs))
-    return _changed(mine, other, gone, new, least_effect)
+    times_a, times_b = (_times(steps, places[:, column], moved) for column, steps in enumerate(runs))
+    return _changed(times_a, times_b, gone, new, least_effect)
 
 
-def _changed(mine: _Times, other: _Times, gone: int, new: int, least_effect: float) -> ChangedWork | None:
-    if min(mine.rest_share, other.rest_share) < LEAST_REST:
+def _changed(times_a: _Times, times_b: _Times, gone: int, new: int, least_effect: float) -> ChangedWork | None:
+    if min(times_a.rest_share, times_b.rest_share) < MIN_REST_SHARE:
         return None
-    (centre_a, variance_a), (centre_b, variance_b) = mine.logarithm(gone), other.logarithm(new)
-    beyond = NormalDist().inv_cdf(1 - STRUCTURE_FALSE_ALARM)
+    (centre_a, variance_a), (centre_b, variance_b) = times_a.logarithm(gone), times_b.logarithm(new)
+    deviations = NormalDist().inv_cdf(1 - STRUCTURE_FALSE_ALARM)
 
     def ratio(more: int) -> Estimate:
         """With so many more runs on each side."""
-        runs_a, runs_b = (len(times.step_ns) + more for times in (mine, other))
-        reach = beyond * math.sqrt(variance_a / runs_a + variance_b / runs_b)
+        runs_a, runs_b = (len(times.step_ns) + more for times in (times_a, times_b))
+        reach = deviations * math.sqrt(variance_a / runs_a + variance_b / runs_b)
         return Estimate(*(math.exp(min(centre_b - centre_a + away, 700.0)) for away in (-reach, 0.0, reach)))
 
     known = ratio(0)
     is_large = abs(known.expected - 1) >= least_effect
     settled = (more for more in MORE_RUNS if is_large and verdict_of(ratio(more), least_effect) in OPPOSITE)
-    rest = difference(mine.of_the_rest, other.of_the_rest, least_effect)
+    rest = difference(times_a.of_the_rest, times_b.of_the_rest, least_effect)
     return ChangedWork(known, gone, new, rest, next(settled, None))
 
 
 def _allocations(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float) -> ChangedWork | None:
     """The calls that allocate, if every run of one side makes some in a step and none of the other does."""
     counts = [[run.counts["allocations"] for run in side] for side in (a, b)]
-    if not any(min(mine) >= 1 and max(other) < SELDOM for mine, other in (counts, counts[::-1])):
+    if not any(min(some) >= 1 and max(none) < MIN_CALLS for some, none in (counts, counts[::-1])):
         return None
     gone, new = (round(float(np.median(side))) for side in counts)
-    mine, other = (_without_memory([run.step for run in side]) for side in (a, b))
-    found = _changed(mine, other, gone, new, least_effect)
+    times_a, times_b = (_without_memory([run.step for run in side]) for side in (a, b))
+    found = _changed(times_a, times_b, gone, new, least_effect)
     return None if found is None else replace(found, what="allocation")
 
 
@@ -192,11 +192,11 @@ def _kinds(operations: tuple[Operation, ...]) -> tuple[tuple[str, str, tuple[int
 def _as_long(runs: Sequence[list[TypicalStep]], places: Int64s) -> Int64s:
     """The operations that take about as long in both: a kernel with as many blocks as the device has processors may do
     any amount of work."""
-    mine, other = (
+    times_a, times_b = (
         np.median([step.exposed_ns[places[:, column]] for step in steps], axis=0) for column, steps in enumerate(runs)
     )
-    apart = np.maximum(mine, other) > AS_LONG * np.minimum(mine, other)
-    alike: Int64s = places[~(apart & (np.abs(mine - other) > SHORT_NS))]
+    apart = np.maximum(times_a, times_b) > MAX_TIME_RATIO * np.minimum(times_a, times_b)
+    alike: Int64s = places[~(apart & (np.abs(times_a - times_b) > MAX_TIME_CHANGE_NS))]
     return alike
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from warpline.compare.measurement import run_time
@@ -22,9 +22,9 @@ from warpline.trace.cold import ColdSteps
 from warpline.trace.trace import Trace
 from warpline.units import duration, several
 
-LISTED = 3
+MAX_LISTED_OPS = 3
 """Ops that are named."""
-SLOW_ONCE = ("dispatch", "launch_latency", "unknown")
+VAGUE_CAUSES = ("dispatch", "launch_latency", "unknown")
 """Causes of idle time that say no more than that the CPU is not done; beyond a warm step they are the cold start."""
 
 
@@ -81,7 +81,7 @@ class ColdStartChange(Struct, frozen=True):
             "a_ns": self.a_ns,
             "b_ns": self.b_ns,
             "change_ns": self.b_ns - self.a_ns,
-            "ratio": self.difference.ratio.rounded(5).to_dict(),
+            "ratio": to_builtins(self.difference.ratio.rounded(5)),
             "more_runs": self.difference.more_runs,
             "parts": [part.to_dict() for part in self.parts],
             "unexplained_ns": self.unexplained_ns,
@@ -95,23 +95,23 @@ def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> C
     known = [cold for runs in sides.values() for _, cold in runs if cold is not None]
     if not known:
         return None
-    first, beyond = min(cold.first for cold in known), max(cold.first + cold.count for cold in known)
-    if any(len(trace.steps_in_view) < beyond for runs in sides.values() for trace, _ in runs):
+    first, stop = min(cold.first for cold in known), max(cold.first + cold.count for cold in known)
+    if any(len(trace.steps_in_view) < stop for runs in sides.values() for trace, _ in runs):
         return None
-    spans_a, spans_b = ([_span(trace, cold, first, beyond) for trace, cold in runs] for runs in sides.values())
-    mine, other = (sorted(some, key=lambda span: span.step_ns)[(len(some) - 1) // 2] for some in (spans_a, spans_b))
-    parts, unexplained = explain(mine, other)
-    longer = sides["a" if mine.step_ns > other.step_ns else "b"]
+    spans_a, spans_b = ([_span(trace, cold, first, stop) for trace, cold in runs] for runs in sides.values())
+    span_a, span_b = (sorted(some, key=lambda span: span.step_ns)[(len(some) - 1) // 2] for some in (spans_a, spans_b))
+    parts, unexplained = explain(span_a, span_b)
+    longer = sides["a" if span_a.step_ns > span_b.step_ns else "b"]
     return ColdStartChange(
         first,
-        beyond - first,
+        stop - first,
         tuple(side for side, runs in sides.items() if any(cold is not None for _, cold in runs)),
         difference(tuple(map(run_time, spans_a)), tuple(map(run_time, spans_b)), least_effect),
-        round(mine.step_ns),
-        round(other.step_ns),
+        round(span_a.step_ns),
+        round(span_b.step_ns),
         tuple(parts),
         unexplained,
-        next((cold.ops[:LISTED] for _, cold in longer if cold is not None), ()),
+        next((cold.ops[:MAX_LISTED_OPS] for _, cold in longer if cold is not None), ()),
     )
 
 
@@ -119,14 +119,14 @@ def _cold(trace: Trace) -> ColdSteps | None:
     return find_cold_steps(trace) if trace.chosen_steps is None else None
 
 
-def _span(trace: Trace, cold: ColdSteps | None, first: int, beyond: int) -> TypicalStep:
+def _span(trace: Trace, cold: ColdSteps | None, first: int, stop: int) -> TypicalStep:
     """The steps as one span; in a cold one, idle time beyond that of warm steps is named for what it is."""
-    span = whole_span(trace, first, beyond)
+    span = whole_span(trace, first, stop)
     if cold is None:
         return span
     warm, idle = typical_step(trace), dict(span.idle_ns)
-    for cause in SLOW_ONCE:
-        once = max(idle[cause] - (beyond - first) * warm.idle_ns[cause], 0.0)
+    for cause in VAGUE_CAUSES:
+        once = max(idle[cause] - (stop - first) * warm.idle_ns[cause], 0.0)
         idle[cause] -= once
         idle["cold_start"] += once
     return replace(span, idle_ns=idle)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from warpline.trace.trace import Trace
 from warpline.units import several
 
-RECORDED = {"with_stack": "Python stacks", "record_shapes": "shapes", "profile_memory": "memory"}
+PROFILER_SETTINGS = {"with_stack": "Python stacks", "record_shapes": "shapes", "profile_memory": "memory"}
 """Settings of torch.profiler that cost CPU time in every op."""
 DRIVER = "cuda_driver_version"
 MAX_DIGITS = 9
@@ -36,9 +36,9 @@ def setting_of(trace: Trace) -> Setting:
     unlisted = others.pop() if len(others) == 1 else "unknown"
     facts = trace.facts
     ranks = facts.get("world_size", "")
-    recorded = {what for key, what in RECORDED.items() if facts.get(key) not in {None, "0", "false"}}
+    recorded = {what for key, what in PROFILER_SETTINGS.items() if facts.get(key) not in {None, "0", "false"}}
     if len(trace.python):
-        recorded.add(RECORDED["with_stack"])
+        recorded.add(PROFILER_SETTINGS["with_stack"])
     return Setting(
         trace.source,
         tuple(str(names.get(device, unlisted)) for device in used.to_list()),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from warpline.compare import same_work
@@ -24,7 +24,7 @@ from warpline.compare.parts import StepPart, explain
 from warpline.compare.prediction import Outcome, outcome
 from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
 from warpline.compare.stopwatch import is_timed, typical_ns
-from warpline.compare.typical_step import FEW_STEPS, TypicalStep
+from warpline.compare.typical_step import MIN_STEPS, TypicalStep
 from warpline.compare.words import in_words, percent
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
@@ -35,11 +35,11 @@ from warpline.units import duration, several
 SCHEMA = "warpline.comparison/1"
 Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
-OTHER_HOST = 0.1
+MIN_HOST_DIFFERENCE = 0.1
 """From this difference of a launch on, the hosts of the two sides were not equally fast."""
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
-HIDDEN = 0.5
+MIN_VISIBLE_SHARE = 0.5
 """Below this share of the change without the profiler (and above its inverse) the recorded one is misleading."""
 
 
@@ -172,9 +172,9 @@ class Comparison(Struct, frozen=True):
             return ""
         share = math.log(self.ratio.expected) / math.log(stopwatch.expected)
         what = "gain" if self.verdict == "faster" else "loss"
-        if share < HIDDEN:
-            return f": the profiler hides {'' if share < HIDDEN / 2 else 'more than half of '}the {what}"
-        return f": the profiler makes the {what} look larger" if share > 1 / HIDDEN else ""
+        if share < MIN_VISIBLE_SHARE:
+            return f": the profiler hides {'' if share < MIN_VISIBLE_SHARE / 2 else 'more than half of '}the {what}"
+        return f": the profiler makes the {what} look larger" if share > 1 / MIN_VISIBLE_SHARE else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
@@ -187,16 +187,16 @@ class Comparison(Struct, frozen=True):
             "b": _side(self.b),
             "change": {
                 "step_ns": self.change_ns,
-                "ratio": self.ratio.rounded(5).to_dict(),
-                "work_ratio": self.work_ratio.rounded(5).to_dict(),
-                "stopwatch_ratio": self.stopwatch_ratio.rounded(5).to_dict() if self.stopwatch_ratio else None,
+                "ratio": to_builtins(self.ratio.rounded(5)),
+                "work_ratio": to_builtins(self.work_ratio.rounded(5)),
+                "stopwatch_ratio": to_builtins(self.stopwatch_ratio.rounded(5)) if self.stopwatch_ratio else None,
                 "structure": self.changed.to_dict() if self.changed else None,
                 "p_value": self.p_value,
             },
             "more_runs": self.more_runs,
             "parts": [part.to_dict() for part in self.parts],
             "unexplained_ns": self.unexplained_ns,
-            "cpu_ops": [one.to_dict() for one in self.cpu_ops],
+            "cpu_ops": to_builtins(self.cpu_ops),
             "cold_start": self.cold_start.to_dict() if self.cold_start else None,
             "outcome": self.outcome.to_dict() if self.outcome else None,
         }
@@ -211,7 +211,7 @@ class Comparison(Struct, frozen=True):
 
 def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:
     """Compare the runs of A with those of B, and recognise the fix that was made."""
-    found = compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
+    found = compare_measurements([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
     ends = _of_median(a, found.a), _of_median(b, found.b)
     if found.verdict != "not_comparable":
         ops = changed_cpu_ops(*ends, found.a.step.cpu_spans, found.b.step.cpu_spans)
@@ -229,7 +229,7 @@ def _of_median(traces: Sequence[Trace], side: ComparedRuns) -> Trace:
     return next(trace for trace, run in zip(traces, side.measurements, strict=True) if run is median)
 
 
-def compare_measured(
+def compare_measurements(
     a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float = LEAST_EFFECT
 ) -> Comparison:
     """Compare runs that were measured before."""
@@ -237,12 +237,12 @@ def compare_measured(
         raise UsageError("nothing-to-compare", "a comparison needs a recording on each side")
     if not 0 < least_effect < 1:
         raise UsageError("bad-effect", f"the least effect lies between 0 and 100 %, not at {100 * least_effect:g} %")
-    mine, other = ComparedRuns(tuple(a)), ComparedRuns(tuple(b))
+    side_a, side_b = ComparedRuns(tuple(a)), ComparedRuns(tuple(b))
     found, changed = judge(a, b, least_effect)
-    parts, unexplained = explain(mine.step, other.step)
+    parts, unexplained = explain(side_a.step, side_b.step)
     hindered = [*_doubts("A", a), *_doubts("B", b), *_hindered(a[0], b)]
     verdict: Verdict = "not_comparable" if hindered else found.verdict
-    remarks = [*hindered, *_remarks(found, verdict, mine, other, least_effect)]
+    remarks = [*hindered, *_remarks(found, verdict, side_a, side_b, least_effect)]
     if are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in parts):
         remarks = [*hindered, "A and B are equal to the nanosecond: it is the same recording"]
     if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
@@ -253,8 +253,8 @@ def compare_measured(
     return Comparison(
         verdict,
         tuple(remarks),
-        mine,
-        other,
+        side_a,
+        side_b,
         found.ratio,
         found.work_ratio,
         found.judged_by,
@@ -286,7 +286,7 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
             break
         if not side.step.has_steps:
             remarks.append(f"{name} has no steps: the whole recording is compared")
-        elif len(side.step.lengths_ns) < FEW_STEPS:
+        elif len(side.step.lengths_ns) < MIN_STEPS:
             remarks.append(
                 f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; ten or more say how steady it is"
             )
@@ -323,7 +323,7 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
         if counted:
             remarks.append(f"counts have no noise, and a step has others: {counted}")
         slower = slower_host(a.measurements, b.measurements)
-        if abs(slower - 1) >= OTHER_HOST:
+        if abs(slower - 1) >= MIN_HOST_DIFFERENCE:
             how, host = ("longer", "slower") if slower > 1 else ("less", "faster")
             change = f"{100 * abs(slower - 1):.0f} % {how}"
             remarks.append(

@@ -16,7 +16,7 @@ from warpline.units import count
 
 Counts = dict[str, float]
 KINDS = ("kernels", "launches", "syncs", "copies", "allocations")
-WORK = {"kernels": "kernel", "copies": "memcpy"}
+DEVICE_KINDS = {"kernels": "kernel", "copies": "memcpy"}
 """What the device does, with its kind in the table; the others are calls of the CPU."""
 COSTLY = ("launches", "syncs", "copies")
 """What costs the CPU time and is the same in every run of one program."""
@@ -25,7 +25,7 @@ COSTLY = ("launches", "syncs", "copies")
 def counts_per_step(trace: Trace, steps: TypicalStep) -> Counts:
     """The number per step of each kind, over all warm steps: of calls those that the CPU makes in its steps."""
     api, gpu = trace.api, trace.gpu
-    work = {name: gpu.filter(pl.col("kind").cast(pl.String) == kind) for name, kind in WORK.items()}
+    work = {name: gpu.filter(pl.col("kind").cast(pl.String) == kind) for name, kind in DEVICE_KINDS.items()}
     calls = {
         "launches": api.filter(named(LAUNCH)),
         "syncs": api.filter(named(SYNCHRONISE) | (named(COPY) & ~named("Async"))),
@@ -46,5 +46,5 @@ def differing(a: Counts, b: Counts, least_effect: float) -> str:
 
 
 def _inside(rows: pl.DataFrame, steps: Spans) -> int:
-    begun = np.sort(integers(rows["start_ns"]))
-    return int((np.searchsorted(begun, steps.ends) - np.searchsorted(begun, steps.starts)).sum())
+    starts = np.sort(integers(rows["start_ns"]))
+    return int((np.searchsorted(starts, steps.ends) - np.searchsorted(starts, steps.starts)).sum())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 from msgspec import Struct
@@ -13,9 +11,9 @@ from warpline.trace.columns import integers
 from warpline.trace.names import distinct
 from warpline.trace.trace import Trace
 
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 """Share of the longer step by which the time in an op must differ."""
-LISTED = 3
+MAX_LISTED = 3
 
 
 class CpuOp(Struct, frozen=True):
@@ -30,31 +28,27 @@ class CpuOp(Struct, frozen=True):
         """How much longer the CPU is in it in B."""
         return self.b_ns - self.a_ns
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"name": self.name, "a_ns": self.a_ns, "b_ns": self.b_ns}
-
 
 def changed_cpu_ops(a: Trace, b: Trace, steps_a: Spans, steps_b: Spans) -> tuple[CpuOp, ...]:
     """The outermost ops whose time differs most; none if a side has no ops."""
     if not len(a.ops) or not len(b.ops):
         return ()
     inside_a, inside_b = _inside(a, steps_a), _inside(b, steps_b)
-    mine, other = _per_step(inside_a, len(steps_a)), _per_step(inside_b, len(steps_b))
+    times_a, times_b = _per_step(inside_a, len(steps_a)), _per_step(inside_b, len(steps_b))
     # An op that is still there, but inside another one, is not gone.
-    moved = set(distinct(inside_a["name"])[0]) - mine.keys() | set(distinct(inside_b["name"])[0]) - other.keys()
+    moved = set(distinct(inside_a["name"])[0]) - times_a.keys() | set(distinct(inside_b["name"])[0]) - times_b.keys()
     longest = max(float((steps.ends - steps.starts).mean()) for steps in (steps_a, steps_b))
-    names = sorted({*mine, *other} - moved)
-    ops = [CpuOp(name, round(mine.get(name, 0.0)), round(other.get(name, 0.0))) for name in names]
-    large = [one for one in ops if abs(one.change_ns) >= LEAST_SHARE * longest]
-    return tuple(sorted(large, key=lambda one: -abs(one.change_ns))[:LISTED])
+    names = sorted({*times_a, *times_b} - moved)
+    ops = [CpuOp(name, round(times_a.get(name, 0.0)), round(times_b.get(name, 0.0))) for name in names]
+    large = [one for one in ops if abs(one.change_ns) >= MIN_SHARE * longest]
+    return tuple(sorted(large, key=lambda one: -abs(one.change_ns))[:MAX_LISTED])
 
 
 def _inside(trace: Trace, steps: Spans) -> pl.DataFrame:
     """The ops that begin in these steps."""
-    begun = integers(trace.ops["start_ns"])
-    place = np.searchsorted(steps.starts, begun, side="right") - 1
-    return trace.ops.filter(pl.Series((place >= 0) & (begun < steps.ends[np.maximum(place, 0)])))
+    starts = integers(trace.ops["start_ns"])
+    place = np.searchsorted(steps.starts, starts, side="right") - 1
+    return trace.ops.filter(pl.Series((place >= 0) & (starts < steps.ends[np.maximum(place, 0)])))
 
 
 def _per_step(ops: pl.DataFrame, steps: int) -> dict[str, float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from warpline.compare.budgets import Budget, BudgetCheck, numbers_of
-from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
+from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measurements
 from warpline.compare.measurement import RunMeasurement, median_run
 from warpline.compare.spread import verdict_of
 from warpline.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, UsageError
@@ -37,13 +37,7 @@ class Gate(Struct, frozen=True):
             "outcome": self.outcome,
             "numbers": {name: round(value, 6) for name, value in numbers_of(median_run(self.runs)).items()},
             "budgets": [
-                {
-                    "number": check.budget.number,
-                    "sign": check.budget.sign,
-                    "limit": check.budget.limit,
-                    "value": round(check.value, 6),
-                    "passed": check.passed,
-                }
+                {**to_builtins(check.budget), "value": round(check.value, 6), "passed": check.passed}
                 for check in self.checks
             ],
             "comparison": self.comparison.to_dict() if self.comparison else None,
@@ -64,7 +58,7 @@ def judge(
         raise UsageError("nothing-to-check", "the gate needs --baseline or --budget", "warpline gate --help")
     numbers = {**numbers_of(median_run(runs)), **(more or {})}
     checks = tuple(BudgetCheck(budget, numbers[budget.number]) for budget in budgets)
-    comparison = compare_measured(baseline, runs, least_effect) if baseline is not None else None
+    comparison = compare_measurements(baseline, runs, least_effect) if baseline is not None else None
     by_baseline = _outcome(comparison, metric, least_effect) if comparison is not None else "passed"
     outcome = by_baseline if all(check.passed for check in checks) else "regression"
     return Gate(outcome, tuple(runs), checks, comparison, by_baseline)

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from warpline.compare.budgets import numbers_of
-from warpline.compare.change_points import LEAST_POINTS, Level, levels
+from warpline.compare.change_points import MIN_POINTS, Level, levels
 from warpline.compare.gate import Gate
 from warpline.compare.measurement import median_run
 from warpline.errors import UsageError
@@ -23,8 +23,8 @@ from warpline.untrusted_json import parse_json
 SCHEMA = "warpline.history/1"
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "GIT_COMMIT")
 """Where CI systems put the commit, which is the label of a run by default."""
-LONGEST_TEXT = 200
-SHOWN_COMMIT = 12
+MAX_TEXT = 200
+COMMIT_DIGITS = 12
 
 
 class GateRun(Struct, frozen=True):
@@ -56,7 +56,7 @@ class NumberHistory(Struct, frozen=True):
     @property
     def enough(self) -> bool:
         """Whether there are enough runs to look for changes."""
-        return len(self.runs) >= LEAST_POINTS
+        return len(self.runs) >= MIN_POINTS
 
     @property
     def changes(self) -> list[tuple[GateRun, float, float]]:
@@ -81,7 +81,7 @@ class NumberHistory(Struct, frozen=True):
                 for run in self.runs
             ],
             "enough": self.enough,
-            "levels": [{"start": one.start, "stop": one.stop, "median": one.median} for one in self.levels],
+            "levels": to_builtins(self.levels),
             "changes": [
                 {"at": run.at, "label": run.label, "before": before, "after": after}
                 for run, before, after in self.changes
@@ -94,7 +94,7 @@ def remember(path: Path, gate: Gate, project: Path, name: str, label: str | None
     numbers = {key: round(value, 6) for key, value in numbers_of(median_run(gate.runs)).items()}
     numbers |= {check.budget.number: round(check.value, 6) for check in gate.checks if math.isfinite(check.value)}
     devices = ", ".join(dict.fromkeys(gate.runs[0].setting.devices))
-    shown = next((os.environ[key][:SHOWN_COMMIT] for key in COMMIT_VARIABLES if os.environ.get(key)), "")
+    shown = next((os.environ[key][:COMMIT_DIGITS] for key in COMMIT_VARIABLES if os.environ.get(key)), "")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     append(
         path,
@@ -104,10 +104,10 @@ def remember(path: Path, gate: Gate, project: Path, name: str, label: str | None
             now,
             str(project.resolve()),
             name,
-            (shown if label is None else label)[:LONGEST_TEXT],
+            (shown if label is None else label)[:MAX_TEXT],
             gate.outcome,
             metric,
-            devices[:LONGEST_TEXT],
+            devices[:MAX_TEXT],
             len(gate.runs),
             json.dumps(numbers),
         ),
@@ -124,11 +124,11 @@ def read_history(path: Path, project: Path, name: str, number: str, least_effect
     """The history of one number; runs on another device than the last are left out."""
     query = "select at, name, label, outcome, device, numbers from runs where project = ? and name = ? order by id"
     runs = [_run(row) for row in rows(path, query, (str(project.resolve()), name))]
-    kept = [run for run in runs if run is not None]
-    have = sorted({key for run in kept for key in run.numbers})
-    if kept and number not in have:
+    readable = [run for run in runs if run is not None]
+    have = sorted({key for run in readable for key in run.numbers})
+    if readable and number not in have:
         raise UsageError("no-number", f"no run of {name} has {number!r}", f"the numbers are {', '.join(have)}")
-    chosen = [run for run in kept if number in run.numbers and run.device == kept[-1].device]
+    chosen = [run for run in readable if number in run.numbers and run.device == readable[-1].device]
     values = [run.numbers[number] for run in chosen]
     return NumberHistory(name, number, tuple(chosen), tuple(levels(values, least_effect)))
 

@@ -20,23 +20,23 @@ ALONE = MATRIX_CLASSES | {"comm"}
 LEVELS = (SAME, SAME_NAME, SAME_FUNCTION, SAME_JOB)
 
 
-class Likeness(Struct, frozen=True):
+class KernelSimilarity(Struct, frozen=True):
     """How alike each of some operations is to each of others: by marks, because the table of all pairs can be large."""
 
     left: Int64s
-    """A row for each level of likeness: the marks of the first operations."""
+    """A row for each level of similarity: the marks of the first operations."""
     right: Int64s
     """Those of the second; equal marks are alike, and negative ones are like nothing."""
 
     def row(self, operation: int) -> Floats:
-        """The likeness of one of the first to each of the second; zero if they have nothing in common."""
+        """The similarity of one of the first to each of the second; zero if they have nothing in common."""
         found = np.zeros(self.right.shape[1])
         for level, score in reversed(list(enumerate(LEVELS))):
             found[self.right[level] == self.left[level, operation]] = score
         return found
 
     def of(self, operation: int, other: int) -> float:
-        """The likeness of one of the first to one of the second."""
+        """The similarity of one of the first to one of the second."""
         for level, score in enumerate(LEVELS):
             if self.left[level, operation] == self.right[level, other]:
                 return score
@@ -48,15 +48,15 @@ class Likeness(Struct, frozen=True):
         return {place: places[mark] for place, mark in enumerate(self.left[0].tolist()) if mark in places}
 
     def best(self) -> Floats:
-        """The largest likeness of each of the first."""
+        """The largest similarity of each of the first."""
         found = np.zeros(self.left.shape[1])
         for level, score in reversed(list(enumerate(LEVELS))):
             found[np.isin(self.left[level], self.right[level])] = score
         return found
 
 
-def likeness(left: list[Operation], right: list[Operation]) -> Likeness:
-    """The likeness of each of the first to each of the second."""
+def kernel_similarity(left: list[Operation], right: list[Operation]) -> KernelSimilarity:
+    """The similarity of each of the first to each of the second."""
     codes: dict[object, int] = {}
     none = iter(range(-1, -len(LEVELS) * (len(left) + len(right)) - 1, -1))  # a mark that nothing else has
 
@@ -70,11 +70,11 @@ def likeness(left: list[Operation], right: list[Operation]) -> Likeness:
         ]
         return np.array(marks, np.int64).reshape(-1, len(LEVELS)).T.copy()
 
-    return Likeness(coded(left), coded(right))
+    return KernelSimilarity(coded(left), coded(right))
 
 
 def _marks(one: Operation) -> tuple[object, object, object, object]:
-    """What must be equal for each level of likeness, the highest first; None matches nothing."""
+    """What must be equal for each level of similarity, the highest first; None matches nothing."""
     exact, name = (one.kind, one.name, one.grid), (one.kind, one.name)
     if one.kind != "kernel":
         return exact, name, (one.kind, one.name.partition("(")[0].strip()), None

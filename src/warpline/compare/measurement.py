@@ -23,7 +23,7 @@ from warpline.trace.trace import Trace
 
 LaunchTimes = dict[str, float]
 """Median time of the calls of each name, in nanoseconds."""
-LEAST_CALLS = 10
+MIN_CALLS = 10
 """Fewer calls of a name say nothing."""
 
 
@@ -110,7 +110,7 @@ def launch_times(trace: Trace, steps: Spans) -> LaunchTimes:
         trace.api.filter(named(KERNEL_LAUNCH) & inside)
         .group_by(pl.col("name").cast(pl.String))
         .agg(median=length.median(), calls=pl.len())
-        .filter((pl.col("calls") >= LEAST_CALLS) & (pl.col("median") > 0))
+        .filter((pl.col("calls") >= MIN_CALLS) & (pl.col("median") > 0))
         .sort("name")
     )
     return {str(name): float(median) for name, median, _ in known.iter_rows()}

@@ -15,11 +15,11 @@ from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.compare.align import align
-from warpline.compare.kernel_similarity import likeness
+from warpline.compare.kernel_similarity import kernel_similarity
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
 from warpline.trace.columns import Int64s
@@ -59,17 +59,7 @@ class StepPart(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "a": list(self.a),
-            "b": list(self.b),
-            "a_count": self.a_count,
-            "b_count": self.b_count,
-            "a_ns": self.a_ns,
-            "b_ns": self.b_ns,
-            "change_ns": self.change_ns,
-        }
+        return {**to_builtins(self), "change_ns": self.change_ns}
 
 
 class Counterparts(Struct, frozen=True):
@@ -85,9 +75,9 @@ def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[StepPart], int]:
     blocks = _blocks(a.operations, b.operations)
     grouped: dict[tuple[PartKind, tuple[str, ...], tuple[str, ...]], list[Counterparts]] = defaultdict(list)
     for block in blocks:
-        mine, others = [a.operations[place] for place in block.a], [b.operations[place] for place in block.b]
-        names = tuple(one.name for one in mine), tuple(one.name for one in others)
-        grouped[(_kind(block, mine, others), *names)].append(block)
+        before, after = [a.operations[place] for place in block.a], [b.operations[place] for place in block.b]
+        names = tuple(one.name for one in before), tuple(one.name for one in after)
+        grouped[(_kind(block, before, after), *names)].append(block)
     whole_a, whole_b = _whole_numbers(a, list(grouped.values()), "a"), _whole_numbers(b, list(grouped.values()), "b")
     parts = [
         StepPart(
@@ -120,19 +110,19 @@ def _whole_numbers(step: TypicalStep, groups: list[list[Counterparts]], side: Li
 
 def same_in_order(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[tuple[int, int]]:
     """Positions in A and B of the same operations, with the same grids, in order in both."""
-    return [(mine, other) for mine, other in _aligned(a, b)[0] if _key(a[mine]) == _key(b[other])]
+    return [(at_a, at_b) for at_a, at_b in _aligned(a, b)[0] if _key(a[at_a]) == _key(b[at_b])]
 
 
 @lru_cache(maxsize=2)
 def _aligned(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> tuple[list[tuple[int, int]], Int64s]:
     """The pairs, and which of its distinct operations each of B is."""
     (kinds_a, codes_a), (kinds_b, codes_b) = _coded(a), _coded(b)
-    return align(codes_a, codes_b, likeness(kinds_a, kinds_b)), codes_b
+    return align(codes_a, codes_b, kernel_similarity(kinds_a, kinds_b)), codes_b
 
 
 def _blocks(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[Counterparts]:
     pairs, codes_b = _aligned(a, b)
-    blocks = [Counterparts((mine,), (other,), True) for mine, other in pairs]
+    blocks = [Counterparts((at_a,), (at_b,), True) for at_a, at_b in pairs]
     left, right = [], []
     for spare_a, spare_b in _between(pairs, len(a), len(b)):
         left.append(spare_a)
@@ -163,10 +153,10 @@ def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], Int64s]:
 def _between(pairs: Sequence[tuple[int, int]], count_a: int, count_b: int) -> Iterator[tuple[list[int], list[int]]]:
     """Positions without a partner, in A and in B, between consecutive pairs."""
     last_a = last_b = -1
-    for mine, other in [*pairs, (count_a, count_b)]:
-        if mine > last_a + 1 or other > last_b + 1:
-            yield list(range(last_a + 1, mine)), list(range(last_b + 1, other))
-        last_a, last_b = mine, other
+    for at_a, at_b in [*pairs, (count_a, count_b)]:
+        if at_a > last_a + 1 or at_b > last_b + 1:
+            yield list(range(last_a + 1, at_a)), list(range(last_b + 1, at_b))
+        last_a, last_b = at_a, at_b
 
 
 def _moved(
@@ -176,18 +166,18 @@ def _moved(
     names_b: Sequence[tuple[str, str]],
     codes_b: Int64s,
 ) -> list[Counterparts]:
-    """Pairs of one name that only changed their place; they are taken out of the two lists."""
+    """Pairs of one name that only changed their place; they are used out of the two lists."""
     waiting: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for place in chain.from_iterable(right):
         heappush(waiting[names_b[place]], (int(codes_b[place]), place))
     partners = {
         place: heappop(waiting[names_a[place]])[1] for place in chain.from_iterable(left) if waiting.get(names_a[place])
     }
-    taken = set(partners.values())
+    used = set(partners.values())
     for places in left:
         places[:] = [place for place in places if place not in partners]
     for places in right:
-        places[:] = [place for place in places if place not in taken]
+        places[:] = [place for place in places if place not in used]
     return [Counterparts((place,), (other,), True) for place, other in partners.items()]
 
 
@@ -201,17 +191,17 @@ def _replaced(
         for place in spare_a:
             for op in _ops_of(a[place]):
                 by_op[op].add(place)
-    taken: set[int] = set()
+    used: set[int] = set()
     rest_b = []
     for place in spare_b:
         fused = set(identify(b[place].name).fused_ops)
-        mine = sorted(set().union(*(by_op.pop(op, ()) for op in fused)) - taken)
-        if mine:
-            taken.update(mine)
-            yield Counterparts(tuple(mine), (place,), False)
+        sources = sorted(set().union(*(by_op.pop(op, ()) for op in fused)) - used)
+        if sources:
+            used.update(sources)
+            yield Counterparts(tuple(sources), (place,), False)
         else:
             rest_b.append(place)
-    rest_a = [place for place in spare_a if place not in taken]
+    rest_a = [place for place in spare_a if place not in used]
     if rest_a or rest_b:
         yield Counterparts(tuple(rest_a), tuple(rest_b), False)
 
@@ -222,14 +212,14 @@ def _ops_of(one: Operation) -> set[str]:
     return {name.rstrip("_") for name in names if name}
 
 
-def _kind(block: Counterparts, mine: Sequence[Operation], others: Sequence[Operation]) -> PartKind:
+def _kind(block: Counterparts, before: Sequence[Operation], after: Sequence[Operation]) -> PartKind:
     if block.is_pair:
-        return "same" if (mine[0].kind, mine[0].name) == (others[0].kind, others[0].name) else "variant"
-    if not mine or not others:
-        return "new" if others else "gone"
-    if len(mine) == len(others):
+        return "same" if (before[0].kind, before[0].name) == (after[0].kind, after[0].name) else "variant"
+    if not before or not after:
+        return "new" if after else "gone"
+    if len(before) == len(after):
         return "replaced"
-    return "fused" if len(others) < len(mine) else "split"
+    return "fused" if len(after) < len(before) else "split"
 
 
 def title(kind: PartKind, names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from warpline.analyses.idle.host_activity import SYNCHRONISE
 from warpline.api_names import ALLOCATION, COPY, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNCH
@@ -27,7 +27,7 @@ from warpline.trace.names import named
 from warpline.trace.trace import Trace
 from warpline.units import speedup
 
-MOST_FIXES = 2
+MAX_FIXES = 2
 """A mixture of more fixes is not named."""
 CALLS = {
     "launches": LAUNCH,
@@ -52,7 +52,7 @@ class Outcome(Struct, frozen=True):
     """High over low of the replay itself."""
 
     @property
-    def held(self) -> bool | None:
+    def is_within_range(self) -> bool | None:
         """Whether the measured gain is within the predicted range."""
         if self.predicted is None or self.measured is None:
             return None
@@ -64,20 +64,20 @@ class Outcome(Struct, frozen=True):
         named = f"B has {' and '.join(self.fixes)}"
         if self.predicted is None or self.measured is None:
             return f"{named}; the replay of A makes no prediction for it."
-        told = self.predicted
-        promise = f"predicted {speedup(told.expected)} ({speedup(told.low)} to {speedup(told.high)})"
+        gain = self.predicted
+        promise = f"predicted {speedup(gain.expected)} ({speedup(gain.low)} to {speedup(gain.high)})"
         how = "timed" if self.timed else "without the profiler's estimated cost"
-        result = "as predicted" if self.held else "outside the predicted range"
+        result = "as predicted" if self.is_within_range else "outside the predicted range"
         return f"{named}: {promise}, measured {speedup(self.measured)} ({how}): {result}."
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {
             "fixes": list(self.fixes),
-            "predicted": self.predicted.rounded(4).to_dict() if self.predicted else None,
+            "predicted": to_builtins(self.predicted.rounded(4)) if self.predicted else None,
             "measured": round(self.measured, 4) if self.measured else None,
             "timed": self.timed,
-            "held": self.held,
+            "held": self.is_within_range,
             "sentence": self.sentence,
         }
 
@@ -108,7 +108,7 @@ def applied_fixes(a: StepContents, b: StepContents) -> tuple[str, ...]:
     found = [fix for fix in all_fixes().values() if fix.was_made is not None and fix.was_made(a, b)]
     implied = {name for fix in found for name in fix.implies}
     names = tuple(fix.name for fix in found if fix.name not in implied)
-    return names if len(names) <= MOST_FIXES else ()
+    return names if len(names) <= MAX_FIXES else ()
 
 
 def contents_of(trace: Trace, step: TypicalStep) -> StepContents:

@@ -13,12 +13,12 @@ import numpy as np
 
 from warpline.compare.typical_step import TypicalStep
 
-SHARED = 0.5
+MIN_SHARED_TIME = 0.5
 """Kernels that both run must take this share of the GPU time of each side to tell how often they run."""
-AS_OFTEN = 1.5
+MAX_COUNT_RATIO = 1.5
 """Below this ratio (and above its inverse) kernels run as often. A change of a program moves a few of them; among 90
 recorded changes with so much in common the median ratio is 1.0 each time."""
-FOUND = "repetition"
+BY_REPETITION = "repetition"
 
 
 def obstacle(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -> str | None:
@@ -29,13 +29,13 @@ def obstacle(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -
             f"the time of {known} is that of a step, and the time of {unknown}, which has no steps, that of the whole "
             "recording. If a range marks its steps, name it with --step-range"
         )
-    if a.has_steps and FOUND not in (a.found_by, b.found_by):
+    if a.has_steps and BY_REPETITION not in (a.found_by, b.found_by):
         return None
     ratio = times_as_often(a, b)
-    if ratio is not None and not 1 / AS_OFTEN < ratio < AS_OFTEN:
+    if ratio is not None and not 1 / MAX_COUNT_RATIO < ratio < MAX_COUNT_RATIO:
         return f"{_how_often(a, ratio, one, other)}, and no marks say what a step is"
     if ratio is None and a.found_by != b.found_by:
-        found, marked = (one, other) if a.found_by == FOUND else (other, one)
+        found, marked = (one, other) if a.found_by == BY_REPETITION else (other, one)
         return (
             f"the steps of {found} were found by repetition and those of {marked} are marked, and they run different "
             "kernels: they need not be about the same work. If a range marks the steps, name it with --step-range"
@@ -49,8 +49,10 @@ def remark(a: TypicalStep, b: TypicalStep) -> str | None:
         return None
     ratio = times_as_often(a, b)
     if ratio is not None:
-        return None if 1 / AS_OFTEN < ratio < AS_OFTEN else f"{_how_often(a, ratio)}: is it the same work?"
-    if a.found_by == b.found_by == FOUND:
+        return (
+            None if 1 / MAX_COUNT_RATIO < ratio < MAX_COUNT_RATIO else f"{_how_often(a, ratio)}: is it the same work?"
+        )
+    if a.found_by == b.found_by == BY_REPETITION:
         return "the steps of both were found by repetition and run different kernels: are they about the same work?"
     return None
 
@@ -60,7 +62,7 @@ def times_as_often(a: TypicalStep, b: TypicalStep) -> float | None:
     (count_a, time_a), (count_b, time_b) = _kernels(a), _kernels(b)
     both = sorted(count_a.keys() & count_b.keys())
     shares = [sum(time[key] for key in both) / max(sum(time.values()), 1.0) for time in (time_a, time_b)]
-    if not both or min(shares) < SHARED:
+    if not both or min(shares) < MIN_SHARED_TIME:
         return None
     ratios = np.array([count_b[key] / count_a[key] for key in both])
     weights = np.array([time_a[key] + time_b[key] for key in both])

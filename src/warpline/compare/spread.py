@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from warpline.compare.typical_step import FEW_STEPS, MIDDLE
+from warpline.compare.typical_step import MIDDLE, MIN_STEPS
 from warpline.estimate import Estimate
 from warpline.trace.columns import Floats, Int64s
 
@@ -44,7 +44,7 @@ PACED_SPREAD = 0.1
 """Likewise of the CPU's time for a step, with the host's speed taken out."""
 PRIOR_RUNS = 4
 """What is usual counts as much as this many runs."""
-MOST = 0.5
+MIN_WORK_SHARE = 0.5
 """The device's own work decides if it is at least this share of the step: where the device mostly waits, the CPU sets
 the pace, and more work may be hidden."""
 EXACT_STEPS = 20
@@ -101,7 +101,7 @@ def difference(a: Side, b: Side, least_effect: float, whole_spread: float | None
 
     doubts = _Doubts.of(a, b, whole_spread)
     steps = [np.concatenate([run.lengths_ns for run in side]) for side in (a, b)]
-    enough = min(len(lengths) for lengths in steps) >= FEW_STEPS
+    enough = min(len(lengths) for lengths in steps) >= MIN_STEPS
     # With ties and few steps SciPy would take the normal approximation, which never becomes small.
     method = "exact" if max(map(len, steps)) <= EXACT_STEPS else "auto"
     p_value = float(mannwhitneyu(*steps, method=method).pvalue) if enough else None
@@ -190,7 +190,7 @@ class _Doubts(Struct, frozen=True):
     def by_work(self, work: Estimate, least_effect: float) -> Verdict:
         """Whether the work makes the step faster or slower, if it is most of the step."""
         shares = [math.exp(centre[0]) / sum(map(math.exp, centre[:3])) for centre in self.centres]
-        if min(shares) < MOST or not self.in_parts:
+        if min(shares) < MIN_WORK_SHARE or not self.in_parts:
             return "inconclusive"
         low, expected, high = (1 + shares[0] * (ratio - 1) for ratio in (work.low, work.expected, work.high))
         verdict = verdict_of(Estimate(low, expected, high), least_effect)
@@ -234,19 +234,19 @@ def middle(logs: Floats) -> tuple[Floats, Floats, int]:
     return centre, winsorised * runs * (runs - 1) / (left * (left - 1)), left - 1
 
 
-def _estimate(draws: Floats, expected: float, beyond: float) -> Estimate:
-    """With the share of draws `beyond` each end."""
-    low, high = np.quantile(draws, [beyond, 1 - beyond])
+def _estimate(draws: Floats, expected: float, tail: float) -> Estimate:
+    """With the share of draws `tail` beyond each end."""
+    low, high = np.quantile(draws, [tail, 1 - tail])
     return Estimate(min(float(low), expected), expected, max(float(high), expected))
 
 
 def are_equal(a: Side, b: Side) -> bool:
     """Whether it is the same recording twice."""
     return len(a) == len(b) and all(
-        np.array_equal(mine.lengths_ns, other.lengths_ns)
-        and math.isclose(mine.work_ns, other.work_ns)
-        and math.isclose(mine.idle_ns, other.idle_ns)
-        for mine, other in zip(a, b, strict=True)
+        np.array_equal(run_a.lengths_ns, run_b.lengths_ns)
+        and math.isclose(run_a.work_ns, run_b.work_ns)
+        and math.isclose(run_a.idle_ns, run_b.idle_ns)
+        for run_a, run_b in zip(a, b, strict=True)
     )
 
 
@@ -277,7 +277,7 @@ def verdict_of(ratio: Estimate, least_effect: float) -> Verdict:
 def _within(run: tuple[int, ...]) -> float:
     """Variance of the logarithm of the typical step, by a bootstrap of blocks of consecutive steps."""
     lengths = np.array(run, np.float64)
-    if len(lengths) < FEW_STEPS:
+    if len(lengths) < MIN_STEPS:
         return 0.0
     block = max(1, round(len(lengths) ** (1 / 3)))
     draw = np.random.default_rng(0)
@@ -293,7 +293,7 @@ def drift(lengths: Floats, least_effect: float) -> float | None:
     from scipy.stats import spearmanr  # noqa: PLC0415 - loads when it is used
 
     third = len(lengths) // 3
-    if third < FEW_STEPS:
+    if third < MIN_STEPS:
         return None
     change = float(np.median(lengths[-third:]) / max(np.median(lengths[:third]), 1.0) - 1)
     if abs(change) < least_effect:

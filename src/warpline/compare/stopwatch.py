@@ -19,9 +19,9 @@ from warpline.capture.timed_step import timed_step
 from warpline.compare.spread import BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, Difference, RunTime, Side, difference
 from warpline.trace.trace import Trace
 
-SAME_STEPS = 1.5
+MAX_STEP_RATIO = 1.5
 """A recorded step of the stopwatch and one of the trace are about the same work if their times differ by less."""
-LONGEST_WORK = 1.25
+MAX_WORK_RATIO = 1.25
 """The device's work in a recorded step is longer than the timed step by at most this ratio (clocks); else the stopwatch
 did not wait for the device."""
 
@@ -39,11 +39,11 @@ class BareStepTime(Struct, frozen=True):
 def stopwatch_of(trace: Trace, lengths_ns: Sequence[int], recorded: RunTime) -> BareStepTime | None:
     """The time of a step before recording; None if the run was not timed, or the time is not about these steps."""
     timed = timed_step(trace.path)
-    if timed is None or timed.median_ns * LONGEST_WORK < recorded.work_ns + recorded.copies_ns:
+    if timed is None or timed.median_ns * MAX_WORK_RATIO < recorded.work_ns + recorded.copies_ns:
         return None
     if timed.recorded_ns is not None:
         ratio = timed.recorded_ns / max(float(np.median(lengths_ns)), 1.0)
-        if not 1 / SAME_STEPS < ratio < SAME_STEPS:
+        if not 1 / MAX_STEP_RATIO < ratio < MAX_STEP_RATIO:
             return None
     return BareStepTime(timed.median_ns, timed.laps_ns, timed.cpu_ns)
 

@@ -26,7 +26,7 @@ from warpline.trace.trace import Trace
 MIDDLE = (0.25, 0.75)
 """Quantiles of the lengths between which steps are averaged."""
 HOST_COPY = re.compile("HtoD|DtoH|HostToDevice|DeviceToHost|Host-to-Device|Device-to-Host")
-FEW_STEPS = 4
+MIN_STEPS = 4
 """Below so many steps all are averaged: quantiles mean nothing."""
 
 
@@ -53,7 +53,7 @@ class TypicalStep(Struct, frozen=True):
     """Time charged to each operation: where several run at once, one of them is charged."""
     idle_ns: dict[str, float]
     spans: Spans
-    """Begin and end of every warm step, in order."""
+    """Start and end of every warm step, in order."""
     averaged: int
     """Number of steps that were averaged."""
     step_ns: float
@@ -67,7 +67,7 @@ class TypicalStep(Struct, frozen=True):
     """Idle time before each operation; what is left of the idle time comes after the last one. None if the steps run
     different kernels, so that no operation stands for all of them, or an older baseline does not say."""
     marks: Spans | None = None
-    """Begin and end of every warm step on the CPU; None if a baseline does not say."""
+    """Start and end of every warm step on the CPU; None if a baseline does not say."""
 
     @property
     def has_steps(self) -> bool:
@@ -76,7 +76,7 @@ class TypicalStep(Struct, frozen=True):
 
     @property
     def cpu_spans(self) -> Spans:
-        """Begin and end of every warm step on the CPU. A call after the last one is no part of it, though the device
+        """Start and end of every warm step on the CPU. A call after the last one is no part of it, though the device
         may still be busy: the profiler's own wait before it stops, for example."""
         return self.spans if self.marks is None else self.marks
 
@@ -95,10 +95,10 @@ def typical_step(trace: Trace) -> TypicalStep:
     return _typical(trace, *_warm_steps(trace))
 
 
-def whole_span(trace: Trace, first: int, beyond: int) -> TypicalStep:
+def whole_span(trace: Trace, first: int, stop: int) -> TypicalStep:
     """These steps of a recording, as if they were one."""
     starts, ends = trace.step_spans
-    span = Spans(starts[first : first + 1], ends[beyond - 1 : beyond])
+    span = Spans(starts[first : first + 1], ends[stop - 1 : stop])
     return _typical(trace, span, span, str(trace.steps_in_view["found_by"][0]))
 
 
@@ -129,7 +129,7 @@ def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> 
 
 
 def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
-    """The steps, from the CPU's or the device's begin to the later end; their marks; and how they were found."""
+    """The steps, from the CPU's or the device's start to the later end; their marks; and how they were found."""
     starts, ends = trace.step_spans
     cold = find_cold_steps(trace) if trace.chosen_steps is None else None
     keep = ends > starts
@@ -176,23 +176,23 @@ def _charges(rows: pl.DataFrame, steps: Spans) -> tuple[Int64s, Int64s, Int64s, 
     kinds, names = texts(rows["kind"]), texts(rows["name"])
     known = {pair: activity(*pair) for pair in set(zip(kinds, names, strict=True))}
     labels = np.array([known[pair] for pair in zip(kinds, names, strict=True)], object)
-    which, step, begun, done = pieces(starts, ends, steps)
+    which, step, piece_starts, piece_ends = pieces(starts, ends, steps)
     charged = np.zeros(len(which), np.int64)
     claimed = EMPTY
     for part in PRIORITY:
-        mine = np.flatnonzero(labels[which] == part)
-        if not len(mine):
+        places = np.flatnonzero(labels[which] == part)
+        if not len(places):
             continue
-        reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(done[mine])[:-1]))
-        first, last = np.maximum(begun[mine], reach), done[mine]
-        taken = covered_before(claimed, np.maximum(first, last)) - covered_before(claimed, first)
-        charged[mine] = np.maximum(last - first, 0) - taken
-        claimed = union(np.append(claimed.starts, begun[mine]), np.append(claimed.ends, done[mine]))
+        reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(piece_ends[places])[:-1]))
+        first, last = np.maximum(piece_starts[places], reach), piece_ends[places]
+        covered = covered_before(claimed, np.maximum(first, last)) - covered_before(claimed, first)
+        charged[places] = np.maximum(last - first, 0) - covered
+        claimed = union(np.append(claimed.starts, piece_starts[places]), np.append(claimed.ends, piece_ends[places]))
     order = np.lexsort((which, step))
-    which, step, begun, done = (values[order] for values in (which, step, begun, done))
+    which, step, piece_starts, piece_ends = (values[order] for values in (which, step, piece_starts, piece_ends))
     # Steps do not overlap, so one running maximum serves all of them.
-    reached = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(done)[:-1]))
-    waited = np.maximum(begun - np.maximum(reached, steps.starts[step]), 0)
+    reached = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(piece_ends)[:-1]))
+    waited = np.maximum(piece_starts - np.maximum(reached, steps.starts[step]), 0)
     return which, step, charged[order], waited
 
 
@@ -200,15 +200,15 @@ def _like_the_median(rows: pl.DataFrame, which: Int64s, step: Int64s, steps: Spa
     """The steps to average: those of the median one's kernels whose length is middling; and whether most steps run
     these kernels."""
     _, codes = distinct(rows["name"])
-    first, beyond = (np.searchsorted(step, np.arange(len(steps)), side=side) for side in ("left", "right"))
-    marks = [codes[which[slice(*bounds)]].tobytes() for bounds in zip(first, beyond, strict=True)]
+    first, stop = (np.searchsorted(step, np.arange(len(steps)), side=side) for side in ("left", "right"))
+    marks = [codes[which[slice(*bounds)]].tobytes() for bounds in zip(first, stop, strict=True)]
     lengths = steps.ends - steps.starts
     usual = {mark for mark, times in Counter(marks).items() if 2 * times > len(marks)}
     order = np.argsort(lengths, kind="stable")
     are_most = bool(usual)
     median = usual.pop() if usual else marks[order[(len(order) - 1) // 2]]
     alike = np.array([position for position, mark in enumerate(marks) if mark == median])
-    if len(alike) < FEW_STEPS:
+    if len(alike) < MIN_STEPS:
         return alike, are_most
     low, high = np.quantile(lengths[alike], MIDDLE)
     middling: Int64s = alike[(lengths[alike] >= low) & (lengths[alike] <= high)]

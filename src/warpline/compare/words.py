@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.estimate import Estimate
 from warpline.units import speedup
 
-LARGE = 2.0
+MIN_MULTIPLE = 2.0
 """From this ratio on it is shown as a multiple."""
 
 
@@ -16,6 +16,6 @@ def percent(ratio: float) -> str:
 
 def in_words(ratio: Estimate) -> str:
     """A ratio with its interval: as a change in percent, or as a multiple where it is large."""
-    if ratio.expected < LARGE:
+    if ratio.expected < MIN_MULTIPLE:
         return f"{percent(ratio.expected)} ({percent(ratio.low)} to {percent(ratio.high)})"
     return f"{speedup(ratio.expected)} as long ({speedup(ratio.low)} to {speedup(ratio.high)})"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warpline.compare.comparison import LEAST_EFFECT, ComparedRuns, Comparison
 from warpline.compare.counts import differing
-from warpline.compare.cpu_ops import LEAST_SHARE, CpuOp
+from warpline.compare.cpu_ops import MIN_SHARE, CpuOp
 from warpline.compare.gate import Gate
 from warpline.compare.parts import COPY, StepPart
 from warpline.compare.words import in_words
@@ -107,7 +107,7 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
         counted = differing(comparison.a.counts, comparison.b.counts, LEAST_EFFECT)
         because = f" ({counted})" if counted else ""
         yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}{because}.")
-    if abs(idle_b - idle_a) >= LEAST_SHARE * whole:
+    if abs(idle_b - idle_a) >= MIN_SHARE * whole:
         yield from (Text(_cpu_sentence(op)) for op in comparison.cpu_ops)
     decides = comparison.judged_by == "structure"
     kernels = [part for part in comparison.parts if part.kind != "idle" and _is_large(part, whole, decides)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.compare.change_points import LEAST_POINTS
+from warpline.compare.change_points import MIN_POINTS
 from warpline.compare.history import NumberHistory
 from warpline.compare.words import percent
 from warpline.reports.sections import Column, Content, Figure, Report, Section, Table, Text
@@ -32,7 +32,7 @@ def sentence(history: NumberHistory) -> str:
     latest = f"{history.number} is {history.values[-1]:.4g}"
     if not history.enough:
         there = several(len(history.runs), "run")
-        return f"{latest}. Whether its level changed is unknown: {there} so far, and {LEAST_POINTS} are needed."
+        return f"{latest}. Whether its level changed is unknown: {there} so far, and {MIN_POINTS} are needed."
     if not history.changes:
         return f"{latest}, and its level has not changed over {several(len(history.runs), 'run')}."
     run, before, after = history.changes[-1]
