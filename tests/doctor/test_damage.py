@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from nsys_files import small
 
 from warpline.doctor.commands import examine_command
-from warpline.doctor.files import SUFFIXES, examine_file, examine_ncu_report, examine_ncu_text
+from warpline.doctor.files import examine_file, examine_ncu_report, examine_ncu_text
 from warpline.doctor.messages import read_messages
 from warpline.errors import WarplineError
+from warpline.sources.registry import kinds, suffixes_of
 
 WORDS = st.sampled_from(
     [
@@ -78,7 +79,7 @@ def test_any_text_may_be_a_log(text: str) -> None:
     examine_ncu_text('"ID","Process ID"\n' + text)
 
 
-@pytest.mark.parametrize("suffix", [*SUFFIXES, ".nsys-rep.gz", ".bin", ""])
+@pytest.mark.parametrize("suffix", [*suffixes_of(*kinds()), ".nsys-rep.gz", ".bin", ""])
 @pytest.mark.parametrize(
     "content",
     [

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from fake_package import install
 from kineto_files import write
 from msgspec.structs import replace
 from paths import ROOT
@@ -18,9 +19,9 @@ from small_programs import H200, Program, repeated
 
 from warpline import fixes
 from warpline.cli.main import app
-from warpline.errors import UsageError
+from warpline.errors import UsageError, WarplineError
 from warpline.findings.diagnosis import diagnose
-from warpline.fixes.registry import all_fixes, fix_of, order_of_application, rules
+from warpline.fixes.registry import ENTRY_POINTS, all_fixes, fix_of, order_of_application, rules
 from warpline.fixes.whatif import every_fix, whatif
 from warpline.replay.fix import chosen_fixes
 from warpline.trace.open import open_trace
@@ -107,6 +108,26 @@ def test_it_is_tried_with_the_others_and_diagnosed(toy: Path, trace_file: Path) 
     )
     assert finding["claim"] == "Gradients are filled with zeros: 1 kernel a step, 900 µs."
     assert "dropping the gradients would gain" in answer.to_dict()["verdict"]["sentence"]
+
+
+def test_a_package_of_its_own_adds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, ENTRY_POINTS, f"{NAME} = my_fixes:FIX", FILE)
+    _forget_fixes()
+    try:
+        assert fix_of(RULE) is all_fixes()[NAME]
+        assert NAME in CliRunner().invoke(app, ["whatif", "--help"]).stdout
+    finally:
+        _forget_fixes()
+
+
+def test_a_package_cannot_take_the_name_of_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, ENTRY_POINTS, "x = my_fixes:FIX", FILE.replace('name="set_to_none"', 'name="tf32"'))
+    _forget_fixes()
+    try:
+        with pytest.raises(WarplineError, match="bad-plugin: two fixes are called tf32"):
+            all_fixes()
+    finally:
+        _forget_fixes()
 
 
 def test_without_its_file_it_is_gone(toy: Path, trace_file: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 from nsys_files import small
 
 from warpline.errors import UnreadableFile
-from warpline.sources.detect import Kind, detect
+from warpline.sources import kinds
+from warpline.sources.detect import detect
+from warpline.sources.kinds import Kind
 
 KINETO = b'{\n  "schemaVersion": 1,\n  "traceEvents": [\n'
 NCU_CSV = b"==PROF== Connected to process 1\n" + (
@@ -24,22 +26,23 @@ NCU_CSV = b"==PROF== Connected to process 1\n" + (
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        (KINETO, Kind.KINETO),
-        (b"\xef\xbb\xbf\n  " + KINETO, Kind.KINETO),
-        (b'[{"ph": "X", "name": "a"}]', Kind.KINETO),
-        (b'{"metadata": {' + b" " * 50_000 + b'}, "traceEvents": []}', Kind.KINETO),
-        (gzip.compress(KINETO, mtime=0), Kind.KINETO_GZ),
-        (lzma.compress(KINETO), Kind.KINETO_XZ),
-        (b'{"customers": []}', Kind.UNKNOWN),
-        (b"NVIDIA Tegra Profiler Report 2025@5@2@266-1v0.\n\x00", Kind.NSYS_REP),
-        (b"1NVIDIA Tegra Profiler Report 1\n\x00", Kind.NSYS_REP),
-        (b"NVR\x00\x02\x00\x00\x00", Kind.NCU_REP),
-        (NCU_CSV, Kind.NCU_CSV),
-        (NCU_CSV.partition(b"\n")[2], Kind.NCU_CSV),
-        (gzip.compress(NCU_CSV, mtime=0), Kind.NCU_CSV_GZ),
-        (b"hello\n", Kind.UNKNOWN),
-        (b"\x7fELF\x02\x01", Kind.UNKNOWN),
-        (gzip.compress(b"hello\n", mtime=0), Kind.UNKNOWN),
+        (KINETO, kinds.KINETO),
+        (b"\xef\xbb\xbf\n  " + KINETO, kinds.KINETO),
+        (b'[{"ph": "X", "name": "a"}]', kinds.KINETO),
+        (b'{"metadata": {' + b" " * 50_000 + b'}, "traceEvents": []}', kinds.KINETO),
+        (gzip.compress(KINETO, mtime=0), kinds.KINETO),
+        (lzma.compress(KINETO), kinds.KINETO),
+        (b'{"customers": []}', kinds.UNKNOWN),
+        (b"NVIDIA Tegra Profiler Report 2025@5@2@266-1v0.\n\x00", kinds.NSYS_REPORT),
+        (b"1NVIDIA Tegra Profiler Report 1\n\x00", kinds.NSYS_REPORT),
+        (b"NVR\x00\x02\x00\x00\x00", kinds.NCU_REPORT),
+        (NCU_CSV, kinds.NCU_CSV),
+        (NCU_CSV.partition(b"\n")[2], kinds.NCU_CSV),
+        (gzip.compress(NCU_CSV, mtime=0), kinds.NCU_CSV),
+        (b"hello\n", kinds.UNKNOWN),
+        (b"\x7fELF\x02\x01", kinds.UNKNOWN),
+        (gzip.compress(b"hello\n", mtime=0), kinds.UNKNOWN),
+        (lzma.compress(b"hello\n"), kinds.UNKNOWN),
     ],
 )
 @pytest.mark.parametrize("name", ["profile", "profile.sqlite", "profile.json.gz"])
@@ -51,22 +54,22 @@ def test_content_decides_and_the_name_does_not(content: bytes, kind: Kind, name:
 
 def test_sqlite_plain_and_packed(tmp_path: Path) -> None:
     path = small().write(tmp_path / "export")
-    assert detect(path) is Kind.NSYS_SQLITE
+    assert detect(path) is kinds.NSYS_SQLITE
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
-    assert detect(packed) is Kind.NSYS_SQLITE_GZ
+    assert detect(packed) is kinds.NSYS_SQLITE
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    assert detect(tmp_path) is Kind.DIRECTORY
+    assert detect(tmp_path) is kinds.DIRECTORY
 
 
 def test_the_name_breaks_ties_between_reports(tmp_path: Path) -> None:
     old, stream = tmp_path / "a.qdrep", tmp_path / "a.qdstrm"
     old.write_bytes(b"NVIDIA Tegra Profiler Report 1\n\x00")
     stream.write_bytes(b"\x01\x00\x02\x00")
-    assert detect(old) is Kind.QDREP
-    assert detect(stream) is Kind.QDSTRM
+    assert detect(old) is kinds.NSYS_REPORT
+    assert detect(stream) is kinds.NSYS_STREAM
 
 
 @pytest.mark.parametrize(
@@ -75,15 +78,16 @@ def test_the_name_breaks_ties_between_reports(tmp_path: Path) -> None:
         (b"", "empty-file", "is empty"),
         (gzip.compress(b"", mtime=0), "empty-file", "gzip of an empty file"),
         (gzip.compress(gzip.compress(KINETO, mtime=0), mtime=0), "packed-twice", "gunzip"),
-        (lzma.compress(lzma.compress(KINETO)), "packed-file", "xz -d"),
+        (lzma.compress(lzma.compress(KINETO)), "packed-twice", "xz -dk"),
         (lzma.compress(KINETO)[:12], "damaged-file", "cut short"),
         (lzma.compress(KINETO)[:12] + b"nonsense" * 200, "damaged-file", "damaged xz"),
         (lzma.compress(b""), "empty-file", "xz of an empty file"),
         (bz2.compress(KINETO), "packed-file", "bunzip2"),
         (b"PK\x03\x04rest", "packed-file", "unzip"),
         (b"\x28\xb5\x2f\xfdrest", "packed-file", "zstd -d"),
-        (gzip.compress(lzma.compress(KINETO), mtime=0), "packed-file", "xz -d"),
+        (gzip.compress(lzma.compress(KINETO), mtime=0), "packed-twice", "gunzip"),
         (gzip.compress(b"NVIDIA Tegra Profiler Report" + bytes(50), mtime=0), "packed-report", "gunzip"),
+        (lzma.compress(b"NVIDIA Tegra Profiler Report" + bytes(50)), "packed-report", "xz -dk"),
         (b"\x1f\x8b\x08\x00", "damaged-file", "cut short"),
         (b"\x1f\x8b\xff\xffnonsense here", "damaged-file", "damaged gzip"),
         (bytes(10_000), "damaged-file", "zeros"),

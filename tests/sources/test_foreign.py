@@ -15,7 +15,10 @@ from warpline.analyses.framework import framework_of
 from warpline.cli.main import run
 from warpline.doctor.files import examine_file
 from warpline.errors import UnreadableFile
-from warpline.sources.detect import Kind, detect
+from warpline.sources.detect import detect
+from warpline.sources.kinds import EXECUTION_TRACE
+from warpline.sources.kineto import read_kineto
+from warpline.trace.build import build
 from warpline.trace.open import open_trace
 
 GPU, HOST, STREAM, OPS, PYTHON = 1, 701, 13, 20, 5
@@ -85,7 +88,8 @@ def test_a_gpu_without_a_name_is_not_no_gpu(tmp_path: Path, capsys: pytest.Captu
 
 @pytest.mark.parametrize("scanner", ["native", "python"])
 def test_both_scanners_read_a_jax_trace(scanner: Any, tmp_path: Path) -> None:
-    trace = open_trace(written(tmp_path, {"traceEvents": jax_events()}), cache=False, scanner=scanner)
+    path = written(tmp_path, {"traceEvents": jax_events()})
+    trace = build(path, read_kineto(path, scanner))
     assert len(trace.gpu) == 8
     assert trace.gpu["correlation"].to_list() == list(range(1, 9))
 
@@ -176,7 +180,7 @@ def test_a_file_without_events_is_still_empty(tmp_path: Path) -> None:
 def test_an_execution_trace_is_named(text: dict[str, Any], packed: bool, tmp_path: Path) -> None:
     path = tmp_path / ("et.json.gz" if packed else "et.json")
     path.write_bytes(gzip.compress(json.dumps(text).encode()) if packed else json.dumps(text).encode())
-    assert detect(path) is Kind.EXECUTION_TRACE
+    assert detect(path) is EXECUTION_TRACE
     with pytest.raises(UnreadableFile, match=r"execution trace .* no times"):
         open_trace(path, cache=False)
     assert [check.name for check in examine_file(path).checks] == ["not-a-trace"]

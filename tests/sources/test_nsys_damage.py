@@ -106,7 +106,7 @@ def test_what_is_no_export_is_refused_in_one_line(content: bytes, code: str, tmp
 
 
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match="does not exist"):
+    with pytest.raises(UnreadableFile, match="No such file"):
         read_nsys(tmp_path / "nothing.sqlite")
 
 

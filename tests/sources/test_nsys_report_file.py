@@ -10,7 +10,7 @@ from nsys_files import small
 
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.cache_limit import make_room
-from warpline.sources.nsys import export_report, read_nsys, report_version
+from warpline.sources.nsys import export_report, read_nsys_report, report_version
 
 HEADER = b"NVIDIA Tegra Profiler Report 2025@5@2@266-255236693005v0.\n\x0bLocal (CLI)\x12\n" + bytes(200)
 
@@ -50,8 +50,8 @@ def test_a_report_is_exported_once_and_read(shop: Path) -> None:
     small().write(shop / "ready.sqlite")
     install_nsys(shop, "2025.5.2.266-255236693005v0", f"cp {shop}/ready.sqlite $OUT")
     path = report(shop)
-    assert read_nsys(path).tables["gpu"].height == 4
-    assert read_nsys(path).tables["gpu"].height == 4
+    assert read_nsys_report(path).tables["gpu"].height == 4
+    assert read_nsys_report(path).tables["gpu"].height == 4
     calls = (shop / "calls").read_text().splitlines()
     assert len(calls) == 1
     assert calls[0].startswith("export --type sqlite --lazy=true --force-overwrite=true -o ")
@@ -71,7 +71,7 @@ def test_a_changed_report_is_exported_again(shop: Path) -> None:
 
 def test_without_nsys_the_error_says_what_to_type(shop: Path) -> None:
     with pytest.raises(WarplineError) as caught:
-        read_nsys(report(shop))
+        read_nsys_report(report(shop))
     assert caught.value.code == "nsys-missing"
     assert "nsys 2025.5.2.266 or newer" in caught.value.hint
     assert "nsys export --type sqlite -o run.sqlite run.nsys-rep" in caught.value.hint
@@ -80,7 +80,7 @@ def test_without_nsys_the_error_says_what_to_type(shop: Path) -> None:
 def test_an_older_nsys_is_not_even_tried(shop: Path) -> None:
     install_nsys(shop, "2024.6.1.90-246135240584v0", "exit 1")
     with pytest.raises(WarplineError) as caught:
-        read_nsys(report(shop))
+        read_nsys_report(report(shop))
     assert caught.value.code == "nsys-version-wall"
     assert "written by nsys 2025.5.2.266" in caught.value.message
     assert "2024.6.1.90" in caught.value.message
@@ -92,7 +92,7 @@ def test_an_older_nsys_is_not_even_tried(shop: Path) -> None:
 def test_the_same_release_or_a_newer_one_will_do(version: str, shop: Path) -> None:
     small().write(shop / "ready.sqlite")
     install_nsys(shop, version, f"cp {shop}/ready.sqlite $OUT")
-    assert read_nsys(report(shop)).tables["gpu"].height == 4
+    assert read_nsys_report(report(shop)).tables["gpu"].height == 4
 
 
 @pytest.mark.parametrize("number", [b"1\n", b"36398880.\n"])
@@ -102,7 +102,7 @@ def test_headers_without_a_version_leave_it_to_nsys(number: bytes, shop: Path) -
     said = "Report was created in Nsight Systems version (2026.1), newer than this"
     install_nsys(shop, "2024.1.1.0", f"echo '{said}' >&2; exit 1")
     with pytest.raises(WarplineError) as caught:
-        read_nsys(path)
+        read_nsys_report(path)
     assert caught.value.code == "nsys-version-wall"
     assert "2024.1.1.0" in caught.value.message
 
@@ -116,16 +116,16 @@ def test_warpline_nsys_overrides_the_path(shop: Path, monkeypatch: pytest.Monkey
     nsys = install_nsys(shop, "2026.1.1.0", f"cp {shop}/ready.sqlite $OUT")
     elsewhere = nsys.rename(shop / "my-nsys")
     monkeypatch.setenv("WARPLINE_NSYS", str(elsewhere))
-    assert read_nsys(report(shop)).tables["gpu"].height == 4
+    assert read_nsys_report(report(shop)).tables["gpu"].height == 4
     monkeypatch.setenv("WARPLINE_NSYS", str(shop / "absent"))
     with pytest.raises(WarplineError, match="WARPLINE_NSYS"):
-        read_nsys(report(shop, HEADER + b"x"))
+        read_nsys_report(report(shop, HEADER + b"x"))
 
 
 def test_a_failed_export_leaves_nothing_in_the_cache(shop: Path) -> None:
     install_nsys(shop, "2026.1.1.0", "echo half > $OUT; echo 'Error: report is corrupted at /home/ada/x' >&2; exit 3")
     with pytest.raises(WarplineError) as caught:
-        read_nsys(report(shop))
+        read_nsys_report(report(shop))
     assert caught.value.code == "nsys-export-failed"
     assert "report is corrupted at …/x" in caught.value.message
     assert list((shop / "cache").iterdir()) == []
@@ -134,16 +134,16 @@ def test_a_failed_export_leaves_nothing_in_the_cache(shop: Path) -> None:
 def test_success_without_a_file_is_a_failure(shop: Path) -> None:
     install_nsys(shop, "2026.1.1.0", "exit 0")
     with pytest.raises(WarplineError, match="nsys-export-failed"):
-        read_nsys(report(shop))
+        read_nsys_report(report(shop))
 
 
 def test_a_raw_stream_needs_its_own_importer(shop: Path) -> None:
     path = report(shop, b"\x00\x01stream" + bytes(300), "run.qdstrm")
     with pytest.raises(WarplineError, match="is a raw stream of Nsight Systems"):
-        read_nsys(path)
+        read_nsys_report(path)
     install_nsys(shop, "2026.1.1.0", "echo 'Importer error: not found' >&2; exit 1")
     with pytest.raises(WarplineError) as caught:
-        read_nsys(path)
+        read_nsys_report(path)
     assert caught.value.code == "nsys-version-wall"
     assert "QdstrmImporter" in caught.value.hint
 
@@ -153,7 +153,7 @@ def test_an_nsys_that_cannot_run_is_survived(shop: Path) -> None:
     nsys.write_bytes(b"\x7fELFnot really")
     nsys.chmod(0o755)
     with pytest.raises(WarplineError, match="nsys"):
-        read_nsys(report(shop))
+        read_nsys_report(report(shop))
 
 
 def test_a_cache_that_cannot_be_written_does_not_stop_the_export(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_a_cache_that_cannot_be_written_does_not_stop_the_export(shop: Path, mon
     install_nsys(shop, "2026.1.1.0", f"cp {shop}/ready.sqlite $OUT")
     (shop / "file").write_text("in the way")
     monkeypatch.setenv("WARPLINE_CACHE", str(shop / "file" / "cache"))
-    assert read_nsys(report(shop)).tables["gpu"].height == 4
+    assert read_nsys_report(report(shop)).tables["gpu"].height == 4
 
 
 def test_exports_count_and_one_in_use_is_not_removed(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,11 +189,11 @@ def test_a_link_in_place_of_an_export_is_replaced(shop: Path) -> None:
     export.unlink()
     export.symlink_to(shop / "elsewhere")
     (shop / "elsewhere").write_bytes(b"not an export")
-    assert read_nsys(path).tables["gpu"].height == 4
+    assert read_nsys_report(path).tables["gpu"].height == 4
     assert not export.is_symlink()
     assert (shop / "elsewhere").read_bytes() == b"not an export"
 
 
 def test_an_absent_report(shop: Path) -> None:
     with pytest.raises(UnreadableFile):
-        read_nsys(shop / "nothing.nsys-rep")
+        read_nsys_report(shop / "nothing.nsys-rep")

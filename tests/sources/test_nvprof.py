@@ -14,7 +14,8 @@ from paths import SHARED
 from warpline.cli.main import run
 from warpline.doctor.files import examine_file
 from warpline.errors import UnreadableFile
-from warpline.sources.detect import Kind, detect
+from warpline.sources.detect import detect
+from warpline.sources.kinds import NVPROF
 from warpline.sources.nvprof import read_nvprof
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
@@ -122,10 +123,10 @@ def test_copies_sets_calls_ranges_and_devices(tmp_path: Path) -> None:
 
 def test_it_is_recognised_by_its_tables_and_may_be_gzipped(tmp_path: Path) -> None:
     path = looped().write(tmp_path / "profile.bin")
-    assert detect(path) is Kind.NVPROF
+    assert detect(path) is NVPROF
     packed = tmp_path / "profile.nvvp.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert detect(packed) is Kind.NVPROF_GZ
+    assert detect(packed) is NVPROF
     assert len(read_nvprof(packed).tables["gpu"]) == 20
 
 

@@ -15,6 +15,7 @@ from kineto_files import call, kernel, op, write
 from nsys_files import GLOBAL_TID, Export
 
 from warpline.sources.health import HealthEntry
+from warpline.sources.kineto import read_kineto
 from warpline.sources.rows import FAR_NS, Rows
 from warpline.trace.build import build
 from warpline.trace.column_rules import NAME_CHARS, NO_NAME, TEXT_CHARS, UNKNOWN
@@ -166,7 +167,7 @@ def test_a_kineto_file_with_nulls_and_half_pairs_keeps_the_schema(tmp_path: Path
     ]
     properties = [{"id": 0, "name": "GPU \ud800", "numSms": 0}, {"id": None, "name": 5}]
     path = write(tmp_path, events, deviceProperties=properties, with_stack="\udc00", distributedInfo={"rank": "\ud9ff"})
-    trace = open_trace(path, cache=False, scanner=scanner)
+    trace = build(path, read_kineto(path, scanner))
     assert_schema_holds({name: trace.table(name) for name in READ}, len(trace.threads))
     assert trace.devices.select("device", "name", "sm_count").rows() == [(0, "GPU \ufffd", None), (None, None, None)]
     assert trace.facts["rank"] == "\ufffd"

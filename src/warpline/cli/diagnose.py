@@ -182,7 +182,8 @@ def finished_answer(
 
 def _is_ncu(file: Path) -> bool:
     """Whether the file is a report of Nsight Compute, which has no timeline."""
-    from warpline.sources.detect import NCU_KINDS, detect  # noqa: PLC0415 - loaded when used
+    from warpline.sources.detect import detect  # noqa: PLC0415 - loaded when used
+    from warpline.sources.kinds import NCU_KINDS  # noqa: PLC0415
     from warpline.sources.stdin import STDIN  # noqa: PLC0415
 
     return file != STDIN and not file.is_dir() and detect(file) in NCU_KINDS

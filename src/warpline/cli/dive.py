@@ -102,13 +102,13 @@ def dive(
       warpline dive --compare before.ncu-rep after.ncu-rep
     """
     from warpline.sources.detect import detect  # noqa: PLC0415 - loaded when used
-    from warpline.sources.ncu import is_ncu  # noqa: PLC0415
+    from warpline.sources.kinds import NCU_KINDS  # noqa: PLC0415
 
     program: tuple[str, ...] = context.meta.get(_PROGRAM, ())
     shown = Output(verbose, as_json, output)
     format_of(output, as_json)
     refuse_existing(output, force)
-    reports = [file for file in files if is_ncu(detect(file))]
+    reports = [file for file in files if detect(file) in NCU_KINDS]
     traces = [file for file in files if file not in reports]
     if compare:
         _compare(reports, traces, program, shown)

@@ -88,11 +88,12 @@ def memory(
 
 def _memory(trace: Path, steps: str | None, step_range: str | None, no_cache: bool) -> tuple[MemoryUse, str]:
     """The answer and its title."""
-    from warpline.sources.detect import SNAPSHOT_KINDS, detect  # noqa: PLC0415 - loads when it is used
+    from warpline.sources.detect import detect  # noqa: PLC0415 - loads when it is used
+    from warpline.sources.kinds import MEMORY_SNAPSHOT  # noqa: PLC0415
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415
 
     path = spooled_stdin() if trace == STDIN else trace
-    if detect(path) in SNAPSHOT_KINDS:
+    if detect(path) is MEMORY_SNAPSHOT:
         from warpline.front.functions import memory_use  # noqa: PLC0415
 
         return memory_use(path, steps=steps, step_range=step_range), path.name

@@ -16,20 +16,18 @@ from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Check, Examination
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.sources.detect import REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
+from warpline.sources.detect import detect
+from warpline.sources.kinds import NCU_CSV, NCU_REPORT, NSYS_REPORT, NSYS_SQLITE, NSYS_STREAM, REPORT_MAGIC, UNKNOWN
 from warpline.sources.ncu.container import Container, read_container
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
+from warpline.sources.registry import kinds, suffixes_of
 from warpline.sources.stdin import without_spool
-from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of, unpacked_head
+from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of, unpacked_head
 from warpline.trace.open import open_trace
 from warpline.units import several, size
 
-SUFFIXES = (
-    *(".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".qdstrm"),
-    *(".ncu-rep", ".nvvp", ".nvprof", ".csv", ".csv.gz", ".log", ".txt"),
-)
-"""Files examined in a folder; a file given by name is examined whatever its suffix."""
+LOG_SUFFIXES = (".log", ".txt")
 MAX_TEXT_BYTES = 8 << 20
 MAX_UNPACKED_BYTES = 1 << 30
 _TOOL_OUTPUT = re.compile(
@@ -48,7 +46,8 @@ def examine_files(paths: Iterable[Path]) -> list[Examination]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+    suffixes = (*suffixes_of(*kinds()), *LOG_SUFFIXES)
+    files = sorted(file for file in path.rglob("*") if file.name.endswith(suffixes) and file.is_file())
     if not files:
         raise UnreadableFile("which-trace", f"{path} contains no profile and no log", "name a file")
     return files
@@ -70,13 +69,11 @@ def _examine(path: Path, name: str) -> list[Check]:
     if unpacked is not None:
         return unpacked
     kind = detect(path)
-    if kind in (Kind.KINETO, Kind.KINETO_GZ, Kind.NVPROF, Kind.NVPROF_GZ, Kind.EXECUTION_TRACE, *SNAPSHOT_KINDS):
-        return _timeline(path)
-    if kind in (Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ):
+    if kind is NSYS_SQLITE:
         return _stale(path) + examine_recording(path)
-    if kind in (Kind.NSYS_REP, Kind.QDREP):
+    if kind is NSYS_REPORT:
         return _report(path, name)
-    if kind is Kind.QDSTRM:
+    if kind is NSYS_STREAM:
         report = path.with_suffix(".nsys-rep")
         if report.is_file():
             means = "A report of the same name exists: the import worked, and the stream can be deleted."
@@ -86,11 +83,11 @@ def _examine(path: Path, name: str) -> list[Check]:
                 "the file is nsys's raw stream, which only its importer can read"
             )
         ]
-    if kind in (Kind.NCU_REP, Kind.NCU_REP_GZ):
+    if kind is NCU_REPORT:
         return examine_ncu_report(b"".join(Unpacked(path)))
-    if kind in (Kind.NCU_CSV, Kind.NCU_CSV_GZ):
+    if kind is NCU_CSV:
         return examine_ncu_text(_text(path))
-    return _log(path, name)
+    return _log(path, name) if kind is UNKNOWN else _timeline(path)
 
 
 def _unpacked(path: Path, name: str) -> list[Check] | None:
@@ -210,11 +207,14 @@ def _text(path: Path) -> str:
     """The start and end of a text file, decompressed."""
     with path.open("rb") as file:
         data = file.read(MAX_TEXT_BYTES)
-        if packing := packing_of(data):
+        packing = packing_of(data)
+        if packing is not Packing.PLAIN:
             try:
                 data, _ = unpacked_head(data, packing, MAX_TEXT_BYTES)
             except ValueError as error:
-                raise UnreadableFile("damaged-file", f"{path.name} is damaged {packing}", "copy it again") from error
+                raise UnreadableFile(
+                    "damaged-file", f"{path.name} is damaged {packing.value}", "copy it again"
+                ) from error
         elif len(data) == MAX_TEXT_BYTES:
             file.seek(max(MAX_TEXT_BYTES, path.stat().st_size - MAX_TEXT_BYTES))
             data += b"\n" + file.read(MAX_TEXT_BYTES)

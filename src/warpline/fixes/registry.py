@@ -1,4 +1,7 @@
-"""The registry of fixes: every module of this package with a `FIX`."""
+"""The registry of fixes: every module of this package with a `FIX`, and those that other packages add.
+
+Other packages add fixes by entry points of the group `warpline.fixes`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,12 @@ from types import MappingProxyType
 from typing import get_args
 
 from warpline import fixes
+from warpline.errors import WarplineError
 from warpline.fixes.claim import CAUSES, Effort
 from warpline.fixes.model import Fix, Rule
+from warpline.plugins import plugins
+
+ENTRY_POINTS = "warpline.fixes"
 
 
 @cache
@@ -21,7 +28,12 @@ def all_fixes() -> Mapping[str, Fix]:
     modules = (
         importlib.import_module(f"{fixes.__name__}.{item.name}") for item in pkgutil.iter_modules(fixes.__path__)
     )
-    found = {fix.name: fix for fix in (getattr(module, "FIX", None) for module in modules) if isinstance(fix, Fix)}
+    ours = [fix for fix in (getattr(module, "FIX", None) for module in modules) if isinstance(fix, Fix)]
+    found = {fix.name: fix for fix in ours}
+    for fix in plugins(ENTRY_POINTS, Fix):
+        if fix.name in found:
+            raise WarplineError("bad-plugin", f"two fixes are called {fix.name}", "uninstall the package that adds one")
+        found[fix.name] = fix
     return MappingProxyType({name: found[name] for name in order_of_application(found)})
 
 

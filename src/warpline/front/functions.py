@@ -53,10 +53,11 @@ def memory_use(path: str | Path, *, steps: str | None = None, step_range: str | 
 
     >>> warpline.memory_use("snapshot.pickle").devices[0].peak.allocated_bytes
     """
-    from warpline.sources.detect import SNAPSHOT_KINDS, detect  # noqa: PLC0415 - loads when it is used
+    from warpline.sources.detect import detect  # noqa: PLC0415 - loads when it is used
+    from warpline.sources.kinds import MEMORY_SNAPSHOT  # noqa: PLC0415
 
     file = Path(path)
-    if detect(file) not in SNAPSHOT_KINDS:
+    if detect(file) is not MEMORY_SNAPSHOT:
         return open_trace(file, steps=steps, step_range=step_range).memory_use()
     if steps or step_range:
         raise UsageError("no-steps", "a memory snapshot has no steps to choose from", "leave out steps")

@@ -32,6 +32,7 @@ from warpline.reports.sections import (
     Value,
 )
 from warpline.reports.title import NO_GPU, UNNAMED, joined
+from warpline.sources.registry import profiler_name
 from warpline.sources.stdin import as_typed
 from warpline.units import duration, several, share
 
@@ -40,13 +41,6 @@ if TYPE_CHECKING:
     from warpline.findings.plan import PlanStep
     from warpline.findings.rank import Judgement
 
-SOURCES = {
-    "kineto": "torch.profiler",
-    "autograd": "torch.autograd.profiler",
-    "xla": "XLA's profiler (JAX, TensorFlow)",
-    "nsys": "Nsight Systems",
-    "nvprof": "nvprof",
-}
 BUSY = ("compute", "comm", "copy", "memset")
 IDLE_MEANING = {
     "dispatch": "the CPU could not launch kernels fast enough",
@@ -165,7 +159,7 @@ def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:
 
 def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     trace = diagnosis.trace
-    source = [SOURCES.get(trace.source, trace.source)] if verbose else []
+    source = [profiler_name(trace.source)] if verbose else []
     words = [*source, diagnosis.device_name or (UNNAMED if diagnosis.devices else NO_GPU)]
     number = diagnosis.cpu.steps if diagnosis.cpu is not None else len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)

@@ -16,10 +16,19 @@ from warpline.scrub.kineto import Output, TraceScrubber
 from warpline.scrub.names import Names
 from warpline.scrub.nsys import ExportScrubber
 from warpline.scrub.tally import Change, Tally
-from warpline.sources.detect import NCU_KINDS, SNAPSHOT_KINDS, detect
-from warpline.sources.detect import Kind as FileKind
+from warpline.sources.detect import detect
+from warpline.sources.kinds import (
+    DIRECTORY,
+    KINETO,
+    MEMORY_SNAPSHOT,
+    NCU_KINDS,
+    NSYS_REPORT,
+    NSYS_SQLITE,
+    NSYS_STREAM,
+    Kind,
+)
 from warpline.sources.nsys.unpack import plain_sqlite
-from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of
+from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine
 
 Progress = Callable[[float], None]
@@ -31,8 +40,6 @@ USUAL_RATIO = 12
 PRIVATE_MODE = 0o600
 KEEP_NAMES = "names"
 """The value of ``--keep`` for names that people chose."""
-_KINETO = (FileKind.KINETO, FileKind.KINETO_GZ, FileKind.KINETO_XZ)
-_NSYS = (FileKind.NSYS_SQLITE, FileKind.NSYS_SQLITE_GZ, FileKind.NSYS_SQLITE_XZ)
 
 
 class Result(Struct, frozen=True):
@@ -121,13 +128,11 @@ def _exists(target: Path) -> UsageError:
     return UsageError("would-overwrite", f"{target} exists", "add -f to replace it, or give another name with -o")
 
 
-def _supported(file: Path) -> str:
+def _supported(file: Path) -> Kind:
     kind = detect(file)
-    if kind in _KINETO:
-        return "kineto"
-    if kind in _NSYS:
-        return "nsys-sqlite"
-    if kind in (FileKind.NSYS_REP, FileKind.QDREP, FileKind.QDSTRM):
+    if kind in (KINETO, NSYS_SQLITE):
+        return kind
+    if kind in (NSYS_REPORT, NSYS_STREAM):
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is in NVIDIA's own report format, which only nsys can write: share its export instead",
@@ -139,13 +144,13 @@ def _supported(file: Path) -> str:
             f"{file.name} is of Nsight Compute: its reports and pages name the host, the process and its files",
             f"share what warpline dive {file.name} prints, and read it first",
         )
-    if kind in SNAPSHOT_KINDS:
+    if kind is MEMORY_SNAPSHOT:
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is a memory snapshot, which consists of the program's paths and functions",
             f"share what warpline memory {file.name} --by op prints, and read it first",
         )
-    if kind is FileKind.DIRECTORY:
+    if kind is DIRECTORY:
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is a folder: a run's manifest and logs hold command lines and output",
@@ -165,7 +170,7 @@ def _work(
     names, tally = Names(KEEP_NAMES in keep), Tally()
     fields = frozenset(keep) - {KEEP_NAMES}
     try:
-        if kind == "kineto":
+        if kind is KINETO:
             used = _scrub_trace(file, part if target else None, packed, names, tally, fields, progress)
         else:
             used = _scrub_export(file, part, packed, names, tally, fields, progress)
@@ -176,7 +181,7 @@ def _work(
         raise UsageError(
             "no-such-field", f"{file.name} has nothing to keep under {absent[0]}", "--check lists the fields"
         )
-    return Result(file, kind, target, tuple(sorted(keep)), tally.kept, tally.changes())
+    return Result(file, kind.name, target, tuple(sorted(keep)), tally.kept, tally.changes())
 
 
 def _scrub_trace(
@@ -192,7 +197,7 @@ def _scrub_trace(
 def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
     """The text of a plain or compressed file, in blocks; reports progress in bytes of the file."""
     with file.open("rb") as source:
-        shrunk = USUAL_RATIO if packing_of(source.read(len(XZ_MAGIC))) else 1
+        shrunk = 1 if packing_of(source.read(len(XZ_MAGIC))) is Packing.PLAIN else USUAL_RATIO
     unpacked, done, size = Unpacked(file, BLOCK_BYTES), 0, file.stat().st_size
     for block in unpacked:
         done += len(block)

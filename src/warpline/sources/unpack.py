@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 import lzma
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final
 
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, GzipReader, engine
-
-Packing = Literal["gzip", "xz"]
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 XZ_MAGIC: Final = b"\xfd7zXZ\x00"
@@ -27,16 +26,24 @@ XZ_MEMORY_BYTES: Final = 256 << 20
 """xz -9 needs 65 MiB."""
 
 
-def packing_of(head: bytes) -> Packing | None:
-    """How a file that starts with these bytes is packed; None for a plain one."""
+class Packing(enum.Enum):
+    """How a file is packed."""
+
+    PLAIN = "plain"
+    GZIP = "gzip"
+    XZ = "xz"
+
+
+def packing_of(head: bytes) -> Packing:
+    """How a file that starts with these bytes is packed."""
     if head.startswith(GZIP_MAGIC):
-        return "gzip"
-    return "xz" if head.startswith(XZ_MAGIC) else None
+        return Packing.GZIP
+    return Packing.XZ if head.startswith(XZ_MAGIC) else Packing.PLAIN
 
 
 def unpacked_head(head: bytes, packing: Packing, most: int) -> tuple[bytes, bool]:
     """The first unpacked bytes of a packed file, and whether there are no more; ValueError where it is damaged."""
-    stream: Any = _xz_stream() if packing == "xz" else engine.decompressobj(GZIP_WINDOW_BITS)
+    stream: Any = _xz_stream() if packing is Packing.XZ else engine.decompressobj(GZIP_WINDOW_BITS)
     try:
         return stream.decompress(head, most), stream.eof
     except (DamagedGzip, lzma.LZMAError, MemoryError, EOFError) as error:
@@ -79,15 +86,20 @@ class Unpacked:
         with self.path.open("rb") as file:
             packing = packing_of(file.read(len(XZ_MAGIC)))
             file.seek(0)
-            pieces = {"gzip": self._from_gzip, "xz": self._from_xz, None: self._as_it_is}[packing]
+            pieces = {
+                Packing.GZIP: self._from_gzip,
+                Packing.XZ: self._from_xz,
+                Packing.PLAIN: self._as_it_is,
+            }[packing]
             for piece, consumed in pieces(file):
                 produced += len(piece)
                 if produced > self.limit_bytes:
                     raise too_large(self.path, self.limit_bytes)
-                if packing and produced > BOMB_BYTES and produced > BOMB_RATIO * consumed:
+                if packing is not Packing.PLAIN and produced > BOMB_BYTES and produced > BOMB_RATIO * consumed:
+                    sizes = f"{produced >> 20} MiB came out of {consumed >> 10} KiB of {packing.value}"
                     raise UnreadableFile(
                         "zip-bomb",
-                        f"{produced >> 20} MiB came out of {consumed >> 10} KiB of {packing}, which no profile does",
+                        f"{sizes}, which no profile does",
                         "if it is one after all, unpack it and give the plain file",
                     )
                 yield piece
@@ -132,7 +144,7 @@ class Unpacked:
                 piece = stream.decompress(pending, self.piece_bytes)
             except DamagedGzip as error:
                 yield _up_to_damage(before, pending), consumed
-                self._note("gzip", str(error))
+                self._note(Packing.GZIP, str(error))
                 return
             pending = stream.unconsumed_tail
             if stream.eof:
@@ -143,7 +155,7 @@ class Unpacked:
         if stream is not None:
             if rest := stream.flush():
                 yield rest, consumed
-            self._note("gzip", "it ends early")
+            self._note(Packing.GZIP, "it ends early")
 
     def _from_xz(self, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
         """The same for the streams of an xz file."""
@@ -165,7 +177,7 @@ class Unpacked:
             try:
                 piece = stream.decompress(pending, self.piece_bytes)
             except (lzma.LZMAError, MemoryError) as error:
-                self._note("xz", str(error))
+                self._note(Packing.XZ, str(error))
                 return
             pending = b""
             if stream.eof:
@@ -173,18 +185,18 @@ class Unpacked:
             if piece:
                 yield piece, consumed
         if stream is not None:
-            self._note("xz", "it ends early")
+            self._note(Packing.XZ, "it ends early")
 
     def _is_over(self, pending: bytes, magic: bytes) -> bool:
         """Whether no further member follows. gzip allows zero padding behind the last one; anything else is damage."""
         if pending.startswith(magic[: len(pending)]):
             return False
         if pending.strip(b"\0"):
-            self._note("gzip" if magic == GZIP_MAGIC else "xz", "other data follows the compressed bytes")
+            self._note(packing_of(magic), "other data follows the compressed bytes")
         return True
 
     def _note(self, packing: Packing, reason: str) -> None:
-        self.damage = f"The {packing} stream is damaged ({reason}); what precedes the damage was read."
+        self.damage = f"The {packing.value} stream is damaged ({reason}); what precedes the damage was read."
 
 
 def _xz_stream() -> lzma.LZMADecompressor:

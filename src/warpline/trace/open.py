@@ -8,10 +8,9 @@ from pathlib import Path
 from warpline.capture.recorded import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_key, limit_bytes
-from warpline.sources.detect import NCU_KINDS, SNAPSHOT_KINDS, Kind, detect
-from warpline.sources.kineto import Scanner, read_kineto
-from warpline.sources.nsys import read_nsys
-from warpline.sources.nvprof import read_nvprof
+from warpline.sources.detect import detect
+from warpline.sources.kinds import EXECUTION_TRACE, MEMORY_SNAPSHOT, NCU_CSV, NCU_REPORT, NSYS_STREAM, UNKNOWN
+from warpline.sources.registry import source_of, sources, suffixes_of
 from warpline.sources.rows import Rows
 from warpline.trace.build import build
 from warpline.trace.cache import load, store
@@ -26,7 +25,6 @@ def open_trace(
     steps: str | None = None,
     step_range: str | None = None,
     cache: bool = True,
-    scanner: Scanner = "auto",
 ) -> Trace:
     """Open a profile: Kineto or XLA JSON, an nsys export or an nvprof database, plain or gzipped, or an .nsys-rep.
 
@@ -38,14 +36,13 @@ def open_trace(
         limit_bytes()  # a wrong setting is an error for every file, whatever its size
     if file.is_dir():
         file, _ = trace_of_folder(file)
-    kind = detect(file)
     key = content_key(file) if cache else None
     trace = load(key, file) if key else None
     if trace is None:
-        trace = build(file, _read(file, kind, scanner))
+        trace = build(file, _read(file))
         if key:
             store(key, trace)
-    companions = Companions(file, partial(open_trace, cache=cache, scanner=scanner))
+    companions = Companions(file, partial(open_trace, cache=cache))
     if companions.exists:
         trace = trace.with_companions(companions)
     if step_range is not None:
@@ -53,38 +50,28 @@ def open_trace(
     return trace if steps is None else trace.with_steps(StepChoice.parse(steps))
 
 
-_KINETO = {Kind.KINETO, Kind.KINETO_GZ, Kind.KINETO_XZ}
-_NSYS = {Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ, Kind.NSYS_SQLITE_XZ, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
-_NVPROF = {Kind.NVPROF, Kind.NVPROF_GZ, Kind.NVPROF_XZ}
-_SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".nvvp", ".nvprof")
 _LISTED = 5
 _WITHOUT_TIMELINE = {
-    Kind.UNKNOWN: "of unknown kind",
-    Kind.EXECUTION_TRACE: (
+    EXECUTION_TRACE: (
         "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity"
     ),
+    MEMORY_SNAPSHOT: "a Python pickle, as torch's memory snapshots are",
+    NCU_CSV: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
+    NCU_REPORT: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
+    UNKNOWN: "of unknown kind",
 }
+_READ_BY = {MEMORY_SNAPSHOT: "memory", NCU_CSV: "dive", NCU_REPORT: "dive"}
+"""The verbs that read files without a timeline."""
 
 
-def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
-    if kind in _KINETO:
-        return read_kineto(file, scanner)
-    if kind in _NSYS:
-        return read_nsys(file)
-    if kind in _NVPROF:
-        return read_nvprof(file)
-    if kind in NCU_KINDS:
-        raise UnreadableFile(
-            "not-a-trace",
-            f"{file} is a report of Nsight Compute: it has counters of single kernels, and no timeline",
-            f"warpline dive {file.name}",
-        )
-    if kind in SNAPSHOT_KINDS:
-        raise UnreadableFile(
-            "not-a-trace", f"{file} is a Python pickle, as torch's memory snapshots are", f"warpline memory {file.name}"
-        )
-    what = _WITHOUT_TIMELINE.get(kind, f"a file of kind {kind.value}, which has no timeline")
-    raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
+def _read(file: Path) -> Rows:
+    kind = detect(file)
+    source = source_of(kind)
+    if source is not None:
+        return source.read(file)
+    instead = "give a torch.profiler trace or an nsys export"
+    hint = f"warpline {_READ_BY[kind]} {file.name}" if kind in _READ_BY else instead
+    raise UnreadableFile("not-a-trace", f"{file} is {_WITHOUT_TIMELINE[kind]}", hint)
 
 
 def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
@@ -116,4 +103,6 @@ def _files_of_run(folder: Path) -> list[Path]:
 
 def _is_trace(name: str) -> bool:
     """Whether a file of that name may be a profile of its own, not what `warpline run` wrote beside one."""
-    return name.endswith(_SUFFIXES) and not name.endswith(COMPANIONS) and name != MANIFEST
+    # nsys may leave a raw stream beside its report.
+    suffixes = suffixes_of(*(source.kind for source in sources() if source.kind is not NSYS_STREAM))
+    return name.endswith(suffixes) and not name.endswith(COMPANIONS) and name != MANIFEST

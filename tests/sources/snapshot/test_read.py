@@ -18,7 +18,8 @@ from snapshot_files import MIB, entry, write
 from warpline.cli.main import run
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.front.functions import memory_use
-from warpline.sources.detect import Kind, detect
+from warpline.sources.detect import detect
+from warpline.sources.kinds import MEMORY_SNAPSHOT
 from warpline.sources.snapshot import read, read_snapshot
 
 
@@ -64,7 +65,7 @@ def test_a_snapshot_without_times_or_addresses_of_blocks(tmp_path: Path) -> None
 def test_packed_and_bare_lists_of_segments_are_read(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.pickle.gz"
     path.write_bytes(gzip.compress(pickle.dumps(snapshot_files.training()["segments"])))
-    assert detect(path) is Kind.MEMORY_SNAPSHOT_GZ
+    assert detect(path) is MEMORY_SNAPSHOT
     assert memory_use(path).devices[0].peak.allocated_bytes == 3 * MIB
 
 

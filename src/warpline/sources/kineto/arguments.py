@@ -13,7 +13,7 @@ import numpy as np
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.text import decode_raw, decode_string
-from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of
+from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of
 from warpline.sources.valid_text import valid_json
 
 WINDOW_BYTES = 4 << 20
@@ -26,7 +26,7 @@ def read_arguments(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -
     """
     try:
         with path.open("rb") as file:
-            compressed = packing_of(file.read(len(XZ_MAGIC))) is not None
+            compressed = packing_of(file.read(len(XZ_MAGIC))) is not Packing.PLAIN
             if compressed:
                 raws = _from_packed(path, offsets, lengths)
             else:

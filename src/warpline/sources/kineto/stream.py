@@ -20,7 +20,7 @@ from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.python_scan import PythonScanner
 from warpline.sources.kineto.scanner import Scanner, Status
-from warpline.sources.unpack import XZ_MAGIC, Unpacked, most_bytes, packing_of, too_large
+from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, most_bytes, packing_of, too_large
 
 ScannerName = Literal["auto", "native", "python"]
 
@@ -49,7 +49,7 @@ def scan_file(
             head, size = file.read(len(XZ_MAGIC)), os.fstat(file.fileno()).st_size
         if not head:
             raise empty_file()
-        if not packing_of(head) and size > limit:
+        if packing_of(head) is Packing.PLAIN and size > limit:
             raise too_large(path, limit)
         threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
         unpacked = Unpacked(path, window_bytes, limit)

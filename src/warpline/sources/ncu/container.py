@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from msgspec import Struct, field
 
-from warpline.sources.detect import NCU_MAGIC
+from warpline.sources.kinds import NCU_MAGIC
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _RESULTS, _SESSION, _PAYLOAD, _PROCESS = 2, 3, 5, 6

@@ -19,8 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.sources.detect import NCU_MAGIC
 from warpline.sources.health import HealthEntry
+from warpline.sources.kinds import NCU_MAGIC
 from warpline.sources.ncu.child import MISSING_MODULE
 from warpline.sources.ncu.container import Container, Process, read_container
 from warpline.sources.ncu.csv_file import read_csv

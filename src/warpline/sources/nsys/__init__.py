@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.sources.nsys.read import read_nsys
+from warpline.sources.nsys.read import read_nsys, read_nsys_report
 from warpline.sources.nsys.report_file import export_report, report_version
 
-__all__ = ["export_report", "read_nsys", "report_version"]
+__all__ = ["export_report", "read_nsys", "read_nsys_report", "report_version"]

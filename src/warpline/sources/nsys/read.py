@@ -8,7 +8,6 @@ from pathlib import Path
 import polars as pl
 
 from warpline.errors import UnreadableFile
-from warpline.sources.detect import Kind, detect
 from warpline.sources.nsys.columns import Notes
 from warpline.sources.nsys.database import open_database
 from warpline.sources.nsys.devices import read_devices, read_ordinals
@@ -37,20 +36,15 @@ KNOWN_TABLES = {
     *("TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_GPU", "TARGET_INFO_SYSTEM_ENV"),
 }
 """A file with none of these tables is not an nsys export."""
-REPORTS = {Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
 
 
-def read_nsys(path: Path, cache: Path | None = None) -> Rows:
-    """Read the rows of an nsys profile: an SQLite export, plain or gzipped, or a report that nsys exports first.
-
-    ``cache`` is the folder for exports of reports.
-    """
-    if detect(path) in REPORTS:
-        path = export_report(path, cache)
-    return _read_sqlite(path)
+def read_nsys_report(path: Path) -> Rows:
+    """Read the rows of an nsys report, which nsys exports first."""
+    return read_nsys(export_report(path))
 
 
-def _read_sqlite(path: Path) -> Rows:
+def read_nsys(path: Path) -> Rows:
+    """Read the rows of an nsys export, plain or packed."""
     notes = Notes()
     with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
         if not (database.columns.keys() & KNOWN_TABLES):

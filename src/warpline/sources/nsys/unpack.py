@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from warpline.errors import UnreadableFile
-from warpline.sources.detect import SQLITE_MAGIC
 from warpline.sources.health import HealthEntry
-from warpline.sources.unpack import Unpacked, packing_of
+from warpline.sources.kinds import SQLITE_MAGIC
+from warpline.sources.unpack import Packing, Unpacked, packing_of
 
 HEADER_BYTES = 100
 EXPORT_AGAIN = "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep"
@@ -29,7 +29,7 @@ class PlainFile(Struct, frozen=True):
 def plain_sqlite(path: Path) -> Iterator[PlainFile]:
     """The file itself, or a decompressed temporary copy that is removed afterwards."""
     head = _head(path)
-    if packing_of(head):
+    if packing_of(head) is not Packing.PLAIN:
         with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
             unpacked = Path(folder) / "export.sqlite"
             damage = _unpack(path, unpacked)
@@ -76,8 +76,10 @@ def _unpack(path: Path, target: Path) -> list[HealthEntry]:
         raise UnreadableFile(
             "cannot-unpack", f"{path} cannot be unpacked: {error.strerror or error}", "set TMPDIR to a larger disk"
         ) from error
+    if not written and not unpacked.damage:
+        raise UnreadableFile("empty-file", f"{path} is empty: the export was interrupted", EXPORT_AGAIN)
     if not written:
-        why = unpacked.damage or "It is empty."
+        why = unpacked.damage
         raise UnreadableFile("damaged-file", f"{path} has no content: {why[0].lower()}{why[1:]}", "copy it again")
     if not unpacked.damage:
         return []
