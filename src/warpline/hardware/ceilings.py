@@ -58,7 +58,10 @@ def measured_for(chip: Chip) -> Ceilings | None:
 
 
 def user_directory() -> Path:
-    """The folder where `warpline device measure` stores its results."""
+    """The folder where `warpline device measure` stores its results.
+
+    Without platformdirs: `bench` looks here where only the standard library and torch are.
+    """
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "warpline" / "ceilings"
 

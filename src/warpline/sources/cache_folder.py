@@ -8,6 +8,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+import platformdirs
+
 from warpline.errors import UsageError
 from warpline.sources.zlib_engine import engine
 
@@ -24,7 +26,7 @@ LIMIT_BYTES = 4 << 30
 def cache_folder() -> Path:
     """$WARPLINE_CACHE, else the user's cache folder."""
     chosen = os.environ.get("WARPLINE_CACHE")
-    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpline"
+    return Path(chosen) if chosen else platformdirs.user_cache_path("warpline", appauthor=False)
 
 
 def limit_bytes() -> int:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import platformdirs
+
 VARIABLE = "WARPLINE_HISTORY"
 
 
 def record_file() -> Path:
     """The runs of the gate: `$WARPLINE_HISTORY`, else a file in the user's data folder."""
     chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "warpline" / "history.sqlite"
+    return Path(chosen) if chosen else platformdirs.user_data_path("warpline", appauthor=False) / "history.sqlite"
 
 
 def outcomes_file() -> Path:
