@@ -17,7 +17,7 @@ from faults.captures import profiled_step_ns, record, scrubbed, text_of, write_c
 from faults.jobs import Result
 from faults.noise.programs import Program
 from faults.stopwatch import per_step_ns
-from warpline.capture.bare_step_timer import Laps, StepTime
+from warpline.capture.bare_step_timer import StepTime, StepTimer
 from warpline.capture.plan import Plan
 
 PLAN = Plan(folder="")
@@ -67,7 +67,7 @@ def recording(build: Callable[[Any], Callable[[], object]], path: Path, tiny: bo
 
 def timed(torch: Any, step: Callable[[], object]) -> StepTime:
     """Runs as many bare steps as `warpline run` does before it records, and times them in the same way."""
-    laps = Laps(torch)
+    laps = StepTimer(torch)
     while not PLAN.has_settled(len(laps), laps.elapsed_s()):
         step()
         laps.lap()

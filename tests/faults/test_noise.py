@@ -6,13 +6,13 @@ import json
 import tarfile
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from faults.jobs import Result
 from faults.noise import __main__ as noise

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import fields
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import native
@@ -20,7 +20,7 @@ from warpline.sources.kineto.stream import scan_file
 
 SOURCE = Path(native.__file__).with_name("scan.c")
 Build = Callable[..., Path]
-"""Compiles the scanner with the given flags; see scan_build.py."""
+"""Compiles the scanner with the given flags."""
 Scanned = RawEvents | str
 """Events, or the line of the error."""
 

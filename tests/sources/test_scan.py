@@ -19,7 +19,6 @@ from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.fields import FIELDS, MISSING
 from warpline.sources.kineto.stream import scan_file
 
-pytest_plugins = ["scan_build"]
 pytestmark = pytest.mark.usefixtures("compiled")
 
 

@@ -17,8 +17,6 @@ from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 
 from warpline.sources.kineto import native, python_scan, tolerant
 
-pytest_plugins = ["scan_build"]
-
 SEEDS = [TODAY, OF_2021, trace_of(*ILLEGAL, GOOD), trace_of(*[GOOD] * 6), *in_layouts(TODAY).values()]
 PIECES = [
     b'"',

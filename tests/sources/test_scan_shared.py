@@ -13,7 +13,6 @@ from scan_checks import by_json, decoded, difference
 from warpline.sources.kineto.arguments import read_arguments
 from warpline.sources.kineto.stream import scan_file
 
-pytest_plugins = ["scan_build"]
 pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("compiled")]
 
 TRACES = sorted(path for path in SHARED.glob("**/kineto/*") if path.name.endswith((".json", ".json.gz")))

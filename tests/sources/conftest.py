@@ -1,4 +1,4 @@
-"""The compiled scanner, built from the sources at hand, so that no stale library is tested."""
+"""The compiled scanner, built from the sources at hand so that no stale library is tested."""
 
 from __future__ import annotations
 
