@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+NOTICEABLE_GAIN = 1.01
+"""Nobody would notice a smaller speed-up of the step: it is none."""
+SHOWN_GAIN = 1.02
+"""A smaller speed-up is not worth a place on the first screen, or in a plan."""
+CLEAR_GAIN = 1.05
+"""A smaller speed-up can hardly be told from noise: no plan starts with it, and no rule gives way to it."""
+
 
 class Estimate(Struct, frozen=True):
     """A number that is known within limits: a step time in nanoseconds, or a speed-up."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kineto_files import Event, call, kernel, op, write
 
-from warpline.dive.match_launches import join
+from warpline.dive.match_launches import match_launches
 from warpline.sources.ncu.model import KernelReport, NcuReport
 from warpline.trace.open import open_trace
 
@@ -55,7 +55,7 @@ def test_names_geometry_shapes_and_order(tmp_path: Path) -> None:
         reported("gemm", 2, 280, block=256),
         reported("absent", 2, 280),
     )
-    found = join(NcuReport(Path("r"), "csv-raw", "", kernels), trace)
+    found = match_launches(NcuReport(Path("r"), "csv-raw", "", kernels), trace)
     silu, mul, second, other_grid, gemm, other_block, absent = found
     assert silu is not None and mul is not None and second is not None and other_grid is not None and gemm is not None
     assert (silu.name, silu.rows, silu.row, silu.time_ns, silu.how) == (SILU, (0, 2), 0, 42_000, "name, grid and block")

@@ -7,13 +7,13 @@ from dive_kernels import COPY, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpline.dive.gains import LEAST
-from warpline.dive.measured import Measured
+from warpline.dive.gains import MIN_UTILISATION
+from warpline.dive.kernel_metrics import KernelMetrics
 from warpline.dive.model import REASONS as CONTRACT
 from warpline.dive.model import Dive
 from warpline.dive.reasons import REASONS
 from warpline.dive.tree import explain
-from warpline.dive.utilisation import load_of
+from warpline.dive.utilisation import utilisation_of
 from warpline.reports import terminal
 from warpline.reports.dive import report as sections_of
 from warpline.sources.ncu.model import KernelReport
@@ -220,7 +220,7 @@ def test_no_gain_is_above_the_cap_and_ranges_are_in_order(values: dict[str, floa
         "tail",
         "imbalance",
     }:
-        assert found.gain.high <= 1 / max(load_of(Measured(report)).top, LEAST) + 1e-9
+        assert found.gain.high <= 1 / max(utilisation_of(KernelMetrics(report)).top, MIN_UTILISATION) + 1e-9
 
 
 def test_a_short_kernel_promises_nothing_and_cannot_be_shorter_than_a_launch() -> None:
@@ -293,9 +293,9 @@ def test_bytes_of_asynchronous_copies_are_unknown_and_not_wasted() -> None:
     found = explain(kernel(**busy, without=("store_sectors", "store_bytes_per_sector")))
     assert found.reason == "memory_bandwidth"
     half = {"async_sectors": 4_194_304.0, "load_bytes_per_sector": 8.0, "store_bytes_per_sector": 8.0}
-    measured = Measured(kernel(**half))
+    metrics = KernelMetrics(kernel(**half))
     # A quarter of each sector of 12.6 million is used, and 4.2 million are copied.
-    assert measured.sector_use == pytest.approx((12 / 4 + 4) / 16)
+    assert metrics.sector_use == pytest.approx((12 / 4 + 4) / 16)
 
 
 def test_a_product_keeps_its_operands_traffic_at_worst() -> None:

@@ -7,8 +7,7 @@ from dive_kernels import COPY, kernel
 from msgspec.structs import replace
 
 from warpline.dive.answer import dive_into
-from warpline.dive.hot_lines import hot_lines
-from warpline.dive.tree import explain
+from warpline.dive.tree import explain, hot_lines
 from warpline.reports import markdown, terminal
 from warpline.reports.dive import report as sections_of
 from warpline.reports.dive import shown

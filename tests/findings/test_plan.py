@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 from small_programs import GEMM_FP32, MUL, Program, judged
 
-from warpline.findings.plan import MAX_REPLAYS, MIN_NEXT_GAIN, MOST_STEPS, Option, next_fix
+from warpline.estimate import SHOWN_GAIN
+from warpline.findings.plan import MAX_REPLAYS, MOST_STEPS, Option, next_fix
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.registry import all_fixes
 from warpline.replay.ranges import STEP, doubt_of_host
@@ -136,7 +137,7 @@ def test_a_fix_that_needs_another_to_be_worth_anything_is_a_later_step(tmp_path:
     fixes = [step.fix for step in judgement.plan]
     assert fixes[0] == judgement.verdict.fix
     alone = judgement.evidence.trial("tf32").step_ns
-    assert judgement.evidence.step_ns / alone < MIN_NEXT_GAIN
+    assert judgement.evidence.step_ns / alone < SHOWN_GAIN
     assert "tf32" in fixes[1:]
 
 
@@ -156,7 +157,7 @@ def test_every_step_of_a_plan_is_replayed_on_top_of_the_ones_before(tmp_path: Pa
         names.append(step.fix)
         assert step.new_step_ns.expected == pytest.approx(evidence.trial(*names).step_ns, rel=0.01)
         assert step.gain.expected == pytest.approx(evidence.step_ns / step.new_step_ns.expected, rel=0.001)
-        assert before / step.new_step_ns.expected >= MIN_NEXT_GAIN
+        assert before / step.new_step_ns.expected >= SHOWN_GAIN
         assert step.new_step_ns.low <= step.new_step_ns.expected <= step.new_step_ns.high
         before = step.new_step_ns.expected
     assert len(set(names)) == len(names)

@@ -9,19 +9,19 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from warpline.dive.measured import Measured
+from warpline.dive.kernel_metrics import KernelMetrics
 from warpline.dive.metrics import METRICS, STALLS
 from warpline.dive.model import KernelDive
 from warpline.dive.tree import explain
-from warpline.dive.utilisation import WORDS, load_of
+from warpline.dive.utilisation import UNIT_WORDS, utilisation_of
 from warpline.sources.ncu.model import KernelReport, NcuReport
 
 SCHEMA = "warpline.dive_comparison/1"
-SAME = 0.03
+MAX_SAME_CHANGE = 0.03
 """Times closer than this are the same: launches of one kernel differ by some percent."""
 SHOWN = 8
 MIN_CHANGE = 0.1
-LARGEST = 20.0
+MAX_CHANGE = 20.0
 """Stands for the size of a change from or to zero."""
 
 
@@ -29,7 +29,7 @@ class Quantity(Struct, frozen=True):
     """Something to compare: the sum of some metrics, or a value worked out from them."""
 
     words: str
-    value: Callable[[Measured], float | None]
+    value: Callable[[KernelMetrics], float | None]
     metric: str
     more_is: Literal["slower", "faster", "either"] = "slower"
     """What more of it means for the time, if anything."""
@@ -38,16 +38,16 @@ class Quantity(Struct, frozen=True):
 
 def _sum(words: str, *keys: str, metric: str = "") -> Quantity:
     names = " + ".join(METRICS[key].names[0] for key in keys)
-    return Quantity(words, lambda measured: measured.total(*keys), metric or names)
+    return Quantity(words, lambda metrics: metrics.total(*keys), metric or names)
 
 
 def _state(words: str, key: str, more_is: Literal["slower", "faster", "either"], unit: str = "") -> Quantity:
-    return Quantity(words, lambda measured: measured.get(key), METRICS[key].names[0], more_is, unit)
+    return Quantity(words, lambda metrics: metrics.get(key), METRICS[key].names[0], more_is, unit)
 
 
-def _waits(state: str) -> Callable[[Measured], float | None]:
+def _waits(state: str) -> Callable[[KernelMetrics], float | None]:
     """Cycles in a state; zero where other states are recorded and no warp was in this one."""
-    return lambda measured: measured.stalls.get(state, 0.0) if measured.stalls else None
+    return lambda metrics: metrics.stalls.get(state, 0.0) if metrics.stalls else None
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -63,7 +63,7 @@ QUANTITIES: dict[str, Quantity] = {
     "tensor": _state("tensor cores busy", "tensor", "faster", "%"),
     "threads": _state("threads per instruction", "threads_per_instruction", "faster"),
     "balance": Quantity(
-        "mean over longest active time of the SMs", lambda measured: measured.activity,
+        "mean over longest active time of the SMs", lambda metrics: metrics.activity,
         "sm__cycles_active.avg over sm__cycles_active.max", "faster",
     ),
     "occupancy": _state("achieved occupancy", "occupancy", "faster", "%"),
@@ -106,7 +106,7 @@ ANYWHERE = ("instructions", "dram", "l2", "l1", "shared", "local", "atomics", "b
 Verdict = Literal["faster", "slower", "same", "unknown"]
 
 
-class Change(Struct, frozen=True):
+class MetricChange(Struct, frozen=True):
     """One metric before and after."""
 
     words: str
@@ -135,15 +135,15 @@ class ComparedKernel(Struct, frozen=True):
 
     before: KernelDive
     after: KernelDive
-    changes: tuple[Change, ...]
+    changes: tuple[MetricChange, ...]
     verdict: Verdict
-    explained_by: Change | None
+    explained_by: MetricChange | None
     sentence: str
 
     @property
     def gain(self) -> float | None:
         """Old time over new time."""
-        old, new = Measured(self.before.kernel).duration_ns, Measured(self.after.kernel).duration_ns
+        old, new = KernelMetrics(self.before.kernel).duration_ns, KernelMetrics(self.after.kernel).duration_ns
         return old / new if old and new else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -220,8 +220,8 @@ def aligned(
 
 def _compared(one: KernelReport, other: KernelReport) -> ComparedKernel:
     before, after = explain(one), explain(other)
-    changes = _changes(Measured(one), Measured(other))
-    old, new = Measured(one).duration_ns, Measured(other).duration_ns
+    changes = _changes(KernelMetrics(one), KernelMetrics(other))
+    old, new = KernelMetrics(one).duration_ns, KernelMetrics(other).duration_ns
     gain = old / new if old and new else None
     verdict = _verdict(gain)
     cause = _explaining(before, after, gain) if gain is not None and verdict in {"faster", "slower"} else None
@@ -231,33 +231,35 @@ def _compared(one: KernelReport, other: KernelReport) -> ComparedKernel:
 def _verdict(gain: float | None) -> Verdict:
     if gain is None:
         return "unknown"
-    return "same" if abs(math.log(gain)) < SAME else "faster" if gain > 1 else "slower"
+    return "same" if abs(math.log(gain)) < MAX_SAME_CHANGE else "faster" if gain > 1 else "slower"
 
 
-def _changes(a: Measured, b: Measured) -> tuple[Change, ...]:
+def _changes(a: KernelMetrics, b: KernelMetrics) -> tuple[MetricChange, ...]:
     """The quantities that changed by a tenth or more, the largest change first."""
     found = [change for name in QUANTITIES if (change := _change(name, a, b)) is not None]
-    shares, later = load_of(a).shares, load_of(b).shares
+    shares, later = utilisation_of(a).shares, utilisation_of(b).shares
     for unit, share in shares.items():
         if unit in later and max(share, later[unit]) >= MIN_CHANGE:
-            found.append(Change(f"{WORDS[unit]} busy", f"utilisation of {unit}", 100 * share, 100 * later[unit], "%"))
+            found.append(
+                MetricChange(f"{UNIT_WORDS[unit]} busy", f"utilisation of {unit}", 100 * share, 100 * later[unit], "%")
+            )
     changed = [change for change in found if change.size >= math.log(1 + MIN_CHANGE)]
     return tuple(sorted(changed, key=lambda change: -change.size))
 
 
-def _change(name: str, a: Measured, b: Measured) -> Change | None:
+def _change(name: str, a: KernelMetrics, b: KernelMetrics) -> MetricChange | None:
     quantity = QUANTITIES[name]
     before, after = quantity.value(a), quantity.value(b)
     return (
         None
         if before is None or after is None
-        else Change(quantity.words, quantity.metric, before, after, quantity.unit)
+        else MetricChange(quantity.words, quantity.metric, before, after, quantity.unit)
     )
 
 
-def _explaining(before: KernelDive, after: KernelDive, gain: float) -> Change | None:
+def _explaining(before: KernelDive, after: KernelDive, gain: float) -> MetricChange | None:
     """The change that goes the way of the time: of what the slower one's reason is about, else the nearest in size."""
-    a, b = Measured(before.kernel), Measured(after.kernel)
+    a, b = KernelMetrics(before.kernel), KernelMetrics(after.kernel)
     slower = before if gain > 1 else after
     for name in EXPLAINED_BY.get(slower.reason, ()):
         change = _change(name, a, b)
@@ -268,10 +270,10 @@ def _explaining(before: KernelDive, after: KernelDive, gain: float) -> Change | 
         for name in ANYWHERE
         if (change := _change(name, a, b)) is not None and _fits(QUANTITIES[name], change, gain)
     ]
-    return min(usable, key=lambda change: abs(min(change.size, LARGEST) - abs(math.log(gain))), default=None)
+    return min(usable, key=lambda change: abs(min(change.size, MAX_CHANGE) - abs(math.log(gain))), default=None)
 
 
-def _fits(quantity: Quantity, change: Change, gain: float) -> bool:
+def _fits(quantity: Quantity, change: MetricChange, gain: float) -> bool:
     """Whether a change is large enough to count, and goes the way of the time."""
     if change.size < math.log(1 + MIN_CHANGE):
         return False
@@ -280,7 +282,9 @@ def _fits(quantity: Quantity, change: Change, gain: float) -> bool:
     return (change.after > change.before) == ((gain > 1) == (quantity.more_is == "faster"))
 
 
-def _sentence(before: KernelDive, after: KernelDive, verdict: Verdict, gain: float | None, cause: Change | None) -> str:
+def _sentence(
+    before: KernelDive, after: KernelDive, verdict: Verdict, gain: float | None, cause: MetricChange | None
+) -> str:
     if gain is None:
         return "The reports do not have both durations, so that the times cannot be compared."
     if verdict == "same":
@@ -294,7 +298,7 @@ def _sentence(before: KernelDive, after: KernelDive, verdict: Verdict, gain: flo
     return f"It is {times}: {went}{reason}."
 
 
-def _unit(change: Change) -> str:
+def _unit(change: MetricChange) -> str:
     return f" {change.unit}" if change.unit else ""
 
 

@@ -54,7 +54,7 @@ class _Kernel(Struct, frozen=True):
     time_ns: int
 
 
-def join(report: NcuReport, trace: Trace) -> list[Match | None]:
+def match_launches(report: NcuReport, trace: Trace) -> list[Match | None]:
     """For each kernel of the report, its launches in the timeline; None where there is none."""
     by_function: dict[str, list[_Kernel]] = defaultdict(list)
     for kernel in _kernels(trace):

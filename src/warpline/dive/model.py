@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
+from warpline.dive.match_launches import Match
 from warpline.estimate import Estimate
 from warpline.notebook import card, table
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.model import KernelReport
 from warpline.units import duration, several, speedup
-
-if TYPE_CHECKING:
-    from warpline.dive.match_launches import Match
 
 SCHEMA = "warpline.dive/1"
 Bound = Literal["compute", "memory", "latency", "unknown"]
@@ -42,16 +40,6 @@ class Node(Struct, frozen=True):
     unit: str
     answer: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in the contract."""
-        return {
-            "question": self.question,
-            "metric": self.metric,
-            "value": self.value,
-            "unit": self.unit,
-            "answer": self.answer,
-        }
-
 
 class Branch(Struct, frozen=True):
     """A group of questions."""
@@ -61,7 +49,7 @@ class Branch(Struct, frozen=True):
     nodes: tuple[Node, ...]
 
 
-class Found(Struct, frozen=True):
+class FoundReason(Struct, frozen=True):
     """A reason that is true of a kernel."""
 
     reason: str
@@ -74,7 +62,7 @@ class Found(Struct, frozen=True):
     """The names of the metrics that show it."""
 
 
-class Level(Struct, frozen=True):
+class RooflineLevel(Struct, frozen=True):
     """One memory level of the hierarchical roofline."""
 
     name: str
@@ -112,9 +100,9 @@ class StepGain(Struct, frozen=True):
         """For JSON."""
         return {
             "launches": self.launches,
-            "old_step_ns": self.old_step_ns.rounded().to_dict(),
-            "new_step_ns": self.new_step_ns.rounded().to_dict(),
-            "gain": self.gain.rounded(4).to_dict(),
+            "old_step_ns": to_builtins(self.old_step_ns.rounded()),
+            "new_step_ns": to_builtins(self.new_step_ns.rounded()),
+            "gain": to_builtins(self.gain.rounded(4)),
         }
 
 
@@ -138,9 +126,9 @@ class KernelDive(Struct, frozen=True):
     tree: tuple[Branch, ...]
     evidence: tuple[str, ...] = ()
     """The metrics that show the reason."""
-    also: tuple[Found, ...] = ()
+    also: tuple[FoundReason, ...] = ()
     """Other reasons that are true and gain less."""
-    roofline: tuple[Level, ...] = ()
+    roofline: tuple[RooflineLevel, ...] = ()
     hot_lines: tuple[HotLine, ...] = ()
     missing: tuple[str, ...] = ()
     """Sections that would answer the open questions."""
@@ -158,7 +146,7 @@ class KernelDive(Struct, frozen=True):
     def to_dict(self) -> dict[str, Any]:
         """As in the contract."""
         kernel = self.kernel
-        made: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "name": kernel.name,
             "launch": kernel.launch,
             "device": kernel.device,
@@ -170,13 +158,18 @@ class KernelDive(Struct, frozen=True):
             "limiter_pct": self.limiter_pct,
             "reason": self.reason,
             "sentence": self.sentence,
-            "tree": [node.to_dict() for node in self.nodes],
-            "gain": self.gain.rounded(4).to_dict(),
+            "tree": to_builtins(self.nodes),
+            "gain": to_builtins(self.gain.rounded(4)),
             "cap": round(self.cap, 4),
             "how": self.how,
             "evidence": list(self.evidence),
             "also": [
-                {"reason": one.reason, "sentence": one.sentence, "gain": one.gain.rounded(4).to_dict(), "how": one.how}
+                {
+                    "reason": one.reason,
+                    "sentence": one.sentence,
+                    "gain": to_builtins(one.gain.rounded(4)),
+                    "how": one.how,
+                }
                 for one in self.also
             ],
             "roofline": [
@@ -195,8 +188,8 @@ class KernelDive(Struct, frozen=True):
             "missing_sections": list(self.missing),
         }
         if self.step is not None:
-            made["step"] = self.step.to_dict()
-        return made
+            answer["step"] = self.step.to_dict()
+        return answer
 
 
 class Dive(Struct, frozen=True):
@@ -224,9 +217,7 @@ class Dive(Struct, frozen=True):
         return {
             "schema": SCHEMA,
             "report": self.path,
-            "health": [
-                {"code": entry.code, "severity": entry.severity, "message": entry.message} for entry in self.health
-            ],
+            "health": to_builtins(self.health),
             "kernels": [one.to_dict() for one in self.found],
         }
 

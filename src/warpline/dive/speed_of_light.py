@@ -4,63 +4,65 @@ from __future__ import annotations
 
 import re
 
-from warpline.dive.gains import WAITING
-from warpline.dive.measured import Measured
-from warpline.dive.model import Bound, Branch, Level, Node
-from warpline.dive.nodes import asked, worked_out
+from warpline.dive.gains import MIN_BUSY_SHARE
+from warpline.dive.kernel_metrics import KernelMetrics
+from warpline.dive.model import Bound, Branch, Node, RooflineLevel
+from warpline.dive.nodes import derived_node, metric_node
 from warpline.dive.reasons.ends import NEAR_PEAK
-from warpline.dive.utilisation import UNITS, WORDS, Load
+from warpline.dive.utilisation import UNIT_WORDS, UNITS, Utilisation
 
 
-def bound_of(load: Load) -> Bound:
+def bound_of(utilisation: Utilisation) -> Bound:
     """Latency where neither side is busy, else the busier side."""
-    if not load.known:
+    if not utilisation.known:
         return "unknown"
-    compute, memory = load.compute or 0.0, load.memory or 0.0
-    if max(compute, memory) < WAITING:
+    compute, memory = utilisation.compute or 0.0, utilisation.memory or 0.0
+    if max(compute, memory) < MIN_BUSY_SHARE:
         return "latency"
     return "compute" if compute >= memory else "memory"
 
 
-def limiter_of(load: Load) -> tuple[str, float | None]:
+def limiter_of(utilisation: Utilisation) -> tuple[str, float | None]:
     """The busiest unit of the busier side, and how busy it was."""
-    if not load.known:
+    if not utilisation.known:
         return "", None
-    side = "compute" if (load.compute or 0.0) >= (load.memory or 0.0) else "memory"
-    unit = load.limiter("compute" if side == "compute" else "memory")
-    return unit, load.shares.get(unit)
+    side = "compute" if (utilisation.compute or 0.0) >= (utilisation.memory or 0.0) else "memory"
+    unit = utilisation.limiter("compute" if side == "compute" else "memory")
+    return unit, utilisation.shares.get(unit)
 
 
-def branch(measured: Measured, load: Load) -> Branch:
+def branch(metrics: KernelMetrics, utilisation: Utilisation) -> Branch:
     """The questions of the speed of light."""
-    bound = bound_of(load)
-    unit, busy = limiter_of(load)
+    bound = bound_of(utilisation)
+    unit, busy = limiter_of(utilisation)
     near = busy is not None and busy >= NEAR_PEAK
     sides = {"latency": "neither side is busy", "compute": "compute is the higher", "memory": "memory is the higher"}
     nodes = [
-        asked(measured, "How long did it run?", "duration", ""),
-        asked(measured, "At which SM clock?", "sm_clock", ""),
-        asked(measured, "How busy is compute?", "sm", sides.get(bound, "")),
-        asked(measured, "How busy is memory?", "memory", ""),
-        asked(measured, "How busy is DRAM?", "dram", ""),
-        asked(measured, "How busy is the L2 cache, with traffic among its slices?", "l2", ""),
-        asked(measured, "How busy is L1, while SMs are active?", "l1", ""),
+        metric_node(metrics, "How long did it run?", "duration", ""),
+        metric_node(metrics, "At which SM clock?", "sm_clock", ""),
+        metric_node(metrics, "How busy is compute?", "sm", sides.get(bound, "")),
+        metric_node(metrics, "How busy is memory?", "memory", ""),
+        metric_node(metrics, "How busy is DRAM?", "dram", ""),
+        metric_node(metrics, "How busy is the L2 cache, with traffic among its slices?", "l2", ""),
+        metric_node(metrics, "How busy is L1, while SMs are active?", "l1", ""),
     ]
     if busy is not None:
-        answer = WORDS[unit] + (", near the peak" if near else "")
-        nodes.append(worked_out("Which unit limits?", "highest part of the speed of light", 100 * busy, "%", answer))
+        answer = UNIT_WORDS[unit] + (", near the peak" if near else "")
+        nodes.append(derived_node("Which unit limits?", "highest part of the speed of light", 100 * busy, "%", answer))
     return Branch("speed_of_light", "Speed of light", tuple(nodes))
 
 
-def pipes(measured: Measured, load: Load) -> Branch:
+def pipes(metrics: KernelMetrics, utilisation: Utilisation) -> Branch:
     """How busy each pipe is."""
     words = {unit.name: unit.words for unit in UNITS}
-    tensor = load.shares.get("tensor")
+    tensor = utilisation.shares.get("tensor")
     used = "" if tensor is None else "in use" if tensor > 0.01 else "idle"
-    nodes: list[Node] = [asked(measured, "How busy are the tensor cores?", "tensor", used)]
-    nodes += _tensor_path(measured)
-    nodes += [asked(measured, f"How busy is the {words[key]}?", key, "") for key in ("fma", "fp64", "alu", "xu", "lsu")]
-    nodes.append(asked(measured, "How many issue slots are used?", "issue", ""))
+    nodes: list[Node] = [metric_node(metrics, "How busy are the tensor cores?", "tensor", used)]
+    nodes += _tensor_path(metrics)
+    nodes += [
+        metric_node(metrics, f"How busy is the {words[key]}?", key, "") for key in ("fma", "fp64", "alu", "xu", "lsu")
+    ]
+    nodes.append(metric_node(metrics, "How many issue slots are used?", "issue", ""))
     return Branch("pipes", "Pipes", tuple(nodes))
 
 
@@ -69,47 +71,47 @@ _PATH = re.compile(
 )
 
 
-def _tensor_path(measured: Measured) -> list[Node]:
+def _tensor_path(metrics: KernelMetrics) -> list[Node]:
     """The matrix instruction in use, against the dense peak of that very instruction and data type."""
     found = [
         (reading.value, match, name)
-        for name, reading in measured.kernel.metrics.items()
+        for name, reading in metrics.kernel.metrics.items()
         if (match := _PATH.fullmatch(name)) and isinstance(reading.value, float) and reading.value > 0
     ]
     if not found:
         return []
     value, match, name = max(found, key=lambda one: one[0])
     instruction, source = match[1], match[2]
-    slower = "; mma.sync reaches two thirds of the WGMMA peak" if instruction == "hmma" and _is_hopper(measured) else ""
+    slower = "; mma.sync reaches two thirds of the WGMMA peak" if instruction == "hmma" and _is_hopper(metrics) else ""
     return [Node("Against the dense peak of the instruction?", name, value, "%", f"{instruction}, {source}{slower}")]
 
 
-def _is_hopper(measured: Measured) -> bool:
-    return measured.kernel.chip.startswith("sm_90")
+def _is_hopper(metrics: KernelMetrics) -> bool:
+    return metrics.kernel.chip.startswith("sm_90")
 
 
-def roofline(measured: Measured, load: Load) -> tuple[Level, ...]:
+def roofline(metrics: KernelMetrics, utilisation: Utilisation) -> tuple[RooflineLevel, ...]:
     """The hierarchical roofline: bytes, arithmetic intensity and share of the peak at L1, L2 and DRAM."""
-    flops = total_flops(measured)
-    sectors = measured.total("load_sectors", "store_sectors", "local_load_sectors", "local_store_sectors")
+    flops = total_flops(metrics)
+    sectors = metrics.total("load_sectors", "store_sectors", "local_load_sectors", "local_store_sectors")
     moved = {
         "l1": None if sectors is None else 32 * sectors,
-        "l2": measured.l2_bytes,
-        "dram": measured.dram_bytes,
+        "l2": metrics.l2_bytes,
+        "dram": metrics.dram_bytes,
     }
     return tuple(
-        Level(name.upper(), value, flops / value if flops and value else None, load.shares[name])
+        RooflineLevel(name.upper(), value, flops / value if flops and value else None, utilisation.shares[name])
         for name, value in moved.items()
-        if value is not None and name in load.shares
+        if value is not None and name in utilisation.shares
     )
 
 
-def total_flops(measured: Measured) -> float | None:
+def total_flops(metrics: KernelMetrics) -> float | None:
     """All FLOPs that the report counts: the tensor cores' and the pipes'."""
-    known = [measured.flops(precision=precision) for precision in ("single", "half", "double")]
+    known = [metrics.flops(precision=precision) for precision in ("single", "half", "double")]
     tensor = [
         reading.value
-        for name, reading in measured.kernel.metrics.items()
+        for name, reading in metrics.kernel.metrics.items()
         if name.startswith("sm__ops_path_tensor_op_")
         and name.endswith(".sum")
         and isinstance(reading.value, float)

@@ -6,12 +6,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpline.dive.measured import Measured
+from warpline.dive.kernel_metrics import KernelMetrics
 
 Side = Literal["compute", "memory"]
 
 
-class Unit(Struct, frozen=True):
+class GpuUnit(Struct, frozen=True):
     """A unit, and the metrics that show how busy its parts were."""
 
     name: str
@@ -24,23 +24,23 @@ class Unit(Struct, frozen=True):
 
 
 UNITS = (
-    Unit("tensor", "tensor cores", "compute", ("tensor",)),
-    Unit(
+    GpuUnit("tensor", "tensor cores", "compute", ("tensor",)),
+    GpuUnit(
         "fma", "FP32 pipe (FMA)", "compute", ("fma",), ("sm__pipe_fmaheavy_cycles_active", "sm__inst_executed_pipe_fma")
     ),
-    Unit("fp64", "FP64 pipe", "compute", ("fp64",), ("sm__inst_executed_pipe_fp64",)),
-    Unit("alu", "integer pipe (ALU)", "compute", ("alu",), ("sm__inst_executed_pipe_alu",)),
-    Unit("xu", "special-function pipe (XU)", "compute", ("xu",), ("sm__inst_executed_pipe_xu",)),
-    Unit("uniform", "uniform pipe", "compute", ("uniform",), ("sm__inst_executed_pipe_uniform",)),
-    Unit(
+    GpuUnit("fp64", "FP64 pipe", "compute", ("fp64",), ("sm__inst_executed_pipe_fp64",)),
+    GpuUnit("alu", "integer pipe (ALU)", "compute", ("alu",), ("sm__inst_executed_pipe_alu",)),
+    GpuUnit("xu", "special-function pipe (XU)", "compute", ("xu",), ("sm__inst_executed_pipe_xu",)),
+    GpuUnit("uniform", "uniform pipe", "compute", ("uniform",), ("sm__inst_executed_pipe_uniform",)),
+    GpuUnit(
         "control",
         "branch and address pipes",
         "compute",
         ("cbu", "adu"),
         ("sm__inst_executed_pipe_cbu_pred_on_any", "idc__request_cycles_active"),
     ),
-    Unit("issue", "instruction issue", "compute", ("issue",), ("sm__inst_executed", "sm__issue_active")),
-    Unit(
+    GpuUnit("issue", "instruction issue", "compute", ("issue",), ("sm__inst_executed", "sm__issue_active")),
+    GpuUnit(
         "lsu",
         "load/store pipe (LSU)",
         "compute",
@@ -52,7 +52,7 @@ UNITS = (
             "sm__mio_pq_write_cycles_active",
         ),
     ),
-    Unit(
+    GpuUnit(
         "l1",
         "L1 and shared memory",
         "memory",
@@ -71,7 +71,7 @@ UNITS = (
             "l1tex__tex_writeback_active",
         ),
     ),
-    Unit(
+    GpuUnit(
         "l2",
         "L2 cache",
         "memory",
@@ -88,16 +88,15 @@ UNITS = (
             "l2c__throughput",
         ),
     ),
-    Unit("dram", "DRAM", "memory", ("dram",), ("dram__cycles_active", "fbpa__dram_sectors")),
+    GpuUnit("dram", "DRAM", "memory", ("dram",), ("dram__cycles_active", "fbpa__dram_sectors")),
 )
-WORDS = {unit.name: unit.words for unit in UNITS} | {"sm": "SM", "memory": "memory system"}
+UNIT_WORDS = {unit.name: unit.words for unit in UNITS} | {"sm": "SM", "memory": "memory system"}
 _WHOLE = {"compute": "sm", "memory": "memory"}
-PIPES = ("tensor", "fma", "fp64", "alu", "xu")
 USEFUL_PIPES = ("tensor", "fma", "fp64")
 """Pipes whose work is the arithmetic that a kernel exists for."""
 
 
-class Load(Struct, frozen=True):
+class Utilisation(Struct, frozen=True):
     """The units' utilisations, 0 to 1."""
 
     shares: dict[str, float]
@@ -128,24 +127,24 @@ class Load(Struct, frozen=True):
         return min(1.0, max((share * left.get(name, 1.0) for name, share in self.shares.items()), default=0.0))
 
 
-def load_of(measured: Measured) -> Load:
+def utilisation_of(metrics: KernelMetrics) -> Utilisation:
     """The utilisations in a report. A unit counts as busy as its busiest part, and no busier than its whole side.
 
     The L2 throughput of Nsight Compute also counts what its slices do among themselves, which its speed of light of
     the memory system leaves out. So it serves only where the parts are missing, and the whole side bounds it.
     """
     shares: dict[str, float] = {}
-    compute, memory = measured.share("sm"), measured.share("memory")
+    compute, memory = metrics.share("sm"), metrics.share("memory")
     for unit in UNITS:
-        known = [part for base in unit.bases if (part := measured.part(base)) is not None]
+        known = [part for base in unit.bases if (part := metrics.part(base)) is not None]
         if not known or unit.side == "compute" or unit.name == "dram":
-            known += [share for key in unit.keys if (share := measured.share(key)) is not None]
+            known += [share for key in unit.keys if (share := metrics.share(key)) is not None]
         whole = compute if unit.side == "compute" else memory
         if known:
             shares[unit.name] = min(max(known), 1.0 if whole is None else whole, 1.0)
     _cover(shares, "sm", "compute", compute)
     _cover(shares, "memory", "memory", memory)
-    return Load(shares, compute, memory)
+    return Utilisation(shares, compute, memory)
 
 
 def _cover(shares: dict[str, float], name: str, side: Side, whole: float | None) -> None:

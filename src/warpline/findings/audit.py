@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.idle.gaps import Gaps
-from warpline.estimate import Estimate
+from warpline.estimate import NOTICEABLE_GAIN, Estimate
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
 from warpline.findings.state import State
 from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import SOME_GAIN
 from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.units import duration, speedup
@@ -125,7 +124,7 @@ def _above_device_work(finding: Finding, evidence: Evidence, work: DeviceWork) -
         gain = f"the gain is {speedup(capped.gain.expected)}, not {speedup(finding.gain.expected)}"
         message = f"{_too_short(finding, least.expected_ns)}; {gain}"
         lower = replace(capped, confidence=LOWER[finding.confidence])
-        kept = lower if capped.gain.expected >= SOME_GAIN else None
+        kept = lower if capped.gain.expected >= NOTICEABLE_GAIN else None
         return kept, Objection("below-device-work", finding.rule, message)
     if said.low < (1 - TOLERANCE) * least.lowest_ns:
         message = (
@@ -167,7 +166,7 @@ def explained_ns(cause: str, fix: str, evidence: Evidence) -> float:
 def _supported(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
     """GPU time that the fix touches, or idle time of its cause, accounts for the saving."""
     explained = explained_ns(finding.cause, finding.fix, evidence)
-    if explained >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < SOME_GAIN:
+    if explained >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < NOTICEABLE_GAIN:
         return finding, None
     message = (
         f"{finding.fix} would save {duration(finding.lost_ns)} a step, but the GPU time that it touches and the idle "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warpline.estimate import NOTICEABLE_GAIN
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import SOME_GAIN
 from warpline.replay.ranges import Idle, ranges_of
 from warpline.units import duration, speedup
 
@@ -23,7 +23,7 @@ def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdi
         return None
     sentence = f"{CAUSES[cold.cause]}: {cold.claim[0].lower()}{cold.claim[1:]}"
     set_aside = evidence.trace.cold
-    if set_aside is None or cold.gain.expected >= SOME_GAIN:
+    if set_aside is None or cold.gain.expected >= NOTICEABLE_GAIN:
         return Verdict(cold.cause, cold.fix, sentence, cold.gain, cold.new_step_ns)
     question = evidence.question
     old = question.bare_step_ns.plus(set_aside.once_ns / set_aside.recorded)

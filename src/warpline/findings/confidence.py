@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Confidence
 from warpline.fixes.model import Rule
 from warpline.replay.ranges import is_narrow
@@ -16,8 +17,6 @@ from warpline.replay.whatif import Prediction
 LARGEST_REPLAY_ERROR_PCT = 4.0
 """A larger replay error lowers the confidence of every prediction."""
 FEWEST_STEPS = 2
-SURE_GAIN = 1.05
-"""A smaller gain is too small to be told from noise."""
 LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
 
 
@@ -32,7 +31,7 @@ def confidence_of(rule: Rule, prediction: Prediction, recorded_steps: int) -> Co
     if (
         prediction.error_pct > LARGEST_REPLAY_ERROR_PCT
         or recorded_steps < FEWEST_STEPS
-        or prediction.gain.expected < SURE_GAIN
+        or prediction.gain.expected < CLEAR_GAIN
         or prediction.is_useless
     ):
         level = LEVELS.index("low")

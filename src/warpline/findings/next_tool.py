@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from warpline.analyses.inside_kernels import Floors, InsideKernel, InsideKernels, inside_kernels
 from warpline.analyses.ncu_plan import by_hand
-from warpline.fixes.model import SOME_GAIN
+from warpline.estimate import NOTICEABLE_GAIN
 from warpline.replay.patterns.precision import on_amd
 from warpline.trace.trace import Trace
 
@@ -82,7 +82,7 @@ def _changed_rows(judgement: Judgement) -> dict[str, set[int]]:
     evidence = judgement.evidence
     changed: dict[str, set[int]] = {}
     for finding in judgement.findings:
-        if finding.cause == "kernel" and finding.fix != _ASKS_FOR_COUNTERS and finding.gain.expected >= SOME_GAIN:
+        if finding.cause == "kernel" and finding.fix != _ASKS_FOR_COUNTERS and finding.gain.expected >= NOTICEABLE_GAIN:
             nodes = evidence.changed(finding.fix).work
             changed[finding.fix] = set(evidence.labelled.graph.row[nodes].tolist())
     return changed

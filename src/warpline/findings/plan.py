@@ -14,23 +14,21 @@ from typing import Any, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.estimate import Estimate
+from warpline.estimate import CLEAR_GAIN, NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.model import Finding
 from warpline.fixes.claim import CAUSES, Cause, Confidence, Effort
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork
-from warpline.replay.ranges import NO_GAIN, ranges_of
+from warpline.replay.ranges import ranges_of
 from warpline.units import duration, speedup
 
-MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
+MIN_GAIN: dict[Confidence, float] = {"high": CLEAR_GAIN, "medium": CLEAR_GAIN, "low": 1.6}
 """A plan starts with a fix that gains this much. Fixes of low confidence are taken only where no other is worth making;
 libraries reach 60 to 95 % of the roofline, so that kernels closer to it than 1.6× are no fault."""
 MIN_LIKELY_GAIN = 1.1
 """A fix that might gain nothing is worth naming from here on: of eight that were timed, seven gained."""
-MIN_NEXT_GAIN = 1.02
-"""The plan ends where the next fix gains less."""
 MOST_STEPS = 5
 MIN_REPLAYS, MAX_REPLAYS, MAX_NODES = 5, 12, 150_000
 """A plan takes at most so many replays, and no more than replay so many graph nodes in all (about 0.1 s)."""
@@ -125,7 +123,7 @@ class Option(Struct, frozen=True):
         """Its gain in a sentence."""
         if self.least is None:
             return speedup(self.gain)
-        return f"{speedup(self.least)} or more" if self.least >= NO_GAIN else "an unknown gain"
+        return f"{speedup(self.least)} or more" if self.least >= NOTICEABLE_GAIN else "an unknown gain"
 
     @property
     def kind(self) -> Effort:
@@ -308,10 +306,10 @@ class Later:
         options: list[Option] = []
         for name in sorted(most, key=lambda one: -most[one]):
             best = max((option.saved for option in options), default=0.0) * now
-            if most[name] < max((1 - 1 / MIN_NEXT_GAIN) * now, ENOUGH * best) or not self._replays_left:
+            if most[name] < max((1 - 1 / SHOWN_GAIN) * now, ENOUGH * best) or not self._replays_left:
                 break
             after = self._step_with(*names, name)
-            if now / after >= MIN_NEXT_GAIN:
+            if now / after >= SHOWN_GAIN:
                 effort = self._found[name].effort if name in self._found else None
                 place = list(CAUSES).index(self._causes[name])
                 options.append(Option(all_fixes()[name], now / after, place, effort))

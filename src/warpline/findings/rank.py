@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
+from warpline.estimate import NOTICEABLE_GAIN
 from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan, explained_ns
 from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import at_most, confidence_of
@@ -17,7 +18,7 @@ from warpline.findings.plan import PlanStep, make_plan
 from warpline.findings.state import state_of
 from warpline.findings.verdict import verdict_of
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import SOME_GAIN, Rule
+from warpline.fixes.model import Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.fixes.words import of_recording
@@ -86,7 +87,7 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
     prediction, claim = found.prediction, found.claim
     gain, after = prediction.gain, prediction.new_step_ns
     # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
-    alone = "" if gain.expected >= SOME_GAIN or claim.once_ns else " Fixing this alone would not help."
+    alone = "" if gain.expected >= NOTICEABLE_GAIN or claim.once_ns else " Fixing this alone would not help."
     return Finding(
         rule=rule.name,
         cause=rule.cause,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
@@ -76,7 +77,7 @@ def apply(edit: GraphEdit, case: int) -> int:
 
 def full_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """FP32 kernels that bf16 would make about twice as fast."""
-    if evidence.gains("tf32", WORTH_TRYING_FIRST):
+    if evidence.gains("tf32", CLEAR_GAIN):
         return None
     change = evidence.changed(FIX.name)
     single = change.work & ~evidence.labelled.kernels_where(in_double)

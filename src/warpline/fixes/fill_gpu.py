@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import listed
 from warpline.replay.costs.cost import Cost
 from warpline.replay.graph_edit import GraphEdit
@@ -52,7 +53,7 @@ def apply(edit: GraphEdit, case: int) -> int:
 def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Long kernels that leave most multiprocessors idle."""
     empty, grids = evidence.changed(FIX.name).work, evidence.labelled.once(Grids)
-    if evidence.gains("streams", WORTH_TRYING_FIRST) and (empty & evidence.changed("streams").work).any():
+    if evidence.gains("streams", CLEAR_GAIN) and (empty & evidence.changed("streams").work).any():
         return None
     few, tails = empty & grids.few(), empty & grids.tails()
     parts = [

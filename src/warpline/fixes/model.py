@@ -7,16 +7,12 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from warpline.analyses.framework import Framework
+from warpline.estimate import NOTICEABLE_GAIN
 from warpline.fixes.claim import Cause, Claim, Confidence, Effort
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.step_contents import StepContents
 from warpline.replay.fix import Apply
 from warpline.replay.whatif import Prediction
-
-SOME_GAIN = 1.01
-"""A smaller gain is not worth a finding."""
-WORTH_TRYING_FIRST = 1.05
-"""A rule gives way to another fix that gains at least this much."""
 
 Look = Callable[[Evidence, Prediction], Claim | None]
 """Returns a claim if the evidence supports it."""
@@ -52,7 +48,8 @@ class Rule(Struct, frozen=True):
     """The highest confidence that the evidence can support."""
     specific: bool = True
     """Whether it names one fault; of equal gains these are listed first."""
-    least_gain: float = SOME_GAIN
+    least_gain: float = NOTICEABLE_GAIN
+    """A smaller gain is not worth a finding."""
 
 
 class Fix(Struct, frozen=True):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.estimate import NOTICEABLE_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
+from warpline.fixes.model import Advice, Fix, Rule
 from warpline.intervals import difference, union
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
@@ -61,7 +62,8 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
     moved = evidence.changed(FIX.name).moved
     exposed = evidence.exposed_per_step(moved)
     devices = max(1, len(np.unique(evidence.labelled.work_number("device")[evidence.in_steps(moved)])))
-    if not exposed or (prediction.gain.expected < SOME_GAIN and exposed / devices < LEAST_SHARE * evidence.step_ns):
+    is_small = exposed / devices < LEAST_SHARE * evidence.step_ns
+    if not exposed or (prediction.gain.expected < NOTICEABLE_GAIN and is_small):
         return None
     where = f", on {devices} devices together" if devices > 1 else ""
     return Claim(

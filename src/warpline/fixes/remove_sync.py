@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.wait_expressions import as_written
+from warpline.estimate import NOTICEABLE_GAIN
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
+from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents, is_gone
 from warpline.fixes.words import in_function, listed
 from warpline.kernels.identity import MATRIX_CLASSES
@@ -91,7 +92,7 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The CPU waits for the device inside the step, and the device goes idle."""
     calls = awaited(evidence.labelled)
     count = evidence.per_step(calls)
-    if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
+    if not count or (count < 1 and prediction.gain.expected < NOTICEABLE_GAIN):
         return None
     dry = evidence.bare_idle_ns["sync"]
     places = evidence.host_places(calls)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from warpline import api_names
+from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
 from warpline.replay.compiler.compiled import already_compiled
@@ -140,7 +141,7 @@ def _done_away_with(evidence: Evidence) -> Bools:
     """Kernels that other fixes remove: those on attention scores, and concatenations that grow a buffer."""
     result = np.zeros(len(evidence.labelled.graph), bool)
     for fix, own in (("sdpa", evidence.labelled.is_work), ("preallocate", evidence.labelled.once(grows))):
-        if evidence.gains(fix, WORTH_TRYING_FIRST):
+        if evidence.gains(fix, CLEAR_GAIN):
             result |= evidence.changed(fix).work & own
     return result
 

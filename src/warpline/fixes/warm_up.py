@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from warpline import api_names
+from warpline.estimate import NOTICEABLE_GAIN
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
+from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, StepContents
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL, SEGMENT
@@ -177,7 +178,7 @@ def _warm_calls(edit: GraphEdit, case: int) -> int:
 
 def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Steps in which code is still being loaded, compiled or tuned."""
-    if evidence.trace.cold is not None and prediction.gain.expected < SOME_GAIN:
+    if evidence.trace.cold is not None and prediction.gain.expected < NOTICEABLE_GAIN:
         return _once(evidence.trace.cold)
     if not len(evidence.trace.steps_in_view):
         return _in_recording(evidence, prediction)
@@ -222,7 +223,7 @@ def _once(cold: ColdSteps) -> Claim | None:
 def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """A recording without steps: what its launching threads load and compile while the device is idle."""
     idle, window = evidence.idle["cold_start"], evidence.trace.window.length_ns
-    if idle < MIN_STEP_SHARE * window or prediction.gain.expected < SOME_GAIN:
+    if idle < MIN_STEP_SHARE * window or prediction.gain.expected < NOTICEABLE_GAIN:
         return None
     change = evidence.changed(FIX.name)
     host = change.host & (change.saved_ns > 0)

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from warpline.estimate import Estimate
+from warpline.estimate import NOTICEABLE_GAIN, Estimate
 from warpline.replay.own_errors import FEWEST, OwnErrors, own_errors
 
 COVERAGE = 0.8
@@ -33,8 +33,6 @@ NARROW = 1.25
 such predictions were within 25 % of the stopwatch."""
 VAGUE = 3.0
 """High over low of a step from which on nobody knows how much a fix gains: it has to be measured."""
-NO_GAIN = 1.01
-"""Gain that nobody would notice."""
 LIKELY_TO_RANGE = 0.8416 / 1.2816
 """Distance of what a fix gains with a probability of 80 % from what it is expected to gain, in halves of a range: a
 normal distribution (of the logarithm) has a tenth on each side of an 80 % range."""
@@ -283,4 +281,4 @@ def is_vague(step_ns: Estimate) -> bool:
 
 def is_useless(step_ns: Estimate, gain: Estimate) -> bool:
     """Whether the trace cannot even tell that a fix gains something."""
-    return is_vague(step_ns) and gain.low < NO_GAIN
+    return is_vague(step_ns) and gain.low < NOTICEABLE_GAIN

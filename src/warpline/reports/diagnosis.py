@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.idle.gaps import Gaps
+from warpline.estimate import SHOWN_GAIN
 from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.words import listed
 from warpline.reports import cpu_time, findings, tables
@@ -207,7 +208,7 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
         table = replace(table, rows=table.rows[:BRIEF_FIXES], hidden_note="")
     if table is None:
         small = f"; {several(len(found), 'smaller one')} with -v" if found else ""
-        yield Text(f"No fix gains {100 * (findings.MIN_GAIN - 1):.0f} % or more{small}.", "quiet")
+        yield Text(f"No fix gains {100 * (SHOWN_GAIN - 1):.0f} % or more{small}.", "quiet")
         return
     yield table
     if found[0].how and found[0].fix == judgement.verdict.fix:

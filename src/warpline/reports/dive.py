@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from warpline.dive.model import NOT_KNOWN, Branch, Dive, HotLine, KernelDive, Level, Node
+from warpline.dive.model import NOT_KNOWN, Branch, Dive, HotLine, KernelDive, Node, RooflineLevel
 from warpline.estimate import Estimate
 from warpline.reports.sections import (
     Column,
@@ -213,7 +213,7 @@ def shown(node: Node) -> str:
     return number + unit
 
 
-def _levels(levels: Sequence[Level]) -> Table:
+def _levels(levels: Sequence[RooflineLevel]) -> Table:
     columns = (
         Column("level", "Roofline", key=True),
         Column("bytes", "moved", "bytes"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warpline.estimate import SHOWN_GAIN
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
 from warpline.reports.sections import Column, Explained, Findings, Range, Table, Value
@@ -11,8 +12,6 @@ from warpline.units import several
 
 BEST_FIXES = 3
 """Fixes on the first screen."""
-MIN_GAIN = 1.02
-"""Fixes that gain less are shown only with -v."""
 LISTED_OPS = 5
 BRIEF_ADVICE = 138
 """Characters of advice on the first screen; -v shows the rest."""
@@ -36,7 +35,7 @@ def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
 
 def best_fixes(findings: Sequence[Finding]) -> Table | None:
     """The fixes to consider first; None if no fix is worth it."""
-    worth = [finding for finding in findings if finding.gain.expected >= MIN_GAIN]
+    worth = [finding for finding in findings if finding.gain.expected >= SHOWN_GAIN]
     shown = worth[:BEST_FIXES]
     if not shown:
         return None
@@ -108,5 +107,5 @@ def gains(finding: Finding) -> tuple[Value, Range, Value, str]:
 
 def _hidden_note(more: int, small: int) -> str:
     parts = [several(more, "more fix", "more fixes")] if more else []
-    parts += [f"{several(small, 'fix', 'fixes')} under {100 * (MIN_GAIN - 1):.0f} %"] if small else []
+    parts += [f"{several(small, 'fix', 'fixes')} under {100 * (SHOWN_GAIN - 1):.0f} %"] if small else []
     return f"hidden: {' and '.join(parts)}; use -v to see all" if parts else ""

@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from warpline.dive.measured import Measured
-from warpline.dive.model import Bound, Found
-from warpline.dive.utilisation import Load
+from warpline.dive.kernel_metrics import KernelMetrics
+from warpline.dive.model import Bound, FoundReason
+from warpline.dive.utilisation import Utilisation
 
 Rank = Literal["flaw", "fallback", "end"]
 
@@ -17,8 +17,8 @@ Rank = Literal["flaw", "fallback", "end"]
 class Case(Struct, frozen=True):
     """A kernel as the reasons see it."""
 
-    measured: Measured
-    load: Load
+    metrics: KernelMetrics
+    utilisation: Utilisation
     bound: Bound
 
 
@@ -31,6 +31,6 @@ class Reason(Struct, frozen=True):
     """Metrics, by the tree's names. Without them the question stays open."""
     threshold: str
     """What counts as a yes, and where that comes from."""
-    look: Callable[[Case], Found | None]
+    look: Callable[[Case], FoundReason | None]
     rank: Rank = "flaw"
     """A `flaw` that gains enough is the reason; else a `fallback`; else an `end`: nothing is wrong."""

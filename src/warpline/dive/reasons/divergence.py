@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import freed
-from warpline.dive.model import Found
+from warpline.dive.gains import gain_of_less_work
+from warpline.dive.model import FoundReason
 from warpline.dive.reasons.base import Case, Reason
 
 MAX_THREADS = 24.0
@@ -11,20 +11,20 @@ MAX_THREADS = 24.0
 UNITS = ("issue", "fma", "alu", "xu", "fp64", "lsu", "control", "sm")
 
 
-def look(case: Case) -> Found | None:
+def look(case: Case) -> FoundReason | None:
     """Packs the active lanes into full warps."""
-    measured = case.measured
-    threads = measured.get("threads_per_instruction")
+    metrics = case.metrics
+    threads = metrics.get("threads_per_instruction")
     if threads is None or threads > MAX_THREADS:
         return None
-    gain = freed(measured, case.load, dict.fromkeys(UNITS, threads / 32))
-    return Found(
+    gain = gain_of_less_work(metrics, case.utilisation, dict.fromkeys(UNITS, threads / 32))
+    return FoundReason(
         "divergence",
         f"Warps diverge: an instruction runs for {threads:.1f} of 32 threads on average",
         gain,
         "Let all lanes of a warp take the same way: sort or group the work by kind or length, move the branch to whole "
         "warps or blocks, or replace it by arithmetic.",
-        (measured.name("threads_per_instruction"),),
+        (metrics.name("threads_per_instruction"),),
     )
 
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 
-from warpline.dive.gains import ATTAINED, LEAST, cap_of, kept, ordered, parallel
-from warpline.dive.measured import Measured
-from warpline.dive.model import Found
+from warpline.dive.gains import (
+    MIN_UTILISATION,
+    USUAL_PEAK_SHARE,
+    cap_of,
+    gain_of_more_parallelism,
+    in_order,
+    with_overhead,
+)
+from warpline.dive.kernel_metrics import KernelMetrics
+from warpline.dive.model import FoundReason
 from warpline.dive.reasons.base import Case, Reason
 from warpline.estimate import Estimate
 from warpline.units import several
@@ -24,102 +31,102 @@ MAX_WAVES = 0.5
 """Half of the blocks that fit at once."""
 
 
-def wave_loss(measured: Measured) -> float | None:
+def wave_loss(metrics: KernelMetrics) -> float | None:
     """The part of the blocks' places that the last wave leaves empty, over all waves."""
-    waves = measured.get("waves")
+    waves = metrics.get("waves")
     return None if not waves else 1 - waves / max(1, math.ceil(waves - 1e-6))
 
 
-def few_blocks(case: Case) -> Found | None:
+def few_blocks(case: Case) -> FoundReason | None:
     """More blocks: up to a full wave."""
-    measured, blocks, sms = case.measured, case.measured.blocks, case.measured.get("sms")
-    waves = measured.get("waves")
-    if blocks is None or sms is None or case.load.top > MAX_TOP:
+    metrics, blocks, sms = case.metrics, case.metrics.blocks, case.metrics.get("sms")
+    waves = metrics.get("waves")
+    if blocks is None or sms is None or case.utilisation.top > MAX_TOP:
         return None
     if blocks > (1 - MIN_LOSS) * sms and (waves is None or waves > MAX_WAVES):
         return None
     factor = 1 / max(waves, 1e-6) if waves else sms / blocks
     idle = f", so that {several(sms - blocks, 'SM')} of {sms:.0f} stay idle" if blocks < sms else ""
     filled = "" if waves is None else f"; {100 * min(waves, 1.0):.0f} % of the blocks that fit at once"
-    return Found(
+    return FoundReason(
         "small_grid",
         f"The grid is too small: {several(blocks, 'block')} for {several(sms, 'SM')}{filled}{idle}",
-        parallel(measured, case.load, factor),
+        gain_of_more_parallelism(metrics, case.utilisation, factor),
         "Launch more blocks: give each less work, split the reduced dimension (split-K, two passes), or batch several "
         "small problems into one launch.",
-        (measured.name("grid"), measured.name("waves")),
+        (metrics.name("grid"), metrics.name("waves")),
     )
 
 
-def last_wave(case: Case) -> Found | None:
+def last_wave(case: Case) -> FoundReason | None:
     """Work dealt out so that all SMs end together, where the number of blocks explains that they do not."""
-    measured, activity, loss = case.measured, case.measured.activity, wave_loss(case.measured)
-    waves, blocks, sms = measured.get("waves"), measured.blocks, measured.get("sms")
+    metrics, activity, loss = case.metrics, case.metrics.activity, wave_loss(case.metrics)
+    waves, blocks, sms = metrics.get("waves"), metrics.blocks, metrics.get("sms")
     if activity is None or loss is None or waves is None or waves <= 1 or not sms:
         return None
     if 1 - activity < MIN_LOSS or loss < MIN_LOSS or 1 - activity < loss / 2:
         return None
     full = math.floor(waves + 1e-6)
     rest = (blocks or 0.0) * (waves - full) / waves
-    return Found(
+    return FoundReason(
         "tail",
         f"The last wave is almost empty: {waves:.2f} waves, the last one with about {several(rest, 'block')}; SMs are "
         f"active {100 * activity:.0f} % of the longest one's time",
         _even(case, activity),
         "Choose the grid so that it fills whole waves, use smaller blocks, or let as many blocks as fit loop over the "
         "work (a persistent kernel).",
-        (measured.name("waves"), measured.name("active_avg"), measured.name("active_max")),
+        (metrics.name("waves"), metrics.name("active_avg"), metrics.name("active_max")),
     )
 
 
-def uneven(case: Case) -> Found | None:
+def uneven(case: Case) -> FoundReason | None:
     """Work dealt out so that all SMs end together, where the number of blocks does not explain that they do not."""
-    measured, activity = case.measured, case.measured.activity
-    blocks, sms = measured.blocks, measured.get("sms")
+    metrics, activity = case.metrics, case.metrics.activity
+    blocks, sms = metrics.blocks, metrics.get("sms")
     if activity is not None and 1 - activity < MIN_LOSS:
         return uneven_warps(case)
     if activity is None or not sms or (blocks is not None and blocks < (1 - MIN_LOSS) * sms):
         return None
-    loss = wave_loss(measured) or 0.0
-    if (measured.get("waves") or 0.0) > 1 and 1 - activity >= loss / 2 and loss >= MIN_LOSS:
+    loss = wave_loss(metrics) or 0.0
+    if (metrics.get("waves") or 0.0) > 1 and 1 - activity >= loss / 2 and loss >= MIN_LOSS:
         return None
-    return Found(
+    return FoundReason(
         "imbalance",
         f"The SMs do unequal work: on average they are active {100 * activity:.0f} % of the time of the busiest one",
         _even(case, activity),
         "Make the blocks' work equal: cut long rows into chunks, pair long with short ones, order the longest first, "
         "or let blocks take work from a counter.",
-        (measured.name("active_avg"), measured.name("active_max")),
+        (metrics.name("active_avg"), metrics.name("active_max")),
     )
 
 
-def _warp_life(measured: Measured) -> float | None:
+def _warp_life(metrics: KernelMetrics) -> float | None:
     """Cycles that a warp lives on average: those of all places that are in use, over the warps that used them."""
-    places, active, sms = measured.get("limit_warps"), measured.get("active_avg"), measured.get("sms")
-    if not places or not active or not sms or not measured.blocks:
+    places, active, sms = metrics.get("limit_warps"), metrics.get("active_avg"), metrics.get("sms")
+    if not places or not active or not sms or not metrics.blocks:
         return None
-    return places * (measured.share("occupancy") or 0.0) * active * sms / measured.blocks
+    return places * (metrics.share("occupancy") or 0.0) * active * sms / metrics.blocks
 
 
-def uneven_warps(case: Case) -> Found | None:
+def uneven_warps(case: Case) -> FoundReason | None:
     """Warps of a block of unequal length: the block keeps its place until the last one ends."""
-    measured = case.measured
-    achieved, possible, waves = measured.get("occupancy"), measured.get("occupancy_possible"), measured.get("waves")
-    if not achieved or not possible or waves is None or waves < 1 or case.load.top > MAX_TOP:
+    metrics = case.metrics
+    achieved, possible, waves = metrics.get("occupancy"), metrics.get("occupancy_possible"), metrics.get("waves")
+    if not achieved or not possible or waves is None or waves < 1 or case.utilisation.top > MAX_TOP:
         return None
-    if achieved > MAX_ACHIEVED * possible or 1 - (measured.activity or 1.0) >= MIN_LOSS:
+    if achieved > MAX_ACHIEVED * possible or 1 - (metrics.activity or 1.0) >= MIN_LOSS:
         return None
-    life = _warp_life(measured)
+    life = _warp_life(metrics)
     if life is not None and life < MIN_LIFE:
         return None
-    return Found(
+    return FoundReason(
         "imbalance",
         f"The warps of a block do unequal work: {achieved:.0f} % of an SM's warps are active, where {possible:.0f} % "
         "fit and there are enough blocks",
-        parallel(measured, case.load, possible / achieved),
+        gain_of_more_parallelism(metrics, case.utilisation, possible / achieved),
         "Make the warps' work equal, use smaller blocks so that an early end frees its place, or let warps take work "
         "from a counter.",
-        (measured.name("occupancy"), measured.name("occupancy_possible")),
+        (metrics.name("occupancy"), metrics.name("occupancy_possible")),
     )
 
 
@@ -129,10 +136,10 @@ SHARED_UNITS = ("l2", "dram")
 
 def _even(case: Case, activity: float) -> Estimate:
     """Every SM works as well as it does now, and all end together, up to what the units that they share usually do."""
-    cap = cap_of(case.load)
-    shared = max((case.load.shares.get(unit, 0.0) for unit in SHARED_UNITS), default=0.0)
-    expected = min(kept(case.measured, 1 / activity), cap, ATTAINED / max(shared, LEAST))
-    return ordered(1 + 0.5 * (expected - 1), expected, min(cap, 1.1 / activity))
+    cap = cap_of(case.utilisation)
+    shared = max((case.utilisation.shares.get(unit, 0.0) for unit in SHARED_UNITS), default=0.0)
+    expected = min(with_overhead(case.metrics, 1 / activity), cap, USUAL_PEAK_SHARE / max(shared, MIN_UTILISATION))
+    return in_order(1 + 0.5 * (expected - 1), expected, min(cap, 1.1 / activity))
 
 
 SMALL_GRID = Reason(

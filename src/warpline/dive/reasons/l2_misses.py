@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import ATTAINED, LEAST, kept, ordered
-from warpline.dive.measured import Measured
+from warpline.dive.gains import MIN_UTILISATION, USUAL_PEAK_SHARE, in_order, with_overhead
+from warpline.dive.kernel_metrics import KernelMetrics
 from warpline.dive.metrics import BYTES_PER_SECTOR
-from warpline.dive.model import Found
+from warpline.dive.model import FoundReason
 from warpline.dive.reasons.base import Case, Reason
 from warpline.dive.utilisation import UNITS
 
@@ -21,9 +21,9 @@ OWN_MEMORY = 4.0
 ACCESSIBLE = "profiler__replayer_bytes_mem_accessible.avg"
 
 
-def l2_left(measured: Measured, read: float, reads_left: float) -> float:
+def l2_left(metrics: KernelMetrics, read: float, reads_left: float) -> float:
     """How busy L2 would be with this part of the DRAM reads: a miss also fills the cache, and crosses its fabric."""
-    asked, whole = measured.total("l2_read_sectors", "l2_write_sectors"), measured.get("l2_sectors")
+    asked, whole = metrics.total("l2_read_sectors", "l2_write_sectors"), metrics.get("l2_sectors")
     fills = read / BYTES_PER_SECTOR
     if asked is None or not whole:
         passed = stored = 1.0
@@ -37,27 +37,27 @@ def l2_left(measured: Measured, read: float, reads_left: float) -> float:
         "lts__d_atomic_input_cycles_active": 1.0,
     }
     (unit,) = (unit for unit in UNITS if unit.name == "l2")
-    known = {base: part for base in unit.bases if (part := measured.part(base)) is not None}
+    known = {base: part for base in unit.bases if (part := metrics.part(base)) is not None}
     return max((part * left.get(base, passed) for base, part in known.items()), default=1.0)
 
 
-def _first_reads(measured: Measured, read: float) -> bool:
+def _first_reads(metrics: KernelMetrics, read: float) -> bool:
     """Whether one pass over the memory that the program has, without what the kernel writes, explains the reads."""
-    accessible, written = measured.kernel.number(ACCESSIBLE), measured.get("dram_write") or 0.0
+    accessible, written = metrics.kernel.number(ACCESSIBLE), metrics.get("dram_write") or 0.0
     if not accessible or accessible > OWN_MEMORY * (read + written):
         return False
     return read <= MIN_REREAD * max(0.0, accessible - written)
 
 
-def look(case: Case) -> Found | None:
+def look(case: Case) -> FoundReason | None:
     """Reads each byte from DRAM once where that is known, else finds an unknown part of the misses in L2."""
-    measured, load = case.measured, case.load
-    dram = load.shares.get("dram")
-    read, hits = measured.get("dram_read"), measured.share("l2_read_hits")
-    if dram is None or dram < MIN_DRAM or dram < load.top - 0.1 or read is None:
+    metrics, utilisation = case.metrics, case.utilisation
+    dram = utilisation.shares.get("dram")
+    read, hits = metrics.get("dram_read"), metrics.share("l2_read_hits")
+    if dram is None or dram < MIN_DRAM or dram < utilisation.top - 0.1 or read is None:
         return None
-    moved, needed = measured.dram_bytes or read, measured.needed_bytes
-    accessible = measured.kernel.number(ACCESSIBLE)
+    moved, needed = metrics.dram_bytes or read, metrics.needed_bytes
+    accessible = metrics.kernel.number(ACCESSIBLE)
     reread = None if not accessible else read / accessible
     if needed is not None:
         # The shapes tell what must move. A cache that holds the last writes, or the first reads, moves less.
@@ -68,26 +68,28 @@ def look(case: Case) -> Found | None:
     elif reread is not None and reread >= MIN_REREAD:
         proof = f"it reads {reread:.1f} times as many bytes from DRAM as the program has allocated"
         reads_left = 1 / reread
-    elif hits is not None and REUSE_HITS[0] <= hits <= REUSE_HITS[1] and not _first_reads(measured, read):
+    elif hits is not None and REUSE_HITS[0] <= hits <= REUSE_HITS[1] and not _first_reads(metrics, read):
         proof = f"{100 * hits:.0f} % of the reads hit L2, so data is reused, and the rest misses"
         reads_left = 0.5
     else:
         return None
-    others = max((share for name, share in load.shares.items() if name not in {"dram", "l2", "memory"}), default=0.0)
+    others = max(
+        (share for name, share in utilisation.shares.items() if name not in {"dram", "l2", "memory"}), default=0.0
+    )
     dram_left = 1 - (1 - reads_left) * read / moved
-    l2 = min(l2_left(measured, read, reads_left), load.shares.get("l2", 0.0))
-    after = min(load.top, max(dram * dram_left, others, l2, LEAST))
-    same, usual = load.top / after, max(load.top / after, ATTAINED / after)
+    l2 = min(l2_left(metrics, read, reads_left), utilisation.shares.get("l2", 0.0))
+    after = min(utilisation.top, max(dram * dram_left, others, l2, MIN_UTILISATION))
+    same, usual = utilisation.top / after, max(utilisation.top / after, USUAL_PEAK_SHARE / after)
     # At best uses come so close that L1 has the data, and reads are as few as the shapes say; else nobody knows them.
     fewest = dram_left if needed is not None else 1 - read / moved
-    best = min(after, max(dram * fewest, others, LEAST))
-    return Found(
+    best = min(after, max(dram * fewest, others, MIN_UTILISATION))
+    return FoundReason(
         "l2_misses",
         f"Reused data misses the L2 cache: DRAM is {100 * dram:.0f} % busy, and {proof}",
-        ordered(1.0, kept(measured, (same * usual) ** 0.5), 1 / best),  # another order brings work of its own
+        in_order(1.0, with_overhead(metrics, (same * usual) ** 0.5), 1 / best),  # another order brings work of its own
         "Bring the uses of the same data close in time: sort the indices, walk the grid in tiles (block swizzle), "
         "split the work into chunks that fit the L2 cache, or fuse the passes.",
-        (measured.name("l2_read_hits"), measured.name("dram_read")),
+        (metrics.name("l2_read_hits"), metrics.name("dram_read")),
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import parallel
-from warpline.dive.measured import Measured
-from warpline.dive.model import Found
+from warpline.dive.gains import gain_of_more_parallelism
+from warpline.dive.kernel_metrics import KernelMetrics
+from warpline.dive.model import FoundReason
 from warpline.dive.reasons.base import Case, Reason
 
 MAX_POSSIBLE = 0.5
@@ -27,30 +27,30 @@ ADVICE = {
 }
 
 
-def limiter(measured: Measured) -> str | None:
+def limiter(metrics: KernelMetrics) -> str | None:
     """What limits the blocks on an SM: the resource of which fewest blocks fit."""
-    known = {key: value for key in LIMITS if (value := measured.get(key)) is not None}
+    known = {key: value for key in LIMITS if (value := metrics.get(key)) is not None}
     return min(known, key=lambda key: known[key]) if known else None
 
 
-def look(case: Case) -> Found | None:
+def look(case: Case) -> FoundReason | None:
     """More warps, up to all that an SM can hold."""
-    measured = case.measured
-    possible, achieved = measured.share("occupancy_possible"), measured.share("occupancy")
-    while_active = case.load.top / (measured.activity or 1.0)
+    metrics = case.metrics
+    possible, achieved = metrics.share("occupancy_possible"), metrics.share("occupancy")
+    while_active = case.utilisation.top / (metrics.activity or 1.0)
     if not possible or possible > MAX_POSSIBLE or while_active > MAX_TOP:
         return None
-    limit = limiter(measured)
+    limit = limiter(metrics)
     words = "" if limit is None else f", limited by {LIMITS[limit]}"
     reached = "" if achieved is None else f" and {100 * achieved:.0f} % are active"
-    return Found(
+    return FoundReason(
         "low_occupancy",
         f"Too few warps hide the latency: {100 * possible:.0f} % of an SM's warps fit{words}{reached}, and no unit is "
-        f"over {100 * case.load.top:.0f} % busy",
-        parallel(measured, case.load, 1 / possible),
+        f"over {100 * case.utilisation.top:.0f} % busy",
+        gain_of_more_parallelism(metrics, case.utilisation, 1 / possible),
         ADVICE.get(limit or "", "Let more blocks fit on an SM: fewer registers, less shared memory, other block sizes.")
         + " Or give each thread more independent loads.",
-        (measured.name("occupancy_possible"), measured.name("occupancy")),
+        (metrics.name("occupancy_possible"), metrics.name("occupancy")),
     )
 
 

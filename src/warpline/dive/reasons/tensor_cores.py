@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import freed, ordered
-from warpline.dive.measured import Measured
-from warpline.dive.model import Found
+from warpline.dive.gains import gain_of_less_work, in_order
+from warpline.dive.kernel_metrics import KernelMetrics
+from warpline.dive.model import FoundReason
 from warpline.dive.reasons.base import Case, Reason
 from warpline.dive.reasons.fp64 import bytes_per_lane
 from warpline.hardware import find_device
@@ -23,61 +23,65 @@ SPEED_UP = 8.0
 """TF32 tensor peak over FP32 peak on A100 and H100; used where the chip is unknown."""
 
 
-def _peak_ratio(measured: Measured) -> float:
+def _peak_ratio(metrics: KernelMetrics) -> float:
     """The tensor peak for the data's width over the vector peak."""
-    chip = find_device(measured.kernel.device or None)
-    width = bytes_per_lane(measured)
-    narrow = bool(measured.get("hfma")) or (width is not None and width < 0.9 * SINGLE_BYTES)
+    chip = find_device(metrics.kernel.device or None)
+    width = bytes_per_lane(metrics)
+    narrow = bool(metrics.get("hfma")) or (width is not None and width < 0.9 * SINGLE_BYTES)
     if chip is None or "fp32" not in chip.vector:
         return SPEED_UP
     tensor = chip.tensor.get("fp16" if narrow else "tf32")
     return SPEED_UP if tensor is None else tensor.value / chip.vector["fp32"].value
 
 
-def _is_product(measured: Measured) -> tuple[bool, str]:
+def _is_product(metrics: KernelMetrics) -> tuple[bool, str]:
     """Whether the kernel multiplies matrices: by its name, or by how it loads and multiplies."""
-    if identify(measured.kernel.name).kernel_class in MATRIX_CLASSES:
+    if identify(metrics.kernel.name).kernel_class in MATRIX_CLASSES:
         return True, "its name is that of a matrix product"
-    share, cycles = measured.fma_share, measured.get("cycles")
-    loads = measured.total("shared_load_instructions", "global_load_instructions")
-    shared = measured.get("shared_load_instructions")
+    share, cycles = metrics.fma_share, metrics.get("cycles")
+    loads = metrics.total("shared_load_instructions", "global_load_instructions")
+    shared = metrics.get("shared_load_instructions")
     if share is None or share < MIN_FMA_SHARE or not loads or not shared or cycles is None:
         return False, ""
-    fused = (measured.total("ffma", "hfma") or 0.0) * cycles / 32
+    fused = (metrics.total("ffma", "hfma") or 0.0) * cycles / 32
     if not OPERANDS[0] <= fused / loads <= OPERANDS[1]:
         return False, ""
-    inside = 128 * shared + (measured.requested_bytes or 0.0)
-    if not measured.dram_bytes or inside / measured.dram_bytes < MIN_REUSE:
+    inside = 128 * shared + (metrics.requested_bytes or 0.0)
+    if not metrics.dram_bytes or inside / metrics.dram_bytes < MIN_REUSE:
         return False, ""
     return True, "it multiplies and adds operands that it loads again and again, as a matrix product does"
 
 
-def look(case: Case) -> Found | None:
+def look(case: Case) -> FoundReason | None:
     """Moves the multiply-adds to the tensor cores."""
-    measured, load = case.measured, case.load
-    tensor = load.shares.get("tensor")
-    if tensor is None or tensor > MAX_TENSOR or load.limiter("compute") not in {"fma", "issue", "lsu", "alu", "sm"}:
+    metrics, utilisation = case.metrics, case.utilisation
+    tensor = utilisation.shares.get("tensor")
+    if (
+        tensor is None
+        or tensor > MAX_TENSOR
+        or utilisation.limiter("compute") not in {"fma", "issue", "lsu", "alu", "sm"}
+    ):
         return None
-    is_product, why = _is_product(measured)
+    is_product, why = _is_product(metrics)
     if not is_product:
         return None
-    ratio = _peak_ratio(measured)
+    ratio = _peak_ratio(metrics)
     arithmetic = dict.fromkeys(("fma", "issue", "lsu", "alu", "xu", "uniform", "control", "sm"), 1 / ratio)
     moved = ("l1", "memory", "l2")
     # Usually the tiles grow with the speed. At worst as many bytes of operands come from L1 and shared memory as now.
     # At the peak the tiles are as large as the chip allows, and only the FLOPs and the bytes of DRAM are left.
-    worst = freed(measured, load, arithmetic)
-    usual = freed(measured, load, arithmetic | dict.fromkeys(moved, 1 / ratio))
-    best = freed(measured, load, dict.fromkeys((*arithmetic, *moved), 0.0) | {"fma": 1 / ratio})
-    gain = ordered(worst.low, usual.expected, best.high)
-    return Found(
+    worst = gain_of_less_work(metrics, utilisation, arithmetic)
+    usual = gain_of_less_work(metrics, utilisation, arithmetic | dict.fromkeys(moved, 1 / ratio))
+    best = gain_of_less_work(metrics, utilisation, dict.fromkeys((*arithmetic, *moved), 0.0) | {"fma": 1 / ratio})
+    gain = in_order(worst.low, usual.expected, best.high)
+    return FoundReason(
         "tensor_cores_unused",
         f"The tensor cores idle ({100 * tensor:.1f} %) while the FP32 pipe is "
-        f"{100 * load.shares.get('fma', 0.0):.0f} % busy: {why}",
+        f"{100 * utilisation.shares.get('fma', 0.0):.0f} % busy: {why}",
         gain,
         "Use a library GEMM or tl.dot in fp16, bf16 or TF32 (torch.set_float32_matmul_precision('high'), "
         "input_precision='tf32'), or mma instructions; sizes must be multiples of 16 bytes.",
-        (measured.name("tensor"), measured.name("fma")),
+        (metrics.name("tensor"), metrics.name("fma")),
     )
 
 

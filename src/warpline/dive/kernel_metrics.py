@@ -8,15 +8,15 @@ from functools import cached_property
 from warpline.dive.metrics import BYTES_PER_SECTOR, METRICS, NO_WAIT, STALL_WORDS, STALLS, WARP
 from warpline.sources.ncu.model import KernelReport
 
-LARGEST = 1e24
+MAX_COUNT = 1e24
 """No counter of a kernel gets here: the FLOPs of a year on the fastest chip are fewer."""
 
 
 def _sound(value: float | None) -> float | None:
-    return value if value is not None and 0 <= value < LARGEST else None
+    return value if value is not None and 0 <= value < MAX_COUNT else None
 
 
-class Measured:
+class KernelMetrics:
     """The values of one kernel. What the report lacks is None, never zero."""
 
     def __init__(self, kernel: KernelReport, needed_bytes: float | None = None) -> None:
@@ -90,7 +90,7 @@ class Measured:
 
     @cached_property
     def overhead(self) -> float:
-        """Part of the duration in which no SM is active: launch and drain. It stays, whatever is cured."""
+        """Part of the duration in which no SM is active: launch and drain. It stays, whatever is fixed."""
         most, cycles = self.get("active_max"), self.get("cycles")
         return 0.0 if most is None or not cycles else min(max(0.0, 1 - most / cycles), 0.9)
 
