@@ -54,7 +54,7 @@ def main() -> None:
         except WarplineError as error:
             print(f"{file.name:52} {error.code}")
             continue
-        steps = len(trace.steps)
+        steps = len(trace.all_steps)
         if steps:
             errors.append(result.error_pct)
         print(

@@ -15,7 +15,7 @@ from kineto_files import write as write_in
 
 from warpline.analyses.second_pass_health import second_pass_health
 from warpline.analyses.user_frames import UserFrames
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
@@ -54,7 +54,7 @@ TWIN = [op("aten::relu", 22, 5), op("aten::mul", 35, 2), op("aten::randn", 80, 2
 
 def sites(trace: Trace) -> list[str | None]:
     frames = UserFrames(trace)
-    return frames.sites(integers(trace.ops["thread"]), integers(trace.ops["start_ns"])).to_list()
+    return frames.sites(integers(trace.stored("ops")["thread"]), integers(trace.stored("ops")["start_ns"])).to_list()
 
 
 def test_an_op_has_the_line_that_calls_it(tmp_path: Path) -> None:
@@ -64,9 +64,9 @@ def test_an_op_has_the_line_that_calls_it(tmp_path: Path) -> None:
 
 def test_a_moment_between_ops_is_the_same_share_of_the_time_between_them(tmp_path: Path) -> None:
     trace = recorded(tmp_path, OPS)
-    frames, thread = UserFrames(trace), integers(trace.ops["thread"])[:1]
+    frames, thread = UserFrames(trace), integers(trace.stored("ops")["thread"])[:1]
     # From 17 to 50 here is from 37 to 80 there: a half is 58.5, in sleep, called by load in line 52.
-    moment = np.array([int(trace.ops["end_ns"][1]) + 16_500])
+    moment = np.array([int(trace.stored("ops")["end_ns"][1]) + 16_500])
     assert frames.names(frames.innermost(thread, moment)).to_list() == ["<built-in function sleep>"]
     assert frames.sites(thread, moment).to_list() == ["helper.py(52): load"]
 
@@ -118,4 +118,4 @@ def test_warplines_own_frames_and_threads_are_no_evidence(tmp_path: Path) -> Non
     write(tmp_path / "own.json", events)
     trace = open_trace(tmp_path / "own.json", cache=False)
     assert len(trace.python) == len(FRAMES)
-    assert trace.python["thread"].n_unique() == 1
+    assert trace.stored("python")["thread"].n_unique() == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from warpline.compare import align as aligning
 from warpline.compare.align import align
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 
 CODES = st.lists(st.integers(0, 4), max_size=12)
 TABLE = np.array([[9, 0, 3, 0, 0], [0, 9, 0, 5, 0], [3, 0, 9, 0, 0], [0, 5, 0, 9, 1], [0, 0, 0, 1, 9]], float)

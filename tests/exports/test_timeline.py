@@ -35,7 +35,7 @@ def bars(shown: Timeline, table: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("table", ["gpu", "api", "ops", "python", "ranges"])
 def test_every_row_of_a_table_is_one_bar_with_its_times(diagnosis: Diagnosis, table: str) -> None:
-    rows = diagnosis.trace.table(table)
+    rows = diagnosis.trace.stored(table)
     if not len(rows):
         return
     shown = bars(timeline(diagnosis), table).sort("row")
@@ -61,7 +61,7 @@ def test_arrows_lead_from_every_launch_to_what_it_launched(diagnosis: Diagnosis)
     linked = gpu.with_row_index("row").filter(pl.col("api_id").is_not_null())
     assert launches.from_rows.tolist() == linked["api_id"].to_list()
     assert launches.to_rows.tolist() == linked["row"].to_list()
-    assert len(autograd) == diagnosis.trace.ops["forward_op"].is_not_null().sum()
+    assert len(autograd) == diagnosis.trace.stored("ops")["forward_op"].is_not_null().sum()
     numbers = [number for arrows in (launches, autograd) for found in arrows.arriving().values() for number in found]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
 

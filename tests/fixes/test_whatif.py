@@ -148,7 +148,7 @@ def test_a_measured_bare_step_is_the_old_step_of_every_gain_and_leaves_the_graph
     estimated = question_about(trace)
     assert estimated.bare_step_from == "estimated"
     between = (estimated.bare_step_ns.expected + estimated.replay.measured_step_ns) / 2
-    run_manifest(tmp_path, trace.path.name, round(between))
+    run_manifest(tmp_path, trace.file.name, round(between))
     measured = question_about(trace)
     assert measured.bare_step_from == "measured"
     assert measured.bare_step_ns.expected == round(between)
@@ -165,7 +165,7 @@ def test_a_fix_that_changes_nothing_gains_nothing_from_a_slow_stopwatch(tmp_path
     body = [(100 * i + 20, 100 * i + 27, 4, ELEMENTWISE) for i in range(9)] + [(920, 927, 50, ELEMENTWISE)]
     trace = opened(tmp_path, loop(1000, body, sync_at=926, sync_length=54))
     estimated = question_about(trace)
-    run_manifest(tmp_path, trace.path.name, round(1.4 * estimated.bare_step_ns.expected))
+    run_manifest(tmp_path, trace.file.name, round(1.4 * estimated.bare_step_ns.expected))
     gain = question_about(trace).ask("remove_sync").gain.expected
     assert gain == pytest.approx(estimated.ask("remove_sync").gain.expected, abs=0.06)
 
@@ -205,7 +205,7 @@ def test_a_manifest_that_says_nothing_of_the_trace_is_passed_over(tmp_path: Path
 
 def test_too_few_bare_steps_say_nothing(tmp_path: Path) -> None:
     trace = opened(tmp_path, dispatch_bound())
-    run_manifest(tmp_path, trace.path.name, 1_000_000, steps=2)
+    run_manifest(tmp_path, trace.file.name, 1_000_000, steps=2)
     assert question_about(trace).bare_step_from == "estimated"
 
 

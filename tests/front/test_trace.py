@@ -68,7 +68,7 @@ def test_an_unknown_table_says_which_there_are(trace: warpline.Trace) -> None:
 
 def test_sql_joins_along_ids_and_matches_text(trace: warpline.Trace) -> None:
     joined = trace.sql("select count(*) n from gpu join api on gpu.api_id = api.id where gpu.name like '%gemm%'")
-    by_hand = trace.gpu.filter(pl.col("name").str.contains("gemm"), pl.col("api_id").is_not_null())
+    by_hand = trace.table("gpu").filter(pl.col("name").str.contains("gemm"), pl.col("api_id").is_not_null())
     assert joined["n"].to_list() == [len(by_hand)] != [0]
 
 
@@ -226,7 +226,7 @@ USES = """
 import warpline
 
 trace = warpline.open("trace.json.gz")
-trace.gpu.height
+trace.table("gpu").height
 trace.steps[1:3].diagnose().findings[0].gain.expected
 warpline.whatif("trace.json.gz", "tf32").new_step_ns.low
 trace.roofline(by="kernel").table.height

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec.structs import fields
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import native
@@ -38,18 +37,18 @@ def difference(one: Scanned, other: Scanned) -> str:
     """What differs between two results, apart from the scanner's name; empty when nothing does."""
     if isinstance(one, str) or isinstance(other, str):
         return "" if one == other else f"{one!r} / {other!r}"
-    for column in fields(RawEvents):
-        left, right = getattr(one, column.name), getattr(other, column.name)
-        if column.name == "fields":
+    for column in RawEvents.__struct_fields__:
+        left, right = getattr(one, column), getattr(other, column)
+        if column == "fields":
             for key in FIELDS:
                 for part in ("rows", "values"):
                     if not _equal(getattr(left[key], part), getattr(right[key], part)):
                         return f"{key}.{part}: {getattr(left[key], part)} / {getattr(right[key], part)}"
         elif isinstance(left, np.ndarray):
             if not _equal(left, right):
-                return f"{column.name}: {left} / {right}"
-        elif column.name != "scanner" and repr(left) != repr(right):  # repr: NaN in a header equals itself
-            return f"{column.name}: {left!r} / {right!r}"
+                return f"{column}: {left} / {right}"
+        elif column != "scanner" and repr(left) != repr(right):  # repr: NaN in a header equals itself
+            return f"{column}: {left!r} / {right!r}"
     return ""
 
 

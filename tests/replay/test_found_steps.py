@@ -42,7 +42,7 @@ def marks(found_by: str) -> list[Event]:
 @pytest.mark.parametrize("found_by", ["profiler_step", "ranges", "python", "repetition"])
 def test_a_step_is_as_long_whichever_way_it_was_found(tmp_path: Path, found_by: str) -> None:
     trace = open_trace(write(tmp_path, loop(200) + marks(found_by)), cache=False)
-    assert len(trace.steps) == COUNT
+    assert len(trace.all_steps) == COUNT
     answer = replay(trace)
     assert answer.error_pct < 1
     assert answer.measured_step_ns == pytest.approx(1_000_000, rel=0.05)
@@ -60,5 +60,5 @@ def test_a_step_found_on_the_device_does_not_begin_before_the_last_one_is_done(t
             events.append(kernel(f"part {part}", begin + 320 + 501 * part, 500, number + 1 + part))
         events.append(call("cudaStreamSynchronize", begin + 40, 1_300, number + 3))
     trace = open_trace(write(tmp_path, events), cache=False)
-    assert trace.steps["found_by"].unique().to_list() == ["repetition"]
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
     assert question_about(trace).ask("prefetch").new_step_ns.expected >= 1_000_000

@@ -23,7 +23,7 @@ RECORDED = sorted(
 @pytest.mark.parametrize("file", OURS, ids=lambda file: file.name)
 def test_the_replayed_step_is_the_measured_one(file: Path) -> None:
     trace = open_trace(file)
-    if not len(trace.gpu) or not len(trace.steps):
+    if not len(trace.gpu) or not len(trace.all_steps):
         pytest.skip("no steps")
     result = replay(trace)
     assert result.error_pct < 4.0
@@ -37,6 +37,6 @@ def test_the_replayed_step_of_a_shared_profile_is_the_measured_one(file: Path) -
         trace = open_trace(file)
     except WarplineError as error:
         pytest.skip(f"it cannot be read: {error.code}")
-    if not len(trace.gpu) or not len(trace.steps):
+    if not len(trace.gpu) or not len(trace.all_steps):
         pytest.skip("no steps")
     assert replay(trace).error_pct < 1.0

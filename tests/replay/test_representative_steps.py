@@ -16,7 +16,7 @@ from warpline.findings.rank import judge
 from warpline.replay import representative_steps as judged_steps
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.representative_steps import representative_steps
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
@@ -137,7 +137,7 @@ def test_steps_are_taken_from_one_stretch_of_the_recording(tmp_path: Path) -> No
             program.wait()
     trace = open_trace(write(tmp_path, program.events, **H200), cache=False)
     judged = judged_steps.steps_to_judge(trace)
-    assert judged.steps_in_view["start_ns"].to_list() == trace.steps["start_ns"][3:7].to_list()
+    assert judged.steps_in_view["start_ns"].to_list() == trace.stored("steps")["start_ns"][3:7].to_list()
 
 
 @pytest.mark.parametrize("name", ["planted/token_decode", "planted/pageable_batch"])

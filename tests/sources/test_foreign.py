@@ -66,15 +66,15 @@ def jax_events(steps: int = 4) -> list[Event]:
 def test_a_jax_trace_is_read_with_its_launches(tmp_path: Path) -> None:
     trace = open_trace(written(tmp_path, {"displayTimeUnit": "ns", "traceEvents": jax_events()}), cache=False)
     assert trace.source == "xla"
-    kinds = trace.gpu["kind"].cast(pl.String).to_list()
+    kinds = trace.stored("gpu")["kind"].cast(pl.String).to_list()
     assert (kinds.count("kernel"), kinds.count("memcpy"), len(kinds)) == (4, 4, 8)
-    assert set(trace.gpu["stream"]) == {STREAM}
-    assert set(trace.gpu["device"]) == {0}
-    assert trace.gpu["api_id"].null_count() == 0
-    copies = trace.gpu.filter(pl.col("kind").cast(pl.String) == "memcpy")
+    assert set(trace.stored("gpu")["stream"]) == {STREAM}
+    assert set(trace.stored("gpu")["device"]) == {0}
+    assert trace.stored("gpu")["api_id"].null_count() == 0
+    copies = trace.stored("gpu").filter(pl.col("kind").cast(pl.String) == "memcpy")
     assert set(copies["copy_kind"].cast(pl.String)) == {"DtoH"}
-    assert set(trace.python["name"].cast(pl.String)) == {"train.py(12): step"}
-    assert set(trace.ops["name"].cast(pl.String)) == {"PjitFunction(step)"}
+    assert set(trace.stored("python")["name"].cast(pl.String)) == {"train.py(12): step"}
+    assert set(trace.stored("ops")["name"].cast(pl.String)) == {"PjitFunction(step)"}
     assert framework_of(trace) == "other"
 
 
@@ -91,7 +91,7 @@ def test_both_scanners_read_a_jax_trace(scanner: Any, tmp_path: Path) -> None:
     path = written(tmp_path, {"traceEvents": jax_events()})
     trace = build(path, read_kineto(path, scanner))
     assert len(trace.gpu) == 8
-    assert trace.gpu["correlation"].to_list() == list(range(1, 9))
+    assert trace.stored("gpu")["correlation"].to_list() == list(range(1, 9))
 
 
 def test_the_autograd_profiler_of_old_torch_is_read(tmp_path: Path) -> None:

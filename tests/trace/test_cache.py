@@ -75,7 +75,7 @@ def test_an_entry_of_another_polars_is_rebuilt() -> None:
     expected = open_trace(FILE).gpu
     manifest = entry_of(FILE) / "manifest.json"
     manifest.write_text(manifest.read_text().replace(pl.__version__, "0.0.1"))
-    assert open_trace(FILE).gpu.equals(expected)
+    assert open_trace(FILE).stored("gpu").equals(expected)
     assert pl.__version__ in manifest.read_text()
 
 
@@ -96,8 +96,8 @@ def test_a_damaged_entry_is_rebuilt_silently(damage: str) -> None:
         (entry / "manifest.json").write_text('{"tables": 3}')
     else:
         (entry / "manifest.json").write_bytes(b"\xff\xfe")
-    assert open_trace(FILE).gpu.equals(expected)
-    assert open_trace(FILE).gpu.equals(expected)
+    assert open_trace(FILE).stored("gpu").equals(expected)
+    assert open_trace(FILE).stored("gpu").equals(expected)
 
 
 def test_an_unwritable_cache_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_kernels_overlap_on_a_stream_of_one_device(tmp_path: Path, device: int, 
 
 def test_unified_memory_migrations_need_no_launch() -> None:
     trace = open_trace(DATA / "nsys" / "graph_bar.sqlite.gz")
-    assert trace.gpu["copy_kind"].cast(str).str.starts_with("Unified").sum() > 0
+    assert trace.stored("gpu")["copy_kind"].cast(str).str.starts_with("Unified").sum() > 0
     assert "work-without-launch" not in {entry.code for entry in trace.health_entries}
 
 
@@ -119,4 +119,4 @@ def test_unescaped_quotes_cost_one_event(tmp_path: Path) -> None:
     trace = open_trace(path)
     assert [entry.code for entry in trace.health_entries] == ["malformed-events"]
     assert len(trace.gpu) == 20
-    assert trace.ranges["name"].to_list() == ["fine"]
+    assert trace.stored("ranges")["name"].to_list() == ["fine"]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.trace.columns import NONE
+from warpline.trace.arrays import NONE
 from warpline.trace.lookup import Lookup, pair_keys
 
 HUGE = 2**62

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpline.trace import nesting_native
-from warpline.trace.columns import NONE
+from warpline.trace.arrays import NONE
 from warpline.trace.nesting import (
     MICROSECOND_NS,
     ROUNDED_TWICE,

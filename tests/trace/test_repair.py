@@ -36,7 +36,7 @@ def odd_frame(name: str, random: Random) -> pl.DataFrame:
     """Rows of one table, with any value that the columns' types can hold; some columns are left out."""
     rows = random.randrange(5)
     columns: dict[str, pl.Series] = {}
-    for column, rule in TABLES[name].items():
+    for column, rule in TABLES[name].columns.items():
         texts, fraction = rule.dtype in (pl.Categorical, pl.String), rule.dtype is pl.Float64
         values: list[Any] = TEXTS if texts else FLOATS if fraction else INTEGERS
         kind: Any = pl.String if texts else pl.Float64 if fraction else pl.Int64
@@ -54,8 +54,8 @@ def odd_rows(random: Random) -> Rows:
 def assert_schema_holds(tables: dict[str, pl.DataFrame], threads: int) -> None:
     for name in READ:
         table = tables[name]
-        assert table.columns == list(TABLES[name])
-        for column, rule in TABLES[name].items():
+        assert table.columns == list(TABLES[name].columns)
+        for column, rule in TABLES[name].columns.items():
             series = table[column]
             assert series.dtype == rule.dtype
             assert not (rule.required and series.null_count()), f"{name}.{column}"
@@ -168,11 +168,14 @@ def test_a_kineto_file_with_nulls_and_half_pairs_keeps_the_schema(tmp_path: Path
     properties = [{"id": 0, "name": "GPU \ud800", "numSms": 0}, {"id": None, "name": 5}]
     path = write(tmp_path, events, deviceProperties=properties, with_stack="\udc00", distributedInfo={"rank": "\ud9ff"})
     trace = build(path, read_kineto(path, scanner))
-    assert_schema_holds({name: trace.table(name) for name in READ}, len(trace.threads))
-    assert trace.devices.select("device", "name", "sm_count").rows() == [(0, "GPU \ufffd", None), (None, None, None)]
+    assert_schema_holds({name: trace.stored(name) for name in READ}, len(trace.threads))
+    assert trace.stored("devices").select("device", "name", "sm_count").rows() == [
+        (0, "GPU \ufffd", None),
+        (None, None, None),
+    ]
     assert trace.facts["rank"] == "\ufffd"
-    assert trace.ops["name"].cast(pl.String).to_list() == [NO_NAME, "y\ufffd", "z"]
-    assert trace.long_names["whole"].to_list() == [LONG]
+    assert trace.stored("ops")["name"].cast(pl.String).to_list() == [NO_NAME, "y\ufffd", "z"]
+    assert trace.stored("long_names")["whole"].to_list() == [LONG]
     assert {"long-names", "missing-values"} <= {entry.code for entry in trace.health_entries}
 
 
@@ -183,7 +186,7 @@ def test_an_nsys_file_with_nulls_keeps_the_schema(tmp_path: Path) -> None:
     export.kernel(2**60, 2**60 + 5, "late", demangledName=None, gridX=2**40, staticSharedMemory=-5)
     export.call(7, 8, "cudaFree", nameId=None, eventClass=12, globalTid=None)
     trace = open_trace(export.write(tmp_path / "odd.sqlite"), cache=False)
-    assert_schema_holds({name: trace.table(name) for name in READ}, len(trace.threads))
-    assert trace.osrt["name"].cast(pl.String).to_list() == [NO_NAME, NO_NAME]
-    assert trace.threads["name"][-1] == UNKNOWN
+    assert_schema_holds({name: trace.stored(name) for name in READ}, len(trace.threads))
+    assert trace.stored("osrt")["name"].cast(pl.String).to_list() == [NO_NAME, NO_NAME]
+    assert trace.stored("threads")["name"][-1] == UNKNOWN
     assert len(trace.gpu) == 1

@@ -16,18 +16,18 @@ FILES = RECORDINGS
 def test_a_trace_has_exactly_the_documented_columns(file: object) -> None:
     trace = open_trace(str(file))
     for name, columns in TABLES.items():
-        assert dict(trace.table(name).schema) == {column: about.dtype() for column, about in columns.items()}
+        assert dict(trace.stored(name).schema) == {column: about.dtype() for column, about in columns.items()}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_times_and_links_are_sane(file: object) -> None:
     trace = open_trace(str(file))
     for name, columns in TABLES.items():
-        table = trace.table(name)
+        table = trace.stored(name)
         if "start_ns" in columns:
             assert (table["end_ns"] >= table["start_ns"]).all(), name
-    assert trace.gpu["api_id"].drop_nulls().is_between(0, max(len(trace.api) - 1, 0)).all()
-    assert trace.gpu["op_id"].drop_nulls().is_between(0, max(len(trace.ops) - 1, 0)).all()
+    assert trace.stored("gpu")["api_id"].drop_nulls().is_between(0, max(len(trace.api) - 1, 0)).all()
+    assert trace.stored("gpu")["op_id"].drop_nulls().is_between(0, max(len(trace.ops) - 1, 0)).all()
 
 
 def test_every_column_says_what_it_means() -> None:

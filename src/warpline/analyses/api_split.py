@@ -12,8 +12,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.words import words_of
-from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.names import texts
+from warpline.trace.arrays import NONE, Bools, Int64s, integers
 from warpline.trace.trace import Trace
 
 KINDS = {
@@ -58,15 +57,15 @@ class ApiSplit(Struct, frozen=True):
 def api_split(trace: Trace) -> ApiSplit:
     """The time of all API calls by kind; an empty tuple of parts without calls."""
     api = trace.api
-    starts = integers(api["start_ns"])
-    lengths = integers(api["end_ns"]) - starts
-    names = texts(api["name"])
+    starts = api.start_ns
+    lengths = api.end_ns - starts
+    names = api.name.texts
     kind_of = {name: _kind(name) for name in set(names.tolist())}
     kinds = np.array([kind_of[name] for name in names.tolist()], dtype=object)
     beyond = _first_launches(trace, lengths)
     lengths = lengths - beyond
-    steps = trace.steps
-    inside = _within(starts, integers(steps["start_ns"]), integers(steps["end_ns"])) if len(steps) else None
+    steps = trace.all_steps
+    inside = _within(starts, steps.start_ns, steps.end_ns) if len(steps) else None
     parts = []
     for kind in KINDS:
         mine, spent = (beyond > 0, beyond) if kind == "first" else (kinds == kind, lengths)
@@ -84,7 +83,7 @@ def _kind(name: str) -> str:
 def _first_launches(trace: Trace, lengths: Int64s) -> Int64s:
     """For each call, its time beyond the median launch, if it is the first launch of its kernel and longer."""
     excess = np.zeros(len(lengths), np.int64)
-    launched = trace.gpu.filter((pl.col("kind") == "kernel") & pl.col("api_id").is_not_null())
+    launched = trace.stored("gpu").filter((pl.col("kind") == "kernel") & pl.col("api_id").is_not_null())
     if not len(launched):
         return excess
     calls = integers(launched["api_id"])

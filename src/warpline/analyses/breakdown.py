@@ -14,7 +14,7 @@ from msgspec import Struct
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
 from warpline.kernels.collectives import MARKS, may_communicate
-from warpline.trace.columns import integers, per_device
+from warpline.trace.arrays import integers, per_device
 from warpline.trace.names import names_in, rows_like
 from warpline.trace.trace import Trace, Window
 
@@ -61,7 +61,7 @@ def activity(kind: str, name: str | None) -> str:
 def device_times(trace: Trace) -> list[DeviceTime]:
     """One partition per device with activity in the trace."""
     window = trace.window
-    return [_partition(rows, device, window) for device, rows in per_device(_labelled(trace.gpu))]
+    return [_partition(rows, device, window) for device, rows in per_device(_labelled(trace.stored("gpu")))]
 
 
 def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from warpline.analyses.idle.host_activity import SYNCHRONISE
 from warpline.analyses.kernels import in_window
 from warpline.errors import CannotAnswer
 from warpline.intervals import union
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
 from warpline.trace.names import named
 from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
@@ -67,12 +67,12 @@ class Budget(Struct, frozen=True):
 
 def budget_of(trace: Trace) -> Budget:
     """The budget of a trace's median step: its launches, the CPU time between them, the GPU time of one."""
-    steps = trace.steps_in_view
-    work = _work_of(steps, trace) if len(steps) else in_window(trace.gpu, trace)
+    steps = trace.steps_in_view.stored
+    work = _work_of(steps, trace) if len(steps) else in_window(trace.stored("gpu"), trace)
     if not len(work):
         raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU operations")
     count = max(len(steps), 1)
-    calls = trace.api[work["api_id"].drop_nulls().unique().sort().to_list()]
+    calls = trace.stored("api")[work["api_id"].drop_nulls().unique().sort().to_list()]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
     wall = steps_ns(steps, trace)
@@ -83,10 +83,10 @@ def budget_of(trace: Trace) -> Budget:
 
 def _work_of(steps: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """What the steps launched. A loop that only launches runs ahead of the device, so its work may run after them."""
-    moment = trace.gpu["start_ns"]
-    if not on_device(steps):
-        moment = trace.api["start_ns"].gather(trace.gpu["api_id"]).fill_null(moment)
-    return trace.gpu.filter((moment >= steps["start_ns"].min()) & (moment < steps["end_ns"].max()))
+    moment = trace.stored("gpu")["start_ns"]
+    if not on_device(trace.all_steps):
+        moment = trace.stored("api")["start_ns"].gather(trace.stored("gpu")["api_id"]).fill_null(moment)
+    return trace.stored("gpu").filter((moment >= steps["start_ns"].min()) & (moment < steps["end_ns"].max()))
 
 
 def steps_ns(steps: pl.DataFrame, trace: Trace) -> int:
@@ -96,7 +96,7 @@ def steps_ns(steps: pl.DataFrame, trace: Trace) -> int:
 
 def _waited_ns(trace: Trace, calls: pl.DataFrame) -> int:
     """Time that the launching threads spent in synchronising calls between the first and the last launch."""
-    waits = in_window(trace.api, trace).filter(
+    waits = in_window(trace.stored("api"), trace).filter(
         named(SYNCHRONISE),
         pl.col("thread").is_in(calls["thread"].unique().implode()),
         pl.col("start_ns").is_between(calls["start_ns"].min(), calls["start_ns"].max()),

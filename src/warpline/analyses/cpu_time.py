@@ -14,8 +14,8 @@ import polars as pl
 from msgspec import Struct, to_builtins
 
 from warpline.analyses.user_frames import LIBRARY, Site
-from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
-from warpline.trace.names import matches, rows_like
+from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
+from warpline.trace.names import matches
 from warpline.trace.nesting import clock_tick_ns, nearest_marked, nest, order_for_nesting
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -145,7 +145,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     if not len(events):
         return None
     starts, ends = integers(events["start_ns"]), integers(events["end_ns"])
-    all_steps = trace.steps_in_view
+    all_steps = trace.steps_in_view.stored
     steps = all_steps.filter(_any_inside(all_steps, starts, ends))
     # What is recorded beside the steps says nothing about them.
     steps = steps if len(steps) or not len(all_steps) else all_steps
@@ -162,7 +162,9 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     parts = _parts(_described(events, tree.parents), _gaps(events, starts, begins), owners, lengths)
     window_ns = int(lengths.sum())
     return CpuTime(
-        thread=str(trace.threads["name"][thread] or trace.threads["tid"][thread]).removeprefix("thread "),
+        thread=str(trace.stored("threads")["name"][thread] or trace.stored("threads")["tid"][thread]).removeprefix(
+            "thread "
+        ),
         window_ns=window_ns,
         steps=max(len(steps), 1),
         has_steps=len(steps) > 0,
@@ -180,9 +182,9 @@ def _any_inside(steps: pl.DataFrame, starts: Int64s, ends: Int64s) -> pl.Series:
 
 def _thread(trace: Trace) -> int | None:
     """The thread on which the steps lie, if anything else does; else the one with the most ops, frames or calls."""
-    marked = trace.steps_in_view["thread"].drop_nulls()
+    marked = trace.steps_in_view.stored["thread"].drop_nulls()
     for name in ("ops", "python", "api", "osrt", "ranges"):
-        counted = trace.table(name)["thread"].drop_nulls().value_counts(sort=True)
+        counted = trace.stored(name)["thread"].drop_nulls().value_counts(sort=True)
         if len(counted):
             owner = int(marked.mode()[0]) if len(marked) else NONE
             return owner if owner in counted["thread"] else int(counted["thread"][0])
@@ -191,8 +193,9 @@ def _thread(trace: Trace) -> int | None:
 
 def thread_events(trace: Trace) -> pl.DataFrame:
     """Ops, frames, ranges and calls of all threads: origin, name, thread, start and end."""
-    ranges = trace.ranges.filter(~rows_like(trace.ranges, "^ProfilerStep")).drop_nulls("name")
-    tables = {"op": trace.ops, "python": trace.python, "range": ranges, "call": trace.api, "os": trace.osrt}
+    ranges = trace.stored("ranges").filter(~trace.ranges.name.like("^ProfilerStep")).drop_nulls("name")
+    stored = {"op": "ops", "python": "python", "call": "api", "os": "osrt"}
+    tables = {origin: trace.stored(name) for origin, name in stored.items()} | {"range": ranges}
     parts = [
         table.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()).select(
             pl.lit(origin).alias("origin"), "name", "thread", "start_ns", "end_ns"

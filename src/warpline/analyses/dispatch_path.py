@@ -21,7 +21,7 @@ from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.steps import covered_before
 from warpline.analyses.user_frames import user_sites, with_sites
 from warpline.errors import CannotAnswer, UsageError
-from warpline.trace.columns import NONE, integers
+from warpline.trace.arrays import NONE, integers
 from warpline.trace.names import matches, rows_like
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
@@ -44,7 +44,7 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     Columns are means per op in nanoseconds, but for `count`, `per_step`, `launches`, `depth`, `hidden_share` and the
     call site of the slowest one.
     """
-    ops = trace.ops
+    ops = trace.stored("ops")
     if not len(ops):
         raise CannotAnswer("no-ops", "cannot answer, because the trace has no framework ops: nsys records none")
     marked = _chosen(trace, op)
@@ -58,8 +58,8 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     boundary, taken = (times[rows] for times in _boundary(trace, earlier))
     own, layers = _own_times(trace), _layers(trace)
     inside = _slots(np.arange(len(ops)), owner, slot)
-    calls_of = _slots(integers(trace.api["op_id"]), owner, slot)
-    work_of = _slots(integers(trace.gpu["op_id"]), owner, slot)
+    calls_of = _slots(trace.api.op_id, owner, slot)
+    work_of = _slots(trace.gpu.op_id, owner, slot)
     table = pl.DataFrame(
         {
             "name": ops["name"].gather(rows).cast(pl.String),
@@ -73,9 +73,9 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
                 for layer, name in enumerate(LAYERS)
             },
             "cpu_ns": ends - starts,
-            "api_ns": _summed(_lengths(trace.api), calls_of, len(rows)),
+            "api_ns": _summed(_lengths(trace.stored("api")), calls_of, len(rows)),
             "queue_ns": _summed(_queue(trace), work_of, len(rows)),
-            "kernel_ns": _summed(_lengths(trace.gpu), work_of, len(rows)),
+            "kernel_ns": _summed(_lengths(trace.stored("gpu")), work_of, len(rows)),
             "launches": _summed(np.ones(len(trace.gpu), np.int64), work_of, len(rows)),
             "hidden_ns": _hidden(trace, starts, ends),
             "depth": _levels(trace, owner, slot, len(rows)),
@@ -86,15 +86,15 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
 
 def _chosen(trace: Trace, op: str | None) -> npt.NDArray[np.bool_]:
     window = trace.window
-    inside = integers(trace.ops["start_ns"])
+    inside = trace.ops.start_ns
     inside_window = (
         (inside >= window.start_ns) & (inside < window.end_ns) if trace.chosen_steps else np.ones(len(inside), bool)
     )
-    wanted: npt.NDArray[np.bool_] = integers(trace.ops["parent"]) == NONE
+    wanted: npt.NDArray[np.bool_] = trace.ops.parent == NONE
     if op is not None:
-        wanted = (trace.ops["name"].cast(pl.String) == op).to_numpy()
+        wanted = (trace.stored("ops")["name"].cast(pl.String) == op).to_numpy()
     if not wanted.any():
-        known = ", ".join(trace.ops["name"].cast(pl.String).value_counts(sort=True)["name"].head(6))
+        known = ", ".join(trace.stored("ops")["name"].cast(pl.String).value_counts(sort=True)["name"].head(6))
         raise UsageError("no-such-op", f"no op is named {op!r}", f"the trace has {known} …")
     chosen: npt.NDArray[np.bool_] = wanted & inside_window
     return chosen
@@ -110,9 +110,9 @@ def _lengths(table: pl.DataFrame) -> Int64s:
 
 
 def _queue(trace: Trace) -> Int64s:
-    calls = integers(trace.gpu["api_id"])
-    done = np.append(integers(trace.api["end_ns"]), 0)[calls]
-    return np.where(calls == NONE, 0, np.maximum(integers(trace.gpu["start_ns"]) - done, 0))
+    calls = trace.gpu.api_id
+    done = np.append(trace.api.end_ns, 0)[calls]
+    return np.where(calls == NONE, 0, np.maximum(trace.gpu.start_ns - done, 0))
 
 
 def _summed(values: Int64s, slots: Int64s, count: int) -> Int64s:
@@ -122,25 +122,25 @@ def _summed(values: Int64s, slots: Int64s, count: int) -> Int64s:
 
 def _own_times(trace: Trace) -> Int64s:
     """Time of each op without the ops and API calls within it."""
-    lengths, parents = _lengths(trace.ops), integers(trace.ops["parent"])
+    lengths, parents = _lengths(trace.stored("ops")), trace.ops.parent
     return (
         lengths
         - _summed(lengths, parents, len(lengths))
-        - _summed(_lengths(trace.api), integers(trace.api["op_id"]), len(lengths))
+        - _summed(_lengths(trace.stored("api")), trace.api.op_id, len(lengths))
     )
 
 
 def _layers(trace: Trace) -> Int64s:
     """The layer of each op's own time: a position in LAYERS."""
-    calls = _summed(np.ones(len(trace.api), np.int64), integers(trace.api["op_id"]), len(trace.ops))
-    autograd = rows_like(trace.ops, AUTOGRAD)
+    calls = _summed(np.ones(len(trace.api), np.int64), trace.api.op_id, len(trace.ops))
+    autograd = trace.ops.name.like(AUTOGRAD)
     names = {name: place for place, name in enumerate(LAYERS)}
     return np.where(autograd, names["autograd"], np.where(calls > 0, names["backend"], names["dispatcher"]))
 
 
 def _called_from_native(trace: Trace) -> npt.NDArray[np.bool_]:
     """Which ops C++ calls: those within ops, the autograd engine's, and all of backward."""
-    ops = trace.ops
+    ops = trace.stored("ops")
     engine = rows_like(ops, AUTOGRAD)
     found: npt.NDArray[np.bool_] = (integers(ops["parent"]) != NONE) | engine | (integers(ops["forward_thread"], 0) > 0)
     return found
@@ -149,7 +149,7 @@ def _called_from_native(trace: Trace) -> npt.NDArray[np.bool_]:
 def _main_kernels(trace: Trace, work_of: Int64s, names: pl.Series) -> pl.DataFrame:
     """For each op name, the kernel that takes most of its GPU time."""
     mine = np.flatnonzero(work_of != NONE)
-    kernels = trace.gpu.select("kind", "name", length=pl.col("end_ns") - pl.col("start_ns"))[mine]
+    kernels = trace.stored("gpu").select("kind", "name", length=pl.col("end_ns") - pl.col("start_ns"))[mine]
     table = kernels.with_columns(op=names.gather(work_of[mine]), kernel=pl.col("name").cast(pl.String))
     summed = table.filter(pl.col("kind") == "kernel").group_by("op", "kernel").agg(pl.col("length").sum())
     chosen = summed.sort("length", "kernel", descending=[True, False]).group_by("op", maintain_order=True).first()
@@ -159,7 +159,7 @@ def _main_kernels(trace: Trace, work_of: Int64s, names: pl.Series) -> pl.DataFra
 def _earlier_sibling(trace: Trace) -> Int64s:
     """For each op the one before it on its thread within the same op, or NONE."""
     ops = trace.ops
-    threads, parents, starts = (integers(ops[name]) for name in ("thread", "parent", "start_ns"))
+    threads, parents, starts = ops.thread, ops.parent, ops.start_ns
     order = np.lexsort((starts, parents, threads))
     same = (threads[order][1:] == threads[order][:-1]) & (parents[order][1:] == parents[order][:-1])
     found = np.full(len(ops), NONE, np.int64)
@@ -170,15 +170,15 @@ def _earlier_sibling(trace: Trace) -> Int64s:
 def _before(trace: Trace, earlier: Int64s) -> Int64s:
     """From the end of the op before it (or the begin of the op around it) to its start, if short enough to be its
     caller."""
-    parents, starts = integers(trace.ops["parent"]), integers(trace.ops["start_ns"])
-    ended, began = (np.append(integers(trace.ops[name]), 0) for name in ("end_ns", "start_ns"))
+    parents, starts = trace.ops.parent, trace.ops.start_ns
+    ended, began = (np.append(integers(trace.stored("ops")[name]), 0) for name in ("end_ns", "start_ns"))
     since = np.where(earlier != NONE, ended[earlier], np.where(parents != NONE, began[parents], starts))
     gap = starts - since
     return np.where((gap > 0) & (gap <= LONGEST_PYTHON_NS), gap, 0)
 
 
 def _has_built_ins(trace: Trace) -> bool:
-    return bool(matches(trace.python["name"], BUILT_IN).any())
+    return bool(matches(trace.stored("python")["name"], BUILT_IN).any())
 
 
 def _boundary(trace: Trace, earlier: Int64s) -> tuple[Int64s, Int64s]:
@@ -188,9 +188,9 @@ def _boundary(trace: Trace, earlier: Int64s) -> tuple[Int64s, Int64s]:
     Python frames show the call of a built-in function, `<built-in method mul_ of Tensor object>`, and the op within it:
     between the two, C++ reads the arguments, and wraps the result.
     """
-    frames, starts, ends = (integers(trace.ops[name]) for name in ("frame", "start_ns", "end_ns"))
-    built_in = np.append(rows_like(trace.python, BUILT_IN), False)[frames]
-    first, last = (np.append(integers(trace.python[end]), 0)[frames] for end in ("start_ns", "end_ns"))
+    frames, starts, ends = trace.ops.frame, trace.ops.start_ns, trace.ops.end_ns
+    built_in = np.append(trace.python.name.like(BUILT_IN), False)[frames]
+    first, last = (np.append(integers(trace.stored("python")[end]), 0)[frames] for end in ("start_ns", "end_ns"))
     shared = (earlier != NONE) & (np.append(frames, NONE)[earlier] == frames)
     begin = np.where(shared, np.append(ends, 0)[earlier], first)
     entering = np.where(built_in, np.clip(starts - begin, 0, LONGEST_PYTHON_NS), 0)
@@ -201,13 +201,13 @@ def _boundary(trace: Trace, earlier: Int64s) -> tuple[Int64s, Int64s]:
 
 def _hidden(trace: Trace, starts: Int64s, ends: Int64s) -> Int64s:
     """Part of each op's CPU time during which a device is busy."""
-    spans = busy_spans(trace.gpu, trace.window)
+    spans = busy_spans(trace.stored("gpu"), trace.window)
     return covered_before(spans, ends) - covered_before(spans, starts)
 
 
 def _levels(trace: Trace, owner: Int64s, slot: Int64s, count: int) -> Int64s:
     """Nesting depth of each op, itself included."""
-    depths = integers(trace.ops["depth"])
+    depths = trace.ops.depth
     inside = np.flatnonzero(owner != NONE)
     levels = np.ones(count, np.int64)
     np.maximum.at(levels, slot[owner[inside]], depths[inside] - depths[owner[inside]] + 1)
@@ -236,7 +236,7 @@ def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.Dat
         slowest=pl.col("row").get(pl.col("cpu_ns").arg_max()),
     )
     slowest = integers(grouped["slowest"])
-    sites = user_sites(trace, integers(trace.ops["thread"])[slowest], integers(trace.ops["start_ns"])[slowest])
+    sites = user_sites(trace, trace.ops.thread[slowest], trace.ops.start_ns[slowest])
     placed = with_sites(grouped.with_columns(frame=sites).drop("slowest"))
     placed = placed.join(kernels, on="name", how="left", maintain_order="left")
     return placed.sort("cpu_total_ns", "name", descending=[True, False])

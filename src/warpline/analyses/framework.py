@@ -30,18 +30,22 @@ def framework_of(trace: Trace) -> Framework:
     >>> framework_of(trace)
     'pytorch'
     """
-    if _any(trace.ops, PYTORCH_OPS) or _any(trace.ranges, PYTORCH_OPS) or _any(trace.gpu, PYTORCH_KERNELS):
+    if (
+        _any(trace.stored("ops"), PYTORCH_OPS)
+        or _any(trace.stored("ranges"), PYTORCH_OPS)
+        or _any(trace.stored("gpu"), PYTORCH_KERNELS)
+    ):
         return "pytorch"
-    if _any(trace.gpu, WRAPPED_KERNELS) or _runs_julia(trace):
+    if _any(trace.stored("gpu"), WRAPPED_KERNELS) or _runs_julia(trace):
         return "wrapped"
-    if len(trace.ops) or _any(trace.gpu, OTHER_KERNELS):
+    if len(trace.stored("ops")) or _any(trace.stored("gpu"), OTHER_KERNELS):
         return "other"
     return "cuda"
 
 
 def _runs_julia(trace: Trace) -> bool:
-    launching = trace.api["thread"].drop_nulls().unique()
-    names = trace.threads["process_name"].gather(launching).drop_nulls()
+    launching = trace.stored("api")["thread"].drop_nulls().unique()
+    names = trace.stored("threads")["process_name"].gather(launching).drop_nulls()
     return bool(names.str.contains(r"(^|/)julia(-\d|$)").any())
 
 

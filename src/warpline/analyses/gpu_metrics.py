@@ -17,7 +17,7 @@ from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer
 from warpline.intervals import Spans, union
-from warpline.trace.columns import Bools, Int64s, integers
+from warpline.trace.arrays import Bools, Int64s, integers
 from warpline.trace.trace import Trace
 
 UNITS = (
@@ -60,7 +60,7 @@ class GpuMetric(Struct, frozen=True):
 
 def gpu_metrics(trace: Trace) -> tuple[GpuMetric, ...]:
     """Every sampled metric, known units first."""
-    counters = trace.counters.drop_nulls("value")
+    counters = trace.stored("counters").drop_nulls("value")
     if not len(counters):
         raise CannotAnswer("no-gpu-metrics", NO_METRICS, HOW)
     found = []
@@ -88,7 +88,7 @@ def gpu_metrics(trace: Trace) -> tuple[GpuMetric, ...]:
 
 
 def _while_busy(trace: Trace, device: object, moments: Int64s) -> Bools:
-    spans = busy_spans(trace.gpu.filter(pl.col("device") == device), trace.whole().window)
+    spans = busy_spans(trace.stored("gpu").filter(pl.col("device") == device), trace.whole().window)
     return _within(spans, moments)
 
 
@@ -109,7 +109,7 @@ def _in_steps(trace: Trace, moments: Int64s) -> Bools:
 def _in_ranges(trace: Trace, moments: Int64s) -> Iterator[tuple[str, Bools]]:
     """Which samples fall into the ranges of each name, longest first: into their GPU work where there is any."""
     spans = (pl.coalesce(f"gpu_{end}", end).alias(end) for end in ("start_ns", "end_ns"))
-    named = trace.ranges.select(pl.col("name").cast(pl.String), *spans).drop_nulls()
+    named = trace.stored("ranges").select(pl.col("name").cast(pl.String), *spans).drop_nulls()
     totals = named.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns"))
     for name in totals.sort("time_ns", "name", descending=(True, False)).head(MOST_RANGES)["name"]:
         rows = named.filter(pl.col("name") == name)

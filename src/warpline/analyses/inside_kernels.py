@@ -21,8 +21,8 @@ from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.columns import NONE, Int64s, integers
-from warpline.trace.names import by_name, rows_like, texts
+from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.names import by_name, texts
 from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -137,17 +137,17 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
 def _launches(trace: Trace) -> pl.DataFrame:
     """The kernels of the selected steps in the order of their launches, with function, op and shapes."""
     columns = ("name", "api_id", "op_id", "start_ns", "end_ns", *_GEOMETRY)
-    calls, starts = integers(trace.gpu["api_id"]), integers(trace.gpu["start_ns"])
-    launched = np.where(calls == NONE, starts, np.append(integers(trace.api["start_ns"]), 0)[calls])
-    chosen = rows_like(trace.gpu, "^kernel$", "kind")
+    calls, starts = trace.gpu.api_id, trace.gpu.start_ns
+    launched = np.where(calls == NONE, starts, np.append(trace.api.start_ns, 0)[calls])
+    chosen = trace.gpu.kind.like("^kernel$")
     steps = trace.steps_in_view
     if len(steps):
         # Steps on the device's time line begin with its work, other steps with the launches.
         begun = starts if on_device(steps) else launched
-        chosen = chosen & (begun >= int(steps["start_ns"][0])) & (begun < int(steps["end_ns"][-1]))
+        chosen = chosen & (begun >= steps.start_ns[0]) & (begun < steps.end_ns[-1])
     numbers = np.flatnonzero(chosen)
     numbers = numbers[np.lexsort((starts[numbers], launched[numbers]))]
-    rows = trace.gpu[list(columns)].with_row_index("row")[numbers]
+    rows = trace.stored("gpu")[list(columns)].with_row_index("row")[numbers]
     return rows.select(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("position"),
         "row",
@@ -156,8 +156,8 @@ def _launches(trace: Trace) -> pl.DataFrame:
         *_GEOMETRY,
         order=pl.Series(launched[numbers]),
         function=by_name(rows["name"], _functions),
-        op=trace.ops["name"].gather(rows["op_id"]),
-        shapes=trace.ops["shapes"].gather(rows["op_id"]),
+        op=trace.stored("ops")["name"].gather(rows["op_id"]),
+        shapes=trace.stored("ops")["shapes"].gather(rows["op_id"]),
         time_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
 
@@ -248,19 +248,23 @@ def _range_around(trace: Trace, api_id: int | None) -> str:
     """The innermost NVTX range of the default domain around a call; steps are no help, since profilers make them."""
     if api_id is None:
         return ""
-    call = trace.api.row(api_id, named=True)
-    around = trace.ranges.filter(
-        pl.col("thread") == call["thread"],
-        pl.col("start_ns") <= call["start_ns"],
-        pl.col("end_ns") >= call["start_ns"],
-        pl.col("domain").is_null(),
-    ).sort("start_ns", descending=True)
+    call = trace.stored("api").row(api_id, named=True)
+    around = (
+        trace.stored("ranges")
+        .filter(
+            pl.col("thread") == call["thread"],
+            pl.col("start_ns") <= call["start_ns"],
+            pl.col("end_ns") >= call["start_ns"],
+            pl.col("domain").is_null(),
+        )
+        .sort("start_ns", descending=True)
+    )
     names = [name for name in texts(around["name"]).tolist() if not re.match(PROFILER_STEP, name)]
     return next((name for name in names if _PLAIN_RANGE.fullmatch(name)), "")
 
 
 def _spans(trace: Trace, name: str) -> list[tuple[int, int]]:
-    ranges = trace.ranges.filter(pl.col("name").cast(pl.String) == name)
+    ranges = trace.stored("ranges").filter(pl.col("name").cast(pl.String) == name)
     found = defaultdict(list)
     for thread, begin, end in ranges.select("thread", "start_ns", "end_ns").drop_nulls("end_ns").iter_rows():
         found[thread].append((begin, end))

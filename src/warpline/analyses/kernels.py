@@ -33,9 +33,9 @@ def spread(length: pl.Expr) -> dict[str, pl.Expr]:
 
 def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
     """Kernels (and graph replays) by total time, their share of the time of all kernels, and what their names show."""
-    kernels = np.flatnonzero(rows_like(trace.gpu, "^(kernel|graph)$", "kind"))
+    kernels = np.flatnonzero(rows_like(trace.stored("gpu"), "^(kernel|graph)$", "kind"))
     table = (
-        in_window(trace.gpu[["name", "start_ns", "end_ns"]][kernels], trace)
+        in_window(trace.stored("gpu")[["name", "start_ns", "end_ns"]][kernels], trace)
         .group_by("name")
         .agg(**spread(pl.col("end_ns") - pl.col("start_ns")))
         .with_columns(

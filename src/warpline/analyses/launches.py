@@ -7,7 +7,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.kernels import in_window
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
 from warpline.trace.trace import Trace
 
 
@@ -27,7 +27,7 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
     if not len(gpu):
         return pl.DataFrame(schema={"name": pl.String, "calls": pl.UInt32})
     per_call = gpu.group_by("api_id").agg(operations=pl.len(), begun_ns=pl.col("start_ns").min())
-    called = trace.api[["name", "start_ns", "end_ns"]]
+    called = trace.stored("api")[["name", "start_ns", "end_ns"]]
     calls = per_call.hstack(called[per_call["api_id"]])
     cost = pl.col("end_ns") - pl.col("start_ns")
     delay = pl.col("begun_ns") - pl.col("start_ns")
@@ -53,7 +53,7 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
 
 def _launched(trace: Trace) -> pl.DataFrame:
     """Call and begin of the operations in the window that have a call."""
-    gpu = in_window(trace.gpu[["api_id", "start_ns"]], trace)
+    gpu = in_window(trace.stored("gpu")[["api_id", "start_ns"]], trace)
     return gpu.filter(pl.col("api_id").is_not_null()) if gpu["api_id"].null_count() else gpu
 
 
@@ -62,7 +62,7 @@ def queue_depth(trace: Trace) -> QueueDepth | None:
     gpu = _launched(trace)
     if not len(gpu):
         return None
-    launched = np.sort(integers(trace.api["start_ns"])[integers(gpu["api_id"])])
+    launched = np.sort(trace.api.start_ns[integers(gpu["api_id"])])
     begun = np.sort(integers(gpu["start_ns"]))
     # Of operations that one call launched, the first counts.
     first = np.flatnonzero(np.diff(launched, prepend=launched[0] - 1))

@@ -7,7 +7,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from warpline.trace.columns import NONE
+from warpline.trace.arrays import NONE
 from warpline.trace.names import Names, names_in
 from warpline.trace.trace import Trace
 from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
@@ -20,10 +20,10 @@ class OpCalls:
     """Ops by row, and the FLOPs and bytes of each distinct call, computed once."""
 
     def __init__(self, trace: Trace) -> None:
-        recorded = [names_in(trace.ops, name) for name in _RECORDED]
+        recorded = [names_in(trace.stored("ops"), name) for name in _RECORDED]
         self._columns = [column.texts.tolist() for column in recorded]
         self._numbers = _numbers(recorded)
-        self._parents = trace.ops["parent"].to_list()
+        self._parents = trace.stored("ops")["parent"].to_list()
         self._known: dict[object, Work | None] = {}
         self._alone: dict[tuple[str, ...], OpCall] = {}
 

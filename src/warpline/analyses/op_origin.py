@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.user_frames import UserFrames
-from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 
@@ -24,8 +24,8 @@ class Origins:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        forward = integers(trace.ops["forward_op"])
-        differentiates = np.append(nearest_marked(integers(trace.ops["parent"]), forward != NONE), NONE)
+        forward = trace.ops.forward_op
+        differentiates = np.append(nearest_marked(trace.ops.parent, forward != NONE), NONE)
         itself = np.append(np.arange(len(forward)), NONE)
         self.source = np.where(differentiates == NONE, itself, np.append(forward, NONE)[differentiates])
         """The op itself, or the forward op."""
@@ -33,7 +33,7 @@ class Origins:
     @cached_property
     def is_backward(self) -> Bools:
         """Which ops run in a backward pass: those with a forward op, and all on the autograd threads."""
-        ops = self._trace.ops
+        ops = self._trace.stored("ops")
         marked = integers(ops["forward_thread"]) > 0
         around = nearest_marked(integers(ops["parent"]), marked) != NONE
         known: Bools = np.append(around, False)
@@ -47,7 +47,7 @@ class Origins:
 
     def modules(self, ops: Int64s) -> pl.Series:
         """The innermost nn.Module of each op; null where none is known."""
-        names = self._trace.ops["module"].gather(ids(self.source[ops])).cast(pl.String)
+        names = self._trace.stored("ops")["module"].gather(ids(self.source[ops])).cast(pl.String)
         return _marked(names, self.is_backward[ops])
 
     def lines(self, ops: Int64s) -> pl.Series:
@@ -58,7 +58,7 @@ class Origins:
         """The innermost user frames of each op, the innermost first; else the stack recorded with it."""
         frames = self.frames
         if not frames.exist:
-            recorded = self._trace.ops["stack"].gather(ids(self.source[ops])).cast(pl.String)
+            recorded = self._trace.stored("ops")["stack"].gather(ids(self.source[ops])).cast(pl.String)
             return recorded.str.split(";").list.head(FRAMES_IN_A_STACK).list.join(BETWEEN_FRAMES)
         inner, which = np.unique(frames.at(*self._moments(ops)), return_inverse=True)
         stacks = pl.Series(
@@ -67,7 +67,9 @@ class Origins:
         return stacks.list.join(BETWEEN_FRAMES).set(pl.Series(inner == NONE), None).gather(which)
 
     def _moments(self, ops: Int64s) -> tuple[Int64s, Int64s]:
-        threads, starts = (np.append(integers(self._trace.ops[name]), NONE) for name in ("thread", "start_ns"))
+        threads, starts = (
+            np.append(integers(self._trace.stored("ops")[name]), NONE) for name in ("thread", "start_ns")
+        )
         return threads[self.source[ops]], starts[self.source[ops]]
 
 

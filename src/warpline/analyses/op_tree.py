@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import matches, rows_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.names import matches
 from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns, levels, nearest_marked, nest, order_for_nesting
 from warpline.trace.trace import Trace
 
@@ -86,15 +86,17 @@ def _gathered(trace: Trace) -> pl.DataFrame:
     """All nodes; at equal times, ranges are outside ops, and ops outside calls."""
     span = ("name", "thread", "start_ns", "end_ns")
     style = pl.col("style").cast(pl.String) == "annotation"
-    ranges = trace.ranges.with_row_index("row").filter(
-        style, pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()
+    ranges = (
+        trace.stored("ranges")
+        .with_row_index("row")
+        .filter(style, pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     )
-    own = rows_like(trace.ops, PROFILER_OPS)
-    calls = trace.api
-    threads = np.append(integers(trace.ops["thread"]), NONE)[integers(calls["op_id"])]
+    own = trace.ops.name.like(PROFILER_OPS)
+    calls = trace.stored("api")
+    threads = np.append(trace.ops.thread, NONE)[integers(calls["op_id"])]
     parts = [
         ranges.select(pl.lit(RANGE).alias("kind"), "row", *span),
-        trace.ops.with_row_index("row").filter(~own).select(pl.lit(OP).alias("kind"), "row", *span),
+        trace.stored("ops").with_row_index("row").filter(~own).select(pl.lit(OP).alias("kind"), "row", *span),
         calls.with_row_index("row")
         .with_columns(thread=pl.Series(np.where(threads == NONE, integers(calls["thread"]), threads)))
         .select(pl.lit(CALL).alias("kind"), "row", *span),
@@ -123,6 +125,6 @@ def _depths(parents: Int64s) -> Int64s:
 def _without_gaps(trace: Trace, node_of_op: Int64s) -> Int64s:
     """The same, where an op that is no node counts for the op around it."""
     present = node_of_op[:-1] != NONE
-    nearest = np.append(nearest_marked(integers(trace.ops["parent"]), present), NONE)
+    nearest = np.append(nearest_marked(trace.ops.parent, present), NONE)
     result: Int64s = node_of_op[nearest]
     return result

@@ -22,7 +22,7 @@ from warpline.analyses.roofline.table import trace_device
 from warpline.analyses.user_frames import with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.ops/1"

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.cpu_time import segments, thread_events
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, integers
 from warpline.trace.names import distinct
 from warpline.trace.nesting import Nest, clock_tick_ns, levels, nest, order_for_nesting
 from warpline.trace.trace import Trace
@@ -79,7 +79,7 @@ def gpu_stacks(trace: Trace, events: _Events | None = None) -> Stacks | None:
 
     Operations that run at the same time count each. None without GPU work in the window.
     """
-    gpu = trace.gpu
+    gpu = trace.stored("gpu")
     starts, ends = integers(gpu["start_ns"]), integers(gpu["end_ns"])
     window = trace.window
     rows = np.flatnonzero((starts >= window.start_ns) & (starts < max(window.end_ns, window.start_ns + 1)))
@@ -87,7 +87,7 @@ def gpu_stacks(trace: Trace, events: _Events | None = None) -> Stacks | None:
         return None
     events = events or _Events(trace)
     calls = integers(gpu["api_id"])[rows]
-    threads, moments = (np.append(integers(trace.api[name]), NONE)[calls] for name in ("thread", "start_ns"))
+    threads, moments = (np.append(integers(trace.stored("api")[name]), NONE)[calls] for name in ("thread", "start_ns"))
     owners = events.nest.innermost(threads, moments) if len(events.codes) else np.full(len(rows), NONE, np.int64)
     needed = np.zeros(len(events.codes), bool)
     needed[owners[owners != NONE]] = True
@@ -155,7 +155,7 @@ class _Events:
 
 def thread_title(trace: Trace, thread: int) -> str:
     """`thread 399 (python3)`: the thread's number, and its name where the file has one."""
-    name, number = (str(trace.threads[column][thread] or "") for column in ("name", "tid"))
+    name, number = (str(trace.stored("threads")[column][thread] or "") for column in ("name", "tid"))
     if name.startswith("thread"):
         return name
     return " ".join(filter(None, ("thread", number, f"({name})" if name not in {"", number} else "")))

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import Spans, union
-from warpline.trace.columns import integers, per_device
+from warpline.trace.arrays import integers, per_device
 from warpline.trace.trace import Trace
 
 
@@ -16,8 +16,8 @@ def step_times(trace: Trace) -> pl.DataFrame:
 
     A step that only launches is as long as its work on the device.
     """
-    steps = trace.steps_in_view
-    gpu = trace.gpu[["device", "start_ns", "end_ns"]]
+    steps = trace.steps_in_view.stored
+    gpu = trace.stored("gpu")[["device", "start_ns", "end_ns"]]
     starts, ends = trace.step_spans
     busy = np.zeros(len(steps), np.int64)
     for _, rows in per_device(gpu):

@@ -16,7 +16,7 @@ from warpline.analyses.kernels import in_window
 from warpline.analyses.user_frames import UserFrames, with_sites
 from warpline.analyses.wait_expressions import written
 from warpline.api_names import COPY
-from warpline.trace.columns import NONE, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Int64s, ids, integers
 from warpline.trace.names import rows_like
 from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
@@ -55,7 +55,7 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
 
 def _waiting_calls(trace: Trace) -> pl.DataFrame:
     """The calls that wait, with their kind."""
-    api = trace.api
+    api = trace.stored("api")
     blocking = ~rows_like(api, "Async")
     pageable = np.zeros(len(api), bool)
     pageable[integers(pageable_copies(trace))] = True
@@ -77,5 +77,5 @@ def _written(
 
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:
     """The op that the user called, not the innermost op."""
-    chosen = np.append(outermost(integers(trace.ops["parent"])), NONE)[innermost]
-    return trace.ops["name"].gather(ids(chosen))
+    chosen = np.append(outermost(trace.ops.parent), NONE)[innermost]
+    return trace.stored("ops")["name"].gather(ids(chosen))

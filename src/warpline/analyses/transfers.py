@@ -19,7 +19,7 @@ def copies(trace: Trace) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     sized = pl.col("bytes").is_not_null()
     return (
-        in_window(named_like(trace.gpu, "^(memcpy|memset)$", "kind"), trace)
+        in_window(named_like(trace.stored("gpu"), "^(memcpy|memset)$", "kind"), trace)
         .lazy()
         .group_by(_KEYS)
         .agg(

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import polars as pl
 from msgspec import Struct
 
+from warpline.trace.arrays import NONE, Bools, grouped, ids
 from warpline.trace.call_lines import call_lines
-from warpline.trace.columns import NONE, Bools, grouped, ids, integers
-from warpline.trace.names import names_in
 from warpline.trace.nesting import Nest, nearest_marked
 from warpline.trace.steps.same_ops import OpOrder, same_ops
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -60,9 +60,8 @@ class UserFrames:
             self._twin = _Twin(trace, source) if len(source.python) else None
         self.python = source.python
         """The table that lookups give rows of."""
-        known = names_in(self.python)
-        own = ~known.like(LIBRARY)
-        self._names, self._name_of = [*known.names.to_list(), None], np.append(known.which, len(known.names))
+        self._names = self.python.name
+        own = ~self._names.like(LIBRARY)
         frames = source.frames
         self._parents = np.append(frames.parents, NONE)
         self._own_or_above = np.append(nearest_marked(frames.parents, own), NONE)
@@ -103,11 +102,11 @@ class UserFrames:
 
     def name(self, frame: int) -> str:
         """A frame as text."""
-        return self._names[self._name_of.item(frame)] or ""
+        return (self._names.text(frame) if frame != NONE else None) or ""
 
     def names(self, frames: Int64s) -> pl.Series:
         """The frames as text; null for NONE."""
-        return self.python["name"].gather(ids(frames)).cast(pl.String)
+        return self.python.stored["name"].gather(ids(frames)).cast(pl.String)
 
     def stack_above(self, frame: int, most: int) -> list[str]:
         """The user's frames from this one outwards, at most so many."""
@@ -132,8 +131,10 @@ class UserFrames:
         own = self._own_or_above[inner]
         lines = self._running_lines(threads, moments, inner, own)
         beyond = int(lines.max(initial=NONE)) + 2
-        found, which = np.unique(self._name_of[own] * beyond + lines + 1, return_inverse=True)
-        texts = [_with_line(self._names[number // beyond], number % beyond - 1) for number in found.tolist()]
+        words = [*self._names.words, None]
+        name_of = np.append(filled(self._names.codes, len(words) - 1), len(words) - 1)
+        found, which = np.unique(name_of[own] * beyond + lines + 1, return_inverse=True)
+        texts = [_with_line(words[number // beyond], number % beyond - 1) for number in found.tolist()]
         known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return list(known), np.array([known[text] for text in texts], np.int64)[which]
 
@@ -190,13 +191,14 @@ class _Twin:
         partner = same_ops(OpOrder.of_trace(trace), OpOrder.of_trace(other))
         self.matched_share = float((partner != NONE).mean()) if len(partner) else 0.0
         known = np.flatnonzero(partner != NONE)
-        thread, start, end = (integers(ops[name])[known] for name in ("thread", "start_ns", "end_ns"))
-        to, begin, stop = (integers(others[name])[partner[known]] for name in ("thread", "start_ns", "end_ns"))
-        depth = integers(ops["depth"])[known]
+        mine, theirs = ops[known], others[partner[known]]
+        thread, start, end = mine.thread, mine.start_ns, mine.end_ns
+        to, begin, stop = theirs.thread, theirs.start_ns, theirs.end_ns
+        depth = mine.depth
         parents = np.full(len(known), NONE, np.int64)
         place = np.append(np.full(len(ops), NONE, np.int64), NONE)
         place[known] = np.arange(len(known))
-        parents = place[integers(ops["parent"])[known]]
+        parents = place[mine.parent]
         self._nest = Nest(thread, start, end, parents, depth)
         self._begin, self._to = np.append(begin, NONE), np.append(to, NONE)
         self._outer = {lane: _Outer(start[rows], end[rows], begin[rows], stop[rows], to[rows])

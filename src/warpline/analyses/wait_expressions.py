@@ -8,7 +8,7 @@ from functools import lru_cache
 import polars as pl
 
 from warpline.analyses.user_frames import UserFrames
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.names import by_name
 
 AS_WRITTEN = {
@@ -119,7 +119,7 @@ def _width(name: str) -> int:
 
 def _then_numpy(own: UserFrames, frame: int) -> bool:
     """Whether the same function calls `.numpy()` next; frames are in order of time."""
-    starts, end = own.python["start_ns"], own.python["end_ns"][frame]
+    starts, end = own.python.start_ns, own.python.end_ns[frame]
     rows = range(frame + 1, min(frame + MAX_FRAMES, len(starts)))
     follower = next((row for row in rows if starts[row] >= end), None)
     return (

@@ -140,7 +140,7 @@ def _scaled(trace: Trace, scale: str, device: str | None, top: int, as_json: boo
         return
     from warpline.reports.scaled import scaled_report  # noqa: PLC0415
 
-    put_report(scaled_report(answer, str(trace.path), top))
+    put_report(scaled_report(answer, str(trace.file), top))
 
 
 def _envelope(

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from warpline.trace.columns import Floats, Int64s
+from warpline.trace.arrays import Floats, Int64s
 
 MAX_CACHED_CELLS = 8_000_000
 """Of rows of similarity, 64 MB."""

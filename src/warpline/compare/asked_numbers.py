@@ -53,10 +53,10 @@ def counter(budget: Budget, kernels: Sequence[KernelReport]) -> float:
 
 def _peak(column: str) -> Callable[[Trace], float]:
     def peak(trace: Trace) -> float:
-        known = trace.memory.filter(pl.col("device_type").fill_null(CPU) != CPU)[column].drop_nulls()
+        known = trace.stored("memory").filter(pl.col("device_type").fill_null(CPU) != CPU)[column].drop_nulls()
         if not len(known):
             hint = "record with torch.profiler and profile_memory=True"
-            raise CannotAnswer("no-memory", f"{trace.path.name} has no record of GPU memory", hint)
+            raise CannotAnswer("no-memory", f"{trace.file.name} has no record of GPU memory", hint)
         return float(known.max()) / 1e6  # type: ignore[arg-type]
 
     return peak
@@ -67,7 +67,7 @@ def _roof_pct(trace: Trace) -> float:
 
     table = roofline_table(trace)
     if table.roof is None or not table.modelled_ns:
-        raise CannotAnswer("no-roof", f"the roofline of {trace.path.name} is unknown", "warpline roofline says why")
+        raise CannotAnswer("no-roof", f"the roofline of {trace.file.name} is unknown", "warpline roofline says why")
     return 100 * table.floor_ns / table.modelled_ns
 
 

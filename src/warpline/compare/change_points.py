@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
-from warpline.trace.columns import Floats, Int64s
+from warpline.trace.arrays import Floats, Int64s
 
 FALSE_ALARM = 0.005
 """How often a series without a change may be given one that lasts, and as often one that was taken back."""

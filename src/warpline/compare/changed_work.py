@@ -46,7 +46,7 @@ from warpline.compare.spread import (
 from warpline.compare.stopwatch import timed_difference
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.estimate import Estimate
-from warpline.trace.columns import Bools, Floats, Int64s
+from warpline.trace.arrays import Bools, Floats, Int64s
 from warpline.units import several
 
 OPERATION_SPREAD, SHARE_SPREAD = 0.3, 0.1

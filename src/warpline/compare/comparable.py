@@ -30,8 +30,8 @@ class Setting(Struct, frozen=True):
 
 def setting_of(trace: Trace) -> Setting:
     """What must be the same."""
-    used = trace.gpu["device"].fill_null(0).unique().sort()
-    names = dict(trace.devices.select("device", pl.col("name").fill_null("unknown")).iter_rows())
+    used = trace.stored("gpu")["device"].fill_null(0).unique().sort()
+    names = dict(trace.stored("devices").select("device", pl.col("name").fill_null("unknown")).iter_rows())
     others = set(names.values())
     unlisted = others.pop() if len(others) == 1 else "unknown"
     facts = trace.facts

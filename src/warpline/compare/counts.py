@@ -9,7 +9,7 @@ from warpline.analyses.idle.host_activity import SYNCHRONISE
 from warpline.api_names import ALLOCATION, COPY, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
 from warpline.units import count
@@ -24,7 +24,7 @@ COSTLY = ("launches", "syncs", "copies")
 
 def counts_per_step(trace: Trace, steps: TypicalStep) -> Counts:
     """The number per step of each kind, over all warm steps: of calls those that the CPU makes in its steps."""
-    api, gpu = trace.api, trace.gpu
+    api, gpu = trace.stored("api"), trace.stored("gpu")
     work = {name: gpu.filter(pl.col("kind").cast(pl.String) == kind) for name, kind in DEVICE_KINDS.items()}
     calls = {
         "launches": api.filter(named(LAUNCH)),

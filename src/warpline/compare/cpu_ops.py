@@ -7,7 +7,6 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.intervals import Spans
-from warpline.trace.columns import integers
 from warpline.trace.names import distinct
 from warpline.trace.trace import Trace
 
@@ -46,9 +45,9 @@ def changed_cpu_ops(a: Trace, b: Trace, steps_a: Spans, steps_b: Spans) -> tuple
 
 def _inside(trace: Trace, steps: Spans) -> pl.DataFrame:
     """The ops that begin in these steps."""
-    starts = integers(trace.ops["start_ns"])
+    starts = trace.ops.start_ns
     place = np.searchsorted(steps.starts, starts, side="right") - 1
-    return trace.ops.filter(pl.Series((place >= 0) & (starts < steps.ends[np.maximum(place, 0)])))
+    return trace.stored("ops").filter(pl.Series((place >= 0) & (starts < steps.ends[np.maximum(place, 0)])))
 
 
 def _per_step(ops: pl.DataFrame, steps: int) -> dict[str, float]:

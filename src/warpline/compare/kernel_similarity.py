@@ -8,7 +8,7 @@ from msgspec import Struct
 from warpline.compare.typical_step import Operation
 from warpline.kernels import identify
 from warpline.kernels.identity import MATRIX_CLASSES, KernelIdentity
-from warpline.trace.columns import Floats, Int64s
+from warpline.trace.arrays import Floats, Int64s
 
 SAME, SAME_NAME, SAME_FUNCTION, SAME_JOB = 9.0, 8.0, 5.0, 3.0
 """Name and grid; name; function in another form (vector width, kind of host memory); another kernel for the same job.

@@ -54,7 +54,7 @@ def measure(trace: Trace) -> RunMeasurement:
     counts, times = counts_per_step(trace, step), launch_times(trace, step.spans)
     errors = tuple(entry.message for entry in trace.health_entries if entry.severity == "error")
     stopwatch = stopwatch_of(trace, step.lengths_ns.tolist(), run_time(step)) if step.has_steps else None
-    return RunMeasurement(trace.path.name, setting_of(trace), step, counts, times, errors, stopwatch)
+    return RunMeasurement(trace.file.name, setting_of(trace), step, counts, times, errors, stopwatch)
 
 
 def measure_sound(trace: Trace) -> RunMeasurement:
@@ -107,7 +107,8 @@ def launch_times(trace: Trace, steps: Spans) -> LaunchTimes:
     length = pl.col("end_ns") - pl.col("start_ns")
     inside = pl.col("start_ns").is_between(int(steps.starts[0]), int(steps.ends[-1]))
     known = (
-        trace.api.filter(named(KERNEL_LAUNCH) & inside)
+        trace.stored("api")
+        .filter(named(KERNEL_LAUNCH) & inside)
         .group_by(pl.col("name").cast(pl.String))
         .agg(median=length.median(), calls=pl.len())
         .filter((pl.col("calls") >= MIN_CALLS) & (pl.col("median") > 0))

@@ -22,7 +22,7 @@ from warpline.compare.align import align
 from warpline.compare.kernel_similarity import kernel_similarity
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 
 COPY = re.compile(r"Memcpy|Memset|\[CUDA mem")
 """How the names of copies and memsets begin, with torch.profiler and with Nsight Systems."""

@@ -114,7 +114,7 @@ def applied_fixes(a: StepContents, b: StepContents) -> tuple[str, ...]:
 def contents_of(trace: Trace, step: TypicalStep) -> StepContents:
     """What a step of a run contains: kernels of the typical one, calls and copies over all steps."""
     steps = step.spans
-    api, gpu = _within(trace.api, steps), _within(trace.gpu, steps)
+    api, gpu = _within(trace.stored("api"), steps), _within(trace.stored("gpu"), steps)
     copied = (
         gpu.filter(pl.col("kind").cast(pl.String) == "memcpy")
         .group_by(
@@ -158,7 +158,7 @@ def remember_outcome(path: Path, a: Trace, b: Trace, found: Outcome) -> None:
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             datetime.now(UTC).isoformat(timespec="seconds"),
-            *(f"{trace.path.name} {trace.window.length_ns}" for trace in (a, b)),
+            *(f"{trace.file.name} {trace.window.length_ns}" for trace in (a, b)),
             "+".join(found.fixes),
             found.predicted.low,
             found.predicted.expected,

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from warpline.compare.typical_step import MIDDLE, MIN_STEPS
 from warpline.estimate import Estimate
-from warpline.trace.columns import Floats, Int64s
+from warpline.trace.arrays import Floats, Int64s
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
 Judged = Literal["step", "stopwatch", "work", "structure"]

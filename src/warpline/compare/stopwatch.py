@@ -38,7 +38,7 @@ class BareStepTime(Struct, frozen=True):
 
 def stopwatch_of(trace: Trace, lengths_ns: Sequence[int], recorded: RunTime) -> BareStepTime | None:
     """The time of a step before recording; None if the run was not timed, or the time is not about these steps."""
-    timed = timed_step(trace.path)
+    timed = timed_step(trace.file)
     if timed is None or timed.median_ns * MAX_WORK_RATIO < recorded.work_ns + recorded.copies_ns:
         return None
     if timed.recorded_ns is not None:

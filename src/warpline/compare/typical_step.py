@@ -19,7 +19,7 @@ from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer
 from warpline.intervals import EMPTY, Spans, pieces, union
 from warpline.replay.cold_steps import find_cold_steps
-from warpline.trace.columns import Floats, Int64s, integers
+from warpline.trace.arrays import Floats, Int64s, integers
 from warpline.trace.names import distinct, texts
 from warpline.trace.trace import Trace
 
@@ -89,9 +89,9 @@ class TypicalStep(Struct, frozen=True):
 def typical_step(trace: Trace) -> TypicalStep:
     """The typical step of the device that is busy longest."""
     if not len(trace.gpu):
-        wrong = trace.health.filter(pl.col("severity").cast(pl.String) != "info")["message"].cast(pl.String).to_list()
+        wrong = [entry.message for entry in trace.health_entries if entry.severity != "info"]
         why = f": {wrong[0].rstrip('.')}" if wrong else ""
-        raise CannotAnswer("no-gpu-work", f"{trace.path.name} has no work of a GPU to compare{why}", "record it again")
+        raise CannotAnswer("no-gpu-work", f"{trace.file.name} has no work of a GPU to compare{why}", "record it again")
     return _typical(trace, *_warm_steps(trace))
 
 
@@ -99,7 +99,7 @@ def whole_span(trace: Trace, first: int, stop: int) -> TypicalStep:
     """These steps of a recording, as if they were one."""
     starts, ends = trace.step_spans
     span = Spans(starts[first : first + 1], ends[stop - 1 : stop])
-    return _typical(trace, span, span, str(trace.steps_in_view["found_by"][0]))
+    return _typical(trace, span, span, str(trace.steps_in_view.found_by[0]))
 
 
 def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> TypicalStep:
@@ -139,7 +139,7 @@ def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
         window = trace.window
         whole = Spans(np.array([window.start_ns]), np.array([window.end_ns]))
         return whole, whole, None
-    marked = trace.steps_in_view
+    marked = trace.steps_in_view.stored
     marks = Spans(integers(marked["start_ns"])[keep], integers(marked["end_ns"])[keep])
     return Spans(starts[keep], ends[keep]), marks, str(marked["found_by"][0])
 
@@ -154,7 +154,7 @@ def _ahead(steps: Spans, marks: Spans, alike: Int64s) -> float:
 def _busiest(trace: Trace, steps: Spans) -> tuple[int, pl.DataFrame]:
     devices = {
         int(device): rows.sort("start_ns", maintain_order=True)
-        for (device,), rows in trace.gpu.group_by(pl.col("device").fill_null(0), maintain_order=True)
+        for (device,), rows in trace.stored("gpu").group_by(pl.col("device").fill_null(0), maintain_order=True)
     }
 
     def busy_ns(device: int) -> int:
@@ -216,7 +216,7 @@ def _like_the_median(rows: pl.DataFrame, which: Int64s, step: Int64s, steps: Spa
 
 
 def _operations(trace: Trace, rows: pl.DataFrame) -> tuple[Operation, ...]:
-    op_names = np.append(texts(trace.ops["name"]), "") if len(trace.ops) else np.array([""], object)
+    op_names = np.append(trace.ops.name.texts, "") if len(trace.ops) else np.array([""], object)
     launched_by = op_names[integers(rows["op_id"])] if len(trace.ops) else np.full(len(rows), "", object)
     grids = zip(*(integers(rows[f"grid_{axis}"], 0).tolist() for axis in "xyz"), strict=True)
     return tuple(

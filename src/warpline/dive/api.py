@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from warpline.dive.compare import DiveComparison
@@ -11,15 +11,7 @@ if TYPE_CHECKING:
     from warpline.trace.trace import Trace
 
 
-class Opened(Protocol):
-    """What `warpline.open` returns."""
-
-    @property
-    def linked(self) -> Trace:
-        """The trace for analyses."""
-
-
-def dive(report: str | Path, trace: str | Path | Opened | None = None) -> Dive:
+def dive(report: str | Path, trace: str | Path | Trace | None = None) -> Dive:
     """Say why each kernel of a report of Nsight Compute (.ncu-rep or a CSV page) is slow inside.
 
     With a trace, the gains are carried to its step.
@@ -31,7 +23,7 @@ def dive(report: str | Path, trace: str | Path | Opened | None = None) -> Dive:
 
     if trace is None:
         return dive_files([report])
-    opened = open_trace(trace) if isinstance(trace, str | Path) else trace.linked
+    opened = open_trace(trace) if isinstance(trace, str | Path) else trace
     return dive_files([report], opened)
 
 

@@ -75,8 +75,8 @@ def match_launches(report: NcuReport, trace: Trace) -> list[Match | None]:
 
 
 def _kernels(trace: Trace) -> Iterator[_Kernel]:
-    rows = trace.gpu.with_row_index("row").filter(pl.col("kind").cast(pl.String) == "kernel")
-    shapes = texts(trace.ops["shapes"])
+    rows = trace.stored("gpu").with_row_index("row").filter(pl.col("kind").cast(pl.String) == "kernel")
+    shapes = trace.ops.shapes.texts
     op_ids = rows["op_id"].to_list()
     rows = rows.with_columns(
         name=pl.Series(texts(rows["name"]).tolist(), dtype=pl.String),

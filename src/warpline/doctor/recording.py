@@ -46,7 +46,7 @@ def examine_recording(path: Path) -> list[Check]:
     trace = open_trace(path)
     evidence = read_evidence(path)
     # The trace decides, as in every other command; the evidence only says which processes ran kernels.
-    kernels = len(trace.gpu.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))) > 0
+    kernels = len(trace.stored("gpu").filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))) > 0
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
     symptoms = health_table().symptoms

@@ -17,7 +17,7 @@ def comparison_page(report: Report, a: Trace, b: Trace) -> str:
     sides = {name: diagnose(trace, why=False) for name, trace in (("A", a), ("B", b))}
     span_ns = max(drawn_window(side)[0].length_ns for side in sides.values())
     pictures = "".join(
-        f"<figure><figcaption>{name}: {html.text(side.trace.path.name)}</figcaption>"
+        f"<figure><figcaption>{name}: {html.text(side.trace.file.name)}</figcaption>"
         f'<img class="step-picture" alt="One step of {name}" src="{_data(step_picture(side, span_ns))}"></figure>'
         for name, side in sides.items()
     )

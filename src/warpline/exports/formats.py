@@ -90,7 +90,7 @@ def _write_stacks(trace: Trace, file: Path) -> Exported:
     profiles = all_stacks(trace)
     if not profiles:
         raise WarplineError("no-stacks", "the trace has no events on a CPU thread and no GPU activity", "record more")
-    text = sanitise_json(json.dumps(speedscope(profiles, trace.path.name), ensure_ascii=False))
+    text = sanitise_json(json.dumps(speedscope(profiles, trace.file.name), ensure_ascii=False))
     stacks = sum(int((profile.self_ns > 0).sum()) for profile in profiles)
     return _put(file, Format.SPEEDSCOPE, [text.encode("utf-8", "replace")], len(profiles), stacks)
 
@@ -98,7 +98,7 @@ def _write_stacks(trace: Trace, file: Path) -> Exported:
 def _drawn(trace: Trace, picture: Picture, why: bool | None) -> str:
     if picture == "roofline":
         table = roofline_table(trace)
-        return roofline_svg(table, f"{trace.path.name} on {table.device}")
+        return roofline_svg(table, f"{trace.file.name} on {table.device}")
     draw: Callable[[Diagnosis], str] = step_picture if picture == "timeline" else time_picture
     return draw(diagnose(trace, why))
 

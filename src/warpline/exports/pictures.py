@@ -20,7 +20,7 @@ from warpline.exports.tracks import ANSWER, timeline
 from warpline.findings.diagnosis import Diagnosis
 from warpline.intervals import union
 from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, STYLE, document, fitted, label, legend, words
-from warpline.trace.columns import Bools, integers
+from warpline.trace.arrays import Bools, integers
 from warpline.trace.trace import Window
 from warpline.units import duration, share
 
@@ -60,7 +60,7 @@ def step_picture(diagnosis: Diagnosis, span_ns: int | None = None) -> str:
     window, what = drawn_window(diagnosis)
     span = max(window.length_ns, span_ns or 0, 1)
     whole = timeline(diagnosis)
-    title = " · ".join(filter(None, (diagnosis.trace.path.name, what, diagnosis.device_name)))
+    title = " · ".join(filter(None, (diagnosis.trace.file.name, what, diagnosis.device_name)))
     head, rows, y = [label(12, 28, title, "title"), *_axis(span)], list[str](), float(TOP)
     groups = list(_groups(whole, window))
     for group, shown in groups:
@@ -211,7 +211,7 @@ def _sentence(diagnosis: Diagnosis, window: Window) -> str:
 
 def time_picture(diagnosis: Diagnosis) -> str:
     """The picture as SVG."""
-    name = diagnosis.trace.path.name
+    name = diagnosis.trace.file.name
     title = " · ".join(filter(None, (name, diagnosis.device_name)))
     parts = [label(MARGIN, 30, title, "title")]
     y, said = 44.0, []

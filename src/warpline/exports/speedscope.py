@@ -14,7 +14,7 @@ import numpy as np
 from warpline import __version__
 from warpline.analyses.stacks import Stacks
 from warpline.analyses.user_frames import Site
-from warpline.trace.columns import NONE
+from warpline.trace.arrays import NONE
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s, integers
 from warpline.trace.nesting import order_for_nesting
 from warpline.trace.trace import Trace
 
@@ -84,7 +84,7 @@ class Timeline(Struct, frozen=True):
 
 def arrows_of(trace: Trace) -> tuple[Arrows, ...]:
     """From each launch to what it launched, and from each forward op to its backward op."""
-    calls, forwards = integers(trace.gpu["api_id"]), integers(trace.ops["forward_op"])
+    calls, forwards = trace.gpu.api_id, trace.ops.forward_op
     work, ops = np.flatnonzero(calls != NONE), np.flatnonzero(forwards != NONE)
     return (
         Arrows(LAUNCH, "api", "gpu", calls[work], work, 1),

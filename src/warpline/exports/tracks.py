@@ -14,7 +14,7 @@ from warpline.exports.timeline import BAR, Timeline, Track, arrows_of, tracks_of
 from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.evidence import Evidence
 from warpline.intervals import Spans, union
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.trace import Trace
 from warpline.units import speedup
@@ -73,14 +73,14 @@ def _touched(evidence: Evidence, fix: str) -> Spans:
         return union(graph.measured_start[nodes], graph.measured_end[nodes])
     steps = evidence.trace.steps_in_view
     if len(steps):
-        return union(integers(steps["start_ns"]), integers(steps["end_ns"]))
+        return union(steps.start_ns, steps.end_ns)
     window = evidence.trace.window
     return union(np.array([window.start_ns]), np.array([window.end_ns]))
 
 
 def _devices(trace: Trace, diagnosis: Diagnosis) -> Iterator[Track]:
     gpu = _detailed(trace, "gpu").with_columns(pl.col("device").fill_null(0))
-    names = dict(trace.devices.select("device", "name").iter_rows())
+    names = dict(trace.stored("devices").select("device", "name").iter_rows())
     idle = {gaps.device: gaps for gaps in diagnosis.gaps}
     projected = _closed(trace).filter(pl.col("style") == "gpu")
     for device, rows in _by_number(gpu, "device"):
@@ -127,7 +127,7 @@ def _parted(rows: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
 
 def _closed(trace: Trace) -> pl.DataFrame:
     """The ranges; one that was never closed ends with the recording."""
-    tables = (trace.gpu, trace.ranges, trace.api, trace.ops)
+    tables = (trace.stored("gpu"), trace.stored("ranges"), trace.stored("api"), trace.stored("ops"))
     last = max(int(integers(table["end_ns"], 0).max(initial=0)) for table in tables)
     ends = pl.max_horizontal(pl.col("end_ns").fill_null(last), pl.col("start_ns"))
     return _detailed(trace, "ranges").with_columns(end_ns=ends)
@@ -135,11 +135,11 @@ def _closed(trace: Trace) -> pl.DataFrame:
 
 def _detailed(trace: Trace, name: str) -> pl.DataFrame:
     """A table with texts, row numbers, and what a viewer shows."""
-    table = trace.table(name).with_row_index("row").with_columns(pl.col(pl.Categorical).cast(pl.String))
+    table = trace.stored(name).with_row_index("row").with_columns(pl.col(pl.Categorical).cast(pl.String))
     if name == "gpu":
         table = table.with_columns(_product(size).alias(size) for size in ("grid", "block"))
     if "op_id" in table.columns:
-        names = trace.ops["name"].cast(pl.String)
+        names = trace.stored("ops")["name"].cast(pl.String)
         table = table.with_columns(op=names.gather(table["op_id"]) if len(names) else pl.lit(None, pl.String))
     return table
 

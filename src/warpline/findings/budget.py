@@ -15,7 +15,7 @@ from warpline.fixes.whatif import held, question_about
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import WhatIf
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 from warpline.trace.trace import Trace
 
 GRAPH = "cuda_graph"

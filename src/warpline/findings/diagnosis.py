@@ -102,7 +102,7 @@ class Diagnosis(Struct, frozen=True):
             answer = (
                 f"{verdict.cause}, {verdict.fix} {speedup(verdict.gain.expected)}" if verdict.fix else verdict.cause
             )
-        return sanitise(f"<Diagnosis {self.trace.path.name}: {answer}, findings: {len(self.findings)}>")
+        return sanitise(f"<Diagnosis {self.trace.file.name}: {answer}, findings: {len(self.findings)}>")
 
     def _repr_html_(self) -> str:
         used = {
@@ -111,7 +111,7 @@ class Diagnosis(Struct, frozen=True):
         }
         rows = [[finding.fix, finding.gain_words, finding.new_step_words, finding.claim] for finding in self.findings]
         return card(
-            self.trace.path.name,
+            self.trace.file.name,
             *([paragraph(self.verdict.sentence)] if self.verdict else []),
             *([paragraph(self.cpu.sentence)] if self.cpu else []),
             facts(used),
@@ -124,7 +124,7 @@ class Diagnosis(Struct, frozen=True):
         """Name of the first device that ran anything."""
         if not self.devices:
             return None
-        named = self.trace.devices.filter(pl.col("device") == self.devices[0].device)["name"].drop_nulls()
+        named = self.trace.stored("devices").filter(pl.col("device") == self.devices[0].device)["name"].drop_nulls()
         return str(named[0]) if len(named) else None
 
     def _replay(self) -> dict[str, Any] | None:
@@ -254,7 +254,7 @@ def _account(trace: Trace) -> _Account:
 
 def _calls_per_step(trace: Trace) -> float:
     window = trace.window
-    inside = trace.api["start_ns"].is_between(window.start_ns, window.end_ns).sum()
+    inside = trace.stored("api")["start_ns"].is_between(window.start_ns, window.end_ns).sum()
     return int(inside) / max(len(trace.steps_in_view), 1)
 
 

@@ -23,7 +23,7 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
     trace = evidence.trace
     extras = {
         "Python stacks": len(trace.python),
-        "shapes": int(trace.ops["shapes"].is_not_null().sum()),
+        "shapes": int(trace.stored("ops")["shapes"].is_not_null().sum()),
         "memory events": len(trace.memory),
     }
     with_what = listed(name for name, count in extras.items() if count) or "ops and API calls only"

@@ -11,8 +11,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
-from warpline.trace.columns import NONE, integers
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import NONE, integers
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
 
@@ -131,8 +130,8 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
 
 def _on_device_share(trace: Trace) -> float:
     """Share of the copying time in which a device copies within its own memory."""
-    length = integers(trace.gpu["end_ns"]) - integers(trace.gpu["start_ns"])
-    within, all_copies = (length[rows_like(trace.gpu, kind, "copy_kind")].sum() for kind in ("^DtoD$", ""))
+    length = trace.gpu.end_ns - trace.gpu.start_ns
+    within, all_copies = (length[trace.gpu.copy_kind.like(kind)].sum() for kind in ("^DtoD$", ""))
     return float(within) / max(float(all_copies), 1.0)
 
 
@@ -145,16 +144,16 @@ def _idle_share_of(evidence: Evidence, step_ns: float) -> float:
 def covered_share(trace: Trace) -> float:
     """Share of the GPU time that was launched (or ran, where the launch is unknown) in the steps; 1 where steps were
     asked for, or none were found. A model that is loaded before the first kernel is not counted."""
-    steps = trace.steps_in_view
+    steps = trace.steps_in_view.stored
     if trace.chosen_steps is not None or not len(steps) or not len(trace.gpu):
         return 1.0
-    starts, ends = integers(trace.gpu["start_ns"]), integers(trace.gpu["end_ns"])
-    calls = integers(trace.gpu["api_id"])
-    launched = np.where(calls == NONE, starts, np.append(integers(trace.api["start_ns"]), 0)[calls])
+    starts, ends = trace.gpu.start_ns, trace.gpu.end_ns
+    calls = trace.gpu.api_id
+    launched = np.where(calls == NONE, starts, np.append(trace.api.start_ns, 0)[calls])
     begins, limits = integers(steps["start_ns"]), integers(steps["end_ns"])
     inside = np.zeros(len(starts), bool)
     for moment in (starts, launched):
         step = np.searchsorted(begins, moment, side="right") - 1
         inside |= (step >= 0) & (moment < limits[step])
-    length = np.where(loaded_before(trace.gpu, starts), 0, np.maximum(ends - starts, 0))
+    length = np.where(loaded_before(trace.stored("gpu"), starts), 0, np.maximum(ends - starts, 0))
     return float(length[inside].sum()) / max(float(length.sum()), 1.0)

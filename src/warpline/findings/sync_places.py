@@ -7,7 +7,7 @@ import polars as pl
 from warpline.analyses.syncs import sync_points
 from warpline.analyses.user_frames import UserFrames
 from warpline.fixes.evidence import Evidence
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
 from warpline.trace.trace import Trace
 
 REPLAYED = 12

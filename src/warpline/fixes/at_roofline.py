@@ -11,7 +11,7 @@ from warpline.replay.costs.cost import OPTIMISTIC, Cost
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.precision import on_amd
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE
+from warpline.trace.arrays import NONE
 from warpline.units import duration, several
 
 MIN_ALGORITHM_SLOWDOWN = 5.0

@@ -21,8 +21,7 @@ from warpline.replay.patterns.loops import MIN_REPEATS, RootOps, begun_before, l
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.patterns.tensor_lists import lists_of_tensors
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Floats, Int64s, grouped
-from warpline.trace.names import Texts
+from warpline.trace.arrays import NONE, Floats, Int64s, Texts, grouped
 from warpline.units import count, several
 
 SMALL_KERNEL_IN_OPS = 2.0

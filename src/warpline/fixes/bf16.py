@@ -26,7 +26,7 @@ from warpline.replay.patterns.precision import (
     shorten_doubles,
 )
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.units import duration
 
 PRODUCTS = {"gemm": "GEMMs", "conv": "convolutions", "attention": "attention"}

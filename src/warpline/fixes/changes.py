@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Trial
-from warpline.trace.columns import NONE, Bools, Floats
+from warpline.trace.arrays import NONE, Bools, Floats
 
 
 class Change(Struct, frozen=True):

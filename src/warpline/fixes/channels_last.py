@@ -16,7 +16,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.precision import has_tensor_cores
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.units import duration, several
 from warpline.work.parse import json_list
 

@@ -22,7 +22,7 @@ from warpline.replay.patterns.copies import (
 )
 from warpline.replay.patterns.gathering import gathered_after
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s
 from warpline.units import count, size
 
 SMALL_PINNED_BYTES = 256 << 10
@@ -60,7 +60,10 @@ def _as_one_upload(edit: GraphEdit, copies: Int64s, size: float, case: int) -> I
     call = int(labelled.call_of_work[first])
     if labelled.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
         edit.graph.duration[call] += size * labelled.host.host_byte.at(case)
-    if labelled.root_op[first] != NONE and labelled.trace.ops["name"][int(labelled.root_op[first])] == "aten::copy_":
+    if (
+        labelled.root_op[first] != NONE
+        and labelled.trace.stored("ops")["name"][int(labelled.root_op[first])] == "aten::copy_"
+    ):
         edit.graph.duration[call] += labelled.host.launched_op.at(case)
         edit.graph.duration[first] += labelled.device.smallest_copy.at(case) + 2 * size * device_byte_ns(labelled, case)
     edit.remove_ops(_cut_before(labelled, call))
@@ -76,7 +79,7 @@ def _cut_before(labelled: LabelledGraph, call: int) -> Int64s:
     starts, ends, threads = labelled.op_spans
     near = (starts > since) & (ends <= begin) & (threads == labelled.graph.lane[call])
     near &= labelled.roots[:-1] == np.arange(len(starts))
-    names = labelled.trace.ops["name"]
+    names = labelled.trace.stored("ops")["name"]
     return np.array([row for row in np.flatnonzero(near).tolist() if str(names[row]) in CUTS], np.int64)
 
 

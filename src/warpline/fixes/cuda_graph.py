@@ -19,7 +19,7 @@ from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, wai
 from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
 from warpline.units import duration, several
 
@@ -103,7 +103,7 @@ def _take_begin(edit: GraphEdit, run: Int64s, stays: Bools) -> None:
     segment = int(labelled.segment_of_call[run[0]])
     if segment == NONE or labelled.step[segment] >= labelled.step[run[0]] or stays[segment]:
         return
-    begin = int(labelled.trace.steps_in_view["start_ns"][int(labelled.step[run[0]])])
+    begin = int(labelled.trace.steps_in_view.stored["start_ns"][int(labelled.step[run[0]])])
     length = graph.measured_end[segment] - graph.measured_start[segment]
     graph.duration[segment] *= (begin - graph.measured_start[segment]) / max(length, 1)
 
@@ -138,7 +138,7 @@ def _how(evidence: Evidence, captured: Bools) -> str | None:
 
 def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
     """The outermost nn.Module around the op of each launch."""
-    python, frames = evidence.trace.python, integers(evidence.trace.ops["frame"])
+    python, frames = evidence.trace.stored("python"), evidence.trace.ops.frame
     parents, modules = integers(python["parent"]), python["module"].is_not_null().to_numpy()
     within = np.append(nearest_marked(parents, modules), NONE)
     around = np.append(nearest_marked(parents, modules & (within[parents] == NONE)), NONE)
@@ -148,7 +148,7 @@ def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
 
 def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
     """The user's function that called the op of each launch, and its first line."""
-    ops, table = evidence.written_ops(captured), evidence.trace.ops
+    ops, table = evidence.written_ops(captured), evidence.trace.stored("ops")
     rows = evidence.user_frames.at(integers(table["thread"])[ops], integers(table["start_ns"])[ops])
     return evidence.user_frames.names(rows).str.replace(FRAME, "${3} (${1}:${2})")
 

@@ -16,7 +16,7 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.device_copies import UPDATING, copies_asked_for
 from warpline.replay.patterns.expansions import Expansions
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Bools
+from warpline.trace.arrays import NONE, Bools
 from warpline.units import duration, several
 
 COPY_KERNEL = "direct_copy_kernel"
@@ -63,7 +63,14 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
     makers = "clone, contiguous, repeat and to make device-to-device copies"
     if 2 * evidence.time_per_step(updating) > evidence.time_per_step(copies):
         written = np.unique(labelled.root_op[evidence.in_steps(updating)])
-        names = evidence.trace.ops["name"].gather(written).cast(pl.String).unique().sort().str.replace("^aten::", "")
+        names = (
+            evidence.trace.stored("ops")["name"]
+            .gather(written)
+            .cast(pl.String)
+            .unique()
+            .sort()
+            .str.replace("^aten::", "")
+        )
         makers = f"{listed(names)} copies the whole tensor to change a part of it"
     return Claim(
         f"{makers}: {several(evidence.per_step(copies), 'copy', 'copies')} a step, "

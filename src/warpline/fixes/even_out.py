@@ -12,7 +12,7 @@ from warpline.replay.costs.cost import Cost
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools, Floats
+from warpline.trace.arrays import Bools, Floats
 from warpline.units import count, duration
 
 MIN_SIBLINGS = 8

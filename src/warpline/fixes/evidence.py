@@ -17,7 +17,7 @@ from warpline.intervals import difference, union
 from warpline.replay.fix import GraphFix
 from warpline.replay.graph.model import SEGMENT, WORK
 from warpline.replay.whatif import Prediction, Trial, WhatIf
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import distinct, names_in
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
@@ -167,7 +167,7 @@ class Evidence:
     def time_in_calls(self, calls: Bools) -> float:
         """Time per step in these API calls, waiting included, in nanoseconds."""
         rows = self.labelled.graph.row[self.in_steps(calls)]
-        lengths = integers(self.trace.api["end_ns"])[rows] - integers(self.trace.api["start_ns"])[rows]
+        lengths = self.trace.api.end_ns[rows] - self.trace.api.start_ns[rows]
         return float(lengths.sum()) / self.steps
 
     def places(self, nodes: Bools) -> tuple[Place, ...]:
@@ -188,7 +188,7 @@ class Evidence:
         return np.flatnonzero(self.in_steps(nodes) & (self.labelled.op != NONE))
 
     def _op_places(self, nodes: Bools, weight: Floats) -> tuple[Place, ...]:
-        chosen, table = self._under_ops(nodes), self.trace.ops
+        chosen, table = self._under_ops(nodes), self.trace.stored("ops")
         known, written = names_in(table), self.written_ops(nodes)
         moments = integers(table["thread"])[written], integers(table["start_ns"])[written]
         return self._places(known.names.to_list(), known.which[self.labelled.op[chosen]], *moments, weight[chosen])
@@ -197,8 +197,8 @@ class Evidence:
     def _forward_ops(self) -> Int64s:
         """For each op, the op that the program called: for a backward op, the forward op that it differentiates."""
         table = self.trace.ops
-        forward = np.append(integers(table["forward_op"]), NONE)
-        around = np.append(nearest_marked(integers(table["parent"]), forward[:-1] != NONE), NONE)
+        forward = np.append(table.forward_op, NONE)
+        around = np.append(nearest_marked(table.parent, forward[:-1] != NONE), NONE)
         written = forward[around[:-1]]
         result: Int64s = np.where(written == NONE, np.arange(len(table)), written)
         return result
@@ -206,7 +206,7 @@ class Evidence:
     def host_places(self, nodes: Bools, weight: Floats | None = None) -> tuple[Place, ...]:
         """The outermost ops around these API calls, or after these segments; else the calls themselves."""
         chosen, rows = self._api_rows(nodes)
-        moments = integers(self.trace.api["thread"])[rows], integers(self.trace.api["start_ns"])[rows]
+        moments = self.trace.api.thread[rows], self.trace.api.start_ns[rows]
         return self._places(*self._call_labels(rows), *moments, None if weight is None else weight[chosen])
 
     def host_labels(self, nodes: Bools) -> pl.Series:
@@ -222,13 +222,13 @@ class Evidence:
 
     def _call_labels(self, rows: Int64s) -> tuple[list[str], Int64s]:
         """Distinct labels of these calls, and for each call which of them it has."""
-        ops, calls = names_in(self.trace.ops), names_in(self.trace.api)
-        op = self.labelled.roots[integers(self.trace.api["op_id"])[rows]]
-        texts = [*ops.names.to_list(), *calls.names.to_list()]
+        ops, calls = self.trace.ops.name, self.trace.api.name
+        op = self.labelled.roots[self.trace.api.op_id[rows]]
+        texts = [*ops.words, *calls.words]
         known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         number = np.array([known[text] for text in texts], np.int64)
-        of_call = len(ops.names) + calls.which[rows]
-        return list(known), number[np.where(op == NONE, of_call, np.append(ops.which, NONE)[op])]
+        of_call = len(ops.words) + calls.codes[rows]
+        return list(known), number[np.where(op == NONE, of_call, np.append(ops.codes, NONE)[op])]
 
     def places_at(
         self, labels: pl.Series, threads: Int64s, moments: Int64s, weight: Floats | None = None

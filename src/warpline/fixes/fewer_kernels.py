@@ -13,7 +13,7 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.launch_runs import MAX_WAITS_PER_STEP
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.units import count, duration
 
 TINY_IN_OPS = 0.5

@@ -14,7 +14,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools, Floats
+from warpline.trace.arrays import Bools, Floats
 from warpline.units import count, duration
 
 LONG_KERNEL_IN_OPS, VERY_LONG_KERNEL_IN_OPS = 2.0, 5.0

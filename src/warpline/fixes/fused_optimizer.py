@@ -17,7 +17,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists, updates_at_once
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.units import duration, several
 
 OPTIMIZER_STEP = r"^Optimizer\.step#(.+)\.step$"
@@ -82,7 +82,9 @@ def _remaining_passes(labelled: LabelledGraph, kernels: Int64s) -> float:
 
 def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
     """Advice for the optimizers that launched these kernels; None if no range names them."""
-    names = evidence.trace.ranges["name"].cast(pl.String).str.extract(OPTIMIZER_STEP).drop_nulls().unique().sort()
+    names = (
+        evidence.trace.stored("ranges")["name"].cast(pl.String).str.extract(OPTIMIZER_STEP).drop_nulls().unique().sort()
+    )
     mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
     in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
     without = [name for name in mine if name not in WITH_FUSED]

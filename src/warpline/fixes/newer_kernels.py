@@ -16,7 +16,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.alignment import misaligned
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools, first_known
+from warpline.trace.arrays import Bools, first_known
 from warpline.units import count, duration
 
 WELL_ABOVE = 1.5
@@ -31,7 +31,7 @@ def old_kernels(labelled: LabelledGraph) -> Bools:
     Misaligned GEMMs, and those on CUDA cores, belong to other fixes. Convolutions are excluded, because
     measured GEMMs do not show what they could reach.
     """
-    major = first_known(labelled.trace.devices["compute_major"])
+    major = first_known(labelled.trace.stored("devices")["compute_major"])
     if major is None:
         return np.zeros(len(labelled.graph), bool)
 

@@ -14,7 +14,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Floats, integers
+from warpline.trace.arrays import Floats, integers
 from warpline.trace.names import named_like
 from warpline.units import duration, several
 
@@ -36,7 +36,7 @@ def apply(edit: GraphEdit, case: int) -> int:
 
 def collecting(labelled: LabelledGraph) -> Floats:
     """Share of each CPU segment within steps in which Python frames show garbage collection."""
-    frames = named_like(labelled.trace.python, COLLECTING)
+    frames = named_like(labelled.trace.stored("python"), COLLECTING)
     shown = labelled.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
     return np.where(labelled.in_steps, shown, 0.0)
 

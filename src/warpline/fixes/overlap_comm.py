@@ -13,7 +13,7 @@ from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 from warpline.units import count, duration
 
 LEAST_SHARE = 0.1

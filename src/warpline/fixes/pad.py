@@ -37,7 +37,7 @@ def apply(edit: GraphEdit, case: int) -> int:
 def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """GEMMs whose sizes rule out the fast kernels."""
     odd = evidence.changed(FIX.name).work
-    names = evidence.trace.ops["name"].cast(pl.String).unique()
+    names = evidence.trace.stored("ops")["name"].cast(pl.String).unique()
     convolving = odd & evidence.labelled.under_op(*names.filter(names.str.contains("conv")))
     if not evidence.per_step(odd) or evidence.time_per_step(
         convolving

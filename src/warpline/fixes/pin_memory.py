@@ -13,7 +13,7 @@ from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, SMALL_COPY_BYTES, copies_of, unblock
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.units import duration, several, size
 
 UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"

@@ -21,8 +21,8 @@ from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.patterns.copies import copies_of, unblock
 from warpline.replay.patterns.loading import hand_over, has_workers
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import integers
-from warpline.trace.names import named_like, rows_like
+from warpline.trace.arrays import integers
+from warpline.trace.names import named_like
 from warpline.trace.trace import Trace
 from warpline.units import count, duration
 
@@ -83,7 +83,7 @@ def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
     """Describes the current loader."""
-    iterators = _within(trace.ranges, trace)["name"].cast(pl.String)
+    iterators = _within(trace.stored("ranges"), trace)["name"].cast(pl.String)
     if iterators.str.contains("_SingleProcessDataLoaderIter").any():
         reading = _own_function(trace, loading)
         inside = f", most of it in {reading}" if reading else ""
@@ -109,8 +109,10 @@ def _with_workers(evidence: Evidence) -> str:
 
 def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
     """The user's function that takes the most time during loading."""
-    own = trace.python.filter(~rows_like(trace.python, LIBRARY)).select(
-        pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64)
+    own = (
+        trace.stored("python")
+        .filter(~trace.python.name.like(LIBRARY))
+        .select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
     )
     spans = loading.select("thread", "start_ns", begun="start_ns", until="end_ns").sort("start_ns")
     during = own.sort("start_ns").join_asof(spans, on="start_ns", by="thread", check_sortedness=False)
@@ -124,10 +126,13 @@ def _loading(evidence: Evidence) -> pl.DataFrame:
     """Loading in the window: outermost ops, ranges and frames named so, else the frames in gaps before uploads."""
     trace = evidence.trace
     columns = ("name", "thread", "start_ns", "end_ns")
-    ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
+    ranges = trace.stored("ranges").filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     # A thread that launches nothing loads beside the loop, or sleeps.
     own = pl.col("thread").is_in(evidence.labelled.host_time.launching)
-    told = [named_like(part, LOADING).filter(own).select(columns) for part in (trace.ops, ranges, trace.python)]
+    told = [
+        named_like(part, LOADING).filter(own).select(columns)
+        for part in (trace.stored("ops"), ranges, trace.stored("python"))
+    ]
     rows = pl.concat(
         [
             part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))

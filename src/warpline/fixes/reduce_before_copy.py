@@ -13,8 +13,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import SMALL_COPY_BYTES, copies_of, device_byte_ns
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Bools, Floats, Int64s
-from warpline.trace.names import names_in
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.units import duration, several, size
 from warpline.work.parse import json_list
 
@@ -81,7 +80,7 @@ class _HostWork:
         self._labelled = labelled
         self._ops = ops[np.argsort(starts[ops], kind="stable")]
         self._starts, self._threads = starts[self._ops], threads[self._ops]
-        self._shapes, self._names = names_in(labelled.trace.ops, "shapes").texts, names_in(labelled.trace.ops).texts
+        self._shapes, self._names = labelled.trace.ops.shapes.texts, labelled.trace.ops.name.texts
         self._in_ops = labelled.op_share * length
         self._of_host = labelled.covered(starts[ops], ends[ops], threads[ops]) * length
 

@@ -19,7 +19,7 @@ from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
 from warpline.replay.patterns.python_constants import made_again, take_out_made
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.trace.names import named_like
 from warpline.units import duration, several
 
@@ -134,7 +134,7 @@ def _written(evidence: Evidence, calls: Bools) -> str:
 def _clipping_line(evidence: Evidence) -> str | None:
     """Where gradients are clipped within the window; None if they are not, or no frames were recorded."""
     window = evidence.trace.window
-    frames = named_like(evidence.trace.python, CLIPPING)
+    frames = named_like(evidence.trace.stored("python"), CLIPPING)
     frames = frames.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns)).head(1)
     if not len(frames):
         return None

@@ -18,7 +18,7 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import HALF_TYPES
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.units import duration, several
 from warpline.work.parse import recorded_sizes
 
@@ -157,9 +157,9 @@ def _op_around(labelled: LabelledGraph, name: str) -> Int64s:
     """The row of the op of this name around each GPU operation; NONE if there is none."""
     if name not in labelled.known_ops:
         return np.full(len(labelled.graph), NONE, np.int64)
-    named = np.append((labelled.trace.ops["name"].cast(pl.String) == name).to_numpy(), False)
+    named = np.append((labelled.trace.stored("ops")["name"].cast(pl.String) == name).to_numpy(), False)
     parents, found = (
-        np.append(integers(labelled.trace.ops["parent"]), NONE),
+        np.append(labelled.trace.ops.parent, NONE),
         np.full(len(labelled.graph), NONE, np.int64),
     )
     around = labelled.op
@@ -238,7 +238,7 @@ def _how_to_leave_math(labelled: LabelledGraph, softmax: Bools) -> str | None:
     calls = np.unique(_op_around(labelled, MATH)[softmax])
     if not len(calls) or calls[0] == NONE:
         return None
-    sizes = recorded_sizes(str(labelled.trace.ops["shapes"][int(calls[0])]))
+    sizes = recorded_sizes(str(labelled.trace.stored("ops")["shapes"][int(calls[0])]))
     axes = len(sizes[0]) if sizes and sizes[0] else FUSED_AXES
     first = f"; here they have {axes}: add the missing ones with unsqueeze" if axes < FUSED_AXES else ""
     return (

@@ -12,7 +12,7 @@ from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import Bools, Int64s, first_known
+from warpline.trace.arrays import Bools, Int64s, first_known
 from warpline.units import count, duration, several
 
 SMALL_GRID_SHARE = 0.25
@@ -32,7 +32,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     edit.detach(chosen)
     if case == PESSIMISTIC:
         return len(chosen)
-    sms = first_known(labelled.trace.devices["sm_count"])
+    sms = first_known(labelled.trace.stored("devices")["sm_count"])
     limit = SMALL_GRID_SHARE * (DEFAULT_SMS if sms is None else sms)
     blocks = labelled.work_number("grid_x") * labelled.work_number("grid_y") * labelled.work_number("grid_z")
     small = usable & (labelled.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~labelled.kernels("comm")

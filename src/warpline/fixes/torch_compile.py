@@ -20,8 +20,8 @@ from warpline.replay.patterns.growth import grows_over_steps
 from warpline.replay.patterns.launch_runs import launch_runs
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.whatif import Prediction
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import named_like, rows_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.names import named_like
 from warpline.units import count, duration, several
 
 STATIC_OR_DYNAMIC = (
@@ -56,8 +56,8 @@ def apply(edit: GraphEdit, case: int) -> int:
 def _in_graphs(labelled: LabelledGraph) -> Bools:
     """Launches of CUDA graphs and what they run: kernels of a graph are not dispatched."""
     result = labelled.calls_like(api_names.GRAPH_LAUNCH)
-    calls = integers(labelled.trace.gpu["api_id"])[labelled.graph.row[labelled.work]]
-    result[labelled.work] = np.append(rows_like(labelled.trace.api, api_names.GRAPH_LAUNCH), False)[calls]
+    calls = labelled.trace.gpu.api_id[labelled.graph.row[labelled.work]]
+    result[labelled.work] = np.append(labelled.trace.api.name.like(api_names.GRAPH_LAUNCH), False)[calls]
     return result
 
 
@@ -94,7 +94,7 @@ def _cheaper_dispatch(edit: GraphEdit, case: int, wanted: Bools, own: Bools, ext
 def _left_to_autograd(labelled: LabelledGraph) -> Floats:
     """Share of each segment in which autograd accumulates a gradient, or hands a backward pass from thread to
     thread: compiling does not remove that."""
-    rows = named_like(labelled.trace.ops, f"^{ACCUMULATING}$")
+    rows = named_like(labelled.trace.stored("ops"), f"^{ACCUMULATING}$")
     spans = [tuple(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")), _handed_over(labelled)]
     return labelled.covered(*(np.concatenate(column) for column in zip(*spans, strict=True)))
 

@@ -31,8 +31,8 @@ from warpline.replay.patterns.preparation import (
 from warpline.replay.replay import are_uneven
 from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
+from warpline.trace.arrays import NONE, Floats, Int64s, grouped, integers
 from warpline.trace.cold import ColdSteps
-from warpline.trace.columns import NONE, Floats, Int64s, grouped, integers
 from warpline.trace.names import named_like, rows_like
 from warpline.trace.steps.find import on_device
 from warpline.units import duration, several
@@ -91,7 +91,7 @@ def apply(edit: GraphEdit, case: int) -> int:
 def _warm_segments(edit: GraphEdit, nodes: Int64s, gone: list[Stretch], case: int) -> Floats:
     """Warm duration of CPU segments: the dispatch of their ops, and the program's own time outside ops."""
     labelled, graph = edit.labelled, edit.graph
-    ops = _remaining(labelled.trace.ops, gone)
+    ops = _remaining(labelled.trace.stored("ops"), gone)
     regions = named_like(ops, api_names.COMPILED_REGION)
     calls = labelled.call_of_work[labelled.work]
     launching = np.isin(graph.before[nodes], graph.row[calls[calls != NONE]])
@@ -106,10 +106,10 @@ def _warm_segments(edit: GraphEdit, nodes: Int64s, gone: list[Stretch], case: in
 def _begins(edit: GraphEdit, segments: Int64s) -> Floats:
     """Python time before a step's first op, unless a compiler runs there: the minimum over the steps is warm."""
     labelled, steps = edit.labelled, edit.labelled.trace.steps_in_view
-    ops = labelled.trace.ops
+    ops = labelled.trace.stored("ops")
     if not len(steps) or on_device(steps) or rows_like(ops, api_names.COMPILED_REGION).any():
         return np.zeros(len(segments))
-    thread, starts, ends = steps["thread"][0], integers(steps["start_ns"]), integers(steps["end_ns"])
+    thread, starts, ends = int(steps.thread[0]), steps.start_ns, steps.end_ns
     first = np.sort(integers(ops.filter(pl.col("thread") == thread)["start_ns"]))
     until = np.append(first, NEVER)[np.searchsorted(first, starts)]
     share = labelled.covered(starts, np.minimum(until, ends), np.full(len(starts), thread))[segments]
@@ -163,7 +163,7 @@ def _warm_calls(edit: GraphEdit, case: int) -> int:
         if re.search(LOADING, name):
             edit.shorten(calls, host.call.at(case))
         elif re.search(api_names.GRAPH_LAUNCH, name):
-            kernels = np.bincount(integers(labelled.trace.gpu["api_id"]) + 1, minlength=len(labelled.trace.api) + 1)
+            kernels = np.bincount(labelled.trace.gpu.api_id + 1, minlength=len(labelled.trace.api) + 1)
             nodes: Floats = kernels[graph.row[calls] + 1].astype(np.float64)
             edit.shorten(calls, host.graph_launch.at(case) + nodes * host.graph_node.at(case))
         elif re.search(f"{api_names.KERNEL_LAUNCH}|{api_names.MEMSET}", name):

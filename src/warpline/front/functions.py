@@ -27,9 +27,9 @@ def open_trace(
     `cache=False` parses the file again instead of using the cache.
 
     >>> trace = warpline.open("trace.json.gz")
-    >>> trace.gpu
+    >>> trace.table("gpu")
     """
-    return Trace(open_linked(path, steps=steps, step_range=step_range, cache=cache))
+    return Trace.of(open_linked(path, steps=steps, step_range=step_range, cache=cache))
 
 
 def diagnose(path: str | Path, *, why: bool | None = None) -> Diagnosis:

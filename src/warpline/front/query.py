@@ -9,7 +9,7 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.front.tables import columns_of, to_scan
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
@@ -29,7 +29,7 @@ def run_query(trace: Trace, query: str, rows: Mapping[str, Bools] | None = None)
     kept = rows or {}
     # Only the named tables are loaded: a cached trace reads each table on first use.
     named = [name for name in TABLES if re.search(rf"\b{name}\b", query, re.IGNORECASE)]
-    context = pl.SQLContext({name: to_scan(trace.table(name), kept.get(name)) for name in named})
+    context = pl.SQLContext({name: to_scan(trace.stored(name), kept.get(name)) for name in named})
     try:
         return context.execute(query, eager=True)
     except pl.exceptions.PolarsError as error:
@@ -43,7 +43,7 @@ def table_list(trace: Trace) -> pl.DataFrame:
     """Every table and column, with its meaning."""
     return pl.DataFrame(
         [
-            {"table": name, "rows": len(trace.table(name)), "column": column, "meaning": about.meaning}
+            {"table": name, "rows": len(trace.stored(name)), "column": column, "meaning": about.meaning}
             for name in TABLES
             for column, about in columns_of(name).items()
         ]

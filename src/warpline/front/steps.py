@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,7 +16,6 @@ from warpline.units import duration, several
 
 if TYPE_CHECKING:
     from warpline.front.trace import Trace
-    from warpline.trace.trace import Trace as LinkedTrace
 
 LISTED_STEPS = 20
 
@@ -33,16 +32,13 @@ class Steps:
     >>> trace.steps.table.select("name", "start_ns", "end_ns")
     """
 
-    __slots__ = ("_linked", "_looked_at")
-
-    def __init__(self, linked: LinkedTrace, looked_at: Callable[[LinkedTrace], Trace]) -> None:
-        self._linked = linked
-        self._looked_at = looked_at
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
 
     @property
     def table(self) -> pl.DataFrame:
         """One row per step: `id`, `index`, `name`, `start_ns`, `end_ns`, `thread`, `found_by`."""
-        shown = to_query(self._linked.steps)
+        shown = to_query(self._trace.stored("steps"))
         positions = self._positions
         return shown[positions.start : positions.stop]
 
@@ -58,7 +54,7 @@ class Steps:
             raise UsageError(
                 "no-such-step", f"the trace has {several(len(self), 'step')}, numbered from 0; none is in that range"
             )
-        return self._looked_at(self._linked.with_steps(StepChoice(positions.start, positions.stop)))
+        return self._trace.with_steps(StepChoice(positions.start, positions.stop))
 
     def __iter__(self) -> Iterator[Trace]:
         return (self[position] for position in range(len(self)))
@@ -78,15 +74,15 @@ class Steps:
     @property
     def summary(self) -> str:
         """Number, duration and source of the steps, as text."""
-        step_ns = self._linked.step_ns
+        step_ns = self._trace.step_ns
         if step_ns is None:
             return "no steps"
-        found_by = self._linked.steps["found_by"][0]
+        found_by = self._trace.all_steps.found_by[0]
         return f"{len(self)} step{'s' if len(self) != 1 else ''} of {duration(step_ns)}, found by {found_by}"
 
     @property
     def _positions(self) -> range:
         """The selected steps, as positions in the whole table."""
-        everything = range(len(self._linked.steps))
-        choice = self._linked.chosen_steps
+        everything = range(len(self._trace.all_steps))
+        choice = self._trace.chosen_steps
         return everything if choice is None else everything[slice(choice.first, choice.beyond)]

@@ -7,21 +7,30 @@ strings instead; equal strings share their bytes, so a row costs 16 bytes per co
 from __future__ import annotations
 
 import polars as pl
+from msgspec import Struct
+from polars.datatypes import DataTypeClass
 
-from warpline.trace.column_rules import ID, Column, Table
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
+from warpline.trace.column_rules import ID
 from warpline.trace.schema import TABLES
 
-ROW_NUMBER = Column(ID, "row number, from 0; columns such as `api_id`, `op_id`, `parent` and `thread` refer to it")
+ROW_NUMBER = "row number, from 0; columns such as `api_id`, `op_id`, `parent` and `thread` refer to it"
 
 
-def columns_of(name: str) -> Table:
+class ColumnDoc(Struct, frozen=True):
+    """A column as users see it."""
+
+    dtype: DataTypeClass
+    meaning: str
+
+
+def columns_of(name: str) -> dict[str, ColumnDoc]:
     """The columns of a table for users."""
     texts = {
-        column: Column(pl.String if about.dtype is pl.Categorical else about.dtype, about.meaning)
-        for column, about in TABLES[name].items()
+        column: ColumnDoc(pl.String if about.dtype is pl.Categorical else about.dtype, about.meaning)
+        for column, about in TABLES[name].columns.items()
     }
-    return {"id": ROW_NUMBER, **texts}
+    return {"id": ColumnDoc(ID, ROW_NUMBER), **texts}
 
 
 def to_query(frame: pl.DataFrame, rows: Bools | None = None) -> pl.DataFrame:

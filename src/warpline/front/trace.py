@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
 from warpline.atomic_write import write_atomically
 from warpline.errors import UsageError, WarplineError
 from warpline.front.query import run_query
 from warpline.front.steps import Steps
-from warpline.front.tables import columns_of, to_query
+from warpline.front.tables import to_query
 from warpline.notebook import card, facts, paragraph
 from warpline.sanitise import sanitise
+from warpline.trace import trace as base
 from warpline.trace.cut import cut_to_steps, rows_of_steps
-from warpline.trace.properties import TableProperties
-from warpline.trace.schema import TABLES
-from warpline.trace.trace import Trace as LinkedTrace
-from warpline.trace.trace import Window
 from warpline.units import duration
 
 if TYPE_CHECKING:
@@ -31,68 +28,37 @@ if TYPE_CHECKING:
     from warpline.exports.formats import Exported, Picture
     from warpline.findings.diagnosis import Diagnosis
     from warpline.replay.whatif import Prediction
-    from warpline.trace.columns import Bools
+    from warpline.trace.arrays import Bools
 
 PANDAS_HINT = "pip install 'warpline[pandas]'"
 
 
-class Trace(TableProperties):
-    """One profile: a polars DataFrame per table, and a method for each command.
+class Trace(base.Trace):
+    """One profile: tables of numpy columns, frames of polars to query, and a method for each command.
 
     >>> trace = warpline.open("trace.json.gz")
-    >>> trace.gpu.filter(pl.col("name").str.contains("gemm"))
+    >>> trace.gpu.end_ns - trace.gpu.start_ns
+    >>> trace.table("gpu").filter(pl.col("name").str.contains("gemm"))
     >>> trace.diagnose().verdict
     >>> trace.whatif("cuda_graph", "tf32").gain.expected
     >>> trace.steps[1:3].roofline()
 
-    Every table has an `id` column, to which columns such as `api_id`, `op_id` and `parent` refer. A trace of some
-    steps (`trace.steps[1:3]`) keeps these ids; its tables have rows that overlap the steps or were launched in them.
+    Every frame has an `id` column, to which columns such as `api_id`, `op_id` and `parent` refer. A trace of some
+    steps (`trace.steps[1:3]`) keeps these ids; its frames have rows that overlap the steps or were launched in them.
     """
-
-    def __init__(self, linked: LinkedTrace) -> None:
-        self.linked = linked
-        """The trace for `warpline.analyses` and `warpline.replay`: names are categorical, ids are positions."""
-        self._tables: dict[str, pl.DataFrame] = {}
-
-    @property
-    def file(self) -> Path:
-        """The opened file."""
-        return self.linked.path
-
-    @property
-    def source(self) -> str:
-        """`kineto` (torch.profiler) or `nsys` (Nsight Systems)."""
-        return self.linked.source
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """The `meta` table as a dictionary: version of the profiler, zero of the clock, and so on."""
-        return self.linked.facts
-
-    @property
-    def window(self) -> Window:
-        """The analysed time window: the selected steps, else from the first to the last GPU activity."""
-        return self.linked.window
-
-    @property
-    def step_ns(self) -> int | None:
-        """Median duration of the selected steps, None without steps."""
-        return self.linked.step_ns
 
     @property
     def steps(self) -> Steps:
         """The steps: `steps.table` is a DataFrame, `steps[1:3]` a trace of some steps."""
-        return Steps(self.linked, Trace)
+        return Steps(self)
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table by name; the same as the property of that name.
+        """A table as a polars DataFrame, with ids and strings.
 
         >>> trace.table("gpu").columns[:3]
         ['id', 'kind', 'name']
         """
-        if name not in self._tables:
-            self._tables[name] = to_query(self.linked.table(name), self._rows.get(name))
-        return self._tables[name]
+        return to_query(self.stored(name), self._rows.get(name))
 
     def to_pandas(self, name: str) -> Any:
         """A table as a pandas DataFrame; needs `pip install 'warpline[pandas]'`.
@@ -110,7 +76,7 @@ class Trace(TableProperties):
 
         >>> trace.sql("select api.name, count(*) n from gpu join api on gpu.api_id = api.id group by api.name")
         """
-        return run_query(self.linked, query, self._rows)
+        return run_query(self, query, self._rows)
 
     def diagnose(self, why: bool | None = None) -> Diagnosis:
         """Where the GPU's time went, why it is slow, and what each fix would gain.
@@ -122,7 +88,7 @@ class Trace(TableProperties):
         """
         from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used
 
-        return diagnose(self.linked, why)
+        return diagnose(self, why)
 
     def whatif(self, *fixes: str) -> Prediction:
         """The step time with these fixes applied together; `warpline whatif --help` lists them.
@@ -133,7 +99,7 @@ class Trace(TableProperties):
 
         if not fixes:
             raise UsageError("no-fix", "whatif() needs the name of a fix", "or every_fix(), which tries each alone")
-        return whatif(self.linked, list(fixes))
+        return whatif(self, list(fixes))
 
     def every_fix(self) -> list[Prediction]:
         """Each fix alone, if it changes something, the largest gain first.
@@ -142,7 +108,7 @@ class Trace(TableProperties):
         """
         from warpline.fixes.whatif import every_fix  # noqa: PLC0415 - loads when it is used
 
-        return every_fix(self.linked)
+        return every_fix(self)
 
     def roofline(
         self,
@@ -161,7 +127,7 @@ class Trace(TableProperties):
 
         if by not in {"op", "kernel"}:
             raise UsageError("bad-rows", f"by is op or kernel, not {by!r}", 'by="op" or by="kernel"')
-        return roofline_table(self.linked, by=by, device=device, shapes_from=_linked(shapes_from))
+        return roofline_table(self, by=by, device=device, shapes_from=shapes_from)
 
     def ops_table(
         self,
@@ -177,7 +143,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.ops import ops_table  # noqa: PLC0415 - loads when it is used
 
-        return ops_table(self.linked, group=group, sort=sort, device=device, shapes_from=_linked(shapes_from))
+        return ops_table(self, group=group, sort=sort, device=device, shapes_from=shapes_from)
 
     def parts(
         self,
@@ -192,7 +158,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.parts.table import parts_table  # noqa: PLC0415 - loads when it is used
 
-        return parts_table(self.linked, by=by, device=device, shapes_from=_linked(shapes_from))
+        return parts_table(self, by=by, device=device, shapes_from=shapes_from)
 
     def report(self, file: str | Path, why: bool | None = None, ncu: str | Path | None = None) -> Path:
         """Write the diagnosis and the timeline as one HTML file; `why` as in `diagnose`. `ncu` is a report of Nsight
@@ -203,7 +169,7 @@ class Trace(TableProperties):
         from warpline.dive.answer import dive_files  # noqa: PLC0415 - loads when it is used
         from warpline.reports.page.document import page  # noqa: PLC0415
 
-        dive = dive_files([ncu], self.linked) if ncu else None
+        dive = dive_files([ncu], self) if ncu else None
         target = Path(file)
         write_atomically(target, page(self.diagnose(why), dive=dive).html)
         return target
@@ -215,7 +181,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.stats import report as table_of  # noqa: PLC0415 - loads when it is used
 
-        return table_of(self.linked if self.linked.chosen_steps is None else cut_to_steps(self.linked), report)
+        return table_of(self if self.chosen_steps is None else cut_to_steps(self), report)
 
     def path(self, op: str | None = None) -> pl.DataFrame:
         """Time of each op in each layer from Python to the kernel; `op` selects one name, at any depth.
@@ -224,7 +190,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.dispatch_path import dispatch_path  # noqa: PLC0415 - loads when it is used
 
-        return dispatch_path(self.linked, op)
+        return dispatch_path(self, op)
 
     def export(self, file: str | Path, picture: Picture = "timeline") -> Exported:
         """Write the trace with its diagnosis for another viewer, by the end of the name: Perfetto (`.pftrace`,
@@ -234,7 +200,7 @@ class Trace(TableProperties):
         """
         from warpline.exports.formats import export  # noqa: PLC0415 - loads when it is used
 
-        return export(self.linked, Path(file), picture)
+        return export(self, Path(file), picture)
 
     def memory_use(self) -> MemoryUse:
         """Peak, growth and owners of the memory of each device, with the curve as arrays.
@@ -243,7 +209,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.memory import memory_of_trace  # noqa: PLC0415 - loads when it is used
 
-        return memory_of_trace(self.linked)
+        return memory_of_trace(self)
 
     def __repr__(self) -> str:
         return sanitise(f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>")
@@ -251,41 +217,26 @@ class Trace(TableProperties):
     def _repr_html_(self) -> str:
         window = f"{duration(self.window.length_ns)}" if self.window.length_ns else "empty"
         shown = {"source": self.source, "device": self._device, "steps": self.steps.summary, "window": window}
-        problems = [f"{entry.severity}: {entry.message}" for entry in self.linked.health_entries]
+        problems = [f"{entry.severity}: {entry.message}" for entry in self.health_entries]
         return card(self.file.name, facts({**shown, "size": self._size}), *map(paragraph, problems))
 
     @property
     def _device(self) -> str:
-        named = self.linked.devices["name"].drop_nulls()
+        named = self.stored("devices")["name"].drop_nulls()
         return str(named[0]) if len(named) else "unknown device"
 
     @property
     def _size(self) -> str:
         gpu, api, ops = (
-            int(self._rows[name].sum()) if name in self._rows else len(self.linked.table(name))
+            int(self._rows[name].sum()) if name in self._rows else len(self.stored(name))
             for name in ("gpu", "api", "ops")
         )
         return f"{gpu:,} GPU activities, {api:,} API calls, {ops:,} ops"
 
-    @cached_property
+    @property
     def _rows(self) -> dict[str, Bools]:
         """The rows of the selected steps, for each table with times; empty for a whole trace."""
-        if self.linked.chosen_steps is None:
+        if self.chosen_steps is None:
             return {}
-        chosen = self.linked.steps["index"].is_in(self.linked.steps_in_view["index"].implode()).to_numpy()
-        return {**rows_of_steps(self.linked), "steps": chosen}
-
-
-def _linked(trace: Trace | None) -> LinkedTrace | None:
-    return None if trace is None else trace.linked
-
-
-def _documented(name: str) -> property:
-    """A property for a table; its docstring lists the columns, for `help(warpline.Trace.gpu)`."""
-    plain = getattr(Trace, name)
-    columns = [f"- {title} ({about.dtype.__name__}): {about.meaning}" for title, about in columns_of(name).items()]
-    return property(plain.fget, doc="\n".join([plain.__doc__, "", *columns]))
-
-
-for _name in TABLES:
-    setattr(Trace, _name, _documented(_name))
+        chosen = np.isin(self.all_steps.index, self.steps_in_view.index)
+        return {**rows_of_steps(self), "steps": chosen}

@@ -14,7 +14,7 @@ from warpline.estimate import Estimate
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import Graph
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 from warpline.trace.trace import Trace
 
 STRAY = 1.25
@@ -45,7 +45,7 @@ def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: 
     """Remove the recording overhead, and look up the bare step if the run timed it before recording."""
     events = RecordedEvents(trace, graph)
     graphs = [_less(graph, recording_cost(graph, events, costs, case)) for case in CASES]
-    return BareSteps(graphs, [step_of(one) for one in graphs], _timed_ns(trace.path))
+    return BareSteps(graphs, [step_of(one) for one in graphs], _timed_ns(trace.file))
 
 
 def _timed_ns(trace: Path) -> Estimate | None:

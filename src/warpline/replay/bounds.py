@@ -18,7 +18,8 @@ from warpline.intervals import union
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.whatif import Prediction, Trial, WhatIf
-from warpline.trace.columns import Bools, Floats, Int64s, grouped, integers
+from warpline.trace.arrays import Bools, Floats, Int64s, grouped, integers
+from warpline.trace.table import filled
 
 
 class LeastStep(Struct, frozen=True):
@@ -47,7 +48,7 @@ class DeviceWork:
         labelled = question.labelled
         self._labelled: LabelledGraph = labelled
         self._work: Int64s = np.flatnonzero(labelled.is_work & labelled.in_steps)
-        devices = integers(labelled.trace.gpu["device"], 0)[labelled.graph.row[self._work]]
+        devices = filled(labelled.trace.gpu.device, 0)[labelled.graph.row[self._work]]
         known, device = np.unique(devices, return_inverse=True)
         self._steps = max(labelled.step_count, int(labelled.step[self._work].max(initial=0)) + 1)
         self._shape = (max(len(known), 1), self._steps)
@@ -140,7 +141,7 @@ class DeviceWork:
 
     def _waited_ns(self, trial: Trial) -> float:
         """Time of the calls that no longer wait."""
-        labelled, api = self._labelled, self._labelled.trace.api
+        labelled, api = self._labelled, self._labelled.trace.stored("api")
         rows = labelled.graph.row[trial.freed & labelled.in_steps & ~labelled.is_work]
         return float((integers(api["end_ns"])[rows] - integers(api["start_ns"])[rows]).sum())
 

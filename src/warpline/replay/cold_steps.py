@@ -8,8 +8,8 @@ import polars as pl
 from warpline.analyses.idle.host_activity import activities
 from warpline.analyses.steps import covered_before
 from warpline.replay.replay import UNEVEN, are_uneven
+from warpline.trace.arrays import NONE, Int64s, integers
 from warpline.trace.cold import ColdSteps
-from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 
@@ -52,19 +52,21 @@ def find_cold_steps(trace: Trace) -> ColdSteps | None:
 
 def _more_work_ns(trace: Trace, long: Int64s) -> float:
     """GPU time that the long steps have beyond as many others."""
-    gpu, starts = trace.gpu, integers(trace.steps["start_ns"])
+    gpu, starts = trace.stored("gpu"), trace.all_steps.start_ns
     begun, calls = integers(gpu["start_ns"]), integers(gpu["api_id"])
-    launched = np.where(calls == NONE, begun, np.append(integers(trace.api["start_ns"]), 0)[calls])
-    moment = begun if on_device(trace.steps) else launched
+    launched = np.where(calls == NONE, begun, np.append(trace.api.start_ns, 0)[calls])
+    moment = begun if on_device(trace.all_steps) else launched
     step = np.searchsorted(starts, moment, side="right") - 1
-    inside = (step >= 0) & (moment < int(integers(trace.steps["end_ns"])[-1]))
+    inside = (step >= 0) & (moment < int(trace.all_steps.end_ns[-1]))
     time = np.bincount(step[inside], (integers(gpu["end_ns"]) - begun)[inside], len(starts))
     return float(time[long].sum() - len(long) * np.median(np.delete(time, long)))
 
 
 def _preparing_ns(trace: Trace, start: int, end: int) -> int:
     """Time in which a launching thread loads, compiles or allocates."""
-    launching = trace.api["thread"].gather(trace.gpu["api_id"].drop_nulls().unique()).drop_nulls().unique()
+    launching = (
+        trace.stored("api")["thread"].gather(trace.stored("gpu")["api_id"].drop_nulls().unique()).drop_nulls().unique()
+    )
     known = activities(trace)
     moments = np.array([start, end])
     spent = [
@@ -78,11 +80,11 @@ def _preparing_ns(trace: Trace, start: int, end: int) -> int:
 
 def _slow_ops(trace: Trace, start: int, end: int, cold: int, warm: int) -> tuple[tuple[str, int], ...]:
     """Outermost ops of the cold steps, else API calls, by what they take beyond the usual; the longest first."""
-    steps = trace.steps
+    steps = trace.stored("steps")
     window = pl.col("start_ns").is_between(int(steps["start_ns"][0]), int(steps["end_ns"][-1]))
-    if on_device(steps):
+    if on_device(trace.all_steps):
         window = pl.col("start_ns") < int(steps["end_ns"][-1])
-    table = trace.ops.filter(pl.col("depth") == 0) if len(trace.ops) else trace.api
+    table = trace.stored("ops").filter(pl.col("depth") == 0) if len(trace.stored("ops")) else trace.stored("api")
     inside = pl.col("start_ns").is_between(start, end) | pl.col("end_ns").is_between(start, end)
     length = pl.col("end_ns") - pl.col("start_ns")
     named = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from warpline.replay.graph.model import CALL, CONTENTION, EVENT, GONE, INFERRED, LAUNCH, STREAM, SYNC, Graph
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
 
 NOTHING: Int64s = np.empty(0, np.int64)
 

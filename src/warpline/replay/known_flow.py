@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.dataflow import Dataflow
 from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace

@@ -21,8 +21,8 @@ from warpline.replay.known_flow import KnownFlow
 from warpline.replay.labelled_nodes import LabelledNodes
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped, integers
-from warpline.trace.names import named_like, names_in
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped, integers
+from warpline.trace.names import named_like
 from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
 
@@ -72,7 +72,7 @@ class LabelledGraph(LabelledNodes):
     def op(self) -> Int64s:
         """Row of `ops` around each operation's launch; NONE elsewhere."""
         result = np.full(len(self.graph), NONE, np.int64)
-        result[self.work] = integers(self.trace.gpu["op_id"])[self.graph.row[self.work]]
+        result[self.work] = self.trace.gpu.op_id[self.graph.row[self.work]]
         return result
 
     @cached_property
@@ -84,7 +84,7 @@ class LabelledGraph(LabelledNodes):
         """A text column of the op around each GPU operation; empty without an op."""
         key = f"ops.{column}"
         if key not in self._texts:
-            self._texts[key] = self._labels(names_in(self.trace.ops, column), self.work, self.op[self.work])
+            self._texts[key] = self._labels(self.trace.ops.column(column), self.work, self.op[self.work])
         return self._texts[key]
 
     @cached_property
@@ -95,8 +95,8 @@ class LabelledGraph(LabelledNodes):
     @cached_property
     def _op_names(self) -> tuple[dict[str, int], Int64s]:
         """Names of ops with their numbers, and for each op the number of its name."""
-        known = names_in(self.trace.ops)
-        return {name: number for number, name in enumerate(known.words)}, known.which
+        known = self.trace.ops.name
+        return {name: number for number, name in enumerate(known.words)}, known.codes
 
     @property
     def known_ops(self) -> list[str]:
@@ -114,7 +114,7 @@ class LabelledGraph(LabelledNodes):
     @cached_property
     def _ops_around(self) -> Int64s:
         """Rows of `ops` around the launch of each of `work`: one row a level, the innermost first, NONE beyond."""
-        parents, levels = np.append(integers(self.trace.ops["parent"]), NONE), [self.op[self.work]]
+        parents, levels = np.append(self.trace.ops.parent, NONE), [self.op[self.work]]
         while len(levels) < OP_LEVELS:
             levels.append(parents[levels[-1]])
         return np.array(levels)
@@ -135,17 +135,17 @@ class LabelledGraph(LabelledNodes):
     @cached_property
     def roots(self) -> Int64s:
         """The outermost op around each op; NONE for none, at the end."""
-        return np.append(outermost(integers(self.trace.ops["parent"])), NONE)
+        return np.append(outermost(self.trace.ops.parent), NONE)
 
     @cached_property
     def op_spans(self) -> tuple[Int64s, Int64s, Int64s]:
         """Begin, end and thread of each op."""
-        starts, ends, threads = (integers(self.trace.ops[name]) for name in ("start_ns", "end_ns", "thread"))
+        starts, ends, threads = self.trace.ops.start_ns, self.trace.ops.end_ns, self.trace.ops.thread
         return starts, ends, threads
 
     @cached_property
     def _outermost_ops(self) -> pl.DataFrame:
-        return self.trace.ops.with_row_index("row")[np.flatnonzero(integers(self.trace.ops["depth"]) == 0)]
+        return self.trace.stored("ops").with_row_index("row")[np.flatnonzero(self.trace.ops.depth == 0)]
 
     def root_op_at(self, segments: Int64s) -> Int64s:
         """The outermost op of its thread in whose time each segment's middle lies; NONE outside."""
@@ -193,7 +193,7 @@ class LabelledGraph(LabelledNodes):
         """Row of `ops` around each API call; NONE elsewhere."""
         result = np.full(len(self.graph), NONE, np.int64)
         calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
-        result[calls] = integers(self.trace.api["op_id"])[self.graph.row[calls]]
+        result[calls] = self.trace.api.op_id[self.graph.row[calls]]
         return result
 
     @cached_property
@@ -217,7 +217,7 @@ class LabelledGraph(LabelledNodes):
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
         if pattern not in self._within:
-            ranges = named_like(self.trace.ranges, pattern)
+            ranges = named_like(self.trace.stored("ranges"), pattern)
             inside = np.zeros(len(self.graph), bool)
             moment = self.launch_moment
             spans = [integers(ranges[column]).tolist() for column in ("start_ns", "end_ns", "thread")]

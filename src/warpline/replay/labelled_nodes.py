@@ -13,9 +13,9 @@ from warpline.kernels import KernelIdentity, identify
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
-from warpline.trace.columns import NONE, Bools, Int64s, grouped, integers
-from warpline.trace.names import Names, names_in
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped, integers
 from warpline.trace.steps.find import launch_moments, on_device
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
 
@@ -54,7 +54,7 @@ class LabelledNodes:
         moment = self.graph.measured_start.copy()
         if not len(steps):
             return np.zeros(len(self.graph), np.int64)
-        starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+        starts, ends = steps.start_ns, steps.end_ns
         if not on_device(steps):
             launched = launch_moments(self.trace.gpu, self.trace.api, int(starts[0]), int(ends[-1]))
             moment[self.work] = launched[self.graph.row[self.work]]
@@ -72,7 +72,7 @@ class LabelledNodes:
     @cached_property
     def in_steps(self) -> Bools:
         """Whether the node belongs to a selected step; for steps found on the device, all CPU nodes do."""
-        return self.has_step | ~self.is_work if on_device(self.trace.steps) else self.has_step
+        return self.has_step | ~self.is_work if on_device(self.trace.all_steps) else self.has_step
 
     @property
     def step_count(self) -> int:
@@ -85,7 +85,7 @@ class LabelledNodes:
     def call_name(self) -> Labels:
         """Name of the API call of calls and returns; empty elsewhere."""
         calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
-        return self._labels(names_in(self.trace.api), calls, self.graph.row[calls])
+        return self._labels(self.trace.api.name, calls, self.graph.row[calls])
 
     def _labels(self, column: Names, nodes: Int64s, rows: Int64s) -> Labels:
         """For these nodes the texts of those rows (NONE for none) of a column; empty for all others."""
@@ -93,7 +93,7 @@ class LabelledNodes:
         empty = names.index("") if "" in names else len(names)
         number = np.append(np.arange(len(names)), empty)
         codes = np.full(len(self.graph), empty, np.int64)
-        codes[nodes] = np.append(number[column.which], empty)[rows]
+        codes[nodes] = np.append(number[column.codes], empty)[rows]
         return Labels.of([*names, ""][: max(len(names), empty + 1)], codes)
 
     def calls_like(self, pattern: str) -> Bools:
@@ -138,8 +138,8 @@ class LabelledNodes:
         """Measured launch time of each GPU operation; its own start if no launch is known."""
         moment = self.graph.measured_start.copy()
         rows = self.graph.row[self.work]
-        calls = integers(self.trace.gpu["api_id"])[rows]
-        starts = np.append(integers(self.trace.api["start_ns"]), 0)
+        calls = self.trace.gpu.api_id[rows]
+        starts = np.append(self.trace.api.start_ns, 0)
         moment[self.work] = np.where(calls == NONE, moment[self.work], starts[calls])
         return moment
 
@@ -148,14 +148,14 @@ class LabelledNodes:
     def work_text(self, column: str) -> Labels:
         """A text column of `gpu` for each node; empty for CPU nodes and where nothing is recorded."""
         if column not in self._texts:
-            self._texts[column] = self._labels(names_in(self.trace.gpu, column), self.work, self.graph.row[self.work])
+            self._texts[column] = self._labels(self.trace.gpu.column(column), self.work, self.graph.row[self.work])
         return self._texts[column]
 
     def work_number(self, column: str) -> Int64s:
         """A number of `gpu` for each node; 0 for CPU nodes and where nothing is recorded."""
         if column not in self._numbers:
             result = np.zeros(len(self.graph), np.int64)
-            result[self.work] = integers(self.trace.gpu[column], 0)[self.graph.row[self.work]]
+            result[self.work] = integers(self.trace.stored("gpu")[column], 0)[self.graph.row[self.work]]
             result.setflags(write=False)
             self._numbers[column] = result
         return self._numbers[column]

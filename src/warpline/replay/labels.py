@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from warpline.trace.columns import Bools, Int64s
+from warpline.trace.arrays import Bools, Int64s
 
 NO_CODES: Int64s = np.empty(0, np.int64)
 

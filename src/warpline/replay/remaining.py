@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import Bools, Floats, Int64s
+from warpline.trace.arrays import Bools, Floats, Int64s
 
 SAME = 0.999
 """An operation that keeps this share of its time is untouched."""

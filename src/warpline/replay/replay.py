@@ -10,7 +10,7 @@ from warpline.replay.graph.build import build_graph
 from warpline.replay.graph.model import Graph
 from warpline.replay.simulate import Schedule, simulate
 from warpline.replay.steps import StepMarks, as_measured, find_marks
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 from warpline.trace.trace import Trace
 
 UNEVEN = 1.5

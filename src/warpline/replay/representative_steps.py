@@ -17,8 +17,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.replay.replay import UNEVEN, are_uneven, typical_ns
+from warpline.trace.arrays import Floats, Int64s, integers
 from warpline.trace.cold import ColdSteps
-from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.steps.find import StepChoice
 from warpline.trace.trace import Trace
@@ -39,7 +39,7 @@ LONGER_BY = 1.4
 
 def steps_to_judge(trace: Trace) -> Trace:
     """The trace, looked at during the steps that stand for all of it; steps that were asked for stay."""
-    steps = trace.table("steps")
+    steps = trace.stored("steps")
     if trace.chosen_steps is None and len(steps):
         starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
         begun, done = trace.step_spans

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from warpline.native import load
 from warpline.replay.graph.model import GONE, Graph
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 
 LIBRARY = Path(__file__).with_name("_simulate.so")
 VERSION = 2

@@ -17,7 +17,7 @@ from msgspec import Struct
 from warpline.errors import CannotAnswer
 from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
 from warpline.replay.simulate import Schedule
-from warpline.trace.columns import NONE, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Floats, Int64s, integers
 from warpline.trace.steps.find import launch_moments, on_device
 from warpline.trace.trace import Trace
 
@@ -64,10 +64,10 @@ def as_measured(graph: Graph) -> Schedule:
 
 def find_marks(trace: Trace, graph: Graph) -> StepMarks:
     """The selected steps; without steps, the whole trace is one."""
-    steps = trace.steps_in_view
+    steps = trace.steps_in_view.stored
     if not len(steps):
         return _whole(graph)
-    if on_device(steps):
+    if on_device(trace.steps_in_view):
         return _on_device(graph, steps)
     return _on_thread(trace, graph, steps)
 

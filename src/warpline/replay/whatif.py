@@ -40,7 +40,7 @@ from warpline.replay.ranges import (
 from warpline.replay.remaining import stream_ns, untouched_ns
 from warpline.replay.replay import Replay, replay
 from warpline.replay.simulate import simulate
-from warpline.trace.columns import Bools, Floats, Int64s
+from warpline.trace.arrays import Bools, Floats, Int64s
 from warpline.trace.trace import Trace
 from warpline.units import duration, speedup
 

@@ -168,7 +168,7 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
         length = f"{several(number, 'step')} of {step}" if number else f"no steps found: the whole recording, {step}"
         length += " on average" if number > 1 and _is_average(diagnosis) else ""
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
-    return joined(trace.path, *words)
+    return joined(trace.file, *words)
 
 
 def _is_average(diagnosis: Diagnosis) -> bool:
@@ -350,6 +350,6 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
 
 def _quoted(diagnosis: Diagnosis) -> str:
     """The path as typed in a shell: relative if that is shorter."""
-    path: Path = diagnosis.trace.path
+    path: Path = diagnosis.trace.file
     relative, typed = os.path.relpath(path), str(as_typed(path))
     return shlex.quote(relative if len(relative) < len(typed) else typed)

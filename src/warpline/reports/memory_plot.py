@@ -6,7 +6,7 @@ import numpy as np
 
 from warpline.analyses.memory import Curve, DeviceMemory
 from warpline.reports.svg import document, label, stroke
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 from warpline.units import duration, size
 
 COLUMNS, LINES = 66, 10

@@ -26,7 +26,7 @@ TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
 
 def steps(diagnosis: Diagnosis) -> Section:
     """Duration and GPU busy time of every step."""
-    found = diagnosis.trace.steps["found_by"][0]
+    found = diagnosis.trace.stored("steps")["found_by"][0]
     on_gpu = (
         Column("busy_share", "GPU busy", "share"),
         Column("operations", "GPU operations", "count", priority=3),

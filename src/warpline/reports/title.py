@@ -26,4 +26,4 @@ def recording(trace: Trace, *words: str, chip: str | None = None) -> str:
     device = UNNAMED if name == UNKNOWN_DEVICE else name
     steps = len(trace.steps_in_view)
     compared = [] if chip is None else [f"compared with {chip}"]
-    return joined(trace.path, device, several(steps, "step") if steps else "no steps found", *compared, *words)
+    return joined(trace.file, device, several(steps, "step") if steps else "no steps found", *compared, *words)

@@ -11,7 +11,7 @@ from warpline.sources.rows import Rows
 from warpline.trace.checks import check, check_steps
 from warpline.trace.link import link
 from warpline.trace.repair import guarantee
-from warpline.trace.schema import TABLES
+from warpline.trace.schema import Health
 from warpline.trace.steps.find import find_steps
 from warpline.trace.trace import Trace
 
@@ -45,5 +45,5 @@ def _unsaid(found: list[HealthEntry], said: list[HealthEntry]) -> list[HealthEnt
 
 
 def _health_table(entries: list[HealthEntry]) -> pl.DataFrame:
-    columns = {name: [getattr(entry, name) for entry in entries] for name in TABLES["health"]}
-    return pl.DataFrame(columns, schema=dict.fromkeys(TABLES["health"], pl.String))
+    columns = {name: [getattr(entry, name) for entry in entries] for name in Health.columns}
+    return pl.DataFrame(columns, schema=dict.fromkeys(Health.columns, pl.String))

@@ -71,7 +71,7 @@ def load(name: str, file: Path) -> Trace | None:
 
 def store(name: str, trace: Trace) -> None:
     """Store the trace under that name, and evict entries that no longer fit."""
-    needed = sum(int(trace.table(table).estimated_size()) for table in TABLES)
+    needed = sum(int(trace.stored(table).estimated_size()) for table in TABLES)
     if needed > limit_bytes():
         return
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
@@ -82,7 +82,7 @@ def store(name: str, trace: Trace) -> None:
             for table in TABLES:
                 path = temporary / f"{table}.arrow"
                 with create_file(path) as file:
-                    trace.table(table).write_ipc(file, compression="uncompressed")
+                    trace.stored(table).write_ipc(file, compression="uncompressed")
                 with open_file(path) as file:
                     checksums[table] = [_size(file), _checksum(file)]
             manifest = {"about": _about(name), "source": trace.source, "tables": checksums}
@@ -99,7 +99,9 @@ def _about(name: str) -> dict[str, str]:
 
 @found_once
 def _schema_digest() -> str:
-    columns = [[table, name, str(column.dtype)] for table, named in TABLES.items() for name, column in named.items()]
+    columns = [
+        [table, name, str(column.dtype)] for table, kind in TABLES.items() for name, column in kind.columns.items()
+    ]
     return hashlib.blake2b(json.dumps(columns).encode(), digest_size=8).hexdigest()
 
 
@@ -112,7 +114,7 @@ def _table(folder: int, table: str, checksum: Any) -> pl.DataFrame | Loader:
             raise ValueError(f"{table} is damaged")
         file.seek(0)
         schema = pl.read_ipc_schema(file)
-        if schema != {name: column.dtype for name, column in TABLES[table].items()}:
+        if schema != {name: column.dtype for name, column in TABLES[table].columns.items()}:
             raise ValueError(f"{table} has other columns")
         if size < READ_AT_ONCE_BYTES or len(_held) >= MAX_HELD_FILES:
             return _read(file)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.trace import Trace
 
 
@@ -23,7 +23,7 @@ def call_lines(trace: Trace, lines: pl.DataFrame) -> Int64s:
     if not rows or not len(lines):
         return result
     epoch = int(trace.facts.get("epoch_ns", "0"))
-    begin = integers(trace.python["start_ns"]) + epoch
+    begin = trace.python.start_ns + epoch
     mine = pl.DataFrame({"start_ns": begin, "row": np.arange(rows)}).with_columns(*_order())
     known = lines.with_columns(*_order())
     joined = mine.join(known, on=["start_ns", "at", "of"], how="inner", maintain_order="left")

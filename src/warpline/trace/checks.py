@@ -10,7 +10,7 @@ import polars as pl
 from warpline.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
-from warpline.trace.columns import NONE, Bools, Int64s, combinations, grouped, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations, grouped, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import MIGRATION, is_migration, named, rows_like
 from warpline.units import duration, share

@@ -1,10 +1,9 @@
-"""What one column of a trace holds: its type, whether every row has a value, and which values are possible."""
+"""Types of columns, and which values are possible in them."""
 
 from __future__ import annotations
 
 import polars as pl
 from msgspec import Struct
-from polars.datatypes import DataTypeClass
 
 ID = pl.UInt32
 NAME = pl.Categorical
@@ -37,20 +36,3 @@ DEVICE = Bounds(-1, (1 << 16) - 1)
 PER_BLOCK = Bounds(0, 1 << 16)
 PER_DEVICE = Bounds(1, 1 << 24)
 RATE = Bounds(1, 1 << 50)
-
-
-class Column(Struct, frozen=True):
-    """One column: its type and what it means."""
-
-    dtype: DataTypeClass
-    meaning: str
-    required: bool = False
-    """Whether every row has a value."""
-    bounds: Bounds | None = None
-    """The possible values of a number; others are null."""
-    most_chars: int = NAME_CHARS
-    """The longest possible text. A longer name is shortened, and `long_names` has it in full; longer arguments are
-    null."""
-
-
-Table = dict[str, Column]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
 from warpline.trace.steps.find import StepChoice, launch_moments, on_device
 from warpline.trace.trace import Trace, Window
 
@@ -30,21 +30,20 @@ _BY_CALL = ("syncs", "events")
 
 def cut_to_steps(trace: Trace) -> Trace:
     """The trace with only the selected steps and their rows."""
-    steps = trace.steps_in_view
+    steps = trace.steps_in_view.stored
     rows = rows_of_steps(trace)
     targets = {target for columns in _REFERENCES.values() for target in columns.values()}
     places = {name: _places(rows[name]) for name in targets}
-    tables = {name: _renumbered(_kept(trace.table(name), rows[name]), name, places) for name in rows}
+    tables = {name: _renumbered(_kept(trace.stored(name), rows[name]), name, places) for name in rows}
     return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
 
 
 def rows_of_steps(trace: Trace) -> dict[str, Bools]:
     """Which rows belong to the selected steps, for each table with times."""
     steps = trace.steps_in_view
-    window = Window(int(steps["start_ns"].min()), int(steps["end_ns"].max()))  # type: ignore[arg-type]
-    gpu = trace.gpu
-    starts, ends = integers(gpu["start_ns"]), integers(gpu["end_ns"])
-    launched = launch_moments(gpu, trace.api, window.start_ns, window.end_ns)
+    window = Window(int(steps.start_ns.min()), int(steps.end_ns.max()))
+    starts, ends = trace.gpu.start_ns, trace.gpu.end_ns
+    launched = launch_moments(trace.gpu, trace.api, window.start_ns, window.end_ns)
     # Work that was launched before the steps, and is not done when they begin, delays theirs.
     kept = (launched < window.end_ns) & (ends > window.start_ns)
     if on_device(steps):
@@ -59,13 +58,13 @@ def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
     """Which rows of each table are kept."""
     rows = {"gpu": work}
     for name in _SPANS:
-        starts, ends = integers(trace.table(name)["start_ns"]), integers(trace.table(name)["end_ns"])
+        starts, ends = integers(trace.stored(name)["start_ns"]), integers(trace.stored(name)["end_ns"])
         rows[name] = (starts < window.end_ns) & ((ends >= window.start_ns) | (ends == NONE))
     for name in _MOMENTS:
-        moments = integers(trace.table(name)["time_ns"])
+        moments = integers(trace.stored(name)["time_ns"])
         rows[name] = (moments >= window.start_ns) & (moments < window.end_ns)
     for name in _BY_CALL:
-        calls = integers(trace.table(name)["api_id"])
+        calls = integers(trace.stored(name)["api_id"])
         rows[name] = np.append(rows["api"], True)[calls]
     return rows
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, integers
 from warpline.trace.names import named
 from warpline.trace.steps.same_ops import OpOrder, same_ops
 from warpline.trace.trace import Trace
@@ -41,7 +41,7 @@ class Dataflow:
     @classmethod
     def of(cls, trace: Trace) -> Dataflow | None:
         """The data flow recorded with a trace, or None."""
-        return cls(trace.dataflow) if len(trace.dataflow) else None
+        return cls(trace.stored("dataflow")) if len(trace.dataflow) else None
 
     def calls_of(self, trace: Trace) -> Int64s:
         """For each op of a recording of the same program, its call; NONE for ops that do not match."""

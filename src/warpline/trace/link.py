@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import polars as pl
 
-from warpline.trace.columns import NONE, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import Names
 from warpline.trace.nesting import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s
 
 SPARSEST = 8
 """Keys that span at most so many times their number are looked up in a table; profilers count their ids up."""

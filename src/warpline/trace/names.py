@@ -11,12 +11,10 @@ from functools import cached_property, lru_cache
 from weakref import ref
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.columns import Bools, Int64s, integers
+from warpline.trace.arrays import Bools, Int64s, Texts, integers
 
-Texts = npt.NDArray[np.object_]
 KEPT_ROWS = 1_000_000
 """Of longer tables nothing is kept: it would take as much memory as the columns themselves."""
 FEW_NAMES, KEPT_ANSWERS, KEPT_PATTERNS = 300, 1000, 256

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.trace import nesting_native, nesting_numpy
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s
 
 MICROSECOND_NS = 1_000
 ROUNDED_TWICE = 2

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from warpline.native import load
-from warpline.trace.columns import Bools, Int64s
+from warpline.trace.arrays import Bools, Int64s
 
 LIBRARY = Path(__file__).with_name("_nest.so")
 VERSION: Final = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s
 
 
 def order(lanes: Int64s, starts: Int64s, ends: Int64s) -> Int64s:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from warpline.intervals import union
-from warpline.trace.columns import Bools, integers
+from warpline.trace.arrays import Bools, integers
 from warpline.trace.names import rows_like
 
 OWN = r"(^|/)warpline/capture/\w+\.py\("

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,12 +20,14 @@ from msgspec import Struct, field
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import FAR_NS, Rows
 from warpline.sources.valid_text import valid_text
-from warpline.trace.column_rules import NAME_CHARS, NO_NAME, UNKNOWN, Column, Table
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
+from warpline.trace.column_rules import NAME_CHARS, NO_NAME, UNKNOWN
 from warpline.trace.long_text import longest_bytes, shortened, without_long
 from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.table import Column
 
 Tables = dict[str, pl.DataFrame]
+Columns = dict[str, Column[Any]]
 
 _MADE_LATER = ("steps", "meta", "health", "long_names")
 """Tables that the trace layer makes; a reader gives none of them."""
@@ -86,9 +89,9 @@ def guarantee(rows: Rows) -> tuple[Tables, Repairs]:
     tables = {name: _typed(name, read.pop(name, pl.DataFrame()), repairs) for name in TABLES}
     _in_time(tables, repairs)
     longest = longest_bytes(tables.values())
-    for name, about in TABLES.items():
+    for name, table in TABLES.items():
         if name not in _MADE_LATER:
-            tables[name] = _checked(name, about, tables[name], longest, repairs)
+            tables[name] = _checked(name, table.columns, tables[name], longest, repairs)
     _threads(tables, repairs)
     if len(tables["devices"]) > 1:
         ordinal = pl.col("device")
@@ -103,7 +106,7 @@ def guaranteed(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     """One table that comes beside a trace, the same way; its long names are only shortened."""
     repairs = Repairs()
     typed = _typed(name, frame, repairs)
-    return _checked(name, TABLES[name], typed, longest_bytes([typed]), repairs)
+    return _checked(name, TABLES[name].columns, typed, longest_bytes([typed]), repairs)
 
 
 def _typed(name: str, frame: pl.DataFrame, repairs: Repairs) -> pl.DataFrame:
@@ -122,11 +125,13 @@ def _in_time(tables: Tables, repairs: Repairs) -> None:
     """Leave out the rows without a time, and those decades away from the typical time, which only a flipped bit makes:
     two times can then be added without overflow."""
     for name, table in tables.items():
-        needed = [column for column, about in TABLES[name].items() if about.required and about.dtype is pl.Int64]
+        needed = [
+            column for column, about in TABLES[name].columns.items() if about.required and about.dtype is pl.Int64
+        ]
         if name not in _MADE_LATER and any(table[column].null_count() for column in needed):
             tables[name] = table.drop_nulls(needed)
             repairs.impossible_times[name] += len(table) - len(tables[name])
-    timed = {name: _first_time(TABLES[name]) for name in tables if name not in _MADE_LATER}
+    timed = {name: _first_time(TABLES[name].columns) for name in tables if name not in _MADE_LATER}
     starts = {name: integers(tables[name][column]) for name, column in timed.items() if column and len(tables[name])}
     if not starts:
         return
@@ -138,7 +143,7 @@ def _in_time(tables: Tables, repairs: Repairs) -> None:
         tables[name] = _near(name, tables[name], timed[name], low, high, repairs)
 
 
-def _first_time(table: Table) -> str:
+def _first_time(table: Columns) -> str:
     return next((column for column in ("start_ns", "time_ns") if column in table), "")
 
 
@@ -183,7 +188,7 @@ def _possible_gpu_span(low: int, high: int) -> pl.Expr:
     )
 
 
-def _checked(name: str, about: Table, table: pl.DataFrame, longest: int, repairs: Repairs) -> pl.DataFrame:
+def _checked(name: str, about: Columns, table: pl.DataFrame, longest: int, repairs: Repairs) -> pl.DataFrame:
     """With possible values in every column, and a text in every required one."""
     if not len(table):
         return table
@@ -201,7 +206,7 @@ def _checked(name: str, about: Table, table: pl.DataFrame, longest: int, repairs
     return table.drop_nulls(keys) if any(table[column].null_count() for column in keys) else table
 
 
-def _possible(series: pl.Series, rule: Column, longest: int, place: str, repairs: Repairs) -> pl.Series:
+def _possible(series: pl.Series, rule: Column[Any], longest: int, place: str, repairs: Repairs) -> pl.Series:
     if rule.bounds is not None and len(series):
         least, most = rule.bounds.least, rule.bounds.most
         low, high = series.min(), series.max()
@@ -268,11 +273,12 @@ def _needs_thread(name: str, table: pl.DataFrame) -> pl.Series:
     """Which rows lie on a thread: those of the CPU."""
     if name == "ranges":
         return table["style"].cast(pl.String) != _GPU_RANGE
-    return pl.Series([TABLES[name]["thread"].required]).new_from_index(0, len(table))
+    return pl.Series([TABLES[name].columns["thread"].required]).new_from_index(0, len(table))
 
 
 def _long_names(repairs: Repairs) -> pl.DataFrame:
     names = repairs.long_names
     return pl.DataFrame(
-        {"name": list(names), "whole": list(names.values())}, schema=dict.fromkeys(TABLES["long_names"], pl.String)
+        {"name": list(names), "whole": list(names.values())},
+        schema=dict.fromkeys(TABLES["long_names"].columns, pl.String),
     )

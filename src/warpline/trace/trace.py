@@ -1,29 +1,53 @@
-"""The trace: one profile, linked and checked, as a set of polars frames."""
+"""The trace: one profile, linked and checked. Each table is an attribute whose columns are numpy arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Self, TypeVar
 
 import numpy as np
 import polars as pl
 from msgspec import Struct
-from msgspec.structs import replace
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
+from warpline.trace.arrays import Int64s
 from warpline.trace.cold import ColdSteps
-from warpline.trace.columns import Int64s, integers
 from warpline.trace.companion_files import Companions
 from warpline.trace.nesting import Nest
-from warpline.trace.properties import TableProperties
 from warpline.trace.repair import guaranteed
-from warpline.trace.schema import TABLES, empty
+from warpline.trace.schema import (
+    TABLES,
+    Api,
+    Counters,
+    Dataflow,
+    Devices,
+    Events,
+    Faults,
+    Gpu,
+    LongNames,
+    Memory,
+    Ops,
+    OsRuntime,
+    Overhead,
+    Python,
+    Ranges,
+    Steps,
+    Syncs,
+    Threads,
+    empty,
+)
 from warpline.trace.steps.find import StepChoice, completed, steps_named
+from warpline.trace.table import Table
+
+Stored = pl.DataFrame | Callable[[], pl.DataFrame]
+"""A table as it is kept: a frame, or what loads one."""
+T = TypeVar("T", bound=Table)
 
 
 class Window(Struct, frozen=True):
-    """The stretch of time that an analysis looks at."""
+    """The time that an analysis looks at."""
 
     start_ns: int
     end_ns: int
@@ -34,117 +58,224 @@ class Window(Struct, frozen=True):
         return self.end_ns - self.start_ns
 
 
-class Trace(TableProperties, Struct, dict=True):
-    """One profile as the analyses read it: each table of `warpline.trace.schema.TABLES` is a property.
+class Trace:
+    """One profile: `trace.gpu.start_ns` is a numpy array, and so is every column of `warpline.trace.schema`.
 
-    Names are categorical, and a row's id is its position. What `warpline.open` returns has the same tables with an
-    `id` column and plain strings. A table may be loaded when it is first asked for.
+    A row's id is its position. Tables are read when they are first asked for.
     """
 
-    path: Path
-    source: str
-    """`kineto` or `nsys`."""
-    _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]]
-    chosen_steps: StepChoice | None = None
-    cold: ColdSteps | None = None
-    """The cold steps, where the steps in view were chosen without them."""
-    companions: Companions | None = None
-    """A second pass at the same program, where `warpline run` left one."""
+    def __init__(self, file: Path, source: str, stored: Mapping[str, Stored]) -> None:
+        self.file = file
+        self.source = source
+        """`kineto`, `nsys` or another source."""
+        self.chosen_steps: StepChoice | None = None
+        self.cold: ColdSteps | None = None
+        """The cold steps, where the steps in view were chosen without them."""
+        self.companions: Companions | None = None
+        """A second pass at the same program, where `warpline run` left one."""
+        self._stored = dict(stored)
+        self._tables: dict[str, Table] = {}
 
-    def table(self, name: str) -> pl.DataFrame:
-        """A table by name."""
+    def stored(self, name: str) -> pl.DataFrame:
+        """A table by name as it is kept: names are categorical, what was not recorded is null."""
         if name not in TABLES:
             raise UsageError("no-such-table", f"there is no table {name!r}", f"the tables are {', '.join(TABLES)}")
-        frame = self._tables[name]
+        frame = self._stored[name]
         if not isinstance(frame, pl.DataFrame):
-            frame = self._tables[name] = frame()
+            frame = self._stored[name] = frame()
         return frame
 
+    def _table(self, name: str, kind: type[T]) -> T:
+        table = self._tables.get(name)
+        if not isinstance(table, kind):
+            table = self._tables[name] = kind(self.stored(name))
+        return table
+
     @property
-    def steps(self) -> pl.DataFrame:
-        """Training or inference steps, in order."""
-        return self.table("steps")
+    def gpu(self) -> Gpu:
+        """Kernels, copies, memsets and graphs that a device ran, by start time."""
+        return self._table("gpu", Gpu)
+
+    @property
+    def api(self) -> Api:
+        """CUDA runtime and driver calls (HIP likewise), by start time."""
+        return self._table("api", Api)
+
+    @property
+    def ops(self) -> Ops:
+        """Framework ops on the CPU, by thread and start time."""
+        return self._table("ops", Ops)
+
+    @property
+    def ranges(self) -> Ranges:
+        """NVTX ranges, record_function annotations and profiler steps, by thread and start time."""
+        return self._table("ranges", Ranges)
+
+    @property
+    def python(self) -> Python:
+        """Python frames (recorded with with_stack=True), by thread and start time."""
+        return self._table("python", Python)
+
+    @property
+    def syncs(self) -> Syncs:
+        """Synchronization records of the GPU."""
+        return self._table("syncs", Syncs)
+
+    @property
+    def events(self) -> Events:
+        """CUDA events recorded into a stream."""
+        return self._table("events", Events)
+
+    @property
+    def osrt(self) -> OsRuntime:
+        """OS runtime calls (nsys)."""
+        return self._table("osrt", OsRuntime)
+
+    @property
+    def memory(self) -> Memory:
+        """Allocations and frees."""
+        return self._table("memory", Memory)
+
+    @property
+    def overhead(self) -> Overhead:
+        """What recording itself cost, and lazy loading."""
+        return self._table("overhead", Overhead)
+
+    @property
+    def faults(self) -> Faults:
+        """Page faults of unified memory (nsys)."""
+        return self._table("faults", Faults)
+
+    @property
+    def dataflow(self) -> Dataflow:
+        """Tensors that ops took and made in a few more steps, without times (`warpline run`)."""
+        return self._table("dataflow", Dataflow)
+
+    @property
+    def counters(self) -> Counters:
+        """Sampled counters (nsys GPU metrics)."""
+        return self._table("counters", Counters)
+
+    @property
+    def threads(self) -> Threads:
+        """Threads of all processes."""
+        return self._table("threads", Threads)
+
+    @property
+    def devices(self) -> Devices:
+        """Devices as the capture describes them."""
+        return self._table("devices", Devices)
+
+    @property
+    def long_names(self) -> LongNames:
+        """Names too long for a column."""
+        return self._table("long_names", LongNames)
+
+    @property
+    def all_steps(self) -> Steps:
+        """Training or inference steps, in order; `steps_in_view` are the chosen ones."""
+        return self._table("steps", Steps)
 
     @property
     def facts(self) -> dict[str, str]:
-        """The `meta` table as a dictionary."""
-        return dict(self.table("meta").iter_rows())
+        """The `meta` table as a dictionary: version of the profiler, zero of the clock, and so on."""
+        return dict(self.stored("meta").iter_rows())
 
     @property
     def health_entries(self) -> list[HealthEntry]:
         """What is wrong or odd about the profile, worst first."""
-        entries = [HealthEntry(code, severity, message) for code, severity, message in self.table("health").iter_rows()]
+        entries = [HealthEntry(*row) for row in self.stored("health").iter_rows()]
         return sorted(entries, key=lambda entry: SEVERITIES.index(entry.severity))
 
     @property
     def frames(self) -> Nest:
         """The Python frames as a tree, to ask which one is open at a moment."""
-        python = self.table("python")
-        lanes, starts, ends, parents = (integers(python[name]) for name in ("thread", "start_ns", "end_ns", "parent"))
-        return Nest(lanes, starts, ends, parents, integers(python["depth"], 0))
+        python = self.python
+        return Nest(python.thread, python.start_ns, python.end_ns, python.parent, python.depth)
 
     @property
     def window(self) -> Window:
         """The chosen steps, else from the first to the last thing a device did; empty without GPU work."""
         if self.chosen_steps is not None:
-            return Window(*self.chosen_steps.window(self.table("steps")))
-        gpu = self.table("gpu")
-        if not len(gpu):
+            return Window(*self.chosen_steps.window(self.all_steps))
+        if not len(self.gpu):
             return Window(0, 0)
-        return Window(gpu["start_ns"].min(), gpu["end_ns"].max())  # type: ignore[arg-type]
+        return Window(int(self.gpu.start_ns.min()), int(self.gpu.end_ns.max()))
 
     @property
-    def steps_in_view(self) -> pl.DataFrame:
+    def steps_in_view(self) -> Steps:
         """The chosen steps, or all."""
-        steps = self.table("steps")
-        return steps if self.chosen_steps is None else steps[slice(self.chosen_steps.first, self.chosen_steps.beyond)]
+        choice = self.chosen_steps
+        return self.all_steps if choice is None else self.all_steps[slice(choice.first, choice.beyond)]
 
     @property
     def step_ns(self) -> int | None:
         """Median length of the steps in view, None without steps."""
-        spans = self.step_spans
-        return int(np.median(spans[1] - spans[0])) if len(spans[0]) else None
+        starts, ends = self.step_spans
+        return int(np.median(ends - starts)) if len(starts) else None
 
     @property
     def step_spans(self) -> tuple[Int64s, Int64s]:
-        """Begin and end of each step in view: see `warpline.trace.steps.find.completed`."""
-        starts, ends = completed(self.table("steps"), self.table("gpu"), self.table("api"))
-        if self.chosen_steps is None:
-            return starts, ends
-        chosen = slice(self.chosen_steps.first, self.chosen_steps.beyond)
+        """Start and end of each step in view: see `warpline.trace.steps.find.completed`."""
+        starts, ends = completed(self.all_steps, self.gpu, self.api)
+        choice = self.chosen_steps
+        chosen = slice(None) if choice is None else slice(choice.first, choice.beyond)
         return starts[chosen], ends[chosen]
 
-    def with_companions(self, companions: Companions) -> Trace:
+    def with_companions(self, companions: Companions) -> Self:
         """The same trace with a second pass."""
-        flow: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {"dataflow": lambda: _dataflow_of(companions)}
-        return replace(self, _tables={**self._tables, **flow}, companions=companions)
+        other = self._with_stored({"dataflow": lambda: _dataflow_of(companions)})
+        other.companions = companions
+        return other
 
-    def whole(self) -> Trace:
+    def whole(self) -> Self:
         """The same trace, looked at from its first to its last operation."""
-        return Trace(self.path, self.source, self._tables, companions=self.companions)
+        other = self._with_stored({})
+        other.chosen_steps = other.cold = None
+        return other
 
-    def replaced(self, tables: dict[str, pl.DataFrame], choice: StepChoice | None) -> Trace:
+    def replaced(self, tables: Mapping[str, pl.DataFrame], choice: StepChoice | None) -> Self:
         """The same trace with some other tables, looked at during these steps."""
-        return replace(self, _tables={**self._tables, **tables}, chosen_steps=choice)
+        other = self._with_stored(tables)
+        other.chosen_steps = choice
+        return other
 
-    def without(self, cold: ColdSteps) -> Trace:
+    def without(self, cold: ColdSteps) -> Self:
         """The same trace, whose steps in view are warm."""
-        return replace(self, cold=cold)
+        other = self._with_stored({})
+        other.cold = cold
+        return other
 
-    def with_step_range(self, name: str) -> Trace:
+    def with_step_range(self, name: str) -> Self:
         """The same trace with steps taken from the ranges of that name."""
-        return self.replaced({"steps": steps_named(self.table("ranges"), name)}, self.chosen_steps)
+        return self.replaced({"steps": steps_named(self.ranges, name)}, self.chosen_steps)
 
-    def with_steps(self, choice: StepChoice) -> Trace:
+    def with_steps(self, choice: StepChoice) -> Self:
         """The same trace, looked at only during these steps."""
-        if not len(self.table("steps")):
+        if not len(self.all_steps):
             raise UsageError(
                 "no-steps",
                 "the trace has no steps to choose from: no ProfilerStep, no loop, and no work that repeats",
                 "name a range with --step-range NAME",
             )
-        choice.window(self.table("steps"))
+        choice.window(self.all_steps)
         return self.replaced({}, choice)
+
+    @classmethod
+    def of(cls, trace: Trace) -> Self:
+        """That trace as one of this class."""
+        same = cls(trace.file, trace.source, trace._stored)
+        same._tables = dict(trace._tables)
+        same.chosen_steps, same.cold, same.companions = trace.chosen_steps, trace.cold, trace.companions
+        return same
+
+    def _with_stored(self, stored: Mapping[str, Stored]) -> Self:
+        """The same trace with other tables in place of its own."""
+        other = self.of(self)
+        for name, frame in stored.items():
+            other._stored[name] = frame
+            other._tables.pop(name, None)
+        return other
 
 
 def _dataflow_of(companions: Companions) -> pl.DataFrame:

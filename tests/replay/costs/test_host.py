@@ -45,8 +45,8 @@ def calibration(**costs: float) -> dict[str, Any]:
 
 
 def with_manifest(trace: warpline.Trace, document: object) -> warpline.Trace:
-    manifest = {"schema": "warpline.run/1", "traces": [{"file": trace.path.name, "host_costs": document}]}
-    (trace.path.parent / "manifest.json").write_text(json.dumps(manifest))
+    manifest = {"schema": "warpline.run/1", "traces": [{"file": trace.file.name, "host_costs": document}]}
+    (trace.file.parent / "manifest.json").write_text(json.dumps(manifest))
     return trace
 
 

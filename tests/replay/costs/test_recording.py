@@ -14,7 +14,7 @@ from warpline.replay.costs.host import DEFAULT_KINETO, RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import WORK, Graph
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 from warpline.trace.open import open_trace
 
 

@@ -27,22 +27,22 @@ def repeated(count: int, kernels: int = 4) -> list[dict[str, object]]:
 def test_profiler_steps_are_steps(tmp_path: Path) -> None:
     events = repeated(3) + [annotation(f"ProfilerStep#{7 + step}", 1000 * step, 900) for step in range(3)]
     trace = open_trace(write(tmp_path, events))
-    assert trace.steps["name"].to_list() == ["ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"]
-    assert trace.steps["found_by"].unique().to_list() == ["profiler_step"]
+    assert trace.stored("steps")["name"].to_list() == ["ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"]
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["profiler_step"]
     assert trace.step_ns == 900_000
 
 
 def test_profiler_steps_written_as_operators_in_2021_are_steps(tmp_path: Path) -> None:
     step = annotation("ProfilerStep#1", 0, 900) | {"cat": "Operator"}
     trace = open_trace(write(tmp_path, [*repeated(1), step]))
-    assert trace.steps["name"].to_list() == ["ProfilerStep#1"]
+    assert trace.stored("steps")["name"].to_list() == ["ProfilerStep#1"]
     assert len(trace.ops) == 0
 
 
 def test_ranges_of_a_name_are_steps_when_asked_for(tmp_path: Path) -> None:
     events = repeated(3) + [annotation("batch", 1000 * step, 500) for step in range(3)]
     trace = open_trace(write(tmp_path, events), step_range="batch")
-    assert trace.steps["found_by"].unique().to_list() == ["range"]
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["range"]
     assert trace.step_ns == 500_000
 
 
@@ -57,9 +57,9 @@ def test_ranges_that_fill_the_loop_are_steps(tmp_path: Path, name: str) -> None:
     events = repeated(4) + [annotation(name.format(step), 1000 * step, 950) for step in range(4)]
     events += [annotation("forward", 1000 * step, 400) for step in range(4)]
     trace = open_trace(write(tmp_path, events))
-    assert trace.steps["name"].to_list() == [name.format(step) for step in range(4)]
-    assert trace.steps["found_by"].unique().to_list() == ["range"]
-    assert trace.steps["thread"].null_count() == 0
+    assert trace.stored("steps")["name"].to_list() == [name.format(step) for step in range(4)]
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["range"]
+    assert trace.stored("steps")["thread"].null_count() == 0
     assert trace.step_ns == 950_000
 
 
@@ -84,26 +84,28 @@ def test_of_nested_loops_the_outer_one_is_taken(tmp_path: Path) -> None:
 )
 def test_other_ranges_are_not_steps(tmp_path: Path, ranges: list[tuple[str, int, int]]) -> None:
     trace = open_trace(write(tmp_path, repeated(4) + [annotation(*span) for span in ranges]))
-    assert trace.steps["found_by"].unique().to_list() == ["repetition"]
-    assert trace.steps["thread"].null_count() == len(trace.steps)
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
+    assert trace.stored("steps")["thread"].null_count() == len(trace.all_steps)
 
 
 def test_ranges_of_a_thread_that_launches_nothing_are_not_steps(tmp_path: Path) -> None:
     loads = [annotation(f"load {step}", 1000 * step, 1000, thread=AUTOGRAD) for step in range(4)]
-    assert open_trace(write(tmp_path, repeated(4) + loads)).steps["found_by"][0] == "repetition"
+    assert open_trace(write(tmp_path, repeated(4) + loads)).stored("steps")["found_by"][0] == "repetition"
 
 
 def test_ranges_far_ahead_of_the_device_are_steps(tmp_path: Path) -> None:
     events = [annotation(f"step {step}", 100 * step, 99) for step in range(4)]
     for number in range(16):
         events += launched("load", 25 * number, 5000 + 1000 * number, 900, 1 + number)
-    assert open_trace(write(tmp_path, events)).steps["name"].to_list() == [f"step {step}" for step in range(4)]
+    assert open_trace(write(tmp_path, events)).stored("steps")["name"].to_list() == [
+        f"step {step}" for step in range(4)
+    ]
 
 
 def test_repeating_kernels_are_steps_without_any_range(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path, repeated(5)))
-    assert trace.steps["found_by"].unique().to_list() == ["repetition"]
-    assert len(trace.steps) == 5
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
+    assert len(trace.all_steps) == 5
     assert trace.step_ns == 1_000_000
 
 
@@ -119,9 +121,9 @@ def in_a_loop(count: int, *calls: tuple[str, float, float]) -> list[tuple[str, f
 
 def test_calls_of_a_function_are_steps(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, ("train.py(12): step", 0, 950)))))
-    assert trace.steps["name"].to_list() == ["train.py(12): step"] * 4
-    assert trace.steps["found_by"].unique().to_list() == ["python"]
-    assert trace.steps["thread"].null_count() == 0
+    assert trace.stored("steps")["name"].to_list() == ["train.py(12): step"] * 4
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["python"]
+    assert trace.stored("steps")["thread"].null_count() == 0
     assert trace.step_ns == 950_000
 
 
@@ -129,9 +131,9 @@ def test_a_loop_written_out_is_found_by_its_calls(tmp_path: Path) -> None:
     inner = [frame("nn.Module: Linear_0", 1000 * step + 110, 80, 90 + step, 2 + 3 * step + 1) for step in range(4)]
     body = (("data.py(3): load", 10, 80), ("nn.Module: Net_0", 95, 200), ("torch/optim/sgd.py(9): step", 295, 300))
     trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, *body)) + inner))
-    assert trace.steps["found_by"].unique().to_list() == ["python"]
-    assert trace.steps["start_ns"].to_list() == [95_000 + 1_000_000 * step for step in range(4)]
-    assert trace.steps["name"].unique().to_list() == ["torch/optim/sgd.py(9): step"]
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["python"]
+    assert trace.stored("steps")["start_ns"].to_list() == [95_000 + 1_000_000 * step for step in range(4)]
+    assert trace.stored("steps")["name"].unique().to_list() == ["torch/optim/sgd.py(9): step"]
 
 
 def test_an_evaluation_now_and_then_leaves_the_function_a_step(tmp_path: Path) -> None:
@@ -139,13 +141,13 @@ def test_an_evaluation_now_and_then_leaves_the_function_a_step(tmp_path: Path) -
     calls[3:3] = [("train.py(30): evaluate", 2965, 30)]
     events = repeated(6) + framed(*calls) + launched("score", 2970, 2975, 5, 500)
     trace = open_trace(write(tmp_path, events))
-    assert trace.steps["name"].to_list() == ["train.py(12): step"] * 6
+    assert trace.stored("steps")["name"].to_list() == ["train.py(12): step"] * 6
 
 
 @pytest.mark.parametrize("name", ["torch/nn/functional.py(5): linear", "<built-in function linear>"])
 def test_frames_of_torch_alone_are_not_steps(tmp_path: Path, name: str) -> None:
     trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, (name, 0, 990)))))
-    assert trace.steps["found_by"].unique().to_list() == ["repetition"]
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
 
 
 def in_order(names: str, *, pause_before: str = "", pause: float = 0) -> list[Event]:
@@ -165,8 +167,8 @@ def in_order(names: str, *, pause_before: str = "", pause: float = 0) -> list[Ev
 def starts(folder: Path, names: str, **pauses: Any) -> list[int]:
     """At which kernel each step begins."""
     trace = open_trace(write(folder, in_order(names, **pauses)))
-    assert set(trace.steps["found_by"]) <= {"repetition"}
-    return [int(trace.gpu["start_ns"].search_sorted(start)) for start in trace.steps["start_ns"]]
+    assert set(trace.stored("steps")["found_by"]) <= {"repetition"}
+    return [int(trace.stored("gpu")["start_ns"].search_sorted(start)) for start in trace.stored("steps")["start_ns"]]
 
 
 def test_a_step_is_not_one_of_its_layers(tmp_path: Path) -> None:
@@ -282,5 +284,5 @@ def test_work_that_was_launched_before_the_steps_ends_no_step(tmp_path: Path) ->
 )
 def test_ranges_of_torch_written_as_operators_in_2021_are_ranges(tmp_path: Path, name: str) -> None:
     trace = open_trace(write(tmp_path, [*repeated(1), annotation(name, 0, 900) | {"cat": "Operator"}]))
-    assert trace.ranges["name"].cast(str).to_list() == [name]
+    assert trace.stored("ranges")["name"].cast(str).to_list() == [name]
     assert len(trace.ops) == 0

@@ -35,13 +35,13 @@ def opened(folder: Path, events: list[Event]) -> Trace:
 
 def test_repeats_that_hold_the_gpu_time_are_steps(tmp_path: Path) -> None:
     trace = opened(tmp_path, layers(6))
-    assert trace.steps["found_by"].unique().to_list() == ["repetition"]
+    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
 
 
 def test_copies_beside_one_long_kernel_are_not(tmp_path: Path) -> None:
     copies = [event for turn in range(20) for event in uploaded(100.0 * turn, 10, 100 + turn)]
     trace = opened(tmp_path, copies + launched("simulate", 2_500, 2_510, 50_000, 99))
-    assert not len(trace.steps)
+    assert not len(trace.all_steps)
     assert trace.step_ns is None
 
 
@@ -53,7 +53,7 @@ def test_layers_of_one_pass_with_as_much_work_around_them_are_not(tmp_path: Path
 def test_a_model_that_is_loaded_before_the_first_kernel_is_not_held_against_the_steps(tmp_path: Path) -> None:
     """The copies take five times as long as all kernels, once."""
     trace = opened(tmp_path, uploaded(0, 2_000, 800) + uploaded(2_100, 2_500, 801) + layers(6, begin=5_000))
-    assert len(trace.steps) == 6
+    assert len(trace.all_steps) == 6
 
 
 def test_results_that_are_copied_at_the_end_are(tmp_path: Path) -> None:

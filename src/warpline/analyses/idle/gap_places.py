@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.user_frames import LIBRARY, Site, UserFrames
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, combinations, ids, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations, ids, integers
 from warpline.trace.names import texts
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace
@@ -82,15 +82,15 @@ def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
 
 
 def _place(trace: Trace, gaps: pl.DataFrame, cause: str, frames: UserFrames) -> GapPlace | None:
-    calls = np.append(integers(trace.gpu["api_id"]), NONE)[integers(gaps["gpu_id"])]
+    calls = np.append(trace.gpu.api_id, NONE)[integers(gaps["gpu_id"])]
     start, end = integers(gaps["start_ns"]), integers(gaps["end_ns"])
     # A launch that takes long, since it loads code, is a part of what fills the gap.
-    returned = np.append(integers(trace.api["end_ns"]), 0)[calls]
+    returned = np.append(trace.api.end_ns, 0)[calls]
     end = np.where(calls == NONE, end, np.clip(returned, start, end))
     known = np.flatnonzero((calls != NONE) & (end > start))
     if not len(known):
         return None
-    thread = integers(trace.api["thread"])[calls[known]]
+    thread = trace.api.thread[calls[known]]
     samples = int(np.clip(MOMENTS // len(known), LEAST_SAMPLES, MOST_SAMPLES))
     share = (np.arange(samples) + 0.5) / samples
     moments = (start[known, None] + share * (end - start)[known, None]).astype(np.int64).ravel()
@@ -110,7 +110,7 @@ class _Samples:
         one_of_each, self._which = combinations(rows, ops)
         rows, ops = rows[one_of_each], ops[one_of_each]
         spent = np.bincount(self._which, weights, len(rows))
-        op_names = texts(trace.ops["name"].gather(ids(ops)))
+        op_names = texts(trace.stored("ops")["name"].gather(ids(ops)))
         self._calls = {NONE: ROOT}
         """The call of each frame that was met."""
         self._ends: list[int] = []
@@ -236,5 +236,5 @@ def _label(frame: str) -> str:
 
 def _innermost_ops(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
     ops = trace.ops
-    columns = (integers(ops[name]) for name in ("thread", "start_ns", "end_ns", "parent", "depth"))
+    columns = ops.thread, ops.start_ns, ops.end_ns, ops.parent, ops.depth
     return Nest(*columns).innermost(threads, moments) if len(ops) else np.full(len(moments), NONE, np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 
 CAUSES = (
     "dispatch",

@@ -20,7 +20,7 @@ from warpline.analyses.idle.gap_spans import CAUSES, GapSpans
 from warpline.analyses.idle.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
 from warpline.analyses.idle.host_time import HostTime
 from warpline.intervals import Spans, complement, intersection, pieces, union
-from warpline.trace.columns import NONE, Int64s, integers, per_device
+from warpline.trace.arrays import NONE, Int64s, integers, per_device
 from warpline.trace.names import named
 from warpline.trace.trace import Trace, Window
 
@@ -63,7 +63,7 @@ def idle_gaps(
     `busiest`, only the device that is idle for the shortest time.
     """
     host = known or HostTime(trace)
-    gpu = trace.gpu[["device", "start_ns", "end_ns"]].with_row_index("gpu_id")
+    gpu = trace.stored("gpu")[["device", "start_ns", "end_ns"]].with_row_index("gpu_id")
     columns = _Columns.of(trace)
     idle = [_idle(trace, columns, device, rows, within) for device, rows in per_device(gpu)]
     if busiest and idle:
@@ -95,8 +95,11 @@ class _Columns(Struct, frozen=True):
     @classmethod
     def of(cls, trace: Trace) -> _Columns:
         """Of a trace."""
-        thread, call = (np.append(integers(column), NONE) for column in (trace.api["thread"], trace.gpu["api_id"]))
-        start, end = (integers(trace.api[name]) for name in ("start_ns", "end_ns"))
+        thread, call = (
+            np.append(integers(column), NONE)
+            for column in (trace.stored("api")["thread"], trace.stored("gpu")["api_id"])
+        )
+        start, end = trace.api.start_ns, trace.api.end_ns
         if not len(start):
             start = end = np.zeros(1, np.int64)
         return cls(call, thread, start, end, _busiest_thread(trace))
@@ -185,7 +188,7 @@ def _device_gaps(
     for first in range(0, len(idle), GAPS_AT_ONCE):
         some = one.some(slice(first, first + GAPS_AT_ONCE))
         labelled = [*_before_launch(some, explained), *_within_calls(columns, some, threads)]
-        ordered = _ordered(columns, trace.gpu, some, labelled)
+        ordered = _ordered(columns, trace.stored("gpu"), some, labelled)
         sums = ordered.totals(len(some.spans))
         for number in np.flatnonzero(sums.any(axis=1)).tolist():
             times = parts.setdefault(CAUSES[number], np.zeros(len(idle), np.int64))
@@ -209,7 +212,7 @@ def _os_calls(trace: Trace, thread: int) -> dict[str, dict[str, Spans]]:
     """Calls of the operating system in which a thread waits, for each cause that they explain, by name."""
     if not len(trace.osrt):
         return {}
-    mine = trace.osrt.filter(pl.col("thread") == thread)
+    mine = trace.stored("osrt").filter(pl.col("thread") == thread)
     return {
         cause: {
             str(name): union(integers(rows["start_ns"]), integers(rows["end_ns"]))
@@ -241,7 +244,7 @@ def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
 
 
 def _busiest_thread(trace: Trace) -> int:
-    threads = integers(trace.api["thread"])
+    threads = trace.api.thread
     counts = np.bincount(threads[threads != NONE])
     return int(counts.argmax()) if len(counts) else NONE
 

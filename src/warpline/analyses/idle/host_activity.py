@@ -25,7 +25,7 @@ from warpline.api_names import (
     STREAM_WAIT,
 )
 from warpline.intervals import EMPTY, Spans, difference, joined, union
-from warpline.trace.columns import NONE, Bools, Int64s, first_of_each, grouped, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, first_of_each, grouped, integers
 from warpline.trace.names import Names, named, named_like, names_in, rows_like
 from warpline.trace.trace import Trace
 
@@ -161,28 +161,28 @@ class _Told(Struct, frozen=True):
 
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """(thread, label, time) from every table with thread events."""
-    ranges, frames = trace.ranges, names_in(trace.python)
+    ranges, frames = trace.stored("ranges"), names_in(trace.stored("python"))
     if ranges["end_ns"].null_count():
         ranges = ranges.filter(pl.col("end_ns").is_not_null())
     # One after the other: each takes a hundred bytes for each of its events.
     yield from _calls(trace).spans()
-    yield from _telling(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
-    yield from _captures(trace.api).spans()
+    yield from _telling(trace.stored("ops"), {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
+    yield from _captures(trace.stored("api")).spans()
     yield from _telling(ranges, {"input": LOADING}).spans()
-    yield from _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}, frames).spans()
-    yield from _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}).spans()
-    yield from _telling(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK}).spans()
-    yield from _ops(trace.ops).spans()
-    yield from _profiler_frames(trace.python, frames)
+    yield from _telling(trace.stored("python"), {"cold_start": COMPILING, "input": LOADING}, frames).spans()
+    yield from _telling(trace.stored("overhead"), {"cold_start": DRIVER_LOADING, "profiler": PROFILING}).spans()
+    yield from _telling(trace.stored("osrt"), {"input": OS_READ, WAITING: OS_BLOCK}).spans()
+    yield from _ops(trace.stored("ops")).spans()
+    yield from _profiler_frames(trace.stored("python"), frames)
     yield from _lookups(trace)
 
 
 def _lookups(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """Bursts in which files are looked up: an import, or, where most steps have some, the program's own reading."""
-    lookups = named_like(trace.osrt, OS_LOOKUP)
+    lookups = named_like(trace.stored("osrt"), OS_LOOKUP)
     if not len(lookups):
         return
-    begins, end = integers(trace.steps["start_ns"]), int(integers(trace.steps["end_ns"]).max(initial=0))
+    begins, end = trace.all_steps.start_ns, int(trace.all_steps.end_ns.max(initial=0))
     moments = integers(lookups["start_ns"])
     step = np.where(moments < end, np.searchsorted(begins, moments, side="right"), 0)
     each = np.bincount(step, minlength=len(begins) + 1)[1:]
@@ -255,32 +255,31 @@ def _ops(ops: pl.DataFrame) -> _Told:
 
 def _calls(trace: Trace) -> _Told:
     """API calls, by what each waits for."""
-    known = names_in(trace.api)
-    label = np.full(len(known.names) + 1, PRIORITY.index("dispatch"), np.int8)
-    label[known.matching(COPY) & ~known.matching("Async")] = PRIORITY.index("transfer")
-    by_call = label[known.which]
+    known = trace.api.name
+    by_call = np.full(len(known), PRIORITY.index("dispatch"), np.int8)
+    by_call[known.like(COPY) & ~known.like("Async")] = PRIORITY.index("transfer")
     by_call[integers(pageable_copies(trace))] = PRIORITY.index("transfer")
     for word, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
         by_call[known.like(pattern)] = PRIORITY.index(word)
-    for first_time in (_launches_of_new_code(trace), _slow_first_calls(trace.api, trace.ops)):
+    for first_time in (_launches_of_new_code(trace), _slow_first_calls(trace.stored("api"), trace.stored("ops"))):
         by_call[first_time] = PRIORITY.index("cold_start")
-    return _Told.rows(trace.api, np.arange(len(trace.api)), by_call)
+    return _Told.rows(trace.stored("api"), np.arange(len(trace.stored("api"))), by_call)
 
 
 def _launches_of_new_code(trace: Trace) -> Int64s:
     """Calls that launched a kernel for the first time, or the first one of an op of that name, and took as long as
     loading code takes."""
     gpu, api = trace.gpu, trace.api
-    call, op = integers(gpu["api_id"]), integers(gpu["op_id"])
+    call, op = gpu.api_id, gpu.op_id
     rows = np.flatnonzero(call != NONE)  # in the order of their start, as all of the table
     of_ops = rows[op[rows] != NONE]
     first = (
-        rows[first_of_each(names_in(gpu).which[rows])],
-        of_ops[first_of_each(names_in(trace.ops).which[op[of_ops]])],
+        rows[first_of_each(gpu.name.codes[rows])],
+        of_ops[first_of_each(trace.ops.name.codes[op[of_ops]])],
     )
     calls = call[np.concatenate(first)]
-    slow = (integers(api["end_ns"]) - integers(api["start_ns"]))[calls] > FIRST_LAUNCH_NS
-    found: Int64s = calls[slow & rows_like(api, LAUNCH)[calls]]
+    slow = (api.end_ns - api.start_ns)[calls] > FIRST_LAUNCH_NS
+    found: Int64s = calls[slow & api.name.like(LAUNCH)[calls]]
     return found
 
 
@@ -301,6 +300,6 @@ def _slow_first_calls(api: pl.DataFrame, ops: pl.DataFrame) -> Int64s:
 
 def pageable_copies(trace: Trace) -> pl.Series:
     """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
-    ends = (rows_like(trace.gpu, "^Pageable$", f"{end}_memory") for end in ("source", "target"))
-    found = trace.gpu["api_id"].filter(pl.Series(np.logical_or(*ends)))
+    ends = (rows_like(trace.stored("gpu"), "^Pageable$", f"{end}_memory") for end in ("source", "target"))
+    found = trace.stored("gpu")["api_id"].filter(pl.Series(np.logical_or(*ends)))
     return found.drop_nulls() if found.null_count() else found

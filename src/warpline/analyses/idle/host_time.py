@@ -16,8 +16,8 @@ from warpline.analyses.idle.host_activity import PRIORITY, SYNCHRONISE, WAITING,
 from warpline.analyses.idle.other_threads import EARLIEST, OtherThreads
 from warpline.analyses.steps import covered_before
 from warpline.intervals import EMPTY, Spans, complement, difference, intersection, joined, union
-from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import NONE, Bools, Int64s, integers
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 SHORT_HOLE_NS = 300_000
@@ -69,8 +69,8 @@ class HostTime:
     def __init__(self, trace: Trace, known: dict[int, Activity] | None = None) -> None:
         self.threads = activities(trace) if known is None else known
         self._trace, self._window = trace, trace.window
-        self._step_starts = np.sort(integers(trace.steps["start_ns"]))
-        self._step_end = int(integers(trace.steps["end_ns"]).max(initial=0))
+        self._step_starts = np.sort(trace.all_steps.start_ns)
+        self._step_end = int(trace.all_steps.end_ns.max(initial=0))
         self._explained: dict[int, dict[str, Spans]] = {}
 
     def explained(self, caller: int, within: Spans | None = None) -> dict[str, Spans]:
@@ -154,10 +154,10 @@ class HostTime:
     @cached_property
     def _calls(self) -> _Calls:
         """The calls of all threads that launched GPU operations, in order."""
-        gpu, api = self._trace.gpu, self._trace.api
-        calls = integers(gpu["api_id"])
-        upload = rows_like(gpu, "^HtoD$", "copy_kind")
-        result = rows_like(gpu, "^DtoH$", "copy_kind") & (integers(gpu["bytes"], 0) > NUMBER_BYTES)
+        gpu, api = self._trace.gpu, self._trace.stored("api")
+        calls = gpu.api_id
+        upload = gpu.copy_kind.like("^HtoD$")
+        result = gpu.copy_kind.like("^DtoH$") & (filled(gpu.bytes, 0) > NUMBER_BYTES)
         linked = np.flatnonzero(calls != NONE)
         linked = linked[np.argsort(integers(api["start_ns"])[calls[linked]], kind="stable")]
         thread, start, end = (integers(api[name])[calls[linked]] for name in ("thread", "start_ns", "end_ns"))
@@ -171,12 +171,12 @@ class HostTime:
     @cached_property
     def _waits_of(self) -> _ByThread:
         api = self._trace.api
-        waits = np.flatnonzero(rows_like(api, SYNCHRONISE))
-        return _ByThread.sort(integers(api["thread"]), integers(api["start_ns"]), waits)
+        waits = np.flatnonzero(api.name.like(SYNCHRONISE))
+        return _ByThread.sort(api.thread, api.start_ns, waits)
 
     @cached_property
     def _outermost_ops_of(self) -> _ByThread:
-        ops = self._trace.ops
+        ops = self._trace.stored("ops")
         outermost = np.flatnonzero(ops["parent"].is_null().to_numpy())
         return _ByThread.sort(integers(ops["thread"]), integers(ops["start_ns"]), outermost)
 
@@ -228,7 +228,7 @@ class HostTime:
 
     def _free_since(self, caller: int, moments: Int64s, begin: int) -> Int64s:
         """Return time of the last launch, or of this thread's last wait, that started before each moment."""
-        api, waits = self._trace.api, self._waits_of.of(caller)
+        api, waits = self._trace.stored("api"), self._waits_of.of(caller)
         waited = np.maximum.accumulate(integers(api["end_ns"])[waits])
         calls_before = np.searchsorted(self._calls.start, moments, side="left")
         waits_before = np.searchsorted(integers(api["start_ns"])[waits], moments, side="left")
@@ -253,7 +253,7 @@ class HostTime:
     def _entered(self, caller: int, called: Int64s) -> Int64s:
         """Start of the outermost op around each moment of the thread; the moment itself if there is none."""
         ops = self._outermost_ops_of.of(caller)
-        starts, ends = (integers(self._trace.ops[name])[ops] for name in ("start_ns", "end_ns"))
+        starts, ends = (integers(self._trace.stored("ops")[name])[ops] for name in ("start_ns", "end_ns"))
         slot = np.searchsorted(starts, called, side="right") - 1
         inside = (slot >= 0) & (np.append(ends, -1)[slot] > called)
         return np.where(inside, np.append(starts, 0)[slot], called)

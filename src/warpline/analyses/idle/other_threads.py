@@ -12,7 +12,7 @@ import numpy as np
 
 from warpline.analyses.idle.host_activity import PRIORITY, WAITING, Activity, prioritised
 from warpline.intervals import EMPTY, Spans, at_least, complement, difference, joined, union
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 
 OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler", WAITING})
 """Activities of one launching thread that may block another; loading and recording do not."""

@@ -9,7 +9,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.user_frames import UserFrames
-from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import Nest, nearest_marked
 from warpline.trace.trace import Trace
 
@@ -50,7 +50,7 @@ class Allocations(Struct, frozen=True):
 
 def allocations_of(trace: Trace) -> list[Allocations]:
     """One entry per device, GPUs first."""
-    table = trace.memory
+    table = trace.stored("memory")
     wanted = np.flatnonzero(integers(table["bytes"], 0) != 0)
     order = wanted[np.argsort(integers(table["time_ns"])[wanted], kind="stable")]
     rows = table[order]
@@ -108,7 +108,7 @@ def _places(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     if trace.source == "nsys":
         threads = _calling_threads(trace, moments)
         return pl.DataFrame({"op": _range_names(trace, threads, moments), **_no_places(len(rows), "module", "line")})
-    ops = trace.ops
+    ops = trace.stored("ops")
     nest = _nest(ops, integers(ops["parent"]))
     inner = nest.innermost(threads, moments)
     parents = integers(ops["parent"])
@@ -128,7 +128,7 @@ def _no_places(count: int, *names: str) -> dict[str, pl.Series]:
 
 def _calling_threads(trace: Trace, moments: Int64s) -> Int64s:
     """The thread whose API call was running: nsys records a time for an allocation, but no thread."""
-    starts, ends, threads = (integers(trace.api[name]) for name in ("start_ns", "end_ns", "thread"))
+    starts, ends, threads = trace.api.start_ns, trace.api.end_ns, trace.api.thread
     if not len(starts):
         return np.full(len(moments), NONE, np.int64)
     at = np.searchsorted(starts, moments, side="right") - 1
@@ -138,8 +138,10 @@ def _calling_threads(trace: Trace, moments: Int64s) -> Int64s:
 
 def _range_names(trace: Trace, threads: Int64s, moments: Int64s) -> pl.Series:
     """The innermost NVTX range around each moment."""
-    ranges = trace.ranges.with_row_index("row").filter(
-        pl.col("thread").is_not_null() & pl.col("end_ns").is_not_null() & (pl.col("style") != "gpu")
+    ranges = (
+        trace.stored("ranges")
+        .with_row_index("row")
+        .filter(pl.col("thread").is_not_null() & pl.col("end_ns").is_not_null() & (pl.col("style") != "gpu"))
     )
     if not len(ranges):
         return _no_places(len(moments), "op")["op"]

@@ -18,7 +18,7 @@ from warpline.analyses.memory.snapshot_allocations import OutOfMemory, allocatio
 from warpline.errors import CannotAnswer
 from warpline.sources.rows import PROFILER_STEP
 from warpline.sources.snapshot.read import Snapshot
-from warpline.trace.columns import Int64s, integers
+from warpline.trace.arrays import Int64s, integers
 from warpline.trace.trace import Trace
 
 OPTIMIZER_STEP = "Optimizer.step#"
@@ -136,9 +136,9 @@ def memory_of_trace(trace: Trace) -> MemoryUse:
             else "record with profile_memory=True, or give a snapshot of torch.cuda.memory._dump_snapshot()"
         )
         raise CannotAnswer("no-memory-events", "cannot answer, because the trace has no memory events", how)
-    steps = trace.steps_in_view
+    steps = trace.steps_in_view.stored
     in_view = Steps(*(integers(steps[name]) for name in ("index", "start_ns", "end_ns")))
-    devices = trace.devices.drop_nulls("memory_bytes")
+    devices = trace.stored("devices").drop_nulls("memory_bytes")
     capacity = {f"cuda:{number}": size for number, size in devices.select("device", "memory_bytes").iter_rows()}
     cut = trace.window if trace.chosen_steps is not None else None
     within = (cut.start_ns, cut.end_ns) if cut is not None else None

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 
 POINTS = 1_000
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 from warpline.units import several
 
 WARM_UP_STEPS = 1

@@ -7,7 +7,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
-from warpline.trace.columns import Bools, Int64s
+from warpline.trace.arrays import Bools, Int64s
 
 
 class Holder(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from warpline.analyses.memory.allocations import Allocations
 from warpline.analyses.user_frames import LIBRARY
 from warpline.sources.snapshot.read import ACTIONS, NO_STACK, Block, History, Snapshot, Stack
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 
 _ALLOC, _REQUESTED, _COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
 _GROWS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]

@@ -14,9 +14,9 @@ from warpline.analyses.parts.roles import HEAD, OTHER, role_of_class, role_of_na
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.kernels import identify
 from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, integers
 from warpline.trace.link import NESTED_STYLES
-from warpline.trace.names import Texts, rows_like, texts
+from warpline.trace.names import rows_like, texts
 from warpline.trace.nesting import Nest, nearest_marked, nest, order_for_nesting
 from warpline.work.parse import recorded_sizes
 
@@ -57,7 +57,7 @@ class PartLabels:
     def ranges(self) -> Labels:
         """The innermost NVTX range or record_function around the launch, or around its forward op."""
         rows, backward = self._range_rows
-        names = np.append(texts(self._trace.ranges["name"]), NO_PART)[rows]
+        names = np.append(self._trace.ranges.name.texts, NO_PART)[rows]
         return Labels(_with_backward(names, backward & (rows != NONE)), rows)
 
     def modules(self) -> Labels:
@@ -75,10 +75,8 @@ class PartLabels:
     def roles(self) -> Labels:
         """Attention, MLP, norm and so on: by op, module, range, shapes, block or kernel."""
         ranges, _ = self._range_rows
-        by_range = self._nearest_role(texts(self._trace.ranges["name"]), self._range_parents)[ranges]
-        by_module = self._nearest_role(self._module_names[:-1], integers(self._trace.python["parent"]))[
-            self._module_frames
-        ]
+        by_range = self._nearest_role(self._trace.ranges.name.texts, self._range_parents)[ranges]
+        by_module = self._nearest_role(self._module_names[:-1], self._trace.python.parent)[self._module_frames]
         blocks = block_roles(self._trace, self._origins.is_backward[:-1])[self._origins.source[self._ops]]
         by_class = [role_of_class(kernel_class) for kernel_class in self._classes]
         ways = (self._op_roles, by_module, by_range, self._heads, blocks, by_class)
@@ -100,7 +98,7 @@ class PartLabels:
     @cached_property
     def _range_nest(self) -> tuple[Nest, Int64s]:
         """Ranges that name parts, as a tree, and the row of each."""
-        ranges = self._trace.ranges
+        ranges = self._trace.stored("ranges")
         style = ranges["style"].cast(pl.String).is_in(NESTED_STYLES).to_numpy()
         noise = rows_like(ranges, f"{PROFILER_STEP}|{OF_OP}")
         rows = np.flatnonzero(style & ~noise & ranges["end_ns"].is_not_null().to_numpy())
@@ -121,37 +119,39 @@ class PartLabels:
         """The range of each operation, and whether it is that of its forward op."""
         tree, rows = self._range_nest
         rows = np.append(rows, NONE)
-        calls, api = integers(self._gathered.gpu["api_id"]), self._trace.api
+        calls, api = integers(self._gathered.gpu["api_id"]), self._trace.stored("api")
         threads, moments = (np.append(integers(api[name]), NONE)[calls] for name in ("thread", "start_ns"))
         own = rows[tree.innermost(threads, moments)]
         source = self._origins.source[self._ops]
-        threads, moments = (np.append(integers(self._trace.ops[name]), NONE)[source] for name in ("thread", "start_ns"))
+        threads, moments = (
+            np.append(integers(self._trace.stored("ops")[name]), NONE)[source] for name in ("thread", "start_ns")
+        )
         forward = rows[tree.innermost(threads, moments)]
         borrowed = self._backward & (forward != NONE) & (source != self._ops)
         return np.where(borrowed, forward, own), borrowed
 
     @cached_property
     def _module_names(self) -> Texts:
-        return np.append(texts(self._trace.python["module"]), "")
+        return np.append(self._trace.python.module.texts, "")
 
     @cached_property
     def _modules_above(self) -> Int64s:
         """For each frame, the module's frame that it is or lies in."""
-        python = self._trace.python
+        python = self._trace.stored("python")
         is_module = python["module"].is_not_null().to_numpy()
         return np.append(nearest_marked(integers(python["parent"]), is_module), NONE)
 
     @cached_property
     def _calling_module(self) -> Int64s:
         """For each frame, the module around its module."""
-        parents = np.append(integers(self._trace.python["parent"]), NONE)
+        parents = np.append(self._trace.python.parent, NONE)
         around: Int64s = self._modules_above[parents[self._modules_above]]
         return around
 
     @cached_property
     def _module_frames(self) -> Int64s:
         """The module's frame of each operation, or NONE."""
-        frames = np.append(integers(self._trace.ops["frame"]), NONE)
+        frames = np.append(self._trace.ops.frame, NONE)
         around: Int64s = self._modules_above[frames[self._origins.source[self._ops]]]
         return around
 
@@ -167,12 +167,10 @@ class PartLabels:
     def _op_roles(self) -> list[str]:
         """The role that the op, or the nearest op around it, names."""
         ops = self._trace.ops
-        names = texts(ops["name"])
+        names = ops.name.texts
         known = {name: role_of_op(name) for name in set(names.tolist())}
         roles = np.array([known[name] for name in names.tolist()], object)
-        nearest = (
-            np.append(nearest_marked(integers(ops["parent"]), roles != ""), NONE) if len(roles) else np.array([NONE])
-        )
+        nearest = np.append(nearest_marked(ops.parent, roles != ""), NONE) if len(roles) else np.array([NONE])
         own, forward = (
             np.append(roles, "")[nearest[self._ops]],
             np.append(roles, "")[nearest[self._origins.source[self._ops]]],
@@ -183,17 +181,15 @@ class PartLabels:
     def _heads(self) -> list[str]:
         """A matmul whose operands have both sizes of the embedding is the language model's head."""
         ops = self._trace.ops
-        embeddings = rows_like(ops, "^aten::embedding$")
+        embeddings = ops.name.like("^aten::embedding$")
         tables: set[tuple[int, ...]] = {
-            sizes[0]
-            for text in texts(ops["shapes"])[embeddings]
-            if (sizes := recorded_sizes(text)) and len(sizes[0]) == 2
+            sizes[0] for text in ops.shapes.texts[embeddings] if (sizes := recorded_sizes(text)) and len(sizes[0]) == 2
         }
         tables = {sizes for sizes in tables if min(sizes) > 1}
         if not tables:
             return [""] * len(self._ops)
-        matmul = np.append(rows_like(ops, MATMULS), False)
-        shapes = np.append(texts(ops["shapes"]), "")
+        matmul = np.append(ops.name.like(MATMULS), False)
+        shapes = np.append(ops.shapes.texts, "")
         known = {text: self._has_table(text, tables) for text in set(shapes[matmul].tolist())}
         # The forward op counts for its backward: the gradient of the head's weight has the table's sizes as a result.
         is_head = matmul & np.array([known.get(text, False) for text in shapes.tolist()], bool)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.analyses.parts.roles import ATTENTION, MLP, NORM, role_of_op
-from warpline.trace.columns import Bools, integers
-from warpline.trace.names import Texts, rows_like, texts
+from warpline.trace.arrays import Bools, Texts
 from warpline.trace.trace import Trace
 
 NORM_BY_HAND = r"^aten::rsqrt$"
@@ -28,12 +27,12 @@ def block_roles(trace: Trace, backward: Bools) -> Texts:
     ops = trace.ops
     if not len(ops):
         return np.array([""], object)
-    names = texts(ops["name"])
+    names = ops.name.texts
     roles = {name: role_of_op(name) for name in set(names.tolist())}
     own = np.array([roles[name] for name in names.tolist()], object)
     forward = ~backward
-    norm = forward & ((own == NORM) | rows_like(ops, NORM_BY_HAND))
-    threads = integers(ops["thread"])
+    norm = forward & ((own == NORM) | ops.name.like(NORM_BY_HAND))
+    threads = ops.thread
     starts = norm | np.append(True, threads[1:] != threads[:-1])
     stretch = np.cumsum(starts) - 1
     count = int(stretch[-1]) + 1
@@ -41,10 +40,10 @@ def block_roles(trace: Trace, backward: Bools) -> Texts:
     def tally(which: Bools) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
         return np.bincount(stretch[which & forward], minlength=count)
 
-    softmax, batched = (tally(rows_like(ops, pattern)) for pattern in (SOFTMAX, BATCHED))
+    softmax, batched = (tally(ops.name.like(pattern)) for pattern in (SOFTMAX, BATCHED))
     attends = (tally(own == ATTENTION) > 0) | ((softmax > 0) & (batched >= LEAST_MATMULS))
-    activates = tally(rows_like(ops, ACTIVATION)) > 0
-    matmuls = tally(rows_like(ops, MATMUL))
+    activates = tally(ops.name.like(ACTIVATION)) > 0
+    matmuls = tally(ops.name.like(MATMUL))
     # A stretch lies between two norms if it begins with one and the next one begins with another on its thread.
     first = np.flatnonzero(starts)
     between = np.append(norm[first[1:]] & (threads[first[1:]] == threads[first[:-1]]), False) & norm[first]

@@ -7,7 +7,7 @@ import polars as pl
 
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.analyses.roofline.row_work import RowWork
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 from warpline.trace.names import texts
 
 CHOSEN = ("gemm", "conv", "attention")

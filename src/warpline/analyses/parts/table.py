@@ -25,7 +25,7 @@ from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of
 from warpline.intervals import union
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, integers
 from warpline.trace.names import texts
 from warpline.trace.trace import Trace, Window
 from warpline.units import speedup
@@ -105,7 +105,7 @@ def parts_table(
     way = by or labels.default()
     work = row_work(gathered, roof_of(chip) if chip else None)
     table = _operations(trace, gathered, here, work)
-    busy_ns = busy_spans(trace.gpu.filter(pl.col("device").fill_null(0) == index), trace.window).total_ns()
+    busy_ns = busy_spans(trace.stored("gpu").filter(pl.col("device").fill_null(0) == index), trace.window).total_ns()
     return PartsTable(
         by=way,
         device=chip.name if chip else name,

@@ -15,7 +15,7 @@ import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.kernels import identify
-from warpline.trace.columns import NONE, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Int64s, ids, integers
 from warpline.trace.names import matches, rows_like, texts
 from warpline.trace.nesting import nest, order_for_nesting
 from warpline.trace.schema import conform
@@ -43,13 +43,13 @@ def with_nvtx_ops(trace: Trace) -> Trace | None:
     if found is None:
         return None
     ops, around = found
-    others = trace.ranges.filter(~matches(trace.ranges["name"], WITH_SIZES))
-    tables = {"ops": ops, "ranges": others, "gpu": trace.gpu.with_columns(op_id=ids(around))}
+    others = trace.stored("ranges").filter(~matches(trace.stored("ranges")["name"], WITH_SIZES))
+    tables = {"ops": ops, "ranges": others, "gpu": trace.stored("gpu").with_columns(op_id=ids(around))}
     return trace.replaced(tables, trace.chosen_steps)
 
 
 def _named_ops(trace: Trace) -> tuple[pl.DataFrame, Int64s] | None:
-    ranges = trace.ranges
+    ranges = trace.stored("ranges")
     wanted = rows_like(ranges, WITH_SIZES) & ranges["end_ns"].is_not_null().to_numpy()
     rows = np.flatnonzero(wanted & ranges["thread"].is_not_null().to_numpy())
     if not len(rows):
@@ -57,7 +57,7 @@ def _named_ops(trace: Trace) -> tuple[pl.DataFrame, Int64s] | None:
     lanes, starts, ends = (integers(ranges[name])[rows] for name in ("thread", "start_ns", "end_ns"))
     order = order_for_nesting(lanes, starts, ends)
     tree = nest(lanes[order], starts[order], ends[order])
-    calls, api = integers(trace.gpu["api_id"]), trace.api
+    calls, api = trace.gpu.api_id, trace.stored("api")
     threads, moments = (np.append(integers(api[name]), NONE)[calls] for name in ("thread", "start_ns"))
     around = tree.innermost(threads, moments)
     parsed = [_parsed(text) for text in texts(ranges["name"])[rows[order]].tolist()]
@@ -88,7 +88,7 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
 
 def _types(trace: Trace, around: Int64s, count: int) -> list[str]:
     """The type of each op's first kernel whose name shows one."""
-    names, kinds = texts(trace.gpu["name"]), texts(trace.gpu["kind"])
+    names, kinds = trace.gpu.name.texts, trace.gpu.kind.texts
     result = [""] * count
     for row in np.flatnonzero((around != NONE) & (kinds == "kernel")).tolist():
         op = int(around[row])

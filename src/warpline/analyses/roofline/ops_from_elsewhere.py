@@ -18,8 +18,8 @@ from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.roofline.nvtx_ops import nvtx_ops
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.kernels import normalise
-from warpline.trace.columns import NONE, Int64s, combinations, integers
-from warpline.trace.names import Texts, rows_like, texts
+from warpline.trace.arrays import NONE, Int64s, Texts, combinations, integers
+from warpline.trace.names import texts
 from warpline.trace.steps.same_kernels import Sequence, same_kernels
 from warpline.trace.trace import Trace
 
@@ -66,14 +66,14 @@ def named_ops(trace: Trace) -> Borrowed | None:
 
 def captured_ops(trace: Trace) -> Borrowed | None:
     """The ops captured into the graphs of a trace, for each operation that a replay ran; None without any."""
-    launches = rows_like(trace.api, GRAPH_LAUNCH)
+    launches = trace.api.name.like(GRAPH_LAUNCH)
     if not launches.any() or not len(trace.ops):
         return None
-    replayed = np.flatnonzero(np.append(launches, False)[integers(trace.gpu["api_id"])])
+    replayed = np.flatnonzero(np.append(launches, False)[trace.gpu.api_id])
     captures = _captures(trace)
     if not captures or not len(replayed):
         return None
-    order = replayed[np.lexsort((integers(trace.gpu["start_ns"])[replayed], integers(trace.gpu["api_id"])[replayed]))]
+    order = replayed[np.lexsort((trace.gpu.start_ns[replayed], trace.gpu.api_id[replayed]))]
     known = _first_launches(trace, order, captures)
     labelled = np.flatnonzero(known != NONE)
     if not len(labelled):
@@ -96,7 +96,7 @@ def ops_of(trace: Trace, other: Trace) -> Borrowed:
     kinds = _kinds([trace, other])
     mine = Sequence(kinds[0][orders[0]], _lanes(trace)[orders[0]])
     theirs = Sequence(kinds[1][orders[1]], _lanes(other)[orders[1]])
-    known = integers(other.gpu["op_id"])[orders[1]]
+    known = other.gpu.op_id[orders[1]]
     inner = captured_ops(other)
     if inner is not None:
         known = np.where(inner.ops[orders[1]] != NONE, inner.ops[orders[1]], known)
@@ -110,11 +110,11 @@ def ops_of(trace: Trace, other: Trace) -> Borrowed:
 def _captures(trace: Trace) -> list[tuple[int, list[tuple[str, int]]]]:
     """For each capture, the call that ended it, and the kind and op of each node, in order."""
     api = trace.api
-    names, threads = texts(api["name"]).tolist(), integers(api["thread"]).tolist()
-    begins, ends = (rows_like(api, pattern) for pattern in (BEGIN, END))
+    names, threads = api.name.texts.tolist(), api.thread.tolist()
+    begins, ends = (api.name.like(pattern) for pattern in (BEGIN, END))
     if not begins.any():
         return []
-    ops = integers(api["op_id"]).tolist()
+    ops = api.op_id.tolist()
     open_captures: dict[int, list[tuple[str, int]]] = {}
     found = []
     for row, (name, thread) in enumerate(zip(names, threads, strict=True)):
@@ -137,9 +137,9 @@ def _first_launches(trace: Trace, order: Int64s, captures: list[tuple[int, list[
 
     The first launch after a capture has the same nodes; where several captures wait for theirs, only one may fit.
     """
-    launch = integers(trace.gpu["api_id"])[order]
-    kinds, names = texts(trace.gpu["kind"])[order].tolist(), texts(trace.gpu["name"])[order].tolist()
-    op_names = np.append(texts(trace.ops["name"]), "")
+    launch = trace.gpu.api_id[order]
+    kinds, names = trace.gpu.kind.texts[order].tolist(), trace.gpu.name.texts[order].tolist()
+    op_names = np.append(trace.ops.name.texts, "")
     result = np.full(len(order), NONE, np.int64)
     bounds = np.flatnonzero(np.diff(launch, prepend=-2))
     waiting = list(captures)
@@ -164,14 +164,14 @@ def _fits(nodes: list[tuple[str, int]], rows: list[tuple[str, str]], op_names: T
 
 def _in_lanes(trace: Trace) -> Int64s:
     """Rows of `gpu` by device, stream and begin."""
-    gpu = trace.gpu
+    gpu = trace.stored("gpu")
     order: Int64s = np.lexsort((integers(gpu["start_ns"]), _lanes(trace)))
     return order
 
 
 def _lanes(trace: Trace) -> Int64s:
     """A number for each device and stream."""
-    return combinations(integers(trace.gpu["device"]), integers(trace.gpu["stream"]))[1]
+    return combinations(trace.gpu.device, trace.gpu.stream)[1]
 
 
 def _kinds(traces: list[Trace]) -> list[Int64s]:
@@ -179,7 +179,7 @@ def _kinds(traces: list[Trace]) -> list[Int64s]:
     numbers: dict[object, int] = {}
     result = []
     for trace in traces:
-        gpu = trace.gpu
+        gpu = trace.stored("gpu")
         geometry = [integers(gpu[f"{what}_{axis}"]).tolist() for what in ("grid", "block") for axis in "xyz"]
         kinds, names = texts(gpu["kind"]).tolist(), texts(gpu["name"]).tolist()
         plain = {name: _spelling(name) for name in set(names)}
@@ -217,8 +217,7 @@ def _labels(calls: OpCalls, ops: Int64s, place: Int64s) -> Int64s:
 def _same_time(trace: Trace, other: Trace, orders: list[Int64s], partner: Int64s) -> Int64s:
     """The partners without those of groups that take a different time in the two recordings."""
     mine, theirs = (
-        (integers(one.gpu["end_ns"]) - integers(one.gpu["start_ns"]))[order]
-        for one, order in zip((trace, other), orders, strict=True)
+        (one.gpu.end_ns - one.gpu.start_ns)[order] for one, order in zip((trace, other), orders, strict=True)
     )
     table = pl.DataFrame({"partner": partner, "time": mine}).filter(pl.col("partner") != NONE)
     medians = table.group_by("partner").agg(pl.col("time").median())

@@ -20,7 +20,7 @@ from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.roofline.ops_from_elsewhere import Borrowed
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
-from warpline.trace.columns import NONE, Bools, integers
+from warpline.trace.arrays import NONE, Bools, integers
 from warpline.trace.names import names_in, rows_like
 from warpline.trace.trace import Trace
 from warpline.work import Launch, Work
@@ -89,9 +89,9 @@ class Gathered(Struct, dict=True):
     @cached_property
     def gpu(self) -> pl.DataFrame:
         """Rows that start in the window."""
-        window, begun = self.trace.window, integers(self.trace.gpu["start_ns"])
+        window, begun = self.trace.window, self.trace.gpu.start_ns
         inside = (begun >= window.start_ns) & (begun < max(window.end_ns, window.start_ns + 1))
-        gpu = self.trace.gpu.with_row_index("row")
+        gpu = self.trace.stored("gpu").with_row_index("row")
         return gpu if inside.all() else gpu[np.flatnonzero(inside)]
 
     @cached_property
@@ -99,7 +99,7 @@ class Gathered(Struct, dict=True):
         """What is counted of the same rows: `time_ns`, `op`, `graph`, `bytes`, `blocks` and `threads`."""
         product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
         threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
-        replays = np.append(rows_like(self.trace.api, GRAPH_LAUNCH), False)
+        replays = np.append(self.trace.api.name.like(GRAPH_LAUNCH), False)
         return self.gpu.select(
             "bytes",
             op=pl.col("op_id"),
@@ -143,7 +143,7 @@ class Gathered(Struct, dict=True):
 
         chosen = self.gpu[found].select(pl.col("args_offset").fill_null(-1), pl.col("args_length").fill_null(0))
         try:
-            recorded = read_arguments(self.trace.path, chosen["args_offset"].to_list(), chosen["args_length"].to_list())
+            recorded = read_arguments(self.trace.file, chosen["args_offset"].to_list(), chosen["args_length"].to_list())
         except WarplineError:
             # The file of a cached trace may be deleted; its collectives then have no model.
             return {}
@@ -248,7 +248,7 @@ class Gathered(Struct, dict=True):
 
     def _mark_steps(self, pieces: list[Piece]) -> None:
         """Mark pieces that ran within a step."""
-        steps, first = self.trace.steps, [piece.rows[0] for piece in pieces]
+        steps, first = self.trace.stored("steps"), [piece.rows[0] for piece in pieces]
         starts, ends = integers(steps["start_ns"]), np.append(integers(steps["end_ns"]), 0)
         begins = integers(self.gpu["start_ns"])[first] if first else np.empty(0, np.int64)
         step = np.searchsorted(starts, begins, side="right") - 1

@@ -8,7 +8,7 @@ from msgspec import Struct
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.analyses.roofline.table import priced
 from warpline.hardware import Roof
-from warpline.trace.columns import Bools, Floats
+from warpline.trace.arrays import Bools, Floats
 
 
 class RowWork(Struct, frozen=True):

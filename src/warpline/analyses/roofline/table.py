@@ -33,7 +33,7 @@ from warpline.errors import CannotAnswer
 from warpline.hardware import Chip, Roof, chip_named, find_device, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.kernels import identify
-from warpline.trace.columns import NONE, integers
+from warpline.trace.arrays import NONE, integers
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
 
@@ -136,8 +136,8 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     if not len(trace.devices):
         return UNKNOWN_DEVICE, None
     # Some profiles number devices otherwise in their list than in their events.
-    mine = np.flatnonzero(integers(trace.devices["device"]) == _busiest_device(trace.gpu))
-    row = trace.devices.row(int(mine[0]) if len(mine) else 0, named=True)
+    mine = np.flatnonzero(integers(trace.stored("devices")["device"]) == _busiest_device(trace.stored("gpu")))
+    row = trace.stored("devices").row(int(mine[0]) if len(mine) else 0, named=True)
     compute = (row["compute_major"], row["compute_minor"])
     known = None not in compute
     chip = find_device(row["name"], row["sm_count"], (int(compute[0]), int(compute[1])) if known else None)

@@ -74,7 +74,7 @@ def cuda_api_gpu_sum(trace: Trace) -> pl.DataFrame:
 
 def _device_rows(trace: Trace, report: str) -> pl.DataFrame:
     kind = pl.col("kind").cast(pl.String)
-    rows = trace.gpu.filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
+    rows = trace.stored("gpu").filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
     require(rows, report, "kernels or GPU memory operations", "record with CUDA tracing on (nsys: -t cuda)")
     return rows.select(
         pl.when(kind == KERNEL).then(pl.lit("CUDA_KERNEL")).otherwise(pl.lit("MEMORY_OPER")).alias("category"),

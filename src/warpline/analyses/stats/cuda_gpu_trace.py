@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def cuda_gpu_trace(trace: Trace) -> pl.DataFrame:
     """Every kernel, copy and set with its launch geometry, memory, throughput and place."""
     kind = pl.col("kind").cast(pl.String)
-    rows = trace.gpu.with_row_index("gpu_id").filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
+    rows = trace.stored("gpu").with_row_index("gpu_id").filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
     require(rows, "cuda_gpu_trace", "kernels or GPU memory operations", "record with CUDA tracing on (nsys: -t cuda)")
     rows = rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias(DURATION)).join(
-        trace.devices.select("device", pl.col("name").alias("device_name")).unique("device", keep="first"),
+        trace.stored("devices").select("device", pl.col("name").alias("device_name")).unique("device", keep="first"),
         on="device",
         how="left",
         maintain_order="left",

@@ -16,7 +16,7 @@ import polars as pl
 from warpline.analyses.stats.numbers import DURATION, rounded, spread, titled
 from warpline.analyses.stats.nvtx import named_ranges
 from warpline.analyses.stats.rows import KERNEL, MEMCPY, MEMSET, require, thread_ids
-from warpline.trace.columns import NONE, Int64s, grouped
+from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.nesting import nest, order_for_nesting
 
 if TYPE_CHECKING:
@@ -107,11 +107,14 @@ def _on_one_thread(trace: Trace, report: str) -> pl.DataFrame:
 
 def _launched(trace: Trace, report: str, kinds: list[str]) -> pl.DataFrame:
     """GPU work of these kinds whose launch was recorded, with the launch's thread and time, in order of launch."""
-    calls = trace.api.with_row_index("api_id").select(
-        pl.col("api_id").cast(pl.UInt32), "thread", pl.col("start_ns").alias("launch_ns")
+    calls = (
+        trace.stored("api")
+        .with_row_index("api_id")
+        .select(pl.col("api_id").cast(pl.UInt32), "thread", pl.col("start_ns").alias("launch_ns"))
     )
     rows = (
-        trace.gpu.filter(pl.col("kind").cast(pl.String).is_in(kinds))
+        trace.stored("gpu")
+        .filter(pl.col("kind").cast(pl.String).is_in(kinds))
         .select("name", "start_ns", "end_ns", "api_id", (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
         .join(calls, on="api_id", maintain_order="left")
         .join(thread_ids(trace), on="thread", how="left", maintain_order="left")

@@ -13,7 +13,7 @@ from warpline.replay.costs.cost import OPTIMISTIC
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import plain_copies
-from warpline.trace.columns import NONE, Bools, Floats, Int64s
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
 """Kernels that a compiler generates itself and fuses with their neighbours."""

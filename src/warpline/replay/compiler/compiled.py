@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from warpline import api_names
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import Bools
-from warpline.trace.names import names_in
+from warpline.trace.arrays import Bools
 
 MIN_COMPILED_SHARE = 0.5
 """Share of kernels generated or launched by a compiler from which a program counts as compiled."""
@@ -19,7 +20,6 @@ def already_compiled(labelled: LabelledGraph, nodes: Bools) -> bool:
 
 def _compiled(labelled: LabelledGraph) -> Bools:
     """Kernels that were generated or launched by a compiler."""
-    regions = names_in(labelled.trace.ops).names
-    names = regions.filter(regions.str.contains(api_names.COMPILED_CODE)).to_list()
+    names = [name for name in labelled.trace.ops.name.words if re.search(api_names.COMPILED_CODE, name)]
     generated = labelled.kernels_where(lambda kernel: kernel.library == "triton")
     return labelled.under_op(*names) | generated if names else generated

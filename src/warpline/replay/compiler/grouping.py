@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from msgspec import Struct, field
 
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.work.model import Tensor
 
 Shape = tuple[int, ...]

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
+from warpline.trace.table import filled
 from warpline.work.elementwise import SIGNATURES, in_place
 from warpline.work.model import Launch, OpCall, Tensor, Unknowable, Work
 from warpline.work.norm import FORWARD_STEPS as NORM_FORWARD_STEPS
@@ -142,7 +143,7 @@ class _Compiler:
         # The labelled is the weak key of this object, so the object must not hold a reference to it.
         self._op, self._name, self._calls = labelled.op, labelled.name, labelled.op_calls
         self._of_autograd = labelled.of_autograd
-        self._sms = int(integers(labelled.trace.devices["sm_count"], 0).max(initial=0))
+        self._sms = int(filled(labelled.trace.devices.sm_count, 0).max(initial=0))
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]
         self._names = [""]

@@ -59,7 +59,7 @@ def _cost(entry: dict[str, Any], source: str) -> Cost:
 
 
 def _of_run(trace: Trace) -> Calibration | None:
-    stored = recorded_entry(trace.path).get("host_costs")
+    stored = recorded_entry(trace.file).get("host_costs")
     return read_calibration(stored, "calibration of this host, stored with the capture")
 
 

@@ -13,7 +13,7 @@ from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR, Figure
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.products import ODD, PRODUCTS
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 
 MEASURED_CHIP = "H200-SXM"
 MEASURED = "measured on an H200"

@@ -20,7 +20,7 @@ from warpline.errors import WarplineError
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.replay.costs.device import device_costs
-from warpline.trace.columns import Floats, Int64s, integers
+from warpline.trace.arrays import Floats, Int64s, integers
 from warpline.trace.trace import Trace
 from warpline.work import Work
 

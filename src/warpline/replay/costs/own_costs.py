@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.api_names import (
@@ -32,8 +31,9 @@ from warpline.api_names import (
 )
 from warpline.replay.costs.cost import Cost
 from warpline.replay.graph.streams import graph_calls
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import named_like, rows_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.names import named_like
+from warpline.trace.schema import Ops, Python
 from warpline.trace.trace import Trace
 
 MIN_SAMPLES = 10
@@ -78,13 +78,13 @@ class OwnCosts:
             "region": (self._regions, "compiled regions"),
         }
         worked = np.zeros(len(trace.api) + 1, dtype=bool)
-        worked[integers(trace.gpu["api_id"])] = True  # a launch into a graph that is being captured starts nothing
-        times = [integers(trace.api[column]) for column in ("start_ns", "end_ns", "thread")]
+        worked[trace.gpu.api_id] = True  # a launch into a graph that is being captured starts nothing
+        times = [integers(trace.stored("api")[column]) for column in ("start_ns", "end_ns", "thread")]
         self._row = np.lexsort((times[0], times[2]))  # by thread, then by time
         self._start, self._end, self._thread = (column[self._row] for column in times)
         self._length = (self._end - self._start).astype(np.float64)
         kinds = (KERNEL_LAUNCH, GRAPH_LAUNCH, NOT_PLAIN)
-        launch, self._graph, special = (rows_like(trace.api, pattern)[self._row] for pattern in kinds)
+        launch, self._graph, special = (trace.api.name.like(pattern)[self._row] for pattern in kinds)
         self._launch, self._plain = launch & worked[self._row], ~special
         self._close = self._follows_closely()
         self.launch_ns = self._recorded_launch_ns()
@@ -135,7 +135,7 @@ class OwnCosts:
         """For each launch that closely follows another: the time between them, and the ops and frames begun in it."""
         second = np.flatnonzero(self._launch[1:] & self._launch[:-1] & self._close[1:]) + 1
         begin, end, thread = self._end[second - 1], self._start[second], self._thread[second]
-        ops, frames = (self._begun(table, thread, begin, end) for table in ("ops", "python"))
+        ops, frames = (self._begun(table, thread, begin, end) for table in (self._trace.ops, self._trace.python))
         return (end - begin).astype(np.float64), ops, frames
 
     def _graph_launches(self, recording: EventTimes) -> Floats:
@@ -156,8 +156,8 @@ class OwnCosts:
                 continue
             edges = np.array([begin, int(self._end[inside[-1]])]), np.array([int(self._start[inside[0]]), end])
             threads = np.full(2, thread)
-            cost = self._begun("ops", threads, *edges).sum() * recording.op_ns
-            cost += self._begun("python", threads, *edges).sum() * recording.frame_ns
+            cost = self._begun(self._trace.ops, threads, *edges).sum() * recording.op_ns
+            cost += self._begun(self._trace.python, threads, *edges).sum() * recording.frame_ns
             samples.append((float((edges[1] - edges[0]).sum()), cost + recording.call_ns / 2))
         recorded = np.array(samples, np.float64).reshape(-1, 2)
         return _bare(recorded[:, 0], recorded[:, 1])
@@ -165,14 +165,13 @@ class OwnCosts:
     @cached_property
     def _compiled_regions(self) -> list[tuple[int, int, int]]:
         """Thread, begin and end."""
-        regions = named_like(self._trace.ops, COMPILED_REGION)
+        regions = named_like(self._trace.stored("ops"), COMPILED_REGION)
         columns = (integers(regions[column]).tolist() for column in ("thread", "start_ns", "end_ns"))
         return list(zip(*columns, strict=True))
 
-    def _begun(self, table: str, threads: Int64s, begin: Int64s, end: Int64s) -> Int64s:
+    def _begun(self, table: Ops | Python, threads: Int64s, begin: Int64s, end: Int64s) -> Int64s:
         """How many rows of a table start on each thread between two moments."""
-        frame: pl.DataFrame = getattr(self._trace, table)
-        owner, start = integers(frame["thread"]), integers(frame["start_ns"])
+        owner, start = table.thread, table.start_ns
         result = np.zeros(len(threads), np.int64)
         for thread in np.unique(threads):
             moments, mine = np.sort(start[owner == thread]), threads == thread

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.trace.columns import Floats
+from warpline.trace.arrays import Floats
 
 SIZES = np.array([256, 512, 1024, 2048, 4096, 8192], np.float64)
 

@@ -15,8 +15,7 @@ from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.graph.model import CALL, WORK, Graph
 from warpline.replay.graph.streams import graph_calls
 from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.columns import NONE, Floats, Int64s, integers
-from warpline.trace.names import named_like, rows_like
+from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 
 CASES = LOW_STEP, EXPECTED_STEP, HIGH_STEP = range(3)
@@ -50,23 +49,20 @@ class RecordedEvents:
         self.ops, self.calls, self.frames, self.memory, self.nodes = (np.zeros(size) for _ in range(5))
         self.steps, self.step_frames, self.flushes = (np.zeros(size) for _ in range(3))
         for table, totals in ((trace.ops, self.ops), (trace.api, self.calls), (trace.python, self.frames)):
-            for column in ("start_ns", "end_ns"):
-                lanes.add(totals, integers(table["thread"]), integers(table[column]), 0.5)
-        lanes.add(self.memory, integers(trace.memory["thread"]), integers(trace.memory["time_ns"]), 1.0)
+            for moments in (table.start_ns, table.end_ns):
+                lanes.add(totals, table.thread, moments, 0.5)
+        lanes.add(self.memory, trace.memory.thread, trace.memory.time_ns, 1.0)
         calls = graph_calls(trace)
         launched = np.bincount(calls[calls != NONE], minlength=len(trace.api)).astype(np.float64)
         is_call = graph.kind == CALL
         self.nodes[is_call] = np.append(launched, 0.0)[graph.row[is_call]]
-        threads = integers(trace.ranges["thread"])
-        marks = np.flatnonzero(rows_like(trace.ranges, PROFILER_STEP) & (threads != NONE))
-        lanes.add(self.steps, threads[marks], integers(trace.ranges["start_ns"])[marks], 1.0)
-        flushes = trace.overhead[np.flatnonzero(~rows_like(trace.overhead, r"(?i)lazy|module"))]
-        for table, totals in (
-            (named_like(trace.python, PROFILER_STEP_FRAME), self.step_frames),
-            (flushes, self.flushes),
-        ):
-            lengths = (integers(table["end_ns"]) - integers(table["start_ns"])).astype(np.float64)
-            lanes.add(totals, integers(table["thread"]), integers(table["start_ns"]), lengths)
+        threads = trace.ranges.thread
+        marks = np.flatnonzero(trace.ranges.name.like(PROFILER_STEP) & (threads != NONE))
+        lanes.add(self.steps, threads[marks], trace.ranges.start_ns[marks], 1.0)
+        frames = trace.python[trace.python.name.like(PROFILER_STEP_FRAME)]
+        flushes = trace.overhead[~trace.overhead.name.like(r"(?i)lazy|module")]
+        for spans, totals in ((frames, self.step_frames), (flushes, self.flushes)):
+            lanes.add(totals, spans.thread, spans.start_ns, (spans.end_ns - spans.start_ns).astype(np.float64))
 
 
 class _Lanes:

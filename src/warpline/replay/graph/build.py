@@ -37,7 +37,7 @@ from warpline.replay.graph.model import (
 from warpline.replay.graph.streams import KINDS, Delays, Works, measured_delays, stream_works
 from warpline.replay.graph.threads import Handoffs, TopCalls, handoffs, top_calls
 from warpline.replay.graph.waits import NO_WAIT, OWN, Waits, call_waits
-from warpline.trace.columns import NONE, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 
 PROMPT_IN_STARTS = 12.0
@@ -116,14 +116,14 @@ class _Places(Struct, frozen=True):
 
 def build_graph(trace: Trace, costs: Costs) -> Graph:
     """The graph of the whole trace; steps are found in it afterwards."""
-    calls = top_calls(trace.api)
+    calls = top_calls(trace.stored("api"))
     works = stream_works(trace, calls, costs.device)
     if not len(works.start):  # also if pages of unified memory are all that moved
         raise CannotAnswer("no-gpu-work", "the trace has no GPU operations to replay", "record with CUDA activities")
     waits = call_waits(trace, calls, works, costs)
     delays = measured_delays(works, calls, waits.how == OWN, costs.device)
     handed = handoffs(trace, calls, costs.host.launched_op.expected)
-    begun = [calls.start, works.start, integers(trace.steps["start_ns"]), integers(trace.ops["start_ns"])]
+    begun = [calls.start, works.start, trace.all_steps.start_ns, trace.ops.start_ns]
     origin = int(np.concatenate(begun).min())
     draft = _Draft()
     root = draft.add(JOIN, np.array([NONE]), np.array([origin]), np.array([origin]))
@@ -190,7 +190,7 @@ def _last_moments(trace: Trace, calls: TopCalls) -> tuple[Int64s, Int64s]:
     tables = (trace.ops, trace.ranges)
     found = np.full(len(threads), -1, np.int64)
     for table in tables:
-        rows, ends = integers(table["thread"]), integers(table["end_ns"])
+        rows, ends = table.thread, table.end_ns
         spot = np.searchsorted(threads, rows)
         fits = (spot < len(threads)) & (np.append(threads, -2)[np.minimum(spot, len(threads))] == rows)
         np.maximum.at(found, spot[fits], ends[fits])

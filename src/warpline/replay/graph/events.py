@@ -10,8 +10,7 @@ from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.streams import Delays, Works
 from warpline.replay.graph.threads import TopCalls
 from warpline.replay.graph.waits import CLOCKS_IN_STARTS
-from warpline.trace.columns import NONE, Floats, Int64s, integers
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 
 LOOK_BACK = 16
@@ -41,12 +40,12 @@ def event_edges(trace: Trace, calls: TopCalls, works: Works, device: DeviceCosts
     contradict is left out.
     """
     api = trace.api
-    waits = np.flatnonzero(rows_like(api, api_names.STREAM_WAIT_EVENT))
-    records = np.flatnonzero(rows_like(api, api_names.EVENT_RECORD))
+    waits = np.flatnonzero(api.name.like(api_names.STREAM_WAIT_EVENT))
+    records = np.flatnonzero(api.name.like(api_names.EVENT_RECORD))
     linked = works.call != NONE
     if not len(waits) or not linked.any():
         return WorkEdges(np.empty(0, np.int64), np.empty(0, np.int64))
-    starts, threads = integers(api["start_ns"]), integers(api["thread"])
+    starts, threads = api.start_ns, api.thread
     launches = _Launches(calls, works)
     record_times, wait_times = starts[records], starts[waits]
     slack = CLOCKS_IN_STARTS / 10 * device.launch_to_start.expected

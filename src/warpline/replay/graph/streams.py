@@ -17,8 +17,8 @@ from msgspec import Struct
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, combinations, integers
-from warpline.trace.names import MIGRATION, rows_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations, integers
+from warpline.trace.names import MIGRATION
 from warpline.trace.trace import Trace
 
 QUEUED_IN_STARTS = 6.0
@@ -73,8 +73,8 @@ class Delays(Struct, frozen=True):
 
 def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
     """All work but unified-memory migrations, which no stream orders."""
-    gpu = trace.gpu.with_row_index("row")
-    migrating = rows_like(trace.gpu, MIGRATION, "copy_kind")
+    gpu = trace.stored("gpu").with_row_index("row")
+    migrating = trace.gpu.copy_kind.like(MIGRATION)
     gpu = gpu[np.flatnonzero(~migrating)] if migrating.any() else gpu
     keys = [integers(gpu[name]) for name in ("process", "device", "context", "stream")]
     start, end, rows = (integers(gpu[name]) for name in ("start_ns", "end_ns", "row"))
@@ -96,8 +96,8 @@ def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
 
 def graph_calls(trace: Trace) -> Int64s:
     """For each row of `gpu`, the call that launched its CUDA graph (row of `api`); NONE for other work."""
-    launches = np.append(rows_like(trace.api, GRAPH_LAUNCH), False)
-    calls = integers(trace.gpu["api_id"])
+    launches = np.append(trace.api.name.like(GRAPH_LAUNCH), False)
+    calls = trace.gpu.api_id
     return np.where(launches[calls], calls, NONE)
 
 

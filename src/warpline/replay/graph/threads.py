@@ -11,8 +11,8 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.intervals import Spans, union
-from warpline.trace.columns import Bools, Int64s, integers
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import Bools, Int64s, integers
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 BACKWARD_NODE = r"^autograd::engine::evaluate_function"
@@ -93,7 +93,7 @@ def handoffs(trace: Trace, calls: TopCalls, op_ns: float) -> Handoffs:
 
 def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
     """When each thread was inside an op or a call."""
-    ops = trace.ops[np.flatnonzero(integers(trace.ops["depth"]) == 0)]
+    ops = trace.stored("ops")[np.flatnonzero(trace.ops.depth == 0)]
     threads = np.concatenate([calls.thread, integers(ops["thread"])])
     starts = np.concatenate([calls.start, integers(ops["start_ns"])])
     # An empty event is still something that happened.
@@ -102,14 +102,14 @@ def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
 
 
 def _autograd_threads(trace: Trace) -> list[int]:
-    backward = (integers(trace.ops["forward_thread"], 0) > 0) | rows_like(trace.ops, BACKWARD_NODE)
-    threads: list[int] = np.unique(integers(trace.ops["thread"])[backward]).tolist()
+    backward = (filled(trace.ops.forward_thread, 0) > 0) | trace.ops.name.like(BACKWARD_NODE)
+    threads: list[int] = np.unique(trace.ops.thread[backward]).tolist()
     return threads
 
 
 def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:
     """The thread with most ops that are not backward ones; with most calls where there are no ops."""
-    threads = integers(trace.ops["thread"]) if len(trace.ops) else calls.thread
+    threads = trace.ops.thread if len(trace.ops) else calls.thread
     others = threads[~np.isin(threads, workers)]
     counted = others if len(others) else threads
     return int(np.bincount(counted[counted >= 0]).argmax()) if (counted >= 0).any() else -1

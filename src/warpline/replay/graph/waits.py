@@ -16,8 +16,8 @@ from warpline import api_names
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import Texts, names_in, rows_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts, integers
+from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 CLOCKS_IN_STARTS = 12.0
@@ -51,7 +51,7 @@ class Waits(Struct, frozen=True):
 
 def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> Waits:
     """Every edge from work to the call that it holds up."""
-    names = names_in(trace.api).texts[calls.row]
+    names = trace.api.name.texts[calls.row]
     how = _kinds(names)
     op_ns = costs.host.launched_op.expected
     own_work = _own_copies(trace, calls, works, names, LONG_COPY_CALL_IN_OPS * op_ns)
@@ -96,7 +96,7 @@ def _own_copies(
     trace: Trace, calls: TopCalls, works: Works, names: Texts, long_call_ns: float
 ) -> tuple[Int64s, Int64s]:
     """Copies whose call returns only when the copy is done, with their last piece of work."""
-    gpu = trace.gpu
+    gpu = trace.stored("gpu")
     rows = np.flatnonzero(rows_like(gpu, "^memcpy$", "kind")[works.row] & (works.call != NONE))
     position, copies = works.call[rows], works.row[rows]
     name_blocks, is_copy = _matching(names, api_names.BLOCKING_COPY), _matching(names, api_names.COPY)
@@ -209,7 +209,7 @@ def _recorded_targets(trace: Trace, calls: TopCalls, works: Works, lookup: _Look
     if not len(trace.syncs):
         return {}
     kinds = pl.col("kind").cast(pl.String).is_in(["stream", "event"])
-    syncs = trace.syncs.filter(pl.col("api_id").is_not_null(), kinds)
+    syncs = trace.stored("syncs").filter(pl.col("api_id").is_not_null(), kinds)
     if not len(syncs):
         return {}
     lanes = {(device, stream): lane for lane, (_, device, _, stream) in enumerate(works.streams)}
@@ -235,8 +235,8 @@ def _recorded_targets(trace: Trace, calls: TopCalls, works: Works, lookup: _Look
 
 def _event_records(trace: Trace, calls: TopCalls) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """Of each event, when it was recorded and into which stream."""
-    events = trace.events.filter(pl.col("api_id").is_not_null())
-    starts = integers(trace.api["start_ns"])
+    events = trace.stored("events").filter(pl.col("api_id").is_not_null())
+    starts = trace.api.start_ns
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for device, event, stream, row in events.select("device", "event_id", "stream", "api_id").iter_rows():
         found.setdefault((device, event), []).append((int(starts[row]), stream))

@@ -9,7 +9,7 @@ import numpy as np
 from warpline.kernels import KernelIdentity
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.precision import HALF_TYPES
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.work import Tensor, call_from_kineto
 
 UNITS = {"bf16": 8, "fp16": 8, "fp32": 4}

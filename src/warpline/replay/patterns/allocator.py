@@ -7,7 +7,7 @@ import numpy as np
 from warpline.analyses.steps import covered_before
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import Bools, Int64s
+from warpline.trace.arrays import Bools, Int64s
 
 
 def calls_in_steps(labelled: LabelledGraph, pattern: str) -> Int64s:

@@ -9,7 +9,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.preparation import Stretch
 from warpline.replay.replay import UNEVEN
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 
 MIN_COLD_SHARE = 0.5
 """A long step is long because it is cold if removing the cold work removes this share of its excess over the median."""
@@ -17,7 +17,7 @@ MIN_COLD_SHARE = 0.5
 
 def untouched(labelled: LabelledGraph, gone: list[Stretch]) -> Bools:
     """Steps in which no removed node starts."""
-    starts = integers(labelled.trace.steps_in_view["start_ns"])
+    starts = labelled.trace.steps_in_view.start_ns
     result = np.ones(labelled.step_count, bool)
     begins = np.array([start for _, start, _ in gone], np.int64)
     result[np.searchsorted(starts, begins, side="right") - 1] = False

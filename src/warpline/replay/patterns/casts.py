@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.work.parse import recorded_types
 
 HALF_OPS = {"c10::Half", "c10::BFloat16"}

@@ -10,7 +10,7 @@ import numpy as np
 from warpline.kernels import KernelIdentity
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.tensor_lists import LONGEST_LIST
-from warpline.trace.columns import Bools
+from warpline.trace.arrays import Bools
 from warpline.work.parse import json_list, sizes_of
 
 MAX_GROWING_INPUTS = 3

@@ -8,7 +8,7 @@ from warpline.replay.costs.cost import Cost
 from warpline.replay.graph.model import CALL, LAUNCH, STREAM
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s
 
 SMALL_COPY_BYTES = 64 << 10
 """A copy up to this size holds values rather than a batch: a result that is read (`item`, `tolist`, count of a mask)

@@ -6,8 +6,7 @@ import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import keeps_type, plain_copies
-from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.names import names_in
+from warpline.trace.arrays import NONE, Bools, Int64s
 
 UPDATING = tuple(
     f"aten::{name}"
@@ -36,13 +35,13 @@ def made_for_a_kernel(labelled: LabelledGraph) -> Bools:
     """Copies within an op of torch that computes something, too: layer_norm makes a strided input contiguous and
     convolutions change the layout, because their kernels read no other."""
     copies = labelled.once(plain_copies) | labelled.op_name.where(lambda name: name in COPYING)
-    names = names_in(labelled.trace.ops)
+    names = labelled.trace.ops.name
     own = [name.startswith(OP_OF_TORCH) and name not in UPDATING for name in names.words]
     around = np.zeros(len(labelled.trace.ops) + 1, bool)
     computing = labelled.work[(labelled.kind[labelled.work] == "kernel") & ~copies[labelled.work]]
     for ops in _levels(labelled, labelled.op[computing]):
         around[ops] = True
-    around &= np.append(np.array([*own, False])[names.which], False)
+    around &= np.append(np.array([*own, False])[names.codes], False)
     result = np.zeros(len(labelled.graph), bool)
     nodes = np.flatnonzero(copies)
     for ops in _levels(labelled, labelled.op[nodes]):
@@ -52,7 +51,7 @@ def made_for_a_kernel(labelled: LabelledGraph) -> Bools:
 
 def _levels(labelled: LabelledGraph, ops: Int64s) -> list[Int64s]:
     """These ops (rows of `ops`, NONE for none), then those around them, level by level."""
-    parents, levels = np.append(integers(labelled.trace.ops["parent"]), NONE), []
+    parents, levels = np.append(labelled.trace.ops.parent, NONE), []
     while (ops != NONE).any():
         levels.append(ops)
         ops = parents[ops]

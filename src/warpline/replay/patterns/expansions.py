@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from warpline.replay.graph_edit import GraphEdit
-from warpline.trace.columns import NONE, Bools, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.work import OpCall, work_of
 
 MIN_MEMORY_SHARE = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s
 
 GATHERING = ("aten::stack", "aten::cat")
 
@@ -13,7 +13,7 @@ GATHERING = ("aten::stack", "aten::cat")
 def gathered_after(labelled: LabelledGraph, stream: Int64s, last: int) -> Int64s:
     """GPU activity of gathering ops directly after a node on a stream, within its step."""
     after = stream[np.searchsorted(stream, last, side="right") :]
-    names = labelled.trace.ops["name"]
+    names = labelled.trace.stored("ops")["name"]
     found: list[int] = []
     for node in after.tolist():
         root = int(labelled.root_op[node])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import Bools, Floats
+from warpline.trace.arrays import Bools, Floats
 
 FEW_BLOCKS = 0.5
 """A grid with fewer blocks than this share of the SMs leaves most of them idle."""
@@ -23,7 +23,7 @@ class Grids:
     """Blocks and waves of each kernel; zero if not recorded."""
 
     def __init__(self, labelled: LabelledGraph) -> None:
-        devices = labelled.trace.devices
+        devices = labelled.trace.stored("devices")
         known = devices.select("sm_count", "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm").drop_nulls()
         self.blocks: Floats = np.ones(len(labelled.graph))
         threads: Floats = np.ones(len(labelled.graph))

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.concatenations import joins, piece_shapes
-from warpline.trace.columns import NONE, Bools
+from warpline.trace.arrays import NONE, Bools
 
 LEAST_GROWTHS = 2
 """Steps in a row in which a tensor grows; once may be chance."""

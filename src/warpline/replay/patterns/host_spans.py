@@ -6,7 +6,7 @@ import numpy as np
 
 from warpline.replay.graph.model import CALL
 from warpline.replay.graph_edit import GraphEdit
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 
 
 def take_out(edit: GraphEdit, starts: Int64s, ends: Int64s, threads: Int64s, *, bare: bool = False) -> None:

@@ -11,7 +11,7 @@ from warpline.replay.patterns.iterations import ADDING, VIEWS, Turn
 from warpline.replay.patterns.loops import RootOps
 from warpline.replay.patterns.op_results import PRODUCTS, Key
 from warpline.replay.patterns.tensor_lists import LONGEST_LIST
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s
 
 SELECTING = ("aten::select", "aten::slice", "aten::narrow")
 """Ops that take one sample or head of a tensor: a loop that calls them in each iteration may iterate over a batch."""
@@ -71,7 +71,7 @@ class Loop:
         """When the loop was dispatched."""
         if not len(self.gathering):
             return None
-        return int(self._labelled.trace.ops["end_ns"][int(self._labelled.root_op[self.gathering[-1]])])
+        return int(self._labelled.trace.stored("ops")["end_ns"][int(self._labelled.root_op[self.gathering[-1]])])
 
     @property
     def is_independent(self) -> bool:
@@ -122,9 +122,7 @@ class Loop:
 
     def leads_to(self, other: Loop) -> bool:
         """Whether another loop is the backward pass of this one, and therefore as independent as this one."""
-        forward = integers(self._labelled.trace.ops["forward_op"])[
-            self._labelled.root_op[other.turns[len(other.turns) // 2]]
-        ]
+        forward = self._labelled.trace.ops.forward_op[self._labelled.root_op[other.turns[len(other.turns) // 2]]]
         begin, end = (
             int(self._labelled.op_spans[0][self._labelled.root_op[node]]) for node in self.turns[[0, -1], [0, -1]]
         )
@@ -148,7 +146,7 @@ class Loop:
     def sums_of_gradients(self) -> Bools:
         """Which GPU activity of an iteration accumulates gradients: a batched matmul does that itself."""
         own, root = (rows[self.turns[0]] for rows in (self._labelled.op, self._labelled.root_op))
-        engine = integers(self._labelled.trace.ops["parent"])[own] == root
+        engine = self._labelled.trace.ops.parent[own] == root
         found: Bools = self._is_backward & engine & self._ops.named(own, *ADDING)
         return found
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline.replay.graph.model import CALL, JOIN, RELEASE, SEGMENT, SYNC
 from warpline.replay.graph_edit import GraphEdit
-from warpline.trace.columns import NONE, Bools, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.steps.find import on_device
 
 MAX_WAITS_PER_STEP = 3
@@ -40,7 +40,7 @@ def launch_runs(edit: GraphEdit, wanted: Bools) -> list[Int64s]:
     stays = stays_on_host(edit)
     cut = stays | (usable & ~wanted)
     runs: list[Int64s] = []
-    repeated = on_device(labelled.trace.steps)
+    repeated = on_device(labelled.trace.all_steps)
     for _, nodes in grouped(np.flatnonzero(usable), graph.lane[usable]):
         marks = cut[nodes]
         change = np.flatnonzero(np.diff(labelled.step[nodes]) != 0) + 1 if not repeated else np.empty(0, np.int64)

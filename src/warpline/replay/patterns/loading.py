@@ -7,7 +7,7 @@ import numpy as np
 from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import Floats, Int64s, integers
+from warpline.trace.arrays import Floats, Int64s
 from warpline.trace.names import rows_like
 
 LOADER_RANGE = r"DataLoaderIter"
@@ -20,7 +20,7 @@ RECEIVED = r"^recvmsg$"
 
 def loading_ns(labelled: LabelledGraph, part: Floats) -> float:
     """Loading time per step, from that of each node; without the first step if its loading was not recorded."""
-    starts = integers(labelled.trace.steps_in_view["start_ns"])
+    starts = labelled.trace.steps_in_view.start_ns
     seen = len(starts) < 2 or bool((part[_middle(labelled) < starts[1]] > 0).any())
     return float(part.sum()) / (labelled.step_count if seen else max(labelled.step_count - 1, 1))
 
@@ -62,13 +62,16 @@ def _batches(labelled: LabelledGraph, nodes: Int64s, case: int) -> tuple[Int64s,
 def has_workers(labelled: LabelledGraph) -> bool:
     """Whether worker processes load already."""
     trace = labelled.trace
-    named = any(rows_like(table, WORKERS).any() for table in (trace.ranges, trace.ops, trace.python))
-    received = rows_like(trace.osrt, RECEIVED) & np.isin(integers(trace.osrt["thread"]), labelled.host_time.launching)
+    named = any(
+        rows_like(table, WORKERS).any()
+        for table in (trace.stored("ranges"), trace.stored("ops"), trace.stored("python"))
+    )
+    received = trace.osrt.name.like(RECEIVED) & np.isin(trace.osrt.thread, labelled.host_time.launching)
     return bool(named or received.any())
 
 
 def _has_loader(labelled: LabelledGraph) -> bool:
-    return bool(rows_like(labelled.trace.ranges, LOADER_RANGE).any())
+    return bool(labelled.trace.ranges.name.like(LOADER_RANGE).any())
 
 
 def _middle(labelled: LabelledGraph) -> Int64s:

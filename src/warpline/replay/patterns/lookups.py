@@ -10,7 +10,7 @@ import numpy as np
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.host_spans import take_out
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s
 
 CONDITIONS = (
     "aten::all",
@@ -102,7 +102,7 @@ def _arithmetic(labelled: LabelledGraph) -> Bools:
 def take_out_inner_ops(edit: GraphEdit, removed: Int64s) -> None:
     """Removes the host time of nested ops whose GPU activity is all removed, if the outer op stays."""
     labelled = edit.labelled
-    parents = np.append(integers(labelled.trace.ops["parent"]), NONE)
+    parents = np.append(labelled.trace.ops.parent, NONE)
     launched, left = (np.zeros(len(parents), np.int64) for _ in range(2))
     for count, works in ((launched, labelled.work), (left, labelled.work[~edit.gone[labelled.work]])):
         for level in _levels(labelled.op[works], parents):

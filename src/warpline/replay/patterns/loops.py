@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Bools, Int64s
-from warpline.trace.names import Texts, names_in
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts
 
 MIN_REPEATS = 4
 LONGEST_PERIOD = 96
@@ -83,15 +82,14 @@ class RootOps:
         self._starts, self._ends, self._threads = labelled.op_spans
         self.call = labelled.op_calls.alone
         """What an op was called with."""
-        known, shapes = names_in(ops), names_in(ops, "shapes")
-        self.names, self._words, self._name_codes = known.texts, known.words, known.which
+        known, shapes = ops.name, ops.shapes
+        self.names, self._words, self._name_codes = known.texts, known.words, known.codes
         self._called: dict[tuple[str, ...], Bools] = {}
-        has_sizes = [bool(text.strip("[] ")) for text in shapes.names.to_list()]
-        self.has_shapes: Bools = np.array([*has_sizes, False])[shapes.which]
+        self.has_shapes: Bools = shapes.where(lambda text: bool(text.strip("[] ")))
         """Ops with recorded shapes."""
         self._order = np.argsort(self._starts, kind="stable")
         self._begun = self._starts[self._order]
-        self._is_root = ops["depth"].to_numpy() == 0
+        self._is_root = ops.depth == 0
 
     def concrete(self, row: int) -> str:
         """The recorded numbers of an op."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from warpline.trace.columns import NONE
+from warpline.trace.arrays import NONE
 from warpline.work.dtypes import promote
 from warpline.work.model import OpCall
 

@@ -9,8 +9,7 @@ import numpy as np
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.loops import MIN_REPEATS, loops
 from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
-from warpline.trace.columns import NONE, Bools, Int64s, grouped
-from warpline.trace.names import names_in
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.work.parse import json_list
 
 OPTIMIZER_RANGE = r"^Optimizer\.step"
@@ -69,7 +68,7 @@ def _written_by_hand(labelled: LabelledGraph, wanted: Bools) -> Bools:
     kernels = np.flatnonzero(wanted & labelled.in_steps & (labelled.kind == "kernel") & (labelled.root_op != NONE))
     if not len(kernels):
         return inside
-    names = names_in(labelled.trace.ops).texts
+    names = labelled.trace.ops.name.texts
     trained = set(labelled.step[kernels[labelled.of_autograd[kernels]]].tolist())
     for _, nodes in grouped(kernels, labelled.graph.lane[kernels]):
         if len(nodes) < MIN_REPEATS:
@@ -93,6 +92,8 @@ def _updates(labelled: LabelledGraph, roots: Int64s, names: list[str]) -> bool:
         return False
     if set(names) & set(ROOTS) and set(names) & set(QUOTIENTS):
         return True
-    numbers = [str(number) for row in roots.tolist() for number in json_list(labelled.trace.ops["concrete"][row])]
+    numbers = [
+        str(number) for row in roots.tolist() for number in json_list(labelled.trace.stored("ops")["concrete"][row])
+    ]
     downhill = "aten::add_" in names and any(number.startswith("-") for number in numbers)
     return downhill or ("aten::sub_" in names and "aten::mul" in names and "aten::sub" not in names)

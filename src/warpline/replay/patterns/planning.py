@@ -8,7 +8,7 @@ import polars as pl
 from warpline import api_names
 from warpline.replay.graph.model import SEGMENT
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import rows_like
 
 MIN_PLANNING_SHARE = 0.2
@@ -18,7 +18,7 @@ MIN_PLANNING_SHARE = 0.2
 def planning_ops(labelled: LabelledGraph, case: int) -> Bools:
     """Outermost ops (rows of `ops`, and one for none) that plan or compile: they compute for longer than they dispatch,
     and no other op of their name and shapes does."""
-    graph, ops = labelled.graph, labelled.trace.ops
+    graph, ops = labelled.graph, labelled.trace.stored("ops")
     segments, root = _computing(labelled)
     computing, longest, within = (np.zeros(len(ops) + 1) for _ in range(3))
     np.add.at(computing, root, graph.duration[segments])
@@ -62,7 +62,7 @@ def _computing(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
 
 def _done_before(labelled: LabelledGraph, ops: Int64s) -> Bools:
     """Which of these ops other steps repeat with the same shapes: they are slow, but not because they are new."""
-    table, steps = labelled.trace.ops[ops], integers(labelled.trace.steps_in_view["start_ns"])
+    table, steps = labelled.trace.stored("ops")[ops], labelled.trace.steps_in_view.start_ns
     known = table.select(
         pl.col("name", "shapes").cast(pl.String), step=np.searchsorted(steps, integers(table["start_ns"]), side="right")
     )

@@ -14,8 +14,7 @@ from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import FLOATING, HALF_OPS
-from warpline.trace.columns import NONE, Bools, first_known
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import NONE, Bools, first_known
 from warpline.work.parse import recorded_types
 
 AMD = re.compile(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
@@ -106,8 +105,8 @@ def on_amd(labelled: LabelledGraph) -> bool:
 
 
 def _on_amd(labelled: LabelledGraph) -> bool:
-    named = any(AMD.search(name) for name in labelled.trace.devices["name"].to_list() if name)
-    return bool(named or rows_like(labelled.trace.api, r"^hip").any() or labelled.kernels_where(_is_amd).any())
+    named = any(AMD.search(name) for name in labelled.trace.stored("devices")["name"].to_list() if name)
+    return bool(named or labelled.trace.api.name.like(r"^hip").any() or labelled.kernels_where(_is_amd).any())
 
 
 def _is_amd(identity: KernelIdentity) -> bool:
@@ -122,10 +121,10 @@ def has_tensor_cores(labelled: LabelledGraph) -> bool:
 def _nvidia_major(labelled: LabelledGraph) -> int:
     """The compute capability; where it is not recorded, the newest that a kernel's name proves, as kernels run on their
     own generation or later ones. 0 if unknown."""
-    major = first_known(labelled.trace.devices["compute_major"])
+    major = first_known(labelled.trace.stored("devices")["compute_major"])
     if major is not None:
         return int(major)
-    names = labelled.trace.devices["name"].to_list()
+    names = labelled.trace.stored("devices")["name"].to_list()
     chip = next((found for name in names if name and (found := find_device(name)) is not None), None)
     if chip is not None:
         return chip.compute[0]

@@ -14,7 +14,7 @@ from warpline.intervals import Spans, union
 from warpline.replay.graph.model import CALL, RELEASE
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, integers
 from warpline.trace.names import named_like, rows_like
 
 Stretch = tuple[int, int, int]
@@ -37,9 +37,9 @@ def without_captures(edit: GraphEdit) -> list[Stretch]:
 def without_compiling(edit: GraphEdit) -> list[Stretch]:
     """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
     labelled, found = edit.labelled, list[Stretch]()
-    if not rows_like(labelled.trace.ops, api_names.COMPILING_OPS).any():
+    if not labelled.trace.ops.name.like(api_names.COMPILING_OPS).any():
         return found
-    for (thread,), ops in labelled.trace.ops.group_by("thread"):
+    for (thread,), ops in labelled.trace.stored("ops").group_by("thread"):
         compiling = named_like(ops, api_names.COMPILING_OPS)
         if not len(compiling):
             continue
@@ -121,8 +121,8 @@ def _remove(edit: GraphEdit, spans: list[Stretch]) -> None:
     labelled, graph = edit.labelled, edit.graph
     threads, starts, ends = (np.array(column, np.int64) for column in zip(*spans, strict=True))
     graph.duration *= 1 - labelled.covered(starts, ends, threads)
-    launched_by = np.append(integers(labelled.trace.api["thread"]), NONE)[
-        np.append(integers(labelled.trace.gpu["api_id"]), NONE)[np.where(labelled.is_work, graph.row, NONE)]
+    launched_by = np.append(labelled.trace.api.thread, NONE)[
+        np.append(labelled.trace.gpu.api_id, NONE)[np.where(labelled.is_work, graph.row, NONE)]
     ]
     lane = np.where(labelled.is_work, launched_by, graph.lane)
     inside: Bools = np.zeros(len(graph), bool)
@@ -136,7 +136,7 @@ def _remove(edit: GraphEdit, spans: list[Stretch]) -> None:
 
 def _in_steps(labelled: LabelledGraph, spans: Spans) -> list[tuple[int, int]]:
     """Those that begin within the steps in view."""
-    steps = labelled.trace.steps_in_view
+    steps = labelled.trace.steps_in_view.stored
     pairs = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
     if not len(steps):
         return pairs
@@ -145,14 +145,14 @@ def _in_steps(labelled: LabelledGraph, spans: Spans) -> list[tuple[int, int]]:
 
 
 def _capturing_threads(labelled: LabelledGraph) -> list[int]:
-    threads = integers(labelled.trace.api["thread"])[rows_like(labelled.trace.api, api_names.BEGIN_CAPTURE)]
+    threads = labelled.trace.api.thread[labelled.trace.api.name.like(api_names.BEGIN_CAPTURE)]
     capturing: list[int] = np.unique(threads[threads != NONE]).tolist()
     return capturing
 
 
 def _captures(labelled: LabelledGraph, thread: int) -> list[Stretch]:
     """From the first warm-up run of a captured function (else from the wait before the capture) to its graph."""
-    calls = labelled.trace.api.filter(pl.col("thread") == thread).sort("start_ns")
+    calls = labelled.trace.stored("api").filter(pl.col("thread") == thread).sort("start_ns")
     starts, ends = integers(calls["start_ns"]), integers(calls["end_ns"])
     begin, end, making, waiting, working = (
         rows_like(calls, pattern)
@@ -183,9 +183,9 @@ def _captures(labelled: LabelledGraph, thread: int) -> list[Stretch]:
 
 def _first_rehearsal(labelled: LabelledGraph, thread: int, free: int, begin: int, end: int) -> int:
     """Start times of the runs that repeat the captured ops directly before the capture, in the same step."""
-    steps = integers(labelled.trace.steps_in_view["start_ns"])
+    steps = labelled.trace.steps_in_view.start_ns
     lower = max(free, int(steps[steps <= begin].max(initial=free)))
-    ops = labelled.trace.ops.filter(pl.col("thread") == thread, pl.col("depth") == 0).sort("start_ns")
+    ops = labelled.trace.stored("ops").filter(pl.col("thread") == thread, pl.col("depth") == 0).sort("start_ns")
     starts, names = integers(ops["start_ns"]), ops["name"].cast(pl.String).to_list()
     first, last = np.searchsorted(starts, [begin, end]).tolist()
     captured = names[first:last]

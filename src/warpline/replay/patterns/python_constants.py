@@ -12,8 +12,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import SMALL_COPY_BYTES
 from warpline.replay.patterns.host_spans import take_out
-from warpline.trace.columns import NONE, Int64s
-from warpline.trace.names import names_in
+from warpline.trace.arrays import NONE, Int64s
 
 
 class Made(Struct, frozen=True):
@@ -47,7 +46,7 @@ def made_from_numbers(labelled: LabelledGraph, copies: Int64s) -> Iterator[Made]
     starts, ends, threads = labelled.op_spans
     outer = np.flatnonzero(labelled.roots[:-1] == np.arange(len(starts)))
     outer = outer[np.lexsort((starts[outer], threads[outer]))]
-    names = names_in(labelled.trace.ops).texts[outer].tolist()
+    names = labelled.trace.ops.name.texts[outer].tolist()
     begin, end, thread = starts[outer], ends[outer], threads[outer]
     place = np.full(len(starts) + 1, NONE, np.int64)
     place[outer] = np.arange(len(outer))

@@ -9,8 +9,7 @@ from math import prod
 import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.columns import NONE, Bools, Int64s
-from warpline.trace.names import names_in
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.work.parse import json_list, sizes_of
 
 Shape = tuple[int, ...]
@@ -52,7 +51,7 @@ def _outer_ops(labelled: LabelledGraph) -> Iterator[Int64s]:
 
 def _moves(labelled: LabelledGraph, ops: Int64s) -> Iterator[int]:
     """Rows of the ops that move a buffer."""
-    names, kept = names_in(labelled.trace.ops).texts, dict[str, Shape | None]()
+    names, kept = labelled.trace.ops.name.texts, dict[str, Shape | None]()
     for place, row in enumerate(ops.tolist()):
         if names[row] not in (ROLL, "aten::clone"):
             continue
@@ -72,7 +71,7 @@ def _moves(labelled: LabelledGraph, ops: Int64s) -> Iterator[int]:
 
 def _shape(labelled: LabelledGraph, row: int, kept: dict[str, Shape | None]) -> Shape | None:
     """The shape of an op's first input."""
-    text = str(labelled.trace.ops["shapes"][row] or "")
+    text = str(labelled.trace.stored("ops")["shapes"][row] or "")
     if text not in kept:
         first = json_list(text)[:1]
         kept[text] = sizes_of(first[0]) if first else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.loops import loops
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s
 from warpline.work.parse import recorded_sizes
 
 LONGEST_LIST = 30
@@ -59,7 +59,7 @@ def _is_over_a_list(labelled: LabelledGraph, turns: Int64s) -> bool:
     roots = labelled.root_op[turns[0]]
     if len(turns) < MIN_TENSORS or NONE in roots:
         return False
-    known = [str(name) for name in labelled.trace.ops["name"].gather(roots.tolist())]
+    known = [str(name) for name in labelled.trace.stored("ops")["name"].gather(roots.tolist())]
     if not any(name in (*IN_PLACE, *NORMS) for name in known):
         return False
     if not all(name in (*IN_PLACE, *NORMS, *OTHERS) for name in known):

@@ -12,7 +12,7 @@ from warpline.replay.graph.model import CALL, RELEASE, SYNC
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
 from warpline.replay.patterns.python_constants import made_from_numbers
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s
 
 LARGEST_RESULT_BYTES = 1 << 20
 """A copy of a result to the host is small, or up to this size and much shorter than its call."""
@@ -62,7 +62,7 @@ def _of_the_harness(labelled: LabelledGraph, waits: Int64s) -> Bools:
         spans = activity.labels["profiler"]
         mine = np.flatnonzero(graph.lane[waits] == thread)
         if len(spans) and len(mine):
-            called = integers(labelled.trace.api["start_ns"])[graph.row[waits[mine]]]
+            called = labelled.trace.api.start_ns[graph.row[waits[mine]]]
             harness[mine] |= covered_before(spans, called + 1) > covered_before(spans, called)
     if labelled.step_count < FEWEST_STEPS:
         return harness
@@ -99,7 +99,7 @@ def _calls_of_results(labelled: LabelledGraph) -> Int64s:
     copies = graph.edge_from[(graph.edge_kind == SYNC) & results[graph.edge_from]]
     calls = labelled.call_of_work[copies]
     copies, calls = copies[calls != NONE], calls[calls != NONE]
-    held = (integers(labelled.trace.api["end_ns"]) - integers(labelled.trace.api["start_ns"]))[graph.row[calls]]
+    held = (labelled.trace.api.end_ns - labelled.trace.api.start_ns)[graph.row[calls]]
     soon_done = (graph.measured_end - graph.measured_start)[copies] < SOON_DONE * held
     size = labelled.bytes[copies]
     result: Int64s = calls[(size <= SMALL_COPY_BYTES) | ((size <= LARGEST_RESULT_BYTES) & soon_done)]

@@ -16,7 +16,7 @@ from warpline.reports.page.contract import Launch, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
 from warpline.sanitise import sanitise
-from warpline.trace.columns import NONE, Int64s, combinations, integers
+from warpline.trace.arrays import NONE, Int64s, combinations, integers
 
 NO_STREAM = -1
 LAUNCH_COLUMNS = (
@@ -40,7 +40,7 @@ class DeviceTracks:
 
     def add_streams(self, ops: Int64s, calls: Int64s) -> Int64s:
         """Operations, each linked with the call that launched it, else with its op."""
-        gpu = self._trace.gpu
+        gpu = self._trace.stored("gpu")
         names = numbered(gpu, ["kind", "name", "short_name"], self._names.gpu)
         launches = numbered(self._explained(gpu), (*LAUNCH_COLUMNS, "floor_ns", "bound", "inside"), self._launch)
         call, op = np.append(calls, NONE)[integers(gpu["api_id"])], np.append(ops, NONE)[integers(gpu["op_id"])]
@@ -48,8 +48,10 @@ class DeviceTracks:
 
     def add_syncs(self, calls: Int64s) -> None:
         """What the device recorded of synchronisation, by stream."""
-        syncs = self._trace.syncs.filter(pl.col("end_ns") > pl.col("start_ns")).with_columns(
-            pl.col("stream").replace(EVERY_STREAM, None)
+        syncs = (
+            self._trace.stored("syncs")
+            .filter(pl.col("end_ns") > pl.col("start_ns"))
+            .with_columns(pl.col("stream").replace(EVERY_STREAM, None))
         )
         names = numbered(syncs, ["kind"], lambda kind: self._names.number(kind.replace("_", " "), "sync"))
         if len(syncs):

@@ -115,4 +115,4 @@ def _document(
 <script>{program}</script>
 <script type="{DATA}" id="data-rest">{second}</script>
 <script type="{DATA}" id="data-panels">{data}</script>"""
-    return document(diagnosis.trace.path.name, full.title, body, program, connects)
+    return document(diagnosis.trace.file.name, full.title, body, program, connects)

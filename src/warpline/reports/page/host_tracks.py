@@ -13,7 +13,7 @@ from warpline.reports.page.contract import EventKind, Inputs, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
 from warpline.sanitise import sanitise
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s, integers
 from warpline.trace.trace import Trace
 
 MODULE = "nn.Module: "
@@ -34,7 +34,7 @@ class HostTracks:
 
     def threads(self) -> list[str]:
         """A label for each row of `threads`."""
-        rows = self._trace.threads.select("name", "tid").iter_rows()
+        rows = self._trace.stored("threads").select("name", "tid").iter_rows()
         named = (
             name if name and not name.isdecimal() else f"thread {tid}" if tid is not None else "thread"
             for name, tid in rows
@@ -43,7 +43,7 @@ class HostTracks:
 
     def add_ops(self) -> Int64s:
         """Ops, each linked with the forward op that it differentiates."""
-        ops = self._trace.ops
+        ops = self._trace.stored("ops")
         names = numbered(ops, ["name"], lambda name: self._names.number(name, "op"))
         inputs = numbered(ops, ["shapes", "dtypes", "module"], self._inputs)
         forward = integers(ops["forward_op"])
@@ -56,20 +56,20 @@ class HostTracks:
 
     def add_api(self, ops: Int64s) -> Int64s:
         """API calls, each linked with the op around it."""
-        api = self._trace.api
+        api = self._trace.stored("api")
         names = numbered(api, ["name"], lambda name: self._names.number(name, _api_kind(name)))
         return self._add("api", api, names, links=np.append(ops, NONE)[integers(api["op_id"])])
 
     def add_ranges(self) -> None:
         """Ranges of the threads; those that were never closed have no end, and are left out."""
-        ranges = self._trace.ranges.filter(
+        ranges = self._trace.stored("ranges").filter(
             pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null(), pl.col("style").cast(pl.String) != "gpu"
         )
         self._add("ranges", ranges, numbered(ranges, ["name"], lambda name: self._names.number(name, "range")))
 
     def add_python(self) -> None:
         """Python frames."""
-        python = self._trace.python
+        python = self._trace.stored("python")
 
         def number(name: str) -> int:
             return self._names.number(name, "module" if name.startswith(MODULE) else "python")
@@ -100,7 +100,7 @@ class HostTracks:
         return self._pack.add([Track(kind, label, 0, [], thread=number) for number in found.tolist()], rows)
 
     def _api_label(self) -> str:
-        names = self._trace.api["name"].unique().cast(pl.String)
+        names = self._trace.stored("api")["name"].unique().cast(pl.String)
         return "HIP API" if names.str.starts_with("hip").any() else "CUDA API"
 
     def _inputs(self, shapes: str | None, dtypes: str | None, module: str | None) -> int:

@@ -38,7 +38,7 @@ def _answer(one: KernelDive, trace: Trace, names: Names, zero_ns: int) -> Inside
     facts = [(fact.label, sanitise(fact.text)) for fact in dives.main_facts(one)]
     if one.match is None:
         return Inside(sanitise(dives.reason(one)), facts, None, None)
-    *spelled, start_ns = trace.gpu.select("kind", "name", "short_name", "start_ns").row(one.match.row)
+    *spelled, start_ns = trace.stored("gpu").select("kind", "name", "short_name", "start_ns").row(one.match.row)
     return Inside(sanitise(dives.reason(one)), facts, names.gpu(*spelled), start_ns - zero_ns)
 
 

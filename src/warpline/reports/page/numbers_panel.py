@@ -24,7 +24,7 @@ def numbers_panel(diagnosis: Diagnosis) -> Numbers | None:
 
 
 def _steps(diagnosis: Diagnosis) -> Iterator[Provenance]:
-    steps = diagnosis.trace.steps_in_view
+    steps = diagnosis.trace.steps_in_view.stored
     if len(steps):
         found_by = FOUND_BY.get(str(steps["found_by"][0]), str(steps["found_by"][0]))
         yield Provenance("Steps", several(len(steps), "step"), f"Found by {found_by}.")

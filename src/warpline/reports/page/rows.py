@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from warpline.reports.page.contract import Track
 from warpline.reports.page.planes import planes, zigzag
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.names import distinct
 
 MOST_LANES = 4096

@@ -111,8 +111,8 @@ def drawn_timeline(diagnosis: Diagnosis, work: Gathered, dive: Dive | None = Non
 
 
 def _steps(trace: Trace, zero: int, end: int) -> list[Step]:
-    starts, ends = completed(trace.steps, trace.gpu, trace.api)
-    rows = trace.steps.select("name", "start_ns", "end_ns", pl.Series("length_ns", ends - starts)).iter_rows()
+    starts, ends = completed(trace.all_steps, trace.gpu, trace.api)
+    rows = trace.stored("steps").select("name", "start_ns", "end_ns", pl.Series("length_ns", ends - starts)).iter_rows()
     return [
         Step(sanitise(name or ""), start - zero, stop - zero, length)
         for name, start, stop, length in rows

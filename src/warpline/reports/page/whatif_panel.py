@@ -50,7 +50,7 @@ def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
             for where, after in sorted(replayed.items(), key=lambda one: one[0])
         ],
         planned=[names.index(fix) for fix in plan],
-        file=diagnosis.trace.path.name,
+        file=diagnosis.trace.file.name,
     )
 
 

@@ -10,13 +10,14 @@ from msgspec import Struct
 
 from warpline.errors import UsageError
 from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.link import Tables
 from warpline.trace.names import named
-from warpline.trace.schema import conform, empty
+from warpline.trace.schema import Api, Gpu, Ranges, Steps, conform, empty
 from warpline.trace.steps.frames import loop_of_frames
 from warpline.trace.steps.loops import Launches, loop_of_ranges, steps_of_optimizer
 from warpline.trace.steps.repetition import steps_from_repetition
+from warpline.trace.table import filled
 from warpline.units import several
 
 
@@ -38,14 +39,14 @@ class StepChoice(Struct, frozen=True):
             return cls(number, number + 1 if number != -1 else None)
         return cls(int(first) if first else None, int(beyond) if beyond else None)
 
-    def window(self, steps: pl.DataFrame) -> tuple[int, int]:
-        """Begin and end of the chosen steps."""
+    def window(self, steps: Steps) -> tuple[int, int]:
+        """Start and end of the chosen steps."""
         chosen = steps[slice(self.first, self.beyond)]
         if not len(chosen):
             raise UsageError(
                 "no-such-step", f"the trace has {several(len(steps), 'step')}, numbered from 0; none is in that range"
             )
-        return int(chosen["start_ns"].min()), int(chosen["end_ns"].max())  # type: ignore[arg-type]
+        return int(chosen.start_ns.min()), int(chosen.end_ns.max())
 
 
 def find_steps(tables: Tables) -> pl.DataFrame:
@@ -71,16 +72,16 @@ def find_steps(tables: Tables) -> pl.DataFrame:
     return empty("steps") if loop is None else _from_spans(loop, "optimizer")
 
 
-def completed(steps: pl.DataFrame, gpu: pl.DataFrame, api: pl.DataFrame) -> tuple[Int64s, Int64s]:
-    """Begin and end of each step, whichever of CPU and GPU is the slower.
+def completed(steps: Steps, gpu: Gpu, api: Api) -> tuple[Int64s, Int64s]:
+    """Start and end of each step, whichever of CPU and GPU is the slower.
 
     A loop that only launches runs ahead of its device: such a step ends with the last work that it launched, and the
     next one begins there.
     """
-    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    starts, ends = steps.start_ns, steps.end_ns
     if not len(steps) or on_device(steps):
         return starts, ends
-    launched, done = launch_moments(gpu, api, int(starts[0]), int(ends[-1])), integers(gpu["end_ns"])
+    launched, done = launch_moments(gpu, api, int(starts[0]), int(ends[-1])), gpu.end_ns
     inside = launched < ends[-1]
     complete = np.append(starts[:1], ends)
     np.maximum.at(complete, np.searchsorted(starts, launched[inside], side="right"), done[inside])
@@ -88,19 +89,19 @@ def completed(steps: pl.DataFrame, gpu: pl.DataFrame, api: pl.DataFrame) -> tupl
     return np.maximum(starts, complete[:-1]), complete[1:]
 
 
-def launch_moments(gpu: pl.DataFrame, api: pl.DataFrame, first: int, beyond: int) -> Int64s:
+def launch_moments(gpu: Gpu, api: Api, first: int, beyond: int) -> Int64s:
     """When each operation was launched, for steps from `first` to `beyond`: its own begin where the launch is unknown.
 
     A stream runs its work in the order of the launches: what has no launch and runs before all work that these steps
     launched to its stream (or to any, if they launched none there) was launched before them.
     """
-    begun, calls = integers(gpu["start_ns"]), integers(gpu["api_id"])
-    launched: Int64s = np.where(calls == NONE, begun, np.append(integers(api["start_ns"]), 0)[calls])
+    begun, calls = gpu.start_ns, gpu.api_id
+    launched: Int64s = np.where(calls == NONE, begun, np.append(api.start_ns, 0)[calls])
     own = np.flatnonzero((calls != NONE) & (launched >= first) & (launched < beyond))
     lost = np.flatnonzero(calls == NONE)
     if not len(own) or not len(lost):
         return launched
-    streams = (integers(gpu["device"], 0) << 32) + integers(gpu["stream"], 0)
+    streams = (filled(gpu.device, 0) << 32) + filled(gpu.stream, 0)
     known, lane = np.unique(streams[own], return_inverse=True)
     begins = np.full(len(known) + 1, begun[own].min())
     begins[:-1] = np.iinfo(np.int64).max
@@ -111,21 +112,21 @@ def launch_moments(gpu: pl.DataFrame, api: pl.DataFrame, first: int, beyond: int
     return launched
 
 
-def steps_named(ranges: pl.DataFrame, name: str) -> pl.DataFrame:
+def steps_named(ranges: Ranges, name: str) -> pl.DataFrame:
     """The steps table from the ranges of that name."""
-    those = ranges.filter(pl.col("name").cast(pl.String) == name, pl.col("end_ns").is_not_null())
+    those = ranges[ranges.name.equal(name) & (ranges.end_ns != NONE)]
     if not len(those):
         raise UsageError("no-such-range", f"no range is named {name!r}", _known_ranges(ranges))
-    return _from_spans(_one_lane(those), "range")
+    return _from_spans(_one_lane(those.stored), "range")
 
 
-def on_device(steps: pl.DataFrame) -> bool:
+def on_device(steps: Steps) -> bool:
     """Whether the steps lie on the device's time line, not on that of a thread which launches their work."""
-    return len(steps) > 0 and steps["thread"][0] is None
+    return len(steps) > 0 and steps.thread[0] == NONE
 
 
-def _known_ranges(ranges: pl.DataFrame) -> str:
-    names = ranges["name"].cast(pl.String).value_counts(sort=True)["name"].drop_nulls().head(6).to_list()
+def _known_ranges(ranges: Ranges) -> str:
+    names = ranges.stored["name"].cast(pl.String).value_counts(sort=True)["name"].drop_nulls().head(6).to_list()
     return f"the trace has {', '.join(names)}" if names else "the trace has no ranges at all"
 
 

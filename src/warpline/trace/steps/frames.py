@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s, integers
 from warpline.trace.names import by_name, matches
 from warpline.trace.steps.loops import FILLED, OWN_WORK, Launches
 from warpline.trace.steps.period import LEAST_REPEATS, Codes, find_period

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import by_name, named, rows_like
 from warpline.trace.steps.period import LEAST_REPEATS

@@ -7,7 +7,7 @@ from math import lgamma, log
 import numpy as np
 from msgspec import Struct
 
-from warpline.trace.columns import Int64s
+from warpline.trace.arrays import Int64s
 
 LEAST_PAUSES = 3
 CLEARLY_LONGER, FAR_LONGER = 1.25, 1.5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import rows_like
 from warpline.trace.steps.period import LEAST_REPEATS

@@ -11,7 +11,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.trace.columns import NONE, Bools, Int64s, combinations, integers
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import named
 from warpline.trace.schema import conform, empty

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s
 
 Hashes = npt.NDArray[np.uint64]
 

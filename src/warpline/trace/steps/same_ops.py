@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.trace.columns import NONE, Int64s, grouped, integers
+from warpline.trace.arrays import NONE, Int64s, grouped, integers
 from warpline.trace.names import distinct, named
 from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
@@ -39,8 +39,8 @@ class OpOrder(Struct, frozen=True):
     @classmethod
     def of_trace(cls, trace: Trace) -> OpOrder:
         """The ops of a trace."""
-        names, which = distinct(trace.ops["name"])
-        lane, parent = integers(trace.ops["thread"]), integers(trace.ops["parent"])
+        names, which = distinct(trace.stored("ops")["name"])
+        lane, parent = trace.ops.thread, trace.ops.parent
         return cls(names.to_list(), which, lane, _steps_of(trace), parent)
 
     @classmethod
@@ -54,10 +54,12 @@ class OpOrder(Struct, frozen=True):
 def _steps_of(trace: Trace) -> Int64s:
     """The step in which each op begins: between the marks of the profiler, else of the steps that were found on the
     CPU; without either, all ops are one step."""
-    marks = trace.ranges.filter(named("^ProfilerStep#"), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
-    steps = marks.sort("start_ns", maintain_order=True) if len(marks) else trace.steps
-    starts = integers(trace.ops["start_ns"])
-    if not len(steps) or (not len(marks) and on_device(steps)):
+    marks = trace.stored("ranges").filter(
+        named("^ProfilerStep#"), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()
+    )
+    steps = marks.sort("start_ns", maintain_order=True) if len(marks) else trace.stored("steps")
+    starts = trace.ops.start_ns
+    if not len(steps) or (not len(marks) and on_device(trace.all_steps)):
         return np.zeros(len(starts), np.int64)
     begins, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
     step = np.searchsorted(begins, starts, side="right") - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.columns import combinations
+from warpline.trace.arrays import combinations
 
 
 def test_combinations_are_numbered_in_ascending_order() -> None:

@@ -13,6 +13,7 @@ import polars as pl
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Texts = npt.NDArray[np.object_]
 
 NONE = -1
 """Stands for "no row" in index arrays. An array that is indexed with it has one more element for it at its end."""

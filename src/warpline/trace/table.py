@@ -1,0 +1,210 @@
+"""A table of a trace: each column is a numpy array, made from the stored frame when it is first asked for.
+
+Numbers are int64 with NONE where nothing was recorded, names are codes into a list of words. Arrays are shared and
+read-only. Polars stays at the door: `stored` is what readers, the cache, `sql` and exports use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+import numpy as np
+import polars as pl
+from polars.datatypes import DataTypeClass
+
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts
+from warpline.trace.column_rules import NAME_CHARS, Bounds
+
+T = TypeVar("T")
+Rows = Int64s | Bools | slice
+
+
+class Column(Generic[T]):
+    """One column of a table: its type in the stored frame, its meaning, and which values are possible."""
+
+    name: str
+
+    def __init__(
+        self,
+        dtype: DataTypeClass,
+        meaning: str,
+        *,
+        required: bool = False,
+        bounds: Bounds | None = None,
+        most_chars: int = NAME_CHARS,
+    ) -> None:
+        self.dtype, self.meaning = dtype, meaning
+        self.required = required
+        """Whether every row has a value."""
+        self.bounds = bounds
+        """The possible values of a number; others are null."""
+        self.most_chars = most_chars
+        """The longest possible text. A longer name is shortened, and `long_names` has it in full; longer arguments are
+        null."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, table: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, table: Table, owner: type) -> T: ...
+    def __get__(self, table: Table | None, owner: type) -> Self | T:
+        return self if table is None else table.column(self.name)
+
+    def array(self, stored: pl.Series) -> Any:
+        """The stored column as analyses read it."""
+        if self.dtype is pl.Categorical:
+            return Names.of(stored)
+        if self.dtype is pl.String:
+            return stored.to_numpy()
+        if self.dtype is pl.Float64:
+            return stored.to_numpy()  # NaN for null
+        values = stored.fill_null(0) if stored.null_count() else stored
+        array = values.to_numpy().astype(np.int64, copy=False)
+        if stored.null_count():
+            array = np.where(stored.is_null().to_numpy(), NONE, array)
+        array.setflags(write=False)
+        return array
+
+
+class Table:
+    """Rows of one kind. The subclasses in `warpline.trace.schema` name the columns."""
+
+    columns: ClassVar[dict[str, Column[Any]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.columns = {name: value for name, value in vars(cls).items() if isinstance(value, Column)}
+
+    def __init__(self, stored: pl.DataFrame) -> None:
+        self._stored: pl.DataFrame | None = stored
+        self._length = len(stored)
+        self._from: tuple[Table, Rows] | None = None
+        self._arrays: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, rows: Rows) -> Self:
+        """Some of the rows: positions, a mask or a slice. A column is copied when it is asked for."""
+        chosen = object.__new__(type(self))
+        chosen._stored, chosen._from, chosen._arrays = None, (self, rows), {}
+        chosen._length = len(range(self._length)[rows] if isinstance(rows, slice) else np.arange(self._length)[rows])
+        return chosen
+
+    @property
+    def stored(self) -> pl.DataFrame:
+        """The rows as a frame of polars: names are categorical, what was not recorded is null."""
+        if self._stored is None:
+            assert self._from is not None
+            table, rows = self._from
+            if isinstance(rows, slice):
+                self._stored = table.stored[rows]
+            else:
+                self._stored = table.stored.filter(rows) if rows.dtype == np.bool_ else table.stored[rows]
+        return self._stored
+
+    def column(self, name: str) -> Any:
+        """A column by name; the same as the attribute of that name."""
+        if name not in self._arrays:
+            if self._from is not None:
+                table, rows = self._from
+                self._arrays[name] = table.column(name)[rows]
+            else:
+                self._arrays[name] = self.columns[name].array(self.stored[name])
+        return self._arrays[name]
+
+
+class Words:
+    """A list of words, each once, and which of them match a pattern."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+        self._like: dict[str, Bools] = {}
+
+    def like(self, pattern: str) -> Bools:
+        """Which words match a regular expression, and a trailing False for NONE.
+
+        By polars' engine, whose time is linear in the text: names come from files of strangers.
+        """
+        if pattern not in self._like:
+            found = pl.Series(self.words, dtype=pl.String).str.contains(pattern).to_numpy()
+            self._like[pattern] = np.append(found, False)
+        return self._like[pattern]
+
+
+class Names:
+    """A column of names: a code per row into `words`, NONE where nothing was recorded."""
+
+    def __init__(self, vocabulary: Words, codes: Int64s) -> None:
+        self._vocabulary = vocabulary
+        self.codes = codes
+        codes.setflags(write=False)
+
+    @classmethod
+    def of(cls, stored: pl.Series) -> Names:
+        """The names of a categorical column."""
+        physical = stored.to_physical()
+        known = np.asarray(physical.drop_nulls().unique().sort().to_numpy(), np.int64)
+        place = np.full(int(known[-1]) + 2 if len(known) else 1, NONE, np.int64)
+        place[known] = np.arange(len(known))
+        codes = place[physical.cast(pl.Int64).fill_null(NONE).to_numpy()]
+        words = stored.gather(_first_rows(codes, len(known))).cast(pl.String).to_list()
+        return cls(Words(words), codes)
+
+    @property
+    def words(self) -> list[str]:
+        """Each name once; not to be changed. Of chosen rows some may be absent."""
+        return self._vocabulary.words
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Rows) -> Names:
+        return Names(self._vocabulary, self.codes[rows])
+
+    def text(self, row: int) -> str | None:
+        """The name of one row."""
+        code = int(self.codes[row])
+        return None if code == NONE else self.words[code]
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The names as Python's strings, equal ones being the same object; empty for NONE."""
+        return np.array([*self.words, ""], object)[self.codes]
+
+    def like(self, pattern: str) -> Bools:
+        """Which rows match a regular expression; NONE does not."""
+        return self._vocabulary.like(pattern)[self.codes]
+
+    def equal(self, *words: str) -> Bools:
+        """Which rows have one of these names."""
+        return self.where(set(words).__contains__)
+
+    def where(self, test: Callable[[str], bool]) -> Bools:
+        """Which rows have a name that passes; each name is tested once. NONE does not pass."""
+        return np.array([*map(test, self.words), False], bool)[self.codes]
+
+    def numbers(self, value: Callable[[str], int], missing: int = NONE) -> Int64s:
+        """A number for each row, from its name; each name is asked once."""
+        return np.array([*map(value, self.words), missing], np.int64)[self.codes]
+
+    def present(self) -> list[str]:
+        """The names that these rows have."""
+        counts = np.bincount(self.codes[self.codes != NONE], minlength=len(self.words))
+        return [word for word, count in zip(self.words, counts.tolist(), strict=True) if count]
+
+
+def _first_rows(codes: Int64s, count: int) -> Int64s:
+    """A row with each code."""
+    rows = np.zeros(count, np.int64)
+    known = np.flatnonzero(codes != NONE)
+    rows[codes[known[::-1]]] = known[::-1]
+    return rows
+
+
+def filled(values: Int64s, value: int) -> Int64s:
+    """The values, with another one for NONE."""
+    return np.where(values == NONE, value, values)
