@@ -8,7 +8,7 @@ import pytest
 from kineto_files import AUTOGRAD, annotation, call, frame, kernel, launched, op, write
 from paths import DATA, SHARED
 
-from warpline.analyses.budget import Budget, budget_of
+from warpline.analyses.budget import DispatchBudget, budget_of
 from warpline.analyses.dispatch_path import dispatch_path
 from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.open import open_trace
@@ -77,11 +77,11 @@ def test_a_file_without_ops_cannot_answer() -> None:
 
 
 def test_a_step_is_bound_by_the_slower_side() -> None:
-    launches = Budget(ops=1000, cpu_ns=10_000, gpu_ns=4_000)
+    launches = DispatchBudget(ops=1000, cpu_ns=10_000, gpu_ns=4_000)
     assert (launches.bound, launches.step_ns, launches.crossover_ops) == ("cpu", 10e6, 400)
     assert launches.graph_ns(5_000, 500) == 5_000 + 4e6 + 1000 * 500
     assert launches.fused_ns(5) == 4e6
-    assert Budget(ops=10, cpu_ns=10_000, gpu_ns=50_000).bound == "gpu"
+    assert DispatchBudget(ops=10, cpu_ns=10_000, gpu_ns=50_000).bound == "gpu"
 
 
 def test_the_budget_of_a_trace(trace: Trace) -> None:

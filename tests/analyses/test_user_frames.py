@@ -13,8 +13,7 @@ from kineto_files import MAIN, Event, annotation, op
 from kineto_files import frame as numbered_frame
 from kineto_files import write as write_in
 
-from warpline.analyses.second_pass_health import second_pass_health
-from warpline.analyses.user_frames import UserFrames
+from warpline.analyses.user_frames import UserFrames, second_pass_health
 from warpline.trace.arrays import integers
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace

@@ -8,10 +8,10 @@ import lzma
 import pytest
 from paths import DATA
 
-from warpline.analyses.inside_kernels import inside_kernels
-from warpline.analyses.ncu_plan import runs_for
 from warpline.dive.answer import dive_into
+from warpline.dive.inside_kernels import inside_kernels
 from warpline.dive.model import Dive
+from warpline.dive.ncu_plan import runs_for
 from warpline.sources.ncu import read_report
 from warpline.trace.open import open_trace
 

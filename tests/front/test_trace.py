@@ -13,7 +13,7 @@ from kineto_files import annotation, launched, write
 from paths import DATA, DEMO, ROOT
 
 import warpline
-from warpline.analyses.roofline.entry import Entry, RooflineTable
+from warpline.analyses.roofline.entry import RooflineEntry, RooflineTable
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Place
 from warpline.front.steps import Steps
@@ -192,7 +192,7 @@ def test_texts_of_the_trace_are_escaped_in_notebooks(tmp_path: Path) -> None:
         SCRIPT,
         "",
     )
-    entry = Entry(SCRIPT, "", "", "", "", count=1, time_ns=10)
+    entry = RooflineEntry(SCRIPT, "", "", "", "", count=1, time_ns=10)
     roofline = RooflineTable("kernel", SCRIPT, None, None, 10, 10, 0, [entry])
     for result in (opened, opened.steps, opened.diagnose(), finding, roofline):
         html = result._repr_html_()

@@ -15,7 +15,8 @@ import pytest
 from calls import HALF, SINGLE, call
 from paths import ROOT, SHARED
 
-from warpline.analyses.roofline.table import Entry, RooflineTable, roofline_table
+from warpline.analyses.roofline.entry import RooflineEntry, RooflineTable
+from warpline.analyses.roofline.table import roofline_table
 from warpline.hardware import roof_of
 from warpline.reports.roofline import shape_label
 from warpline.trace.open import open_trace
@@ -138,7 +139,7 @@ def table(path: str) -> RooflineTable:
     return roofline_table(open_trace(SHARED / path))
 
 
-def entry(path: str, name: str, shapes: str) -> Entry:
+def entry(path: str, name: str, shapes: str) -> RooflineEntry:
     return next(item for item in table(path).entries if item.name == name and shape_label(item.shapes) == shapes)
 
 

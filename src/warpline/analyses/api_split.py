@@ -26,7 +26,7 @@ KINDS = {
 ONE_TIME = ("once", "first")
 
 
-class Part(Struct, frozen=True):
+class ApiPart(Struct, frozen=True):
     """The calls of one kind."""
 
     kind: str
@@ -40,7 +40,7 @@ class Part(Struct, frozen=True):
 class ApiSplit(Struct, frozen=True):
     """All API time of a trace in parts that sum to it."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ApiPart, ...]
     steps: int
 
     @property
@@ -71,7 +71,7 @@ def api_split(trace: Trace) -> ApiSplit:
         mine, spent = (beyond > 0, beyond) if kind == "first" else (kinds == kind, lengths)
         if mine.any():
             within = int(spent[mine & inside].sum()) if inside is not None else None
-            parts.append(Part(kind, int(spent[mine].sum()), int(mine.sum()), within))
+            parts.append(ApiPart(kind, int(spent[mine].sum()), int(mine.sum()), within))
     return ApiSplit(tuple(parts), len(steps))
 
 

@@ -18,7 +18,7 @@ from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 
 
-class Budget(Struct, frozen=True):
+class DispatchBudget(Struct, frozen=True):
     """Dispatch time and GPU time of a step."""
 
     ops: float
@@ -65,7 +65,7 @@ class Budget(Struct, frozen=True):
         return max(self.dispatch_ns / times_fewer, self.work_ns)
 
 
-def budget_of(trace: Trace) -> Budget:
+def budget_of(trace: Trace) -> DispatchBudget:
     """The budget of a trace's median step: its launches, the CPU time between them, the GPU time of one."""
     steps = trace.steps_in_view.stored
     work = _work_of(steps, trace) if len(steps) else in_window(trace.stored("gpu"), trace)
@@ -78,7 +78,7 @@ def budget_of(trace: Trace) -> Budget:
     wall = steps_ns(steps, trace)
     busy = union(integers(work["start_ns"]), integers(work["end_ns"])).total_ns()
     waited = _waited_ns(trace, calls)
-    return Budget(len(calls) / count, max(wall - waited, 0) / len(calls), busy / len(calls))
+    return DispatchBudget(len(calls) / count, max(wall - waited, 0) / len(calls), busy / len(calls))
 
 
 def _work_of(steps: pl.DataFrame, trace: Trace) -> pl.DataFrame:

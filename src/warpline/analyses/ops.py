@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline.analyses.device import trace_device
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.op_origin import Origins
 from warpline.analyses.op_tree import OP, OpTree, op_tree
@@ -18,7 +19,6 @@ from warpline.analyses.roofline.nvtx_ops import with_nvtx_ops
 from warpline.analyses.roofline.ops_from_elsewhere import lent_to
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.analyses.roofline.row_work import row_work
-from warpline.analyses.roofline.table import trace_device
 from warpline.analyses.user_frames import with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of

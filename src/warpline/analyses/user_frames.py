@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from msgspec import Struct
 
+from warpline.sources.health import HealthEntry
 from warpline.trace.arrays import NONE, Bools, grouped, ids
 from warpline.trace.call_lines import call_lines
 from warpline.trace.nesting import Nest, nearest_marked
@@ -26,6 +27,8 @@ LIBRARY = (
     r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
 )
 """Frames of libraries and of Python itself. torch shortens its paths to begin with the package."""
+LEAST_MATCHED = 0.9
+"""Share of the ops that must be in the second pass too; fewer are worth a note."""
 _LINE = re.compile(r"\(\d+\): ")
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
 
@@ -260,3 +263,21 @@ def with_sites(table: pl.DataFrame) -> pl.DataFrame:
         pl.Series("line", [site.line if site else None for site in places], dtype=pl.Int64),
         pl.Series("function", [site.function if site else None for site in places], dtype=pl.String),
     ).drop("frame")
+
+
+def second_pass_health(trace: Trace, frames: UserFrames) -> list[HealthEntry]:
+    """Notes on the second pass beside a trace; none without one."""
+    if trace.companions is None:
+        return []
+    if trace.companions.problem:
+        return [
+            HealthEntry("second-look-damaged", "warning", f"There are no source lines: {trace.companions.problem}.")
+        ]
+    share = frames.matched_share
+    if not frames.borrowed or share >= LEAST_MATCHED:
+        return []
+    message = (
+        f"The steps with Python frames ran other ops than the recorded ones: source lines and data flow are known for "
+        f"{100 * share:.0f} % of the ops."
+    )
+    return [HealthEntry("second-look-differs", "info", message)]

@@ -65,7 +65,7 @@ def budget(
 
       warpline budget trace.json.gz --live
     """
-    from warpline.analyses.budget import Budget  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.analyses.budget import DispatchBudget  # noqa: PLC0415 - polars loads only when it is used
     from warpline.findings.budget import bare_budget, outlook  # noqa: PLC0415
     from warpline.replay.costs.find import default_costs, find_costs  # noqa: PLC0415
     from warpline.reports.budget import budget_report  # noqa: PLC0415
@@ -77,7 +77,7 @@ def budget(
     numbers = _numbers(bare, ops, cpu_us, gpu_us, live)
     graph_costs = (costs.host.graph_launch.expected, costs.device.graph_gap.expected)
     if not live:
-        result = outlook(Budget(numbers[0], numbers[1] * 1e3, numbers[2] * 1e3), fusion, *graph_costs, bare)
+        result = outlook(DispatchBudget(numbers[0], numbers[1] * 1e3, numbers[2] * 1e3), fusion, *graph_costs, bare)
         if as_json:
             print_json(result.to_dict())
         else:
@@ -92,7 +92,7 @@ def budget(
         shown = tuple(dial.value for dial in start.dials)
         exact = (*numbers, fusion)
         launches, cpu, gpu, fewer = (exact[i] if values[i] == shown[i] else values[i] for i in range(4))
-        return budget_report(outlook(Budget(launches, cpu * 1e3, gpu * 1e3), fewer, *graph_costs, bare))
+        return budget_report(outlook(DispatchBudget(launches, cpu * 1e3, gpu * 1e3), fewer, *graph_costs, bare))
 
     values = [dial.value for dial in run_live(start, answer).dials]
     say("warpline budget --ops {:.0f} --cpu-us {:.4g} --gpu-us {:.4g} --fusion {:.4g}".format(*values))

@@ -25,7 +25,7 @@ from warpline.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from warpline.analyses.inside_kernels import InsideKernel
+    from warpline.dive.inside_kernels import InsideKernel
     from warpline.trace.trace import Trace
 
 DEFAULT_TOP = 3
@@ -133,8 +133,8 @@ def dive(
 
 
 def _show_plan(trace: Trace, top: int, source: bool, again: str, shown: Output) -> None:
-    from warpline.analyses.inside_kernels import inside_kernels  # noqa: PLC0415
-    from warpline.analyses.ncu_plan import runs_for  # noqa: PLC0415
+    from warpline.dive.inside_kernels import inside_kernels  # noqa: PLC0415
+    from warpline.dive.ncu_plan import runs_for  # noqa: PLC0415
     from warpline.reports.dive_plan import plan_dict, plan_report  # noqa: PLC0415
 
     found = inside_kernels(trace)

@@ -12,7 +12,7 @@ from warpline.cli.output import format_of, put_answer
 from warpline.sources.health import HealthEntry
 
 if TYPE_CHECKING:
-    from warpline.analyses.inside_kernels import InsideKernel
+    from warpline.dive.inside_kernels import InsideKernel
     from warpline.dive.model import Dive
     from warpline.reports.sections import Report
     from warpline.trace.trace import Trace

@@ -13,8 +13,8 @@ from warpline.cli.output import say
 from warpline.errors import WarplineError
 
 if TYPE_CHECKING:
-    from warpline.analyses.inside_kernels import InsideKernel
-    from warpline.analyses.ncu_plan import NcuRun
+    from warpline.dive.inside_kernels import InsideKernel
+    from warpline.dive.ncu_plan import NcuRun
     from warpline.trace.trace import Trace
 
 SECONDS = 600.0
@@ -32,8 +32,8 @@ def profile_kernels(
     trace: Trace, top: int, words: tuple[str, ...], *, stop: bool, source: bool, quiet: bool
 ) -> Profiled:
     """Run the program under ncu, once or once per kernel."""
-    from warpline.analyses.inside_kernels import inside_kernels  # noqa: PLC0415 - only when something is run
-    from warpline.analyses.ncu_plan import runs_for  # noqa: PLC0415
+    from warpline.dive.inside_kernels import inside_kernels  # noqa: PLC0415 - only when something is run
+    from warpline.dive.ncu_plan import runs_for  # noqa: PLC0415
 
     found = inside_kernels(trace)
     runs = runs_for(found, top, source)

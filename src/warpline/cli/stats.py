@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from warpline.analyses.api_split import ApiSplit
     from warpline.analyses.gpu_metrics import GpuMetric
-    from warpline.analyses.stats import Report
+    from warpline.analyses.stats import StatsReport
     from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.stats/1"
@@ -93,8 +93,8 @@ def stats(
     wanted = [find_report(name) for name in _names(report)]
     refuse_existing(output, force)
     opened = open_with_progress(trace, None, None, no_cache)
-    answers: dict[Report, pl.DataFrame] = {}
-    refusals: dict[Report, str] = {}
+    answers: dict[StatsReport, pl.DataFrame] = {}
+    refusals: dict[StatsReport, str] = {}
     for entry in wanted:
         try:
             answers[entry] = entry.build(opened)
@@ -136,7 +136,7 @@ class _Told(Struct, frozen=True):
     """Sampled counters, where nsys recorded them."""
 
 
-def _words(answers: dict[Report, pl.DataFrame], opened: Trace) -> _Told:
+def _words(answers: dict[StatsReport, pl.DataFrame], opened: Trace) -> _Told:
     from warpline.analyses.api_split import api_split  # noqa: PLC0415 - loads when it is used
     from warpline.analyses.gpu_metrics import gpu_metrics  # noqa: PLC0415
     from warpline.reports.stats_words import words_of_rows  # noqa: PLC0415
@@ -148,8 +148,8 @@ def _words(answers: dict[Report, pl.DataFrame], opened: Trace) -> _Told:
 
 
 def _render(
-    answers: dict[Report, pl.DataFrame],
-    refusals: dict[Report, str],
+    answers: dict[StatsReport, pl.DataFrame],
+    refusals: dict[StatsReport, str],
     chosen: Format,
     width: int | None,
     told: _Told | None,

@@ -22,7 +22,7 @@ from warpline.replay.whatif import WhatIf
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu import read_report
 from warpline.sources.ncu.model import NcuReport
-from warpline.trace.columns import integers
+from warpline.trace.arrays import integers
 from warpline.trace.trace import Trace
 
 NOT_IN_TRACE = "the trace has no launch of this kernel with this grid and block"

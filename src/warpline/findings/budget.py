@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.analyses.budget import Budget, budget_of
+from warpline.analyses.budget import DispatchBudget, budget_of
 from warpline.errors import CannotAnswer
 from warpline.fixes.whatif import held, question_about
 from warpline.replay.labelled_graph import LabelledGraph
@@ -25,7 +25,7 @@ SCHEMA = "warpline.budget/1"
 class BareBudget(Struct, frozen=True):
     """A budget, and the step that it belongs to."""
 
-    budget: Budget
+    budget: DispatchBudget
     step_ns: float | None
     """The step without a profiler; None if the trace cannot be replayed."""
     graph_ns: float | None
@@ -39,7 +39,7 @@ class BareBudget(Struct, frozen=True):
 class Outlook(Struct, frozen=True):
     """A budget, and the step as it is, as a CUDA graph, and with fewer launches."""
 
-    budget: Budget
+    budget: DispatchBudget
     step_ns: float
     graph_ns: float
     fusion: float
@@ -73,7 +73,9 @@ class Outlook(Struct, frozen=True):
         }
 
 
-def outlook(budget: Budget, fusion: float, launch_ns: float, gap_ns: float, bare: BareBudget | None = None) -> Outlook:
+def outlook(
+    budget: DispatchBudget, fusion: float, launch_ns: float, gap_ns: float, bare: BareBudget | None = None
+) -> Outlook:
     """What a budget means: for an unchanged budget of a trace, the step and the graph that `whatif` predicts."""
     step_ns, graph_ns = budget.step_ns, budget.graph_ns(launch_ns, gap_ns)
     unchanged = bare is not None and _same(budget, bare.budget)
@@ -87,7 +89,7 @@ def outlook(budget: Budget, fusion: float, launch_ns: float, gap_ns: float, bare
     return Outlook(budget, step_ns, graph_ns, fusion, fused_ns, profiler_ns, loading_ns)
 
 
-def _same(one: Budget, other: Budget) -> bool:
+def _same(one: DispatchBudget, other: DispatchBudget) -> bool:
     pairs = ((one.ops, other.ops), (one.cpu_ns, other.cpu_ns), (one.gpu_ns, other.gpu_ns))
     return all(isclose(first, second, rel_tol=1e-9) for first, second in pairs)
 

@@ -18,10 +18,9 @@ from warpline.analyses.idle.gap_places import GapPlace, gap_places
 from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
-from warpline.analyses.second_pass_health import second_pass_health
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
-from warpline.analyses.user_frames import UserFrames
+from warpline.analyses.user_frames import UserFrames, second_pass_health
 from warpline.errors import CannotAnswer
 from warpline.notebook import card, facts, paragraph, table
 from warpline.sanitise import sanitise

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.inside_kernels import Floors, InsideKernel, InsideKernels, inside_kernels
-from warpline.analyses.ncu_plan import by_hand
+from warpline.dive.inside_kernels import Floors, InsideKernel, InsideKernels, inside_kernels
+from warpline.dive.ncu_plan import by_hand
 from warpline.estimate import NOTICEABLE_GAIN
 from warpline.replay.patterns.precision import on_amd
 from warpline.trace.trace import Trace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from warpline.analyses.inside_kernels import InsideKernel, InsideKernels
-from warpline.analyses.ncu_plan import PASSES, STEPS_BEFORE, NcuRun, by_hand
+from warpline.dive.inside_kernels import InsideKernel, InsideKernels
+from warpline.dive.ncu_plan import PASSES, STEPS_BEFORE, NcuRun, by_hand
 from warpline.reports.sections import Column, Command, Commands, Content, Report, Section, Table, Text
 from warpline.units import several
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.analyses.memory import Curve, DeviceMemory
+from warpline.analyses.memory import DeviceMemory, MemoryCurve
 from warpline.reports.svg import document, label, stroke
 from warpline.trace.arrays import Int64s
 from warpline.units import duration, size
@@ -33,7 +33,7 @@ def character_plot(memory: DeviceMemory, columns: int = COLUMNS, lines: int = LI
     return "\n".join(rows)
 
 
-def _largest(curve: Curve, columns: int) -> Int64s:
+def _largest(curve: MemoryCurve, columns: int) -> Int64s:
     """The largest value in each of so many equal parts of the time; a part without events has the value before it."""
     first, last = int(curve.time_ns[0]), int(curve.time_ns[-1])
     place = (curve.time_ns - first) * columns // max(last - first + 1, 1)

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from warpline.analyses.roofline.roofline_json import ceilings_of, step_headroom_ns
-from warpline.analyses.roofline.table import FINE, IMPOSSIBLE, Entry, RooflineTable
+from warpline.analyses.roofline.entry import FINE, IMPOSSIBLE, RooflineEntry, RooflineTable, ceilings_of
 from warpline.hardware import Roof
 from warpline.reports.roofline_plot import character_plot, marked, shape_label
 from warpline.reports.sections import (
@@ -26,9 +25,7 @@ from warpline.reports.sections import (
 )
 from warpline.units import duration, share, size
 
-SCHEMA = "warpline.roofline/1"
 LISTED_NOTES = 5
-_PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))
 _COLUMNS = (
     Column("mark", "#", priority=0),
     Column("time_ns", "time", "ns"),
@@ -106,8 +103,8 @@ def _rows(table: RooflineTable, top: int) -> Iterator[Content]:
     yield Text(f"ceiling: TFLOP/s at this intensity; headroom {unit}; ~ estimated FLOPs and bytes", "quiet")
 
 
-def _row(entry: Entry, table: RooflineTable, mark: str) -> tuple[Value, ...]:
-    headroom = step_headroom_ns(entry, table)
+def _row(entry: RooflineEntry, table: RooflineTable, mark: str) -> tuple[Value, ...]:
+    headroom = entry.headroom_per_step_ns(table.steps)
     return (
         mark,
         entry.time_ns,
@@ -124,7 +121,7 @@ def _row(entry: Entry, table: RooflineTable, mark: str) -> tuple[Value, ...]:
     )
 
 
-def _label(entry: Entry) -> str:
+def _label(entry: RooflineEntry) -> str:
     return " ".join(filter(None, (entry.name, shape_label(entry.shapes))))
 
 
@@ -135,13 +132,13 @@ def _rate(value: float | None) -> str | None:
     return f"{tera:,.0f}" if tera >= 100 else f"{tera:.3g}" if tera >= 0.001 else "<0.001"
 
 
-def _percent(entry: Entry) -> str | None:
+def _percent(entry: RooflineEntry) -> str | None:
     if entry.roof_pct is None:
         return None
     return f"{'~' if entry.estimate else ''}{entry.roof_pct:.1f}{'!' if entry.state != FINE else ''}"
 
 
-def _note(entry: Entry) -> Note:
+def _note(entry: RooflineEntry) -> Note:
     return Note("error" if entry.state == IMPOSSIBLE else "warning", entry.state, f"{_label(entry)}: {entry.note}")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warpline.analyses.roofline.table import Entry, RooflineTable
+from warpline.analyses.roofline.entry import RooflineEntry, RooflineTable
 from warpline.hardware import Figure, Roof
 from warpline.reports.svg import document, label, stroke, xml
 from warpline.work.parse import json_list
@@ -42,7 +42,7 @@ class Axes(Struct, frozen=True):
         return x, y
 
 
-def drawable(table: RooflineTable) -> list[Entry]:
+def drawable(table: RooflineTable) -> list[RooflineEntry]:
     """Entries that have both arithmetic and memory traffic and enough time to be seen, longest first."""
     least_ns = LEAST_SHARE * table.total_ns
     return [
@@ -52,7 +52,7 @@ def drawable(table: RooflineTable) -> list[Entry]:
     ]
 
 
-def marked(table: RooflineTable) -> list[tuple[str, Entry]]:
+def marked(table: RooflineTable) -> list[tuple[str, RooflineEntry]]:
     """The longest entries, each with the character that stands for it in the terminal's plot."""
     return list(zip(_MARKS, drawable(table), strict=False))
 
@@ -88,7 +88,7 @@ def _roofs(table: RooflineTable, roof: Roof) -> list[tuple[str, float]]:
     return [(name, figure.value) for name, figure in ceilings(table, roof)]
 
 
-def _axes(entries: list[Entry], roofs: list[tuple[str, float]], bandwidth: float) -> Axes:
+def _axes(entries: list[RooflineEntry], roofs: list[tuple[str, float]], bandwidth: float) -> Axes:
     xs = [entry.intensity or 1.0 for entry in entries] + [value / bandwidth for _, value in roofs]
     ys = [entry.flops_per_second for entry in entries] + [value for _, value in roofs]
     return Axes(
@@ -168,7 +168,7 @@ def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) ->
     return parts
 
 
-def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns: float) -> str:
+def _point(axes: Axes, entry: RooflineEntry, largest: float, rank: int | None, total_ns: float) -> str:
     x, y = _pixel(axes, entry.intensity or 1.0, entry.flops_per_second)
     radius = 3 + 13 * math.sqrt(entry.time_ns / largest)
     colour = COLOURS.get(entry.bound, COLOURS[""])
@@ -182,7 +182,7 @@ def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns:
     )
 
 
-def _legend(entries: list[Entry], table: RooflineTable) -> list[str]:
+def _legend(entries: list[RooflineEntry], table: RooflineTable) -> list[str]:
     x, y = WIDTH - RIGHT + 16, TOP + 4
     parts = []
     for bound in ("compute", "memory", "latency"):

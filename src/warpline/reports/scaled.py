@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from warpline.analyses.roofline.other_shapes import Row, Scaled
+from warpline.analyses.roofline.other_shapes import Scaled, ScaledOp
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Range, Report, Section, Table, Text, Value
 from warpline.units import duration, share
@@ -44,7 +44,7 @@ def scaled_report(answer: Scaled, path: str, top: int) -> Report:
     return Report(title, sections)
 
 
-def _row(row: Row, answer: Scaled) -> tuple[Value, ...]:
+def _row(row: ScaledOp, answer: Scaled) -> tuple[Value, ...]:
     return (
         row.time_ns,
         row.time_ns / answer.time_ns if answer.time_ns else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from warpline.analyses.inside_kernels import InsideKernel
+from warpline.dive.inside_kernels import InsideKernel
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.sections import Column, Section, Table, Text, Value
 from warpline.units import count, several, share

@@ -20,7 +20,7 @@ def joined(path: Path, *words: str) -> str:
 
 def recording(trace: Trace, *words: str, chip: str | None = None) -> str:
     """File, GPU and steps; `chip` is the one that the user asked to compare with."""
-    from warpline.analyses.roofline.table import UNKNOWN_DEVICE, trace_device  # noqa: PLC0415 - a diagnosis needs none of it
+    from warpline.analyses.device import UNKNOWN_DEVICE, trace_device  # noqa: PLC0415 - a diagnosis needs none of it
 
     name = trace_device(trace)[0] if len(trace.gpu) else NO_GPU
     device = UNNAMED if name == UNKNOWN_DEVICE else name

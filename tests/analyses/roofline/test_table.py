@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from kineto_files import call, copy, kernel, launched, memset, op, write
 from paths import DATA, SHARED
 
+from warpline.analyses.roofline.entry import ABOVE_MEASURED, FINE, IMPOSSIBLE, IN_CACHE, SCHEMA, RooflineTable
 from warpline.analyses.roofline.pieces import Gathered
-from warpline.analyses.roofline.roofline_json import SCHEMA
-from warpline.analyses.roofline.table import ABOVE_MEASURED, FINE, IMPOSSIBLE, IN_CACHE, RooflineTable, roofline_table
+from warpline.analyses.roofline.table import roofline_table
 from warpline.cli.roofline import roofline
 from warpline.errors import CannotAnswer, UsageError
 from warpline.reports.roofline import report, shape_label, to_dict

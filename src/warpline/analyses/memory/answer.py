@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from warpline.analyses.memory.allocations import PLACES, Allocations, Counted, allocations_of
-from warpline.analyses.memory.curve import Curve, memory_curve
+from warpline.analyses.memory.curve import MemoryCurve, memory_curve
 from warpline.analyses.memory.fragmentation import Pieces, pieces
 from warpline.analyses.memory.growth import WARM_UP_STEPS, Growth, growth
 from warpline.analyses.memory.lifetimes import Grower, Holder, alive_after, freed_at, growers, holders
@@ -40,7 +40,7 @@ class Peak(Struct, frozen=True):
     """Of the allocation that reaches it."""
 
 
-class Steps(Struct, frozen=True):
+class StepSpans(Struct, frozen=True):
     """Steps in order, with their positions in the trace."""
 
     indices: Int64s
@@ -78,7 +78,7 @@ class DeviceMemory(Struct, frozen=True):
     """By op, module and line."""
     pieces: Pieces | None
     """The allocator's segments (of a snapshot only)."""
-    curve: Curve
+    curve: MemoryCurve
     steps_ns: tuple[int, ...]
     """Begin of each step."""
 
@@ -137,7 +137,7 @@ def memory_of_trace(trace: Trace) -> MemoryUse:
         )
         raise CannotAnswer("no-memory-events", "cannot answer, because the trace has no memory events", how)
     steps = trace.steps_in_view.stored
-    in_view = Steps(*(integers(steps[name]) for name in ("index", "start_ns", "end_ns")))
+    in_view = StepSpans(*(integers(steps[name]) for name in ("index", "start_ns", "end_ns")))
     devices = trace.stored("devices").drop_nulls("memory_bytes")
     capacity = {f"cuda:{number}": size for number, size in devices.select("device", "memory_bytes").iter_rows()}
     cut = trace.window if trace.chosen_steps is not None else None
@@ -165,7 +165,7 @@ def memory_of_snapshot(snapshot: Snapshot) -> MemoryUse:
     return MemoryUse("snapshot", tuple(devices), tuple(failures_of(snapshot)), snapshot.skipped)
 
 
-def _steps_of(snapshot: Snapshot) -> Steps:
+def _steps_of(snapshot: Snapshot) -> StepSpans:
     """The ranges named ProfilerStep; without them, a step ends where an optimizer's step does."""
     marks = [mark[:2] for mark in snapshot.marks if re.match(PROFILER_STEP, mark[2])]
     optimizers = Counter(name for _, _, name in snapshot.marks if name.startswith(OPTIMIZER_STEP))
@@ -174,7 +174,7 @@ def _steps_of(snapshot: Snapshot) -> Steps:
         ends = sorted(end for _, end, name in snapshot.marks if name == chosen)
         marks = list(zip([0, *ends], ends, strict=False))
     starts, stops = (np.array([mark[side] for mark in marks], np.int64) for side in (0, 1))
-    return Steps(np.arange(len(marks)), starts, stops)
+    return StepSpans(np.arange(len(marks)), starts, stops)
 
 
 def _number(one: Allocations) -> int:
@@ -191,7 +191,7 @@ def _in_view(one: Allocations, within: tuple[int, int] | None) -> slice:
 def _device(
     one: Allocations,
     rows: slice,
-    steps: Steps,
+    steps: StepSpans,
     capacity: int | None,
     segments: Pieces | None = None,
 ) -> DeviceMemory:
@@ -229,7 +229,7 @@ def _device(
     )
 
 
-def _lowest(one: Allocations, steps: Steps) -> Int64s:
+def _lowest(one: Allocations, steps: StepSpans) -> Int64s:
     """The event of each step after which the least memory is in use; the step begins with what the last one left.
 
     Steps before the first event are left out, but for the one that holds it.

@@ -13,7 +13,7 @@ from warpline.trace.arrays import Int64s
 POINTS = 1_000
 
 
-class Curve(Struct, frozen=True):
+class MemoryCurve(Struct, frozen=True):
     """Points in order of time; each holds until the next."""
 
     time_ns: Int64s
@@ -32,15 +32,15 @@ class Curve(Struct, frozen=True):
         }
 
 
-def memory_curve(allocations: Allocations, rows: slice = slice(None), points: int = POINTS) -> Curve:
+def memory_curve(allocations: Allocations, rows: slice = slice(None), points: int = POINTS) -> MemoryCurve:
     """The curve over these events: each point is the largest value of an equal part of the time."""
     times, allocated = allocations.time_ns[rows], allocations.allocated[rows]
     reserved = allocations.reserved[rows] if allocations.reserved is not None else None
     if len(times) <= points:
-        return Curve(times, allocated, reserved)
+        return MemoryCurve(times, allocated, reserved)
     edges = np.linspace(times[0], times[-1], points, endpoint=False)
     first = np.unique(np.searchsorted(times, edges))
-    return Curve(
+    return MemoryCurve(
         times[first],
         np.maximum.reduceat(allocated, first),
         None if reserved is None else np.maximum.reduceat(reserved, first),

@@ -9,7 +9,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.op_origin import BACKWARD, Origins
-from warpline.analyses.parts.part_blocks import block_roles
+from warpline.analyses.parts.blocks import block_roles
 from warpline.analyses.parts.roles import HEAD, OTHER, role_of_class, role_of_name, role_of_op
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.kernels import identify
@@ -26,7 +26,7 @@ NO_PART = "(none)"
 MATMULS = r"^aten::(mm|addmm|bmm|matmul|linear|_scaled_mm)$"
 
 
-class Labels(Struct, frozen=True):
+class PartNames(Struct, frozen=True):
     """For each operation in view, the name of its part, and which call of it: NONE where calls do not matter."""
 
     names: list[str]
@@ -41,7 +41,7 @@ class PartLabels:
         self._ops = integers(gathered.gpu["op_id"])
         self._origins = Origins(self._trace)
 
-    def by(self, way: str) -> Labels:
+    def by(self, way: str) -> PartNames:
         """`range`, `module`, `role` or `class`."""
         return {"range": self.ranges, "module": self.modules, "role": self.roles, "class": self.classes}[way]()
 
@@ -54,25 +54,25 @@ class PartLabels:
                 return way
         return "role"
 
-    def ranges(self) -> Labels:
+    def ranges(self) -> PartNames:
         """The innermost NVTX range or record_function around the launch, or around its forward op."""
         rows, backward = self._range_rows
         names = np.append(self._trace.ranges.name.texts, NO_PART)[rows]
-        return Labels(_with_backward(names, backward & (rows != NONE)), rows)
+        return PartNames(_with_backward(names, backward & (rows != NONE)), rows)
 
-    def modules(self) -> Labels:
+    def modules(self) -> PartNames:
         """The innermost nn.Module around the op, or around its forward op, with the module that calls it."""
         frames = self._module_frames
         own, above = self._module_names[frames], self._module_names[self._calling_module[frames]]
         pairs = zip(above.tolist(), own.tolist(), strict=True)
         joined = np.array([f"{outer} > {inner}" if outer else inner or NO_PART for outer, inner in pairs], object)
-        return Labels(_with_backward(joined, self._backward & (frames != NONE)), frames)
+        return PartNames(_with_backward(joined, self._backward & (frames != NONE)), frames)
 
-    def classes(self) -> Labels:
+    def classes(self) -> PartNames:
         """The class of the kernel by its name; copies and memsets by their kind."""
-        return Labels(self._classes, np.full(len(self._ops), NONE, np.int64))
+        return PartNames(self._classes, np.full(len(self._ops), NONE, np.int64))
 
-    def roles(self) -> Labels:
+    def roles(self) -> PartNames:
         """Attention, MLP, norm and so on: by op, module, range, shapes, block or kernel."""
         ranges, _ = self._range_rows
         by_range = self._nearest_role(self._trace.ranges.name.texts, self._range_parents)[ranges]
@@ -81,7 +81,7 @@ class PartLabels:
         by_class = [role_of_class(kernel_class) for kernel_class in self._classes]
         ways = (self._op_roles, by_module, by_range, self._heads, blocks, by_class)
         found = [next(filter(None, roles), OTHER) for roles in zip(*ways, strict=True)]
-        return Labels(_with_backward(np.array(found, object), self._backward), np.full(len(found), NONE, np.int64))
+        return PartNames(_with_backward(np.array(found, object), self._backward), np.full(len(found), NONE, np.int64))
 
     @property
     def _backward(self) -> Bools:

@@ -13,14 +13,13 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.breakdown import PRIORITY, activity, busy_spans
-from warpline.analyses.inside_kernels import NEAR_ROOF
-from warpline.analyses.parts.labels import NO_PART, Labels, PartLabels
+from warpline.analyses.device import trace_device
+from warpline.analyses.parts.labels import NO_PART, PartLabels, PartNames
 from warpline.analyses.parts.part_shapes import shapes_by_kernel
-from warpline.analyses.roofline.entry import LATENCY_NS
+from warpline.analyses.roofline.entry import LATENCY_NS, NEAR_ROOF
 from warpline.analyses.roofline.ops_from_elsewhere import lent_to
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.analyses.roofline.row_work import RowWork, row_work
-from warpline.analyses.roofline.table import trace_device
 from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of
@@ -172,7 +171,7 @@ def _in_steps(trace: Trace, moments: Int64s) -> Bools:
     return inside
 
 
-def _parts(trace: Trace, table: pl.DataFrame, labels: Labels, here: Int64s, busy_ns: int) -> pl.DataFrame:
+def _parts(trace: Trace, table: pl.DataFrame, labels: PartNames, here: Int64s, busy_ns: int) -> pl.DataFrame:
     window_ns, steps = max(trace.window.length_ns, 1), len(trace.steps_in_view)
     calls = labels.calls[here]
     named = table.with_columns(

@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
-from warpline.analyses.roofline.roofline_json import entry_dict, table_dict
-from warpline.hardware import Roof
+from warpline.hardware import Figure, Roof
 from warpline.hardware.chips import DRAM
 from warpline.notebook import card, facts
 from warpline.notebook import table as html_table
 from warpline.units import duration
 
+SCHEMA = "warpline.roofline/1"
 LATENCY_NS = 2_000
 """An empty kernel takes 0.7 to 1.3 µs in our H200 traces; a kernel with a lower floor is latency-bound."""
-
+NEAR_ROOF = 0.8
+"""From this share of the roofline on, Nsight Compute calls a unit busy, and there is little to find inside."""
 LISTED_ENTRIES = 20
+_PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))
 
 FINE, IN_CACHE, ABOVE_MEASURED, IMPOSSIBLE = "ok", "in-cache", "above-measured", "impossible"
 
 
-class Entry(Struct):
+class RooflineEntry(Struct):
     """One op with its shapes, or one kernel, over all its calls."""
 
     name: str
@@ -101,6 +103,39 @@ class Entry(Struct):
         """Time above the floor."""
         return max(0.0, self.time_ns - self.floor_ns) if self.floor_ns is not None else None
 
+    def headroom_per_step_ns(self, steps: int | None) -> float | None:
+        """Headroom of one of so many steps; None without steps or ceilings."""
+        return self.step_headroom_ns / steps if steps and self.floor_ns is not None else None
+
+    def to_dict(self, steps: int | None) -> dict[str, Any]:
+        """An entry of the JSON contract."""
+        per_step = self.headroom_per_step_ns(steps)
+        return {
+            "name": self.name,
+            "shapes": self.shapes,
+            "dtypes": self.dtypes,
+            "model": self.model,
+            "math": self.math,
+            "count": self.count,
+            "time_ns": round(self.time_ns),
+            "flops": round(self.flops),
+            "read_bytes": round(self.read_bytes),
+            "written_bytes": round(self.written_bytes),
+            "link": self.link,
+            "intensity": self.intensity,
+            "flops_per_second": self.flops_per_second,
+            "bytes_per_second": self.bytes_per_second,
+            "ceiling_flops_per_second": self.ceiling_flops_per_second,
+            "floor_ns": round(self.floor_ns) if self.floor_ns is not None else None,
+            "roof_pct": self.roof_pct,
+            "bound": self.bound or None,
+            "headroom_ns": round(self.headroom_ns) if self.headroom_ns is not None else None,
+            "headroom_per_step_ns": round(per_step) if per_step is not None else None,
+            "estimate": self.estimate or None,
+            "state": self.state,
+            "note": self.note or None,
+        }
+
 
 class Unmodelled(Struct, frozen=True):
     """GPU time with unknown FLOPs and bytes."""
@@ -127,7 +162,7 @@ class RooflineTable(Struct, frozen=True):
     total_ns: int
     modelled_ns: int
     estimated_ns: int
-    entries: list[Entry]
+    entries: list[RooflineEntry]
     """Longest first."""
     unmodelled: list[Unmodelled] = field(default_factory=list)
 
@@ -144,11 +179,29 @@ class RooflineTable(Struct, frozen=True):
     @property
     def table(self) -> pl.DataFrame:
         """The entries as a DataFrame, longest first."""
-        return pl.DataFrame([entry_dict(entry, self) for entry in self.entries], infer_schema_length=None)
+        return pl.DataFrame([entry.to_dict(self.steps) for entry in self.entries], infer_schema_length=None)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `warpline.roofline/1`."""
-        return table_dict(self)
+        return {
+            "schema": SCHEMA,
+            "trace": {"device": self.device, "steps": self.steps},
+            "by": self.by,
+            "ceilings": _ceilings_dict(self.roof) if self.roof else None,
+            "gpu_ns": self.total_ns,
+            "modelled_ns": self.modelled_ns,
+            "modelled_pct": round(self.modelled_pct, 3),
+            "estimated_ns": self.estimated_ns,
+            "floor_ns": round(self.floor_ns),
+            "entries": [entry.to_dict(self.steps) for entry in self.entries],
+            "unmodelled": [
+                {
+                    **to_builtins(item),
+                    "share_pct": round(100 * item.time_ns / self.total_ns, 3) if self.total_ns else 0.0,
+                }
+                for item in self.unmodelled
+            ],
+        }
 
     def __repr__(self) -> str:
         return f"<RooflineTable {self._summary}>"
@@ -172,3 +225,18 @@ class RooflineTable(Struct, frozen=True):
     def _summary(self) -> str:
         known = f"FLOPs and bytes known for {self.modelled_pct:.1f} % of {duration(self.total_ns)}"
         return f"{self.device}: {len(self.entries)} rows by {self.by}, {known}"
+
+
+def ceilings_of(roof: Roof) -> dict[str, Figure]:
+    """Every ceiling in use, by its name."""
+    figures = {f"{dtype} {unit}": roof.compute(dtype, unit) for dtype, unit in _PIPES}
+    links = {link: roof.bandwidth(link) for link in ("dram", "l2", "h2d", "d2h", "nvlink")}
+    return {name: figure for name, figure in (figures | links).items() if figure is not None}
+
+
+def _ceilings_dict(roof: Roof) -> dict[str, Any]:
+    """Every ceiling in use, with its source."""
+    return {
+        name: {"value": figure.value, "source": figure.source, "measured": figure.measured}
+        for name, figure in ceilings_of(roof).items()
+    }

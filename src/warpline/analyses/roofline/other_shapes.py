@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from warpline.analyses.device import trace_device
 from warpline.analyses.roofline.entry import LATENCY_NS
 from warpline.analyses.roofline.pieces import Gathered, Piece
-from warpline.analyses.roofline.table import floor_of_call, math_of, trace_device
+from warpline.analyses.roofline.table import floor_of_call, math_of
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import Roof, roof_of
 from warpline.trace.trace import Trace
@@ -23,7 +24,7 @@ SEQUENCE = "seq"
 Shape = tuple[int, ...]
 
 
-class Row(Struct, frozen=True):
+class ScaledOp(Struct, frozen=True):
     """One op with its shapes, now and then."""
 
     name: str
@@ -50,7 +51,7 @@ class Scaled(Struct, frozen=True):
     inferred: str
     """How the old size was found; empty if it was given."""
     device: str
-    rows: tuple[Row, ...]
+    rows: tuple[ScaledOp, ...]
     """Longest at the new size first."""
     unscaled_ns: int
     """GPU time without a work model: kept as it is."""
@@ -211,7 +212,7 @@ class _Change:
         return self.sizes.get(shapes, shapes) if type(shapes) is int else shapes
 
 
-def _row(group: list[Piece], change: _Change, gathered: Gathered, roof: Roof) -> Row:
+def _row(group: list[Piece], change: _Change, gathered: Gathered, roof: Roof) -> ScaledOp:
     first = group[0]
     time_ns = float(sum(piece.time_ns for piece in group))
     new_shapes = json.dumps(change.of(json.loads(first.shapes)), separators=(", ", ": "))
@@ -221,7 +222,7 @@ def _row(group: list[Piece], change: _Change, gathered: Gathered, roof: Roof) ->
     assert work is not None
     if before is None or after is None or new_shapes == first.shapes:
         flops = float(len(group) * work.total_flops)
-        return Row(
+        return ScaledOp(
             first.op, first.shapes, first.shapes, len(group), time_ns, time_ns, time_ns, time_ns, flops, flops, ""
         )
     math = math_of(work, gathered.kernel_names(first))
@@ -234,7 +235,7 @@ def _row(group: list[Piece], change: _Change, gathered: Gathered, roof: Roof) ->
         kept = time_ns * new_ns / old_ns
         latency = new_ns < LATENCY_NS
         times = (min(added, kept), added if latency else kept, max(added, kept))
-    return Row(
+    return ScaledOp(
         name=first.op,
         shapes=first.shapes,
         new_shapes=new_shapes,

@@ -12,43 +12,27 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
 
-import numpy as np
-import polars as pl
 from msgspec import Struct
 from msgspec.structs import replace
 
+from warpline.analyses.device import trace_device
 from warpline.analyses.roofline.entry import (
     ABOVE_MEASURED,
-    FINE,
     IMPOSSIBLE,
     IN_CACHE,
     LATENCY_NS,
-    Entry,
+    RooflineEntry,
     RooflineTable,
     Unmodelled,
 )
 from warpline.analyses.roofline.ops_from_elsewhere import lent_to
 from warpline.analyses.roofline.pieces import Gathered, Piece
 from warpline.errors import CannotAnswer
-from warpline.hardware import Chip, Roof, chip_named, find_device, roof_of
+from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.kernels import identify
-from warpline.trace.arrays import NONE, integers
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
-
-__all__ = [
-    "ABOVE_MEASURED",
-    "FINE",
-    "IMPOSSIBLE",
-    "IN_CACHE",
-    "Entry",
-    "RooflineTable",
-    "Unmodelled",
-    "floor_of_call",
-    "kernel_floors",
-    "roofline_table",
-]
 
 TOLERANCE = 0.98
 """A time this close below a limit is the clock's rounding (Kineto's, 1 ns) or a boost above the data sheet's."""
@@ -116,34 +100,6 @@ def kernel_floors(
     return floors
 
 
-UNKNOWN_DEVICE = "unknown device"
-
-
-def _busiest_device(gpu: pl.DataFrame) -> int:
-    """The device that has most of the time, NONE for the unnumbered one; of several, the last."""
-    device, start, end = (integers(gpu[name]) for name in ("device", "start_ns", "end_ns"))
-    if not len(device):
-        return NONE
-    numbers, which = np.unique(device, return_inverse=True)
-    time_ns = np.bincount(which, end - start)
-    return int(numbers[np.lexsort((numbers, time_ns))[-1]])
-
-
-def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | None]:
-    """The device's name and its chip: the requested one, else the one that most of the trace ran on."""
-    if wanted is not None:
-        return wanted, chip_named(wanted)
-    if not len(trace.devices):
-        return UNKNOWN_DEVICE, None
-    # Some profiles number devices otherwise in their list than in their events.
-    mine = np.flatnonzero(integers(trace.stored("devices")["device"]) == _busiest_device(trace.stored("gpu")))
-    row = trace.stored("devices").row(int(mine[0]) if len(mine) else 0, named=True)
-    compute = (row["compute_major"], row["compute_minor"])
-    known = None not in compute
-    chip = find_device(row["name"], row["sm_count"], (int(compute[0]), int(compute[1])) if known else None)
-    return row["name"] or UNKNOWN_DEVICE, chip
-
-
 @lru_cache(maxsize=10_000)
 def _on_tensor_cores(kernel: str) -> bool | None:
     return identify(kernel).tensor_core
@@ -202,7 +158,7 @@ def floor_of_call(work: Work, math: tuple[str, str], roof: Roof) -> float | None
     return max(floor.compute_ns, floor.memory_ns) if floor.known else None
 
 
-def _add(entry: Entry, piece: Piece, work: Work, floor: _Floor, share: float, time_ns: float) -> None:
+def _add(entry: RooflineEntry, piece: Piece, work: Work, floor: _Floor, share: float, time_ns: float) -> None:
     entry.count += 1
     entry.time_ns += time_ns
     entry.flops += share * floor.flops
@@ -248,20 +204,20 @@ def _prices(gathered: Gathered, roof: Roof | None) -> Iterator[Priced]:
         yield piece, piece.work, math, floors[key]
 
 
-def _by_op(gathered: Gathered, roof: Roof | None) -> list[Entry]:
-    entries: dict[tuple[str, ...], Entry] = {}
+def _by_op(gathered: Gathered, roof: Roof | None) -> list[RooflineEntry]:
+    entries: dict[tuple[str, ...], RooflineEntry] = {}
     for piece, work, math, floor in priced(gathered, roof):
         key = (piece.op, piece.shapes, piece.dtypes, *math)
         if key not in entries:
             label = " ".join(math).strip()
-            entries[key] = Entry(piece.op, piece.shapes, piece.dtypes, work.model, label, link=work.link)
+            entries[key] = RooflineEntry(piece.op, piece.shapes, piece.dtypes, work.model, label, link=work.link)
         _add(entries[key], piece, work, floor, 1.0, piece.time_ns)
     return list(entries.values())
 
 
-def _by_kernel(gathered: Gathered, roof: Roof | None) -> list[Entry]:
+def _by_kernel(gathered: Gathered, roof: Roof | None) -> list[RooflineEntry]:
     """Kernels of one call share its FLOPs and bytes in proportion to their time; a memset gets none."""
-    entries: dict[tuple[str, ...], Entry] = {}
+    entries: dict[tuple[str, ...], RooflineEntry] = {}
     for piece, work, math, floor in priced(gathered, roof):
         rows = [gathered.rows[position] for position in piece.rows]
         copies_only = all(row.kind != "kernel" for row in rows)
@@ -271,13 +227,13 @@ def _by_kernel(gathered: Gathered, roof: Roof | None) -> list[Entry]:
             key = (row.name, work.model if mine else "helper", *math)
             if key not in entries:
                 label = " ".join(math).strip() if mine else ""
-                entries[key] = Entry(row.name, "", "", key[1], label, link=work.link)
+                entries[key] = RooflineEntry(row.name, "", "", key[1], label, link=work.link)
             share = row.time_ns / worked_ns if mine and worked_ns else 0.0
             _add(entries[key], piece, work, floor, share, row.time_ns)
     return list(entries.values())
 
 
-def _judged(entry: Entry, roof: Roof | None) -> Entry:
+def _judged(entry: RooflineEntry, roof: Roof | None) -> RooflineEntry:
     """The entry with its time compared with the floors."""
     if roof is None or entry.floor_ns is None or entry.time_ns >= TOLERANCE * entry.floor_ns:
         return entry

@@ -31,10 +31,10 @@ from warpline.errors import UsageError
 if TYPE_CHECKING:
     from warpline.trace.trace import Trace
 
-__all__ = ["REPORTS", "Report", "find_report", "report"]
+__all__ = ["REPORTS", "StatsReport", "find_report", "report"]
 
 
-class Report(Struct, frozen=True):
+class StatsReport(Struct, frozen=True):
     """One report of ``nsys stats``."""
 
     name: str
@@ -47,34 +47,44 @@ class Report(Struct, frozen=True):
     """Names up to nsys 2022."""
 
 
-REPORTS: dict[str, Report] = {
+REPORTS: dict[str, StatsReport] = {
     entry.name: entry
     for entry in (
-        Report("cuda_api_sum", "CUDA API Summary", cuda_api_sum, ("cudaapisum",)),
-        Report("cuda_api_trace", "CUDA API Trace", cuda_api_trace, ("cudaapitrace",)),
-        Report("cuda_api_gpu_sum", "CUDA Summary (API/Kernels/MemOps)", cuda_api_gpu_sum, ("apigpusum",)),
-        Report("cuda_gpu_kern_sum", "CUDA GPU Kernel Summary", cuda_gpu_kern_sum, ("gpukernsum",)),
-        Report("cuda_gpu_kern_gb_sum", "CUDA GPU Kernel/Grid/Block Summary", cuda_gpu_kern_gb_sum, ("gpukerngbsum",)),
-        Report("cuda_gpu_mem_time_sum", "CUDA GPU MemOps Summary (by Time)", cuda_gpu_mem_time_sum, ("gpumemtimesum",)),
-        Report("cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", cuda_gpu_mem_size_sum, ("gpumemsizesum",)),
-        Report("cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", cuda_gpu_sum, ("gpusum",)),
-        Report("cuda_gpu_trace", "CUDA GPU Trace", cuda_gpu_trace, ("gputrace",)),
-        Report("cuda_kern_exec_sum", "CUDA Kernel Launch & Exec Time Summary", cuda_kern_exec_sum, ("kernexecsum",)),
-        Report(
+        StatsReport("cuda_api_sum", "CUDA API Summary", cuda_api_sum, ("cudaapisum",)),
+        StatsReport("cuda_api_trace", "CUDA API Trace", cuda_api_trace, ("cudaapitrace",)),
+        StatsReport("cuda_api_gpu_sum", "CUDA Summary (API/Kernels/MemOps)", cuda_api_gpu_sum, ("apigpusum",)),
+        StatsReport("cuda_gpu_kern_sum", "CUDA GPU Kernel Summary", cuda_gpu_kern_sum, ("gpukernsum",)),
+        StatsReport(
+            "cuda_gpu_kern_gb_sum", "CUDA GPU Kernel/Grid/Block Summary", cuda_gpu_kern_gb_sum, ("gpukerngbsum",)
+        ),
+        StatsReport(
+            "cuda_gpu_mem_time_sum", "CUDA GPU MemOps Summary (by Time)", cuda_gpu_mem_time_sum, ("gpumemtimesum",)
+        ),
+        StatsReport(
+            "cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", cuda_gpu_mem_size_sum, ("gpumemsizesum",)
+        ),
+        StatsReport("cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", cuda_gpu_sum, ("gpusum",)),
+        StatsReport("cuda_gpu_trace", "CUDA GPU Trace", cuda_gpu_trace, ("gputrace",)),
+        StatsReport(
+            "cuda_kern_exec_sum", "CUDA Kernel Launch & Exec Time Summary", cuda_kern_exec_sum, ("kernexecsum",)
+        ),
+        StatsReport(
             "cuda_kern_exec_trace", "CUDA Kernel Launch & Exec Time Trace", cuda_kern_exec_trace, ("kernexectrace",)
         ),
-        Report("nvtx_sum", "NVTX Range Summary", nvtx_sum, ("nvtxsum",)),
-        Report("nvtx_pushpop_sum", "NVTX Push/Pop Range Summary", nvtx_pushpop_sum, ("nvtxppsum", "pushpopsum")),
-        Report("nvtx_startend_sum", "NVTX Start/End Range Summary", nvtx_startend_sum, ("nvtxsesum", "startendsum")),
-        Report("nvtx_kern_sum", "NVTX Range Kernel Summary", nvtx_kern_sum, ("nvtxkernsum",)),
-        Report("nvtx_gpu_proj_sum", "NVTX GPU Projection Summary", nvtx_gpu_proj_sum, ("nvtxgpuproj",)),
-        Report("osrt_sum", "OS Runtime Summary", osrt_sum, ("osrtsum",)),
-        Report("um_sum", "Unified Memory Analysis Summary", um_sum, ("umsum", "unifiedmemory")),
+        StatsReport("nvtx_sum", "NVTX Range Summary", nvtx_sum, ("nvtxsum",)),
+        StatsReport("nvtx_pushpop_sum", "NVTX Push/Pop Range Summary", nvtx_pushpop_sum, ("nvtxppsum", "pushpopsum")),
+        StatsReport(
+            "nvtx_startend_sum", "NVTX Start/End Range Summary", nvtx_startend_sum, ("nvtxsesum", "startendsum")
+        ),
+        StatsReport("nvtx_kern_sum", "NVTX Range Kernel Summary", nvtx_kern_sum, ("nvtxkernsum",)),
+        StatsReport("nvtx_gpu_proj_sum", "NVTX GPU Projection Summary", nvtx_gpu_proj_sum, ("nvtxgpuproj",)),
+        StatsReport("osrt_sum", "OS Runtime Summary", osrt_sum, ("osrtsum",)),
+        StatsReport("um_sum", "Unified Memory Analysis Summary", um_sum, ("umsum", "unifiedmemory")),
     )
 }
 
 
-def find_report(name: str) -> Report:
+def find_report(name: str) -> StatsReport:
     """The report of this name, present or pre-2023."""
     if name in REPORTS:
         return REPORTS[name]

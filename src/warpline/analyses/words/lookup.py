@@ -19,7 +19,7 @@ _VERSIONS = re.compile(r"(?:_v\d++|_ptsz|_ptds|R\d{4})++")
 _PLAIN = re.compile(r"[\w|-]+")
 
 
-class Words(Struct, frozen=True):
+class Description(Struct, frozen=True):
     """A sentence about a name."""
 
     name: str
@@ -36,14 +36,14 @@ class _Line(Struct, frozen=True):
     """The names themselves, where the pattern lists them."""
 
 
-def words_of(name: str, kind: Kind) -> Words | None:
+def words_of(name: str, kind: Kind) -> Description | None:
     """The sentence for a name of that kind, None where there is none; HIP's names are read as CUDA's."""
     plain = _VERSIONS.sub(_unless_last, name) if kind == "api" else name
     if kind == "api" and plain.startswith("hip"):
         plain = "cuda" + plain[3:]
     for line in _lines()[kind]:
         if line.pattern.fullmatch(plain):
-            return Words(name, kind, line.when, line.text)
+            return Description(name, kind, line.when, line.text)
     return None
 
 

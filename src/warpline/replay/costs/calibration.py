@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warpline.analyses.roofline.table import trace_device
+from warpline.analyses.device import trace_device
 from warpline.capture.recorded import COSTS, COSTS_SCHEMA, recorded_entry
 from warpline.errors import WarplineError
 from warpline.hardware.ceilings import measured_for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpline.analyses.roofline.table import trace_device
+from warpline.analyses.device import trace_device
 from warpline.errors import WarplineError
 from warpline.hardware import roof_of
 from warpline.replay.costs.device import DeviceCosts, device_costs

@@ -13,9 +13,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from warpline.analyses.device import trace_device
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.roofline.pieces import Gathered, Piece
-from warpline.analyses.roofline.table import math_of, trace_device
+from warpline.analyses.roofline.table import math_of
 from warpline.errors import WarplineError
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR

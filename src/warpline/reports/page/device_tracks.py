@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from warpline.analyses.idle.gap_spans import CAUSES
-from warpline.analyses.idle.gaps import Gaps
+from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.analyses.roofline.table import kernel_floors
 from warpline.errors import CannotAnswer

@@ -30,7 +30,7 @@ from warpline.reports.page.numbers_panel import numbers_panel
 from warpline.reports.page.tables_panel import tables_panel
 from warpline.reports.page.whatif_panel import whatif_panel
 from warpline.reports.roofline_plot import ceilings, drawable, shape_label
-from warpline.trace.columns import NONE
+from warpline.trace.arrays import NONE
 
 POINTS = 800
 MOST_NODES, MOST_THREADS = 2_500, 4

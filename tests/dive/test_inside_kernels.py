@@ -11,12 +11,12 @@ from stats_traces import call as nsys_call
 from stats_traces import kernel as nsys_kernel
 from stats_traces import make_trace, span
 
-from warpline.analyses.inside_kernels import InsideKernels, inside_kernels
-from warpline.analyses.ncu_plan import MOST_LAUNCHES, by_hand, runs_for
 from warpline.capture.ncu_line import sections_for
 from warpline.capture.plan import NCU, Plan
 from warpline.capture.tools import ncu_flags, words_of
+from warpline.dive.inside_kernels import InsideKernels, inside_kernels
 from warpline.dive.metrics import METRICS
+from warpline.dive.ncu_plan import MOST_LAUNCHES, by_hand, runs_for
 from warpline.trace.open import open_trace
 
 H200 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}]}

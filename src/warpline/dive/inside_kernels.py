@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, to_builtins
 
-from warpline.analyses.roofline.entry import LATENCY_NS
+from warpline.analyses.roofline.entry import LATENCY_NS, NEAR_ROOF
 from warpline.analyses.roofline.table import kernel_floors
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
@@ -28,8 +28,6 @@ from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
 Answer = Literal["timeline", "profile"]
-NEAR_ROOF = 0.8
-"""From this share of the roofline on, Nsight Compute calls a unit busy, and there is little to find inside."""
 SHORT = 2
 """Kernels of up to this many times an empty kernel's time have nothing inside that could be faster."""
 MIN_SHARE = 0.01

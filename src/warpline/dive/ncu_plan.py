@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.inside_kernels import InsideKernel, InsideKernels
 from warpline.capture.flags import words_of
 from warpline.capture.ncu_line import Focus, focus_flags, sections_for
+from warpline.dive.inside_kernels import InsideKernel, InsideKernels
 
 MOST_LAUNCHES = 24
 """Launches that one run may profile to reach all chosen kernels; beyond it, starting the program again is quicker."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kineto_files import op, write
 
-from warpline.analyses.parts.part_blocks import block_roles
+from warpline.analyses.parts.blocks import block_roles
 from warpline.trace.open import open_trace
 
 NORM, SDPA, MM, GELU = "aten::layer_norm", "aten::scaled_dot_product_attention", "aten::mm", "aten::gelu"
