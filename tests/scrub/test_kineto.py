@@ -11,7 +11,7 @@ from kineto_files import annotation, kernel, launched, op, write
 
 from warpline.errors import WarplineError
 from warpline.scrub.file import check, scrub
-from warpline.scrub.tally import Change
+from warpline.scrub.tally import ScrubChange
 from warpline.sources.kineto.stream import scan_file
 from warpline.sources.kineto.tables import tables
 
@@ -75,7 +75,7 @@ def test_an_event_that_cannot_be_read_is_replaced_by_a_note_and_counted(tmp_path
     output = tmp_path / "out.json"
     result = scrub(path, output)
     assert [event.get("ts") for event in json.loads(output.read_text())["traceEvents"]] == [0, None, 2]
-    assert Change("dropped", "traceEvents[]", 1) in result.changes
+    assert ScrubChange("dropped", "traceEvents[]", 1) in result.changes
     assert health(path) == health(output) == ["malformed-events"]
     assert check(output).clean
 
@@ -142,11 +142,11 @@ def test_changes_are_counted_by_place_and_never_show_a_value(tmp_path: Path) -> 
     events = [kernel("gemm", 1, 1, 9, version="hunter2", **{"hf_Zz9Yy8": 1}), annotation("operation nightfall", 1, 1)]
     result = scrub(write(tmp_path, events, metadata={"env": {}}), tmp_path / "out.json")
     assert set(result.changes) == {
-        Change("dropped", "metadata", 1),
-        Change("dropped", "traceEvents[].args.version", 1),
-        Change("dropped", "traceEvents[].args.(other)", 1),
-        Change("pseudonymised", "deviceProperties.name", 1),
-        Change("pseudonymised", "traceEvents[].name", 1),
+        ScrubChange("dropped", "metadata", 1),
+        ScrubChange("dropped", "traceEvents[].args.version", 1),
+        ScrubChange("dropped", "traceEvents[].args.(other)", 1),
+        ScrubChange("pseudonymised", "deviceProperties.name", 1),
+        ScrubChange("pseudonymised", "traceEvents[].name", 1),
     }
 
 

@@ -11,8 +11,8 @@ from warpline.analyses import framework
 from warpline.analyses import user_frames as where
 from warpline.analyses.idle import host_activity
 from warpline.kernels import identify
-from warpline.scrub.frames import Frames
-from warpline.scrub.names import Names
+from warpline.scrub.frames import FrameScrubber
+from warpline.scrub.names import NameScrubber
 from warpline.scrub.vocabulary import is_known
 from warpline.trace import own_frames
 from warpline.trace.steps import frames, loops
@@ -36,13 +36,13 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_keep_their_known_words(name: str) -> None:
     expected = KERNELS[name] or name
-    assert Names().kernel(name) == expected
-    assert Names().kernel(expected) == expected
+    assert NameScrubber().kernel(name) == expected
+    assert NameScrubber().kernel(expected) == expected
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if "gemm" in name and "/" not in name])
 def test_a_pseudonym_decodes_as_the_kernel_did(name: str) -> None:
-    before, after = identify(name), identify(Names().kernel(name))
+    before, after = identify(name), identify(NameScrubber().kernel(name))
     assert (before.kernel_class, before.op, before.dtype, before.tile) == (
         after.kernel_class,
         after.op,
@@ -72,12 +72,12 @@ RANGES = {
 @pytest.mark.parametrize("name", RANGES)
 def test_ranges_that_a_person_named_are_pseudonyms(name: str) -> None:
     expected = RANGES[name] or name
-    assert Names().range(name) == expected
-    assert Names().range(expected) == expected
+    assert NameScrubber().range(name) == expected
+    assert NameScrubber().range(expected) == expected
 
 
 def test_equal_names_stay_equal_and_iterations_stay_a_loop() -> None:
-    names = Names()
+    names = NameScrubber()
     new = [names.range(name) for name in ("acme iter 1", "acme iter 2", "other iter 1", "acme iter 1")]
     assert new == ["rangeB 1", "rangeB 2", "rangeC 1", "rangeB 1"]
     # Analyses group ranges by their names without digits.
@@ -107,14 +107,14 @@ FRAMES = {
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames_of_libraries_keep_their_place_and_others_their_line(name: str) -> None:
     expected = FRAMES[name] or name
-    assert Frames(Names()).frame(name) == expected
-    assert Frames(Names()).frame(expected) == expected
+    assert FrameScrubber(NameScrubber()).frame(name) == expected
+    assert FrameScrubber(NameScrubber()).frame(expected) == expected
 
 
 def test_names_can_be_kept() -> None:
-    names = Names(keep_names=True)
+    names = NameScrubber(keep_names=True)
     assert names.range("blackbriar step") == "blackbriar step"
-    assert Frames(names).frame("/home/ada/engine/train.py(12): sauce") == "…/train.py(12): sauce"
+    assert FrameScrubber(names).frame("/home/ada/engine/train.py(12): sauce") == "…/train.py(12): sauce"
     assert "s3same" not in names.range("https://carol:s3same@git.acme.co/x")
 
 
@@ -152,7 +152,7 @@ TELLING = (
 
 @pytest.mark.parametrize("name", TELLING)
 def test_analyses_see_the_same_in_a_frame(name: str) -> None:
-    new = Frames(Names()).frame(name)
+    new = FrameScrubber(NameScrubber()).frame(name)
     assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
         bool(re.search(pattern, name)) for pattern in PATTERNS
     ]
@@ -160,7 +160,7 @@ def test_analyses_see_the_same_in_a_frame(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*RANGES, "acme micro-batch 3", "expert_7 of ada", "blackbriar stage", "imread ada"])
 def test_analyses_see_the_same_in_a_range(name: str) -> None:
-    new = Names().range(name)
+    new = NameScrubber().range(name)
     assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
         bool(re.search(pattern, name)) for pattern in PATTERNS
     ]
@@ -175,7 +175,7 @@ def test_passwords_are_no_known_words(piece: str) -> None:
 
 def test_long_names_take_no_longer_than_their_length() -> None:
     """Not a time: a name of a megabyte that took its square would not end."""
-    names, long = Names(), 300_000
+    names, long = NameScrubber(), 300_000
     for text in ("1" * long, "a1" * (long // 2), "1 " * (long // 2), "_" * long, "x." * (long // 2), "(" * long):
         for clean in (
             names.kernel,
@@ -184,6 +184,6 @@ def test_long_names_take_no_longer_than_their_length() -> None:
             names.range,
             names.thread,
             names.process,
-            Frames(names).frame,
+            FrameScrubber(names).frame,
         ):
             assert clean(text)

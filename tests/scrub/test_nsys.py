@@ -10,12 +10,12 @@ import pytest
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 
 from warpline.errors import UnreadableFile
-from warpline.scrub.file import Result, check, scrub
+from warpline.scrub.file import ScrubResult, check, scrub
 from warpline.scrub.messages import message, metric
 from warpline.scrub.nsys_fields import PAIRS, TABLES
 
 
-def scrubbed(export: Export, folder: Path, *keep: str) -> tuple[Result, sqlite3.Connection]:
+def scrubbed(export: Export, folder: Path, *keep: str) -> tuple[ScrubResult, sqlite3.Connection]:
     output = folder / "out.sqlite"
     result = scrub(export.write(folder / "export.sqlite"), output, keep=keep)
     assert check(output, [field for field in keep if field == "names"]).clean or keep

@@ -63,7 +63,7 @@ def write_second_pass(folder: Path, part: dict[str, Any]) -> None:
 def flow_of(observed: Path) -> dict[str, Any]:
     """The calls and tensors of the observer's file, as columns."""
     nodes = sorted(_nodes(observed.read_text(encoding="utf-8", errors="replace")), key=lambda node: int(node["id"]))
-    calls, tensors = _Columns("op", "thread", "parent", "step", "record_function"), _Columns(
+    calls, tensors = _ColumnWriter("op", "thread", "parent", "step", "record_function"), _ColumnWriter(
         "call", "argument", "output", "access", "tensor", "storage", "offset", "elements", "extent", "item_bytes",
         "shape", "dtype", "device",
     )  # fmt: skip
@@ -85,7 +85,7 @@ def flow_of(observed: Path) -> dict[str, Any]:
     return {"calls": calls.content, "tensors": tensors.content}
 
 
-class _Columns:
+class _ColumnWriter:
     """Rows as columns, with texts as numbers."""
 
     def __init__(self, *names: str) -> None:

@@ -12,7 +12,7 @@ from warpline.cli.output import print_json, put_report, say
 from warpline.errors import EXIT_FAILED, UsageError
 
 if TYPE_CHECKING:
-    from warpline.scrub.file import Result
+    from warpline.scrub.file import ScrubResult
 
 SCHEMA = "warpline.scrub/2"
 
@@ -84,12 +84,12 @@ def scrub(
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-def _summarise(result: Result) -> None:
+def _summarise(result: ScrubResult) -> None:
     replaced, dropped = result.count("pseudonymised"), result.count("dropped")
     say(f"{result.kept:,} values kept, {replaced:,} pseudonymised, {dropped:,} dropped", err=True)
 
 
-def _as_dict(result: Result) -> dict[str, Any]:
+def _as_dict(result: ScrubResult) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "file": str(result.file),

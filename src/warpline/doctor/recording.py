@@ -13,7 +13,7 @@ from warpline.doctor.failures import known_failure
 from warpline.doctor.messages import Message, read_messages
 from warpline.doctor.model import Check
 from warpline.sources.health import HealthEntry
-from warpline.sources.nsys.evidence import Evidence, read_evidence
+from warpline.sources.nsys.evidence import RecordedEvidence, read_evidence
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 from warpline.units import size
@@ -64,7 +64,7 @@ def _said(entries: list[HealthEntry]) -> str:
     return next((entry.message for entry in entries if entry.code in symptoms), "No kernel was recorded.")
 
 
-def _from_texts(evidence: Evidence, checks: list[Check], kernels: bool) -> list[Check]:
+def _from_texts(evidence: RecordedEvidence, checks: list[Check], kernels: bool) -> list[Check]:
     """Add failures that only the program's output or nsys's diagnostics show."""
 
     def unjudged(message: Message) -> bool:
@@ -89,7 +89,7 @@ def _survived(check: Check) -> Check:
     return replace(check, state="warning", means=means)
 
 
-def _with_cause(trace: Trace, evidence: Evidence, checks: list[Check], message: str) -> list[Check]:
+def _with_cause(trace: Trace, evidence: RecordedEvidence, checks: list[Check], message: str) -> list[Check]:
     """Add the most likely cause of an empty recording."""
     facts = evidence.facts
     if facts.stopped_by_limit and facts.limit_ms is not None:
@@ -115,7 +115,7 @@ def _with_cause(trace: Trace, evidence: Evidence, checks: list[Check], message: 
     return [*checks, known_failure("process-without-cuda").found(message)]
 
 
-def _ranks(evidence: Evidence) -> list[Check]:
+def _ranks(evidence: RecordedEvidence) -> list[Check]:
     """A program of several ranks in which only some have kernels."""
     asked = [int(number) for number in _RANKS.findall(evidence.facts.command)]
     recorded = len(evidence.kernel_processes)
@@ -125,7 +125,7 @@ def _ranks(evidence: Evidence) -> list[Check]:
     return [known_failure("forked-workers").found(seen, "warning")]
 
 
-def _weight(path: Path, evidence: Evidence) -> list[Check]:
+def _weight(path: Path, evidence: RecordedEvidence) -> list[Check]:
     """A check if the recording is too large to open easily, with the tables that make it so."""
     length = path.stat().st_size
     if length < LARGE_PROFILE_BYTES:

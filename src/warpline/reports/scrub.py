@@ -9,13 +9,13 @@ from warpline.reports.sections import Column, Command, Commands, Report, Section
 from warpline.units import several
 
 if TYPE_CHECKING:
-    from warpline.scrub.file import Result
+    from warpline.scrub.file import ScrubResult
 
 LISTED_PLACES = 40
 _COLUMNS = (Column("count", "count", "count"), Column("action", "action"), Column("place", "place", key=True))
 
 
-def scrub_report(result: Result) -> Report:
+def scrub_report(result: ScrubResult) -> Report:
     """The changes as a table, and next commands."""
     sections = []
     rows = tuple((change.count, change.action, change.place) for change in result.changes)
@@ -33,7 +33,7 @@ def scrub_report(result: Result) -> Report:
     return Report(_headline(result), tuple(sections))
 
 
-def _headline(result: Result) -> str:
+def _headline(result: ScrubResult) -> str:
     kept = f" ({', '.join(result.keep)} kept)" if result.keep else ""
     changed = several(sum(change.count for change in result.changes), "value")
     if result.output is not None:

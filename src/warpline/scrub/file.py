@@ -12,10 +12,10 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from warpline.errors import UnreadableFile, UsageError, WarplineError
-from warpline.scrub.kineto import Output, TraceScrubber
-from warpline.scrub.names import Names
+from warpline.scrub.kineto import ScrubOutput, TraceScrubber
+from warpline.scrub.names import NameScrubber
 from warpline.scrub.nsys import ExportScrubber
-from warpline.scrub.tally import Change, Tally
+from warpline.scrub.tally import ScrubChange, Tally
 from warpline.sources.detect import detect
 from warpline.sources.kinds import (
     DIRECTORY,
@@ -42,7 +42,7 @@ KEEP_NAMES = "names"
 """The value of ``--keep`` for names that people chose."""
 
 
-class Result(Struct, frozen=True):
+class ScrubResult(Struct, frozen=True):
     """What a scrubbed file keeps, and what it does not."""
 
     file: Path
@@ -53,7 +53,7 @@ class Result(Struct, frozen=True):
     keep: tuple[str, ...]
     kept: int
     """Number of values that passed."""
-    changes: tuple[Change, ...]
+    changes: tuple[ScrubChange, ...]
 
     @property
     def clean(self) -> bool:
@@ -65,7 +65,7 @@ class Result(Struct, frozen=True):
         return sum(change.count for change in self.changes if change.action == action)
 
 
-def check(file: Path, keep: Collection[str] = (), progress: Progress = lambda _: None) -> Result:
+def check(file: Path, keep: Collection[str] = (), progress: Progress = lambda _: None) -> ScrubResult:
     """List what would be dropped or replaced; write nothing."""
     with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
         # A trace is written nowhere; a database needs a file.
@@ -80,7 +80,7 @@ def scrub(
     in_place: bool = False,
     force: bool = False,
     progress: Progress = lambda _: None,
-) -> Result:
+) -> ScrubResult:
     """Write the scrubbed file: to ``output``, ``in_place``, or into the working directory as NAME.scrubbed.ext."""
     _supported(file)
     target = _target(file, output, in_place, force)
@@ -165,9 +165,9 @@ def _supported(file: Path) -> Kind:
 
 def _work(
     file: Path, part: Path, keep: Collection[str], progress: Progress, packed: bool, target: Path | None
-) -> Result:
+) -> ScrubResult:
     kind = _supported(file)
-    names, tally = Names(KEEP_NAMES in keep), Tally()
+    names, tally = NameScrubber(KEEP_NAMES in keep), Tally()
     fields = frozenset(keep) - {KEEP_NAMES}
     try:
         if kind is KINETO:
@@ -181,11 +181,17 @@ def _work(
         raise UsageError(
             "no-such-field", f"{file.name} has nothing to keep under {absent[0]}", "--check lists the fields"
         )
-    return Result(file, kind.name, target, tuple(sorted(keep)), tally.kept, tally.changes())
+    return ScrubResult(file, kind.name, target, tuple(sorted(keep)), tally.kept, tally.changes())
 
 
 def _scrub_trace(
-    file: Path, part: Path | None, packed: bool, names: Names, tally: Tally, keep: frozenset[str], progress: Progress
+    file: Path,
+    part: Path | None,
+    packed: bool,
+    names: NameScrubber,
+    tally: Tally,
+    keep: frozenset[str],
+    progress: Progress,
 ) -> set[str]:
     size = max(file.stat().st_size, 1)
     trace = TraceScrubber(names, tally, keep)
@@ -239,7 +245,7 @@ class _Nowhere:
 
 
 @contextmanager
-def _sink(part: Path | None, packed: bool) -> Iterator[Output]:
+def _sink(part: Path | None, packed: bool) -> Iterator[ScrubOutput]:
     if part is None:
         yield _Nowhere()
         return
@@ -253,7 +259,7 @@ def _sink(part: Path | None, packed: bool) -> Iterator[Output]:
 
 
 def _scrub_export(
-    file: Path, part: Path, packed: bool, names: Names, tally: Tally, keep: frozenset[str], progress: Progress
+    file: Path, part: Path, packed: bool, names: NameScrubber, tally: Tally, keep: frozenset[str], progress: Progress
 ) -> set[str]:
     with plain_sqlite(file) as plain, tempfile.TemporaryDirectory(prefix="warpline-") as folder:
         if plain.health:

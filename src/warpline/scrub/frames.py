@@ -12,7 +12,7 @@ import sys
 
 from warpline.quote import redacted
 from warpline.scrub.forms import RANGE_TELLS
-from warpline.scrub.names import PIECE, Names, is_harmless
+from warpline.scrub.names import PIECE, NameScrubber, is_harmless
 from warpline.scrub.vocabulary import is_known
 
 _LISTED = """
@@ -40,10 +40,10 @@ MAX_FRAME_CHARS = 4096
 MAX_REMEMBERED = 200_000
 
 
-class Frames:
+class FrameScrubber:
     """Replaces the frames of one file."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameScrubber) -> None:
         self._names = names
         self._known: dict[str, str] = {}
 

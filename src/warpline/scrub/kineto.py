@@ -13,7 +13,7 @@ import msgspec
 
 from warpline.scrub.kineto_fields import DISTRIBUTED, HEADER, Fields, Remembered, device
 from warpline.scrub.kineto_stream import DAMAGED, MALFORMED, Around, Event, Sink, read_events
-from warpline.scrub.names import Names
+from warpline.scrub.names import NameScrubber
 from warpline.scrub.tally import Tally
 from warpline.scrub.values import DROPPED
 
@@ -22,7 +22,7 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 _encode = msgspec.json.encode
 
 
-class Output(Protocol):
+class ScrubOutput(Protocol):
     """Where the new trace is written."""
 
     def write(self, data: bytes, /) -> object: ...
@@ -31,16 +31,16 @@ class Output(Protocol):
 class TraceScrubber:
     """Writes one trace."""
 
-    def __init__(self, names: Names, tally: Tally, keep: Collection[str] = ()) -> None:
+    def __init__(self, names: NameScrubber, tally: Tally, keep: Collection[str] = ()) -> None:
         self.keep = frozenset(keep)
         self.used: set[str] = set()
         self._tally = tally
         self._fields = Fields(names)
-        self._output: Output | None = None
+        self._output: ScrubOutput | None = None
         self._first = True
         self._names: dict[tuple[Any, Any], Remembered] = {}
 
-    def scrub(self, blocks: Iterable[bytes], output: Output) -> Around:
+    def scrub(self, blocks: Iterable[bytes], output: ScrubOutput) -> Around:
         """Read a trace and write the new one."""
         self._output = output
         around = read_events(blocks, self._begin)

@@ -10,9 +10,9 @@ import msgspec
 
 from warpline.scrub import values
 from warpline.scrub.devices import device_name
-from warpline.scrub.frames import Frames
+from warpline.scrub.frames import FrameScrubber
 from warpline.scrub.kineto_stream import STAND_INS
-from warpline.scrub.names import Names, is_known_text
+from warpline.scrub.names import NameScrubber, is_known_text
 from warpline.scrub.values import DROPPED, MAX_ID, Check
 from warpline.scrub.vocabulary import is_known
 
@@ -101,9 +101,9 @@ class Remembered(dict[str, str]):
 class Fields:
     """The checks of one file's events; names and large ids are replaced in order of appearance."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameScrubber) -> None:
         self.names = names
-        self._frames = Frames(names)
+        self._frames = FrameScrubber(names)
         self._texts = {
             KERNEL: Remembered(names.kernel),
             OP: Remembered(names.op),

@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Struct, field
 
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.blocks import Window, scan_blocks
+from warpline.sources.kineto.blocks import TextWindow, scan_blocks
 from warpline.sources.kineto.damage import DAMAGED_HEADER, MALFORMED_EVENT
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, read_header, read_tail
 from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.python_scan import PythonScanner, RejectedError
-from warpline.sources.kineto.scanner import Status, Step
+from warpline.sources.kineto.scanner import ScanStep, Status
 from warpline.sources.kineto.text import decode_string
 
 Event = dict[str, Any]
@@ -52,7 +52,7 @@ def read_events(blocks: Iterable[bytes], begin: Callable[[Around], Sink]) -> Aro
     """Call ``begin`` with what precedes the events, and what it returns with each list of events."""
     around = Around()
     with ahead(blocks) as pieces:
-        window = Window(pieces)
+        window = TextWindow(pieces)
         header, wanted = Header(), 1
         while header.events_start < 0:
             window.fill(wanted)
@@ -91,7 +91,7 @@ class _Scanner(PythonScanner):
             raise RejectedError from error
         self._sink(events)
 
-    def one_event(self, text: tolerant.Text, base: int, start: int, end: int, final: bool) -> int | Step:
+    def one_event(self, text: tolerant.Text, base: int, start: int, end: int, final: bool) -> int | ScanStep:
         before = self.skipped
         outcome = super().one_event(text, base, start, end, final)
         if isinstance(outcome, int) and self.skipped == before:

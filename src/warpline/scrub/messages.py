@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from warpline.scrub.names import Names, is_known_text
+from warpline.scrub.names import NameScrubber, is_known_text
 from warpline.secrets import REMOVED
 
 MAX_MESSAGE_CHARS = 2000
@@ -72,7 +72,7 @@ def _passes(token: str) -> bool:
     return bool(_WORDS.fullmatch(token)) and is_known_text(token.replace("'", "_"))
 
 
-def facts(names: Names) -> dict[str, Callable[[str], str | None]]:
+def facts(names: NameScrubber) -> dict[str, Callable[[str], str | None]]:
     """The facts that may stay, by name: how the value is cleaned, or None where it is dropped."""
     return {
         "EXPORT_PRODUCT_NAME": message,

@@ -18,8 +18,7 @@ from warpline.scrub.forms import (
     KNOWN_THREADS,
     RANGE_TELLS,
 )
-from warpline.scrub.pseudonyms import Pseudonyms
-from warpline.scrub.vocabulary import MAX_DIGITS, is_known
+from warpline.scrub.vocabulary import CODE_LETTERS, MAX_DIGITS, is_known
 
 MAX_NAME_CHARS = 32_768
 """The decoder of kernel names reads no more."""
@@ -50,7 +49,7 @@ _COMPILED = re.compile(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
 _TEMPLATE_HASH = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
 
 
-class Names:
+class NameScrubber:
     """Replaces the names of one file; equal names stay equal, and different ones different."""
 
     def __init__(self, keep_names: bool = False) -> None:
@@ -180,3 +179,36 @@ def is_harmless(text: str) -> bool:
     if sum(map(len, numbers)) > MAX_DIGITS or not re.fullmatch(r"[A-Za-z0-9_ .#<>-]{1,60}", text):
         return False
     return all(piece.isdigit() or piece.lower() in HARMLESS_WORDS for piece in re.findall(r"[A-Za-z]+|\d+", text))
+
+
+class Pseudonyms:
+    """The pseudonym of each text, by group and order of first appearance.
+
+    The order gives nothing away and needs no key: unlike a hash, a pseudonym cannot be tested against a guess. The same
+    file always gives the same pseudonyms.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[object, int]] = {}
+
+    def number(self, group: str, value: object) -> int:
+        """The number of a value within its group, from 0."""
+        known = self._known.setdefault(group, {})
+        return known.setdefault(value, len(known))
+
+    def code(self, group: str, value: object) -> str:
+        """The same in letters: B, C, … Z, BB, BC."""
+        return letters(self.number(group, value))
+
+
+def letters(number: int) -> str:
+    """A number as letters without a gap: after Z comes BB.
+
+    >>> letters(0), letters(11), letters(12)
+    ('B', 'Z', 'BB')
+    """
+    text, number = "", number + 1
+    while number:
+        number, digit = divmod(number - 1, len(CODE_LETTERS))
+        text = CODE_LETTERS[digit] + text
+    return text

@@ -17,8 +17,8 @@ from warpline.errors import UnreadableFile, WarplineError
 from warpline.scrub import nsys_fields as fields
 from warpline.scrub.devices import device_name, is_chip
 from warpline.scrub.messages import facts, message, metric
-from warpline.scrub.names import Names
-from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, Columns
+from warpline.scrub.names import NameScrubber
+from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, ColumnRules
 from warpline.scrub.tally import Tally
 from warpline.secrets import REMOVED
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
@@ -43,7 +43,7 @@ _TYPES = {
 class ExportScrubber:
     """Writes one export."""
 
-    def __init__(self, names: Names, tally: Tally, keep: Collection[str] = ()) -> None:
+    def __init__(self, names: NameScrubber, tally: Tally, keep: Collection[str] = ()) -> None:
         self.keep = frozenset(keep)
         self.used: set[str] = set()
         self._names, self._tally = names, tally
@@ -164,7 +164,7 @@ class ExportScrubber:
     def _column(
         self,
         table: str,
-        known: Columns,
+        known: ColumnRules,
         column: str,
         kind: str,
         values: tuple[Any, ...],
@@ -267,11 +267,11 @@ def _rows(database: Database, table: str, wanted: list[tuple[str, str]]) -> Iter
     yield from database.chunks(table, f"SELECT {', '.join(parts)} FROM {quoted(table)}", texts)
 
 
-def _kind(known: Columns, column: str) -> str:
+def _kind(known: ColumnRules, column: str) -> str:
     return "text" if column in known.texts else "number" if column in known.numbers else "integer"
 
 
-def _declared(known: Columns, column: str, kind: str) -> str:
+def _declared(known: ColumnRules, column: str, kind: str) -> str:
     return {"text": "TEXT", "number": "REAL", "integer": "INTEGER", "any": ""}[kind]
 
 

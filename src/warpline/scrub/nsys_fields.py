@@ -11,7 +11,7 @@ KERNEL, CALL, RANGE, THREAD, PROCESS, MESSAGE, METRIC, DEVICE, CHIP, STREAM_FILE
 """What a text is: decides how it is cleaned."""
 
 
-class Columns(Struct, frozen=True):
+class ColumnRules(Struct, frozen=True):
     """The known columns of a table."""
 
     integers: tuple[str, ...] = ()
@@ -30,8 +30,8 @@ class Columns(Struct, frozen=True):
 _PLACE = ("start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId", "globalPid")
 _CALL = ("start", "end", "eventClass", "globalTid", "correlationId", "returnValue", "nestingLevel", "overheadType")
 
-TABLES: dict[str, Columns] = {
-    "CUPTI_ACTIVITY_KIND_KERNEL": Columns(
+TABLES: dict[str, ColumnRules] = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": ColumnRules(
         (
             *_PLACE,
             *(
@@ -64,53 +64,53 @@ TABLES: dict[str, Columns] = {
         ),
         strings={"demangledName": KERNEL, "shortName": KERNEL},
     ),
-    "CUPTI_ACTIVITY_KIND_MEMCPY": Columns(
+    "CUPTI_ACTIVITY_KIND_MEMCPY": ColumnRules(
         (
             *_PLACE,
             *("bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId"),
             *("migrationCause", "graphNodeId", "virtualAddress", "copyCount"),
         )
     ),
-    "CUPTI_ACTIVITY_KIND_MEMSET": Columns((*_PLACE, "value", "bytes", "graphNodeId", "memKind")),
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": Columns((*_PLACE, "graphId", "graphExecId")),
-    "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": Columns((*_PLACE, "sourceBytes")),
-    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": Columns(
+    "CUPTI_ACTIVITY_KIND_MEMSET": ColumnRules((*_PLACE, "value", "bytes", "graphNodeId", "memKind")),
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": ColumnRules((*_PLACE, "graphId", "graphExecId")),
+    "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": ColumnRules((*_PLACE, "sourceBytes")),
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": ColumnRules(
         (*_PLACE, "syncType", "deprecatedSyncType", "eventId", "eventSyncId")
     ),
-    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": Columns((*_PLACE, "timestamp", "eventId", "eventSyncId")),
-    "CUPTI_ACTIVITY_KIND_RUNTIME": Columns(_CALL, strings={"nameId": CALL}),
-    "CUPTI_ACTIVITY_KIND_OVERHEAD": Columns(_CALL, strings={"nameId": CALL}),
-    "PROFILER_OVERHEAD": Columns(_CALL, strings={"nameId": CALL}),
-    "OSRT_API": Columns(_CALL, strings={"nameId": CALL}),
-    "NVTX_EVENTS": Columns(
+    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": ColumnRules((*_PLACE, "timestamp", "eventId", "eventSyncId")),
+    "CUPTI_ACTIVITY_KIND_RUNTIME": ColumnRules(_CALL, strings={"nameId": CALL}),
+    "CUPTI_ACTIVITY_KIND_OVERHEAD": ColumnRules(_CALL, strings={"nameId": CALL}),
+    "PROFILER_OVERHEAD": ColumnRules(_CALL, strings={"nameId": CALL}),
+    "OSRT_API": ColumnRules(_CALL, strings={"nameId": CALL}),
+    "NVTX_EVENTS": ColumnRules(
         ("start", "end", "eventType", "rangeId", "category", "globalTid", "endGlobalTid", "domainId"),
         texts={"text": RANGE},
         strings={"textId": RANGE},
     ),
-    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": Columns(("start", "globalPid", "address")),
-    "CUDA_UM_GPU_PAGE_FAULT_EVENTS": Columns(
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ColumnRules(("start", "globalPid", "address")),
+    "CUDA_UM_GPU_PAGE_FAULT_EVENTS": ColumnRules(
         ("start", "end", "globalPid", "deviceId", "address", "numberOfPageFaults", "faultAccessType")
     ),
-    "CUDA_GPU_MEMORY_USAGE_EVENTS": Columns(
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": ColumnRules(
         (
             *("start", "globalPid", "deviceId", "contextId", "address", "bytes", "memKind", "memoryOperationType"),
             "correlationId",
         )
     ),
-    "GPU_METRICS": Columns(("rawTimestamp", "timestamp", "typeId", "metricId"), numbers=("value",)),
-    "TARGET_INFO_GPU_METRICS": Columns(
+    "GPU_METRICS": ColumnRules(("rawTimestamp", "timestamp", "typeId", "metricId"), numbers=("value",)),
+    "TARGET_INFO_GPU_METRICS": ColumnRules(
         ("typeId", "sourceId", "metricId"), texts={"typeName": MESSAGE, "metricName": METRIC}
     ),
-    "ThreadNames": Columns(("priority", "globalTid"), strings={"nameId": THREAD}),
-    "PROCESSES": Columns(("globalPid", "pid"), texts={"name": PROCESS}),
-    "ProcessStreams": Columns(("globalPid",), strings={"filenameId": STREAM_FILE, "contentId": STREAM}),
-    "DIAGNOSTIC_EVENT": Columns(
+    "ThreadNames": ColumnRules(("priority", "globalTid"), strings={"nameId": THREAD}),
+    "PROCESSES": ColumnRules(("globalPid", "pid"), texts={"name": PROCESS}),
+    "ProcessStreams": ColumnRules(("globalPid",), strings={"filenameId": STREAM_FILE, "contentId": STREAM}),
+    "DIAGNOSTIC_EVENT": ColumnRules(
         ("timestamp", "timestampType", "source", "severity", "globalPid"), texts={"text": MESSAGE}
     ),
-    "ANALYSIS_DETAILS": Columns(("globalVid", "duration", "startTime", "stopTime")),
-    "TARGET_INFO_SESSION_START_TIME": Columns(("utcEpochNs",), texts={"utcTime": TIME}),
-    "TARGET_INFO_CUDA_DEVICE": Columns(("gpuId", "cudaId", "pid", "numMultiprocessors")),
-    "TARGET_INFO_GPU": Columns(
+    "ANALYSIS_DETAILS": ColumnRules(("globalVid", "duration", "startTime", "stopTime")),
+    "TARGET_INFO_SESSION_START_TIME": ColumnRules(("utcEpochNs",), texts={"utcTime": TIME}),
+    "TARGET_INFO_CUDA_DEVICE": ColumnRules(("gpuId", "cudaId", "pid", "numMultiprocessors")),
+    "TARGET_INFO_GPU": ColumnRules(
         (
             *(
                 "id",

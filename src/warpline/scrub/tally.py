@@ -12,7 +12,7 @@ from warpline.scrub.vocabulary import known_words
 Action = Literal["pseudonymised", "dropped"]
 
 
-class Change(Struct, frozen=True):
+class ScrubChange(Struct, frozen=True):
     """The number of values of one place that were replaced or dropped."""
 
     action: Action
@@ -28,16 +28,16 @@ class Tally(Struct):
     replaced: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[ScrubChange, ...]:
         """All changes; the most frequent first."""
-        found = [Change("pseudonymised", shown(place), count) for place, count in self.replaced.items()]
-        found += [Change("dropped", shown(place), count) for place, count in self.dropped.items()]
+        found = [ScrubChange("pseudonymised", shown(place), count) for place, count in self.replaced.items()]
+        found += [ScrubChange("dropped", shown(place), count) for place, count in self.dropped.items()]
         merged: Counter[tuple[Action, str]] = Counter()
         for change in found:
             if change.count:
                 merged[change.action, change.place] += change.count
         return tuple(
-            Change(action, place, count)
+            ScrubChange(action, place, count)
             for (action, place), count in sorted(merged.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
         )
 

@@ -81,24 +81,11 @@ def create_file(path: Path) -> BinaryIO:
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """A locked folder to write in, removed at the end unless it was renamed."""
     path = Path(tempfile.mkdtemp(prefix=WRITING, dir=parent))
-    with _cleaned(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
-        yield path
-
-
-@contextlib.contextmanager
-def temporary_file(parent: Path) -> Iterator[Path]:
-    """A locked empty file to write to, removed at the end unless it was renamed."""
-    descriptor, name = tempfile.mkstemp(prefix=WRITING, dir=parent)
-    with _cleaned(Path(name), descriptor):
-        yield Path(name)
-
-
-@contextlib.contextmanager
-def _cleaned(path: Path, descriptor: int) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):  # a file system without locks: the age tells
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        yield path
     finally:
         remove(path)
         os.close(descriptor)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
 from warpline.analyses.user_frames import LIBRARY
-from warpline.sources.snapshot.read import ACTIONS, NO_STACK, Block, History, Snapshot, Stack
+from warpline.sources.snapshot.read import ACTIONS, NO_STACK, AllocationHistory, MemoryBlock, Snapshot, Stack
 from warpline.trace.arrays import Int64s
 
 _ALLOC, _REQUESTED, _COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
@@ -94,17 +94,17 @@ def _of_device(snapshot: Snapshot, device: int, places: list[tuple[str | None, s
     )
 
 
-def _no_history() -> History:
+def _no_history() -> AllocationHistory:
     nothing = np.empty(0, np.int64)
-    return History(nothing, nothing, nothing, None, nothing, nothing)
+    return AllocationHistory(nothing, nothing, nothing, None, nothing, nothing)
 
 
-def _events(history: History) -> Int64s:
+def _events(history: AllocationHistory) -> Int64s:
     """Rows that allocate or free: of a free that is requested and then completed, the first."""
     return np.flatnonzero(_change(history) != 0)
 
 
-def _change(history: History) -> Int64s:
+def _change(history: AllocationHistory) -> Int64s:
     """By how much each entry changes what is allocated."""
     size = np.maximum(history.size_bytes, 0)
     freed = history.action == _REQUESTED
@@ -113,12 +113,12 @@ def _change(history: History) -> Int64s:
     return np.where(history.action == _ALLOC, size, np.where(freed, -size, 0))
 
 
-def _reserved_change(history: History) -> Int64s:
+def _reserved_change(history: AllocationHistory) -> Int64s:
     size = np.maximum(history.size_bytes, 0)
     return np.where(np.isin(history.action, _GROWS), size, np.where(np.isin(history.action, _SHRINKS), -size, 0))
 
 
-def _levels(snapshot: Snapshot, device: int, history: History) -> tuple[Int64s, Int64s]:
+def _levels(snapshot: Snapshot, device: int, history: AllocationHistory) -> tuple[Int64s, Int64s]:
     """Allocated and reserved bytes after each entry: the history is a ring, so that only its end is known."""
     in_use = sum(block.requested_bytes for block in _blocks(snapshot, device) if block.state == IN_USE)
     changes, reserved = np.cumsum(_change(history)), np.cumsum(_reserved_change(history))
@@ -133,11 +133,11 @@ def _reserved_end(snapshot: Snapshot, device: int) -> int:
     return sum(segment.size_bytes for segment in snapshot.segments.get(device, []))
 
 
-def _blocks(snapshot: Snapshot, device: int) -> list[Block]:
+def _blocks(snapshot: Snapshot, device: int) -> list[MemoryBlock]:
     return [block for segment in snapshot.segments.get(device, []) for block in segment.blocks]
 
 
-def _older_blocks(snapshot: Snapshot, device: int, history: History) -> list[Block]:
+def _older_blocks(snapshot: Snapshot, device: int, history: AllocationHistory) -> list[MemoryBlock]:
     """Blocks in use that the history says nothing about: they were allocated before it begins."""
     told = set(history.address[_events(history)].tolist())
     return [block for block in _blocks(snapshot, device) if block.state == IN_USE and block.address not in told]

@@ -17,10 +17,10 @@ from msgspec import Struct
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.header import HEADER_LIMIT
 from warpline.sources.kineto.native import NativeScanner
-from warpline.sources.kineto.scanner import Scanner, Status, Step
+from warpline.sources.kineto.scanner import Scanner, ScanStep, Status
 
 
-class Window:
+class TextWindow:
     """The current window of a stream's text, and the number of bytes before it."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
@@ -70,7 +70,7 @@ class Window:
         return b"".join(parts), length
 
 
-def scan_blocks(scanner: Scanner, window: Window, start: int, threads: int) -> Step:
+def scan_blocks(scanner: Scanner, window: TextWindow, start: int, threads: int) -> ScanStep:
     """Read events from `start` of the window to the end of the events or of the stream."""
     step = scanner.feed(window.text, window.base, start, window.ended)
     if step.status is not Status.MORE:
@@ -94,18 +94,18 @@ class _Trial(Struct, frozen=True):
     scanner: NativeScanner
     begin: int
     """Where the scan started; the block's length if nothing looks like an event."""
-    step: Step
+    step: ScanStep
 
 
 class _Threads:
     """Scan the blocks of a stream on several threads, and join the results in order."""
 
-    def __init__(self, scanner: NativeScanner, window: Window) -> None:
+    def __init__(self, scanner: NativeScanner, window: TextWindow) -> None:
         self._scanner = scanner
         self._window = window
         self._spare: list[NativeScanner] = []
 
-    def scan(self, threads: int) -> Step:
+    def scan(self, threads: int) -> ScanStep:
         window, base, wanted = self._window, self._window.total, 0
         waiting: deque[tuple[bytes, Future[_Trial]]] = deque()
         with ThreadPoolExecutor(threads) as pool:
@@ -137,7 +137,7 @@ class _Threads:
         begin = scanner.boundary(block)
         return _Trial(block, scanner, begin, scanner.feed(block, base, begin, False))
 
-    def _join(self, trial: _Trial) -> Step:
+    def _join(self, trial: _Trial) -> ScanStep:
         """Before, the window holds the unread text before the block; afterwards, all unread text."""
         window, scanner = self._window, self._scanner
         if trial.begin < len(trial.block):

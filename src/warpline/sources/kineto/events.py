@@ -88,11 +88,6 @@ class RawEvents(Struct):
     def __len__(self) -> int:
         return len(self.phase)
 
-    def free(self, *columns: str) -> None:
-        """Give up the memory of columns that are no longer needed."""
-        for column in columns:
-            setattr(self, column, getattr(self, column)[:0].copy())
-
 
 def merge_equal(strings: Iterable[str]) -> tuple[list[str], Int32s]:
     """Unique strings in order of first appearance, and for each old code the new one.

@@ -12,7 +12,7 @@ from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.fields import MISSING
-from warpline.sources.kineto.threads import Threads
+from warpline.sources.kineto.threads import KinetoThreads
 from warpline.units import several
 
 OTHER_DEVICES = {
@@ -35,7 +35,7 @@ READS = "give a torch.profiler, JAX or Nsight Systems profile; docs/adding-a-sou
 
 def other_device(raw: RawEvents, known: set[str]) -> HealthEntry | None:
     """An entry if the file has events of a device that is no GPU: they are not read."""
-    threads = Threads(raw)
+    threads = KinetoThreads(raw)
     called = threads.process_names()
     for device, pattern in OTHER_DEVICES.items():
         found = [process for process, name in called.items() if pattern.search(name)]

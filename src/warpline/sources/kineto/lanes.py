@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
-from warpline.sources.kineto.threads import Threads
+from warpline.sources.kineto.threads import KinetoThreads
 
 GPU_PROCESS = re.compile(r"^/device:GPU:(\d+)")
 HOST_PROCESS = re.compile(r"^/host:(CPU|python-tracer)")
@@ -43,7 +43,7 @@ def adopt(raw: RawEvents) -> str | None:
     bare = bare[raw.phase[bare] == ord("X")]
     if not len(bare):
         return None
-    producer, lanes = _lanes(raw, Threads(raw), bare)
+    producer, lanes = _lanes(raw, KinetoThreads(raw), bare)
     if producer is None:
         return None
     keys, which = np.unique(_pairs(raw, bare), return_inverse=True)
@@ -76,7 +76,7 @@ def _pairs(raw: RawEvents, rows: npt.NDArray[np.int64]) -> Int64s:
     return result
 
 
-def _lanes(raw: RawEvents, threads: Threads, bare: npt.NDArray[np.int64]) -> tuple[str | None, dict[int, _Lane]]:
+def _lanes(raw: RawEvents, threads: KinetoThreads, bare: npt.NDArray[np.int64]) -> tuple[str | None, dict[int, _Lane]]:
     """The lanes by pair of process and thread."""
     processes, names = threads.process_names(), threads.thread_names()
     lanes: dict[int, _Lane] = {}

@@ -12,7 +12,7 @@ from warpline.native import load
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.fields import FIELDS
 from warpline.sources.kineto.native_events import events_of
-from warpline.sources.kineto.scanner import Status, Step, address_of
+from warpline.sources.kineto.scanner import ScanStep, Status, address_of
 from warpline.sources.kineto.tolerant import Text
 
 LIBRARY = Path(__file__).with_name("_scan.so")
@@ -78,13 +78,13 @@ class NativeScanner:
             raise MemoryError("no memory for the scanner")
         weakref.finalize(self, library.scan_free, self._handle).atexit = False
 
-    def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
+    def feed(self, text: Text, base: int, start: int, final: bool) -> ScanStep:
         position = ctypes.c_int64()
         status = self._library.scan_feed(
             self._handle, _address_of(text), len(text), base, start, final, ctypes.byref(position)
         )
         self._check(status)
-        return Step(Status(status), position.value)
+        return ScanStep(Status(status), position.value)
 
     def boundary(self, text: Text) -> int:
         """The first position after 0 that looks like the start of an event; else the length of the text."""

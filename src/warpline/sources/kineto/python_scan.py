@@ -15,11 +15,10 @@ import msgspec
 
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.accumulate import KEYS, Accumulator
-from warpline.sources.kineto.decimals import parse_decimal, parse_triple
+from warpline.sources.kineto.decimals import parse_decimal, parse_times, parse_triple
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.fields import FIELDS, MISSING, Field
-from warpline.sources.kineto.scanner import Status, Step, address_of
-from warpline.sources.kineto.times import parse_times
+from warpline.sources.kineto.scanner import ScanStep, Status, address_of
 from warpline.sources.kineto.tolerant import Text
 
 BLOCK = 256 << 10
@@ -83,29 +82,29 @@ class PythonScanner:
         self._waste = 0
         self._resynchronising = False
 
-    def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
+    def feed(self, text: Text, base: int, start: int, final: bool) -> ScanStep:
         end = len(text)
         position = start
         while True:
             if self._resynchronising:
                 found = tolerant.resynchronise(text, position, end, final)
                 if found < 0 and final:
-                    return Step(Status.TRUNCATED, end)
+                    return ScanStep(Status.TRUNCATED, end)
                 if found < 0:
-                    return Step(Status.MORE, max(position, end - tolerant.RESYNC_KEEP))
+                    return ScanStep(Status.MORE, max(position, end - tolerant.RESYNC_KEEP))
                 self._resynchronising = False
                 position = found
             position = tolerant.skip_separators(text, position, end)
             if position >= end:
-                return Step(Status.TRUNCATED if final else Status.MORE, position)
+                return ScanStep(Status.TRUNCATED if final else Status.MORE, position)
             if text[position] == tolerant.CLOSE_LIST:
-                return Step(Status.DONE, position + 1)
+                return ScanStep(Status.DONE, position + 1)
             if text[position] != tolerant.OPEN:
                 self.skip(base + position)
                 continue
             after = self._strict_block(text, base, position, end)
             outcome = after if after > 0 else self.one_event(text, base, position, end, final)
-            if isinstance(outcome, Step):
+            if isinstance(outcome, ScanStep):
                 return outcome
             position = outcome
 
@@ -129,7 +128,7 @@ class PythonScanner:
             self._events.append_events(self._slow)
             self._slow = []
 
-    def one_event(self, text: Text, base: int, start: int, end: int, final: bool) -> int | Step:
+    def one_event(self, text: Text, base: int, start: int, end: int, final: bool) -> int | ScanStep:
         """Reads one event tolerantly; returns the position to continue from, or the step that ends this window."""
         limit = min(end, start + tolerant.EVENT_LIMIT)
         try:
@@ -140,10 +139,10 @@ class PythonScanner:
             failed = limit
             if limit - start < tolerant.EVENT_LIMIT:
                 if not final:
-                    return Step(Status.MORE, start)
+                    return ScanStep(Status.MORE, start)
                 # The file's end, unless there are more events: then the event was malformed, not cut off.
                 if tolerant.resynchronise(text, start + 1, end, final) < 0:
-                    return Step(Status.TRUNCATED, end)
+                    return ScanStep(Status.TRUNCATED, end)
         else:
             if event.args_offset >= 0:
                 event.args_offset += base

@@ -25,7 +25,7 @@ class Status(IntEnum):
     """The file ends first."""
 
 
-class Step(Struct, frozen=True):
+class ScanStep(Struct, frozen=True):
     """The outcome of feeding one window."""
 
     status: Status
@@ -36,7 +36,7 @@ class Step(Struct, frozen=True):
 class Scanner(Protocol):
     """Reads events out of successive windows of text."""
 
-    def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
+    def feed(self, text: Text, base: int, start: int, final: bool) -> ScanStep:
         """Reads from `start` on; `base` is the window's offset in the file, `final` says that no more follows."""
 
     def events(self) -> RawEvents:

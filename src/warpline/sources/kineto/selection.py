@@ -18,7 +18,7 @@ Number = TypeVar("Number", bound=np.integer)
 Mask = npt.NDArray[np.bool_]
 
 
-class Source:
+class FileEvents:
     """A file's events, with its names and texts interned once for all tables."""
 
     def __init__(self, raw: RawEvents, zero_ns: int) -> None:
@@ -44,7 +44,7 @@ class Source:
 class Selection:
     """Some of the events; each method gives one column, in their order."""
 
-    def __init__(self, source: Source, rows: Rowset) -> None:
+    def __init__(self, source: FileEvents, rows: Rowset) -> None:
         self._source = source
         self._raw = source.raw
         self.rows = rows

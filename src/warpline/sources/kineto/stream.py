@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
-from warpline.sources.kineto.blocks import Window, scan_blocks
+from warpline.sources.kineto.blocks import TextWindow, scan_blocks
 from warpline.sources.kineto.damage import recall
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
@@ -74,7 +74,7 @@ def _new_scanner(name: ScannerName) -> Scanner:
 
 def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int) -> RawEvents:
     with ahead(blocks) as pieces:
-        window = Window(pieces)
+        window = TextWindow(pieces)
         header, wanted = Header(), 1
         while header.events_start < 0:
             window.fill(wanted)

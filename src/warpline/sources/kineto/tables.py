@@ -7,6 +7,7 @@ the one place that knows them. Nothing is linked here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,9 @@ from msgspec import Struct
 
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.facts import devices, meta
 from warpline.sources.kineto.fields import MISSING
-from warpline.sources.kineto.selection import Mask, Selection, Source, one_after_the_other
-from warpline.sources.kineto.threads import Threads
+from warpline.sources.kineto.selection import FileEvents, Mask, Selection, one_after_the_other
+from warpline.sources.kineto.threads import KinetoThreads
 from warpline.sources.rows import FAR_NS, MARKER, Rows
 from warpline.units import several
 
@@ -60,10 +60,29 @@ SYNC_KINDS = {
 }
 LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
-STYLES = ("annotation", "gpu")
-WITH_ARGUMENTS = ("api", "ops", "ranges", "gpu")
-ON_DEVICE = ("gpu", "syncs", "gpu ranges")
-"""Made on the second core: the only ones with new words, whose numbers must not depend on the cores."""
+_DEVICE_FIELDS = {
+    "device": ("id",),
+    "name": ("name",),
+    "compute_major": ("computeMajor",),
+    "compute_minor": ("computeMinor",),
+    "sm_count": ("numSms",),
+    "memory_bytes": ("totalGlobalMem",),
+    "warp_size": ("warpSize",),
+    "max_threads_per_sm": ("maxThreadsPerMultiprocessor",),
+    "registers_per_sm": ("regsPerMultiprocessor",),
+    "shared_bytes_per_sm": ("sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor"),
+}
+LATEST_NS = 2**62
+"""A moment beyond the year 2116 since 1970; sums of two such still fit."""
+_SMALL = {"device", "compute_major", "compute_minor", "sm_count", "warp_size", "max_threads_per_sm"}
+_FLAGS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
+_VERSIONS = (
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "cupti_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+)
 
 
 class _Parts(Struct, frozen=True):
@@ -82,7 +101,7 @@ class _Parts(Struct, frozen=True):
 
 def tables(raw: RawEvents) -> Rows:
     """All tables of the events, with health entries."""
-    parts, threads = _parts(raw), Threads(raw)
+    parts, threads = _parts(raw), KinetoThreads(raw)
     events = parts.events
     thread_of = {name: threads.codes(events[name]) for name in ("api", "ops", "ranges")}
     makers: dict[str, Callable[[Selection], pl.DataFrame]] = {
@@ -113,7 +132,7 @@ def _parts(raw: RawEvents) -> _Parts:
     near, zero = _believable(raw, spans & recorded & known)
     timed = recorded & near
     spans_in_time = spans & timed
-    source = Source(raw, zero)
+    source = FileEvents(raw, zero)
 
     kinds[~spans_in_time] = UNKNOWN
 
@@ -210,7 +229,7 @@ def _copy_kind(names: pl.Series) -> pl.Series:
     return names.str.extract(r"^Memcpy ?([A-Z](?:to|2)[A-Z])").str.replace("2", "to", literal=True)
 
 
-def _api(events: Selection, layer: pl.Series, thread: pl.Series, threads: Threads) -> pl.DataFrame:
+def _api(events: Selection, layer: pl.Series, thread: pl.Series, threads: KinetoThreads) -> pl.DataFrame:
     return _frame(
         {
             "name": events.name(),
@@ -248,7 +267,7 @@ def _ranges(events: Selection, thread: pl.Series) -> pl.DataFrame:
     return _frame(
         {
             "name": events.name(),
-            "style": events.constant(STYLES[0]),
+            "style": events.constant("annotation"),
             "thread": thread,
             **events.span,
             "external_id": events.integer("External id", "external id"),
@@ -262,7 +281,7 @@ def _gpu_ranges(events: Selection, raw: RawEvents) -> pl.DataFrame:
     return _frame(
         {
             "name": events.name(),
-            "style": events.constant(STYLES[1]),
+            "style": events.constant("gpu"),
             **span,
             "gpu_start_ns": span["start_ns"],
             "gpu_end_ns": span["end_ns"],
@@ -289,7 +308,7 @@ def _syncs(events: Selection) -> pl.DataFrame:
     )
 
 
-def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
+def _memory(events: Selection, threads: KinetoThreads) -> pl.DataFrame:
     return _frame(
         {
             "thread": threads.codes(events),
@@ -304,7 +323,7 @@ def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
     )
 
 
-def _named_spans(events: Selection, threads: Threads) -> pl.DataFrame:
+def _named_spans(events: Selection, threads: KinetoThreads) -> pl.DataFrame:
     return pl.DataFrame({"name": events.name(), "thread": threads.codes(events), **events.span})
 
 
@@ -350,3 +369,46 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
             )
         )
     return entries
+
+
+def devices(header: dict[str, Any]) -> pl.DataFrame:
+    """The devices that the profiler saw, including idle ones."""
+    listed = header.get("deviceProperties")
+    records = []
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict):
+            record = {column: _first(entry, keys, column) for column, keys in _DEVICE_FIELDS.items()}
+            records.append(record)
+    schema: dict[str, Any] = {
+        column: pl.String if column == "name" else pl.Int32 if column in _SMALL else pl.Int64
+        for column in _DEVICE_FIELDS
+    }
+    return pl.DataFrame(records, schema=schema, strict=False)
+
+
+def _first(entry: dict[str, Any], keys: tuple[str, ...], column: str) -> Any:
+    for key in keys:
+        value = entry.get(key)
+        if column == "name":
+            return value if isinstance(value, str) and value else None
+        limit = 2**31 if column in _SMALL else 2**63
+        if isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit:
+            return value
+    return None
+
+
+def meta(raw: RawEvents, zero_ns: int) -> dict[str, str]:
+    """Known facts by name."""
+    header = raw.header
+    facts = {"scanner": raw.scanner, "events": str(len(raw)), "text_bytes": str(raw.bytes_read)}
+    base = header.get("baseTimeNanoseconds")
+    facts["epoch_ns"] = str(zero_ns + (base if isinstance(base, int) and abs(base) < LATEST_NS else 0))
+    for key in (*_FLAGS, *_VERSIONS):
+        if isinstance(header.get(key), int | str):
+            facts[key] = str(header[key])
+    world = header.get("distributedInfo")
+    if isinstance(world, dict):
+        for key in ("rank", "world_size", "backend"):
+            if isinstance(world.get(key), int | str):
+                facts[key] = str(world[key])
+    return facts

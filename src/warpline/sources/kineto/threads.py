@@ -10,7 +10,7 @@ from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.selection import Selection, gathered
 
 
-class Threads:
+class KinetoThreads:
     """Gives each (process, thread) pair that holds CPU events a row, in order of appearance."""
 
     def __init__(self, raw: RawEvents) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections import Counter
@@ -14,7 +15,6 @@ from msgspec import Struct, field
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.csv_pages import DETAILS_COLUMNS, DetailsPage, RawPage, metric_cells
-from warpline.sources.ncu.lines import text_lines
 from warpline.sources.ncu.model import NcuReport
 from warpline.sources.ncu.numbers import decimal_mark
 from warpline.sources.unpack import Unpacked
@@ -28,6 +28,9 @@ _VERSION = re.compile(r"(?:Nsight Compute|ncu)[^\d]{0,100}+(20\d\d\.\d+(?:\.\d+)
 _SAMPLED_CELLS = 100_000
 """Cells that decide the decimal mark of the file."""
 _QUOTED_MESSAGES = 2
+MAX_LINE_CHARS = 8 << 20
+"""A raw page with every metric of a chip has headers of under a megabyte."""
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 class _Notes(Struct):
@@ -131,3 +134,25 @@ def _health(unpacked: Unpacked, notes: _Notes, page: RawPage | DetailsPage) -> I
     if page.missing:
         names = ", ".join(sorted(page.missing)[:3]) + (" …" if len(page.missing) > 3 else "")
         yield HealthEntry("metrics-missing", "info", f"Metrics without a value (n/a) for some kernel: {names}.")
+
+
+def text_lines(unpacked: Unpacked) -> Iterator[str]:
+    """Lines with their ends, in UTF-8 or what a byte-order mark says; bytes that are no text are replaced."""
+    decoder: codecs.IncrementalDecoder | None = None
+    rest = ""
+    for piece in unpacked:
+        if decoder is None:
+            encoding = next((name for mark, name in _BYTE_ORDER_MARKS if piece.startswith(mark)), "utf-8")
+            decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        lines = (rest + decoder.decode(piece)).split("\n")
+        rest = lines.pop()
+        if len(rest) > MAX_LINE_CHARS:
+            raise UnreadableFile(
+                "line-too-long",
+                f"{unpacked.path} has a line of over {MAX_LINE_CHARS >> 20} MiB, which ncu does not write",
+                "export it again: ncu --import REPORT.ncu-rep --csv --page raw",
+            )
+        for line in lines:
+            yield line + "\n"
+    if rest:
+        yield rest

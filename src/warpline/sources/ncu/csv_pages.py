@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -13,7 +14,6 @@ from warpline.errors import UnreadableFile
 from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, RuleResult, Source
 from warpline.sources.ncu.names import function_of, metric_of
 from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, number
-from warpline.sources.ncu.rows import Columns, RowMetrics
 from warpline.sources.ncu.units import base_unit
 
 DETAILS_COLUMNS: Final = frozenset({"Metric Name", "Metric Value"})
@@ -45,7 +45,7 @@ class RawPage:
             if name and name not in _ABOUT_THE_LAUNCH and not _NVTX_COLUMN.search(name)
         ]
         self._names = [header[place] for place in self.metric_places]
-        self._columns = Columns({name: at for at, name in enumerate(self._names)}, ("",) * len(self._names))
+        self._columns = MetricColumns({name: at for at, name in enumerate(self._names)}, ("",) * len(self._names))
         self._factors = [1.0] * len(self._names)
         self._kernels: list[KernelReport] = []
 
@@ -76,7 +76,7 @@ class RawPage:
 
     def _take_units(self, row: Sequence[str]) -> None:
         bases = [base_unit(row[place]) for place in self.metric_places]
-        self._columns = Columns(self._columns.places, tuple(unit for unit, _ in bases))
+        self._columns = MetricColumns(self._columns.places, tuple(unit for unit, _ in bases))
         self._factors = [factor for _, factor in bases]
 
     def kernels(self) -> tuple[KernelReport, ...]:
@@ -84,7 +84,7 @@ class RawPage:
         return tuple(self._kernels)
 
 
-class _Draft(Struct):
+class _KernelDraft(Struct):
     """A kernel of the details page, while its rows come in."""
 
     about: Mapping[str, str]
@@ -104,7 +104,7 @@ class DetailsPage:
         self._needed = self._places["Metric Value"] + 1
         self._about = {name: place for name, place in self._places.items() if name in _ABOUT_THE_LAUNCH}
         self.metric_places = [self._places["Metric Value"]]
-        self._drafts: dict[tuple[str, str], _Draft] = {}
+        self._drafts: dict[tuple[str, str], _KernelDraft] = {}
         self._values = 0
 
     def add(self, row: Sequence[str], mark: str) -> bool:
@@ -112,7 +112,7 @@ class DetailsPage:
         if len(row) < self._needed or _whole(row[self._places["ID"]]) is None:
             return False
         about = {name: row[place] for name, place in self._about.items()}
-        draft = self._drafts.setdefault((about.get("Process ID", ""), about["ID"]), _Draft(about))
+        draft = self._drafts.setdefault((about.get("Process ID", ""), about["ID"]), _KernelDraft(about))
         self._values += 1
         if self._values > MAX_VALUES // 10:  # a value here is an object
             raise _too_many(len(self._drafts))
@@ -126,7 +126,7 @@ class DetailsPage:
             self._take_metric(draft, label, self._cell(row, "Metric Unit"), self._cell(row, "Metric Value"), mark)
         return True
 
-    def _take_metric(self, draft: _Draft, label: str, printed_unit: str, cell: str, mark: str) -> None:
+    def _take_metric(self, draft: _KernelDraft, label: str, printed_unit: str, cell: str, mark: str) -> None:
         unit, factor = base_unit(printed_unit)
         name = metric_of(label, unit)
         value = None if cell in MISSING else number(cell, mark)
@@ -227,3 +227,36 @@ def _too_many(kernels: int) -> UnreadableFile:
         f"the CSV holds more values than fit in memory: over {kernels:,} kernels were read",
         "export fewer: ncu --import REPORT.ncu-rep --csv --page raw --kernel-name NAME --launch-count 100",
     )
+
+
+class MetricColumns(Struct, frozen=True):
+    """The metric columns of a raw page."""
+
+    places: Mapping[str, int]
+    units: tuple[str, ...]
+
+
+class RowMetrics(Mapping[str, Reading]):
+    """The metrics of one row, as a mapping; a raw page has thousands of columns, and most are never looked at."""
+
+    __slots__ = ("_columns", "_numbers", "_words")
+
+    def __init__(self, columns: MetricColumns, numbers: array[float], words: dict[str, str]) -> None:
+        self._columns = columns
+        self._numbers = numbers
+        self._words = words
+
+    def __getitem__(self, name: str) -> Reading:
+        place = self._columns.places[name]
+        value: float | str = self._numbers[place]
+        if math.isnan(self._numbers[place]):
+            value = self._words[name]
+        return Reading(value, self._columns.units[place])
+
+    def __iter__(self) -> Iterator[str]:
+        for name, place in self._columns.places.items():
+            if name in self._words or not math.isnan(self._numbers[place]):
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -11,7 +11,7 @@ MAX_TIME_NS = 1 << 61
 """Seventy-three years. Larger values are damage, and would overflow when two times are added."""
 
 
-class Notes(Struct):
+class ReadingNotes(Struct):
     """What the table readers noticed; the health entries are written from it."""
 
     impossible: dict[str, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def category(word: str) -> pl.Expr:
     return pl.lit(word).cast(pl.Categorical)
 
 
-def checked_spans(frame: pl.DataFrame, table: str, notes: Notes, *, open_end: bool = False) -> pl.DataFrame:
+def checked_spans(frame: pl.DataFrame, table: str, notes: ReadingNotes, *, open_end: bool = False) -> pl.DataFrame:
     """Keep the rows that end after they start; count the others.
 
     ``open_end`` keeps rows without an end: ranges that were never closed.

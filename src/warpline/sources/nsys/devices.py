@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from msgspec import Struct
 
-from warpline.sources.nsys.columns import Notes, process
+from warpline.sources.nsys.columns import ReadingNotes, process
 from warpline.sources.nsys.database import Database
 
 
@@ -30,7 +30,7 @@ MAX_DEVICES = 1 << 16
 """More than any machine has; combines process and device into one number."""
 
 
-def read_ordinals(database: Database, notes: Notes) -> Ordinals:
+def read_ordinals(database: Database, notes: ReadingNotes) -> Ordinals:
     """How CUDA's device numbers map to the GPUs (recorded since schema 3.17)."""
     frame = database.fetch("TARGET_INFO_CUDA_DEVICE", ["pid", "cudaId", "gpuId"]).drop_nulls()
     frame = frame.filter(pl.col("cudaId").is_between(0, MAX_DEVICES - 1), pl.col("pid").is_between(0, 1 << 24))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from warpline.quote import MAX_INPUT_CHARS
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
-from warpline.sources.nsys.facts import Facts, read_facts
+from warpline.sources.nsys.facts import ProfileFacts, read_facts
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.unpack import plain_sqlite
 
@@ -18,10 +18,10 @@ MAX_OUTPUT_CHARS = 200_000
 _GPU_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 
 
-class Evidence(Struct, frozen=True):
+class RecordedEvidence(Struct, frozen=True):
     """The evidence about the recording."""
 
-    facts: Facts
+    facts: ProfileFacts
     outputs: tuple[str, ...]
     """The ends of the program's stdout and stderr."""
     remarks: tuple[str, ...]
@@ -32,13 +32,13 @@ class Evidence(Struct, frozen=True):
     """Rows per table, for tables with any."""
 
 
-def read_evidence(path: Path) -> Evidence:
+def read_evidence(path: Path) -> RecordedEvidence:
     """Read the evidence of an SQLite export, plain or gzipped."""
     with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
         remarks = tuple(
             text[:MAX_INPUT_CHARS] for text in database.fetch("DIAGNOSTIC_EVENT", texts=["text"])["text"].drop_nulls()
         )
-        return Evidence(
+        return RecordedEvidence(
             read_facts(database),
             _outputs(database),
             remarks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.sources.nsys.columns import Notes, category, checked_spans, process, words
+from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, process, words
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.devices import Ordinals, gpu_numbers
 
@@ -25,7 +25,7 @@ CPU_DEVICE_TYPE, CUDA_DEVICE_TYPE = 0, 1
 HOST_KINDS = [0, 1]
 
 
-def read_syncs(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFrame:
+def read_syncs(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     """The ``syncs`` table, by start time."""
     wanted = ["start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"]
     frame = database.fetch(SYNCS, [*wanted, "syncType", "deprecatedSyncType", "eventId"])
@@ -56,7 +56,7 @@ def read_events(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     )
 
 
-def read_faults(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFrame:
+def read_faults(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     """The ``faults`` table: a CPU fault is a moment, a GPU fault group has a duration."""
     host = database.fetch(CPU_FAULTS, ["start", "globalPid", "address"]).with_columns(pl.col("start").alias("end"))
     host = checked_spans(host, CPU_FAULTS, notes)

@@ -26,7 +26,7 @@ _OPTIONS = {
 }
 
 
-class Facts(Struct):
+class ProfileFacts(Struct):
     """What the export says about itself; empty or None if it does not."""
 
     exporter: str = ""
@@ -94,9 +94,9 @@ def _number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def read_facts(database: Database) -> Facts:
+def read_facts(database: Database) -> ProfileFacts:
     """Read the facts of the export."""
-    facts = Facts()
+    facts = ProfileFacts()
     export = _pairs(database, "META_DATA_EXPORT") or _pairs(database, "EXPORT_META_DATA")
     facts.has_export_facts = bool(export)
     facts.exporter = _first(export, "EXPORT_PRODUCT_VERSION")[:40]
@@ -111,7 +111,7 @@ def read_facts(database: Database) -> Facts:
     return facts
 
 
-def _capture(facts: Facts, pairs: dict[str, list[str]]) -> None:
+def _capture(facts: ProfileFacts, pairs: dict[str, list[str]]) -> None:
     facts.collected = sorted({value[:40] for value in pairs.get("CAPTURE_EVENT_TYPE", [])})[:40]
     limit = _first(pairs, "RUN_DURATION_MS")
     facts.limit_ms = int(limit) if limit.isdecimal() and len(limit) < 16 else None
@@ -129,7 +129,7 @@ def _capture(facts: Facts, pairs: dict[str, list[str]]) -> None:
             facts.options[key] = value.lower()[:40]
 
 
-def _system(facts: Facts, pairs: dict[str, list[str]]) -> None:
+def _system(facts: ProfileFacts, pairs: dict[str, list[str]]) -> None:
     facts.driver = _first(pairs, "NvDriverVersion")[:40]
     number = _first(pairs, "CudaDriverVersion")
     if number.isdecimal() and len(number) < 8:

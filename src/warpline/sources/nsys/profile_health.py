@@ -6,11 +6,11 @@ import polars as pl
 
 from warpline.api_names import LAUNCH
 from warpline.sources.health import HealthEntry
-from warpline.sources.nsys.columns import Notes
+from warpline.sources.nsys.columns import ReadingNotes
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.diagnostics import Remarks, read_remarks, remark_health
-from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, Facts
-from warpline.sources.nsys.program import Ending, read_ending
+from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, ProfileFacts
+from warpline.sources.nsys.program import ProgramEnding, read_ending
 from warpline.sources.nsys.strings import Strings
 from warpline.units import several
 
@@ -22,7 +22,7 @@ HARMLESS_ERRORS = {704, 705, 708}
 
 
 def health(
-    database: Database, strings: Strings, facts: Facts, tables: dict[str, pl.DataFrame], notes: Notes
+    database: Database, strings: Strings, facts: ProfileFacts, tables: dict[str, pl.DataFrame], notes: ReadingNotes
 ) -> list[HealthEntry]:
     """All entries, the most serious cause first."""
     remarks, ending = read_remarks(database), read_ending(database, strings)
@@ -41,7 +41,7 @@ def health(
     return entries
 
 
-def _file_health(database: Database, facts: Facts, notes: Notes) -> list[HealthEntry]:
+def _file_health(database: Database, facts: ProfileFacts, notes: ReadingNotes) -> list[HealthEntry]:
     entries = [
         HealthEntry(
             "damaged-table",
@@ -90,7 +90,7 @@ def _file_health(database: Database, facts: Facts, notes: Notes) -> list[HealthE
     return entries
 
 
-def _program_failed(ending: Ending, kernels: int) -> HealthEntry:
+def _program_failed(ending: ProgramEnding, kernels: int) -> HealthEntry:
     verb = "was interrupted" if ending.interrupted else "failed"
     effect = "before its first kernel" if not kernels else "so the profile may be incomplete"
     return HealthEntry(
@@ -100,7 +100,7 @@ def _program_failed(ending: Ending, kernels: int) -> HealthEntry:
     )
 
 
-def _no_kernels(facts: Facts, remarks: Remarks, ending: Ending, launches: int, calls: int) -> HealthEntry:
+def _no_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, launches: int, calls: int) -> HealthEntry:
     seconds = f" in {facts.duration_ns / 1e9:.2f} s" if facts.duration_ns else ""
     if launches:
         recorded = several(launches, "launch was", "launches were")
@@ -112,7 +112,7 @@ def _no_kernels(facts: Facts, remarks: Remarks, ending: Ending, launches: int, c
     )
 
 
-def _cut_short(facts: Facts, remarks: Remarks) -> str:
+def _cut_short(facts: ProfileFacts, remarks: Remarks) -> str:
     """How the recording ended before the program, if it did."""
     if facts.stopped_by_limit and facts.limit_ms is not None:
         return f"the recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s"
@@ -130,7 +130,7 @@ def _driver(remarks: Remarks) -> str:
     )
 
 
-def _lost_kernels(facts: Facts, remarks: Remarks, ending: Ending) -> str:
+def _lost_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding) -> str:
     causes = [cause for cause in (_driver(remarks), _cut_short(facts, remarks)) if cause]
     if facts.platform == "wsl2":
         causes.insert(0, "under WSL2, GPU activity needs a newer Windows driver and nsys than these")
@@ -144,7 +144,7 @@ def _lost_kernels(facts: Facts, remarks: Remarks, ending: Ending) -> str:
     )
 
 
-def _absent_kernels(facts: Facts, remarks: Remarks, ending: Ending, calls: int) -> str:
+def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, calls: int) -> str:
     if ending.failed:
         return "the program ended before it launched one."
     causes = [cause for cause in (_driver(remarks), _cut_short(facts, remarks)) if cause]
@@ -165,7 +165,7 @@ def _absent_kernels(facts: Facts, remarks: Remarks, ending: Ending, calls: int) 
     )
 
 
-def _capture_health(facts: Facts, kernels: int, notes: Notes) -> list[HealthEntry]:
+def _capture_health(facts: ProfileFacts, kernels: int, notes: ReadingNotes) -> list[HealthEntry]:
     entries: list[HealthEntry] = []
     if notes.graphs_without_times:
         entries.append(

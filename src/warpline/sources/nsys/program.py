@@ -46,7 +46,7 @@ _IEEE = re.compile(r"ieee_\w+ is signaling|IEEE_\w+", re.IGNORECASE)
 _NOISE = re.compile(r"^\s*$|^[\s\W_]*$|^\s*(?:File \"|\^+|~+)|^Generating |^Collecting data|%\|")
 
 
-class Ending(Struct, frozen=True):
+class ProgramEnding(Struct, frozen=True):
     """What the program's stderr says about its end."""
 
     quote: str = ""
@@ -62,7 +62,7 @@ class Ending(Struct, frozen=True):
         return bool(_INTERRUPTED.search(self.quote))
 
 
-def read_ending(database: Database, strings: Strings) -> Ending:
+def read_ending(database: Database, strings: Strings) -> ProgramEnding:
     """The end of the program, from its stderr."""
     frame = database.fetch("ProcessStreams", ["filenameId", "contentId"])
     frame = frame.with_columns(
@@ -75,20 +75,22 @@ def read_ending(database: Database, strings: Strings) -> Ending:
     failures = [ending for ending in endings if ending.failed]
     if failures or endings:
         return (failures or endings)[0]
-    return Ending(removed=bool(texts))
+    return ProgramEnding(removed=bool(texts))
 
 
-def ending_of(text: str) -> Ending:
+def ending_of(text: str) -> ProgramEnding:
     """The end of one stderr text."""
     # A progress bar rewrites its line with carriage returns.
     lines = [line.rpartition("\r")[2][:MAX_LINE_CHARS] for line in text[-200_000:].rstrip().split("\n")[-LAST_LINES:]]
     lines = [line for line in lines if not _NOISE.search(line)]
     if not lines:
-        return Ending()
+        return ProgramEnding()
     last = lines[-1].strip()
     if last.isdecimal() and int(last) and len(lines) > 1 and _IEEE.search(lines[-2]):
         # nvfortran's STOP n: the floating-point flags, then the bare status.
-        return Ending(f"{quote(lines[-2])} / {last} (what a Fortran STOP with status {last} writes)", failed=True)
+        return ProgramEnding(
+            f"{quote(lines[-2])} / {last} (what a Fortran STOP with status {last} writes)", failed=True
+        )
     failures = [line for line in lines if _FAILURES.search(line)]
     explained = [line for line in failures if "what():" in line] or failures
-    return Ending(quote((explained or lines)[-1]), failed=bool(failures))
+    return ProgramEnding(quote((explained or lines)[-1]), failed=bool(failures))

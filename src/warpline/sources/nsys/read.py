@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from warpline.errors import UnreadableFile
-from warpline.sources.nsys.columns import Notes
+from warpline.sources.nsys.columns import ReadingNotes
 from warpline.sources.nsys.database import open_database
 from warpline.sources.nsys.devices import read_devices, read_ordinals
 from warpline.sources.nsys.extras import read_counters, read_events, read_faults, read_memory, read_syncs
@@ -18,12 +18,13 @@ from warpline.sources.nsys.host import (
     fetch_calls,
     fetch_os_calls,
     fetch_overhead,
+    fetch_ranges,
     finish_calls,
     finish_os_calls,
     finish_overhead,
+    finish_ranges,
 )
 from warpline.sources.nsys.profile_health import health
-from warpline.sources.nsys.ranges import fetch_ranges, finish_ranges
 from warpline.sources.nsys.report_file import export_report
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.threads import read_threads
@@ -45,7 +46,7 @@ def read_nsys_report(path: Path) -> Rows:
 
 def read_nsys(path: Path) -> Rows:
     """Read the rows of an nsys export, plain or packed."""
-    notes = Notes()
+    notes = ReadingNotes()
     with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
         if not (database.columns.keys() & KNOWN_TABLES):
             raise UnreadableFile(

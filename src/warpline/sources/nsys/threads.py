@@ -10,7 +10,7 @@ from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
 
 
-class Threads(Struct, frozen=True):
+class NsysThreads(Struct, frozen=True):
     """The ``threads`` table and the global id of each of its rows."""
 
     table: pl.DataFrame
@@ -23,7 +23,7 @@ class Threads(Struct, frozen=True):
         return wanted.join(self.rows, on="id", how="left", maintain_order="left")["row"]
 
 
-def read_threads(database: Database, strings: Strings, referenced: list[pl.Series]) -> Threads:
+def read_threads(database: Database, strings: Strings, referenced: list[pl.Series]) -> NsysThreads:
     """Every thread that a row references, and the named threads of the same processes.
 
     ``ThreadNames`` lists the whole machine if the capture was system-wide; unrelated processes are left out.
@@ -59,4 +59,4 @@ def read_threads(database: Database, strings: Strings, referenced: list[pl.Serie
     frame = frame.join(main.unique("process", keep="first"), on="process", how="left", maintain_order="left")
     frame = frame.with_columns(pl.coalesce("process_name", "main_name").alias("process_name"))
     rows = frame.select("id").with_row_index("row").select("id", pl.col("row").cast(pl.UInt32))
-    return Threads(frame.select("process", "tid", "name", "process_name", narrow("priority")), rows)
+    return NsysThreads(frame.select("process", "tid", "name", "process_name", narrow("priority")), rows)

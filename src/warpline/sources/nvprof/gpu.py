@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.sources.nsys.columns import Notes, category, checked_spans, narrow, words
+from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, words
 from warpline.sources.nsys.database import Database
 from warpline.sources.nvprof.names import text_of
 
@@ -26,7 +26,7 @@ _LAUNCH = [
 _PLACE = ["start", "end", "deviceId", "contextId", "streamId", "correlationId"]
 
 
-def read_gpu(database: Database, names: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+def read_gpu(database: Database, names: pl.DataFrame, notes: ReadingNotes) -> pl.DataFrame:
     """The ``gpu`` table, by start time, on the device's clock."""
     parts = [_kernels(database, table, names, notes) for table in KERNEL_TABLES]
     parts += [_copies(database, table, notes) for table in COPY_TABLES]
@@ -45,7 +45,7 @@ def _place() -> list[pl.Expr]:
     ]
 
 
-def _kernels(database: Database, table: str, names: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+def _kernels(database: Database, table: str, names: pl.DataFrame, notes: ReadingNotes) -> pl.DataFrame:
     frame = checked_spans(database.fetch(table, [*_PLACE, "name", *_LAUNCH]), table, notes)
     static, dynamic = pl.col("staticSharedMemory"), pl.col("dynamicSharedMemory")
     return frame.select(
@@ -66,7 +66,7 @@ def _kernels(database: Database, table: str, names: pl.DataFrame, notes: Notes) 
     )
 
 
-def _copies(database: Database, table: str, notes: Notes) -> pl.DataFrame:
+def _copies(database: Database, table: str, notes: ReadingNotes) -> pl.DataFrame:
     frame = checked_spans(database.fetch(table, [*_PLACE, "bytes", "copyKind", "srcKind", "dstKind"]), table, notes)
     kind = words("copyKind", COPY_KINDS, "Unknown")
     return frame.select(
@@ -80,7 +80,7 @@ def _copies(database: Database, table: str, notes: Notes) -> pl.DataFrame:
     )
 
 
-def _sets(database: Database, notes: Notes) -> pl.DataFrame:
+def _sets(database: Database, notes: ReadingNotes) -> pl.DataFrame:
     table = "CUPTI_ACTIVITY_KIND_MEMSET"
     frame = checked_spans(database.fetch(table, [*_PLACE, "bytes", "memoryKind"]), table, notes)
     return frame.select(

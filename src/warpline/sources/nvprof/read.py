@@ -13,7 +13,7 @@ import polars as pl
 
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
-from warpline.sources.nsys.columns import Notes, category, checked_spans, narrow, words
+from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, words
 from warpline.sources.nsys.database import Database, open_database
 from warpline.sources.nsys.unpack import plain_sqlite
 from warpline.sources.nvprof.calls import DRIVER, RUNTIME
@@ -37,7 +37,7 @@ RANGE_START, RANGE_END, MARK = 2, 4, 1
 
 def read_nvprof(path: Path) -> Rows:
     """Read an nvprof database, plain or gzipped."""
-    notes = Notes()
+    notes = ReadingNotes()
     with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
         names = read_names(database)
         calls = _calls(database, notes)
@@ -84,7 +84,7 @@ def _from_zero(tables: dict[str, pl.DataFrame]) -> int:
     return zero
 
 
-def _calls(database: Database, notes: Notes) -> pl.DataFrame:
+def _calls(database: Database, notes: ReadingNotes) -> pl.DataFrame:
     parts = []
     for layer, known in CALL_TABLES.items():
         table = f"CUPTI_ACTIVITY_KIND_{layer.upper()}"
@@ -107,7 +107,7 @@ def _calls(database: Database, notes: Notes) -> pl.DataFrame:
     return pl.concat(parts).sort("start_ns", maintain_order=True)
 
 
-def _syncs(database: Database, notes: Notes) -> pl.DataFrame:
+def _syncs(database: Database, notes: ReadingNotes) -> pl.DataFrame:
     table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
     wanted = ["type", "start", "end", "correlationId", "contextId", "streamId", "cudaEventId"]
     frame = checked_spans(database.fetch(table, wanted), table, notes)
@@ -133,7 +133,7 @@ def _events(database: Database) -> pl.DataFrame:
     )
 
 
-def _overhead(database: Database, notes: Notes) -> pl.DataFrame:
+def _overhead(database: Database, notes: ReadingNotes) -> pl.DataFrame:
     table = "CUPTI_ACTIVITY_KIND_OVERHEAD"
     frame = checked_spans(database.fetch(table, ["overheadKind", "start", "end"]), table, notes)
     return frame.select(
@@ -222,7 +222,7 @@ def _product(first: str, second: str) -> pl.Expr:
     return (pl.col(first) * pl.col(second)).cast(pl.Int32, strict=False)
 
 
-def _impossible(notes: Notes) -> list[HealthEntry]:
+def _impossible(notes: ReadingNotes) -> list[HealthEntry]:
     if not notes.impossible:
         return []
     listed = ", ".join(f"{count:,} of {table}" for table, count in notes.impossible.items())

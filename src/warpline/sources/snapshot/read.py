@@ -50,7 +50,7 @@ class Frame(Struct, frozen=True):
 Stack = tuple[Frame, ...]
 
 
-class Block(Struct):
+class MemoryBlock(Struct):
     """A piece of a segment at the time of the snapshot."""
 
     address: int
@@ -68,10 +68,10 @@ class Segment(Struct):
 
     address: int
     size_bytes: int
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[MemoryBlock] = field(default_factory=list)
 
 
-class History(Struct):
+class AllocationHistory(Struct):
     """What the allocator of one device did, in order."""
 
     action: Int64s
@@ -90,7 +90,7 @@ class Snapshot(Struct):
 
     segments: dict[int, list[Segment]]
     """By device."""
-    histories: dict[int, History]
+    histories: dict[int, AllocationHistory]
     """By device."""
     stacks: list[Stack]
     """Each stack once; the first is empty."""
@@ -103,7 +103,7 @@ class Snapshot(Struct):
 def read_snapshot(path: Path) -> Snapshot:
     """Read a snapshot without executing it; `UnreadableFile` for any other or hostile file."""
     try:
-        return _Reader().read(load_plain(_content(path)))
+        return _SnapshotReader().read(load_plain(_content(path)))
     except UnsafePickle as error:
         raise UnreadableFile(
             "unsafe-pickle",
@@ -130,7 +130,7 @@ def _content(path: Path) -> bytes:
     return content
 
 
-class _Reader:
+class _SnapshotReader:
     """Walks over the plain values; what is not as torch writes it is skipped and counted."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class _Reader:
         for entry in self._dicts(document.get("segments")):
             segments.setdefault(_whole(entry, "device") or 0, []).append(self._segment(entry))
         traces = document.get("device_traces")
-        histories: dict[int, History] = {}
+        histories: dict[int, AllocationHistory] = {}
         first_us: int | None = None
         for device, trace in enumerate(traces if isinstance(traces, list) else []):
             entries = [entry for entry in self._dicts(trace) if entry.get("action") in ACTIONS]
@@ -190,7 +190,7 @@ class _Reader:
             requested = requested if requested is not None else _whole(inner, "real_size")
             at = _whole(block, "address")
             made.blocks.append(
-                Block(
+                MemoryBlock(
                     place if at is None else at,
                     size,
                     size if requested is None else requested,
@@ -201,7 +201,7 @@ class _Reader:
             place = min((place if at is None else at) + size, LARGEST)
         return made
 
-    def _history(self, entries: list[dict[str, Any]]) -> History:
+    def _history(self, entries: list[dict[str, Any]]) -> AllocationHistory:
         def column(name: str) -> Int64s:
             found = (_whole(entry, name) for entry in entries)
             return np.array([-1 if value is None else value for value in found], np.int64)
@@ -210,7 +210,7 @@ class _Reader:
         if (times[1:] < times[:-1]).any():  # only in a damaged file; what reads a history counts on its order
             entries = [entries[place] for place in np.argsort(times, kind="stable").tolist()]
             times = np.sort(times)
-        return History(
+        return AllocationHistory(
             np.array([ACTIONS.index(entry["action"]) for entry in entries], np.int64),
             column("addr"),
             column("size"),
