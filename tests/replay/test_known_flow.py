@@ -52,13 +52,6 @@ def test_each_chain_is_split_by_itself() -> None:
     assert begins.tolist() == [True, False, True, True, False, True]
 
 
-def test_whether_the_evidence_is_known() -> None:
-    flow = known(two_chains(), [0, 1, -1])
-    assert flow.known(np.array([True, True, False]))
-    assert not flow.known(np.array([True, True, True]))
-    assert not flow.known(np.zeros(3, bool))
-
-
 def test_iterations_by_their_nodes() -> None:
     flow = known(two_chains(), [0, 1, 2, 3, 4, 5])
     assert flow.are_independent(np.array([[0, 2, 4], [1, 3, 5]])) is True

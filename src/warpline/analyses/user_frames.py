@@ -198,7 +198,6 @@ class _Twin:
         thread, start, end = mine.thread, mine.start_ns, mine.end_ns
         to, begin, stop = theirs.thread, theirs.start_ns, theirs.end_ns
         depth = mine.depth
-        parents = np.full(len(known), NONE, np.int64)
         place = np.append(np.full(len(ops), NONE, np.int64), NONE)
         place[known] = np.arange(len(known))
         parents = place[mine.parent]

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.user_frames import Site, UserFrames
 from warpline.fixes.changes import Change, change_of
@@ -73,12 +72,6 @@ class Evidence:
             and cold.once_ns >= cold.recorded_ns / 2
             and cold.recorded <= WARM_STEPS_IN_A_LONG_RUN * cold.count
         )
-
-    def data_flow_is_known(self, fix: str) -> bool:
-        """Whether it was recorded which tensors the operations share that the fix changes; else it is a guess from
-        shapes, and the range must be wider."""
-        flow = self.labelled.dataflow
-        return flow is not None and flow.known(self.changed(fix).work)
 
     @cached_property
     def framework(self) -> Framework:
@@ -148,21 +141,6 @@ class Evidence:
             ]
             total += difference(*spans).total_ns()
         return total / self.steps
-
-    @cached_property
-    def device_time(self) -> DeviceTime | None:
-        """Where the time of the busiest device goes, over the window."""
-        return max(device_times(self.trace), key=lambda device: device.busy_ns, default=None)
-
-    @property
-    def exposed_comm_share(self) -> float:
-        """Share of the busiest device's busy time in which nothing but communication runs."""
-        return self.device_time.comm_ns / self.device_time.busy_ns if self.device_time else 0.0
-
-    @property
-    def exposed_copy_share(self) -> float:
-        """Share of the busiest device's busy time in which nothing but copies from and to the host runs."""
-        return self.device_time.host_copy_ns / self.device_time.busy_ns if self.device_time else 0.0
 
     def time_in_calls(self, calls: Bools) -> float:
         """Time per step in these API calls, waiting included, in nanoseconds."""

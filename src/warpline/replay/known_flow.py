@@ -1,6 +1,6 @@
 """What the recorded data flow says about GPU operations: which of them share tensors, and which nobody reads.
 
-Without it (`LabelledGraph.dataflow` is None) fixes guess from shapes, and their ranges are wider.
+Without it (`LabelledGraph.dataflow` is None) fixes guess from shapes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,6 @@ class KnownFlow:
             return None
         calls = flow.calls_of(trace)
         return cls(flow, calls, op) if (calls != NONE).mean() >= LEAST_MATCHED else None
-
-    def known(self, nodes: Bools) -> bool:
-        """Whether the data flow of all these nodes is known rather than guessed from shapes."""
-        return bool(nodes.any()) and not (self.call[nodes] == NONE).any()
 
     def together(self, nodes: Int64s) -> Int64s | None:
         """Which of these nodes share tensors with each other: the same number for those; None if one is unknown."""
