@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from warpline.doctor.checks_torch import runs_on
 from warpline.doctor.checkup import examine_machine
-from warpline.doctor.machine import Answer, Space, ThisMachine
+from warpline.doctor.machine import ProgramOutput, Space, ThisMachine
 from warpline.doctor.model import exit_code
 
 
@@ -63,7 +63,7 @@ def test_nvidia_smi_that_hangs_or_fails() -> None:
     silent = with_answers(machine, {"nvidia-smi": None})
     assert "did not answer" in checks(silent)["driver"].seen
     assert checks(silent)["driver"].state == "problem"
-    said = Answer(18, "Failed to initialize NVML: Driver/library version mismatch\n")
+    said = ProgramOutput(18, "Failed to initialize NVML: Driver/library version mismatch\n")
     mismatch = checks(with_answers(machine, {"nvidia-smi": said}))["driver"]
     assert mismatch.state == "problem"
     assert "reboot" in mismatch.do[0]
@@ -109,9 +109,11 @@ def test_the_state_of_a_gpu(change: dict[str, str], reasons: str, name: str, sta
 def test_an_old_nvidia_smi_that_knows_fewer_fields() -> None:
     machine = healthy()
     answers = {name: said for name, said in machine.answers.items() if not name.startswith("nvidia-smi --query")}
-    answers["nvidia-smi --query-gpu=index,name,driver_version,compute_cap"] = Answer(0, "0, Tesla V100, 470.1, 7.0\n")
-    answers["nvidia-smi --query-gpu=clocks_throttle_reasons.active"] = Answer(0, "0x0000000000000008\n")
-    answers["nvidia-smi"] = Answer(0, "Driver Version: 470.1   CUDA Version: 11.4 |")
+    answers["nvidia-smi --query-gpu=index,name,driver_version,compute_cap"] = ProgramOutput(
+        0, "0, Tesla V100, 470.1, 7.0\n"
+    )
+    answers["nvidia-smi --query-gpu=clocks_throttle_reasons.active"] = ProgramOutput(0, "0x0000000000000008\n")
+    answers["nvidia-smi"] = ProgramOutput(0, "Driver Version: 470.1   CUDA Version: 11.4 |")
     found = checks(replace(machine, answers=answers))
     assert found["gpu"].seen == "1 × Tesla V100 (7.0)"
     assert "hardware slowdown" in found["clocks"].seen
@@ -122,14 +124,19 @@ def test_an_old_nvidia_smi_that_knows_fewer_fields() -> None:
     ("answer", "name", "state", "words"),
     [
         (None, "torch", "unknown", "did not answer"),
-        (Answer(1, "", "ModuleNotFoundError: No module named 'torch'\n"), "torch", "unknown", "no Python with torch"),
         (
-            Answer(1, "", "ImportError: libcudart.so.12: cannot open\n"),
+            ProgramOutput(1, "", "ModuleNotFoundError: No module named 'torch'\n"),
+            "torch",
+            "unknown",
+            "no Python with torch",
+        ),
+        (
+            ProgramOutput(1, "", "ImportError: libcudart.so.12: cannot open\n"),
             "torch",
             "problem",
             "importing torch fails: ImportError",
         ),
-        (Answer(0, "warpline:{broken\n"), "torch", "unknown", "no Python with torch"),
+        (ProgramOutput(0, "warpline:{broken\n"), "torch", "unknown", "no Python with torch"),
         (torch_answer(cuda=None, version="2.11.0+cpu"), "torch", "problem", "without CUDA"),
         (torch_answer(hip="6.2"), "torch", "ok", "ROCm 6.2"),
         (torch_answer(cuda="14.0"), "torch", "problem", "built for CUDA 14.0"),
@@ -139,7 +146,7 @@ def test_an_old_nvidia_smi_that_knows_fewer_fields() -> None:
         (torch_answer(kineto=False), "kineto", "problem", "without Kineto"),
     ],
 )
-def test_torch_against_driver_and_chip(answer: Answer | None, name: str, state: str, words: str) -> None:
+def test_torch_against_driver_and_chip(answer: ProgramOutput | None, name: str, state: str, words: str) -> None:
     found = checks(with_answers(healthy(), {"python": answer}))[name]
     assert found.state == state
     assert words in found.seen
@@ -203,13 +210,13 @@ def test_the_nsys_of_nsight_compute_with_and_without_libdw() -> None:
         },
     )
     assert checks(inside)["nsys-importer"].state == "ok"
-    lacking = checks(with_answers(inside, {"ldd": Answer(0, "\tlibdw.so.1 => not found\n")}))["nsys-importer"]
+    lacking = checks(with_answers(inside, {"ldd": ProgramOutput(0, "\tlibdw.so.1 => not found\n")}))["nsys-importer"]
     assert (lacking.state, lacking.seen) == ("problem", "QdstrmImporter lacks libdw.so.1")
     assert lacking.do == ("apt-get install libdw1",)
 
 
 def test_an_importer_without_its_libraries() -> None:
-    lacking = Answer(0, "\tlibdw.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6\n")
+    lacking = ProgramOutput(0, "\tlibdw.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6\n")
     found = checks(with_answers(healthy(), {"ldd": lacking}))["nsys-importer"]
     assert (found.state, found.seen) == ("problem", "QdstrmImporter lacks libdw.so.1")
     assert checks(with_answers(healthy(), {"ldd": None}))["nsys-importer"].state == "unknown"
@@ -235,20 +242,20 @@ def test_an_nsys_behind_a_small_script_is_found() -> None:
     ],
 )
 def test_ncu_against_the_driver(version: str, state: str, words: str) -> None:
-    found = checks(with_answers(healthy(), {"ncu --version": Answer(0, version)}))["ncu-and-driver"]
+    found = checks(with_answers(healthy(), {"ncu --version": ProgramOutput(0, version)}))["ncu-and-driver"]
     assert found.state == state
     assert words in found.seen
 
 
 def test_a_driver_too_old_for_ncu() -> None:
     machine = healthy()
-    old = with_answers(machine, {"nvidia-smi": Answer(0, "CUDA Version: 12.8 |")})
+    old = with_answers(machine, {"nvidia-smi": ProgramOutput(0, "CUDA Version: 12.8 |")})
     found = checks(old)["ncu-and-driver"]
     assert (found.state, found.failure) == ("problem", 11)
 
 
 def test_tools_of_different_ages_are_noted() -> None:
-    found = checks(with_answers(healthy(), {"ncu --version": Answer(0, "Version 2024.2.1.0")}))
+    found = checks(with_answers(healthy(), {"ncu --version": ProgramOutput(0, "Version 2024.2.1.0")}))
     assert found["nsys-and-ncu"].state == "note"
 
 
@@ -334,7 +341,7 @@ def test_values_of_variables_are_never_shown() -> None:
 
 def test_this_machine_answers_and_never_hangs() -> None:
     machine = ThisMachine()
-    assert machine.ask([sys.executable, "-c", "print(1)"]) == Answer(0, "1\n", "")
+    assert machine.ask([sys.executable, "-c", "print(1)"]) == ProgramOutput(0, "1\n", "")
     assert machine.ask([sys.executable, "-c", "import time; time.sleep(60)"], 0.5) is None
     assert machine.ask(["/no/such/program"]) is None
     assert machine.read("/no/such/file") is None

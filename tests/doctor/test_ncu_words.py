@@ -7,10 +7,10 @@ from doctor_machines import FakeMachine
 from msgspec.structs import replace
 
 from warpline.doctor.commands import examine_command
-from warpline.doctor.machine import Answer
+from warpline.doctor.machine import ProgramOutput
 
 HERE = FakeMachine(folders={".": (), "/tmp": ()})
-H200 = replace(HERE, answers={"nvidia-smi --query-gpu=compute_cap": Answer(0, "9.0\n")})
+H200 = replace(HERE, answers={"nvidia-smi --query-gpu=compute_cap": ProgramOutput(0, "9.0\n")})
 REST = "-c 1 --target-processes all --clock-control none python a.py"
 HELP = """  -t, --trace=
        Possible values are 'cuda', 'nvtx', 'nccl' or 'none'. Select the API(s) to trace.
@@ -76,8 +76,8 @@ def test_the_installed_tool_knows_its_own_words() -> None:
         HERE,
         programs={"nsys": nsys, "ncu": ncu},
         answers={
-            "nsys profile": Answer(0, HELP),
-            "ncu --help": Answer(
+            "nsys profile": ProgramOutput(0, HELP),
+            "ncu --help": ProgramOutput(
                 0, "--kernel-name arg --launch-count arg --target-processes --clock-control --new-one"
             ),
         },

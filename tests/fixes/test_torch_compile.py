@@ -14,7 +14,7 @@ from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.labelled_graph import AUTOGRAD
 from warpline.work import call_from_kineto, work_of
-from warpline.work.model import Launch, Tensor
+from warpline.work.model import KernelLaunch, Tensor
 
 MIB = 1 << 20
 SMS = 132
@@ -246,7 +246,7 @@ def test_a_function_costs_as_much_as_several_additions(name: str, arguments: lis
 @pytest.mark.parametrize(("shape", "dim", "each"), [((64, 32, 1), "-1", 9), ((64, 32), "1", 3), ((64, 32), "0", 3)])
 def test_pieces_that_alternate_are_loaded_one_by_one(shape: tuple[int, ...], dim: str, each: int) -> None:
     shapes, types = json.dumps([[shape, shape], []]), json.dumps(["TensorList", "Scalar"])
-    call = call_from_kineto("aten::cat", shapes, types, None, json.dumps(["", dim]), launches=(Launch(CAT),))
+    call = call_from_kineto("aten::cat", shapes, types, None, json.dumps(["", dim]), launches=(KernelLaunch(CAT),))
     unit = unit_of(call, work_of(call))
     assert unit is not None
     assert unit.steps == 2 * each

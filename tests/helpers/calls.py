@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from warpline.work import Launch, OpCall, call_from_kineto
+from warpline.work import KernelLaunch, OpCall, call_from_kineto
 
 HALF, BRAIN, SINGLE, LONG = "c10::Half", "c10::BFloat16", "float", "long int"
 
 
-def call(name: str, *arguments: Any, launches: tuple[Launch, ...] = (), parent: OpCall | None = None) -> OpCall:
+def call(name: str, *arguments: Any, launches: tuple[KernelLaunch, ...] = (), parent: OpCall | None = None) -> OpCall:
     """A call from arguments: ((2, 3), "float") is a tensor, a list of shapes a TensorList, anything else a scalar.
 
     A third item of a tensor gives its strides.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from warpline.doctor.checks_gpu import _FIELDS
 from warpline.doctor.checkup import examine_machine
-from warpline.doctor.machine import Answer, Space
+from warpline.doctor.machine import ProgramOutput, Space
 from warpline.doctor.model import Check
 
 NSYS = "/opt/nvidia/nsight-systems/2025.3.1/target-linux-x64/nsys"
@@ -47,7 +47,7 @@ class FakeMachine(Struct, frozen=True):
     files: dict[str, str] = field(default_factory=dict)
     folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)
-    answers: dict[str, Answer | None] = field(default_factory=dict)
+    answers: dict[str, ProgramOutput | None] = field(default_factory=dict)
     """By the program's last name and its first argument."""
     spaces: dict[str, Space] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class FakeMachine(Struct, frozen=True):
     def which(self, program: str) -> str | None:
         return self.programs.get(program)
 
-    def ask(self, command: Sequence[str], seconds: float = 10.0) -> Answer | None:
+    def ask(self, command: Sequence[str], seconds: float = 10.0) -> ProgramOutput | None:
         name = command[0].rpartition("/")[2]
         if name.startswith("python"):
             return self.answers.get("python")
@@ -85,17 +85,17 @@ class FakeMachine(Struct, frozen=True):
         return self.running
 
 
-def torch_answer(**changes: Any) -> Answer:
-    return Answer(0, "warpline:" + json.dumps({**TORCH, **changes}) + "\n")
+def torch_answer(**changes: Any) -> ProgramOutput:
+    return ProgramOutput(0, "warpline:" + json.dumps({**TORCH, **changes}) + "\n")
 
 
-def smi(gpus: list[dict[str, str]], reasons: str = "0x0000000000000001") -> dict[str, Answer | None]:
+def smi(gpus: list[dict[str, str]], reasons: str = "0x0000000000000001") -> dict[str, ProgramOutput | None]:
     """The answers of nvidia-smi for these GPUs."""
     rows = "".join(", ".join(gpu.get(name, "[N/A]") for name in _FIELDS) + "\n" for gpu in gpus)
     return {
-        "nvidia-smi": Answer(0, "| NVIDIA-SMI 580.95.05   Driver Version: 580.95.05   CUDA Version: 13.0 |\n"),
-        "nvidia-smi --query-gpu=" + ",".join(_FIELDS): Answer(0, rows),
-        "nvidia-smi --query-gpu=clocks_event_reasons.active": Answer(0, f"{reasons}\n" * len(gpus)),
+        "nvidia-smi": ProgramOutput(0, "| NVIDIA-SMI 580.95.05   Driver Version: 580.95.05   CUDA Version: 13.0 |\n"),
+        "nvidia-smi --query-gpu=" + ",".join(_FIELDS): ProgramOutput(0, rows),
+        "nvidia-smi --query-gpu=clocks_event_reasons.active": ProgramOutput(0, f"{reasons}\n" * len(gpus)),
     }
 
 
@@ -121,9 +121,9 @@ def healthy() -> FakeMachine:
         answers={
             **smi([H200]),
             "python": torch_answer(),
-            "nsys --version": Answer(0, "NVIDIA Nsight Systems version 2025.3.1.90-253135822126v0\n"),
-            "ncu --version": Answer(0, "NVIDIA (R) Nsight Compute\nVersion 2025.3.1.0 (build 36398880)\n"),
-            "ldd": Answer(0, "\tlibdw.so.1 => /lib/libdw.so.1 (0x1)\n"),
+            "nsys --version": ProgramOutput(0, "NVIDIA Nsight Systems version 2025.3.1.90-253135822126v0\n"),
+            "ncu --version": ProgramOutput(0, "NVIDIA (R) Nsight Compute\nVersion 2025.3.1.0 (build 36398880)\n"),
+            "ldd": ProgramOutput(0, "\tlibdw.so.1 => /lib/libdw.so.1 (0x1)\n"),
         },
         spaces={
             "/dev/shm": Space(60 << 30, 64 << 30),
@@ -146,7 +146,7 @@ def with_files(machine: FakeMachine, **files: str | None) -> FakeMachine:
     return replace(machine, files=changed)
 
 
-def with_answers(machine: FakeMachine, answers: dict[str, Answer | None]) -> FakeMachine:
+def with_answers(machine: FakeMachine, answers: dict[str, ProgramOutput | None]) -> FakeMachine:
     """The machine with other answers."""
     return replace(machine, answers={**machine.answers, **answers})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from calls import BRAIN, HALF, LONG, SINGLE, call
 
-from warpline.work import Launch, OpCall, Work, work_of
+from warpline.work import KernelLaunch, OpCall, Work, work_of
 from warpline.work.attention import Heads
 
 
@@ -262,7 +262,9 @@ def test_long_sorts_pass_over_their_keys_for_every_byte() -> None:
 
 
 def test_cat_takes_its_type_from_the_kernel() -> None:
-    kernel = Launch("void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned>")
+    kernel = KernelLaunch(
+        "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned>"
+    )
     check(call("aten::cat", [(0,), (4, 8)], -1, launches=(kernel,)), 64, 64)
     assert work_of(call("aten::cat", [(4, 8), (4, 8)], -1)) is None
 
@@ -281,7 +283,7 @@ def test_dropout_writes_a_mask() -> None:
 
 
 def test_adam_reads_four_lists_and_writes_three() -> None:
-    kernel = Launch(
+    kernel = KernelLaunch(
         "multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>, FusedAdamMathFunctor<float, 4>, double>"
     )
     lists = [(8, 8), (8,)]
@@ -289,7 +291,7 @@ def test_adam_reads_four_lists_and_writes_three() -> None:
 
 
 def test_adam_without_shapes_is_bounded_by_its_launch() -> None:
-    kernel = Launch("multi_tensor_apply_kernel<X, FusedAdamMathFunctor<c10::BFloat16, 4>, double>", 320, 512)
+    kernel = KernelLaunch("multi_tensor_apply_kernel<X, FusedAdamMathFunctor<c10::BFloat16, 4>, double>", 320, 512)
     work = known(call("aten::_fused_adamw_", None, None, None, None, launches=(kernel,)))
     assert work.read_bytes == 4 * 320 * 65536 * 2
     assert work.estimate

@@ -10,7 +10,7 @@ from calls import BRAIN, LONG, SINGLE, call
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.work import Launch, call_from_kineto, known_ops, why_no_work, work_of
+from warpline.work import KernelLaunch, call_from_kineto, known_ops, why_no_work, work_of
 
 SHAPES = st.lists(st.integers(0, 65), max_size=5)
 TYPES = st.sampled_from(
@@ -41,7 +41,7 @@ ARGUMENT = st.tuples(st.one_of(SHAPES, st.lists(SHAPES, max_size=3)), TYPES, SHA
 @given(st.sampled_from(known_ops()), st.lists(ARGUMENT, max_size=17))
 def test_no_arguments_make_a_model_raise_or_go_negative(name: str, arguments: list[Any]) -> None:
     columns = [json.dumps([argument[i] for argument in arguments]) for i in range(4)]
-    kernel = Launch("multi_tensor_apply_kernel<A, AddFunctor<float, 1, 1, 0>>", 3, 512)
+    kernel = KernelLaunch("multi_tensor_apply_kernel<A, AddFunctor<float, 1, 1, 0>>", 3, 512)
     op = call_from_kineto(name, *columns, launches=(kernel,))
     work = work_of(op)
     if work is None:

@@ -10,7 +10,7 @@ import numpy as np
 from warpline.trace.arrays import NONE
 from warpline.trace.names import Names, names_in
 from warpline.trace.trace import Trace
-from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
+from warpline.work import KernelLaunch, OpCall, Work, call_from_kineto, why_no_work, work_of
 
 LARGEST_NUMBER = int(np.iinfo(np.int64).max)
 _RECORDED = ("name", "shapes", "dtypes", "strides", "concrete")
@@ -50,7 +50,7 @@ class OpCalls:
             parent = self._parents[parent]
         return found
 
-    def work(self, op: int, launches: tuple[Launch, ...]) -> Work | None:
+    def work(self, op: int, launches: tuple[KernelLaunch, ...]) -> Work | None:
         """FLOPs and bytes of a call; launches matter only if the arguments are incomplete."""
         own, parent = self.recorded(op), self._parents[op]
         around = self._columns[1][parent] if parent is not None else None
@@ -59,7 +59,7 @@ class OpCalls:
             self._known[key] = work_of(self.call(op, launches))
         return self._known[key]
 
-    def why(self, op: int, launches: tuple[Launch, ...]) -> str:
+    def why(self, op: int, launches: tuple[KernelLaunch, ...]) -> str:
         """Why a call's FLOPs and bytes are unknown."""
         if not self._columns[2][op].strip("[]"):
             return "the trace has no shapes: record with record_shapes=True"
@@ -77,7 +77,7 @@ class OpCalls:
             self._alone[key] = call_from_kineto(*key)
         return self._alone[key]
 
-    def call(self, op: int, launches: tuple[Launch, ...], depth: int = 1) -> OpCall:
+    def call(self, op: int, launches: tuple[KernelLaunch, ...], depth: int = 1) -> OpCall:
         """The call, with the op around it."""
         parent = self._parents[op]
         around = self.call(parent, (), depth - 1) if depth and parent is not None else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpline.errors import UsageError
-from warpline.hardware.chips import DRAM, TENSOR, VECTOR, Figure
+from warpline.hardware.chips import DRAM, TENSOR, VECTOR, CitedFigure
 from warpline.hardware.find import find_device
 from warpline.hardware.roof import Roof, roof_of
 
@@ -103,5 +103,5 @@ def judge(work: CallWork, time_ns: float, roof: Roof | None, *, cached_bytes: in
     )
 
 
-def _ns(amount: float, figure: Figure | None) -> float:
+def _ns(amount: float, figure: CitedFigure | None) -> float:
     return amount / figure.value * 1e9 if figure is not None else 0.0

@@ -28,9 +28,9 @@ def lint(files: tuple[Path, ...], as_json: bool) -> None:
 
       warpline lint src/*.py --json
     """
-    from warpline.lint import Finding, lint_file  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.lint import LintFinding, lint_file  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     errors: list[UnreadableFile] = []
     for file in files:
         try:

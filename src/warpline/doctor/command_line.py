@@ -57,7 +57,7 @@ _DOCKER_SWITCHES = {
 }
 
 
-class Option(Struct, frozen=True):
+class CommandOption(Struct, frozen=True):
     """One option as given; ``name`` is the long form if there is one."""
 
     name: str
@@ -65,7 +65,7 @@ class Option(Struct, frozen=True):
     words: tuple[str, ...]
 
 
-class Command(Struct, frozen=True):
+class ParsedCommand(Struct, frozen=True):
     """One command; ``inner`` is the command that it runs, if that is a tool too."""
 
     before: tuple[str, ...]
@@ -75,11 +75,11 @@ class Command(Struct, frozen=True):
     path: str
     """The tool as typed."""
     verb: str
-    options: tuple[Option, ...]
+    options: tuple[CommandOption, ...]
     image: str
     program: tuple[str, ...]
     """What it runs, as words; the whole command if it is not a tool."""
-    inner: Command | None = None
+    inner: ParsedCommand | None = None
 
     def value(self, name: str) -> str | None:
         """The last value given for an option; an option without value counts as ``true``."""
@@ -90,16 +90,16 @@ class Command(Struct, frozen=True):
         """All values given for an option."""
         return [option.value or "" for option in self.options if option.name == name]
 
-    def with_option(self, name: str, value: str | None) -> Command:
+    def with_option(self, name: str, value: str | None) -> ParsedCommand:
         """A copy with an option set, in its old place or at the end."""
         separate = self.tool == "ncu"
         words = (name,) if value is None else ((name, value) if separate else (f"{name}={value}",))
-        new = Option(name, value, words)
+        new = CommandOption(name, value, words)
         if any(option.name == name for option in self.options):
             return replace(self, options=tuple(new if option.name == name else option for option in self.options))
         return replace(self, options=(*self.options, new))
 
-    def with_before(self, word: str) -> Command:
+    def with_before(self, word: str) -> ParsedCommand:
         """A copy with one more assignment in front."""
         return replace(self, before=(word, *self.before))
 
@@ -136,7 +136,7 @@ def quoted(word: str) -> str:
 class Line(Struct, frozen=True):
     """A whole line: commands, and the operators between them."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[ParsedCommand, ...]
     operators: tuple[str, ...]
 
     def text(self) -> str:
@@ -177,7 +177,7 @@ def line_of(words: list[str]) -> Line:
     return Line(commands, tuple(operators[: len(commands) - 1]))
 
 
-def parse(words: tuple[str, ...]) -> Command:
+def parse(words: tuple[str, ...]) -> ParsedCommand:
     """One command."""
     position = 0
     while position < len(words):
@@ -195,27 +195,27 @@ def parse(words: tuple[str, ...]) -> Command:
             inside = parse(rest[at:])
             if inside.tool and (inside.verb or inside.program):
                 return replace(inside, before=(*before, *rest[:at], *inside.before))
-        return Command(before, "", "", "", (), "", rest)
+        return ParsedCommand(before, "", "", "", (), "", rest)
     if name == "nsys":
         return _nsys(before, rest)
     return _ncu(before, rest) if name in ("ncu", "nv-nsight-cu-cli") else _docker(before, rest)
 
 
-def _nsys(before: tuple[str, ...], words: tuple[str, ...]) -> Command:
+def _nsys(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
     verb = words[1] if len(words) > 1 and words[1] in _NSYS_VERBS else ""
     options, program = _options(words[2 if verb else 1 :], _NSYS_SHORT, _NSYS_SWITCHES, _TRUE_OR_FALSE)
     return _command(before, "nsys", words[0], verb, options, "", program)
 
 
-def _ncu(before: tuple[str, ...], words: tuple[str, ...]) -> Command:
+def _ncu(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
     options, program = _options(words[1:], _NCU_SHORT, _NCU_SWITCHES, set())
     return _command(before, "ncu", words[0], "", options, "", program)
 
 
-def _docker(before: tuple[str, ...], words: tuple[str, ...]) -> Command:
+def _docker(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
     verb = words[1] if len(words) > 1 else ""
     if verb not in ("run", "exec"):
-        return Command(before, "docker", words[0], verb, (), "", words[2:])
+        return ParsedCommand(before, "docker", words[0], verb, (), "", words[2:])
     options, rest = _options(words[2:], {}, _DOCKER_SWITCHES, set())
     return _command(before, "docker", words[0], verb, options, rest[0] if rest else "", rest[1:])
 
@@ -225,19 +225,21 @@ def _command(
     tool: str,
     path: str,
     verb: str,
-    options: tuple[Option, ...],
+    options: tuple[CommandOption, ...],
     image: str,
     rest: tuple[str, ...],
-) -> Command:
+) -> ParsedCommand:
     inner = parse(rest) if rest else None
-    return Command(before, tool, path, verb, options, image, rest, inner if inner is not None and inner.tool else None)
+    return ParsedCommand(
+        before, tool, path, verb, options, image, rest, inner if inner is not None and inner.tool else None
+    )
 
 
 def _options(
     words: tuple[str, ...], short: dict[str, str], switches: set[str], optional: set[str]
-) -> tuple[tuple[Option, ...], tuple[str, ...]]:
+) -> tuple[tuple[CommandOption, ...], tuple[str, ...]]:
     """The options in front, and the rest."""
-    found: list[Option] = []
+    found: list[CommandOption] = []
     position = 0
     while position < len(words) and words[position].startswith("-"):
         word = words[position]
@@ -248,10 +250,10 @@ def _options(
         name = short.get(name, name)
         following = words[position] if position < len(words) else None
         if equals:
-            found.append(Option(name, value, (word,)))
+            found.append(CommandOption(name, value, (word,)))
         elif name in switches or following is None or (name in optional and following not in ("true", "false")):
-            found.append(Option(name, None, (word,)))
+            found.append(CommandOption(name, None, (word,)))
         else:
-            found.append(Option(name, following, (word, following)))
+            found.append(CommandOption(name, following, (word, following)))
             position += 1
     return tuple(found), words[position:]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from warpline.doctor.command_line import Command, Line, line_of, parse_line
+from warpline.doctor.command_line import Line, ParsedCommand, line_of, parse_line
 from warpline.doctor.container_command import container_remarks, with_variables
 from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
@@ -20,7 +20,7 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
     """Examine one command line, given as text or as a list of words."""
     line = parse_line(given) if isinstance(given, str) else line_of(given)
     checks: list[Check] = []
-    commands: list[Command] = []
+    commands: list[ParsedCommand] = []
     environment: dict[str, str] = {}
     for command in line.commands:
         if command.program[:1] == ("export",):
@@ -37,7 +37,9 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
     return Examination("command", shown, tuple(checks), better if better != line.text() else "")
 
 
-def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Check]]:
+def _corrected(
+    command: ParsedCommand, machine: Machine, environment: dict[str, str]
+) -> tuple[ParsedCommand, list[Check]]:
     """Apply every fix, from the outermost tool inwards; return the command and the checks."""
     checks: list[Check] = []
     for remark in _remarks(command, machine, environment):
@@ -53,7 +55,7 @@ def _corrected(command: Command, machine: Machine, environment: dict[str, str]) 
     return command, checks
 
 
-def _remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+def _remarks(command: ParsedCommand, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     if command.tool in ("nsys", "ncu"):
         moved = _outside_the_container(command)
         if moved is not None:
@@ -70,7 +72,7 @@ def _remarks(command: Command, machine: Machine, environment: dict[str, str]) ->
         yield from container_remarks(command)
 
 
-def _outside_the_container(command: Command) -> Remark | None:
+def _outside_the_container(command: ParsedCommand) -> Remark | None:
     inner = command.inner
     if inner is None or inner.tool != "docker":
         return None
@@ -78,7 +80,7 @@ def _outside_the_container(command: Command) -> Remark | None:
     if inner.verb not in ("run", "exec") or not inner.image or not inner.program:
         return Remark(known_failure("outside-the-container").found(seen))
 
-    def swap(outer: Command) -> Command:
+    def swap(outer: ParsedCommand) -> ParsedCommand:
         container = outer.inner
         assert container is not None
         profiler = replace(outer, program=container.program, inner=container.inner, before=())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from warpline.doctor.command_line import Command, Option
+from warpline.doctor.command_line import CommandOption, ParsedCommand
 from warpline.doctor.failures import known_failure
 from warpline.doctor.model import Check, State
 from warpline.doctor.remark import Remark
@@ -15,7 +15,7 @@ STACK_BYTES = 67_108_864
 """NVIDIA's recommendation for its containers."""
 
 
-def container_remarks(command: Command) -> Iterator[Remark]:
+def container_remarks(command: ParsedCommand) -> Iterator[Remark]:
     """All remarks about a container that runs a program."""
     if command.verb != "run":
         return
@@ -31,21 +31,21 @@ def container_remarks(command: Command) -> Iterator[Remark]:
         yield from _profiler(command, profiler)
 
 
-def _adding(*words: str) -> Callable[[Command], Command]:
+def _adding(*words: str) -> Callable[[ParsedCommand], ParsedCommand]:
     name, _, value = words[0].partition("=") if len(words) == 1 else (words[0], "", words[1])
-    return lambda command: replace(command, options=(*command.options, Option(name, value or None, words)))
+    return lambda command: replace(command, options=(*command.options, CommandOption(name, value or None, words)))
 
 
-def with_variables(command: Command) -> Command:
+def with_variables(command: ParsedCommand) -> ParsedCommand:
     """Move the assignments before the inner command to the container's options, because it runs without a shell."""
     inner = command.inner
     if command.tool != "docker" or inner is None or not inner.before or not all("=" in word for word in inner.before):
         return command
-    given = tuple(Option("-e", word, ("-e", word)) for word in inner.before)
+    given = tuple(CommandOption("-e", word, ("-e", word)) for word in inner.before)
     return replace(command, options=(*command.options, *given), inner=replace(inner, before=()))
 
 
-def _devices(command: Command) -> Iterator[Remark]:
+def _devices(command: ParsedCommand) -> Iterator[Remark]:
     given = (
         command.value("--gpus") is not None
         or command.value("--runtime") == "nvidia"
@@ -57,7 +57,7 @@ def _devices(command: Command) -> Iterator[Remark]:
         yield Remark(check, _adding("--gpus", "all"))
 
 
-def _memory(command: Command) -> Iterator[Remark]:
+def _memory(command: ParsedCommand) -> Iterator[Remark]:
     if command.value("--ipc") != "host" and command.value("--shm-size") is None:
         means = (
             "Docker's default /dev/shm is 64 MB; DataLoader workers pass batches through it and die with bus errors."
@@ -76,7 +76,7 @@ def _memory(command: Command) -> Iterator[Remark]:
         yield Remark(check, _adding("--ulimit", f"stack={STACK_BYTES}"))
 
 
-def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
+def _profiler(command: ParsedCommand, profiler: str) -> Iterator[Remark]:
     allowed = command.value("--privileged") is not None or any(
         "SYS_ADMIN" in value or value == "ALL" for value in command.values("--cap-add")
     )

@@ -27,14 +27,14 @@ class Failure(Struct, frozen=True):
         return Check(self.name, state or self.usual, seen, means or self.cause, do or self.do, self.number)
 
 
-class _Table(Struct, frozen=True):
+class _FailureTable(Struct, frozen=True):
     failure: tuple[Failure, ...]
 
 
 @cache
 def known_failures() -> dict[str, Failure]:
     """All of them by name, in the order of their numbers."""
-    table = toml.decode(files("warpline.doctor").joinpath("data", "failures.toml").read_bytes(), type=_Table)
+    table = toml.decode(files("warpline.doctor").joinpath("data", "failures.toml").read_bytes(), type=_FailureTable)
     return {failure.name: failure for failure in table.failure}
 
 

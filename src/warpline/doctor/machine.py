@@ -17,7 +17,7 @@ MAX_FILE_BYTES = 1 << 20
 TIMEOUT_SECONDS = 10.0
 
 
-class Answer(Struct, frozen=True):
+class ProgramOutput(Struct, frozen=True):
     """The output of a program."""
 
     status: int
@@ -54,7 +54,7 @@ class Machine(Protocol):
     def which(self, program: str) -> str | None:
         """The path of a program, with links resolved."""
 
-    def ask(self, command: Sequence[str], seconds: float = TIMEOUT_SECONDS) -> Answer | None:
+    def ask(self, command: Sequence[str], seconds: float = TIMEOUT_SECONDS) -> ProgramOutput | None:
         """Run a program; None if it cannot be run or does not finish in time."""
 
     def space(self, folder: str) -> Space | None:
@@ -103,7 +103,7 @@ class ThisMachine(Struct, frozen=True):
         found = shutil.which(program)
         return os.path.realpath(found) if found else None
 
-    def ask(self, command: Sequence[str], seconds: float = TIMEOUT_SECONDS) -> Answer | None:
+    def ask(self, command: Sequence[str], seconds: float = TIMEOUT_SECONDS) -> ProgramOutput | None:
         """Run a program; None if it cannot be run or does not finish in time."""
         try:
             process = subprocess.Popen(
@@ -122,7 +122,7 @@ class ThisMachine(Struct, frozen=True):
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             return None
-        return Answer(process.returncode, *(part[:MAX_FILE_BYTES].decode("utf-8", "replace") for part in said))
+        return ProgramOutput(process.returncode, *(part[:MAX_FILE_BYTES].decode("utf-8", "replace") for part in said))
 
     def space(self, folder: str) -> Space | None:
         """The disk space at a folder."""

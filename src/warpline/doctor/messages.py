@@ -31,7 +31,7 @@ class Message(Struct, frozen=True):
     do: tuple[str, ...] = ()
 
 
-class _Table(Struct, frozen=True):
+class _MessageTable(Struct, frozen=True):
     message: tuple[Message, ...]
 
 
@@ -39,7 +39,7 @@ class _Table(Struct, frozen=True):
 def known_messages() -> tuple[Message, ...]:
     """All messages; the first that fits a line counts."""
     path = files("warpline.doctor").joinpath("data", "messages.toml")
-    return toml.decode(path.read_bytes(), type=_Table).message
+    return toml.decode(path.read_bytes(), type=_MessageTable).message
 
 
 _HINT = re.compile(r"If you see")

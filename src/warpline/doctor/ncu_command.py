@@ -11,7 +11,7 @@ from importlib.resources import files
 from msgspec import Struct, toml
 from msgspec.structs import replace
 
-from warpline.doctor.command_line import Command, Option
+from warpline.doctor.command_line import CommandOption, ParsedCommand
 from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
@@ -31,7 +31,7 @@ _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]+)")
 _ASK_CAPABILITY = ("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
 
 
-class _Words(Struct, frozen=True):
+class _NcuWords(Struct, frozen=True):
     options: frozenset[str]
     sets: frozenset[str]
     sections: frozenset[str]
@@ -40,12 +40,12 @@ class _Words(Struct, frozen=True):
 
 
 @cache
-def _words() -> _Words:
+def _words() -> _NcuWords:
     """The words of ncu's command line."""
-    return toml.decode(files("warpline.doctor").joinpath("data", "ncu.toml").read_bytes(), type=_Words)
+    return toml.decode(files("warpline.doctor").joinpath("data", "ncu.toml").read_bytes(), type=_NcuWords)
 
 
-def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
+def ncu_remarks(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
     """All remarks about an ncu command."""
     if any(command.value(name) is not None for name in _QUERIES):
         return
@@ -84,7 +84,7 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
         yield output
 
 
-def _unknown_words(command: Command, machine: Machine) -> Iterator[Remark]:
+def _unknown_words(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
     """Options, sets and sections that ncu does not know."""
     known, words = _known_options(machine), _words()
     for option in command.options:
@@ -113,7 +113,7 @@ def _is_known(name: str, known: frozenset[str]) -> bool:
     return name in known or sum(option.startswith(name) for option in known) == 1
 
 
-def _unknown_option(option: Option, known: frozenset[str]) -> Remark:
+def _unknown_option(option: CommandOption, known: frozenset[str]) -> Remark:
     near = _words().renamed.get(option.name) or next(iter(get_close_matches(option.name, known, 1, 0.75)), "")
     seen = f"ncu has no option {option.name}"
     means = "It stops at once: unrecognised option."
@@ -124,10 +124,10 @@ def _unknown_option(option: Option, known: frozenset[str]) -> Remark:
     return Remark(Check("unknown-option", "problem", seen, means, (text,)), _renamed(option, near, value))
 
 
-def _renamed(option: Option, name: str, value: str | None) -> Callable[[Command], Command]:
-    def rename(command: Command) -> Command:
+def _renamed(option: CommandOption, name: str, value: str | None) -> Callable[[ParsedCommand], ParsedCommand]:
+    def rename(command: ParsedCommand) -> ParsedCommand:
         words = (name,) if value is None else (name, value)
-        new = Option(name, value, words)
+        new = CommandOption(name, value, words)
         same = (option.name, option.value)
         options = tuple(new if (one.name, one.value) == same else one for one in command.options)
         return replace(command, options=options)
@@ -141,10 +141,10 @@ def _unknown_word(kind: str, name: str, known: frozenset[str]) -> Remark:
     seen = f"ncu has no {kind} {name}"
     means = f"Its {kind}s: {', '.join(sorted(known))}." if kind == "set" else "It stops at once."
     check = Check(f"unknown-{kind}", "problem", seen, means, (f"--{kind} {near}" if near else f"ncu --list-{kind}s",))
-    return Remark(check, _renamed(Option(f"--{kind}", name, ()), f"--{kind}", near) if near else None)
+    return Remark(check, _renamed(CommandOption(f"--{kind}", name, ()), f"--{kind}", near) if near else None)
 
 
-def _metrics(command: Command, machine: Machine) -> Iterator[Remark]:
+def _metrics(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
     """Metrics that ncu would refuse, on this machine's chip or on every chip."""
     asked = command.value("--metrics")
     if asked is None:
@@ -204,7 +204,7 @@ def _unknown_metric(found: Explanation) -> Check:
     return Check("unknown-metric", "problem", seen, "ncu reports n/a, or stops: Failed to find metric.", do)
 
 
-def _kernel_name(command: Command) -> Iterator[Remark]:
+def _kernel_name(command: ParsedCommand) -> Iterator[Remark]:
     for old in _words().removed:
         if command.value(old) is not None:
             seen = f"{old} was removed from ncu"
@@ -244,7 +244,7 @@ def _kernel_name(command: Command) -> Iterator[Remark]:
         )
 
 
-def _nvtx_filter(command: Command) -> Iterator[Remark]:
+def _nvtx_filter(command: ParsedCommand) -> Iterator[Remark]:
     name = command.value("--nvtx-include") or command.value("--nvtx-exclude")
     if name is None:
         return
@@ -262,7 +262,7 @@ def _nvtx_filter(command: Command) -> Iterator[Remark]:
         )
 
 
-def _amount(command: Command) -> Iterator[Remark]:
+def _amount(command: ParsedCommand) -> Iterator[Remark]:
     skip = command.value("--launch-skip") or "0"
     if skip.isdecimal() and int(skip) >= LARGE_LAUNCH_SKIP and command.value("--kernel-name") is not None:
         seen = f"--launch-skip {skip} with -k counts only launches of that name"

@@ -11,7 +11,7 @@ from importlib.resources import files
 from msgspec import Struct, toml
 from msgspec.structs import replace
 
-from warpline.doctor.command_line import Command
+from warpline.doctor.command_line import ParsedCommand
 from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
@@ -37,18 +37,18 @@ class _Instead(Struct, frozen=True):
     why: str = ""
 
 
-class _Words(Struct, frozen=True):
+class _NsysWords(Struct, frozen=True):
     traces: frozenset[str]
     instead: dict[str, _Instead]
 
 
 @cache
-def _words() -> _Words:
+def _words() -> _NsysWords:
     """The words of ``nsys profile -t``."""
-    return toml.decode(files("warpline.doctor").joinpath("data", "nsys.toml").read_bytes(), type=_Words)
+    return toml.decode(files("warpline.doctor").joinpath("data", "nsys.toml").read_bytes(), type=_NsysWords)
 
 
-def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+def nsys_remarks(command: ParsedCommand, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     """All remarks about an nsys command."""
     if command.verb not in RECORDING_VERBS:
         return
@@ -70,17 +70,17 @@ def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]
         yield output
 
 
-def _program(command: Command) -> Iterator[Remark]:
+def _program(command: ParsedCommand) -> Iterator[Remark]:
     if not command.program and command.verb == "profile":
         seen = "there is no program to run"
         yield Remark(Check("no-program", "problem", seen, "", ("nsys profile … python train.py",)))
 
 
-def _traced(command: Command) -> list[str]:
+def _traced(command: ParsedCommand) -> list[str]:
     return (command.value("--trace") or _DEFAULT_TRACES).split(",")
 
 
-def _trace_words(command: Command, machine: Machine) -> Iterator[Remark]:
+def _trace_words(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
     """Words of -t that this nsys does not know."""
     asked = command.value("--trace")
     if asked is None:
@@ -119,7 +119,7 @@ def _known_words(machine: Machine) -> tuple[frozenset[str], str]:
     return listed, f"nsys {version[0]}" if version else "this nsys"
 
 
-def _what_is_traced(command: Command) -> Iterator[Remark]:
+def _what_is_traced(command: ParsedCommand) -> Iterator[Remark]:
     traced = _traced(command)
     if not any(name.startswith("cuda") for name in traced):
         check = Check(
@@ -158,7 +158,7 @@ def _what_is_traced(command: Command) -> Iterator[Remark]:
         yield Remark(known_failure("graph-as-one-bar").found(seen), setting("--cuda-graph-trace", "node"))
 
 
-def _capture_range(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+def _capture_range(command: ParsedCommand, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     chosen = (command.value("--capture-range") or "none").lower()
     if chosen == "nvtx":
         yield from _nvtx_range(command, machine, environment)
@@ -179,7 +179,7 @@ def _capture_range(command: Command, machine: Machine, environment: dict[str, st
         yield Remark(Check("range-end", "note", seen, "", ("--capture-range=cudaProfilerApi",)))
 
 
-def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+def _nvtx_range(command: ParsedCommand, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     if command.value("--nvtx-capture") is None:
         seen = "--capture-range=nvtx without --nvtx-capture"
         means = "nsys needs the name of the range that starts the recording."
@@ -205,7 +205,7 @@ def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str])
     )
 
 
-def _bounds(command: Command) -> Iterator[Remark]:
+def _bounds(command: ParsedCommand) -> Iterator[Remark]:
     limited = command.value("--duration") is not None
     if limited and command.value("--kill") not in ("none",):
         killed = command.value("--kill") or "sigterm"
@@ -225,7 +225,7 @@ def _bounds(command: Command) -> Iterator[Remark]:
         yield Remark(Check("whole-run", "note", seen, means, do, known_failure("too-large").number))
 
 
-def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark]:
+def _processes(command: ParsedCommand, environment: dict[str, str]) -> Iterator[Remark]:
     about = " ".join(command.program)
     forked = _FORKS.search(about) and command.value("--trace-fork-before-exec") != "true"
     spawned = {**environment, **command.environment}.get("VLLM_WORKER_MULTIPROC_METHOD") == "spawn"
@@ -246,7 +246,7 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
         yield Remark(check, setting("--output", wanted))
 
 
-def _other_profilers(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+def _other_profilers(command: ParsedCommand, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     inner = command.inner
     if inner is not None and inner.tool == "ncu":
         yield Remark(known_failure("two-cupti-clients").found("nsys runs ncu"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from warpline.doctor.command_line import Command
+from warpline.doctor.command_line import ParsedCommand
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 
@@ -15,21 +15,21 @@ class Remark(Struct, frozen=True):
     """A check, and the change that fixes it."""
 
     check: Check
-    fix: Callable[[Command], Command] | None = None
+    fix: Callable[[ParsedCommand], ParsedCommand] | None = None
 
 
-def setting(name: str, value: str | None) -> Callable[[Command], Command]:
+def setting(name: str, value: str | None) -> Callable[[ParsedCommand], ParsedCommand]:
     """The change that sets an option."""
     return lambda command: command.with_option(name, value)
 
 
-def script_of(command: Command, machine: Machine) -> str | None:
+def script_of(command: ParsedCommand, machine: Machine) -> str | None:
     """The text of the Python script that the command runs, if the file is on this machine."""
     path = next((word for word in command.program if word.endswith(".py")), None)
     return machine.read(path) if path else None
 
 
-def output_remark(command: Command, option: str, suffix: str, machine: Machine) -> Remark | None:
+def output_remark(command: ParsedCommand, option: str, suffix: str, machine: Machine) -> Remark | None:
     """A check if the report cannot be written to its path."""
     path = command.value(option)
     if not path or "$" in path or "%" in path:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from warpline.errors import UnreadableFile
-from warpline.hardware.chips import Chip, Figure
+from warpline.hardware.chips import Chip, CitedFigure
 from warpline.hardware.find import find_device
 from warpline.untrusted_json import parse_json, read_text
 
@@ -41,12 +41,12 @@ class Ceilings:
     host: dict[str, Any] | None = None
     """Calibration of the host (schema `warpline.host_costs/1`), as the file has it."""
 
-    def figure(self, key: str) -> Figure | None:
+    def figure(self, key: str) -> CitedFigure | None:
         """The measurement of that key, with its source; None if the file lacks it."""
         value = self.values.get(key)
         if value is None or value <= 0:
             return None
-        return Figure(value, f"measured on {self.device}, {self.date} ({self.origin})", measured=True)
+        return CitedFigure(value, f"measured on {self.device}, {self.date} ({self.origin})", measured=True)
 
 
 def measured_for(chip: Chip) -> Ceilings | None:

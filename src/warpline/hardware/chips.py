@@ -28,7 +28,7 @@ _PCIE_SOURCE = "PCI-SIG base specification: 16 lanes, 128b/130b encoding, one di
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class CitedFigure:
     """One number, in FLOP/s or bytes per second, and its source."""
 
     value: float
@@ -53,11 +53,11 @@ class Chip:
     compute: tuple[int, int]
     sm_count: int
     l2_bytes: int
-    tensor: dict[str, Figure]
-    vector: dict[str, Figure]
-    bandwidth: dict[str, Figure]
+    tensor: dict[str, CitedFigure]
+    vector: dict[str, CitedFigure]
+    bandwidth: dict[str, CitedFigure]
     """Keys are `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
-    reported: dict[str, Figure] = field(default_factory=dict)
+    reported: dict[str, CitedFigure] = field(default_factory=dict)
     """Tensor figures that others measured, by data type, where the data sheet has none: ceilings, but no limits."""
     shares_memory: bool = False
     """Whether CPU and GPU have one memory: a copy between them reads and writes it."""
@@ -126,18 +126,20 @@ def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
         last_level_bytes=entry.get("last_level_mb", 0) * _MEGA,
         tensor={
             # Double precision has no sparse mode, and fp4 is quoted without it too.
-            dtype: Figure(value * _TERA, source if dtype in {"fp64", "fp4"} else tensor_source)
+            dtype: CitedFigure(value * _TERA, source if dtype in {"fp64", "fp4"} else tensor_source)
             for dtype, value in entry["tensor"].items()
         },
-        vector={dtype: Figure(value * _TERA, source) for dtype, value in entry["vector"].items()},
+        vector={dtype: CitedFigure(value * _TERA, source) for dtype, value in entry["vector"].items()},
         bandwidth={
-            link: Figure(entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else _link_source(entry, link, sources))
+            link: CitedFigure(
+                entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else _link_source(entry, link, sources)
+            )
             for link, key in links.items()
             if key in entry
         },
         shares_memory=entry.get("shares_memory", False),
         reported={
-            dtype: Figure(figure["tflops"] * _TERA, sources[figure["source"]])
+            dtype: CitedFigure(figure["tflops"] * _TERA, sources[figure["source"]])
             for figure in entry.get("reported", ())
             for dtype in figure["dtypes"]
         },

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from warpline.errors import UsageError
 from warpline.hardware.ceilings import Ceilings, measured_for
-from warpline.hardware.chips import DRAM, L2, PCIE, TENSOR, VECTOR, Chip, Figure, chip_named
+from warpline.hardware.chips import DRAM, L2, PCIE, TENSOR, VECTOR, Chip, CitedFigure, chip_named
 
 Bound = Literal["memory", "compute", "link"]
 
@@ -40,7 +40,7 @@ class Roof:
     chip: Chip
     ceilings: Ceilings | None
 
-    def compute(self, dtype: str, unit: str, *, on_paper: bool = False) -> Figure | None:
+    def compute(self, dtype: str, unit: str, *, on_paper: bool = False) -> CitedFigure | None:
         """FLOP/s of a unit (`tensor` or `vector`) in a data type; None if unknown.
 
         `on_paper` selects the data sheet even if there is a measurement: only that is a physical limit.
@@ -56,21 +56,23 @@ class Roof:
             measured = measured or (None if paper else self.chip.reported.get(dtype))
         return paper if on_paper or measured is None else measured
 
-    def bandwidth(self, link: str, *, on_paper: bool = False) -> Figure | None:
+    def bandwidth(self, link: str, *, on_paper: bool = False) -> CitedFigure | None:
         """Bytes/s of `dram`, `l2`, `nvlink`, or of a copy between host and device (`h2d`, `d2h`)."""
         measured = self._measured(_MEASURED_LINKS.get(link, ""))
         paper = self._copy_on_paper() if link in _LINK_ON_PAPER else self.chip.bandwidth.get(link)
         return paper if on_paper or measured is None else measured
 
-    def _copy_on_paper(self) -> Figure | None:
+    def _copy_on_paper(self) -> CitedFigure | None:
         """A copy between host and device: the link's rate, or half of the memory's if both have the same one."""
         link = self.chip.bandwidth.get(PCIE) or self.chip.bandwidth.get("c2c")
         memory = self.chip.bandwidth.get(DRAM)
         if link is None or memory is None or not self.chip.shares_memory or link.value <= memory.value / 2:
             return link
-        return Figure(memory.value / 2, f"half of the memory's rate, which a copy reads and writes; {memory.source}")
+        return CitedFigure(
+            memory.value / 2, f"half of the memory's rate, which a copy reads and writes; {memory.source}"
+        )
 
-    def _measured(self, key: str) -> Figure | None:
+    def _measured(self, key: str) -> CitedFigure | None:
         return self.ceilings.figure(key) if self.ceilings is not None and key else None
 
 

@@ -7,7 +7,7 @@ run-time cast (``LoadWithCast``), one data type is not in the name.
 
 from __future__ import annotations
 
-from warpline.kernels.catalogue import Catalogue, Entry
+from warpline.kernels.catalogue import Catalogue, CatalogueEntry
 from warpline.kernels.draft import Draft
 from warpline.kernels.functors import op_name, read_functor
 from warpline.kernels.grammar import head, inside, is_integer
@@ -127,11 +127,11 @@ def decode(name: NormalName) -> Draft | None:
     return draft
 
 
-def _cut(name: NormalName) -> Entry | None:
+def _cut(name: NormalName) -> CatalogueEntry | None:
     if "at::native" not in name.scope and "at::cuda" not in name.scope:
         return None
     if any(kernel.startswith(name.base) for kernel in _ELEMENTWISE) and len(name.base) > 10:
-        return Entry("elementwise", "elementwise")
+        return CatalogueEntry("elementwise", "elementwise")
     return _TABLE.complete(name.base)
 
 

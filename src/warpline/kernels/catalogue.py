@@ -12,7 +12,7 @@ BUCKET = 3
 """Prefixes are indexed by their first letters; none is shorter."""
 
 
-class Entry(Struct, frozen=True):
+class CatalogueEntry(Struct, frozen=True):
     """What an identifier means."""
 
     kernel_class: str
@@ -29,12 +29,12 @@ class Catalogue:
     __slots__ = ("_exact", "_prefixes")
 
     def __init__(self, table: str) -> None:
-        self._exact: dict[str, Entry] = {}
-        prefixes: dict[str, Entry] = {}
+        self._exact: dict[str, CatalogueEntry] = {}
+        prefixes: dict[str, CatalogueEntry] = {}
         for line in table.strip().splitlines():
             left, _, right = line.partition(":")
             words = left.split()
-            entry = Entry(
+            entry = CatalogueEntry(
                 words[0],
                 words[1],
                 next((word for word in words[2:] if word in ("fwd", "bwd")), None),
@@ -46,11 +46,11 @@ class Catalogue:
                     prefixes[identifier[:-1]] = entry
                 else:
                     self._exact[identifier] = entry
-        self._prefixes: dict[str, list[tuple[str, Entry]]] = {}
+        self._prefixes: dict[str, list[tuple[str, CatalogueEntry]]] = {}
         for prefix in sorted(prefixes, key=len, reverse=True):
             self._prefixes.setdefault(prefix[:BUCKET], []).append((prefix, prefixes[prefix]))
 
-    def find(self, identifier: str) -> Entry | None:
+    def find(self, identifier: str) -> CatalogueEntry | None:
         """The entry of an identifier, or None."""
         found = self._exact.get(identifier)
         if found is not None:
@@ -60,7 +60,7 @@ class Catalogue:
                 return entry
         return None
 
-    def complete(self, start: str) -> Entry | None:
+    def complete(self, start: str) -> CatalogueEntry | None:
         """For a truncated identifier: what all identifiers with this start agree on, otherwise None."""
         if len(start) < 6:
             return None
@@ -71,4 +71,8 @@ class Catalogue:
         fits += [entry for prefix, entry in self._prefixes.get(start[:BUCKET], ()) if prefix.startswith(start)]
         if not fits or len({entry.kernel_class for entry in fits}) != 1:
             return None
-        return fits[0] if len({entry.op for entry in fits}) == 1 else Entry(fits[0].kernel_class, fits[0].kernel_class)
+        return (
+            fits[0]
+            if len({entry.op for entry in fits}) == 1
+            else CatalogueEntry(fits[0].kernel_class, fits[0].kernel_class)
+        )

@@ -67,7 +67,7 @@ class _Unreadable(Exception):
 
 def demangle(name: str) -> str | None:
     """The qualified name with template arguments of a mangled function; None if it cannot be parsed."""
-    reader = _Reader(name)
+    reader = _NameReader(name)
     try:
         return reader.encoding(2, whole=False)
     except (_Unreadable, IndexError, ValueError):
@@ -125,7 +125,7 @@ def scan(name: str) -> str:
     return f"{qualified}<{', '.join(pieces)}>" if pieces else qualified
 
 
-class _Reader:
+class _NameReader:
     """Recursive descent over the Itanium grammar; every method reads and advances ``self.at``."""
 
     def __init__(self, text: str) -> None:
@@ -456,7 +456,7 @@ class _Reader:
         return words[kind]
 
 
-class _Renamer(_Reader):
+class _Renamer(_NameReader):
     """Notes where each identifier stands."""
 
     def __init__(self, text: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from warpline.kernels.catalogue import Catalogue, Entry
+from warpline.kernels.catalogue import Catalogue, CatalogueEntry
 from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import inside
 from warpline.kernels.inductor import SPECIALISATION
@@ -194,7 +194,7 @@ def decode(name: NormalName) -> Draft | None:
     if entry is None:
         return None
     if entry.op == "activation" and "quant" in base:
-        entry = Entry("quant", "activation_quant")
+        entry = CatalogueEntry("quant", "activation_quant")
     draft = Draft("known identifier", _library(name))
     draft.token(f"{name.scope}{base}", entry.op.replace("_", " "))
     draft.kind(entry.kernel_class, entry.op, f"{base}: {entry.op.replace('_', ' ')}", tensor_core=entry.tensor_core)

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 from warpline.errors import UnreadableFile
-from warpline.lint.model import Finding
+from warpline.lint.model import LintFinding
 from warpline.lint.program import Program
 from warpline.lint.rules import RULES
 
@@ -16,7 +16,7 @@ _IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
 MAX_BYTES = 4 << 20
 
 
-def lint_file(path: Path) -> list[Finding]:
+def lint_file(path: Path) -> list[LintFinding]:
     """The findings in a Python file, in the order of its lines. The file is parsed, never executed."""
     try:
         raw = path.read_bytes()
@@ -27,7 +27,7 @@ def lint_file(path: Path) -> list[Finding]:
     return lint_text(raw.decode("utf-8", "replace").removeprefix("\ufeff"), str(path))
 
 
-def lint_text(text: str, file: str = "<text>") -> list[Finding]:
+def lint_text(text: str, file: str = "<text>") -> list[LintFinding]:
     """The findings in a program's text.
 
     >>> lint_text("import torch\\nfor x in xs:\\n    print(model(x.cuda()).item())")
@@ -43,7 +43,7 @@ def lint_text(text: str, file: str = "<text>") -> list[Finding]:
         raise UnreadableFile("not-python", f"{file} is not valid Python: {error}", "name a Python file") from None
     ignored = _ignored(text)
     found = {
-        (spot.line, rule.code): Finding(file, spot.line, spot.column, rule.code, spot.message, rule.fix)
+        (spot.line, rule.code): LintFinding(file, spot.line, spot.column, rule.code, spot.message, rule.fix)
         for rule in RULES
         for spot in rule.find(program)
         if not (codes := ignored.get(spot.line, frozenset())) & {rule.code, "*"} or not codes

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 from typing import Literal
 
-from warpline.lint.names import Names
+from warpline.lint.names import ImportedNames
 from warpline.lint.words import (
     ABOUT,
     FACTORIES,
@@ -32,7 +32,7 @@ Kind = Literal["gpu", "host", "module", "device", "unknown"]
 class Kinds:
     """The kind of every expression of a file."""
 
-    def __init__(self, tree: ast.Module, names: Names) -> None:
+    def __init__(self, tree: ast.Module, names: ImportedNames) -> None:
         self._names = names
         self._known: dict[int, Kind] = {}
         self._shared: dict[str, Kind] = {}

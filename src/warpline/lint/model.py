@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from warpline.lint.program import Program
+from warpline.lint.program import Program
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LintSpot:
     """A place in a program, and what is wrong there."""
 
     line: int
@@ -20,7 +19,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LintRule:
     """One check."""
 
     code: str
@@ -29,11 +28,11 @@ class Rule:
     """What it finds, in one sentence."""
     fix: str
     """What to do, in one sentence."""
-    find: Callable[[Program], Iterator[Spot]]
+    find: Callable[[Program], Iterator[LintSpot]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One finding in a file."""
 
     file: str
@@ -46,11 +45,4 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "code": self.code,
-            "message": self.message,
-            "fix": self.fix,
-        }
+        return asdict(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 
-class Names:
+class ImportedNames:
     """The imports of a file, and the full names that follow from them."""
 
     def __init__(self, tree: ast.Module) -> None:

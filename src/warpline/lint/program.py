@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from warpline.lint.kinds import Kinds
-from warpline.lint.names import Names
+from warpline.lint.names import ImportedNames
 
 Loop = ast.For | ast.While | ast.AsyncFor
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -26,7 +26,7 @@ class Program:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tree = ast.parse(text)
-        self.names = Names(self.tree)
+        self.names = ImportedNames(self.tree)
         self.parents: dict[ast.AST, ast.AST] = {}
         self._answers: dict[Callable[[Program], Any], Any] = {}
         self._with: dict[Test, set[ast.AST]] = {}

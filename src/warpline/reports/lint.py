@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from warpline.lint import Finding
+from warpline.lint import LintFinding
 from warpline.reports.sections import Explained, Findings, Report, Section, Text
 from warpline.units import several
 
 
-def lint_report(findings: Sequence[Finding], files: int) -> Report:
+def lint_report(findings: Sequence[LintFinding], files: int) -> Report:
     """Each finding with its line, code, reason and fix."""
     title = f"{several(len(findings), 'finding') if findings else 'No findings'} in {several(files, 'file')}"
     sections = []

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from warpline.analyses.roofline.entry import RooflineEntry, RooflineTable
-from warpline.hardware import Figure, Roof
+from warpline.hardware import CitedFigure, Roof
 from warpline.reports.svg import document, label, stroke, xml
 from warpline.work.parse import json_list
 
@@ -72,7 +72,7 @@ def _one_shape(shape: Any, depth: int = 0) -> str:
     return "×".join(map(str, shape))
 
 
-def ceilings(table: RooflineTable, roof: Roof) -> list[tuple[str, Figure]]:
+def ceilings(table: RooflineTable, roof: Roof) -> list[tuple[str, CitedFigure]]:
     """Horizontal ceilings of the types in use, highest first."""
     names = dict.fromkeys(entry.math for entry in drawable(table) if entry.math)
     found = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from warpline.work.dtypes import SIZES, arithmetic
-from warpline.work.model import VECTOR, Flops, Launch, Work
+from warpline.work.model import VECTOR, Flops, KernelLaunch, Work
 from warpline.work.optimizer import work_of_launch as list_work
 from warpline.work.shapes import item_type
 
@@ -28,13 +28,13 @@ _CAST = re.compile(r"\((?:unsigned )?(?:int|long|bool)\)(?=[\d-])")
 """nsys prints a template's numbers with their types: `vectorized_elementwise_kernel<(int)8, …`."""
 
 
-def work_of_launch(launch: Launch) -> Work | None:
+def work_of_launch(launch: KernelLaunch) -> Work | None:
     """The bound on a launch's work; None if its name does not show it."""
-    plain = Launch(_CAST.sub("", launch.name), launch.blocks, launch.threads)
+    plain = KernelLaunch(_CAST.sub("", launch.name), launch.blocks, launch.threads)
     return list_work(plain) or _elementwise(plain)
 
 
-def _elementwise(launch: Launch) -> Work | None:
+def _elementwise(launch: KernelLaunch) -> Work | None:
     if launch.blocks is None or launch.threads is None:
         return None
     unrolled, vectorized = _UNROLLED.search(launch.name), _VECTORIZED.search(launch.name)

@@ -63,7 +63,7 @@ class Argument(Struct, frozen=True):
     text: str = ""
 
 
-class Launch(Struct, frozen=True):
+class KernelLaunch(Struct, frozen=True):
     """A kernel that the op launched."""
 
     name: str
@@ -76,7 +76,7 @@ class OpCall(Struct, frozen=True):
 
     name: str
     arguments: tuple[Argument, ...] = ()
-    launches: tuple[Launch, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
     parent: OpCall | None = None
 
     def tensor(self, position: int) -> Tensor:

@@ -11,7 +11,7 @@ import re
 from msgspec import Struct
 
 from warpline.work.dtypes import SIZES, arithmetic
-from warpline.work.model import VECTOR, Flops, Launch, OpCall, Tensor, Unknowable, Work
+from warpline.work.model import VECTOR, Flops, KernelLaunch, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 from warpline.work.shapes import item_type, total_bytes, typed
 
@@ -50,7 +50,7 @@ def _dtype(call: OpCall) -> str:
     return dtype
 
 
-def chunk_elements(launches: tuple[Launch, ...]) -> int:
+def chunk_elements(launches: tuple[KernelLaunch, ...]) -> int:
     """The maximum number of elements that multi_tensor_apply handled; 0 if no such launch was recorded."""
     return sum(
         launch.blocks * CHUNK_ELEMENTS
@@ -129,7 +129,7 @@ def unscale(call: OpCall) -> Work:
     return _from_launch(call, traffic, OPTIMIZER)
 
 
-def work_of_launch(launch: Launch) -> Work | None:
+def work_of_launch(launch: KernelLaunch) -> Work | None:
     """The work of a multi_tensor_apply kernel from its name and grid alone; None for any other kernel.
 
     Its functor gives the number of lists and how many it reads: `BinaryOpListAlphaFunctor<float, 2, 2, 0>` takes two,

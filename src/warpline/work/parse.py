@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from warpline.sources.valid_text import valid_json
-from warpline.work.model import Argument, Launch, OpCall, Tensor, tensor_type
+from warpline.work.model import Argument, KernelLaunch, OpCall, Tensor, tensor_type
 
 Arguments = tuple[Argument, ...]
 LIST_TYPES = {"TensorList", "GenericList", ""}
@@ -25,7 +25,7 @@ def call_from_kineto(
     strides: str | None = None,
     concrete: str | None = None,
     *,
-    launches: tuple[Launch, ...] = (),
+    launches: tuple[KernelLaunch, ...] = (),
     parent: OpCall | None = None,
 ) -> OpCall:
     """The call of an op from its `Input Dims`, `Input type`, `Input Strides` and `Concrete Inputs`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from math import prod
 
-from warpline.work.model import Launch, OpCall, Tensor, Unknowable
+from warpline.work.model import KernelLaunch, OpCall, Tensor, Unknowable
 
 _OPAQUE = re.compile(r"OpaqueType<(\d+)")
 _FIRST_TYPE = re.compile(r"(?:Functor|CatArrayBatchedCopy\w{0,80}+)<([\w:]+)")
@@ -39,7 +39,7 @@ def broadcast(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(reversed(result))
 
 
-def item_type(launches: Iterable[Launch]) -> str:
+def item_type(launches: Iterable[KernelLaunch]) -> str:
     """The item type of a list of tensors, which Kineto does not record, from the kernels' template arguments."""
     for launch in launches:
         opaque = _OPAQUE.search(launch.name)

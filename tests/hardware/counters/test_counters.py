@@ -10,7 +10,7 @@ from warpline.hardware.counters.names import is_ncu_only, split, suffix_problem
 from warpline.hardware.counters.replace import near_names, nvprof_metrics, replacements
 from warpline.hardware.counters.table import (
     CHIPS,
-    Catalogue,
+    MetricCatalogue,
     catalogue,
     installed_library,
     list_metrics,
@@ -170,4 +170,4 @@ def test_an_installed_library_agrees_with_the_table() -> None:
     (listed,) = list_metrics(library, ["GH100"])
     known = package_catalogue().names("sm_90")
     assert len(set(listed["counter"]) & set(known)) > 3000
-    assert isinstance(catalogue("sm_90"), Catalogue)
+    assert isinstance(catalogue("sm_90"), MetricCatalogue)

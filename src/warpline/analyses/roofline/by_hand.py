@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from warpline.bench.work import BOOST_ALLOWANCE
 from warpline.errors import UsageError
-from warpline.hardware import Figure, Roof, roof_of
+from warpline.hardware import CitedFigure, Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.work import MATRIX, Flops, Work
 from warpline.work.op_from_text import work_of_text
@@ -56,9 +56,9 @@ class Envelope(Struct, frozen=True):
     items: tuple[Item, ...]
     dtype: str
     device: str | None
-    compute: Figure | None
+    compute: CitedFigure | None
     """Ceiling of the matmuls' arithmetic."""
-    memory: Figure | None
+    memory: CitedFigure | None
     time_ns: float | None
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct, field, to_builtins
 
-from warpline.hardware import Figure, Roof
+from warpline.hardware import CitedFigure, Roof
 from warpline.hardware.chips import DRAM
 from warpline.notebook import card, facts
 from warpline.notebook import table as html_table
@@ -227,7 +227,7 @@ class RooflineTable(Struct, frozen=True):
         return f"{self.device}: {len(self.entries)} rows by {self.by}, {known}"
 
 
-def ceilings_of(roof: Roof) -> dict[str, Figure]:
+def ceilings_of(roof: Roof) -> dict[str, CitedFigure]:
     """Every ceiling in use, by its name."""
     figures = {f"{dtype} {unit}": roof.compute(dtype, unit) for dtype, unit in _PIPES}
     links = {link: roof.bandwidth(link) for link in ("dram", "l2", "h2d", "d2h", "nvlink")}

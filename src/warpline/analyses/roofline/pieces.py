@@ -23,7 +23,7 @@ from warpline.errors import WarplineError
 from warpline.trace.arrays import NONE, Bools, integers
 from warpline.trace.names import names_in, rows_like
 from warpline.trace.trace import Trace
-from warpline.work import Launch, Work
+from warpline.work import KernelLaunch, Work
 from warpline.work.collective import work_of_record
 from warpline.work.launches import work_of_launch
 
@@ -69,8 +69,8 @@ class _Row(NamedTuple):
     threads: int | None
 
     @property
-    def launch(self) -> Launch:
-        return Launch(self.name, self.blocks, self.threads)
+    def launch(self) -> KernelLaunch:
+        return KernelLaunch(self.name, self.blocks, self.threads)
 
 
 class Gathered(Struct, dict=True):
@@ -320,7 +320,7 @@ class Gathered(Struct, dict=True):
         return [piece for piece in pieces if id(piece) not in gone] + list(merged.values())
 
 
-def _by_name_and_size(launch: Launch) -> tuple[str, int]:
+def _by_name_and_size(launch: KernelLaunch) -> tuple[str, int]:
     return launch.name, launch.blocks or 0
 
 

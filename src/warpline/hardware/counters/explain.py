@@ -9,7 +9,7 @@ from msgspec import Struct
 from warpline.hardware.counters.meaning import in_words, meaning
 from warpline.hardware.counters.names import default_suffix, is_ncu_only, split, suffix_problem, suffix_words
 from warpline.hardware.counters.replace import Replacement, near_names, replacements
-from warpline.hardware.counters.table import CHIPS, Catalogue
+from warpline.hardware.counters.table import CHIPS, MetricCatalogue
 
 SCHEMA = "warpline.metric/1"
 State = Literal["exists", "elsewhere", "ncu-only", "old", "unknown"]
@@ -65,7 +65,7 @@ class Explanation(Struct, frozen=True):
         }
 
 
-def explain(name: str, chip: str | None, catalogue: Catalogue) -> Explanation:
+def explain(name: str, chip: str | None, catalogue: MetricCatalogue) -> Explanation:
     """Explain a metric, on one chip or on all."""
     parts = split(name)
     having = catalogue.chips.get(parts.base, frozenset())

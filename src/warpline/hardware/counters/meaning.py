@@ -10,7 +10,7 @@ from msgspec import Struct, toml
 from msgspec.structs import replace
 
 
-class Meaning(Struct, frozen=True):
+class MetricMeaning(Struct, frozen=True):
     """A metric, or a family of them, in words."""
 
     name: str
@@ -25,11 +25,11 @@ class Meaning(Struct, frozen=True):
 class _Stalls(Struct, frozen=True):
     compare: str
     good: str
-    reason: tuple[Meaning, ...]
+    reason: tuple[MetricMeaning, ...]
 
 
-class _Table(Struct, frozen=True):
-    metric: tuple[Meaning, ...]
+class _MeaningTable(Struct, frozen=True):
+    metric: tuple[MetricMeaning, ...]
     stall: _Stalls
     units: dict[str, str]
     quantities: dict[str, str]
@@ -37,19 +37,21 @@ class _Table(Struct, frozen=True):
 
 
 @cache
-def _table() -> _Table:
-    return toml.decode(files("warpline.hardware.counters").joinpath("data", "meanings.toml").read_bytes(), type=_Table)
+def _table() -> _MeaningTable:
+    return toml.decode(
+        files("warpline.hardware.counters").joinpath("data", "meanings.toml").read_bytes(), type=_MeaningTable
+    )
 
 
 @cache
-def meanings() -> tuple[Meaning, ...]:
+def meanings() -> tuple[MetricMeaning, ...]:
     """All that is written about metrics; the first that fits a name counts."""
     table, stall = _table(), _table().stall
     stalls = (replace(reason, compare=stall.compare, good=reason.good or stall.good) for reason in stall.reason)
     return (*table.metric, *stalls)
 
 
-def meaning(base: str) -> Meaning | None:
+def meaning(base: str) -> MetricMeaning | None:
     """What is written about a metric, given without suffixes."""
     return next((entry for entry in meanings() if re.fullmatch(entry.name, base)), None)
 

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct, toml
 
 from warpline.hardware.counters.names import MetricName, default_suffix, is_ncu_only, split, suffix_problem
-from warpline.hardware.counters.table import Catalogue
+from warpline.hardware.counters.table import MetricCatalogue
 
 NEAR: Final = 5
 _SIMILAR: Final = 0.34
@@ -31,7 +31,7 @@ class Replacement(Struct, frozen=True):
     """Only for chips that lack this metric."""
 
 
-class Rule(Struct, frozen=True):
+class ReplacementRule(Struct, frozen=True):
     """What to try for names of one form."""
 
     name: str
@@ -40,18 +40,18 @@ class Rule(Struct, frozen=True):
     """Their names refer to the groups of the expression, and may bring a suffix."""
 
 
-class _Table(Struct, frozen=True):
-    rule: tuple[Rule, ...]
+class _RuleTable(Struct, frozen=True):
+    rule: tuple[ReplacementRule, ...]
     nvprof: dict[str, Replacement]
 
 
 @cache
-def _table() -> _Table:
+def _table() -> _RuleTable:
     path = files("warpline.hardware.counters").joinpath("data", "replacements.toml")
-    return toml.decode(path.read_bytes(), type=_Table)
+    return toml.decode(path.read_bytes(), type=_RuleTable)
 
 
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[ReplacementRule, ...]:
     """What to try, by the form of the name; all that fit are tried, in this order."""
     return _table().rule
 
@@ -61,7 +61,7 @@ def nvprof_metrics() -> dict[str, Replacement]:
     return _table().nvprof
 
 
-def replacements(name: str, chip: str, catalogue: Catalogue) -> list[Replacement]:
+def replacements(name: str, chip: str, catalogue: MetricCatalogue) -> list[Replacement]:
     """What the chip has instead of a metric that it lacks, the closest first; empty if nothing is known."""
     asked = split(name)
     found: dict[str, Replacement] = {}
@@ -83,7 +83,7 @@ def _candidates(asked: MetricName) -> Iterator[Replacement]:
                 yield Replacement(match.expand(option.name), option.note, option.unless)
 
 
-def _usable(candidate: Replacement, asked: MetricName, chip: str, catalogue: Catalogue) -> Replacement | None:
+def _usable(candidate: Replacement, asked: MetricName, chip: str, catalogue: MetricCatalogue) -> Replacement | None:
     """The candidate with a suffix that fits; None if the chip lacks it or if it is what was asked for."""
     name = split(candidate.name)
     if is_ncu_only(name):
@@ -99,7 +99,7 @@ def _usable(candidate: Replacement, asked: MetricName, chip: str, catalogue: Cat
     return Replacement(f"{name.base}.{kept or default_suffix(kind)}", candidate.note)
 
 
-def near_names(name: str, chip: str | None, catalogue: Catalogue) -> list[str]:
+def near_names(name: str, chip: str | None, catalogue: MetricCatalogue) -> list[str]:
     """Names that share most words with a name that nobody knows, the nearest first."""
     words = _words(split(name).base)
     scored = []

@@ -45,7 +45,7 @@ _HOLDERS: Final = ("nvidia", "ncu_report")
 _CHILD_SECONDS: Final = 60
 
 
-class Catalogue(Struct, frozen=True):
+class MetricCatalogue(Struct, frozen=True):
     """Metric names without suffixes, their types, and the chips that have them."""
 
     source: str
@@ -76,7 +76,7 @@ def target_of(text: str) -> str:
 
 
 @cache
-def package_catalogue() -> Catalogue:
+def package_catalogue() -> MetricCatalogue:
     """The table in the package: where its names are from, a header, then a line for each name."""
     text = files("warpline.hardware.counters").joinpath("data", _TABLE).read_text("ascii")
     source, _, *lines = text.splitlines()
@@ -85,10 +85,10 @@ def package_catalogue() -> Catalogue:
     for line in lines:
         name, types[name], having = line.split("\t")
         chips[name] = frozenset(having.split())
-    return Catalogue(f"the table in warpline, made from {source.removeprefix('# ')}", types, chips)
+    return MetricCatalogue(f"the table in warpline, made from {source.removeprefix('# ')}", types, chips)
 
 
-def catalogue(chip: str | None = None) -> Catalogue:
+def catalogue(chip: str | None = None) -> MetricCatalogue:
     """What is known about metrics: the table in the package, with what an installed library says about the chip."""
     table = package_catalogue()
     library = installed_library()
@@ -104,7 +104,7 @@ def catalogue(chip: str | None = None) -> Catalogue:
     for name, kind in found.items():
         types[name] = kind
         chips[name] = chips.get(name, frozenset()) | {chip}
-    return Catalogue(f"{library.name} in {library.parent}", types, chips)
+    return MetricCatalogue(f"{library.name} in {library.parent}", types, chips)
 
 
 def installed_library() -> Path | None:

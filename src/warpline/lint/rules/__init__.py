@@ -1,6 +1,6 @@
-"""Every rule. A new one is a `Rule` in a module of this folder, listed here, and a row in docs/commands/lint.md."""
+"""Every rule. A new one is a `LintRule` in a module of this folder, listed here, and a row in docs/commands/lint.md."""
 
-from warpline.lint.model import Rule
+from warpline.lint.model import LintRule
 from warpline.lint.rules import copies, settings, syncs, timing, triton_sizes
 
-RULES: tuple[Rule, ...] = (*timing.RULES, *syncs.RULES, *copies.RULES, *triton_sizes.RULES, *settings.RULES)
+RULES: tuple[LintRule, ...] = (*timing.RULES, *syncs.RULES, *copies.RULES, *triton_sizes.RULES, *settings.RULES)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from warpline.lint.model import Rule, Spot
+from warpline.lint.model import LintRule, LintSpot
 from warpline.lint.program import LOOPS, Program
 from warpline.lint.words import FACTORIES
 
 
-def _blocking(program: Program) -> Iterator[Spot]:
+def _blocking(program: Program) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in program.calls:
@@ -29,7 +29,7 @@ def _blocking(program: Program) -> Iterator[Spot]:
             message = "the copy to the GPU blocks the CPU in every iteration"
         else:
             continue
-        yield Spot(node.func.end_lineno or node.lineno, node.col_offset + 1, message)
+        yield LintSpot(node.func.end_lineno or node.lineno, node.col_offset + 1, message)
 
 
 def _made_on_host(program: Program, base: ast.expr) -> bool:
@@ -62,7 +62,7 @@ def _loop_names(program: Program, node: ast.AST) -> set[str]:
     return found
 
 
-def _loader(program: Program) -> Iterator[Spot]:
+def _loader(program: Program) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in program.calls:
@@ -73,14 +73,14 @@ def _loader(program: Program) -> Iterator[Spot]:
             continue
         missing = [name for name in ("num_workers", "pin_memory") if name not in given or _is_off(given[name])]
         if missing:
-            yield Spot(node.lineno, node.col_offset + 1, f"the loader has no {' and no '.join(missing)}")
+            yield LintSpot(node.lineno, node.col_offset + 1, f"the loader has no {' and no '.join(missing)}")
 
 
 def _is_off(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and not node.value
 
 
-def _grown(program: Program) -> Iterator[Spot]:
+def _grown(program: Program) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in ast.walk(program.tree):
@@ -94,23 +94,23 @@ def _grown(program: Program) -> Iterator[Spot]:
         in_loop = any(isinstance(above, LOOPS) for above, _ in program.above(node))
         if in_loop and own and own in {program.names.dotted(part) for part in listed}:
             message = f"{own} is copied as a whole in every iteration, so the time grows with the square of its length"
-            yield Spot(node.lineno, node.col_offset + 1, message)
+            yield LintSpot(node.lineno, node.col_offset + 1, message)
 
 
 RULES = (
-    Rule(
+    LintRule(
         "blocking-copy-in-loop",
         "A copy to the GPU in every iteration blocks the CPU.",
         "pin the memory and add non_blocking=True, or create the tensor on the GPU (device=…)",
         _blocking,
     ),
-    Rule(
+    LintRule(
         "slow-loader",
         "A DataLoader of a GPU program loads in the training process, or into pageable memory.",
         "add num_workers=4 (or more) and pin_memory=True",
         _loader,
     ),
-    Rule(
+    LintRule(
         "cat-in-loop",
         "A tensor grows by torch.cat in a loop.",
         "collect the parts in a list and join them once, or allocate the result before the loop",

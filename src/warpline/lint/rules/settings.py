@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from warpline.lint.model import Rule, Spot
+from warpline.lint.model import LintRule, LintSpot
 from warpline.lint.program import Program
 
 
@@ -15,24 +15,24 @@ def _literal(node: ast.Call, name: str) -> object:
     return value.value if isinstance(value, ast.Constant) else None
 
 
-def _spot(node: ast.AST, message: str) -> Spot:
-    return Spot(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, message)
+def _spot(node: ast.AST, message: str) -> LintSpot:
+    return LintSpot(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, message)
 
 
-def _fills(program: Program) -> Iterator[Spot]:
+def _fills(program: Program) -> Iterator[LintSpot]:
     for node in program.calls if program.uses_gpu else ():
         if program.names.last(node.func) == "zero_grad" and _literal(node, "set_to_none") is False:
             yield _spot(node, "zero_grad(set_to_none=False) writes zeros into every gradient")
 
 
-def _by_parameter(program: Program) -> Iterator[Spot]:
+def _by_parameter(program: Program) -> Iterator[LintSpot]:
     for node in program.calls if program.uses_gpu else ():
         is_optimizer = program.names.full(node.func).startswith("torch.optim.")
         if is_optimizer and _literal(node, "foreach") is False and _literal(node, "fused") is not True:
             yield _spot(node, "foreach=False updates one parameter at a time, with a few launches each")
 
 
-def _anomalies(program: Program) -> Iterator[Spot]:
+def _anomalies(program: Program) -> Iterator[LintSpot]:
     for node in program.calls:
         full = program.names.full(node.func)
         first = node.args[0] if node.args else None
@@ -41,7 +41,7 @@ def _anomalies(program: Program) -> Iterator[Spot]:
             yield _spot(node, "anomaly detection checks every gradient and waits for it")
 
 
-def _launch_blocking(program: Program) -> Iterator[Spot]:
+def _launch_blocking(program: Program) -> Iterator[LintSpot]:
     variable = "CUDA_LAUNCH_BLOCKING"
     for node in ast.walk(program.tree):
         values: list[ast.expr] = []
@@ -55,25 +55,25 @@ def _launch_blocking(program: Program) -> Iterator[Spot]:
 
 
 RULES = (
-    Rule(
+    LintRule(
         "zero-grad-fills",
         "Gradients are filled with zeros instead of being dropped.",
         "call zero_grad(), which sets them to None",
         _fills,
     ),
-    Rule(
+    LintRule(
         "optimizer-by-parameter",
         "An optimizer updates its parameters one by one.",
         "leave foreach at its default, or use fused=True",
         _by_parameter,
     ),
-    Rule(
+    LintRule(
         "anomaly-detection",
         "Autograd's anomaly detection is on.",
         "turn it on only while you look for a NaN",
         _anomalies,
     ),
-    Rule(
+    LintRule(
         "launch-blocking",
         "CUDA_LAUNCH_BLOCKING is set in the program.",
         "set it in the shell while you debug, and nowhere else",

@@ -6,19 +6,21 @@ import ast
 from collections.abc import Iterator
 
 from warpline.lint.clocks import timed_loop
-from warpline.lint.model import Rule, Spot
+from warpline.lint.model import LintRule, LintSpot
 from warpline.lint.program import Program
 from warpline.lint.syncing import explicit, implicit
 
 
-def _implicit(program: Program) -> Iterator[Spot]:
+def _implicit(program: Program) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in ast.walk(program.tree):
         what = implicit(program, node)
         place = node.test if isinstance(node, ast.If | ast.While | ast.Assert) else node
         if what and isinstance(place, ast.expr) and program.hot(place):
-            yield Spot(_line(place), place.col_offset + 1, f"{what} makes the CPU wait for the GPU in every iteration")
+            yield LintSpot(
+                _line(place), place.col_offset + 1, f"{what} makes the CPU wait for the GPU in every iteration"
+            )
 
 
 def _line(node: ast.expr) -> int:
@@ -26,37 +28,37 @@ def _line(node: ast.expr) -> int:
     return node.func.end_lineno or node.lineno if isinstance(node, ast.Call) else node.lineno
 
 
-def _explicit(program: Program) -> Iterator[Spot]:
+def _explicit(program: Program) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in program.calls:
         what = explicit(program, node)
         loop = program.loop_around(node)
         if what and program.hot(node) and not (loop is not None and timed_loop(program, loop)):
-            yield Spot(node.lineno, node.col_offset + 1, f"{what} drains the GPU's queue in every iteration")
+            yield LintSpot(node.lineno, node.col_offset + 1, f"{what} drains the GPU's queue in every iteration")
 
 
-def _empty_cache(program: Program) -> Iterator[Spot]:
+def _empty_cache(program: Program) -> Iterator[LintSpot]:
     for node in program.calls:
         if program.names.full(node.func) == "torch.cuda.empty_cache" and program.hot(node):
             message = "torch.cuda.empty_cache() frees memory that the next iteration has to allocate again, and waits"
-            yield Spot(node.lineno, node.col_offset + 1, message)
+            yield LintSpot(node.lineno, node.col_offset + 1, message)
 
 
 RULES = (
-    Rule(
+    LintRule(
         "sync-in-loop",
         "A value of the GPU is read on the CPU in every iteration: the CPU waits, and the GPU then waits for launches.",
         "keep the value on the GPU (detach()), and read it after the loop or every n-th iteration",
         _implicit,
     ),
-    Rule(
+    LintRule(
         "synchronize-in-loop",
         "The CPU waits for the GPU in every iteration, and nothing is timed there.",
         "remove it; the order on a stream is kept without it",
         _explicit,
     ),
-    Rule(
+    LintRule(
         "empty-cache-in-loop",
         "The allocator's cache is emptied in every iteration.",
         "remove it, or call it once before the loop",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from warpline.lint.clocks import Region, is_clock, regions, synchronised_clock, whole_iteration
-from warpline.lint.model import Rule, Spot
+from warpline.lint.model import LintRule, LintSpot
 from warpline.lint.program import Position, Program, position
 from warpline.lint.syncing import explicit, waits
 
@@ -19,7 +19,7 @@ TRAINS = frozenset(["backward", "step", "fit", "train"])
 TIMEIT = frozenset({"timeit.timeit", "timeit.repeat"})
 
 
-def _unsynchronised(program: Program) -> Iterator[Spot]:
+def _unsynchronised(program: Program) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     message = "the clock is read before the GPU has finished: this is the time to launch, not to run"
@@ -30,12 +30,12 @@ def _unsynchronised(program: Program) -> Iterator[Spot]:
         if loop is not None and program.has(loop, _waits_often):
             continue  # each iteration waits once, so that its length is right wherever the clock is read
         if program.once(_activity)[region.scope].ends_in_work(*region.span):
-            yield Spot(region.end.lineno, region.end.col_offset + 1, message)
+            yield LintSpot(region.end.lineno, region.end.col_offset + 1, message)
     yield from _with_timers(program, message)
     yield from _with_timeit(program, message)
 
 
-def _with_timers(program: Program, message: str) -> Iterator[Spot]:
+def _with_timers(program: Program, message: str) -> Iterator[LintSpot]:
     """`with Timer():` of a class in this file that reads a clock on leaving and does not wait before it."""
     timers = set()
     for node in ast.walk(program.tree):
@@ -50,14 +50,14 @@ def _with_timers(program: Program, message: str) -> Iterator[Spot]:
         made = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
         inside = [part for line in node.body for part in ast.walk(line)]
         if any(program.names.last(call.func) in timers for call in made) and _ends_in_work(program, inside):
-            yield Spot(node.lineno, node.col_offset + 1, message)
+            yield LintSpot(node.lineno, node.col_offset + 1, message)
 
 
-def _with_timeit(program: Program, message: str) -> Iterator[Spot]:
+def _with_timeit(program: Program, message: str) -> Iterator[LintSpot]:
     for node in program.calls:
         timed = node.args[0] if program.names.full(node.func) in TIMEIT and node.args else None
         if isinstance(timed, ast.Lambda) and _ends_in_work(program, list(ast.walk(timed.body))):
-            yield Spot(node.lineno, node.col_offset + 1, message)
+            yield LintSpot(node.lineno, node.col_offset + 1, message)
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ def _given_work(program: Program) -> set[str]:
     }
 
 
-def _cold(program: Program) -> Iterator[Spot]:
+def _cold(program: Program) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     seen: set[int] = set()
@@ -147,7 +147,7 @@ def _cold(program: Program) -> Iterator[Spot]:
         if keys and not {key.rpartition(".")[2] for key in keys} & TRAINS and not _warmed(program, region, keys):
             seen.add(region.start.lineno)
             message = "the first call is timed too: it loads kernels, plans and allocates"
-            yield Spot(region.start.lineno, region.start.col_offset + 1, message)
+            yield LintSpot(region.start.lineno, region.start.col_offset + 1, message)
 
 
 def _warmed(program: Program, region: Region, keys: set[str]) -> bool:
@@ -175,13 +175,13 @@ def _key(program: Program, node: ast.AST) -> str:
 
 
 RULES = (
-    Rule(
+    LintRule(
         "unsynchronised-timing",
         "A clock is read while the GPU still works.",
         "call torch.cuda.synchronize() before reading the clock, or use CUDA events or warpline bench",
         _unsynchronised,
     ),
-    Rule(
+    LintRule(
         "no-warm-up",
         "The first call of something is timed.",
         "run it a few times before the clock starts, or use warpline bench",

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from warpline.lint.model import Rule, Spot
+from warpline.lint.model import LintRule, LintSpot
 from warpline.lint.program import FUNCTIONS, Function, Program
 
 ROUNDED = frozenset(["next_power_of_2", "cdiv", "min", "max"])
@@ -16,7 +16,7 @@ TELLING = frozenset(["n_elements", "numel", "num_elements"])
 """Names that mean a number of elements, where no launch is in the file."""
 
 
-def _recompiles(program: Program) -> Iterator[Spot]:
+def _recompiles(program: Program) -> Iterator[LintSpot]:
     for kernel in _kernels(program):
         arguments = [*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs]
         constant = [a.arg for a in arguments if a.annotation is not None and _is_constexpr(program, a.annotation)]
@@ -26,7 +26,7 @@ def _recompiles(program: Program) -> Iterator[Spot]:
             given = [value for call in launches if (value := _given(call, place, name)) is not None]
             if any(_varies(program, value) for value in given) or (not launches and name.lower() in TELLING):
                 message = f"{name} is the size of the data and tl.constexpr: each size compiles the kernel again"
-                yield Spot(kernel.lineno, kernel.col_offset + 1, message)
+                yield LintSpot(kernel.lineno, kernel.col_offset + 1, message)
 
 
 def _kernels(program: Program) -> Iterator[Function]:
@@ -99,7 +99,7 @@ def _is_last(node: ast.expr) -> bool:
 
 
 RULES = (
-    Rule(
+    LintRule(
         "constexpr-recompiles",
         "A Triton kernel takes the size of its data as tl.constexpr.",
         "pass it as an ordinary argument and keep tl.constexpr for block sizes and flags",

@@ -16,7 +16,7 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.trace.table import filled
 from warpline.work.elementwise import SIGNATURES, in_place
-from warpline.work.model import Launch, OpCall, Tensor, Unknowable, Work
+from warpline.work.model import KernelLaunch, OpCall, Tensor, Unknowable, Work
 from warpline.work.norm import FORWARD_STEPS as NORM_FORWARD_STEPS
 from warpline.work.shapes import broadcast, typed
 from warpline.work.softmax import FORWARD_STEPS
@@ -200,7 +200,7 @@ class _Compiler:
             return 0
         key = self._calls.number(op), kernels
         if key not in self._numbers:
-            launches = tuple(map(Launch, kernels))
+            launches = tuple(map(KernelLaunch, kernels))
             self._numbers[key] = len(self._units)
             self._units.append(unit_of(self._calls.call(op, launches), self._calls.work(op, launches)))
             self._names.append(self._calls.recorded(op)[0].removeprefix("aten::").split(".")[0])

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.hardware import Roof
-from warpline.hardware.chips import DRAM, TENSOR, VECTOR, Figure
+from warpline.hardware.chips import DRAM, TENSOR, VECTOR, CitedFigure
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.products import ODD, PRODUCTS
 from warpline.trace.arrays import Floats
@@ -19,7 +19,7 @@ MEASURED_CHIP = "H200-SXM"
 MEASURED = "measured on an H200"
 MEASURED_MEMORY = 4.26e12
 """Bytes per second of a copy within the memory of that H200."""
-DEFAULT_LINK = Figure(31.5e9, "guess: PCIe 4, 16 lanes")
+DEFAULT_LINK = CitedFigure(31.5e9, "guess: PCIe 4, 16 lanes")
 """For an unknown device."""
 DEFAULT_MEMORY_BYTE = Cost(1 / 4_000, 1 / 1_000, 1 / 250, "guess: 250 GB/s to 4 TB/s")
 """Memory of an unknown device."""
@@ -153,7 +153,7 @@ def _double_to_tf32(roof: Roof | None) -> Cost:
     return Cost(low, middle, high, f"{double.source}; {single.source}")
 
 
-def _per_unit(rate: Figure | None, reached: tuple[float, float, float]) -> Cost | None:
+def _per_unit(rate: CitedFigure | None, reached: tuple[float, float, float]) -> Cost | None:
     """Nanoseconds per unit at a rate per second: a measured rate is reached, of a nominal rate only a share."""
     if rate is None:
         return None

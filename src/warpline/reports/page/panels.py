@@ -12,7 +12,7 @@ from warpline.analyses.stacks import Stacks, all_stacks
 from warpline.errors import CannotAnswer, WarplineError
 from warpline.findings.budget import bare_budget
 from warpline.findings.diagnosis import Diagnosis
-from warpline.hardware import Figure
+from warpline.hardware import CitedFigure
 from warpline.replay.costs.find import find_costs
 from warpline.reports.page.contract import (
     BudgetInputs,
@@ -154,5 +154,5 @@ def roofline_panel(diagnosis: Diagnosis, work: Gathered) -> Roofline | None:
     )
 
 
-def _ceiling(name: str, figure: Figure) -> Ceiling:
+def _ceiling(name: str, figure: CitedFigure) -> Ceiling:
     return Ceiling(name, figure.value, figure.origin)
