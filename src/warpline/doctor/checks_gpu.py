@@ -37,7 +37,7 @@ _MAX_IDLE_MEMORY_MIB = 1000
 _MIN_POWER_LIMIT_SHARE = 0.98
 
 
-class Gpu(Struct, frozen=True):
+class InstalledGpu(Struct, frozen=True):
     """One GPU as nvidia-smi reports it; unknown fields are absent."""
 
     values: dict[str, str]
@@ -67,7 +67,7 @@ class GpuFacts(Struct, frozen=True):
     driver: str = ""
     cuda: str = ""
     """The newest CUDA version that the driver supports."""
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[InstalledGpu, ...] = ()
     error: str = ""
     """nvidia-smi's error output."""
     reasons: tuple[int | None, ...] = field(default=())
@@ -99,7 +99,7 @@ def read_gpus(machine: Machine) -> GpuFacts:
         return GpuFacts(driver, error=" ".join((plain.output + plain.errors).split())[:200] or f"status {plain.status}")
     cuda = re.search(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)", plain.output)
     rows = _query(machine, _FIELDS) or _query(machine, _FIELDS[:4])
-    gpus = tuple(Gpu(dict(zip(_FIELDS, row, strict=False))) for row in rows)
+    gpus = tuple(InstalledGpu(dict(zip(_FIELDS, row, strict=False))) for row in rows)
     reasons: tuple[int | None, ...] = ()
     for name in _REASON_FIELDS:
         answered = _query(machine, (name,))
