@@ -29,7 +29,6 @@ _CALLS = {
 }
 """Instructions that import, call or change something outside of the pickle."""
 _PROTOCOLS = range(2, 6)
-_FREQUENT = frozenset({0x68, 0x94, 0x4B, 0x4A, 0x6A})
 
 
 class UnsafePickle(Exception):
@@ -58,33 +57,13 @@ class _Machine:
         self.done = False
 
     def run(self) -> Plain:
-        content, memo = self.content, self.memo
+        content = self.content
         if len(content) < 2 or content[0] != 0x80 or content[1] not in _PROTOCOLS:
             raise DamagedPickle("it is not a pickle of protocol 2 to 5")
         try:
             while not self.done:
-                # Three quarters of all instructions are handled here: a call for each would take twice the time.
-                at, stack = self.at, self.stack
-                while (code := content[at]) in _FREQUENT:
-                    at += 1
-                    if code == 0x68:  # BINGET
-                        stack.append(memo[content[at]])
-                        at += 1
-                    elif code == 0x94:  # MEMOIZE
-                        memo[len(memo)] = stack[-1]
-                    elif code == 0x4B:  # BININT1
-                        stack.append(content[at])
-                        at += 1
-                    elif at + 4 > len(content):
-                        raise IndexError
-                    elif code == 0x4A:  # BININT
-                        stack.append(int.from_bytes(content[at : at + 4], "little", signed=True))
-                        at += 4
-                    else:  # LONG_BINGET
-                        stack.append(memo[int.from_bytes(content[at : at + 4], "little")])
-                        at += 4
-                self.at = at + 1
-                instruction = _INSTRUCTIONS[code]
+                code = self.byte()
+                instruction = _INSTRUCTIONS.get(code)
                 if instruction is None:
                     self._refuse(code)
                 else:
@@ -110,6 +89,11 @@ class _Machine:
         taken = self.content[self.at : end]
         self.at = end
         return taken
+
+    def byte(self) -> int:
+        """The next byte of the file as a number."""
+        self.at += 1
+        return self.content[self.at - 1]
 
     def number(self, count: int) -> int:
         """An unsigned number of so many bytes."""
@@ -183,11 +167,15 @@ def _set(machine: _Machine, items: list[Plain]) -> None:
         target[key] = items[place + 1]
 
 
-def _integer(machine: _Machine) -> None:
-    count = machine.number(1)
-    if count > MAX_INTEGER_BYTES:
+def _signed(machine: _Machine, width: int) -> None:
+    machine.stack.append(int.from_bytes(machine.take(width), "little", signed=True))
+
+
+def _long(machine: _Machine) -> None:
+    width = machine.byte()
+    if width > MAX_INTEGER_BYTES:
         raise ValueError
-    machine.stack.append(int.from_bytes(machine.take(count), "little", signed=True))
+    _signed(machine, width)
 
 
 def _text(machine: _Machine, width: int) -> None:
@@ -198,8 +186,8 @@ def _bytes(machine: _Machine, width: int) -> None:
     machine.stack.append(machine.take(machine.number(width)))
 
 
-def _put(machine: _Machine, width: int) -> None:
-    machine.memo[machine.number(width)] = machine.stack[-1]
+def _put(machine: _Machine, number: int) -> None:
+    machine.memo[number] = machine.stack[-1]
 
 
 def _stop(machine: _Machine) -> None:
@@ -207,15 +195,15 @@ def _stop(machine: _Machine) -> None:
 
 
 _Instruction = Callable[[_Machine], Any]
-_BY_CODE: dict[int, _Instruction] = {
+_INSTRUCTIONS: dict[int, _Instruction] = {
     0x80: lambda machine: machine.take(1),  # PROTO
     0x95: lambda machine: machine.take(8),  # FRAME
     0x2E: _stop,
     0x28: _mark,
-    0x7D: lambda machine: machine.made({}),
-    0x5D: lambda machine: machine.made([]),
-    0x29: lambda machine: machine.stack.append(()),
-    0x74: lambda machine: machine.made(tuple(machine.marked())),
+    0x7D: lambda machine: machine.made({}),  # EMPTY_DICT
+    0x5D: lambda machine: machine.made([]),  # EMPTY_LIST
+    0x29: lambda machine: machine.stack.append(()),  # EMPTY_TUPLE
+    0x74: lambda machine: machine.made(tuple(machine.marked())),  # TUPLE
     0x85: lambda machine: _tuple(machine, 1),
     0x86: lambda machine: _tuple(machine, 2),
     0x87: lambda machine: _tuple(machine, 3),
@@ -223,11 +211,16 @@ _BY_CODE: dict[int, _Instruction] = {
     0x65: _appends,
     0x73: _set_item,
     0x75: _set_items,
-    0x71: lambda machine: _put(machine, 1),
-    0x72: lambda machine: _put(machine, 4),
-    0x4D: lambda machine: machine.stack.append(machine.number(2)),
-    0x8A: _integer,
-    0x47: lambda machine: machine.stack.append(struct.unpack(">d", machine.take(8))[0]),
+    0x94: lambda machine: _put(machine, len(machine.memo)),  # MEMOIZE
+    0x71: lambda machine: _put(machine, machine.byte()),  # BINPUT
+    0x72: lambda machine: _put(machine, machine.number(4)),  # LONG_BINPUT
+    0x68: lambda machine: machine.stack.append(machine.memo[machine.byte()]),  # BINGET
+    0x6A: lambda machine: machine.stack.append(machine.memo[machine.number(4)]),  # LONG_BINGET
+    0x4B: lambda machine: machine.stack.append(machine.byte()),  # BININT1
+    0x4D: lambda machine: machine.stack.append(machine.number(2)),  # BININT2
+    0x4A: lambda machine: _signed(machine, 4),  # BININT
+    0x8A: _long,  # LONG1
+    0x47: lambda machine: machine.stack.append(struct.unpack(">d", machine.take(8))[0]),  # BINFLOAT
     0x8C: lambda machine: _text(machine, 1),
     0x58: lambda machine: _text(machine, 4),
     0x8D: lambda machine: _text(machine, 8),
@@ -238,4 +231,3 @@ _BY_CODE: dict[int, _Instruction] = {
     0x88: lambda machine: machine.stack.append(True),
     0x89: lambda machine: machine.stack.append(False),
 }
-_INSTRUCTIONS: list[_Instruction | None] = [_BY_CODE.get(code) for code in range(256)]
