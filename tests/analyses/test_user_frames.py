@@ -96,7 +96,7 @@ def test_a_trace_of_that_name_alone_is_somebody_elses(tmp_path: Path) -> None:
 def test_the_folder_of_a_run_is_its_trace(tmp_path: Path) -> None:
     recorded(tmp_path, OPS)
     (tmp_path / "manifest.json").write_text("{}")
-    assert open_trace(tmp_path, cache=False).path.name == "trace.json"
+    assert open_trace(tmp_path, cache=False).file.name == "trace.json"
 
 
 def test_frames_of_the_trace_itself_name_first_lines_without_a_look(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_wide_table_fits_and_says_what_is_hidden(
     assert all(len(line) <= width and line == line.rstrip() for line in lines)
     shown = lines[0].split()
     assert {"id", "name"} <= set(shown)
-    hidden = len(TABLES[table]) + 1 - len(shown)
+    hidden = len(TABLES[table].columns) + 1 - len(shown)
     assert last.startswith("(no room for ")
     if hidden > LISTED_TITLES:
         assert last == f"(no room for {hidden} more columns in {width}; --format csv or --format json shows them all)"
@@ -44,7 +44,7 @@ def test_a_wide_table_fits_and_says_what_is_hidden(
 
 def test_csv_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sql", KINETO, "select * from gpu limit 1", "--format", "csv"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].split(",") == ["id", *TABLES["gpu"]]
+    assert capsys.readouterr().out.splitlines()[0].split(",") == ["id", *TABLES["gpu"].columns]
 
 
 def test_a_bad_query_names_the_tables(capsys: pytest.CaptureFixture[str]) -> None:

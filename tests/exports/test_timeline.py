@@ -16,6 +16,7 @@ from paths import DATA, DEMO
 from warpline.exports.timeline import Timeline, tracks_of
 from warpline.exports.tracks import timeline
 from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.trace.arrays import NONE
 from warpline.trace.open import open_trace
 from warpline.trace.steps.find import StepChoice
 
@@ -58,10 +59,10 @@ def test_idle_bars_sum_to_each_cause(diagnosis: Diagnosis) -> None:
 def test_arrows_lead_from_every_launch_to_what_it_launched(diagnosis: Diagnosis) -> None:
     launches, autograd = timeline(diagnosis).arrows
     gpu = diagnosis.trace.gpu
-    linked = gpu.with_row_index("row").filter(pl.col("api_id").is_not_null())
-    assert launches.from_rows.tolist() == linked["api_id"].to_list()
-    assert launches.to_rows.tolist() == linked["row"].to_list()
-    assert len(autograd) == diagnosis.trace.stored("ops")["forward_op"].is_not_null().sum()
+    linked = np.flatnonzero(gpu.api_id != NONE)
+    assert launches.from_rows.tolist() == gpu.api_id[linked].tolist()
+    assert launches.to_rows.tolist() == linked.tolist()
+    assert len(autograd) == (diagnosis.trace.ops.forward_op != NONE).sum()
     numbers = [number for arrows in (launches, autograd) for found in arrows.arriving().values() for number in found]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
 

@@ -86,7 +86,7 @@ def test_launches_are_counted_by_call(small: Path) -> None:
 
 def test_steps_show_how_busy_the_device_was(small: Path) -> None:
     """The first step launches three kernels, and the last of them ends 5 µs after its range."""
-    rows = diagnose(open_trace(small)).stored("steps").rows(named=True)
+    rows = diagnose(open_trace(small)).steps.rows(named=True)
     assert [(row["length_ns"], row["busy_ns"], row["operations"]) for row in rows] == [
         (65_000, 33_000, 3),
         (45_000, 10_000, 1),

@@ -215,7 +215,7 @@ def test_a_backward_pass_is_compiled_by_itself(tmp_path: Path) -> None:
         (folder := tmp_path / str(thread)).mkdir()
         return program.judged(folder).evidence.question.ask("torch_compile").new_step_ns.expected
 
-    main = Program().stored("events")[0]["tid"]
+    main = Program().events[0]["tid"]
     assert program(main + 1) == pytest.approx(2 * program(main), rel=0.03)
 
 

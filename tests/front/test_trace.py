@@ -16,7 +16,6 @@ import warpline
 from warpline.analyses.roofline.entry import RooflineEntry, RooflineTable
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Place
-from warpline.front.steps import Steps
 from warpline.front.tables import columns_of, to_query, to_scan
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.open import open_trace
@@ -36,11 +35,24 @@ def diagnosis(trace: warpline.Trace) -> warpline.Diagnosis:
     return trace.diagnose()
 
 
-def test_every_table_is_a_property_that_dir_lists_and_help_explains(trace: warpline.Trace) -> None:
-    assert set(TABLES) <= set(dir(trace))
-    for name in TABLES:
-        explained = getattr(warpline.Trace, name).__doc__
-        assert all(f"- {column} (" in explained for column in columns_of(name))
+ARRAYS = sorted(set(TABLES) - {"steps", "meta", "health"})
+"""Tables whose columns are arrays; the others have answers of their own (`steps`, `facts`, `health_entries`)."""
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_every_table_is_a_typed_property_that_dir_lists_and_help_explains(trace: warpline.Trace, name: str) -> None:
+    assert name in dir(trace)
+    assert get_type_hints(getattr(warpline.Trace, name).fget)["return"] is TABLES[name]
+    assert getattr(warpline.Trace, name).__doc__
+    explained = type(getattr(trace, name)).__doc__
+    assert all(f"- {column} (" in explained for column in TABLES[name].columns)
+
+
+def test_a_column_is_the_array_of_what_the_frame_has(trace: warpline.Trace) -> None:
+    frame = trace.table("gpu")
+    assert (trace.gpu.end_ns - trace.gpu.start_ns).tolist() == (frame["end_ns"] - frame["start_ns"]).to_list()
+    assert trace.gpu.name.texts.tolist() == frame["name"].to_list()
+    assert trace.gpu.api_id.tolist() == frame["api_id"].fill_null(-1).cast(int).to_list()
 
 
 @pytest.mark.parametrize("file", [DEMO, NSYS], ids=lambda file: file.name)
@@ -55,9 +67,9 @@ def test_tables_have_ids_and_strings(file: Path) -> None:
 def test_the_strings_are_those_of_the_analyses_nulls_included() -> None:
     linked = open_trace(DEMO)
     for name in TABLES:
-        plain = linked.table(name).with_columns(pl.col(pl.Categorical).cast(pl.String)).with_row_index("id")
-        assert to_query(linked.table(name)).equals(plain)
-        assert to_scan(linked.table(name)).collect().equals(plain)
+        plain = linked.stored(name).with_columns(pl.col(pl.Categorical).cast(pl.String)).with_row_index("id")
+        assert to_query(linked.stored(name)).equals(plain)
+        assert to_scan(linked.stored(name)).collect().equals(plain)
 
 
 def test_an_unknown_table_says_which_there_are(trace: warpline.Trace) -> None:
@@ -106,11 +118,12 @@ def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
 
 def test_a_trace_of_some_steps_keeps_ids_and_holds_their_rows(trace: warpline.Trace) -> None:
     some = trace.steps[1:3]
-    cut = cut_to_steps(some.linked)
+    cut = cut_to_steps(some)
     for name in ("gpu", "api", "ops", "ranges", "memory"):
         assert len(some.table(name)) == len(cut.table(name)) <= len(trace.table(name))
         assert some.table(name).equals(trace.table(name).filter(pl.col("id").is_in(some.table(name)["id"].implode())))
-    assert some.sql("select count(*) n from gpu")["n"].item() == len(some.gpu) < len(trace.gpu)
+    assert some.sql("select count(*) n from gpu")["n"].item() == len(some.table("gpu")) < len(trace.gpu)
+    assert len(some.gpu) == len(trace.gpu)
     assert some.sql("select id from steps")["id"].to_list() == [1, 2] == some.table("steps")["id"].to_list()
 
 
@@ -227,6 +240,8 @@ import warpline
 
 trace = warpline.open("trace.json.gz")
 trace.table("gpu").height
+(trace.gpu.end_ns - trace.gpu.start_ns).sum()
+trace.gpu.name.words[0].upper()
 trace.steps[1:3].diagnose().findings[0].gain.expected
 warpline.whatif("trace.json.gz", "tf32").new_step_ns.low
 trace.roofline(by="kernel").table.height
@@ -239,21 +254,16 @@ strict = true
 follow_imports = silent
 [mypy-warpline.*,polars.*,numpy.*,msgspec.*,rich.*]
 follow_imports = skip
-[mypy-warpline,warpline.front.*,warpline.hardware.*,warpline.trace.properties,warpline.findings.diagnosis,warpline.findings.model,warpline.estimate]
+[mypy-warpline,warpline.front.*,warpline.hardware.*,warpline.trace.trace,warpline.trace.schema,warpline.trace.table,warpline.findings.diagnosis,warpline.findings.model,warpline.estimate]
 follow_imports = silent
 """
 """Reads the way from the front door to a finding's gain and no more: `make lint` reads all, which takes long."""
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_every_table_is_typed_as_a_data_frame(name: str) -> None:
-    assert get_type_hints(getattr(warpline.Trace, name).fget)["return"] is (Steps if name == "steps" else pl.DataFrame)
-
-
 def test_mypy_knows_the_tables_and_rejects_a_typo(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     file, settings = tmp_path / "uses.py", tmp_path / "mypy.ini"
-    typos = ["trace.gpus", "warpline.roofline(trace)", "trace.diagnose().findings[0].gain.expect"]
+    typos = ["trace.gpus", "trace.gpu.begin_ns", "warpline.roofline(trace)", "trace.diagnose().findings[0].gain.expect"]
     file.write_text(USES + "\n".join(typos))
     settings.write_text(OWN_TYPES)
     command = [sys.executable, "-m", "mypy", "--config-file", str(settings), "--no-incremental", str(file)]

@@ -68,7 +68,7 @@ def predictions(path: Path, chance: random.Random) -> object:
 @function
 def served_page(path: Path, chance: random.Random) -> object:
     """What `warpline view` serves: the page, and the rows of any part of it."""
-    page = ServedPage(diagnose(warpline.open(path, cache=False).linked, chance.choice([False, None])))
+    page = ServedPage(diagnose(warpline.open(path, cache=False), chance.choice([False, None])))
     moments = [values.number(chance) for _ in range(4)]
     times = [int(one) for one in moments if isinstance(one, int) and abs(one) < 1 << 63]
     return len(page.document()), [len(page.rows(start, end)) for start in times for end in times]

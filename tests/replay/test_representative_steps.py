@@ -43,7 +43,7 @@ def opened(program: Program, folder: Path) -> Trace:
 def test_a_cold_first_step_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = opened(program_of([50_000, 0, 0, 0, 0], "aten::convolution"), tmp_path)
     chosen = judged_steps.steps_to_judge(trace)
-    assert chosen.steps_in_view["index"].to_list() == [1, 2, 3, 4]
+    assert chosen.steps_in_view.index.tolist() == [1, 2, 3, 4]
     cold = chosen.cold
     assert cold is not None
     assert (cold.first, cold.count, cold.recorded) == (0, 1, 5)
@@ -137,7 +137,7 @@ def test_steps_are_taken_from_one_stretch_of_the_recording(tmp_path: Path) -> No
             program.wait()
     trace = open_trace(write(tmp_path, program.events, **H200), cache=False)
     judged = judged_steps.steps_to_judge(trace)
-    assert judged.steps_in_view["start_ns"].to_list() == trace.stored("steps")["start_ns"][3:7].to_list()
+    assert judged.steps_in_view.start_ns.tolist() == trace.all_steps.start_ns[3:7].tolist()
 
 
 @pytest.mark.parametrize("name", ["planted/token_decode", "planted/pageable_batch"])

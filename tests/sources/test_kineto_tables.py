@@ -15,4 +15,4 @@ def test_a_base_that_no_clock_shows_is_not_used(tmp_path: Path, base: int, epoch
     kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0, "dur": 5, "args": {"stream": 7}}
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"baseTimeNanoseconds": base, "traceEvents": [kernel]}))
-    assert read_kineto(path).stored("meta")["epoch_ns"] == epoch
+    assert read_kineto(path).meta["epoch_ns"] == epoch

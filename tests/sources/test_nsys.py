@@ -70,7 +70,7 @@ def test_columns_and_types_are_those_of_the_trace(schema: str, tmp_path: Path) -
     for name, frame in rows.tables.items():
         conformed = conform(name, frame)
         for column in frame.columns:
-            assert frame.schema[column] == TABLES[name][column].dtype, f"{name}.{column}"
+            assert frame.schema[column] == TABLES[name].columns[column].dtype, f"{name}.{column}"
         assert conformed.height == frame.height
 
 

@@ -35,8 +35,8 @@ def test_a_second_open_reads_the_cache_and_gives_the_same_tables(monkeypatch: py
     monkeypatch.setattr(opening, "_read", no_reading)
     second = open_trace(FILE)
     for table in TABLES:
-        assert first.table(table).equals(second.table(table)), table
-        assert first.table(table).schema == second.table(table).schema
+        assert first.stored(table).equals(second.stored(table)), table
+        assert first.stored(table).schema == second.stored(table).schema
 
 
 def test_two_threads_that_ask_for_a_table_read_it_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_the_key_follows_the_content_not_the_name(tmp_path: Path) -> None:
 
 
 def test_an_entry_of_another_polars_is_rebuilt() -> None:
-    expected = open_trace(FILE).gpu
+    expected = open_trace(FILE).stored("gpu")
     manifest = entry_of(FILE) / "manifest.json"
     manifest.write_text(manifest.read_text().replace(pl.__version__, "0.0.1"))
     assert open_trace(FILE).stored("gpu").equals(expected)
@@ -81,7 +81,7 @@ def test_an_entry_of_another_polars_is_rebuilt() -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "missing", "manifest", "garbage-manifest"])
 def test_a_damaged_entry_is_rebuilt_silently(damage: str) -> None:
-    expected = open_trace(FILE).gpu
+    expected = open_trace(FILE).stored("gpu")
     entry = entry_of(FILE)
     table = entry / "gpu.arrow"
     if damage == "cut":

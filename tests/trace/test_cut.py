@@ -38,10 +38,10 @@ def some_steps() -> Trace:
 
 def test_it_is_shorter_and_has_only_its_steps(some_steps: Trace) -> None:
     cut = cut_to_steps(some_steps)
-    assert cut.stored("steps")["name"].to_list() == some_steps.steps_in_view["name"].to_list()
+    assert cut.all_steps.name.tolist() == some_steps.steps_in_view.name.tolist()
     assert cut.window == some_steps.window
     for name in ("gpu", "api", "ops"):
-        assert 0 < len(cut.stored(name)) < len(some_steps.table(name))
+        assert 0 < len(cut.stored(name)) < len(some_steps.stored(name))
 
 
 def test_busy_time_and_its_parts_stay(some_steps: Trace) -> None:

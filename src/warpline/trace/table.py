@@ -77,6 +77,8 @@ class Table:
 
     def __init_subclass__(cls) -> None:
         cls.columns = {name: value for name, value in vars(cls).items() if isinstance(value, Column)}
+        listed = (f"- {name} ({column.dtype.__name__}): {column.meaning}" for name, column in cls.columns.items())
+        cls.__doc__ = "\n".join([f"{cls.__doc__}\n", *listed])  # so that help() explains each column
 
     def __init__(self, stored: pl.DataFrame) -> None:
         self._stored: pl.DataFrame | None = stored
@@ -86,6 +88,9 @@ class Table:
 
     def __len__(self) -> int:
         return self._length
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._length:,} rows>"
 
     def __getitem__(self, rows: Rows) -> Self:
         """Some of the rows: positions, a mask or a slice. A column is copied when it is asked for."""
@@ -161,6 +166,9 @@ class Names:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def __repr__(self) -> str:
+        return f"<Names: {len(self.codes):,} rows, {len(self.words):,} words>"
 
     def __getitem__(self, rows: Rows) -> Names:
         return Names(self._vocabulary, self.codes[rows])

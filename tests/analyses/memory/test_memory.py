@@ -35,7 +35,7 @@ def event(
 
 
 def device_of(folder: Path, events: list[Event], **options: Any) -> DeviceMemory:
-    return memory_of_trace(open_trace(write(folder, events), **options)).stored("devices")[0]
+    return memory_of_trace(open_trace(write(folder, events), **options)).devices[0]
 
 
 @pytest.fixture
@@ -206,10 +206,7 @@ def test_a_snapshot_with_steps_tells_growth(tmp_path: Path) -> None:
     (found,) = memory_use(snapshot_files.write(tmp_path, snapshot_files.leaking())).devices
     assert (found.growth.trend, found.growth.per_step_bytes) == ("growing", 4096.0)
     assert [(one.op, one.per_step_bytes) for one in found.growers] == [("aten::relu", 4096.0)]
-    assert (
-        memory_use(snapshot_files.write(tmp_path, snapshot_files.training())).stored("devices")[0].growth.trend
-        == "unknown"
-    )
+    assert memory_use(snapshot_files.write(tmp_path, snapshot_files.training())).devices[0].growth.trend == "unknown"
 
 
 def test_cuda_allocations_of_nsys(tmp_path: Path) -> None:
@@ -244,7 +241,7 @@ def test_a_recorded_training_is_accounted_for() -> None:
     assert (found.peak.allocated_bytes, found.peak.reserved_bytes) == (81_523_712, 3_755_999_232)
     assert found.earlier_bytes == found.start_bytes == 68_157_440
     assert found.growth.trend == "steady"
-    decode = memory_of_trace(open_trace(SHARED / "h200/kineto/llama_decode.json.gz")).stored("devices")[0]
+    decode = memory_of_trace(open_trace(SHARED / "h200/kineto/llama_decode.json.gz")).devices[0]
     assert (decode.growth.trend, decode.growth.per_step_bytes) == ("growing", 16_384.0)  # the key-value cache
     assert decode.growers[0].op == "aten::cat"
 

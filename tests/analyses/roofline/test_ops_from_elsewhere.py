@@ -116,8 +116,8 @@ def test_a_trace_without_ops_and_without_a_lender_is_refused(tmp_path: Path) -> 
 
 
 def test_the_command_takes_the_other_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = lender(tmp_path / "other", 32).path
-    mine = opened(tmp_path / "mine", launched(GEMM, 0, 10, 10, 1)).path
+    other = lender(tmp_path / "other", 32).file
+    mine = opened(tmp_path / "mine", launched(GEMM, 0, 10, 10, 1)).file
     for verb in ("roofline", "ops", "parts"):
         assert run([verb, str(mine), "--shapes-from", str(other)]) == 0
         assert "32×64" in capsys.readouterr().out or verb == "ops"

@@ -59,7 +59,7 @@ def test_a_snapshot_without_times_or_addresses_of_blocks(tmp_path: Path) -> None
     blocks = found.segments[0][0].blocks
     assert [(block.address, block.requested_bytes) for block in blocks] == [(4096, 400), (4608, 1536)]
     assert found.stacks[blocks[0].stack][0].function == "linear"
-    assert memory_use(write(tmp_path, old)).stored("devices")[0].peak.allocated_bytes == 400
+    assert memory_use(write(tmp_path, old)).devices[0].peak.allocated_bytes == 400
 
 
 def test_packed_and_bare_lists_of_segments_are_read(tmp_path: Path) -> None:

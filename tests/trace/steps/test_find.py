@@ -67,7 +67,7 @@ def test_of_nested_loops_the_outer_one_is_taken(tmp_path: Path) -> None:
     inner = [annotation(f"micro {part}", 500 * part, 480) for part in range(8)]
     halves = [annotation(f"half {part}", 500 * part, 490) for part in range(8)]
     outer = [annotation(f"step {step}", 1000 * step, 1000) for step in range(4)]
-    assert len(open_trace(write(tmp_path, repeated(4) + inner + halves + outer)).steps) == 4
+    assert len(open_trace(write(tmp_path, repeated(4) + inner + halves + outer)).all_steps) == 4
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_kernels_of_another_size_are_other_kernels(tmp_path: Path) -> None:
     for number in range(20):
         size = 64 if number % 4 == 0 else 8
         events += launched("gemm", 20 * number, 20 * number + 8, 9, number + 1, grid=[size, 1, 1])
-    assert len(open_trace(write(tmp_path, events)).steps) == 5
+    assert len(open_trace(write(tmp_path, events)).all_steps) == 5
 
 
 def test_copies_count(tmp_path: Path) -> None:
@@ -236,14 +236,14 @@ def test_copies_count(tmp_path: Path) -> None:
         ]
         for part in range(1, 6):
             events += launched("gemm", now + 20 * part, now + 20 * part + 8, 9, number + part)
-    assert len(open_trace(write(tmp_path, events)).steps) == 4
+    assert len(open_trace(write(tmp_path, events)).all_steps) == 4
 
 
 def test_no_repetition_no_steps(tmp_path: Path) -> None:
     events = [
         event for number in range(9) for event in launched(f"k{number}", 100 * number, 100 * number + 10, 5, number + 1)
     ]
-    assert len(open_trace(write(tmp_path, events)).steps) == 0
+    assert len(open_trace(write(tmp_path, events)).all_steps) == 0
 
 
 @pytest.mark.parametrize(

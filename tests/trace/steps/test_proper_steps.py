@@ -47,7 +47,7 @@ def test_copies_beside_one_long_kernel_are_not(tmp_path: Path) -> None:
 
 def test_layers_of_one_pass_with_as_much_work_around_them_are_not(tmp_path: Path) -> None:
     around = launched("embed", 0, 10, 600, 900) + launched("head", 3_000, 3_010, 600, 901)
-    assert not len(opened(tmp_path, around + layers(6, begin=1_000)).steps)
+    assert not len(opened(tmp_path, around + layers(6, begin=1_000)).all_steps)
 
 
 def test_a_model_that_is_loaded_before_the_first_kernel_is_not_held_against_the_steps(tmp_path: Path) -> None:
@@ -58,24 +58,24 @@ def test_a_model_that_is_loaded_before_the_first_kernel_is_not_held_against_the_
 
 def test_results_that_are_copied_at_the_end_are(tmp_path: Path) -> None:
     back = [call("cudaMemcpy", 3_000, 5_000, 800), copy("Memcpy DtoH (Device -> Pageable)", 3_010, 4_900, 800, 1 << 20)]
-    assert not len(opened(tmp_path, layers(6) + back).steps)
+    assert not len(opened(tmp_path, layers(6) + back).all_steps)
 
 
 def test_tokens_after_a_long_prompt_span_the_recording_and_are_steps(tmp_path: Path) -> None:
     """The prompt takes 1.2 times the GPU time of the tokens, and a quarter of the recording."""
     tokens = layers(10, begin=1_200, length=30)
-    assert len(opened(tmp_path, launched("prefill", 0, 10, 1_080, 900) + tokens).steps) == 10
+    assert len(opened(tmp_path, launched("prefill", 0, 10, 1_080, 900) + tokens).all_steps) == 10
 
 
 def test_repeats_with_very_different_work_are_not_alike(tmp_path: Path) -> None:
     events = [event for turn in range(6) for event in layers(1, 1_000.0 * turn, (5, 300)[turn % 2], 1 + 3 * turn)]
-    assert not len(opened(tmp_path, events).steps)
+    assert not len(opened(tmp_path, events).all_steps)
 
 
 @pytest.mark.parametrize(("name", "steps"), [("nn.Module: Model_0", 0), ("train.py(1): train", 6)])
 def test_repeats_within_one_call_of_a_module_are_its_layers(tmp_path: Path, name: str, steps: int) -> None:
     around = frame(name, -10, 2_000, 1, None)
-    assert len(opened(tmp_path, [around, *layers(6)]).steps) == steps
+    assert len(opened(tmp_path, [around, *layers(6)]).all_steps) == steps
 
 
 def test_two_repeats_of_which_one_takes_far_longer_are_not_steps(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_two_repeats_of_which_one_takes_far_longer_are_not_steps(tmp_path: Path)
             )
         ]
 
-    assert len(opened(tmp_path, run(0, 1, 100) + run(1_000, 20, 100)).steps) == 2
-    assert not len(opened(tmp_path, run(0, 1, 2_000) + run(20_000, 20, 100)).steps)
+    assert len(opened(tmp_path, run(0, 1, 100) + run(1_000, 20, 100)).all_steps) == 2
+    assert not len(opened(tmp_path, run(0, 1, 2_000) + run(20_000, 20, 100)).all_steps)
 
 
 def test_training_steps_end_with_the_optimizer_s_where_nothing_repeats(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_training_steps_end_with_the_optimizer_s_where_nothing_repeats(tmp_path:
             moment = 6_000 + 1_000 * step + 100 * position
             events += launched(f"kernel {step} {position}", moment, moment + 10, 50, 1 + 10 * step + position)
         events.append(annotation("Optimizer.step#AdamW.step", 6_300 + 1_000 * step, 200))
-    steps = opened(tmp_path, events).steps
-    assert steps.select("found_by", "start_ns", "end_ns").rows() == [
+    steps = opened(tmp_path, events).all_steps
+    assert steps.stored.select("found_by", "start_ns", "end_ns").rows() == [
         ("optimizer", 6_000_000, 6_500_000),
         ("optimizer", 6_500_000, 7_500_000),
     ]
@@ -116,8 +116,8 @@ def test_what_comes_before_the_optimizer_s_first_step_may_be_no_step(tmp_path: P
         moment = 100 * position
         events += launched(f"kernel {position}", moment, moment + 10, 50, 1 + position)
     events += [annotation("Optimizer.step#SGD.step", 1_150, 45), annotation("Optimizer.step#SGD.step", 1_550, 45)]
-    steps = opened(tmp_path, events).steps
-    assert steps.select("found_by", "start_ns", "end_ns").rows() == [("optimizer", 1_195_000, 1_595_000)]
+    steps = opened(tmp_path, events).all_steps
+    assert steps.stored.select("found_by", "start_ns", "end_ns").rows() == [("optimizer", 1_195_000, 1_595_000)]
 
 
 def test_a_step_that_only_launches_is_as_long_as_its_work(tmp_path: Path) -> None:
@@ -156,4 +156,4 @@ def test_layers_of_a_graph_are_not_steps(tmp_path: Path, launches: int) -> None:
     for turn in range(launches):
         events += [call("cudaGraphLaunch", 2000.0 * turn, 5, 1 + turn)]
         events += [kernel(LAYER[at % 3], 2000.0 * turn + 10 + 100 * at, 90, 1 + turn) for at in range(18)]
-    assert not len(opened(tmp_path, events).steps)
+    assert not len(opened(tmp_path, events).all_steps)
