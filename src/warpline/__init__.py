@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from warpline.bench import Bench
     from warpline.capture.marks import region, step
     from warpline.capture.profile import profile
-    from warpline.compare import Compare
+    from warpline.compare import CompareModule
     from warpline.compare.comparison import Comparison
     from warpline.dive import DiveModule
     from warpline.dive.model import Dive, KernelDive
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 bench: Bench
-compare: Compare
+compare: CompareModule
 dive: DiveModule
 
 _HOMES = {
