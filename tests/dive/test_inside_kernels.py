@@ -16,7 +16,7 @@ from warpline.capture.plan import NCU, Plan
 from warpline.capture.tools import ncu_flags, words_of
 from warpline.dive.inside_kernels import InsideKernels, inside_kernels
 from warpline.dive.metrics import METRICS
-from warpline.dive.ncu_plan import MOST_LAUNCHES, by_hand, runs_for
+from warpline.dive.ncu_plan import MAX_LAUNCHES, by_hand, runs_for
 from warpline.trace.open import open_trace
 
 H200 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}]}
@@ -89,7 +89,7 @@ def test_one_run_reaches_kernels_that_lie_close(tmp_path: Path) -> None:
 
 
 def test_kernels_far_apart_get_a_run_each(tmp_path: Path) -> None:
-    kernels = found(tmp_path, (STEP[0], *[STEP[1]] * MOST_LAUNCHES, (NORM, 5000, "mine::norm", 7)))
+    kernels = found(tmp_path, (STEP[0], *[STEP[1]] * MAX_LAUNCHES, (NORM, 5000, "mine::norm", 7)))
     first, second = runs_for(kernels, 2)
     assert [run.focus.count for run in (first, second)] == [1, 1]
     assert "ComputeWorkloadAnalysis" in first.focus.sections, "nothing is known about it"

@@ -19,7 +19,6 @@ from warpline.sources.ncu.model import KernelReport, NcuReport
 SCHEMA = "warpline.dive_comparison/1"
 MAX_SAME_CHANGE = 0.03
 """Times closer than this are the same: launches of one kernel differ by some percent."""
-SHOWN = 8
 MIN_CHANGE = 0.1
 MAX_CHANGE = 20.0
 """Stands for the size of a change from or to zero."""
@@ -214,8 +213,8 @@ def aligned(
             continue
         others.remove(other)
         pairs.append((kernel, other))
-    taken = {id(other) for _, other in pairs}
-    return pairs, tuple(only_a), tuple(kernel for kernel in b if id(kernel) not in taken)
+    paired = {id(other) for _, other in pairs}
+    return pairs, tuple(only_a), tuple(kernel for kernel in b if id(kernel) not in paired)
 
 
 def _compared(one: KernelReport, other: KernelReport) -> ComparedKernel:

@@ -141,8 +141,8 @@ def _launches(trace: Trace) -> pl.DataFrame:
     steps = trace.steps_in_view
     if len(steps):
         # Steps on the device's time line begin with its work, other steps with the launches.
-        begun = starts if on_device(steps) else launched
-        chosen = chosen & (begun >= steps.start_ns[0]) & (begun < steps.end_ns[-1])
+        start_ns = starts if on_device(steps) else launched
+        chosen = chosen & (start_ns >= steps.start_ns[0]) & (start_ns < steps.end_ns[-1])
     numbers = np.flatnonzero(chosen)
     numbers = numbers[np.lexsort((starts[numbers], launched[numbers]))]
     rows = trace.stored("gpu")[list(columns)].with_row_index("row")[numbers]

@@ -11,7 +11,7 @@ from warpline.capture.flags import words_of
 from warpline.capture.ncu_line import Focus, focus_flags, sections_for
 from warpline.dive.inside_kernels import InsideKernel, InsideKernels
 
-MOST_LAUNCHES = 24
+MAX_LAUNCHES = 24
 """Launches that one run may profile to reach all chosen kernels; beyond it, starting the program again is quicker."""
 STEPS_BEFORE = 3
 """Steps that a command typed by hand skips: the first ones load, tune and allocate."""
@@ -49,7 +49,7 @@ def runs_for(found: InsideKernels, count: int, source: bool = False) -> tuple[Nc
     places = np.concatenate([found.positions[function] for function in functions])
     wanted = sorted(kernel.position for kernel in chosen)
     first, last = (int((places < position).sum()) for position in (wanted[0], wanted[-1]))
-    if last - first < MOST_LAUNCHES:
+    if last - first < MAX_LAUNCHES:
         sections = sections_for(kernel.bound for kernel in chosen)
         return (NcuRun(chosen, Focus(functions, first, last - first + 1, sections, source=source)),)
     return tuple(_alone(found, kernel, source) for kernel in chosen)

@@ -87,8 +87,8 @@ def version_pair(text: str) -> tuple[int, int] | None:
 
 def read_gpus(machine: Machine) -> GpuFacts:
     """Query the driver."""
-    told = (machine.read("/proc/driver/nvidia/version") or "").partition("Kernel Module")[2].partition("\n")[0]
-    kernel_module = re.search(r"\s(\d++\.\d++(?:\.\d++)?)(?!\S)", told)
+    version = (machine.read("/proc/driver/nvidia/version") or "").partition("Kernel Module")[2].partition("\n")[0]
+    kernel_module = re.search(r"\s(\d++\.\d++(?:\.\d++)?)(?!\S)", version)
     driver = kernel_module[1] if kernel_module else ""
     if machine.which("nvidia-smi") is None:
         return GpuFacts(driver, error="nvidia-smi is not on PATH" if driver else "")

@@ -132,7 +132,7 @@ def _timeline(path: Path) -> list[Check]:
         for entry in entries
         if entry.code not in ("empty-trace", "no-gpu-work")
     ]
-    said = next((entry.message for entry in entries if entry.code in ("empty-trace", "no-gpu-work")), "")
+    message = next((entry.message for entry in entries if entry.code in ("empty-trace", "no-gpu-work")), "")
     if "empty-trace" in codes:
         means = (
             "The profiler never reached its active steps (its schedule waits for prof.step()), or it stopped before "
@@ -142,11 +142,11 @@ def _timeline(path: Path) -> list[Check]:
             "call prof.step() after every step, or profile without a schedule",
             "call torch.cuda.synchronize() before the profiler stops",
         )
-        checks.insert(0, Check("empty-torch-trace", "problem", said, means, do))
+        checks.insert(0, Check("empty-torch-trace", "problem", message, means, do))
     elif "other-device" in codes:
         return checks
     elif len(trace.gpu) == 0 and len(trace.api):
-        checks.insert(0, known_failure("two-cupti-clients").found(said, means=_CALLS_ONLY))
+        checks.insert(0, known_failure("two-cupti-clients").found(message, means=_CALLS_ONLY))
     elif len(trace.gpu) == 0:
         listed = len(trace.devices)
         means = (
@@ -156,7 +156,7 @@ def _timeline(path: Path) -> list[Check]:
             else "The profile lists no device: the program ran without a GPU, or the profiler did not detect one."
         )
         do = ("torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])", "warpline doctor")
-        checks.insert(0, Check("no-gpu-in-it", "warning", said, means, do))
+        checks.insert(0, Check("no-gpu-in-it", "warning", message, means, do))
     if path.stat().st_size >= LARGE_PROFILE_BYTES:
         fewer = "record fewer steps: schedule(wait=1, warmup=1, active=3), without with_stack and profile_memory"
         checks.append(known_failure("too-large").found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))

@@ -116,13 +116,15 @@ class ThisMachine(Struct, frozen=True):
         except (OSError, ValueError):
             return None
         try:
-            said = process.communicate(timeout=seconds)
+            streams = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             # Do not wait for it: nvidia-smi cannot be killed if the GPU has fallen off the bus.
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             return None
-        return ProgramOutput(process.returncode, *(part[:MAX_FILE_BYTES].decode("utf-8", "replace") for part in said))
+        return ProgramOutput(
+            process.returncode, *(part[:MAX_FILE_BYTES].decode("utf-8", "replace") for part in streams)
+        )
 
     def space(self, folder: str) -> Space | None:
         """The disk space at a folder."""

@@ -52,7 +52,7 @@ _EXPLAINS_NOTHING = {10, 11, 13, 14}
 """Failures after which ncu also reports that no kernels were profiled; that report then needs no other cause."""
 
 
-def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -> list[Check]:
+def read_messages(text: str, is_wanted: Callable[[Message], bool] = lambda _: True) -> list[Check]:
     """The failures that a text reports: each once, with the first line that shows it."""
     found: dict[int, Check] = {}
     lines = [line[:MAX_LINE_CHARS] for line in text.splitlines()]
@@ -62,7 +62,7 @@ def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -
         for message in known_messages():
             if re.search(message.pattern, line, re.IGNORECASE):
                 failure = known_failure(message.failure)
-                if kept(message) and failure.number not in found:
+                if is_wanted(message) and failure.number not in found:
                     found[failure.number] = failure.found(
                         f"it says: {quote(line)}", message.state, message.means, message.do
                     )

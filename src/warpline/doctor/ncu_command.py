@@ -70,8 +70,8 @@ def ncu_remarks(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
         yield Remark(known_failure("ncu-is-no-stopwatch").found("ncu locks the clock to its base frequency by default"))
     if command.value("--profile-from-start") in ("off", "no", "0", "false"):
         script = script_of(command, machine)
-        begun = script is not None and "rofilerStart" in script
-        if not begun:
+        is_started = script is not None and "rofilerStart" in script
+        if not is_started:
             seen = "--profile-from-start off: ncu profiles nothing until the program calls cudaProfilerStart"
             yield Remark(known_failure("no-kernels-profiled").found(seen, "note"))
     script = script_of(command, machine)
@@ -146,14 +146,14 @@ def _unknown_word(kind: str, name: str, known: frozenset[str]) -> Remark:
 
 def _metrics(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
     """Metrics that ncu would refuse, on this machine's chip or on every chip."""
-    asked = command.value("--metrics")
-    if asked is None:
+    requested = command.value("--metrics")
+    if requested is None:
         return
     chip = _chip(machine)
     listed = catalogue(chip)
     better: list[str] = []
     wrong: list[Explanation] = []
-    for name in [word.strip() for word in asked.split(",") if word.strip()]:
+    for name in [word.strip() for word in requested.split(",") if word.strip()]:
         found = explain(name, chip, listed) if not name.startswith("regex:") else None
         if found is None or found.usable:
             better.append(name)

@@ -82,10 +82,10 @@ def _traced(command: ParsedCommand) -> list[str]:
 
 def _trace_words(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
     """Words of -t that this nsys does not know."""
-    asked = command.value("--trace")
-    if asked is None:
+    requested = command.value("--trace")
+    if requested is None:
         return
-    words = [word.strip() for word in asked.split(",") if word.strip()]
+    words = [word.strip() for word in requested.split(",") if word.strip()]
     known, version = _known_words(machine)
     better: list[str] = []
     for word in words:
@@ -251,9 +251,9 @@ def _other_profilers(command: ParsedCommand, machine: Machine, environment: dict
     if inner is not None and inner.tool == "ncu":
         yield Remark(known_failure("two-cupti-clients").found("nsys runs ncu"))
         return
-    asked = " ".join([*command.program, *environment, *command.environment])
+    words = " ".join([*command.program, *environment, *command.environment])
     script = script_of(command, machine)
-    if _OWN_PROFILER.search(asked):
+    if _OWN_PROFILER.search(words):
         yield Remark(
             known_failure("two-cupti-clients").found("the program profiles itself while nsys records", "warning")
         )

@@ -53,12 +53,12 @@ def examine_recording(path: Path) -> list[Check]:
     checks = [check_of(entry, codes, kernels) for entry in entries if entry.code not in symptoms]
     checks = _from_texts(evidence, checks, kernels)
     if not kernels:
-        checks = _with_cause(trace, evidence, checks, _said(entries))
+        checks = _with_cause(trace, evidence, checks, _first_message(entries))
     checks += _ranks(evidence) + _weight(path, evidence)
     return _once(checks)
 
 
-def _said(entries: list[HealthEntry]) -> str:
+def _first_message(entries: list[HealthEntry]) -> str:
     """The reader's message that there is no kernel."""
     symptoms = health_table().symptoms
     return next((entry.message for entry in entries if entry.code in symptoms), "No kernel was recorded.")
@@ -117,11 +117,11 @@ def _with_cause(trace: Trace, evidence: RecordedEvidence, checks: list[Check], m
 
 def _ranks(evidence: RecordedEvidence) -> list[Check]:
     """A program of several ranks in which only some have kernels."""
-    asked = [int(number) for number in _RANKS.findall(evidence.facts.command)]
+    requested = [int(number) for number in _RANKS.findall(evidence.facts.command)]
     recorded = len(evidence.kernel_processes)
-    if not asked or not recorded or recorded >= max(asked):
+    if not requested or not recorded or recorded >= max(requested):
         return []
-    seen = f"the command starts {max(asked)} processes, but only {recorded} recorded kernels"
+    seen = f"the command starts {max(requested)} processes, but only {recorded} recorded kernels"
     return [known_failure("forked-workers").found(seen, "warning")]
 
 
@@ -140,8 +140,8 @@ def _weight(path: Path, evidence: RecordedEvidence) -> list[Check]:
 
 def _once(checks: list[Check]) -> list[Check]:
     """Each failure once; the first has the best evidence."""
-    kept: dict[tuple[str, str], Check] = {}
+    by_name: dict[tuple[str, str], Check] = {}
     for check in checks:
         key = (check.name, "" if check.failure else check.seen)
-        kept.setdefault(key, check)
-    return list(kept.values())
+        by_name.setdefault(key, check)
+    return list(by_name.values())

@@ -51,10 +51,10 @@ def _draft(name: NormalName, meaning: str) -> Draft:
     return draft
 
 
-def _gemv(name: NormalName, said: str) -> Draft:
+def _gemv(name: NormalName, token: str) -> Draft:
     draft = Draft("cublas template", "cublas")
-    draft.token(said, "matrix-vector product (GEMV) on CUDA cores: memory-bound")
-    draft.kind("gemm", "gemv", f"{said} is cuBLAS' matrix-vector product", tensor_core=False)
+    draft.token(token, "matrix-vector product (GEMV) on CUDA cores: memory-bound")
+    draft.kind("gemm", "gemv", f"{token} is cuBLAS' matrix-vector product", tensor_core=False)
     kinds = [
         kind for part in split_arguments(name.arguments)[:8] if (kind := dtype_of(part)) not in (None, "s32", "s64")
     ]

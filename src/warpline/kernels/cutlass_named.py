@@ -79,10 +79,10 @@ def _library(wrapper: str, tokens: list[str]) -> str:
 def _opclass(draft: Draft, tokens: list[str]) -> bool | None:
     for at, token in enumerate(tokens[:3]):
         if token in _OPCLASSES:
-            said = f"wmma_{token}" if at and tokens[at - 1] == "wmma" else token
-            meaning = _OPCLASSES[token] + (" through the wmma interface" if said != token else "")
-            draft.token(said, meaning)
-            draft.set("tensor_core", token != "simt", f"{said}: {meaning}")
+            opclass = f"wmma_{token}" if at and tokens[at - 1] == "wmma" else token
+            meaning = _OPCLASSES[token] + (" through the wmma interface" if opclass != token else "")
+            draft.token(opclass, meaning)
+            draft.set("tensor_core", token != "simt", f"{opclass}: {meaning}")
             return token != "simt"
     return None
 
@@ -135,12 +135,12 @@ def _core2(draft: Draft, core: re.Match[str], leading: str | None, trailing: str
     draft.types(draft.reasons["dtype"], a=operand, b=operand)
     if leading:
         draft.token(leading, f"output type {output}, different from the accumulator")
-    said = f"accumulates in {accumulator}" + (" (Gaussian complex)" if gaussian else "")
+    meaning = f"accumulates in {accumulator}" + (" (Gaussian complex)" if gaussian else "")
     if shape:
-        said += f"; matrix instruction {shape}"
+        meaning += f"; matrix instruction {shape}"
     if implied and operand == "tf32":
-        said += "; no input type is printed, so the data are fp32, multiplied in TF32 (not in fp32)"
-    draft.token(core.group(), said)
+        meaning += "; no input type is printed, so the data are fp32, multiplied in TF32 (not in fp32)"
+    draft.token(core.group(), meaning)
     if trailing:
         draft.token(trailing, f"input type {operand}")
 

@@ -79,14 +79,14 @@ def _core(draft: Draft, core: re.Match[str], token: str, leading: str | None, tr
         draft.kind("conv" if conv else "gemm", "conv" if conv else "gemm", f"{token}: {what}")
         draft.set("tensor_core", True, reason)
         draft.set("instruction", shape, reason)
-        said = f"instruction {shape or digits} on tensor cores"
+        words = f"instruction {shape or digits} on tensor cores"
     else:
         draft.kind("conv" if conv else "gemm", "conv" if conv else "gemm", f"{token}: {what}", tensor_core=False)
         draft.reasons["tensor_core"] = f"{token} has no instruction digits: CUDA cores"
-        said = "no instruction digits: CUDA cores"
+        words = "no instruction digits: CUDA cores"
     if leading:
         draft.token(leading, f"output type {dtype_of(leading) or leading}, different from the accumulator")
-    draft.token(token, f"{what}; accumulates in {accumulator}{' (Gaussian complex)' if gaussian else ''}; {said}")
+    draft.token(token, f"{what}; accumulates in {accumulator}{' (Gaussian complex)' if gaussian else ''}; {words}")
     if trailing:
         draft.token(trailing, f"input type {dtype_of(trailing) or trailing}")
     operand = _operand(letter, digits, trailing, arch)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.dive.compare import SHOWN, ComparedKernel, DiveComparison
+from warpline.dive.compare import ComparedKernel, DiveComparison
 from warpline.reports.sections import Column, Content, Report, Section, Table, Text
 from warpline.reports.text import shorten
 from warpline.units import several
 
 MAX_NAME = 60
+MAX_CHANGES = 8
+"""Changes of a kernel that are shown without -v."""
 
 
 def report(comparison: DiveComparison, *, verbose: bool = False) -> Report:
@@ -55,7 +57,7 @@ def _summary(comparison: DiveComparison) -> Table:
 
 def _kernel(kernel: ComparedKernel, verbose: bool) -> Iterator[Content]:
     yield Text(kernel.sentence, "strong")
-    changes = kernel.changes if verbose else kernel.changes[:SHOWN]
+    changes = kernel.changes if verbose else kernel.changes[:MAX_CHANGES]
     if not changes:
         return
     columns = (

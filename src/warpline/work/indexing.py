@@ -78,12 +78,12 @@ def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[tuple[int, ...], i
     given = [index for index in indices if index.shape]
     if not given or len(indices) > len(x.shape):
         raise Unknowable("the indices were not recorded")
-    kept = [size for size, index in zip(x.shape, indices, strict=False) if not index.shape]
+    unindexed = [size for size, index in zip(x.shape, indices, strict=False) if not index.shape]
     common = broadcast(index.shape for index in given)
     if any(index.shape == x.shape and len(x.shape) > 1 for index in given):
         raise Unknowable("the size of x[mask] depends on the mask")
     index_bytes = sum(prod(index.shape) * _INDEX_BYTES for index in given)
-    return (*common, *kept, *x.shape[len(indices) :]), index_bytes
+    return (*common, *unindexed, *x.shape[len(indices) :]), index_bytes
 
 
 @model("aten::index", "aten::_unsafe_index")

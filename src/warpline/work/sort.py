@@ -37,10 +37,10 @@ def topk(call: OpCall) -> Work:
     """topk(x, k, dim, …): k values and indices of each row, which is read once per digit of its keys."""
     x, k = call.tensor(0), call.integer(1)
     rows = x.elements // max(1, size_at(x.shape, call.integer(2, -1)))
-    kept = rows * (k if call.name == "aten::topk" else 1)
+    results = rows * (k if call.name == "aten::topk" else 1)
     if k < 0:
         raise Unknowable("k was not recorded")
-    return Work(FAMILY, (), x.bytes, kept * (x.item_bytes + 8), extra_bytes=(x.item_bytes - 1) * x.bytes)
+    return Work(FAMILY, (), x.bytes, results * (x.item_bytes + 8), extra_bytes=(x.item_bytes - 1) * x.bytes)
 
 
 @model("aten::unique", "aten::_unique", "aten::_unique2", "aten::unique_consecutive", "aten::unique_dim")

@@ -14,11 +14,11 @@ NEAR_PEAK = 0.8
 """A copy kernel reaches 90 % of an H200's DRAM peak, and the best GEMMs 90 % of its tensor peak: near it is 80 %."""
 MAX_FLOPS = 0.1
 """Floating-point instructions among all: below, a kernel was asked to move bytes, and the rest is overhead."""
-LITTLE_FLOPS = 0.25
+MIN_FLOAT_SHARE_OF_FMA = 0.25
 """Below, the FMA pipe works on integers: it multiplies them too."""
-MOSTLY_FLOPS = 0.5
+MIN_ARITHMETIC_SHARE = 0.5
 """Above, and with an arithmetic pipe as busy, the instructions are the arithmetic that the kernel exists for."""
-BALANCED = 0.15
+MAX_SIDE_DIFFERENCE = 0.15
 """Compute and memory as close as this are both in use: no single one limits."""
 
 
@@ -86,13 +86,13 @@ def instructions(case: Case) -> FoundReason | None:
     unit = utilisation.limiter("compute")
     busy = utilisation.shares.get(unit, 0.0)
     arithmetic = case.metrics.flop_share
-    integers = unit == "fma" and arithmetic is not None and arithmetic < LITTLE_FLOPS
+    integers = unit == "fma" and arithmetic is not None and arithmetic < MIN_FLOAT_SHARE_OF_FMA
     is_useful = unit in {*USEFUL_PIPES, "sm"} and not integers
     if at_barriers(case) or is_useful or busy < MIN_BUSY_SHARE or busy < utilisation.top - 0.05 or _is_balanced(case):
         return None
     issue = utilisation.shares.get("issue", 0.0)
     unit_is_busy = max(utilisation.shares.get(pipe, 0.0) for pipe in USEFUL_PIPES) >= MIN_BUSY_SHARE
-    if arithmetic is not None and arithmetic >= MOSTLY_FLOPS and unit_is_busy:
+    if arithmetic is not None and arithmetic >= MIN_ARITHMETIC_SHARE and unit_is_busy:
         return None
     cap = cap_of(utilisation)
     if arithmetic is not None and arithmetic < MAX_FLOPS and not _is_library(case):
@@ -116,7 +116,7 @@ def _is_library(case: Case) -> bool:
 
 def _is_balanced(case: Case) -> bool:
     compute, memory = case.utilisation.compute or 0.0, case.utilisation.memory or 0.0
-    return MIN_BUSY_SHARE <= max(compute, memory) < NEAR_PEAK and abs(compute - memory) < BALANCED
+    return MIN_BUSY_SHARE <= max(compute, memory) < NEAR_PEAK and abs(compute - memory) < MAX_SIDE_DIFFERENCE
 
 
 def no_fault(case: Case) -> str:

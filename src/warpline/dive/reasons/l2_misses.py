@@ -23,14 +23,14 @@ ACCESSIBLE = "profiler__replayer_bytes_mem_accessible.avg"
 
 def l2_left(metrics: KernelMetrics, read: float, reads_left: float) -> float:
     """How busy L2 would be with this part of the DRAM reads: a miss also fills the cache, and crosses its fabric."""
-    asked, whole = metrics.total("l2_read_sectors", "l2_write_sectors"), metrics.get("l2_sectors")
+    requested, whole = metrics.total("l2_read_sectors", "l2_write_sectors"), metrics.get("l2_sectors")
     fills = read / BYTES_PER_SECTOR
-    if asked is None or not whole:
+    if requested is None or not whole:
         passed = stored = 1.0
     else:
-        asked = min(asked, whole)
-        passed = (asked + (whole - asked) * reads_left) / whole
-        stored = (asked + (whole - asked + fills) * reads_left) / (whole + fills)
+        requested = min(requested, whole)
+        passed = (requested + (whole - requested) * reads_left) / whole
+        stored = (requested + (whole - requested + fills) * reads_left) / (whole + fills)
     left = {
         "lts__d_sectors_fill_device": reads_left,
         "lts__d_sectors": stored,

@@ -63,40 +63,42 @@ def nvprof_metrics() -> dict[str, Replacement]:
 
 def replacements(name: str, chip: str, catalogue: MetricCatalogue) -> list[Replacement]:
     """What the chip has instead of a metric that it lacks, the closest first; empty if nothing is known."""
-    asked = split(name)
+    requested = split(name)
     found: dict[str, Replacement] = {}
-    for candidate in _candidates(asked):
-        usable = _usable(candidate, asked, chip, catalogue)
+    for candidate in _candidates(requested):
+        usable = _usable(candidate, requested, chip, catalogue)
         if usable is not None:
             found.setdefault(usable.name, usable)
     return list(found.values())
 
 
-def _candidates(asked: MetricName) -> Iterator[Replacement]:
-    known = nvprof_metrics().get(asked.base)
+def _candidates(requested: MetricName) -> Iterator[Replacement]:
+    known = nvprof_metrics().get(requested.base)
     if known is not None:
         yield known
     for rule in rules():
-        match = re.fullmatch(rule.name, asked.base)
+        match = re.fullmatch(rule.name, requested.base)
         if match is not None:
             for option in rule.instead:
                 yield Replacement(match.expand(option.name), option.note, option.unless)
 
 
-def _usable(candidate: Replacement, asked: MetricName, chip: str, catalogue: MetricCatalogue) -> Replacement | None:
+def _usable(candidate: Replacement, requested: MetricName, chip: str, catalogue: MetricCatalogue) -> Replacement | None:
     """The candidate with a suffix that fits; None if the chip lacks it or if it is what was asked for."""
     name = split(candidate.name)
     if is_ncu_only(name):
         return candidate
-    if not catalogue.exists(name.base, chip) or name.base == asked.base:
+    if not catalogue.exists(name.base, chip) or name.base == requested.base:
         return None
     if candidate.unless and catalogue.exists(candidate.unless, chip):
         return None
     if name.suffix:
         return candidate
     kind = catalogue.types[name.base]
-    kept = asked.suffix if asked.suffix and not suffix_problem(MetricName("", name.base, asked.suffix), kind) else ""
-    return Replacement(f"{name.base}.{kept or default_suffix(kind)}", candidate.note)
+    suffix = requested.suffix
+    if not suffix or suffix_problem(MetricName("", name.base, suffix), kind):
+        suffix = default_suffix(kind)
+    return Replacement(f"{name.base}.{suffix}", candidate.note)
 
 
 def near_names(name: str, chip: str | None, catalogue: MetricCatalogue) -> list[str]:

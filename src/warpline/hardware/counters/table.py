@@ -127,10 +127,10 @@ def list_metrics(library: Path, chips: Sequence[str]) -> list[dict[str, Any]]:
     """Ask the library in a process of its own; an empty list where it cannot answer."""
     command = [sys.executable, str(Path(__file__).with_name("nvperf.py")), str(library), *chips]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_CHILD_SECONDS, check=False)
+        finished = subprocess.run(command, capture_output=True, timeout=_CHILD_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [json.loads(line) for line in done.stdout.splitlines()] if done.returncode == 0 else []
+    return [json.loads(line) for line in finished.stdout.splitlines()] if finished.returncode == 0 else []
 
 
 def table_of(listed: Iterable[dict[str, Any]], source: str) -> str:

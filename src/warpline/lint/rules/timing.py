@@ -47,9 +47,9 @@ def _with_timers(program: Program, message: str) -> Iterator[LintSpot]:
     for node in ast.walk(program.tree):
         if not isinstance(node, ast.With):
             continue
-        made = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+        calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
         inside = [part for line in node.body for part in ast.walk(line)]
-        if any(program.names.last(call.func) in timers for call in made) and _ends_in_work(program, inside):
+        if any(program.names.last(call.func) in timers for call in calls) and _ends_in_work(program, inside):
             yield LintSpot(node.lineno, node.col_offset + 1, message)
 
 
