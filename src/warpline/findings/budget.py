@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from warpline.analyses.budget import DispatchBudget, budget_of
 from warpline.errors import CannotAnswer
-from warpline.fixes.whatif import held, question_about
+from warpline.fixes.whatif import predict, question_about
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import WhatIf
@@ -107,7 +107,7 @@ def bare_budget(trace: Trace, known: WhatIf | None = None) -> BareBudget:
     # Threads take turns: what recording costs one of them, another may wait for.
     profiler_ns, loading_ns = _recording_ns(question), _loading_ns(question)
     dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns - loading_ns), step_ns)
-    graph = held(question, GRAPH) if any(question.trial(GRAPH).changed) else None
+    graph = predict(question, GRAPH) if any(question.trial(GRAPH).changed) else None
     return BareBudget(
         budget=replace(budget, cpu_ns=dispatch_ns / budget.ops),
         step_ns=step_ns,

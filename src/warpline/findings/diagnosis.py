@@ -123,8 +123,9 @@ class Diagnosis(Struct, frozen=True):
         """Name of the first device that ran anything."""
         if not self.devices:
             return None
-        named = self.trace.stored("devices").filter(pl.col("device") == self.devices[0].device)["name"].drop_nulls()
-        return str(named[0]) if len(named) else None
+        devices = self.trace.devices
+        names = devices.name[devices.device == self.devices[0].device]
+        return next((str(name) for name in names if name), None)
 
     def _replay(self) -> dict[str, Any] | None:
         if self.judgement is None:
@@ -252,9 +253,9 @@ def _account(trace: Trace) -> _Account:
 
 
 def _calls_per_step(trace: Trace) -> float:
-    window = trace.window
-    inside = trace.stored("api")["start_ns"].is_between(window.start_ns, window.end_ns).sum()
-    return int(inside) / max(len(trace.steps_in_view), 1)
+    window, starts = trace.window, trace.api.start_ns
+    inside = (starts >= window.start_ns) & (starts <= window.end_ns)
+    return int(inside.sum()) / max(len(trace.steps_in_view), 1)
 
 
 def _judge_of(trace: Trace, why: bool | None) -> Callable[[Trace], Judgement | None]:

@@ -6,6 +6,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import listed
 from warpline.replay.ranges import is_host_paced
 from warpline.sources.health import HealthEntry
+from warpline.trace.arrays import NONE
 from warpline.units import duration
 
 LEAST_DISTORTION = 1.5
@@ -23,7 +24,7 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
     trace = evidence.trace
     extras = {
         "Python stacks": len(trace.python),
-        "shapes": int(trace.stored("ops")["shapes"].is_not_null().sum()),
+        "shapes": int((trace.ops.shapes.codes != NONE).sum()),
         "memory events": len(trace.memory),
     }
     with_what = listed(name for name, count in extras.items() if count) or "ops and API calls only"

@@ -21,7 +21,6 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
-from warpline.fixes.words import of_recording
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.representative_steps import steps_to_judge
@@ -67,8 +66,6 @@ def judge(trace: Trace) -> Judgement:
     cold = cold_start_verdict(findings, evidence)
     if cold is not None:
         verdict = replace(cold, why=None if plan and plan[0].fix == cold.fix else COLD_FIRST + AFTER_IT * bool(plan))
-    if not len(evidence.trace.steps_in_view):
-        verdict = replace(verdict, sentence=of_recording(verdict.sentence))
     return Judgement(
         findings=findings,
         plan=plan,
@@ -92,7 +89,7 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         rule=rule.name,
         cause=rule.cause,
         fix=fix,
-        claim=(claim.sentence if len(evidence.trace.steps_in_view) else of_recording(claim.sentence)) + alone,
+        claim=claim.sentence + alone,
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
         evidence_ns=round(work.touched_ns(evidence.trial(fix))),
         gain=gain.rounded(4),

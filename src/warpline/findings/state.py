@@ -8,12 +8,14 @@ from msgspec import Struct
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.framework import Framework
 from warpline.fixes.evidence import Evidence
+from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
-from warpline.trace.arrays import NONE, integers
+from warpline.trace.arrays import NONE
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
+from warpline.units import duration
 
 MIN_COVERED = 0.5
 """Share of the recording's GPU time that the steps must hold to stand for it."""
@@ -47,8 +49,8 @@ class State(Struct, frozen=True):
     """Share of the recording's GPU time that was launched in steps."""
     recorded_steps: int = 2
     replay_error_pct: float = 0.0
-    is_whole: bool = False
-    """Whether no steps were found, so that the whole recording counts as one."""
+    noun: StepNoun = StepNoun("step")
+    """What its times are about: a recording in which no steps were found counts as one."""
     framework: Framework = "pytorch"
     """What the program is written with."""
     fits_devices: bool = True
@@ -59,6 +61,11 @@ class State(Struct, frozen=True):
     """Without a profiler, if the host was slow only while it recorded."""
     slowness: float = 1.0
     """How many times slower than usual the host was."""
+
+    @property
+    def step_words(self) -> str:
+        """The step with its length: `a step of 2 ms`."""
+        return self.noun.lasting(duration(self.step_ns))
 
     @property
     def is_covered(self) -> bool:
@@ -119,7 +126,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         covered=covered,
         recorded_steps=evidence.recorded_steps,
         replay_error_pct=evidence.question.replay.error_pct,
-        is_whole=not len(judged.steps_in_view),
+        noun=evidence.noun,
         framework=evidence.framework,
         least_idle_share=_idle_share_of(evidence, evidence.question.bare_step_ns.low),
         slowness=evidence.question.slowness,
@@ -144,16 +151,15 @@ def _idle_share_of(evidence: Evidence, step_ns: float) -> float:
 def covered_share(trace: Trace) -> float:
     """Share of the GPU time that was launched (or ran, where the launch is unknown) in the steps; 1 where steps were
     asked for, or none were found. A model that is loaded before the first kernel is not counted."""
-    steps = trace.steps_in_view.stored
+    steps = trace.steps_in_view
     if trace.chosen_steps is not None or not len(steps) or not len(trace.gpu):
         return 1.0
     starts, ends = trace.gpu.start_ns, trace.gpu.end_ns
     calls = trace.gpu.api_id
     launched = np.where(calls == NONE, starts, np.append(trace.api.start_ns, 0)[calls])
-    begins, limits = integers(steps["start_ns"]), integers(steps["end_ns"])
     inside = np.zeros(len(starts), bool)
     for moment in (starts, launched):
-        step = np.searchsorted(begins, moment, side="right") - 1
-        inside |= (step >= 0) & (moment < limits[step])
+        step = np.searchsorted(steps.start_ns, moment, side="right") - 1
+        inside |= (step >= 0) & (moment < steps.end_ns[step])
     length = np.where(loaded_before(trace.stored("gpu"), starts), 0, np.maximum(ends - starts, 0))
     return float(length[inside].sum()) / max(float(length.sum()), 1.0)

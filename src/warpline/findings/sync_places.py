@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from warpline.analyses.syncs import sync_points
 from warpline.analyses.user_frames import UserFrames
 from warpline.fixes.evidence import Evidence
-from warpline.trace.arrays import integers
 from warpline.trace.trace import Trace
 
 REPLAYED = 12
@@ -27,7 +27,7 @@ def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
         spots = list(points.select("op", "file", "line").iter_rows())
         for place, spot in enumerate(spots[:REPLAYED]):
             same = [other for other, also in enumerate(spots) if also == spot] if spot[0] else [place]
-            calls = integers(points["calls"][same].list.explode())
+            calls = points["calls"][same].explode().to_numpy().astype(np.int64)
             returned[place] = max(0, round(bare - question.without_waits_ns(calls)))
     return points.select(
         "kind",

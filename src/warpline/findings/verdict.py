@@ -62,9 +62,9 @@ def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdi
     spread = f", range {low}–{high}×" if low != high else ""
     subject = all_fixes()[chosen.fix].subject(state.framework)
     step = "" if known else f"from {before} "
-    change = f"{subject} would bring the step {step}to {duration(after.expected)} ({expected}×{spread})"
+    change = f"{subject} would bring {state.noun.one('the')} {step}to {duration(after.expected)} ({expected}×{spread})"
     if chosen.is_vague:
-        of_step = "" if known else f" on a step of {before}"
+        of_step = "" if known else f" on {state.noun.lasting(before)}"
         change = f"{subject} would gain {low}× or more{of_step} (range {low}–{high}×)"
     if chosen.cannot_tell:
         change = _might_gain(chosen, state)
@@ -85,13 +85,13 @@ def _is_mostly_communication(state: State) -> bool:
 
 def _communication(plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> Verdict:
     other = f"; elsewhere, {_gain_of(plan[0], state)}" if plan else f"; {_tried(findings)}"
-    sentence = f"{_comm_words(state)}, more than anything else in a step of {duration(state.step_ns)}{other}."
+    sentence = f"{_comm_words(state)}, more than anything else in {state.step_words}{other}."
     return _same_step("comm", sentence, state)
 
 
 def _comm_words(state: State) -> str:
     share = _percent(state.comm + state.idle["comm"])
-    return f"{CAUSES['comm']}: exposed communication takes {share} of each step"
+    return f"{CAUSES['comm']}: exposed communication takes {share} of {state.noun.one('each')}"
 
 
 def _gain_of(step: PlanStep, state: State) -> str:
@@ -99,7 +99,7 @@ def _gain_of(step: PlanStep, state: State) -> str:
 
 
 def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
-    tried = f"{_tried(findings)} on a step of {duration(state.step_ns)}"
+    tried = f"{_tried(findings)} on {state.step_words}"
     if state.errors:
         return _same_step("unclear", f"Unclear: {_broken(state)}.", state)
     if not state.fits_devices:
@@ -115,12 +115,12 @@ def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
     doubtful = _doubtful(findings, state)
     if doubtful is not None and doubtful.gain.expected >= _most_headroom(doubtful, state):
         return _same_step("unclear", f"Unclear: {_might_gain(doubtful, state)}.", state)
-    busy = f"the GPU is busy {_percent(1 - state.program_idle)} of each step{_as_recorded(state)}"
+    busy = f"the GPU is busy {_percent(1 - state.program_idle)} of {state.noun.one('each')}{_as_recorded(state)}"
     share = state.roofline_share
     roof = "" if share is None else f", its kernels reach {_percent(share)} of the roofline"
     if doubtful is None:
         return _same_step("healthy", f"Healthy: {busy}{roof}, and {tried}.", state)
-    known = f"no fix is known to help a step of {duration(state.step_ns)}; {_might_gain(doubtful, state)}"
+    known = f"no fix is known to help {state.step_words}; {_might_gain(doubtful, state)}"
     return _same_step("healthy", f"Healthy: {busy}{roof}, and {known}.", state)
 
 
@@ -171,13 +171,13 @@ def _idle(tried: str, state: State) -> Verdict | None:
         by_cause[PART_OF.get(cause, cause)] = by_cause.get(PART_OF.get(cause, cause), 0.0) + length
     del by_cause["profiler"]
     largest = max(by_cause, key=lambda cause: by_cause[cause])
-    idle = f"the GPU is idle {_percent(state.idle_share)} of the recorded steps, {_percent(by_cause[largest])}"
+    idle = f"the GPU is idle {_percent(state.idle_share)} of {state.noun.recorded}, {_percent(by_cause[largest])}"
     waited = next((cause for cause in WAITS if cause == largest), None)
     if waited is not None and state.waits_long:
         return _same_step(waited, f"{CAUSES[waited]}: {idle} for this reason, but {tried}.", state)
     if waited is not None:
         largest = max(UNEXPLAINED, key=lambda cause: by_cause[cause])
-        idle = f"the GPU is idle {_percent(state.idle_share)} of the recorded steps, {_percent(by_cause[largest])}"
+        idle = f"the GPU is idle {_percent(state.idle_share)} of {state.noun.recorded}, {_percent(by_cause[largest])}"
     missing = "record the CPU side too (ops, Python stacks or OS calls) to see what it waits for"
     return _same_step("unclear", f"Unclear: {idle} {MEANING[largest]}, and {tried}; {missing}.", state)
 
@@ -228,15 +228,15 @@ def _slow_host(findings: Sequence[Finding], state: State) -> str:
     always = f"; if it is always so, {_would_gain(likely, state)}" if likely else ""
     waits, calm = _percent(state.bare_idle_share), _percent(state.calm_idle_share)
     return (
-        f"the host launched {state.slowness:.1f}× more slowly than the reference host, and the GPU waits {waits} of a "
-        f"step of {duration(state.step_ns)}; if that was for the moment, it usually waits {calm}{always}; record "
+        f"the host launched {state.slowness:.1f}× more slowly than the reference host, and the GPU waits {waits} of "
+        f"{state.step_words}; if that was for the moment, it usually waits {calm}{always}; record "
         "it again, or with `warpline run`, which also times the step without a profiler"
     )
 
 
 def _wrong_steps(state: State) -> str:
     return (
-        f"a step of {duration(state.step_ns)} is shorter than the GPU work that belongs to it, so no gain can be told; "
+        f"{state.step_words} is shorter than the GPU work that belongs to it, so no gain can be told; "
         "mark the steps (prof.step(), or --step-range NAME)"
     )
 

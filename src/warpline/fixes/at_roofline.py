@@ -55,9 +55,9 @@ def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
     least = evidence.time_per_step(slow) - float(change.saved_ns[evidence.in_steps(slow)].sum()) / evidence.steps
     kernels = several(evidence.per_step(slow), "kernel")
     return Claim(
-        f"A step spends {duration(evidence.time_per_step(slow))} in {kernels} far from the roofline; rewritten, "
-        f"{'it' if kernels.endswith('1 kernel') else 'they'} {'might' if prediction.is_vague else 'would'} take about "
-        f"{duration(least)}.",
+        f"{evidence.noun.one('a').capitalize()} spends {duration(evidence.time_per_step(slow))} in {kernels} far "
+        f"from the roofline; rewritten, {'it' if kernels.endswith('1 kernel') else 'they'} "
+        f"{'might' if prediction.is_vague else 'would'} take about {duration(least)}.",
         evidence.costliest_places(slow),
         ON_AMD if on_amd(evidence.labelled) else None,
     )

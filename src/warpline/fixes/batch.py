@@ -161,7 +161,7 @@ def many_small_gemms(evidence: Evidence, prediction: Prediction) -> Claim | None
     among = f", {count(products)} of them GEMMs" if products else ""
     return Claim(
         "A loop launches the same few kernels for each sample (head, tensor): "
-        f"{several(evidence.per_step(looped), 'small kernel')} a step{among}, where a batch needs "
+        f"{several(evidence.per_step(looped), 'small kernel')} {evidence.noun.per}{among}, where a batch needs "
         f"{several(max(round(evidence.per_step(looped & ~change.gone)), 1), 'kernel')}.",
         evidence.places(looped),
     )

@@ -96,7 +96,8 @@ def full_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not parts:
         return None
     return Claim(
-        f"Kernels on FP32 data take {duration(evidence.time_per_step(single))} a step ({', '.join(parts)}).",
+        f"Kernels on FP32 data take {duration(evidence.time_per_step(single))} {evidence.noun.per} "
+        f"({', '.join(parts)}).",
         evidence.costliest_places(single),
     )
 

@@ -78,7 +78,7 @@ def channels_first(evidence: Evidence, prediction: Prediction) -> Claim | None:
     ]
     if not parts:
         return None
-    return Claim(f"Convolutions run channels-first: {listed(parts)} a step.", evidence.places(change.work))
+    return Claim(f"Convolutions run channels-first: {listed(parts)} {evidence.noun.per}.", evidence.places(change.work))
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:

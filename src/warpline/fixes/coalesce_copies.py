@@ -111,8 +111,8 @@ def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | Non
         return None
     largest = int(evidence.labelled.bytes[evidence.in_steps(copies)].max())
     return Claim(
-        f"{count(copied)} small copies a step (at most {size(largest)} each) run one after the other: each costs a "
-        f"call, and {count(evidence.per_step(copies & ~change.gone))} would be enough.",
+        f"{count(copied)} small copies {evidence.noun.per} (at most {size(largest)} each) run one after the other: "
+        f"each costs a call, and {count(evidence.per_step(copies & ~change.gone))} would be enough.",
         evidence.places(copies),
     )
 

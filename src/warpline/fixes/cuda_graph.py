@@ -119,8 +119,8 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     first = "; shapes differ from step to step, and need fixed sizes first" if changing else ""
     first = "; a tensor grows in every step, and needs a fixed size first" if growing else first
     return Claim(
-        f"The GPU waits {100 * share:.0f} % of each {duration(evidence.step_ns)} step for the CPU to launch "
-        f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}{first}.",
+        f"The GPU waits {100 * share:.0f} % of {evidence.noun.one('each', duration(evidence.step_ns))} for the CPU to "
+        f"launch {several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}{first}.",
         evidence.places(captured),
         STATIC_FIRST if growing else PAD_FIRST if changing else _how(evidence, captured),
         most="medium" if growing or changing else "high",

@@ -28,8 +28,8 @@ def dtype_casts(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not evidence.per_step(casting):
         return None
     return Claim(
-        f"Tensors are cast from one dtype to another: {several(evidence.per_step(casting), 'kernel')} a step, "
-        f"{duration(evidence.time_per_step(casting))}.",
+        f"Tensors are cast from one dtype to another: {several(evidence.per_step(casting), 'kernel')} "
+        f"{evidence.noun.per}, {duration(evidence.time_per_step(casting))}.",
         evidence.costliest_places(casting),
     )
 

@@ -73,7 +73,7 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
         )
         makers = f"{listed(names)} copies the whole tensor to change a part of it"
     return Claim(
-        f"{makers}: {several(evidence.per_step(copies), 'copy', 'copies')} a step, "
+        f"{makers}: {several(evidence.per_step(copies), 'copy', 'copies')} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(copies))}.{among}",
         evidence.costliest_places(copies),
     )

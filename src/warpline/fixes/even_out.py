@@ -76,8 +76,8 @@ def straggling_kernel(evidence: Evidence, prediction: Prediction) -> Claim | Non
         return None
     usual = evidence.time_per_step(late) - float(change.saved_ns[evidence.in_steps(late)].sum()) / evidence.steps
     return Claim(
-        f"Single kernels are much slower than their siblings: {count(evidence.per_step(late))} a step take "
-        f"{duration(evidence.time_per_step(late))}, where others of the same name, grid and shapes take "
+        f"Single kernels are much slower than their siblings: {count(evidence.per_step(late))} {evidence.noun.per} "
+        f"take {duration(evidence.time_per_step(late))}, where others of the same name, grid and shapes take "
         f"{duration(usual)}.",
         evidence.costliest_places(late),
     )

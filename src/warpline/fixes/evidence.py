@@ -7,14 +7,16 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.user_frames import Site, UserFrames
-from warpline.fixes.changes import Change, change_of
 from warpline.fixes.claim import Place
+from warpline.fixes.words import StepNoun
 from warpline.intervals import difference, union
 from warpline.replay.fix import GraphFix
 from warpline.replay.graph.model import SEGMENT, WORK
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import distinct, names_in
@@ -27,6 +29,24 @@ WARM_STEPS_IN_A_LONG_RUN = 6
 """With more steps for each cold one, the cold start of a run is past."""
 
 
+class GraphChange(Struct, frozen=True):
+    """The changes of one fix to the graph in the expected case; claims count these, so that they state only what was
+    replayed. Each array has one entry per node."""
+
+    work: Bools
+    """GPU operations of the steps that are removed, change their duration, or move to another stream."""
+    gone: Bools
+    """Those that are removed."""
+    moved: Bools
+    """Those that move to another stream."""
+    host: Bools
+    """CPU nodes of the steps whose duration changes."""
+    relaunched: Bools
+    """GPU operations that stay, but whose launch changes its duration."""
+    saved_ns: Floats
+    """Time saved by each node."""
+
+
 class Evidence:
     """A trace prepared for the rules of these fixes; everything is computed on first use."""
 
@@ -37,7 +57,7 @@ class Evidence:
         self.question = WhatIf(trace, fixes)
         self.labelled = self.question.labelled
         self.steps = max(self.question.replay.marks.count, 1)
-        self._changes: dict[str, Change] = {}
+        self._changes: dict[str, GraphChange] = {}
 
     def ask(self, fix: str) -> Prediction:
         """The prediction for a fix."""
@@ -51,10 +71,10 @@ class Evidence:
         """The fixes applied to the graph, in the expected case."""
         return self.question.trial(*fixes)
 
-    def changed(self, fix: str) -> Change:
+    def changed(self, fix: str) -> GraphChange:
         """The nodes that the fix changes, which a claim may count; computed once."""
         if fix not in self._changes:
-            self._changes[fix] = change_of(self.labelled, self.trial(fix))
+            self._changes[fix] = _change_of(self.labelled, self.trial(fix))
         return self._changes[fix]
 
     @property
@@ -72,6 +92,11 @@ class Evidence:
             and cold.once_ns >= cold.recorded_ns / 2
             and cold.recorded <= WARM_STEPS_IN_A_LONG_RUN * cold.count
         )
+
+    @cached_property
+    def noun(self) -> StepNoun:
+        """What the numbers of claims are about: steps, or the recording."""
+        return StepNoun.of(has_steps=len(self.trace.steps_in_view) > 0)
 
     @cached_property
     def framework(self) -> Framework:
@@ -241,6 +266,16 @@ class Evidence:
         if not len(total):
             return ""
         return _matrices(str(total.sort("time", "shapes", descending=[True, False])["shapes"][0]))
+
+
+def _change_of(labelled: LabelledGraph, trial: Trial) -> GraphChange:
+    """The changes that a trial of a fix, in the expected case, made to the graph."""
+    other_time = trial.duration != labelled.graph.duration
+    host = other_time & ~labelled.is_work & labelled.in_steps
+    calls = labelled.call_of_work
+    relaunched = labelled.is_work & labelled.in_steps & ~trial.gone & (calls != NONE) & host[calls]
+    touched = (other_time | trial.gone | trial.moved) & labelled.is_work & labelled.in_steps
+    return GraphChange(touched, trial.gone, trial.moved, host, relaunched, labelled.graph.duration - trial.duration)
 
 
 def _place(label: str, frame: str, count: int) -> Place:

@@ -55,10 +55,11 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     time = evidence.time_per_step(tiny)
     return Claim(
-        f"Most kernels are tiny: {count(launched)} of {count(whole)} kernels a step take {duration(time / launched)} "
-        f"on average, {duration(time)} in a step of {duration(evidence.step_ns)}; {count(waits)} waits keep "
-        f"the step from being one CUDA graph, but {count(evidence.per_step(tiny & change.gone))} of the kernels can "
-        "be fused.",
+        f"Most kernels are tiny: {count(launched)} of {count(whole)} kernels {evidence.noun.per} take "
+        f"{duration(time / launched)} on average, {duration(time)} in "
+        f"{evidence.noun.lasting(duration(evidence.step_ns))}; {count(waits)} waits keep "
+        f"{evidence.noun.one('the')} from being one CUDA graph, but {count(evidence.per_step(tiny & change.gone))} "
+        "of the kernels can be fused.",
         evidence.places(tiny),
     )
 

@@ -57,7 +57,7 @@ def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     few, tails = empty & grids.few(), empty & grids.tails()
     parts = [
-        f"{count(evidence.per_step(nodes))} a step {what} ({duration(evidence.time_per_step(nodes))})"
+        f"{count(evidence.per_step(nodes))} {evidence.noun.per} {what} ({duration(evidence.time_per_step(nodes))})"
         for what, nodes in (
             (f"with fewer blocks than half of the {grids.sms:.0f} multiprocessors", few),
             ("whose last wave of blocks is nearly empty", tails),

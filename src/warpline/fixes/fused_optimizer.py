@@ -124,7 +124,7 @@ def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim
     in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
     each = "several for each list of parameters (foreach)" if in_lists else "several per parameter"
     return Claim(
-        f"The optimizer launches {several(count, 'kernel')} a step, "
+        f"The optimizer launches {several(count, 'kernel')} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(kernels) / count)} each, {each}.",
         evidence.places(kernels),
         _fused_version(evidence, kernels),
@@ -140,8 +140,8 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
     if not count or launches_matter:
         return None
     return Claim(
-        f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} a step: each "
-        "reads and writes memory that one fused kernel would read and write once.",
+        f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} "
+        f"{evidence.noun.per}: each reads and writes memory that one fused kernel would read and write once.",
         evidence.places(kernels),
         _fused_version(evidence, kernels),
     )

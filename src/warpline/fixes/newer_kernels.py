@@ -73,7 +73,7 @@ def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None
     )
     return Claim(
         f"GEMM kernels written for {listed(made_for)} run on a newer GPU, {how_slow}: "
-        f"{count(evidence.per_step(chosen))} a step, {duration(time)}.",
+        f"{count(evidence.per_step(chosen))} {evidence.noun.per}, {duration(time)}.",
         evidence.costliest_places(chosen),
     )
 

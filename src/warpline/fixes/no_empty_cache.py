@@ -50,9 +50,9 @@ def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:
     collected = float(np.dot(collecting(evidence.labelled), evidence.labelled.graph.duration)) / evidence.steps
     garbage = f", and garbage collection takes {duration(collected)}" if collected else ""
     return Claim(
-        f"Device memory is freed and allocated again within the step: {several(evidence.per_step(frees), 'free')} and "
-        f"{several(evidence.per_step(allocations), 'allocation')} block the CPU for "
-        f"{duration(evidence.time_in_calls(frees | allocations))}{garbage}.",
+        f"Device memory is freed and allocated again within {evidence.noun.one('the')}: "
+        f"{several(evidence.per_step(frees), 'free')} and {several(evidence.per_step(allocations), 'allocation')} "
+        f"block the CPU for {duration(evidence.time_in_calls(frees | allocations))}{garbage}.",
         evidence.host_places(frees | allocations),
     )
 

@@ -67,7 +67,7 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
         return None
     where = f", on {devices} devices together" if devices > 1 else ""
     return Claim(
-        f"Collectives do not overlap with computation: {count(evidence.per_step(moved))} a step, "
+        f"Collectives do not overlap with computation: {count(evidence.per_step(moved))} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(moved))}, of which {duration(exposed)} with no other kernel running on "
         f"their device{where}.",
         evidence.places(moved),

@@ -46,8 +46,8 @@ def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     shapes = evidence.costliest_shapes(odd)
     return Claim(
         "GEMMs with sizes that are not multiples of 8 (16-bit) or 4 (fp32), "
-        f"{f'such as {shapes}, ' if shapes else ''}run on slower kernels: {count(evidence.per_step(odd))} a step, "
-        f"{duration(evidence.time_per_step(odd))}.",
+        f"{f'such as {shapes}, ' if shapes else ''}run on slower kernels: {count(evidence.per_step(odd))} "
+        f"{evidence.noun.per}, {duration(evidence.time_per_step(odd))}.",
         evidence.costliest_places(odd),
     )
 

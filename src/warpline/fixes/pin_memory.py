@@ -55,7 +55,7 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
     left = evidence.per_step(every & ~copies)
     small = f", beside {several(left, 'small one')}" if left else ""
     return Claim(
-        f"{several(evidence.per_step(copies), 'copy', 'copies')} a step ({size(total)}, "
+        f"{several(evidence.per_step(copies), 'copy', 'copies')} {evidence.noun.per} ({size(total)}, "
         f"{duration(evidence.time_per_step(copies))}{small}) {way} pageable memory: each blocks the CPU until it is "
         "staged.",
         evidence.places(copies),

@@ -88,7 +88,9 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not parts:
         return None
     made = "moved" if not calls and not (change.work & ~shifted).any() else "created"
-    return Claim(f"Buffers are {made} again in every step: {listed(parts)}.", evidence.places(change.work))
+    return Claim(
+        f"Buffers are {made} again in {evidence.noun.one('every')}: {listed(parts)}.", evidence.places(change.work)
+    )
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:

@@ -75,7 +75,8 @@ def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     places = _places(evidence, loading)
     average = ", on average," if evidence.question.replay.is_average else ""
     return Claim(
-        f"The GPU is idle for {duration(waited)} of each step{average} while the program loads data{among}.",
+        f"The GPU is idle for {duration(waited)} of {evidence.noun.one('each')}{average} while the program loads "
+        f"data{among}.",
         places,
         f"{_now(evidence.trace, loading, places)}{_with_workers(evidence)} {LOAD_IN_BACKGROUND}",
     )
@@ -195,7 +196,7 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     if time < MIN_STEP_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < MIN_STEPS:
         return None
     return Claim(
-        f"Copies to the device run on the compute stream: {count(evidence.per_step(copies))} a step, "
+        f"Copies to the device run on the compute stream: {count(evidence.per_step(copies))} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel running.",
         evidence.places(copies),
     )

@@ -157,7 +157,7 @@ def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | No
 def _counted(evidence: Evidence, copies: Bools, word: str) -> str:
     total = float(evidence.labelled.bytes[evidence.in_steps(copies)].sum()) / evidence.steps
     count = several(evidence.per_step(copies), word, f"{word.removesuffix('y')}ies")
-    return f"{count} a step, {size(total)}, {duration(evidence.time_per_step(copies))}"
+    return f"{count} {evidence.noun.per}, {size(total)}, {duration(evidence.time_per_step(copies))}"
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:

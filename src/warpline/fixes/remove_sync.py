@@ -99,7 +99,7 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     saved = prediction.old_step_ns.expected - prediction.new_step_ns.expected
     after = "; after each wait nothing is queued, and it stays idle until the next launch" if saved > 2 * dry else ""
     return Claim(
-        f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
+        f"The CPU waits for the GPU in {several(count, 'call')} {evidence.noun.per} ({_written(evidence, calls)}), "
         f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}{after}.",
         places,
         _how(places, as_written(len(evidence.trace.ops) > 0), again=bool(made_again(evidence.labelled))),

@@ -225,7 +225,7 @@ def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | Non
         return None
     kernels = evidence.per_step(members) / evidence.per_step(softmax)
     return Claim(
-        f"Attention is unfused {several(evidence.per_step(softmax), 'time')} a step (about "
+        f"Attention is unfused {several(evidence.per_step(softmax), 'time')} {evidence.noun.per} (about "
         f"{several(kernels, 'kernel')} each, {duration(evidence.time_per_step(members))} in total), and its scores "
         "go through memory.",
         evidence.places(softmax),

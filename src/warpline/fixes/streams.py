@@ -66,7 +66,7 @@ def results_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim 
     if time < MIN_STEP_SHARE * evidence.step_ns:
         return None
     return Claim(
-        f"Copies to the host run on the compute stream: {count(evidence.per_step(copies))} a step, "
+        f"Copies to the host run on the compute stream: {count(evidence.per_step(copies))} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel running.",
         evidence.places(copies),
     )
@@ -83,8 +83,8 @@ def serialised_streams(evidence: Evidence, prediction: Prediction) -> Claim | No
     if not evidence.per_step(kernels) or saved < evidence.exposed_per_step(copies):
         return None
     return Claim(
-        "The same kernels run one after the other, though each fills at most "
-        f"{100 * SMALL_GRID_SHARE:.0f} % of the GPU: {several(evidence.per_step(kernels), 'kernel')} a step, "
+        f"The same kernels run one after the other, though each fills at most {100 * SMALL_GRID_SHARE:.0f} % of the "
+        f"GPU: {several(evidence.per_step(kernels), 'kernel')} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(kernels))}.",
         evidence.costliest_places(kernels),
     )

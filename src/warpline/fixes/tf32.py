@@ -49,7 +49,8 @@ def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None
         if evidence.per_step(nodes)
     ]
     return Claim(
-        f"{listed(parts)} a step run in FP64, where FP32 is usually intended.", evidence.costliest_places(doubles)
+        f"{listed(parts)} {evidence.noun.per} run in FP64, where FP32 is usually intended.",
+        evidence.costliest_places(doubles),
     )
 
 
@@ -60,7 +61,7 @@ def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not evidence.per_step(slow):
         return None
     return Claim(
-        f"FP32 GEMMs run on CUDA cores: {count(evidence.per_step(slow))} a step, "
+        f"FP32 GEMMs run on CUDA cores: {count(evidence.per_step(slow))} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(slow))}.",
         evidence.costliest_places(slow),
     )

@@ -130,9 +130,9 @@ def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | N
     if evidence.time_per_step(chains & _done_away_with(evidence)) >= MIN_REMOVED_SHARE * evidence.time_per_step(chains):
         return None
     return Claim(
-        f"{several(evidence.per_step(chains), 'kernel')} a step ({duration(evidence.time_per_step(chains))}) read and "
-        f"write the same data one after the other (elementwise, norms, reductions); fused, they would be "
-        f"{count(evidence.per_step(chains & ~change.gone))}.",
+        f"{several(evidence.per_step(chains), 'kernel')} {evidence.noun.per} "
+        f"({duration(evidence.time_per_step(chains))}) read and write the same data one after the other (elementwise, "
+        f"norms, reductions); fused, they would be {count(evidence.per_step(chains & ~change.gone))}.",
         evidence.places(chains),
     )
 
@@ -155,8 +155,9 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if evidence.per_step(change.work) < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None
     return Claim(
-        f"{several(evidence.per_step(launches), 'operation')} a step are dispatched one by one; compiled, "
-        f"{count(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with others.",
+        f"{several(evidence.per_step(launches), 'operation')} {evidence.noun.per} are dispatched one by one; "
+        f"compiled, {count(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with "
+        "others.",
         evidence.places(launches),
         STATIC_OR_DYNAMIC if evidence.labelled.once(grows_over_steps).any() else None,
     )

@@ -26,7 +26,7 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
     >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
     """
     evidence = _evidence(trace)
-    prediction = held(evidence.question, *fixes)
+    prediction = predict(evidence.question, *fixes)
     if not prediction.applies:
         raise CannotAnswer(
             "nothing-to-fix",
@@ -40,7 +40,7 @@ def every_fix(trace: Trace) -> list[Prediction]:
     """Each fix alone, if it changes something, the largest gain first."""
     evidence = _evidence(trace)
     question = evidence.question
-    applied = [held(question, name) for name in all_fixes() if any(question.trial(name).changed)]
+    applied = [predict(question, name) for name in all_fixes() if any(question.trial(name).changed)]
     predictions = [_with_doubts(prediction, evidence) for prediction in applied]
     return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))
 
@@ -61,8 +61,8 @@ def _is_named(name: str, evidence: Evidence, least_gain: float | None) -> bool:
     return any(proposal(rule, name, evidence, least_gain) is not None for rule in all_fixes()[name].findings)
 
 
-def held(question: WhatIf, *names: str) -> Prediction:
-    """The prediction for fixes together, held to what the devices must still do."""
+def predict(question: WhatIf, *names: str) -> Prediction:
+    """The prediction for fixes together; no step is shorter than what the devices must still do."""
     same_work = all(fix.same_work for fix in chosen_fixes(all_fixes(), names))
     least = DeviceWork(question).least_after(question.trial(*names), same_work=same_work)
     return bounded(question.ask(*names), least)

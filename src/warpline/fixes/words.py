@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+from typing import Literal
 
-WORDS_OF_A_RECORDING = (
-    (r"\bof the recorded steps\b", "of the recording"),
-    (r"\b(a|the) step of\b", "a recording of"),
-    (r"\beach ([\d.,]+ [mµn]?s) step\b", r"the \1 recording"),
-    (r"\bA step\b", "The recording"),
-    (r"\b(within|in|of) (the|each|every) step\b", r"\1 the recording"),
-    (r"\b(bring|keep) the step\b", r"\1 the recording"),
-    (r" a step\b", " in the recording"),
-)
-"""What is said of steps, and what is said of a recording that has none."""
+from msgspec import Struct
+
+
+class StepNoun(Struct, frozen=True):
+    """The noun for what the numbers of a sentence are about: a step, or a recording that has no steps."""
+
+    word: Literal["step", "recording"]
+
+    @classmethod
+    def of(cls, *, has_steps: bool) -> StepNoun:
+        """The noun of a trace with or without steps."""
+        return cls("step" if has_steps else "recording")
+
+    @property
+    def per(self) -> str:
+        """After a count: "3 kernels a step", "3 kernels in the recording"."""
+        return "a step" if self.word == "step" else "in the recording"
+
+    @property
+    def recorded(self) -> str:
+        """All of it."""
+        return "the recorded steps" if self.word == "step" else "the recording"
+
+    def one(self, article: str, length: str = "") -> str:
+        """`each step` or `the recording`; with a length, `each 2 ms step` or `the 2 ms recording`."""
+        words = (article if self.word == "step" else "the", length, self.word)
+        return " ".join(filter(None, words))
+
+    def lasting(self, length: str) -> str:
+        """`a step of 2 ms`, `a recording of 2 ms`."""
+        return f"a {self.word} of {length}"
 
 
 def listed(parts: Iterable[str]) -> str:
@@ -26,10 +47,3 @@ def listed(parts: Iterable[str]) -> str:
 def in_function(spot: str) -> str:
     """Where to make the change: frames show the function's first line, not the line of the call."""
     return f" in the function at {spot}" if spot else ""
-
-
-def of_recording(sentence: str) -> str:
-    """A sentence about steps as one about a recording without steps."""
-    for step, recording in WORDS_OF_A_RECORDING:
-        sentence = re.sub(step, recording, sentence)
-    return sentence

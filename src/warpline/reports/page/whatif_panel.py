@@ -10,7 +10,7 @@ from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
 from warpline.fixes.registry import all_fixes
-from warpline.fixes.whatif import held
+from warpline.fixes.whatif import predict
 from warpline.replay.whatif import Prediction
 from warpline.reports.findings import in_order
 from warpline.reports.page.contract import Fix, Replayed, Spread, WhatIf
@@ -69,7 +69,7 @@ def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Prediction | None
     # In the order in which fixes are applied elsewhere, so that the numbers are the same.
     ordered = [name for name in all_fixes() if name in fixes]
     try:
-        return held(diagnosis.judgement.evidence.question, *ordered)
+        return predict(diagnosis.judgement.evidence.question, *ordered)
     except CannotAnswer:
         return None
 
