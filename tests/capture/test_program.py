@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from warpline.capture import manifest, tools
+from warpline.capture import manifest
+from warpline.capture import tool_commands as tools
 from warpline.capture.container import docker_flags
 from warpline.capture.environment import mattering_variables, scrubbed_command
 from warpline.capture.manifest import gather, in_use, new_folder
@@ -21,7 +22,7 @@ from warpline.capture.plan import Plan
 from warpline.capture.process_record import ProcessRecord, read_parts
 from warpline.capture.program import program_of, run_name
 from warpline.capture.run import RunRequest, chosen_tool
-from warpline.capture.tools import find_tool, ncu_flags, nsys_flags, words_of
+from warpline.capture.tool_commands import FirstKernels, find_tool, ncu_flags, nsys_flags, words_of
 from warpline.errors import WarplineError
 
 CAPTURE = ROOT / "src" / "warpline" / "capture"
@@ -198,7 +199,7 @@ def test_nsys_records_a_range_that_the_steps_open_and_lets_the_program_run_on() 
 
 
 def test_ncu_leaves_the_clocks_alone_and_is_bounded() -> None:
-    words = words_of(ncu_flags("ncu", Plan(folder="f"), by_range=True, kernel="gemm", launches=7))
+    words = words_of(ncu_flags("ncu", Plan(folder="f"), True, FirstKernels("gemm", 7)))
     assert {"--clock-control=none", "--target-processes=all", "--launch-count=7", "regex:gemm"} <= set(words)
 
 

@@ -11,9 +11,8 @@ from stats_traces import call as nsys_call
 from stats_traces import kernel as nsys_kernel
 from stats_traces import make_trace, span
 
-from warpline.capture.ncu_line import sections_for
 from warpline.capture.plan import NCU, Plan
-from warpline.capture.tools import ncu_flags, words_of
+from warpline.capture.tool_commands import FirstKernels, ncu_flags, sections_for, words_of
 from warpline.dive.inside_kernels import InsideKernels, inside_kernels
 from warpline.dive.metrics import METRICS
 from warpline.dive.ncu_plan import MAX_LAUNCHES, by_hand, runs_for
@@ -130,7 +129,7 @@ def test_a_trace_without_kernels_has_nothing_to_choose() -> None:
 
 def test_a_run_under_ncu_records_what_the_tree_reads() -> None:
     """`run --with ncu` and `dive TRACE -- PROGRAM` end in the same answer."""
-    words = words_of(ncu_flags("ncu", Plan(folder="x", tool=NCU), by_range=True))
+    words = words_of(ncu_flags("ncu", Plan(folder="x", tool=NCU), True, FirstKernels()))
     asked = {words[at + 1] for at, word in enumerate(words) if word == "--section"}
     assert asked == set(sections_for(["compute", "memory"]))
     assert {metric.section for metric in METRICS.values()} - asked <= {"SpeedOfLight_RooflineChart"}  # FP64 FLOPs

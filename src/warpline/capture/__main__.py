@@ -10,7 +10,7 @@ from pathlib import Path
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.program import program_of
 from warpline.capture.run import RunRequest, chosen_tool, prepared, run, say_on_stderr
-from warpline.capture.tools import NCU_LAUNCHES
+from warpline.capture.tool_commands import NCU_LAUNCHES
 from warpline.errors import WarplineError
 
 

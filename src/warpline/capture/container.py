@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from warpline.capture.flags import Flag, flag
 from warpline.capture.plan import NCU, NSYS, TORCH
+from warpline.capture.tool_commands import Flag, flag
 
 PACKAGE_AT = "/opt/warpline"
 WORK_AT = "/workspace/run"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from warpline.capture.ncu_line import LOG
+from warpline.capture.tool_commands import LOG
 from warpline.errors import WarplineError
 
 COUNTERS_FORBIDDEN = "counters-forbidden"

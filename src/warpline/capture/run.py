@@ -24,14 +24,23 @@ from warpline.capture.manifest import (
     write_manifest,
 )
 from warpline.capture.missing_trace import why_nothing
-from warpline.capture.ncu_line import Focus
 from warpline.capture.ncu_log import NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, read_parts
 from warpline.capture.program import ProgramCommand, has_torch, run_name
 from warpline.capture.second_pass import in_second_pass
 from warpline.capture.this_process import TEARDOWN
-from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
+from warpline.capture.tool_commands import (
+    NCU_LAUNCHES,
+    FirstKernels,
+    Flag,
+    Focus,
+    find_tool,
+    ncu_flags,
+    nsys_flags,
+    torch_flags,
+    words_of,
+)
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 from warpline.sanitise import sanitise
 
@@ -98,10 +107,8 @@ def command_of(request: RunRequest, plan: Plan) -> list[Flag]:
         flags = nsys_flags(find_tool(NSYS), plan, by_range, request.tool_arguments, request.stop)
         return [*flags, program]
     if plan.tool == NCU:
-        arguments, focus = request.tool_arguments, request.focus
-        flags = ncu_flags(
-            find_tool(NCU), plan, by_range, request.kernel, request.launches, arguments, focus, request.stop
-        )
+        chosen = request.focus or FirstKernels(request.kernel, request.launches)
+        flags = ncu_flags(find_tool(NCU), plan, by_range, chosen, request.tool_arguments, request.stop)
         return [*flags, program]
     return [program]
 

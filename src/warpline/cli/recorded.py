@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from warpline.capture.run import Run
-    from warpline.capture.tools import Flag
+    from warpline.capture.tool_commands import Flag
 
 
 NCU_SUFFIX = ".ncu-rep"
@@ -51,7 +51,7 @@ def answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
 def print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> None:
     """Print a command line for a shell, explained, or as JSON."""
     from warpline.capture.recorded import SCHEMA  # noqa: PLC0415
-    from warpline.capture.tools import words_of  # noqa: PLC0415
+    from warpline.capture.tool_commands import words_of  # noqa: PLC0415
 
     if as_json:
         parts = [{"words": list(flag.words), "why": flag.why} for flag in flags]

@@ -10,7 +10,7 @@ import click
 from msgspec import to_builtins
 
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
-from warpline.capture.tools import NCU_LAUNCHES
+from warpline.capture.tool_commands import NCU_LAUNCHES
 from warpline.cli.options import json_option
 from warpline.cli.recorded import answer, answer_from, print_flags
 from warpline.errors import EXIT_FAILED, UsageError, WarplineError
@@ -148,7 +148,7 @@ def _in_container(
     """Print the docker command, or run it and diagnose its result."""
     from warpline.capture.container import docker_flags  # noqa: PLC0415
     from warpline.capture.launch import launch  # noqa: PLC0415
-    from warpline.capture.tools import words_of  # noqa: PLC0415
+    from warpline.capture.tool_commands import words_of  # noqa: PLC0415
 
     if tool not in {TORCH, NSYS, NCU}:
         raise UsageError("unknown-tool", f"--with takes torch, nsys or ncu, not {tool!r}")

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
-from warpline.capture.flags import words_of
-from warpline.capture.ncu_line import Focus, focus_flags, sections_for
+from warpline.capture.tool_commands import Focus, focus_flags, sections_for, words_of
 from warpline.dive.inside_kernels import InsideKernel, InsideKernels
 
 MAX_LAUNCHES = 24

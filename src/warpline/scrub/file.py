@@ -171,9 +171,13 @@ def _work(
     fields = frozenset(keep) - {KEEP_NAMES}
     try:
         if kind is KINETO:
-            used = _scrub_trace(file, part if target else None, packed, names, tally, fields, progress)
+            trace = TraceScrubber(names, tally, fields)
+            _scrub_trace(trace, file, part if target else None, packed, progress)
+            used = trace.used
         else:
-            used = _scrub_export(file, part, packed, names, tally, fields, progress)
+            export = ExportScrubber(names, tally, fields)
+            _scrub_export(export, file, part, packed, progress)
+            used = export.used
     except EOFError as error:
         raise UnreadableFile("damaged-file", f"{file} ends early", "copy it again") from error
     absent = sorted(fields - used)
@@ -184,20 +188,10 @@ def _work(
     return ScrubResult(file, kind.name, target, tuple(sorted(keep)), tally.kept, tally.changes())
 
 
-def _scrub_trace(
-    file: Path,
-    part: Path | None,
-    packed: bool,
-    names: NameScrubber,
-    tally: Tally,
-    keep: frozenset[str],
-    progress: Progress,
-) -> set[str]:
+def _scrub_trace(trace: TraceScrubber, file: Path, part: Path | None, packed: bool, progress: Progress) -> None:
     size = max(file.stat().st_size, 1)
-    trace = TraceScrubber(names, tally, keep)
     with _sink(part, packed) as sink:
         trace.scrub(_blocks(file, lambda done: progress(done / size)), sink)
-    return trace.used
 
 
 def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
@@ -258,17 +252,13 @@ def _sink(part: Path | None, packed: bool) -> Iterator[ScrubOutput]:
         packer.finish()
 
 
-def _scrub_export(
-    file: Path, part: Path, packed: bool, names: NameScrubber, tally: Tally, keep: frozenset[str], progress: Progress
-) -> set[str]:
+def _scrub_export(export: ExportScrubber, file: Path, part: Path, packed: bool, progress: Progress) -> None:
     with plain_sqlite(file) as plain, tempfile.TemporaryDirectory(prefix="warpline-") as folder:
         if plain.health:
             raise UnreadableFile("damaged-file", f"{file}: {plain.health[0].message}", "copy it or export it again")
-        export = ExportScrubber(names, tally, keep)
         copy = Path(folder, "export.sqlite") if packed else part
         export.scrub(plain.path, file, copy, progress)
         if packed:
             with copy.open("rb") as source, _sink(part, packed) as sink:
                 while block := source.read(BLOCK_BYTES):
                     sink.write(block)
-    return export.used

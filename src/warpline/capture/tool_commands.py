@@ -3,24 +3,119 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from warpline.capture.flags import Flag, flag, words_of
-from warpline.capture.ncu_line import LOG, SECTIONS, Focus, focus_flags, section_flags
 from warpline.capture.plan import NCU, NSYS, Plan
 from warpline.errors import WarplineError
 
-__all__ = ["NCU_LAUNCHES", "Flag", "find_tool", "ncu_flags", "nsys_flags", "torch_flags", "words_of"]
-
-NCU_LAUNCHES = 20
-"""Kernels that ncu profiles: each is replayed about 34 times."""
 _WHERE = {NSYS: "WARPLINE_NSYS", NCU: "WARPLINE_NCU"}
 _NAMES = {NSYS: ("Nsight Systems", "nsight-systems"), NCU: ("Nsight Compute", "nsight-compute")}
+SECTIONS = {
+    "SpeedOfLight": "which unit limits",
+    "LaunchStats": "whether the grid suffices",
+    "Occupancy": "whether enough warps fit",
+    "WorkloadDistribution": "whether all SMs work equally long",
+    "SchedulerStats": "whether warps are ready",
+    "WarpStateStats": "what warps wait for",
+    "MemoryWorkloadAnalysis": "hit rates",
+    "MemoryWorkloadAnalysis_Tables": "sectors per request, bank conflicts, spills",
+    "SourceCounters": "the instructions that cause them",
+    "ComputeWorkloadAnalysis": "pipes",
+    "InstructionStats": "the mix of instructions",
+    "SpeedOfLight_HierarchicalSingleRooflineChart": "FLOPs by type",
+}
+"""The sections that the tree reads, each with what it tells."""
+COMPUTE = ("ComputeWorkloadAnalysis", "InstructionStats", "SpeedOfLight_HierarchicalSingleRooflineChart")
+"""Those that a kernel which is bound by memory does not need."""
+LOG = "ncu.log"
+NCU_LAUNCHES = 20
+"""Kernels that ncu profiles: each is replayed about 34 times."""
 
 
-_KEEP_RUNNING = Flag(("--kill=none",), "let the program continue")
+@dataclass(frozen=True)
+class Flag:
+    """A part of a command line and its reason."""
+
+    words: tuple[str, ...]
+    why: str
+
+
+def flag(*words: str, why: str) -> Flag:
+    """A flag, shortly."""
+    return Flag(words, why)
+
+
+def words_of(flags: Sequence[Flag]) -> list[str]:
+    """The command line."""
+    return [word for one in flags for word in one.words]
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The launches to profile: those of some functions, from one on."""
+
+    functions: tuple[str, ...]
+    """Bare function names, as --kernel-name-base function has them."""
+    skip: int
+    """Launches of these functions that come first."""
+    count: int
+    sections: tuple[str, ...]
+    nvtx: str = ""
+    """The push/pop range in which launches count; empty for all."""
+    source: bool = False
+    """Keep the program's source in the report."""
+
+
+@dataclass(frozen=True)
+class FirstKernels:
+    """The first launches, where nobody knows which ones matter."""
+
+    kernel: str = ""
+    """Only kernels whose name matches this pattern; all if empty."""
+    count: int = NCU_LAUNCHES
+
+
+def sections_for(bounds: Iterable[str]) -> tuple[str, ...]:
+    """The fewest sections that answer why a kernel is slow, by what the roofline says bounds it."""
+    is_memory = set(bounds) <= {"memory"}
+    return tuple(name for name in SECTIONS if not (is_memory and name in COMPUTE))
+
+
+def section_flags(names: Iterable[str]) -> list[Flag]:
+    """The flags that record these sections."""
+    return [flag("--section", name, why=SECTIONS.get(name, "")) for name in names]
+
+
+def name_filter(functions: Sequence[str]) -> str:
+    """The value of --kernel-name: the function itself, or a pattern for several."""
+    unique = sorted(set(functions))
+    if len(unique) == 1 and re.fullmatch(r"\w+", unique[0]):
+        return unique[0]
+    escaped = "|".join(re.sub(r"(\W)", r"\\\1", name) for name in unique)
+    return f"regex:^({escaped})$"
+
+
+def focus_flags(focus: Focus) -> list[Flag]:
+    """The flags that select launches and sections."""
+    flags = [
+        flag("--kernel-name", name_filter(focus.functions), why="the bare function name, which both tools agree on"),
+        flag("--launch-skip", str(focus.skip), why="launches of that name before it, counted in the timeline"),
+        flag("--launch-count", str(focus.count), why="and no more"),
+    ]
+    if focus.nvtx:
+        flags += [
+            flag("--nvtx", why="follow NVTX ranges"),
+            flag("--nvtx-include", f"{focus.nvtx}/", why="count only launches within this range"),
+        ]
+    flags += section_flags(focus.sections)
+    flags.append(flag("--replay-mode", "kernel", why="repeat each kernel for each pass, with its memory restored"))
+    if focus.source:
+        flags.append(flag("--import-source", "yes", why="keep the source lines in the report"))
+    return flags
 
 
 def find_tool(tool: str) -> str:
@@ -52,8 +147,11 @@ def nsys_flags(nsys: str, plan: Plan, by_range: bool, extra: Sequence[str] = (),
         ]
     else:
         flags.append(flag(f"--duration={max(round(plan.seconds), 1)}", why="maximum length in seconds"))
-    kill = flag("--kill=sigterm", why="then end the program") if stop else _KEEP_RUNNING
-    flags.append(kill)
+    flags.append(
+        flag("--kill=sigterm", why="then end the program")
+        if stop
+        else flag("--kill=none", why="let the program continue")
+    )
     flags += [Flag((word,), "yours") for word in extra]
     return [*flags, flag(f"--output={Path(plan.folder) / 'trace'}", why="where the report goes")]
 
@@ -62,10 +160,8 @@ def ncu_flags(
     ncu: str,
     plan: Plan,
     by_range: bool,
-    kernel: str = "",
-    launches: int = NCU_LAUNCHES,
+    chosen: Focus | FirstKernels,
     extra: Sequence[str] = (),
-    focus: Focus | None = None,
     stop: bool = False,
 ) -> list[Flag]:
     """Profile some kernels with hardware counters: those of a focus, or the first ones."""
@@ -75,13 +171,13 @@ def ncu_flags(
         flag("--clock-control=none", why="do not lock the clocks, which would change the times"),
         flag("--force-overwrite", why="the folder belongs to this run"),
     ]
-    if focus is not None:
-        flags += focus_flags(focus)
+    if isinstance(chosen, Focus):
+        flags += focus_flags(chosen)
     else:
         flags += section_flags(SECTIONS)
-        flags.append(flag(f"--launch-count={launches}", why="maximum number of kernels"))
-        if kernel:
-            flags.append(flag("--kernel-name", f"regex:{kernel}", why="only kernels of that name"))
+        flags.append(flag(f"--launch-count={chosen.count}", why="maximum number of kernels"))
+        if chosen.kernel:
+            flags.append(flag("--kernel-name", f"regex:{chosen.kernel}", why="only kernels of that name"))
     if by_range:
         flags.append(
             flag("--profile-from-start=off", why="start when warpline's step finder has seen the warm-up steps")
