@@ -173,6 +173,10 @@ class Names:
     def __getitem__(self, rows: Rows) -> Names:
         return Names(self._vocabulary, self.codes[rows])
 
+    def at(self, rows: Int64s) -> Names:
+        """The names of these rows, where NONE is no row and has no name."""
+        return Names(self._vocabulary, np.append(self.codes, NONE)[rows])
+
     def text(self, row: int) -> str | None:
         """The name of one row."""
         code = int(self.codes[row])
