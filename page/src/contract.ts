@@ -1,5 +1,12 @@
 // Written by page/typescript.py from src/warpline/reports/page/contract.py; do not edit.
 
+/** A number that is known within limits: a step time in nanoseconds, or a speed-up. */
+export interface Estimate {
+  readonly low: number;
+  readonly expected: number;
+  readonly high: number;
+}
+
 export type TrackKind = "gpu" | "idle" | "syncs" | "api" | "ops" | "ranges" | "python";
 
 export type EventKind = "matmul" | "attention" | "norm" | "kernel" | "copy" | "memset" | "comm" | "graph" | "launch" | "wait" | "api_copy" | "allocate" | "api" | "op" | "range" | "python" | "module" | "sync" | "idle";
@@ -104,13 +111,6 @@ export interface StepTimes {
   readonly starts_ns: readonly number[];
 }
 
-/** A number with its 80 % range. */
-export interface Spread {
-  readonly low: number;
-  readonly expected: number;
-  readonly high: number;
-}
-
 /** A fix that can be ticked. */
 export interface Fix {
   readonly name: string;
@@ -123,8 +123,8 @@ export interface Fix {
 /** The step after some fixes together. */
 export interface Replayed {
   readonly fixes: readonly number[];
-  readonly step_ns: Spread;
-  readonly gain: Spread;
+  readonly step_ns: Estimate;
+  readonly gain: Estimate;
   readonly is_vague: boolean;
 }
 

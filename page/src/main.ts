@@ -4,6 +4,7 @@ import type { Panels, Timeline as Head } from "./contract";
 import { found, make } from "./dom";
 import { PANELS } from "./panels/registry";
 import { themeButton } from "./theme";
+import { listen } from "./timeline/input";
 import { Details } from "./timeline/served";
 import { Timeline } from "./timeline/timeline";
 import { block, json, withHead } from "./unpack";
@@ -15,7 +16,7 @@ const nextFrame = (): Promise<void> => new Promise((done) => requestAnimationFra
 
 function contents(): void {
   const links = [...document.querySelectorAll<HTMLElement>("main section[id]")].flatMap((section) => {
-    const title = section.querySelector("h2")?.firstChild?.textContent ?? section.getAttribute("aria-label");
+    const title = section.querySelector("h2")?.textContent?.split(",", 1)[0] ?? section.getAttribute("aria-label");
     return title && section.childElementCount ? [make("a", { href: `#${section.id}` }, title)] : [];
   });
   found("contents").replaceChildren(...links);
@@ -28,15 +29,16 @@ async function openTimeline(): Promise<Timeline> {
   let timeline: Timeline | null = null;
   const details = new Details(() => timeline);
   timeline = new Timeline(head, bytes, at, found("timeline"), () => details.moved());
+  listen(timeline);
   reached("drawn");
   contents();
   return timeline;
 }
 
-/** A button on each finding and kernel that the timeline shows. */
-function offer(what: "finding" | "inside", show: (number: number) => (() => void) | null): void {
-  for (const card of document.querySelectorAll<HTMLElement>(`[data-${what}]`)) {
-    const onclick = show(Number(card.dataset[what])), of = card.querySelector("h3, summary")?.textContent ?? "";
+/** A button on each finding and kernel that the timeline shows, in their order. */
+function offer(cards: string, show: (number: number) => (() => void) | null): void {
+  for (const [number, card] of document.querySelectorAll<HTMLElement>(cards).entries()) {
+    const onclick = show(number), of = card.querySelector("h3, summary")?.textContent ?? "";
     if (onclick) card.append(make("button", { type: "button", class: "jump", "aria-label": `Show on the timeline: ${of}`, onclick }, "Show on the timeline"));
   }
 }
@@ -44,8 +46,8 @@ function offer(what: "finding" | "inside", show: (number: number) => (() => void
 /** What the first picture does not need: Python frames, which are most of a trace, what explains the rows, and the panels. */
 async function openRest(timeline: Timeline): Promise<void> {
   timeline.addRest(await block("data-rest"));
-  offer("finding", (number) => () => timeline.showFinding(number));
-  offer("inside", (number) => timeline.events.particulars.inside[number]?.start_ns == null ? null : () => timeline.showInside(number));
+  offer(".finding", (number) => () => timeline.showFinding(number));
+  offer("#inside details", (number) => timeline.events.particulars.inside[number]?.start_ns == null ? null : () => timeline.showInside(number));
   await nextFrame();
   const data = await json<Panels>("data-panels");
   for (const panel of PANELS) {

@@ -77,6 +77,7 @@ _HOMES = {
     "dive": ("warpline.dive", ""),
     "identify": ("warpline.kernels", "identify"),
     "load_ipython_extension": ("warpline.ui.notebook_magic", "load_ipython_extension"),
+    "notebook_card": ("warpline.ui.cards", "card"),
     "memory_use": ("warpline.front.functions", "memory_use"),
     "open": ("warpline.front.functions", "open_trace"),
     "profile": ("warpline.capture.profile", "profile"),

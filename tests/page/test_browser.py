@@ -248,7 +248,7 @@ def test_a_link_leads_to_a_moment(page: Opened, open_page: Callable[..., Opened]
 
 
 def test_findings_and_causes_lead_to_their_events(page: Opened) -> None:
-    page.tab.click("[data-finding='0'] .jump")
+    page.tab.click(".finding .jump")
     assert page.ask("t.chosen") >= 0
     assert page.ask("t.events.particulars.spots[0].names.includes(t.events.name[t.chosen])")
     page.tab.click("#timeline .legend button >> nth=0")

@@ -17,7 +17,6 @@ from warpline.reports.findings import (
     in_order,
     places,
 )
-from warpline.reports.sections import Range
 
 
 def finding(fix: str = "remove_sync", gain: float = 1.5, where: tuple[Place, ...] = ()) -> Finding:
@@ -40,7 +39,7 @@ def finding(fix: str = "remove_sync", gain: float = 1.5, where: tuple[Place, ...
 def test_the_table_has_fix_gain_range_step_confidence_and_place() -> None:
     table = best_fixes([finding(where=(Place("aten::item", "train.py", 12, 6),))])
     assert table is not None
-    assert table.rows == (("remove_sync", 1.5, Range(1.4, 1.6), 2_000_000, "high", "train.py:12"),)
+    assert table.rows == (("remove_sync", 1.5, Estimate(1.4, 1.5, 1.6), 2_000_000, "high", "train.py:12"),)
     assert table.columns[table.key].name == "fix"
     assert table.hidden_note == ""
 
@@ -103,6 +102,6 @@ def test_a_step_that_is_not_known_within_a_factor_of_three_shows_the_least_gain(
     table = best_fixes(in_order([unknown, vague], healthy))
     assert table is not None
     assert [row[:4] for row in table.rows] == [
-        ("remove_sync", "≥ 2.20×", Range(2.2, 6.6), "≤ 1.50 ms"),
-        ("batch", "cannot tell", Range(0.9, 12.0), None),
+        ("remove_sync", "≥ 2.20×", Estimate(2.2, 3.3, 6.6), "≤ 1.50 ms"),
+        ("batch", "cannot tell", Estimate(0.9, 3.3, 12.0), None),
     ]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
+from warpline.estimate import Estimate
 from warpline.reports import html, markdown, terminal
 from warpline.reports import json as json_renderer
 from warpline.reports.sections import (
@@ -24,7 +25,6 @@ from warpline.reports.sections import (
     Note,
     Notes,
     Part,
-    Range,
     Report,
     Section,
     Table,
@@ -40,7 +40,10 @@ COLUMNS = (
     Column("share", "time", "share", priority=5),
     Column("name", "kernel", key=True),
 )
-ROWS = ((1.409, Range(1.36, 1.43), 5_620_000, 1312, 0.456, "gemm"), (15.62, Range(2, 2), 1_000, 1, None, EVIL))
+ROWS = (
+    (1.409, Estimate(1.36, 1.409, 1.43), 5_620_000, 1312, 0.456, "gemm"),
+    (15.62, Estimate(2, 2, 2), 1_000, 1, None, EVIL),
+)
 REPORT = Report(
     "trace.json.gz · NVIDIA H200",
     (
@@ -172,7 +175,7 @@ def test_json_has_the_values_and_their_units() -> None:
     (table,) = next(section for section in document["sections"] if section["name"] == "kernels")["content"]
     assert table["rows"][0] == {
         "gain": 1.409,
-        "gain_range": {"low": 1.36, "high": 1.43},
+        "gain_range": {"low": 1.36, "expected": 1.409, "high": 1.43},
         "new_step_ns": 5_620_000,
         "count": 1312,
         "share": 0.456,

@@ -11,7 +11,6 @@ import { paint, toCss, type Paint } from "./colours";
 import { Details } from "./details";
 import { Events, NONE, STREAMS, type Group } from "./events";
 import { furnish, type Furniture } from "./furniture";
-import { listen } from "./input";
 import { HEAD, LANE, TOP } from "./layout";
 import { currentLook, type Look } from "./look";
 import { Minimap } from "./minimap";
@@ -67,7 +66,6 @@ export class Timeline implements Page {
     new ResizeObserver(() => { if (!this.picture.has(this.box())) this.resize(); }).observe(this.parts.stage);
     onThemeChange(() => { this.dress(); this.draw(); });
     addEventListener("hashchange", () => this.openAddress());
-    listen(this);
   }
 
   /** Adds what comes after the first picture. */

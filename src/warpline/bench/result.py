@@ -12,8 +12,7 @@ from warpline.bench.settle import WarmUp
 from warpline.bench.summary import Interval, Summary, interval_of_median
 from warpline.bench.watch import Clocks
 from warpline.bench.work import RoofJudgement
-from warpline.notebook import card, paragraph
-from warpline.notebook import facts as named_facts
+from warpline.notebook import ShownAsCard
 from warpline.units import duration
 
 SCHEMA = "warpline.bench/1"
@@ -63,7 +62,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(ShownAsCard):
     """The time of one call in its steady state.
 
     >>> result = warpline.bench(lambda: model(batch))
@@ -169,10 +168,6 @@ class Result:
     def __str__(self) -> str:
         lines = [self.headline, *(f"  {label:{LABEL_WIDTH}} {text}" for label, text in self.facts())]
         return "\n".join([*lines, *(f"  {note.severity + ':':{LABEL_WIDTH}} {note.message}" for note in self.notes)])
-
-    def _repr_html_(self) -> str:
-        notes = [paragraph(f"{note.severity}: {note.message}") for note in self.notes]
-        return card(self.headline, named_facts(dict(self.facts())), *notes)
 
 
 @dataclass(frozen=True, slots=True)

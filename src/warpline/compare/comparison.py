@@ -28,7 +28,7 @@ from warpline.compare.typical_step import MIN_STEPS, TypicalStep
 from warpline.compare.words import in_words, percent
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
-from warpline.notebook import card, paragraph, table
+from warpline.notebook import ShownAsCard
 from warpline.trace.trace import Trace
 from warpline.units import duration, several
 
@@ -84,7 +84,7 @@ class ComparedRuns(Struct, frozen=True):
         return f"{duration(self.step_ns)} {'a step' if self.step.has_steps else 'for the whole recording'}"
 
 
-class Comparison(Struct, frozen=True):
+class Comparison(ShownAsCard, Struct, frozen=True):
     """Two sides and the difference between them, in parts that sum to it.
 
     >>> comparison = warpline.compare("before.json.gz", "after.json.gz")
@@ -203,10 +203,6 @@ class Comparison(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Comparison {self.verdict}: {duration(self.a.step_ns)} → {duration(self.b.step_ns)}>"
-
-    def _repr_html_(self) -> str:
-        rows = [[part.kind, part.name, duration(part.a_ns), duration(part.b_ns)] for part in self.parts[:10]]
-        return card("comparison", paragraph(self.sentence), table(["kind", "part", "A", "B"], rows, numbers=["A", "B"]))
 
 
 def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:

@@ -11,10 +11,10 @@ from msgspec import Struct, to_builtins
 
 from warpline.dive.match_launches import Match
 from warpline.estimate import Estimate
-from warpline.notebook import card, table
+from warpline.notebook import ShownAsCard
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.model import KernelReport
-from warpline.units import duration, several, speedup
+from warpline.units import several
 
 SCHEMA = "warpline.dive/1"
 Bound = Literal["compute", "memory", "latency", "unknown"]
@@ -192,7 +192,7 @@ class KernelDive(Struct, frozen=True):
         return answer
 
 
-class Dive(Struct, frozen=True):
+class Dive(ShownAsCard, Struct, frozen=True):
     """The answer to `warpline dive REPORT`.
 
     >>> dive = warpline.dive("report.ncu-rep")
@@ -225,20 +225,6 @@ class Dive(Struct, frozen=True):
         reasons = Counter(one.reason for one in self.found)
         counted = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
         return f"<Dive {self.path}: {several(len(self.found), 'kernel')}: {counted}>"
-
-    def _repr_html_(self) -> str:
-        titles = ("kernel", "time", "bound", "reason", "gain")
-        rows = [
-            (
-                one.kernel.function,
-                "" if one.kernel.duration_ns is None else duration(one.kernel.duration_ns),
-                one.bound,
-                one.reason,
-                f"{speedup(one.gain.low)} to {speedup(one.gain.high)}",
-            )
-            for one in self.found
-        ]
-        return card(self.path, table(titles, rows, ("time", "gain")))
 
 
 _FRAME = {

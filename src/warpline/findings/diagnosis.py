@@ -22,11 +22,11 @@ from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.analyses.user_frames import UserFrames, second_pass_health
 from warpline.errors import CannotAnswer
-from warpline.notebook import card, facts, paragraph, table
+from warpline.notebook import ShownAsCard
 from warpline.sanitise import sanitise
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
-from warpline.units import duration, share, speedup
+from warpline.units import speedup
 
 if TYPE_CHECKING:
     from warpline.findings.audit import Objection
@@ -41,7 +41,7 @@ MOST_CALLS = 100_000
 """Findings are computed by default up to this many API calls a step: replaying takes about 65 µs a call."""
 
 
-class Diagnosis(Struct, frozen=True):
+class Diagnosis(ShownAsCard, Struct, frozen=True):
     """Everything that `warpline diagnose` reports.
 
     >>> diagnosis = warpline.diagnose("trace.json.gz")
@@ -102,21 +102,6 @@ class Diagnosis(Struct, frozen=True):
                 f"{verdict.cause}, {verdict.fix} {speedup(verdict.gain.expected)}" if verdict.fix else verdict.cause
             )
         return sanitise(f"<Diagnosis {self.trace.file.name}: {answer}, findings: {len(self.findings)}>")
-
-    def _repr_html_(self) -> str:
-        used = {
-            f"GPU {device.device}": f"busy {share(device.busy_ns, device.window_ns)} of {duration(device.window_ns)}"
-            for device in self.devices
-        }
-        rows = [[finding.fix, finding.gain_words, finding.new_step_words, finding.claim] for finding in self.findings]
-        return card(
-            self.trace.file.name,
-            *([paragraph(self.verdict.sentence)] if self.verdict else []),
-            *([paragraph(self.cpu.sentence)] if self.cpu else []),
-            facts(used),
-            *([table(["fix", "gain", "new step", "claim"], rows, numbers=["gain", "new step"])] if rows else []),
-            *(paragraph(f"{entry.severity}: {entry.message}") for entry in self.health),
-        )
 
     @property
     def device_name(self) -> str | None:

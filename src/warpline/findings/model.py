@@ -9,12 +9,12 @@ from msgspec import Struct, to_builtins
 
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Effort, Place
-from warpline.notebook import card, facts, paragraph
+from warpline.notebook import ShownAsCard
 from warpline.replay.ranges import is_useless, is_vague, likely_gain
 from warpline.units import duration, speedup
 
 
-class Finding(Struct, frozen=True):
+class Finding(ShownAsCard, Struct, frozen=True):
     """One cause of lost time, with its replayed fix.
 
     >>> [(finding.fix, finding.gain.expected) for finding in warpline.diagnose("trace.json.gz").findings]
@@ -106,20 +106,8 @@ class Finding(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"<Finding {self.rule}: {self.fix} {speedup(self.gain.expected)}, confidence {self.confidence}>"
 
-    def _repr_html_(self) -> str:
-        spots = dict.fromkeys(place.spot or place.op or "" for place in self.where)
-        shown = {
-            "fix": self.fix,
-            "gain": f"{self.gain_words}, range {speedup(self.gain.low)} to {speedup(self.gain.high)}",
-            "new step": self.new_step_words,
-            "confidence": self.confidence,
-            "where": ", ".join(spot for spot in spots if spot),
-            "how": self.how,
-        }
-        return card(self.rule, paragraph(self.claim), facts({name: text for name, text in shown.items() if text}))
 
-
-class Verdict(Struct, frozen=True):
+class Verdict(ShownAsCard, Struct, frozen=True):
     """What to fix first, in one sentence: the first step of the plan.
 
     >>> verdict = warpline.diagnose("trace.json.gz").verdict
@@ -140,6 +128,3 @@ class Verdict(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Verdict {self.cause}: {f'{self.fix} {speedup(self.gain.expected)}' if self.fix else 'no fix'}>"
-
-    def _repr_html_(self) -> str:
-        return card("Verdict", paragraph(self.sentence))

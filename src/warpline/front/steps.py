@@ -9,7 +9,7 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.front.tables import to_query
-from warpline.notebook import card, table
+from warpline.notebook import ShownAsCard
 from warpline.sanitise import sanitise
 from warpline.trace.steps.find import StepChoice
 from warpline.units import duration, several
@@ -17,10 +17,8 @@ from warpline.units import duration, several
 if TYPE_CHECKING:
     from warpline.front.trace import Trace
 
-LISTED_STEPS = 20
 
-
-class Steps:
+class Steps(ShownAsCard):
     """The selected steps. `steps[1:3]` and `steps[2]` are traces of these steps only; `steps.table` is a DataFrame.
 
     Positions count from the first selected step, as in any Python sequence: `steps[-1]` is the last.
@@ -61,15 +59,6 @@ class Steps:
 
     def __repr__(self) -> str:
         return sanitise(f"<Steps: {self.summary}>")
-
-    def _repr_html_(self) -> str:
-        rows = [
-            [str(index), name or "", duration(end_ns - start_ns)]
-            for index, name, start_ns, end_ns in self.table.select("index", "name", "start_ns", "end_ns")
-            .head(LISTED_STEPS)
-            .iter_rows()
-        ]
-        return card(self.summary, table(["step", "name", "length"], rows, numbers=["step", "length"]))
 
     @property
     def summary(self) -> str:

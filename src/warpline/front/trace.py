@@ -14,7 +14,7 @@ from warpline.errors import UsageError, WarplineError
 from warpline.front.query import run_query
 from warpline.front.steps import Steps
 from warpline.front.tables import to_query
-from warpline.notebook import card, facts, paragraph
+from warpline.notebook import ShownAsCard
 from warpline.sanitise import sanitise
 from warpline.trace import trace as base
 from warpline.trace.cut import cut_to_steps, rows_of_steps
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PANDAS_HINT = "pip install 'warpline[pandas]'"
 
 
-class Trace(base.Trace):
+class Trace(ShownAsCard, base.Trace):
     """One profile: tables of numpy columns, frames of polars to query, and a method for each command.
 
     >>> trace = warpline.open("trace.json.gz")
@@ -214,11 +214,12 @@ class Trace(base.Trace):
     def __repr__(self) -> str:
         return sanitise(f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>")
 
-    def _repr_html_(self) -> str:
-        window = f"{duration(self.window.length_ns)}" if self.window.length_ns else "empty"
-        shown = {"source": self.source, "device": self._device, "steps": self.steps.summary, "window": window}
-        problems = [f"{entry.severity}: {entry.message}" for entry in self.health_entries]
-        return card(self.file.name, facts({**shown, "size": self._size}), *map(paragraph, problems))
+    @property
+    def summary(self) -> dict[str, str]:
+        """What the recording is, in words."""
+        window = duration(self.window.length_ns) if self.window.length_ns else "empty"
+        known = {"source": self.source, "device": self._device, "steps": self.steps.summary}
+        return {**known, "window": window, "size": self._size}
 
     @property
     def _device(self) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from warpline.analyses.idle.gaps import CAUSES, idle_gaps
 from warpline.estimate import Estimate
 from warpline.intervals import union
-from warpline.notebook import card, facts, paragraph
+from warpline.notebook import ShownAsCard
 from warpline.replay.bare import find_bare_steps
 from warpline.replay.bare_idle import LAUNCHING, bare_idle_ns
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
@@ -78,7 +78,7 @@ class Trial(Struct, frozen=True):
     """Whether nothing in the trace tells that the one fix of this trial helps."""
 
 
-class Prediction(Struct, frozen=True):
+class Prediction(ShownAsCard, Struct, frozen=True):
     """The predicted step time.
 
     >>> prediction = warpline.whatif("trace.json.gz", "cuda_graph", "tf32")
@@ -150,17 +150,6 @@ class Prediction(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Prediction {self._names}: {self._change}, {speedup(self.gain.expected)}>"
-
-    def _repr_html_(self) -> str:
-        low, high = self.new_step_ns.low, self.new_step_ns.high
-        shown = {
-            "step": f"{self._change}, range {duration(low)} to {duration(high)}",
-            "gain": f"{speedup(self.gain.low)} to {speedup(self.gain.high)}, expected {speedup(self.gain.expected)}",
-            "replay error": f"{self.error_pct:.1f} %",
-        }
-        notes = [f"Warning: {text}" for text in self.warnings]
-        notes += [f"Assumption: {text}" for fix in self.fixes for text in fix.assumptions]
-        return card(self._names, facts(shown), *map(paragraph, notes))
 
     @property
     def _names(self) -> str:

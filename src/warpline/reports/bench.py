@@ -9,6 +9,7 @@ from warpline.bench.cold import ColdStartTimes
 from warpline.bench.command import BenchAnswer, BenchRequest
 from warpline.bench.experiments import EXPERIMENTS
 from warpline.bench.result import Result
+from warpline.estimate import Estimate
 from warpline.reports.sections import (
     Column,
     Command,
@@ -18,7 +19,6 @@ from warpline.reports.sections import (
     Facts,
     Note,
     Notes,
-    Range,
     Report,
     Section,
     Table,
@@ -33,7 +33,7 @@ PAUSES = ("steady", "second_call")
 
 def bench_report(answer: BenchAnswer, request: BenchRequest) -> Report:
     """The whole report."""
-    sections = [_result(result) for result in answer.results]
+    sections = [result_section(result) for result in answer.results]
     if len(answer.results) > 1:
         sections.append(Section("overview", "Overview", (_overview(answer.results),)))
     if answer.scaling:
@@ -63,7 +63,8 @@ def listing() -> Report:
     return Report("Experiments", (Section("experiments", "Experiments", (Table(columns, rows), own), is_lead=True),))
 
 
-def _result(result: Result) -> Section:
+def result_section(result: Result) -> Section:
+    """One measurement: its facts, and what to think of."""
     content: list[Content] = [Facts(tuple(Fact(label, text) for label, text in result.facts()))]
     if result.notes:
         content.append(Notes(tuple(Note(note.severity, note.code, note.message) for note in result.notes)))
@@ -108,7 +109,7 @@ def _cold(cold: ColdStartTimes) -> Section:
             part.name.replace("_", " "),
             part.median_ns,
             None if part.name in PAUSES or not whole else part.median_ns / whole,
-            Range(part.low_ns, part.high_ns) if part.high_ns > part.low_ns else "",
+            Estimate(part.low_ns, part.median_ns, part.high_ns) if part.high_ns > part.low_ns else "",
             part.meaning,
         )
         for part in cold.parts

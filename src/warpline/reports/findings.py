@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpline.estimate import SHOWN_GAIN
+from warpline.estimate import SHOWN_GAIN, Estimate
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
-from warpline.reports.sections import Column, Explained, Findings, Range, Table, Value
+from warpline.reports.sections import Column, Explained, Findings, Table, Value
 from warpline.units import several
 
 BEST_FIXES = 3
@@ -56,7 +56,7 @@ def explained(findings: Sequence[Finding]) -> Findings:
     """Each finding as text: the claim, the places, and the advice."""
     return Findings(
         tuple(
-            Explained(f"{finding.rule} → {finding.fix}", finding.claim, places(finding.where), finding.how)
+            Explained(f"{finding.rule} → {finding.fix}", finding.claim, where=places(finding.where), how=finding.how)
             for finding in findings
         )
     )
@@ -97,12 +97,12 @@ def brief_advice(how: str) -> str:
     return f"{kept} … (-v)"
 
 
-def gains(finding: Finding) -> tuple[Value, Range, Value, str]:
+def gains(finding: Finding) -> tuple[Value, Estimate, Value, str]:
     """Gain, its range, the new step and the confidence; no more digits than the trace can tell."""
-    gain, after, spread = finding.gain, finding.new_step_ns, Range(finding.gain.low, finding.gain.high)
+    gain, after = finding.gain, finding.new_step_ns
     if finding.is_vague:
-        return finding.gain_words, spread, finding.new_step_words or None, finding.confidence
-    return gain.expected, spread, after.expected, finding.confidence
+        return finding.gain_words, gain, finding.new_step_words or None, finding.confidence
+    return gain.expected, gain, after.expected, finding.confidence
 
 
 def _hidden_note(more: int, small: int) -> str:

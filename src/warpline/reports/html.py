@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from warpline.reports.sections import (
     Bar,
+    Column,
     Commands,
     Content,
+    Explained,
+    Fact,
     Facts,
     Figure,
     Findings,
@@ -51,42 +54,60 @@ def word(name: str) -> str:
     return _NOT_A_WORD.sub("-", name.lower()).strip("-")
 
 
-def section(one: Section) -> str:
-    """One section with its title."""
-    inner = "\n".join(html for content in one.content for html in parts(content))
-    title = f"<h2>{text(one.title)}</h2>\n" if one.title else ""
-    return f'<section id="{word(one.name)}" class="section">{title}{inner}</section>'
+def section(one: Section, within: Sequence[Section] = ()) -> str:
+    """One section with its title, and others folded within it."""
+    name, inner = word(one.name), "\n".join([_inner(one), *map(folded, within)])
+    if not one.title:
+        return f'<section id="{name}" class="section" aria-label="{name.capitalize()}">{inner}</section>'
+    return f'<section id="{name}" class="section"><h2>{text(one.title)}</h2>\n{inner}</section>'
 
 
-def parts(content: Content) -> Iterator[str]:
-    """The elements of one piece of content."""
+def folded(one: Section) -> str:
+    """One section that shows only its title until a reader opens it."""
+    return f'<details id="{word(one.name)}"><summary>{text(one.title)}</summary>{_inner(one)}</details>'
+
+
+def _inner(one: Section) -> str:
+    return "\n".join(element for content in one.content for element in _elements(content))
+
+
+def _elements(content: Content) -> Iterator[str]:
     match content:
         case Text():
             yield f'<p class="{content.tone}">{text(content.text)}</p>'
         case Facts():
-            pairs = "".join(f"<dt>{text(fact.label)}</dt><dd>{text(fact.text)}</dd>" for fact in content.facts)
-            yield f"<dl>{pairs}</dl>"
+            yield _facts(content.facts)
         case Notes():
             yield f'<ul class="notes">{"".join(map(_note, content.notes))}</ul>'
         case Bar():
-            yield bar(content)
+            yield _bar(content)
         case Figure():
             caption = f"<figcaption>{text(content.caption)}</figcaption>" if content.caption else ""
             drawn = "\n".join(map(text, content.text.split("\n")))
             yield f"<figure><pre>{drawn}</pre>{caption}</figure>"
         case Table():
-            yield table(content)
+            yield _table(content)
         case Findings():
-            for entry in content.entries:
-                lines = [f"<h3>{text(entry.name)}</h3>", f"<p>{text(entry.text)}</p>"]
-                lines += [f'<p class="where">{text(entry.where)}</p>'] if entry.where else []
-                lines += [f'<p class="how">{text(entry.how)}</p>'] if entry.how else []
-                yield f'<article class="finding">{"".join(lines)}</article>'
+            yield f'<div class="cards">{"".join(map(_finding, content.entries))}</div>'
         case Commands():
             items = "".join(
                 f"<li><code>{text(one.command)}</code> {text(one.purpose)}</li>" for one in content.commands
             )
             yield f'<ul class="commands">{items}</ul>'
+
+
+def _facts(facts: Sequence[Fact]) -> str:
+    pairs = (f"<div><dt>{text(fact.label)}</dt><dd>{text(fact.text)}</dd></div>" for fact in facts)
+    return f"<dl>{''.join(pairs)}</dl>"
+
+
+def _finding(entry: Explained) -> str:
+    lines = [f"<h3>{text(entry.name)}</h3>", f"<p>{text(entry.text)}</p>"]
+    lines += [_facts(entry.facts)] if entry.facts else []
+    lines += [f'<p class="where">{text(entry.where)}</p>'] if entry.where else []
+    lines += [f'<p class="how">{text(entry.how)}</p>'] if entry.how else []
+    lines += [f'<p class="verify">Verify: {prose(entry.verify)}</p>'] if entry.verify else []
+    return f'<article class="finding">{"".join(lines)}</article>'
 
 
 def _note(note: Note) -> str:
@@ -96,7 +117,7 @@ def _note(note: Note) -> str:
     return f'<li class="{note.severity}"><b>{note.severity}</b> {code}{text(note.text)}{means}{actions}</li>'
 
 
-def bar(content: Bar) -> str:
+def _bar(content: Bar) -> str:
     """A bar drawn to scale, whose parts sum to the whole, and a legend with their times."""
     drawn, listed, before = [], [], 0
     for part in content.parts:
@@ -122,20 +143,28 @@ def bar(content: Bar) -> str:
     )
 
 
-def table(content: Table) -> str:
+def _table(content: Table) -> str:
     """A table; numbers are aligned right."""
-    sides = [' class="number"' if column.is_right else "" for column in content.columns]
-    head = "".join(
-        f'<th scope="col"{side}>{text(column.title)}</th>' for column, side in zip(content.columns, sides, strict=True)
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{side}>{text(shown(value, column.unit))}</td>"
-            for value, column, side in zip(row, content.columns, sides, strict=True)
-        )
-        + "</tr>"
-        for row in content.rows
-    )
+    head = "".join(f'<th scope="col"{_side(column)}>{text(column.title)}</th>' for column in content.columns)
+    cells = zip(*(_cells(content, at) for at in range(len(content.columns))), strict=True)
+    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     note = f'<p class="quiet">({text(content.hidden_note)})</p>' if content.hidden_note else ""
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{note}'
+
+
+def _cells(content: Table, at: int) -> Iterator[str]:
+    """The cells of one column."""
+    column, values = content.columns[at], [row[at] for row in content.rows]
+    largest = max((value for value in values if isinstance(value, int | float)), default=0)
+    for value in values:
+        drawn = ""
+        if column.has_bars and isinstance(value, int | float) and largest > 0:
+            drawn = (
+                '<svg class="cell-bar" viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">'
+                f'<rect width="{value / largest:.4f}" height="1"/></svg> '
+            )
+        yield f"<td{_side(column)}>{drawn}{text(shown(value, column.unit))}</td>"
+
+
+def _side(column: Column) -> str:
+    return ' class="number"' if column.is_right else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from warpline.findings.audit import Objection
 from warpline.findings.plan import MOST_STEPS, PlanStep
 from warpline.fixes.registry import all_fixes
-from warpline.reports.sections import Column, Content, Note, Notes, Range, Table, Text
+from warpline.reports.sections import Column, Content, Note, Notes, Table, Text
 from warpline.units import duration
 
 ARTICLES = ("a ", "an ", "the ")
@@ -47,7 +47,7 @@ def table(plan: Sequence[PlanStep]) -> Table:
     """The plan in full."""
     columns = (
         Column("fix", "fix", key=True),
-        Column("new_step_ns", "step after it", "ns"),
+        Column("new_step_ns", "step after it", "ns", has_bars=True),
         Column("new_step_range_ns", "range", "ns", priority=2),
         Column("gain", "gain in all", "gain"),
         Column("gain_range", "range of the gain", "gain", priority=3),
@@ -57,9 +57,9 @@ def table(plan: Sequence[PlanStep]) -> Table:
         (
             step.fix,
             step.new_step_words if step.is_vague else step.new_step_ns.expected,
-            Range(step.new_step_ns.low, step.new_step_ns.high),
+            step.new_step_ns,
             step.gain_words if step.is_vague else step.gain.expected,
-            Range(step.gain.low, step.gain.high),
+            step.gain,
             step.effort.replace("_", " "),
         )
         for step in plan

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 
 from warpline.analyses.roofline.other_shapes import Scaled, ScaledOp
+from warpline.estimate import Estimate
 from warpline.reports.roofline_plot import shape_label
-from warpline.reports.sections import Column, Command, Commands, Range, Report, Section, Table, Text, Value
+from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
 from warpline.units import duration, share
 
 _COLUMNS = (
@@ -51,6 +52,6 @@ def _row(row: ScaledOp, answer: Scaled) -> tuple[Value, ...]:
         row.expected_ns,
         row.expected_ns / answer.expected_ns if answer.expected_ns else None,
         row.expected_ns / row.time_ns if row.time_ns else None,
-        Range(row.low_ns, row.high_ns),
+        Estimate(row.low_ns, row.expected_ns, row.high_ns),
         f"{row.name} {shape_label(row.new_shapes)}",
     )

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from warpline.estimate import Estimate
 from warpline.sanitise import sanitise, sanitise_lines
 
 Unit = Literal["text", "count", "ns", "change_ns", "bytes", "bytes_per_second", "share", "gain", "number"]
@@ -20,14 +21,8 @@ Severity = Literal["error", "warning", "unknown", "info", "ok"]
 Tone = Literal["plain", "strong", "quiet", "advice"]
 
 
-class Range(Struct, frozen=True):
-    """From a low to a high value of the column's unit."""
-
-    low: float
-    high: float
-
-
-Value: TypeAlias = "str | int | float | Range | None"
+Value: TypeAlias = "str | int | float | Estimate | None"
+"""A cell of a table; an estimate is shown as its range."""
 
 
 class Column(Struct, frozen=True):
@@ -42,6 +37,8 @@ class Column(Struct, frozen=True):
     priority: int = 1
     """If space is short, columns with the largest number are dropped first."""
     aligned: Literal["left", "right", "by unit"] = "by unit"
+    has_bars: bool = False
+    """Whether its numbers are also drawn to scale, where that is possible."""
 
     @property
     def is_right(self) -> bool:
@@ -132,8 +129,11 @@ class Explained(Struct, frozen=True):
 
     name: str
     text: str
+    facts: tuple[Fact, ...] = ()
     where: str = ""
     how: str = ""
+    verify: str = ""
+    """How to check that the fix worked; backticks mark what to type."""
 
 
 class Findings(Struct, frozen=True):

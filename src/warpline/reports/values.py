@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.reports.sections import Range, Unit, Value
+from warpline.estimate import Estimate
+from warpline.reports.sections import Unit, Value
 from warpline.units import count, duration, share, size, speedup
 
 MISSING = "–"
@@ -14,7 +15,7 @@ def shown(value: Value, unit: Unit) -> str:
         return MISSING
     if isinstance(value, str):
         return value
-    if isinstance(value, Range):
+    if isinstance(value, Estimate):
         return _range(value, unit)
     return _number(value, unit)
 
@@ -39,7 +40,7 @@ def _number(value: float, unit: Unit) -> str:
             return f"{value:,}"
 
 
-def _range(value: Range, unit: Unit) -> str:
+def _range(value: Estimate, unit: Unit) -> str:
     low, high = _number(value.low, unit), _number(value.high, unit)
     if low == high:
         return low

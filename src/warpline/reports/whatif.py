@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warpline.estimate import Estimate
 from warpline.replay.whatif import Prediction
-from warpline.reports.sections import Column, Content, Note, Notes, Range, Report, Section, Table, Text, Value
+from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
 from warpline.units import duration, several, speedup
 
 _TIMES = (
@@ -16,7 +16,7 @@ _TIMES = (
 )
 
 
-def report(prediction: Prediction, recording: str) -> Report:
+def report(prediction: Prediction, recording: str = "") -> Report:
     """One prediction in full."""
     names = " + ".join(fix.name for fix in prediction.fixes)
     sections = [
@@ -28,7 +28,7 @@ def report(prediction: Prediction, recording: str) -> Report:
         content: list[Content] = [Text(fix.summary)]
         content += [Text(f"· {assumption}", "quiet") for assumption in fix.assumptions]
         sections.append(Section(fix.name, f"{fix.name}: {found}", tuple(content)))
-    return Report(f"{recording} · {names}", tuple(sections))
+    return Report(" · ".join(filter(None, (recording, names))), tuple(sections))
 
 
 def report_all(predictions: Sequence[Prediction], recording: str) -> Report:
@@ -53,7 +53,7 @@ def report_all(predictions: Sequence[Prediction], recording: str) -> Report:
         (
             prediction.fixes[0].name,
             prediction.gain.expected,
-            Range(prediction.gain.low, prediction.gain.high),
+            prediction.gain,
             prediction.new_step_ns.expected,
             "none" if prediction.warnings else "yes",
             prediction.fixes[0].summary,

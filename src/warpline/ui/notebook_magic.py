@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from warpline.errors import WarplineError
-from warpline.notebook import card, paragraph
-from warpline.sanitise import sanitise
+from warpline.reports.sections import Report, Section, Text
+from warpline.ui.cards import card_of
 
 if TYPE_CHECKING:
     from warpline.capture.profile import profile
@@ -104,7 +104,7 @@ class CellProfile(Struct, frozen=True):
     def _repr_html_(self) -> str:
         shown = self.diagnosis._repr_html_()
         if self.note:
-            shown += card("timeline", paragraph(self.note))
+            shown += card_of(Report("timeline", (Section("note", "", (Text(self.note),)),)))
         if self.timeline is None:
             return shown
         # The page has its own policy and runs apart from the notebook: scripts, but no access to the notebook's origin.
@@ -161,7 +161,7 @@ def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProf
     made = page(diagnosis).html
     if len(made) <= MOST_FRAME_BYTES:
         return CellProfile(diagnosis, made)
-    file = sanitise(str(recorder.trace))
+    file = recorder.trace
     return CellProfile(
         diagnosis,
         None,

@@ -9,8 +9,7 @@ from msgspec import Struct, field, to_builtins
 
 from warpline.hardware import CitedFigure, Roof
 from warpline.hardware.chips import DRAM
-from warpline.notebook import card, facts
-from warpline.notebook import table as html_table
+from warpline.notebook import ShownAsCard
 from warpline.units import duration
 
 SCHEMA = "warpline.roofline/1"
@@ -146,7 +145,7 @@ class Unmodelled(Struct, frozen=True):
     time_ns: int
 
 
-class RooflineTable(Struct, frozen=True):
+class RooflineTable(ShownAsCard, Struct, frozen=True):
     """The roofline of a trace.
 
     >>> roofline = warpline.open("trace.json.gz").roofline()
@@ -205,21 +204,6 @@ class RooflineTable(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<RooflineTable {self._summary}>"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            [
-                entry.name,
-                f"{entry.count:,}",
-                duration(entry.time_ns),
-                "–" if entry.roof_pct is None else f"{entry.roof_pct:.1f} %",
-                entry.bound,
-            ]
-            for entry in self.entries[:LISTED_ENTRIES]
-        ]
-        titles = [self.by, "calls", "time", "of the roof", "bound"]
-        listed = html_table(titles, rows, numbers=titles[1:4])
-        return card(f"Roofline, {self.device}", facts({"summary": self._summary}), listed)
 
     @property
     def _summary(self) -> str:

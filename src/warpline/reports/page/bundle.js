@@ -132,18 +132,11 @@ dataset.theme,n()}),t(),e}function Mn(o){let e=atob(o),t=new Uint8Array(e.length
 push(c.value),a+=c.value.length;let l=new Uint8Array(a);for(let c=0,d=0;d<i.length;c+=i[d++].length)l.set(i[d],c);return l}async function be(o){let e=Q(o),t=e.textContent??
 "";return e.remove(),Ie(Mn(t))}function te(o,e=0){let t=e+4+new DataView(o.buffer).getUint32(e,!0);return{head:JSON.parse(new TextDecoder().decode(o.subarray(e+
 4,t))),bytes:o,at:t}}async function vt(o){return JSON.parse(new TextDecoder().decode(await be(o)))}function ye(o,e,t,n,r){let s=o[e++]??0;for(let i=0,a=1;i<s;i++,
-a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ue=o=>o%2?-(o+1)/2:o/2;var En=200,Tn=1,Ln=.25,ve=class o{constructor(e){this.timeline=e}timeline;waiting=0;asked=0;moved(){clearTimeout(this.waiting),this.waiting=setTimeout(()=>{this.
-fetch()},En)}static areMissing(e,t,n,r){let s=n-t;return!e.least_ns||s/r>e.least_ns||s>Ln*e.length_ns?!1:!e.detailed||t<e.detailed[0]||n>e.detailed[1]}async fetch(){
-let e=this.timeline();if(!e)return;let{time:t,events:n}=e,r=Math.max(0,t.start),s=Math.min(t.length,t.end),i=++this.asked;if(!o.areMissing(n.head,r,s,e.picture.
-width))return;let a=Tn*(s-r),l=Math.floor(Math.max(0,r-a)),c=Math.ceil(Math.min(t.length,s+a)),d=await fetch(`rows?start=${l}&end=${c}`);if(!d.ok||i!==this.asked)
-return;let{head:h,bytes:m,at:p}=te(await Ie(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var wt=o=>{let e=/^(-?\d+)-(\d+)$/.exec(o??"");return e?[Number(e[1]),Number(e[2])]:void 0};function Ne(o){let e=new URLSearchParams(o.replace(/^#/,"")),t=wt(e.
-get("at")),n=wt(e.get("range")),r=e.get("event");return{...t?{at:t}:{},...n?{range:n}:{},...r!==null&&/^\d+$/.test(r)?{event:Number(r)}:{}}}function xt({at:o,event:e,
-range:t}){let n=r=>r.map(s=>Math.max(0,Math.round(s))).join("-");return[o?`at=${n(o)}`:"",e!==void 0?`event=${e}`:"",t?`range=${n(t)}`:""].filter(Boolean).join(
-"&")}var B=64,An=64,b=-1,ne=["gpu","syncs"],Ge=12,we=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
+a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ue=o=>o%2?-(o+1)/2:o/2;var B=64,En=64,b=-1,ne=["gpu","syncs"],Ne=12,ve=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
 this.renew(e)}renew(e){let t=e.events,n=this.groups.map(a=>a.open);this.head=e,this.start=new Float64Array(t),this.end=new Float64Array(t),this.sum=new Float64Array(
 t+1),this.name=e.names.length<65536?new Uint16Array(t):new Uint32Array(t),this.argument=new Uint32Array(t),this.link=new Int32Array(t).fill(b),this.counts=new Uint32Array(
 e.names.length),this.longestOf=new Uint32Array(Math.ceil(t/B));let r=0,s=new Map;for(let{kind:a,device:l}of e.tracks)a==="gpu"&&s.set(l,(s.get(l)??0)+1);let i=({
-kind:a,device:l})=>a==="python"||ne.includes(a)&&(s.get(l)??0)>Ge;this.groups=e.tracks.map((a,l)=>{let c=[],d={track:a,lanes:c,open:n[l]??!i(a)};return a.lanes.
+kind:a,device:l})=>a==="python"||ne.includes(a)&&(s.get(l)??0)>Ne;this.groups=e.tracks.map((a,l)=>{let c=[],d={track:a,lanes:c,open:n[l]??!i(a)};return a.lanes.
 forEach((h,m)=>c.push({group:d,depth:m,first:r,beyond:r+=h,ready:!1})),d}),this.lanes=this.groups.flatMap(a=>a.lanes)}readFirst(e,t){return this.readPictures(e,
 t,0,this.head.early_parts)}readRest(e,t){let n=this.head.early_parts,r=this.head.tracks.reduce((s,i)=>Math.max(s,i.part+1),0);({head:this.particulars,at:t}=te(e,
 t)),t=this.readRelations(e,t,0,n),t=this.readPictures(e,t,n,r),this.readRelations(e,t,n,r)}readPictures(e,t,n,r){for(let s=n;s<r;s++)t=this.readPicture(e,t,this.
@@ -155,43 +148,81 @@ max(p*B,c);for(let w=y+1,g=Math.min(d,(p+1)*B);w<g;w++)this.duration(w)>this.dur
 start[e]}text(e){return this.head.names[this.name[e]].text}label(e){let t=this.head.names[this.name[e]];return t.short||t.text}after(e,t){let n=e.first,r=e.beyond;
 for(;n<r;){let s=n+r>>>1;this.end[s]>t?r=s:n=s+1}return n}leap(e,t,n){let{start:r}=this,s=1,i=e;for(;i+s<t&&r[i+s]<n;)i+=s,s*=2;let a=Math.min(t,i+s);for(i++;i<
 a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration(e),s=c=>{let d=this.duration(c);d>r&&(r=d,n=c)},i=Math.ceil(e/B),a=Math.floor(t/
-B);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*B;c++)s(c);let l=Math.max(1,Math.floor((a-i)/An));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
+B);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*B;c++)s(c);let l=Math.max(1,Math.floor((a-i)/En));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
 B;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
 n&&this.name[s]===t)return s}return b}laneOf(e){let t=0,n=this.lanes.length-1;for(;t<n;){let r=t+n+1>>1;this.lanes[r].first<=e?t=r:n=r-1}for(;this.lanes[t].beyond<=
-e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var T=globalThis.innerWidth<700?96:160,z=22,re=17,U=17,kt=3,F=22,S=z+re,$n=14,Sn=.5,Mt=["gpu","idle","syncs"],_n=["api","ops","ranges","python"],Rn={python:"Pyt\
+e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var T=globalThis.innerWidth<700?96:160,z=22,re=17,U=17,wt=3,F=22,S=z+re,Tn=14,Ln=.5,xt=["gpu","idle","syncs"],An=["api","ops","ranges","python"],$n={python:"Pyt\
 hon"},ie=class{rows=[];pinned;height;rowOf=new Map;y=0;constructor(e,t){let{groups:n,head:r}=e,s=new Map;for(let a of n)s.set(a.track.thread,[...s.get(a.track.thread)??
-[],a]);for(let a of Pn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of On(n)){this.add(F,{title:r.threads[a]??
-"thread"});for(let l of _n)for(let c of s.get(a)??[])c.track.kind===l&&this.addGroup(c,Rn[l]??c.track.label)}this.height=this.y,this.pinned=i>t*Sn?0:i}of(e){return this.
+[],a]);for(let a of Sn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of _n(n)){this.add(F,{title:r.threads[a]??
+"thread"});for(let l of An)for(let c of s.get(a)??[])c.track.kind===l&&this.addGroup(c,$n[l]??c.track.label)}this.height=this.y,this.pinned=i>t*Ln?0:i}of(e){return this.
 rowOf.get(e)}add(e,t){let n={y:this.y,height:e,...t};this.rows.push(n),n.lane&&this.rowOf.set(n.lane,n),this.y+=e}addDevice(e,t){let n=t.filter(a=>ne.includes(a.
-track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ge,s=r&&!n.some(a=>a.open);this.add(F,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?Mt.filter(l=>!ne.
-includes(l)):Mt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!s)return;let i=G(n.filter(a=>a.track.kind==="gpu").length,"stream");for(let{
-lanes:a}of n)for(let l of a)this.add(kt,{lane:l,thin:!0,...i?{label:i,toggles:n}:{}}),i=void 0;this.y+=5}addGroup(e,t){let n=e.lanes,r=this.y;if(!n.length)return;
-let s=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,$n)){let a=i.depth===0;this.add(e.open?U:kt,{lane:i,...a?{label:t}:{},...a&&s?{toggles:[
-e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+U)+5}},Pn=o=>[...new Set(o.filter(e=>e!==null))].sort((e,t)=>e-t);function On(o){let e=new Map;for(let{
+track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ne,s=r&&!n.some(a=>a.open);this.add(F,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?xt.filter(l=>!ne.
+includes(l)):xt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!s)return;let i=G(n.filter(a=>a.track.kind==="gpu").length,"stream");for(let{
+lanes:a}of n)for(let l of a)this.add(wt,{lane:l,thin:!0,...i?{label:i,toggles:n}:{}}),i=void 0;this.y+=5}addGroup(e,t){let n=e.lanes,r=this.y;if(!n.length)return;
+let s=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,Tn)){let a=i.depth===0;this.add(e.open?U:wt,{lane:i,...a?{label:t}:{},...a&&s?{toggles:[
+e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+U)+5}},Sn=o=>[...new Set(o.filter(e=>e!==null))].sort((e,t)=>e-t);function _n(o){let e=new Map;for(let{
 track:n}of o){if(n.thread===null)continue;let r=e.get(n.thread)??{};r[n.kind]=(r[n.kind]??0)+n.lanes.reduce((s,i)=>s+i,0),e.set(n.thread,r)}return[...e].map(([n,
 {api:r=0,ops:s=0,ranges:i=0,python:a=0}])=>({thread:n,main:+(r>0&&i+a>0),api:r,ops:s})).sort((n,r)=>r.main-n.main||r.api-n.api||r.ops-n.ops||n.thread-r.thread).
-map(({thread:n})=>n)}var Cn={matmul:[.56,.115,257],attention:[.5,.12,287],norm:[.66,.09,215],kernel:[.74,.06,240],copy:[.6,.1,308],memset:[.8,.02,250],comm:[.6,.15,350],graph:[.62,.08,
+map(({thread:n})=>n)}var Rn=4,kt=240,Pn=60,On={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function Mt(o){Hn(o),Un(o),Nn(o);let{find:e,next:t,previous:n,whole:r,help:s,keys:i}=o.
+parts;e.addEventListener("input",()=>o.seek(e.value)),t.addEventListener("click",()=>o.next(1)),n.addEventListener("click",()=>o.next(-1)),r.addEventListener("c\
+lick",()=>o.time.glide(0,o.time.length)),s.addEventListener("click",()=>i.showModal())}function Cn(o,e){let{events:t,picture:n,time:r,relations:s}=o,{tip:i,view:a}=o.
+parts,l=n.eventAt(e.offsetX,e.offsetY);if(l!==o.hovered&&(o.hovered=l,o.drawOver()),a.style.cursor=e.offsetX<T?"default":e.offsetY<S?"col-resize":l!==b?"pointer":
+"grab",i.hidden=l===b,l===b)return;let c=r.span/(n.width-T),d=t.leap(l,t.laneOf(l).beyond,t.start[l]+c)-l-1,h=s.opOf(l);i.replaceChildren(u("b",{},t.label(l)),u(
+"span",{},E(t.duration(l)))),t.kind(l)==="gpu"&&h!==b&&i.append(u("span",{},t.text(h))),t.kind(l)==="idle"&&t.link[l]!==b&&i.append(u("span",{},`before ${t.label(
+t.link[l])}`)),d>0&&t.duration(l)<c*2&&i.append(u("em",{},`${R(d+1)} events in this column`));let{offsetWidth:m,offsetHeight:p}=i,y=e.offsetY+18;i.style.transform=
+`translate(${Math.min(e.offsetX+14,n.width-m-6)}px, ${y+p>n.height?e.offsetY-p-10:y}px)`}function Hn(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o,s=new Map,i=null;
+n.addEventListener("pointerdown",l=>{n.setPointerCapture(l.pointerId),s.set(l.pointerId,l),t.stop();let c=l.offsetX>=T&&(l.shiftKey||l.offsetY<S);i={x:l.offsetX,
+y:l.offsetY,start:t.start,end:t.end,scroll:e.scroll,selects:c,moved:!1}}),n.addEventListener("pointermove",l=>{let c=s.get(l.pointerId);if(!c||!i){Cn(o,l);return}
+if(s.set(l.pointerId,l),s.size===2){let p=[...s.values()].find(g=>g.pointerId!==l.pointerId),y=Math.abs(c.offsetX-p.offsetX),w=Math.abs(l.offsetX-p.offsetX);y>8&&
+w>8&&t.zoom(y/w,e.timeAt((l.offsetX+p.offsetX)/2)),e.scroll-=(l.offsetY-c.offsetY)/2,i.moved=!0;return}let d=l.offsetX-i.x,h=l.offsetY-i.y;if(!i.moved&&Math.hypot(
+d,h)<Rn)return;if(i.moved=!0,r.hidden=!0,i.selects){o.selectRange([e.timeAt(Math.max(T,i.x)),e.timeAt(Math.max(T,l.offsetX))]);return}n.style.cursor="grabbing";
+let m=-d/(e.width-T)*(i.end-i.start);e.scroll=i.scroll-h,t.move(i.start+m,i.end+m)});let a=l=>{s.delete(l.pointerId),i&&!i.moved&&l.type==="pointerup"&&In(o,l),
+s.size||(i=null)};n.addEventListener("pointerup",a),n.addEventListener("pointercancel",a),n.addEventListener("pointerleave",()=>{r.hidden=!0,o.hovered=b,o.drawOver()}),
+n.addEventListener("dblclick",l=>{let c=e.eventAt(l.offsetX,l.offsetY);c!==b&&o.fit(c)})}function In(o,e){let{picture:t}=o;if(e.offsetX>=T){o.selectRange(null),
+o.choose(t.eventAt(e.offsetX,e.offsetY));return}let n=t.rowAt(e.offsetY,!0)?.toggles;n&&o.fold(n)}function Un(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o;n.
+addEventListener("wheel",s=>{let i=s.shiftKey||Math.abs(s.deltaX)>Math.abs(s.deltaY);if(!s.ctrlKey&&!i&&document.activeElement!==n)return;s.preventDefault(),r.hidden=
+!0,t.stop();let a=s.deltaMode===WheelEvent.DOM_DELTA_LINE?16:1,l=s.deltaX*a,c=s.deltaY*a;s.offsetX<T?(e.scroll+=c,o.redraw()):i?t.pan((l||c)/(e.width-T)*t.span):
+t.zoom(Math.exp(Math.max(-kt,Math.min(kt,c))*(s.ctrlKey?.01:.0022)),e.timeAt(s.offsetX))},{passive:!1})}function Nn(o){let{find:e,view:t,keys:n,panel:r}=o.parts;
+e.addEventListener("keydown",s=>{s.key==="Enter"&&(o.next(s.shiftKey?-1:1),s.preventDefault()),s.key==="Escape"&&(e.value="",o.seek(""),t.focus()),s.stopPropagation()}),
+addEventListener("keydown",s=>{if(s.metaKey||s.ctrlKey||s.altKey||n.open)return;let i=s.target;i!==t&&i!==document.body&&!r.contains(i)||i.tagName==="BUTTON"&&(s.
+key==="Enter"||s.key===" ")||i===document.body&&s.key.startsWith("Arrow")||Gn(o,s)&&s.preventDefault()})}function Gn(o,e){let{time:t,picture:n,chosen:r,events:s}=o,
+i=e.key.length===1?e.key.toLowerCase():e.key,a=On[i];if(a)return t.glide(t.start+a[0]*t.span,t.end+a[1]*t.span),!0;switch(i){case"?":return o.parts.keys.showModal(),
+!0;case"/":return o.parts.find.focus(),o.parts.find.select(),!0;case"n":return o.next(e.shiftKey?-1:1),!0;case"0":return t.glide(0,t.length),!0;case"f":return r!==
+b&&o.fit(r),!0;case"l":return o.followLink(),!0;case"g":return o.nextGap(),!0;case"p":return o.toggle("python"),!0;case"t":return o.fold(n.layout.rows.flatMap(l=>l.
+title!==void 0&&l.toggles||[])),!0;case"r":return o.selectRange([t.start,t.end]),!0;case"Enter":return r===b&&o.choose(Dn(o)),!0;case"Escape":return o.selectRange(
+null),r!==b?o.choose(b):(o.parts.find.value="",o.seek("")),!0;case"ArrowLeft":case"ArrowRight":{let l=i==="ArrowRight"?1:-1;if(r===b)return t.glide(t.start+.15*
+l*t.span,t.end+.15*l*t.span),!0;let c=s.laneOf(r),d=r+l;return d>=c.first&&d<c.beyond&&o.choose(d,!0),!0}case"ArrowUp":case"ArrowDown":{let l=i==="ArrowDown"?1:
+-1;if(r===b)return n.scroll+=Pn*l,o.redraw(),!0;let c=o.relations.neighbour(r,l);return c!==b&&o.choose(c,!0),!0}default:return!1}}function Dn(o){let{events:e,time:t}=o,
+n=(t.start+t.end)/2;for(let r of e.lanes.filter(s=>s.ready).sort((s,i)=>+(i.group.track.kind==="gpu")-+(s.group.track.kind==="gpu"))){let s=e.after(r,n);if(s<r.
+beyond&&e.start[s]<t.end)return s}return b}var Bn=200,Fn=1,Wn=.25,we=class o{constructor(e){this.timeline=e}timeline;waiting=0;asked=0;moved(){clearTimeout(this.waiting),this.waiting=setTimeout(()=>{this.
+fetch()},Bn)}static areMissing(e,t,n,r){let s=n-t;return!e.least_ns||s/r>e.least_ns||s>Wn*e.length_ns?!1:!e.detailed||t<e.detailed[0]||n>e.detailed[1]}async fetch(){
+let e=this.timeline();if(!e)return;let{time:t,events:n}=e,r=Math.max(0,t.start),s=Math.min(t.length,t.end),i=++this.asked;if(!o.areMissing(n.head,r,s,e.picture.
+width))return;let a=Fn*(s-r),l=Math.floor(Math.max(0,r-a)),c=Math.ceil(Math.min(t.length,s+a)),d=await fetch(`rows?start=${l}&end=${c}`);if(!d.ok||i!==this.asked)
+return;let{head:h,bytes:m,at:p}=te(await Ie(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var Et=o=>{let e=/^(-?\d+)-(\d+)$/.exec(o??"");return e?[Number(e[1]),Number(e[2])]:void 0};function Ge(o){let e=new URLSearchParams(o.replace(/^#/,"")),t=Et(e.
+get("at")),n=Et(e.get("range")),r=e.get("event");return{...t?{at:t}:{},...n?{range:n}:{},...r!==null&&/^\d+$/.test(r)?{event:Number(r)}:{}}}function Tt({at:o,event:e,
+range:t}){let n=r=>r.map(s=>Math.max(0,Math.round(s))).join("-");return[o?`at=${n(o)}`:"",e!==void 0?`event=${e}`:"",t?`range=${n(t)}`:""].filter(Boolean).join(
+"&")}var zn={matmul:[.56,.115,257],attention:[.5,.12,287],norm:[.66,.09,215],kernel:[.74,.06,240],copy:[.6,.1,308],memset:[.8,.02,250],comm:[.6,.15,350],graph:[.62,.08,
 180],launch:[.8,.045,165],wait:[.66,.13,38],api_copy:[.74,.075,308],allocate:[.62,.09,20],api:[.83,.015,200],op:[.81,.05,255],range:[.88,.04,130],python:[.88,.022,
-85],module:[.83,.055,90],sync:[.72,.1,45],idle:[.84,.01,250]},Hn={dispatch:"e69f00",sync:"d55e00",transfer:"56b4e9",input:"009e73",memory:"f0e442",comm:"cc79a7",
-cold_start:"8c5a3c",launch_latency:"9aa0a6",dependency:"0072b2",profiler:"5f6368",unknown:"c9cdd2"},In=new Set(["op","range","python","module"]),Un=new Set(["la\
-unch","api","memset"]),Nn=new Set(["matmul","attention"]),Gn=new Set(["launch","wait","api_copy","allocate","api","op","range","python","module"]);function Dn([
+85],module:[.83,.055,90],sync:[.72,.1,45],idle:[.84,.01,250]},Kn={dispatch:"e69f00",sync:"d55e00",transfer:"56b4e9",input:"009e73",memory:"f0e442",comm:"cc79a7",
+cold_start:"8c5a3c",launch_latency:"9aa0a6",dependency:"0072b2",profiler:"5f6368",unknown:"c9cdd2"},Yn=new Set(["op","range","python","module"]),Xn=new Set(["la\
+unch","api","memset"]),qn=new Set(["matmul","attention"]),Vn=new Set(["launch","wait","api_copy","allocate","api","op","range","python","module"]);function jn([
 o,e,t]){let n=e*Math.cos(t*Math.PI/180),r=e*Math.sin(t*Math.PI/180),s=(o+.3963377774*n+.2158037573*r)**3,i=(o-.1055613458*n-.0638541728*r)**3,a=(o-.0894841775*n-
 1.291485548*r)**3,l=c=>Math.round(255*Math.min(1,Math.max(0,c<=.0031308?12.92*c:1.055*c**(1/2.4)-.055)));return[l(4.0767416621*s-3.3077115913*i+.2309699292*a),l(
 -1.2684380046*s+2.6097574011*i-.3413193965*a),l(-.0041960863*s-.7034186147*i+1.707614701*a)]}var ke=o=>{let e=o.replace("#","");return[0,2,4].map(t=>parseInt(e.
-slice(t,t+2),16))},Et=o=>`rgb(${o.join(" ")})`,q=o=>(255<<24|o[2]<<16|o[1]<<8|o[0])>>>0,De=(o,e,t)=>o.map((n,r)=>Math.round(n*t+e[r]*(1-t))),Be=o=>ke(Hn[o]??"c9\
-cdd2");function xe(o,e,t=.5){let[n,r,s]=Cn[o],i=n;return e&&(i=In.has(o)?1.22-i:Un.has(o)?i-.3:Nn.has(o)?i+.05:i-.04),Dn([i+(t-.5)*.055,r,s+(t*7%1-.5)*(Gn.has(o)?
-46:16)])}function Bn(o){let e=2166136261;for(let t=0;t<o.length;t++)e=Math.imul(e^o.charCodeAt(t),16777619);return(e>>>8)%997/997}var Fn=o=>.299*o[0]+.587*o[1]+
-.114*o[2]>135;function Tt(o,e,t){let n=new Uint32Array(o.length),r=new Uint32Array(o.length),s=new Uint8Array(o.length);return o.forEach((i,a)=>{let l=i.cause!==
-null?Be(i.cause):null,c=l??xe(i.kind,e,Bn(i.short||i.text));n[a]=q(c),r[a]=q(De(c,t,.24)),s[a]=Fn(l??xe(i.kind,e))?1:0}),{full:n,faded:r,darkInk:s}}var V='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function Lt(){let o=getComputedStyle(document.documentElement),e=r=>o.getPropertyValue(
+slice(t,t+2),16))},Lt=o=>`rgb(${o.join(" ")})`,q=o=>(255<<24|o[2]<<16|o[1]<<8|o[0])>>>0,De=(o,e,t)=>o.map((n,r)=>Math.round(n*t+e[r]*(1-t))),Be=o=>ke(Kn[o]??"c9\
+cdd2");function xe(o,e,t=.5){let[n,r,s]=zn[o],i=n;return e&&(i=Yn.has(o)?1.22-i:Xn.has(o)?i-.3:qn.has(o)?i+.05:i-.04),jn([i+(t-.5)*.055,r,s+(t*7%1-.5)*(Vn.has(o)?
+46:16)])}function Jn(o){let e=2166136261;for(let t=0;t<o.length;t++)e=Math.imul(e^o.charCodeAt(t),16777619);return(e>>>8)%997/997}var Zn=o=>.299*o[0]+.587*o[1]+
+.114*o[2]>135;function At(o,e,t){let n=new Uint32Array(o.length),r=new Uint32Array(o.length),s=new Uint8Array(o.length);return o.forEach((i,a)=>{let l=i.cause!==
+null?Be(i.cause):null,c=l??xe(i.kind,e,Jn(i.short||i.text));n[a]=q(c),r[a]=q(De(c,t,.24)),s[a]=Zn(l??xe(i.kind,e))?1:0}),{full:n,faded:r,darkInk:s}}var V='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function $t(){let o=getComputedStyle(document.documentElement),e=r=>o.getPropertyValue(
 `--${r}`).trim(),t={paper:e("paper"),ink:e("ink"),dim:e("dim"),rule:e("rule"),grid:e("grid"),band:e("band"),accent:e("accent")},n=r=>q(ke(r));return{dark:ge(),paper:ke(
 t.paper),css:t,pixels:{paper:n(t.paper),grid:n(t.grid),rule:n(t.rule)}}}var ae=class{constructor(e,t){this.events=e;this.width=t;this.line=new Uint32Array(t)}events;width;line;draw(e,t,n,r,s,i){let{events:a,line:l,width:c}=this,{start:d,
 end:h,sum:m,name:p}=a,{beyond:y}=e,w=t+c/n,g=e.group.track.kind==="idle",x=a.after(e,t),$=!1;for(;x<y&&d[x]<w;){$=!0;let v=(d[x]-t)*n,f=(h[x]-t)*n;if(f-v>=1.5){
 let P=Math.max(0,v),I=Math.min(c,f-v>4?f-1:f),K=r[p[x]],j=Math.ceil(P),J=Math.floor(I);J>j&&l.fill(K,j,J),j>P&&j<=c&&this.blend(j-1,K,j-P),I>J&&J<c&&this.blend(
 J,K,I-J),i&&i(x,P,I),x++;continue}let L=Math.max(0,Math.floor(v)),k=t+(L+1)/n,A=a.leap(x,y,k);A-1>x&&(h[A-1]-d[A-1])*n>=1.5&&A--;let O=Math.max(0,h[A-1]-k)*n,_=(m[A]-
-m[x])*n-O;if(L<c){let P=s!==null&&s.before[A]>s.before[x],I=A-x===1?x:P?Wn(s,x,A):a.longest(x,A),K=_>=1||P?1:g?Math.max(.08,_):Math.max(.25,Math.sqrt(Math.max(0,
+m[x])*n-O;if(L<c){let P=s!==null&&s.before[A]>s.before[x],I=A-x===1?x:P?Qn(s,x,A):a.longest(x,A),K=_>=1||P?1:g?Math.max(.08,_):Math.max(.25,Math.sqrt(Math.max(0,
 _)));this.blend(L,r[p[I]],K),O>.05&&L+1<c&&this.blend(L+1,r[p[A-1]],Math.min(1,O))}x=A}return $}blend(e,t,n){let r=this.line[e],s=1-n,i=(t>>>16&255)*n+(r>>>16&255)*
-s,a=(t>>>8&255)*n+(r>>>8&255)*s,l=(t&255)*n+(r&255)*s;this.line[e]=(255<<24|i<<16|a<<8|l)>>>0}};function Wn(o,e,t){let n=o.before[e],r=e,s=t-1;for(;r<s;){let i=r+
-s>>>1;o.before[i+1]>n?s=i:r=i+1}return r}var zn=26,Kn=110,Me=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d",{alpha:!1}),this.layout=new ie(t,0),this.raster=
+s,a=(t>>>8&255)*n+(r>>>8&255)*s,l=(t&255)*n+(r&255)*s;this.line[e]=(255<<24|i<<16|a<<8|l)>>>0}};function Qn(o,e,t){let n=o.before[e],r=e,s=t-1;for(;r<s;){let i=r+
+s>>>1;o.before[i+1]>n?s=i:r=i+1}return r}var er=26,tr=110,Me=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d",{alpha:!1}),this.layout=new ie(t,0),this.raster=
 new ae(t,1),this.image=new ImageData(1,1),this.pixels=this.ground=new Uint32Array(1)}canvas;events;time;layout;scroll=0;covered=0;width=64;height=64;took={raster:0,
 draw:0};context;size={width:0,height:0,ratio:1};ratio=1;raster;image;pixels;ground;textWidths=new Map;has({width:e,height:t,ratio:n}){return this.size.width===e&&
 this.size.height===t&&this.size.ratio===n}resize(e){let{width:t,height:n,ratio:r}=this.size=e;this.width=Math.max(T+64,Math.floor(t)),this.height=Math.max(S+32,
@@ -203,14 +234,14 @@ x(this.events.start[e]);return{x:n,right:Math.max(this.x(this.events.end[e]),n+2
 pinned:r}=this.layout,s=e<S+r;return n.find(i=>i.y<r===s&&e>=this.screenY(i)&&e<this.screenY(i)+Math.max(i.height,t&&i.toggles?U:0))}eventAt(e,t){let n=e<T||t<S?
 void 0:this.rowAt(t),r=n?.lane;if(!r?.ready||t>=this.screenY(n)+n.height)return-1;let{events:s}=this,i=this.time.span/(this.width-T),a=this.timeAt(e),l=s.after(
 r,a-i);if(l>=r.beyond||s.start[l]>a+i*1.5)return-1;let c=s.leap(l,r.beyond,a+i);return c-l<=1||s.start[l]<=a&&s.end[l]>a&&s.duration(l)>i*2?l:s.longest(l,c)}draw(e,t,n,r){
-let s=performance.now(),{layout:i,context:a,ratio:l}=this;this.scroll=Math.max(0,Math.min(this.scroll,i.height-(this.height-this.covered-S)+8));let c=Yn(this.time.
-span,(this.width-T)/Kn),d=[];this.background(e,c);let{pinned:h}=i;for(let m of i.rows)m.y>=h&&this.lane(m,h,n,r,d);for(let m of i.rows)m.y<h&&this.lane(m,0,n,r,
+let s=performance.now(),{layout:i,context:a,ratio:l}=this;this.scroll=Math.max(0,Math.min(this.scroll,i.height-(this.height-this.covered-S)+8));let c=nr(this.time.
+span,(this.width-T)/tr),d=[];this.background(e,c);let{pinned:h}=i;for(let m of i.rows)m.y>=h&&this.lane(m,h,n,r,d);for(let m of i.rows)m.y<h&&this.lane(m,0,n,r,
 d);a.setTransform(l,0,0,l,0,0),a.putImageData(this.image,Math.round(T*l),Math.round(S*l)),this.took.raster=performance.now()-s,this.labels(d,e,t,r),this.ruler(e,
 c),this.names(e),this.took.draw=performance.now()-s}background(e,t){let{ground:n,pixels:r,time:s}=this,i=n.length,a=this.image.height,l=i/s.span;n.fill(e.pixels.
 paper);for(let c=Math.ceil(s.start/t)*t;c<s.end;c+=t)n[Math.min(i-1,Math.floor((c-s.start)*l))]=e.pixels.grid;for(let c of this.events.head.steps)for(let d of[c.
 start_ns,c.end_ns])d>s.start&&d<s.end&&(n[Math.floor((d-s.start)*l)]=e.pixels.rule);r.set(n,0);for(let c=1;c<a;c*=2)r.copyWithin(c*i,0,Math.min(c,a-c)*i)}lane(e,t,n,r,s){
 if(!e.lane?.ready)return;let{ratio:i,raster:a,pixels:l}=this,c=a.width,d=this.image.height,h=this.screenY(e)-S;if(h+e.height<=t||h>=this.height-S)return;a.line.
-set(this.ground);let m=zn*i,p=e.thin?null:(g,x,$)=>{$-x>m&&s.push({i:g,left:x/i,right:$/i,y:h,floor:t})};if(!a.draw(e.lane,this.time.start,c/this.time.span,n,r,
+set(this.ground);let m=er*i,p=e.thin?null:(g,x,$)=>{$-x>m&&s.push({i:g,left:x/i,right:$/i,y:h,floor:t})};if(!a.draw(e.lane,this.time.start,c/this.time.span,n,r,
 p))return;let y=Math.max(Math.round(t*i),Math.round(h*i)),w=Math.min(d,Math.round((h+e.height-(e.thin?0:1))*i));for(let g=y;g<w;g++)l.set(a.line,g*c)}fitted(e,t){
 let n=this.textWidths.get(e);if(n===void 0&&this.textWidths.set(e,n=this.context.measureText(e).width),n<=t)return e;let r=Math.floor(e.length*(t-8)/n);return r<
 2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:s,events:i}=this;s.font=`11px ${V}`,s.textBaseline="middle",s.textAlign="left";let a=l=>r&&!r.names[l]?t.css.
@@ -225,9 +256,9 @@ a.y>=i&&this.rowName(a,e);t.restore();for(let a of s)a.y<i&&this.rowName(a,e);t.
 0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${V}`,this.events.head.steps.length&&t.fillText("steps",10,z+re/2-1)}rowName(e,t){let{context:n}=this,r=this.
 screenY(e);r>this.height||r+F<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+F/2+2),n.fillText(this.fitted(e.title,
 T-18),e.toggles?22:10,r+F/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){
-this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function Yn(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?
-10:r>2?5:r>1?2:1)}var Xn=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
-let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",qn(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
+this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function nr(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?
+10:r>2?5:r>1?2:1)}var rr=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
+let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",sr(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
 e);break;case"api":this.call(e);break;case"ops":this.op(e);break;default:break}let n=t.head.names[t.name[e]];return n.short&&n.cause===null&&this.say("full name",
 u("code",{},n.text)),u("div",{class:"body"},u("div",{class:"facts"},this.list),u("div",{class:"chain"},...this.inside(e),...this.within(e)))}same(e){let{events:t}=this,
 n=t.label(e);return u("p",{class:"quiet"},`${R(t.counts[t.name[e]])} of this name · `,u("button",{class:"go",onclick:()=>this.search(n)},"search"))}say(e,...t){
@@ -251,53 +282,22 @@ l=e;for(;a>n.first&&i[a-1]===i[e]&&r[a]===s[a-1];)a--;for(;l+1<n.beyond&&i[l+1]=
 t.duration(d))}`);this.say("whole gap",`${E(s[l]-r[a])}: ${c.join(", ")}`),i[e]!==b&&this.say("ended by",this.link(i[e]))}within(e){let{events:t,relations:n}=this,
 r=t.laneOf(e),{kind:s}=r.group.track,i=n.callOf(e),a=r.group.track.thread!==null?e:i!==b?i:s==="gpu"?n.opOf(e):b;if(a===b)return[];let{thread:l}=t.laneOf(a).group.
 track,c=t.start[a],d=n.around(n.group("python",l),c,s==="python"?r.depth:1/0),h=s==="python"?[]:n.around(n.group("ranges",l),c,s==="ranges"?r.depth:1/0),m=s==="\
-python"||s==="ranges"?[]:n.around(n.group("ops",l),c,s==="ops"?r.depth:1/0),p=[...h,...d.slice(-Xn),...m].filter(y=>y!==e);return p.length?[u("h3",{},"within"),
-...p.map(y=>this.link(y,`  ${E(t.duration(y))}`))]:[]}},qn=o=>`${(o/1e6).toFixed(3)} ms`;var Vn=[[["W","S"],"zoom in, out (also Ctrl and wheel, pinch; wheel alone once the timeline has the focus)"],[["A","D"],"pan (also drag, Shift and wheel)"],[["←",
+python"||s==="ranges"?[]:n.around(n.group("ops",l),c,s==="ops"?r.depth:1/0),p=[...h,...d.slice(-rr),...m].filter(y=>y!==e);return p.length?[u("h3",{},"within"),
+...p.map(y=>this.link(y,`  ${E(t.duration(y))}`))]:[]}},sr=o=>`${(o/1e6).toFixed(3)} ms`;var or=[[["W","S"],"zoom in, out (also Ctrl and wheel, pinch; wheel alone once the timeline has the focus)"],[["A","D"],"pan (also drag, Shift and wheel)"],[["←",
 "→"],"previous, next event of the row; without a selection, pan"],[["↑","↓"],"out to the caller, in to the callee; without a selection, scroll"],[["Enter"],
 "select an event in the middle of the view"],[["F","0"],"fit the selection, the whole trace"],[["L"],"follow the link: kernel ↔ launch ↔ op, backward ↔ forward"],
 [["G"],"next, largest gap of the cause that is searched for"],[["R"],"select the visible range (also Shift and drag, or drag on the ruler)"],[["P","T"],"fold or\
- unfold Python; the streams of a GPU with many"],[["/","N","Shift+N"],"search, next, previous match"],[["Esc"],"clear"]];function At(o){let e=u("input",{type:"s\
+ unfold Python; the streams of a GPU with many"],[["/","N","Shift+N"],"search, next, previous match"],[["Esc"],"clear"]];function St(o){let e=u("input",{type:"s\
 earch",placeholder:"Search names   /",spellcheck:"false",autocomplete:"off","aria-label":"Search names"}),t=u("button",{type:"button","aria-label":"Previous mat\
 ch",disabled:!0},"↑"),n=u("button",{type:"button","aria-label":"Next match",disabled:!0},"↓"),r=u("output",{"aria-live":"polite"}),s=u("output"),i=u("button",
 {type:"button",title:"Whole trace (0)"},"Whole trace"),a=u("button",{type:"button","aria-label":"Keys",title:"Keys (?)"},"?"),l=u("ul",{class:"legend","aria-lab\
 el":"Causes of idle time"}),c=u("canvas",{class:"map",role:"img","aria-label":"The whole trace; drag to move the view"}),d=u("canvas",{class:"view",tabindex:0,role:"\
 application","aria-label":"Timeline. W and S zoom, A and D pan, Enter selects, arrow keys move between events, slash searches, question mark lists the keys."}),
 h=u("canvas",{class:"over","aria-hidden":"true"}),m=u("div",{class:"tip",role:"tooltip",hidden:!0}),p=u("div",{class:"stage"},d,h,m),y=u("aside",{class:"event",
-"aria-label":"Selection","aria-live":"polite",hidden:!0}),w=u("dialog",{"aria-label":"Keys"},u("h2",{},"Keys"),u("dl",{},...Vn.flatMap(([x,$])=>[u("dt",{},...x.
+"aria-label":"Selection","aria-live":"polite",hidden:!0}),w=u("dialog",{"aria-label":"Keys"},u("h2",{},"Keys"),u("dl",{},...or.flatMap(([x,$])=>[u("dt",{},...x.
 flatMap(v=>[u("kbd",{},v)," "])),u("dd",{},$)])),u("form",{method:"dialog"},u("button",{},"Close"))),g=u("div",{class:"tools",role:"toolbar","aria-label":"Timel\
 ine tools"},e,t,n,r,u("span",{class:"room"}),s,i,a);return o.replaceChildren(u("h2",{},"Timeline"),l,g,c,p,y,w),{find:e,previous:t,next:n,found:r,span:s,whole:i,
-help:a,legend:l,map:c,stage:p,view:d,over:h,tip:m,panel:y,keys:w}}var jn=4,$t=240,Jn=60,Zn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function St(o){er(o),nr(o),rr(o);let{find:e,next:t,previous:n,whole:r,help:s,keys:i}=o.
-parts;e.addEventListener("input",()=>o.seek(e.value)),t.addEventListener("click",()=>o.next(1)),n.addEventListener("click",()=>o.next(-1)),r.addEventListener("c\
-lick",()=>o.time.glide(0,o.time.length)),s.addEventListener("click",()=>i.showModal())}function Qn(o,e){let{events:t,picture:n,time:r,relations:s}=o,{tip:i,view:a}=o.
-parts,l=n.eventAt(e.offsetX,e.offsetY);if(l!==o.hovered&&(o.hovered=l,o.drawOver()),a.style.cursor=e.offsetX<T?"default":e.offsetY<S?"col-resize":l!==b?"pointer":
-"grab",i.hidden=l===b,l===b)return;let c=r.span/(n.width-T),d=t.leap(l,t.laneOf(l).beyond,t.start[l]+c)-l-1,h=s.opOf(l);i.replaceChildren(u("b",{},t.label(l)),u(
-"span",{},E(t.duration(l)))),t.kind(l)==="gpu"&&h!==b&&i.append(u("span",{},t.text(h))),t.kind(l)==="idle"&&t.link[l]!==b&&i.append(u("span",{},`before ${t.label(
-t.link[l])}`)),d>0&&t.duration(l)<c*2&&i.append(u("em",{},`${R(d+1)} events in this column`));let{offsetWidth:m,offsetHeight:p}=i,y=e.offsetY+18;i.style.transform=
-`translate(${Math.min(e.offsetX+14,n.width-m-6)}px, ${y+p>n.height?e.offsetY-p-10:y}px)`}function er(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o,s=new Map,i=null;
-n.addEventListener("pointerdown",l=>{n.setPointerCapture(l.pointerId),s.set(l.pointerId,l),t.stop();let c=l.offsetX>=T&&(l.shiftKey||l.offsetY<S);i={x:l.offsetX,
-y:l.offsetY,start:t.start,end:t.end,scroll:e.scroll,selects:c,moved:!1}}),n.addEventListener("pointermove",l=>{let c=s.get(l.pointerId);if(!c||!i){Qn(o,l);return}
-if(s.set(l.pointerId,l),s.size===2){let p=[...s.values()].find(g=>g.pointerId!==l.pointerId),y=Math.abs(c.offsetX-p.offsetX),w=Math.abs(l.offsetX-p.offsetX);y>8&&
-w>8&&t.zoom(y/w,e.timeAt((l.offsetX+p.offsetX)/2)),e.scroll-=(l.offsetY-c.offsetY)/2,i.moved=!0;return}let d=l.offsetX-i.x,h=l.offsetY-i.y;if(!i.moved&&Math.hypot(
-d,h)<jn)return;if(i.moved=!0,r.hidden=!0,i.selects){o.selectRange([e.timeAt(Math.max(T,i.x)),e.timeAt(Math.max(T,l.offsetX))]);return}n.style.cursor="grabbing";
-let m=-d/(e.width-T)*(i.end-i.start);e.scroll=i.scroll-h,t.move(i.start+m,i.end+m)});let a=l=>{s.delete(l.pointerId),i&&!i.moved&&l.type==="pointerup"&&tr(o,l),
-s.size||(i=null)};n.addEventListener("pointerup",a),n.addEventListener("pointercancel",a),n.addEventListener("pointerleave",()=>{r.hidden=!0,o.hovered=b,o.drawOver()}),
-n.addEventListener("dblclick",l=>{let c=e.eventAt(l.offsetX,l.offsetY);c!==b&&o.fit(c)})}function tr(o,e){let{picture:t}=o;if(e.offsetX>=T){o.selectRange(null),
-o.choose(t.eventAt(e.offsetX,e.offsetY));return}let n=t.rowAt(e.offsetY,!0)?.toggles;n&&o.fold(n)}function nr(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o;n.
-addEventListener("wheel",s=>{let i=s.shiftKey||Math.abs(s.deltaX)>Math.abs(s.deltaY);if(!s.ctrlKey&&!i&&document.activeElement!==n)return;s.preventDefault(),r.hidden=
-!0,t.stop();let a=s.deltaMode===WheelEvent.DOM_DELTA_LINE?16:1,l=s.deltaX*a,c=s.deltaY*a;s.offsetX<T?(e.scroll+=c,o.redraw()):i?t.pan((l||c)/(e.width-T)*t.span):
-t.zoom(Math.exp(Math.max(-$t,Math.min($t,c))*(s.ctrlKey?.01:.0022)),e.timeAt(s.offsetX))},{passive:!1})}function rr(o){let{find:e,view:t,keys:n,panel:r}=o.parts;
-e.addEventListener("keydown",s=>{s.key==="Enter"&&(o.next(s.shiftKey?-1:1),s.preventDefault()),s.key==="Escape"&&(e.value="",o.seek(""),t.focus()),s.stopPropagation()}),
-addEventListener("keydown",s=>{if(s.metaKey||s.ctrlKey||s.altKey||n.open)return;let i=s.target;i!==t&&i!==document.body&&!r.contains(i)||i.tagName==="BUTTON"&&(s.
-key==="Enter"||s.key===" ")||i===document.body&&s.key.startsWith("Arrow")||sr(o,s)&&s.preventDefault()})}function sr(o,e){let{time:t,picture:n,chosen:r,events:s}=o,
-i=e.key.length===1?e.key.toLowerCase():e.key,a=Zn[i];if(a)return t.glide(t.start+a[0]*t.span,t.end+a[1]*t.span),!0;switch(i){case"?":return o.parts.keys.showModal(),
-!0;case"/":return o.parts.find.focus(),o.parts.find.select(),!0;case"n":return o.next(e.shiftKey?-1:1),!0;case"0":return t.glide(0,t.length),!0;case"f":return r!==
-b&&o.fit(r),!0;case"l":return o.followLink(),!0;case"g":return o.nextGap(),!0;case"p":return o.toggle("python"),!0;case"t":return o.fold(n.layout.rows.flatMap(l=>l.
-title!==void 0&&l.toggles||[])),!0;case"r":return o.selectRange([t.start,t.end]),!0;case"Enter":return r===b&&o.choose(or(o)),!0;case"Escape":return o.selectRange(
-null),r!==b?o.choose(b):(o.parts.find.value="",o.seek("")),!0;case"ArrowLeft":case"ArrowRight":{let l=i==="ArrowRight"?1:-1;if(r===b)return t.glide(t.start+.15*
-l*t.span,t.end+.15*l*t.span),!0;let c=s.laneOf(r),d=r+l;return d>=c.first&&d<c.beyond&&o.choose(d,!0),!0}case"ArrowUp":case"ArrowDown":{let l=i==="ArrowDown"?1:
--1;if(r===b)return n.scroll+=Jn*l,o.redraw(),!0;let c=o.relations.neighbour(r,l);return c!==b&&o.choose(c,!0),!0}default:return!1}}function or(o){let{events:e,time:t}=o,
-n=(t.start+t.end)/2;for(let r of e.lanes.filter(s=>s.ready).sort((s,i)=>+(i.group.track.kind==="gpu")-+(s.group.track.kind==="gpu"))){let s=e.after(r,n);if(s<r.
-beyond&&e.start[s]<t.end)return s}return b}var ir=4,Fe=["matmul","comm","copy","memset"],Te=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d");let r=s=>{let i=(s.
+help:a,legend:l,map:c,stage:p,view:d,over:h,tip:m,panel:y,keys:w}}var ir=4,Fe=["matmul","comm","copy","memset"],Te=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d");let r=s=>{let i=(s.
 offsetX-T)/(e.clientWidth-T)*n.length,a=n.span/2;n.stop(),n.move(i-a,i+a)};e.addEventListener("pointerdown",s=>{e.setPointerCapture(s.pointerId),r(s)}),e.addEventListener(
 "pointermove",s=>{s.buttons&&r(s)})}canvas;events;time;context;image=null;ratio=1;resize(e){this.ratio=e,this.canvas.width=this.canvas.clientWidth*e,this.canvas.
 height=this.canvas.clientHeight*e,this.image=null}forget(){this.image=null}draw(e){let{context:t,canvas:n,ratio:r,time:s}=this;if(n.width<=T*r)return;this.image??=
@@ -350,13 +350,13 @@ umber"},R(h.count)),u("td",{},u("button",{class:"go",title:m.text,onclick:()=>n(
 r=Math.min(n*1.02,Math.max(200,t-e)),s=t-e===r?e:(e+t-r)/2;this.start=Math.max(-.01*n,Math.min(s,(1+.01)*n-r)),this.end=this.start+r,this.changed()}pan(e){this.
 move(this.start+e,this.end+e)}zoom(e,t=(this.start+this.end)/2){this.move(t-(t-this.start)*e,t+(this.end-t)*e)}stop(){this.gliding++}glide(e,t){let n=++this.gliding,
 r=this.start,s=this.end,i=performance.now();if(matchMedia("(prefers-reduced-motion: reduce)").matches){this.move(e,t);return}let a=()=>{if(n!==this.gliding)return;
-let l=Math.min(1,(performance.now()-i)/160),c=1-(1-l)**3;this.move(r+(e-r)*c,s+(t-s)*c),l<1&&requestAnimationFrame(a)};a()}};var dr=400,ur=160,hr=.5,Rt=.02,_e=class{constructor(e,t,n,r,s=()=>{}){this.head=e;this.whenDrawn=s;this.events=new we(e),this.events.readFirst(t,n),this.parts=At(
+let l=Math.min(1,(performance.now()-i)/160),c=1-(1-l)**3;this.move(r+(e-r)*c,s+(t-s)*c),l<1&&requestAnimationFrame(a)};a()}};var dr=400,ur=160,hr=.5,Rt=.02,_e=class{constructor(e,t,n,r,s=()=>{}){this.head=e;this.whenDrawn=s;this.events=new ve(e),this.events.readFirst(t,n),this.parts=St(
 r),this.time=new Se(Math.max(1,e.length_ns),()=>this.redraw()),this.picture=new Me(this.parts.view,this.events,this.time),this.overlay=new Le(this.parts.over,this.
 picture),this.minimap=new Te(this.parts.map,this.events,this.time),this.relations=new Ae(this.events),this.search_=new $e(this.events),this.details=new Ee(this.
 events,this.relations,c=>this.choose(c,!0),c=>this.search(c)),this.parts.map.hidden=!e.tracks.some(c=>c.device!==null),this.dress(),this.legend();let[i,a]=e.window,
 l=a-i;l>0&&l<hr*e.length_ns&&this.time.move(i-Rt*l,a+Rt*l),this.resize(),this.openAddress(),new ResizeObserver(()=>{this.picture.has(this.box())||this.resize()}).
-observe(this.parts.stage),bt(()=>{this.dress(),this.draw()}),addEventListener("hashchange",()=>this.openAddress()),St(this)}head;whenDrawn;events;time;picture;relations;search_;parts;chosen=b;hovered=b;range=null;overlay;minimap;details;look;paint;colours;pending=!1;writing=0;gaps=null;addRest(e){
-this.events.readRest(e,0),this.parts.find.value&&this.seek(this.parts.find.value);let{event:t}=Ne(location.hash);t!==void 0&&this.chosen===b&&this.openAddress(),
+observe(this.parts.stage),bt(()=>{this.dress(),this.draw()}),addEventListener("hashchange",()=>this.openAddress())}head;whenDrawn;events;time;picture;relations;search_;parts;chosen=b;hovered=b;range=null;overlay;minimap;details;look;paint;colours;pending=!1;writing=0;gaps=null;addRest(e){
+this.events.readRest(e,0),this.parts.find.value&&this.seek(this.parts.find.value);let{event:t}=Ge(location.hash);t!==void 0&&this.chosen===b&&this.openAddress(),
 this.chosen!==b&&this.choose(this.chosen),this.redraw()}replace(e,t,n){let{events:r,chosen:s}=this,i=s===b?null:{kind:r.kind(s),name:r.name[s],start:r.start[s]};
 r.renew(e),r.readRest(t,r.readFirst(t,n)),this.picture.place(),this.minimap.forget(),this.gaps=null,this.search_.again(),this.choose(i?r.find(i.kind,i.name,i.start):
 b),this.afterSearch()}goTo(e,t){let n=(t-e)*.05;this.parts.stage.scrollIntoView({block:"nearest"}),this.time.glide(e-n,t+n)}search(e){this.parts.find.value=e,this.
@@ -366,7 +366,7 @@ this.next(1)}}showInside(e){let{name:t,start_ns:n}=this.events.particulars.insid
 choose(this.events.find("gpu",t,n),!0))}redraw(){this.pending||(this.pending=!0,requestAnimationFrame(()=>{this.pending=!1,this.draw()}))}draw(){this.picture.draw(
 this.look,this.paint,this.colours,this.search_.matches),this.minimap.draw(this.look),this.drawOver(),this.parts.span.textContent=E(this.time.span),this.whenDrawn(),
 clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddress(),dr)}drawOver(){let{chosen:e,hovered:t,range:n,relations:r}=this,s=e!==b;this.overlay.
-draw({chosen:e,hovered:t,range:n,family:s?r.family(e):[],arrows:s?this.arrows:[]},this.look)}arrows=[];dress(){this.look=Lt(),this.paint=Tt(this.head.names,this.
+draw({chosen:e,hovered:t,range:n,family:s?r.family(e):[],arrows:s?this.arrows:[]},this.look)}arrows=[];dress(){this.look=$t(),this.paint=At(this.head.names,this.
 look.dark,this.look.paper),this.minimap.forget(),this.colourMatches()}colourMatches(){let{full:e,faded:t}=this.paint,{matches:n}=this.search_;this.colours=n?e.map(
 (r,s)=>n.names[s]?r:t[s]):e}box(){let{width:e,height:t}=this.parts.stage.getBoundingClientRect();return{width:e,height:t,ratio:window.devicePixelRatio||1}}resize(){
 let e=this.box(),{ratio:t}=e;this.picture.resize(e),this.limitHeight(),this.overlay.resize(t),this.minimap.resize(t),this.draw()}limitHeight(){this.parts.stage.
@@ -381,7 +381,7 @@ this.parts.found.textContent=`gap ${R(e.at+1)} of ${R(e.rows.length)}, the large
 let{found:e,next:t,previous:n}=this.parts,{matches:r,total:s}=this.search_;e.textContent=r?G(s,"match","matches"):"",t.disabled=n.disabled=!s,this.colourMatches(),
 this.redraw()}next(e){let t=this.search_.next(e,this.chosen,e>0?this.time.start:this.time.end);t!==b&&this.choose(t,!0)}choose(e,t=!1){let{panel:n}=this.parts,{
 events:r}=this;if(this.chosen=e,this.arrows=e===b?[]:this.relations.arrows(e),n.hidden=e===b&&!this.range,n.hidden&&(this.picture.covered=0),e!==b){let s=this.head.
-names[r.name[e]],i=this.paint.full[r.name[e]],a=M("svg",{class:"swatch",viewBox:"0 0 1 1","aria-hidden":"true"},M("rect",{width:1,height:1,fill:Et([i&255,i>>>8&
+names[r.name[e]],i=this.paint.full[r.name[e]],a=M("svg",{class:"swatch",viewBox:"0 0 1 1","aria-hidden":"true"},M("rect",{width:1,height:1,fill:Lt([i&255,i>>>8&
 255,i>>>16&255])}));this.show(u("h3",{},a,s.cause!==null?s.text:r.label(e)),this.details.same(e),this.details.element(e)),t&&this.reveal(e)}else this.range&&this.
 describeRange();this.redraw()}selectRange(e){this.range=e&&[Math.max(0,Math.min(...e)),Math.min(this.time.length,Math.max(...e))],this.range&&(this.chosen=b,this.
 arrows=[]),this.parts.panel.hidden=!this.range&&this.chosen===b,this.range&&this.describeRange(),this.redraw()}describeRange(){let[e,t]=this.range,n=u("button",
@@ -394,16 +394,16 @@ panel:s}=this.parts;t.covered=Math.max(0,r.getBoundingClientRect().bottom-s.getB
 layout.of(this.events.laneOf(d))).filter(d=>d!==void 0&&d.y>=n).map(d=>d.y);if(!a.length)return;let l=Math.min(...a),c=Math.max(...a)+U;c-l>i&&(l=a[0],c=l+U),l-
 t.scroll<n?t.scroll=l-n-F:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-F,c-n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.
 events.duration(e)*.15+200;this.time.glide(this.events.start[e]-t,this.events.end[e]+t)}followLink(){let{chosen:e,relations:t,events:n}=this;if(e===b)return;let r=n.
-link[e],s=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at:e,event:t,range:n}=Ne(
+link[e],s=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at:e,event:t,range:n}=Ge(
 location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&this.selectRange(n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||
-t!==void 0)&&this.parts.stage.scrollIntoView({block:"center"})}writeAddress(){let{time:e,chosen:t,range:n}=this,r=e.start<=0&&e.end>=e.length,s=xt({...r?{}:{at:[
+t!==void 0)&&this.parts.stage.scrollIntoView({block:"center"})}writeAddress(){let{time:e,chosen:t,range:n}=this,r=e.start<=0&&e.end>=e.length,s=Tt({...r?{}:{at:[
 e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:{}});if(!(!s&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",s?`#${s}`:location.
 href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Re=o=>{Ot[o]=performance.now()},Ct=()=>new Promise(o=>requestAnimationFrame(()=>setTimeout(o)));function Ht(){let o=[...document.
-querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.firstChild?.textContent??e.getAttribute("aria-label");return t&&e.childElementCount?
+querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.textContent?.split(",",1)[0]??e.getAttribute("aria-label");return t&&e.childElementCount?
 [u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...o)}async function mr(){let o=await be("data-timeline");Re("inflated");let{head:e,bytes:t,at:n}=te(
-o),r=null,s=new ve(()=>r);return r=new _e(e,t,n,Q("timeline"),()=>s.moved()),Re("drawn"),Ht(),r}function Pt(o,e){for(let t of document.querySelectorAll(`[data-${o}\
-]`)){let n=e(Number(t.dataset[o])),r=t.querySelector("h3, summary")?.textContent??"";n&&t.append(u("button",{type:"button",class:"jump","aria-label":`Show on th\
-e timeline: ${r}`,onclick:n},"Show on the timeline"))}}async function pr(o){o.addRest(await be("data-rest")),Pt("finding",t=>()=>o.showFinding(t)),Pt("inside",t=>o.
+o),r=null,s=new we(()=>r);return r=new _e(e,t,n,Q("timeline"),()=>s.moved()),Mt(r),Re("drawn"),Ht(),r}function Pt(o,e){for(let[t,n]of document.querySelectorAll(
+o).entries()){let r=e(t),s=n.querySelector("h3, summary")?.textContent??"";r&&n.append(u("button",{type:"button",class:"jump","aria-label":`Show on the timeline\
+: ${s}`,onclick:r},"Show on the timeline"))}}async function pr(o){o.addRest(await be("data-rest")),Pt(".finding",t=>()=>o.showFinding(t)),Pt("#inside details",t=>o.
 events.particulars.inside[t]?.start_ns==null?null:()=>o.showInside(t)),await Ct();let e=await vt("data-panels");for(let t of mt){let n=e[t.name];if(!n)continue;
 let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,o)}Ht(),Re("complete")}document.querySelector(
 "header")?.append(yt());var fr=new Promise(o=>document.addEventListener("DOMContentLoaded",()=>o()));mr().then(async o=>{Object.assign(window,{warpline:{marks:Ot,

@@ -10,6 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from warpline.estimate import Estimate
+
 TrackKind = Literal["gpu", "idle", "syncs", "api", "ops", "ranges", "python"]
 EventKind = Literal[
     "matmul",
@@ -168,14 +170,6 @@ class StepTimes(Struct, frozen=True):
     starts_ns: list[int]
 
 
-class Spread(Struct, frozen=True):
-    """A number with its 80 % range."""
-
-    low: float
-    expected: float
-    high: float
-
-
 class Fix(Struct, frozen=True):
     """A fix that can be ticked."""
 
@@ -193,8 +187,8 @@ class Replayed(Struct, frozen=True):
 
     fixes: list[int]
     """Positions in `WhatIf.fixes`, in rising order."""
-    step_ns: Spread
-    gain: Spread
+    step_ns: Estimate
+    gain: Estimate
     """Its range is wider than the step's: the step before the fixes is not known exactly either."""
     is_vague: bool
     """Whether only the least gain and the longest step are worth saying."""

@@ -10,12 +10,15 @@ from warpline.analyses.roofline.pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
+from warpline.reports import html
 from warpline.reports.diagnosis import report
-from warpline.reports.page import inside, top
+from warpline.reports.page.inside import inside_kernels
 from warpline.reports.page.panels import panels
 from warpline.reports.page.planes import block
 from warpline.reports.page.shell import asset, document
 from warpline.reports.page.timeline import DrawnTimeline, drawn_timeline
+from warpline.reports.sections import Section
+from warpline.reports.summary import SUMMARISED, summary
 
 DATA = "application/octet-stream"
 """Type of the script elements that hold data; no browser runs it."""
@@ -92,24 +95,17 @@ def _document(
     dive: Dive | None = None,
 ) -> str:
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
+    top = summary(diagnosis, full, cost).sections
+    rest = [section for section in full.sections if section.name not in SUMMARISED]
     data = block(msgspec.json.encode(panels(diagnosis, work, timeline.zero_ns)))
     program = asset("bundle.js")
-    summary = "".join(
-        [
-            top.verdict(diagnosis, full),
-            top.time_bar(diagnosis),
-            top.plan(diagnosis),
-            top.health(full),
-            top.findings(diagnosis, cost),
-        ]
-    )
     body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
 <main>
-<div id="summary">{summary}</div>
+<div id="summary">{"".join(map(html.section, top))}</div>
 <section id="timeline" aria-label="Timeline">{NO_SCRIPT}</section>
-{inside.section(dive)}
+{inside_kernels(dive) if dive else ""}
 <div id="panels"></div>
-<section id="details"><h2>Everything else</h2>{"".join(top.details(full))}</section>
+{html.section(Section("details", "Everything else"), rest)}
 </main>
 <script type="{DATA}" id="data-timeline">{first}</script>
 <script>{program}</script>

@@ -9,7 +9,7 @@ from warpline.reports import dive as dives
 from warpline.reports import html
 from warpline.reports.page.contract import Inside
 from warpline.reports.page.names import Names
-from warpline.reports.sections import Content, Note, Notes
+from warpline.reports.sections import Content, Note, Notes, Section, Text
 from warpline.sanitise import sanitise
 from warpline.trace.trace import Trace
 from warpline.units import several
@@ -42,26 +42,20 @@ def _answer(one: KernelDive, trace: Trace, names: Names, zero_ns: int) -> Inside
     return Inside(sanitise(dives.reason(one)), facts, names.gpu(*spelled), start_ns - zero_ns)
 
 
-def section(dive: Dive | None) -> str:
-    """All kernels in a table, and each one with its reason and the measured values."""
-    if dive is None:
-        return ""
-    notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in dive.health))
-    content: list[Content] = [*([notes] if notes.notes else []), dives.summary(dive.found)]
-    shown = "".join(element for one in content for element in html.parts(one))
-    kernels = "".join(_kernel(number, one) for number, one in enumerate(dive.found[:MOST_KERNELS]))
+def inside_kernels(dive: Dive) -> str:
+    """All kernels in a table, and each one folded, with its reason and the measured values."""
     files = ", ".join(Path(file).name for file in dive.path.split(", "))
+    content: list[Content] = [Text(f"Nsight Compute: {files}", "quiet")]
+    if dive.health:
+        content.append(Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in dive.health)))
+    content.append(dives.summary(dive.found))
     left = len(dive.found) - MOST_KERNELS
-    more = f'<p class="quiet">{several(left, "more kernel")} only in the table: warpline dive -v shows them.</p>'
-    return (
-        f'<section id="inside"><h2>Inside kernels <small>Nsight Compute: {html.text(files)}</small></h2>'
-        f"{shown}{kernels}{more if left > 0 else ''}</section>"
-    )
+    if left > 0:
+        content.append(Text(f"{several(left, 'more kernel')} only in the table: warpline dive -v shows them.", "quiet"))
+    kernels = tuple(_kernel(*one) for one in enumerate(dive.found[:MOST_KERNELS]))
+    return html.section(Section("inside", "Inside kernels", tuple(content)), kernels)
 
 
-def _kernel(number: int, one: KernelDive) -> str:
-    inner = "".join(element for content in dives.explained(one, verbose=True) for element in html.parts(content))
-    return (
-        f'<details id="inside-{number}" data-inside="{number}"><summary>{html.text(dives.title(one))} · '
-        f"<b>{html.text(one.reason)}</b></summary>{inner}</details>"
-    )
+def _kernel(number: int, one: KernelDive) -> Section:
+    title = f"{dives.title(one)} · {one.reason}"
+    return Section(f"inside-{number}", title, tuple(dives.explained(one, verbose=True)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations
 
 from warpline.errors import CannotAnswer
-from warpline.estimate import Estimate
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
@@ -13,7 +12,7 @@ from warpline.fixes.registry import all_fixes
 from warpline.fixes.whatif import predict
 from warpline.replay.whatif import Prediction
 from warpline.reports.findings import in_order
-from warpline.reports.page.contract import Fix, Replayed, Spread, WhatIf
+from warpline.reports.page.contract import Fix, Replayed, WhatIf
 from warpline.reports.plan import short_name
 
 MOST_COMBINED = 4
@@ -75,8 +74,4 @@ def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Prediction | None
 
 
 def _replayed(where: tuple[int, ...], after: Finding | PlanStep | Prediction, is_vague: bool) -> Replayed:
-    return Replayed(list(where), _spread(after.new_step_ns), _spread(after.gain), is_vague)
-
-
-def _spread(estimate: Estimate) -> Spread:
-    return Spread(estimate.low, estimate.expected, estimate.high)
+    return Replayed(list(where), after.new_step_ns, after.gain, is_vague)
