@@ -40,6 +40,14 @@ COLUMNS = (
     Column("share", "time", "share", priority=5),
     Column("name", "kernel", key=True),
 )
+SYNC = Explained(
+    "sync",
+    "The CPU waits.",
+    (Fact("confidence", "high"),),
+    "in train.py:12",
+    "Don't.",
+    "compare it with `warpline compare`",
+)
 ROWS = (
     (1.409, Estimate(1.36, 1.409, 1.43), 5_620_000, 1312, 0.456, "gemm"),
     (15.62, Estimate(2, 2, 2), 1_000, 1, None, EVIL),
@@ -56,9 +64,7 @@ REPORT = Report(
         Section("verdict", "Verdict", (Text("Dispatch-bound.", "strong"),), is_lead=True),
         Section("time", "Time", (Bar(100, (Part("compute", 25), Part("idle", 75)), "busy 25.0 %"),)),
         Section("kernels", "Kernels", (Table(COLUMNS, ROWS, 7, "7 more kernels: -v"),)),
-        Section(
-            "findings", "Findings", (Findings((Explained("sync", "The CPU waits.", "in train.py:12", "Don't."),)),)
-        ),
+        Section("findings", "Findings", (Findings((SYNC,)),)),
         Section("facts", "Facts", (Facts((Fact("clock", "CUDA events"),)),)),
         Section("plot", "Plot", (Figure("  · ·\n ·", "a roof"),)),
         Section("next", "Next", (Commands((Command("warpline sql trace.json.gz", "query it"),)),)),
@@ -103,7 +109,15 @@ def test_every_row_keeps_its_key_and_what_is_hidden_is_said(text: str) -> None:
 
 
 def test_what_to_do_and_what_to_type_are_in_full(text: str) -> None:
-    for part in ("in train.py:12", "Don't.", "warpline sql trace.json.gz", "Times are coarse.", "record again"):
+    for part in (
+        "in train.py:12",
+        "Don't.",
+        "warpline sql trace.json.gz",
+        "Times are coarse.",
+        "record again",
+        "high",
+        "compare it",
+    ):
         assert part in text
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warpline.reports.sections import (
     Bar,
     Commands,
     Content,
+    Fact,
     Facts,
     Figure,
     Findings,
@@ -70,7 +71,7 @@ def _content(content: Content) -> Iterator[str]:
         case Text():
             yield f"**{escaped(content.text)}**" if content.tone == "strong" else escaped(content.text)
         case Facts():
-            yield "\n".join(f"- {escaped(fact.label)}: {escaped(fact.text)}" for fact in content.facts)
+            yield _facts(content.facts)
         case Notes():
             yield "\n".join(line for note in content.notes for line in _note(note))
         case Bar():
@@ -91,11 +92,17 @@ def _content(content: Content) -> Iterator[str]:
                 yield f"({escaped(content.hidden_note)})"
         case Findings():
             for entry in content.entries:
-                lines = [f"**{escaped(entry.name)}**: {escaped(entry.text)}", escaped(entry.where), escaped(entry.how)]
+                verify = f"Verify: {entry.verify}" if entry.verify else ""
+                lines = [f"**{escaped(entry.name)}**: {escaped(entry.text)}", _facts(entry.facts)]
+                lines += map(escaped, (entry.where, entry.how, verify))
                 yield "\n\n".join(line for line in lines if line)
         case Commands():
             lines = [f"$ {one.command}" + (f"  # {one.purpose}" if one.purpose else "") for one in content.commands]
             yield _fenced("console", "\n".join(lines))
+
+
+def _facts(facts: Sequence[Fact]) -> str:
+    return "\n".join(f"- {escaped(fact.label)}: {escaped(fact.text)}" for fact in facts)
 
 
 def _note(note: Note) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text as Styled
 
@@ -11,6 +11,7 @@ from warpline.reports.sections import (
     Bar,
     Commands,
     Content,
+    Fact,
     Facts,
     Figure,
     Findings,
@@ -69,7 +70,7 @@ def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
         case Text():
             yield from _wrapped(content.text, width, TONES[content.tone], indent)
         case Facts():
-            yield from _facts(content, width, indent)
+            yield from _facts(content.facts, width, indent)
         case Notes():
             for note in content.notes:
                 yield from _note(note, width, indent)
@@ -87,9 +88,9 @@ def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
             yield from _commands(content, width, indent)
 
 
-def _facts(facts: Facts, width: int, indent: str) -> Iterator[Styled]:
-    widest = max((cells(fact.label) for fact in facts.facts), default=0)
-    for fact in facts.facts:
+def _facts(facts: Sequence[Fact], width: int, indent: str) -> Iterator[Styled]:
+    widest = max((cells(fact.label) for fact in facts), default=0)
+    for fact in facts:
         label = fact.label
         for line in wrap(fact.text, width - len(indent) - widest - 2):
             yield Styled.assemble(f"{indent}{label}", " " * (widest - cells(label) + 2), line)
@@ -158,7 +159,10 @@ def _findings(findings: Findings, width: int, indent: str) -> Iterator[Styled]:
         if position:
             yield Styled()
         yield from _wrapped(entry.name, width, "bold", indent)
-        for text, style in ((entry.text, ""), (entry.where, "cyan"), (entry.how, "green")):
+        yield from _wrapped(entry.text, width, "", inner)
+        yield from _facts(entry.facts, width, inner)
+        verify = f"Verify: {entry.verify}" if entry.verify else ""
+        for text, style in ((entry.where, "cyan"), (entry.how, "green"), (verify, "bright_black")):
             yield from _wrapped(text, width, style, inner)
 
 

@@ -35,7 +35,8 @@ STYLE = """\
 .warpline td, .warpline th { text-align: left; vertical-align: top; padding: .1em 1em .1em 0; }
 .warpline .number { text-align: right; white-space: nowrap; } .warpline figure { margin: 0; }
 .warpline .bar > svg { width: 100%; height: 16px; } .warpline .legend li { display: inline-block; margin-right: 1em; }
-.warpline .swatch { width: 10px; height: 10px; margin-right: 4px; } .warpline .cell-bar { float: left; width: 8em; height: 10px; margin: 4px 8px 0 0; }
+.warpline .swatch { width: 10px; height: 10px; margin-right: 4px; }
+.warpline .cell-bar { float: left; width: 8em; height: 10px; margin: 4px 8px 0 0; }
 .warpline .how { font-family: monospace; }
 .warpline .part, .warpline .cell-bar rect { fill: #9aa0a6; }
 """ + "".join(
