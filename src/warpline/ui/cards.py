@@ -6,7 +6,7 @@ from functools import singledispatch
 
 from msgspec.structs import replace
 
-from warpline.analyses.roofline.table import RooflineTable
+from warpline.analyses.roofline.entry import RooflineTable
 from warpline.bench.result import Result
 from warpline.compare.comparison import Comparison
 from warpline.dive.model import Dive
@@ -95,7 +95,7 @@ def _(result: Result) -> Report:
 @report_of.register
 def _(result: Trace) -> Report:
     facts = Facts(tuple(Fact(label, text) for label, text in result.summary.items()))
-    notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in result.linked.health_entries)
+    notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in result.health_entries)
     return Report(result.file.name, (Section("trace", "", (facts, *([Notes(notes)] if notes else []))),))
 
 
