@@ -153,8 +153,7 @@ def _last_row(left: Int64s, right: Int64s, similarity: _SimilarityRows) -> Float
 def _next_row(row: Floats, gains: Floats) -> Floats:
     longer = row.copy()
     np.maximum(longer[1:], np.where(gains > 0, row[:-1] + gains, 0), out=longer[1:])
-    result: Floats = np.maximum.accumulate(longer)
-    return result
+    return np.maximum.accumulate(longer)
 
 
 def _traced(left: Int64s, right: Int64s, similarity: _SimilarityRows) -> list[tuple[int, int]]:

@@ -133,5 +133,4 @@ def _deviations(ranks: Floats, start: Int64s, stop: Int64s) -> Floats:
     count, inside = len(ranks), stop - start
     sums = np.append(0.0, np.cumsum(ranks - ranks.mean()))
     variance = ranks.var() * inside * (count - inside) / (count - 1)
-    result: Floats = np.abs(sums[stop] - sums[start]) / np.sqrt(variance)
-    return result
+    return np.abs(sums[stop] - sums[start]) / np.sqrt(variance)

@@ -196,8 +196,7 @@ def _as_long(runs: Sequence[list[TypicalStep]], places: Int64s) -> Int64s:
         np.median([step.exposed_ns[places[:, column]] for step in steps], axis=0) for column, steps in enumerate(runs)
     )
     apart = np.maximum(times_a, times_b) > MAX_TIME_RATIO * np.minimum(times_a, times_b)
-    alike: Int64s = places[~(apart & (np.abs(times_a - times_b) > MAX_TIME_CHANGE_NS))]
-    return alike
+    return places[~(apart & (np.abs(times_a - times_b) > MAX_TIME_CHANGE_NS))]
 
 
 def _moved_waits(ends: Sequence[TypicalStep], places: Int64s) -> Bools:

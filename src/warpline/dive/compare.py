@@ -149,20 +149,33 @@ class ComparedKernel(Struct, frozen=True):
         """For JSON."""
         return {
             "name": self.after.kernel.name,
-            "a": {"launch": self.before.kernel.launch, "duration_ns": self.before.kernel.duration_ns,
-                  "bound": self.before.bound, "limiter": self.before.limiter, "reason": self.before.reason},
-            "b": {"launch": self.after.kernel.launch, "duration_ns": self.after.kernel.duration_ns,
-                  "bound": self.after.bound, "limiter": self.after.limiter, "reason": self.after.reason},
+            "a": _side(self.before),
+            "b": _side(self.after),
             "verdict": self.verdict,
             "gain": self.gain,
             "explained_by": None if self.explained_by is None else self.explained_by.metric,
             "sentence": self.sentence,
             "changes": [
-                {"metric": change.metric, "words": change.words, "a": change.before, "b": change.after,
-                 "ratio": change.ratio}
+                {
+                    "metric": change.metric,
+                    "words": change.words,
+                    "a": change.before,
+                    "b": change.after,
+                    "ratio": change.ratio,
+                }
                 for change in self.changes
             ],
-        }  # fmt: skip
+        }
+
+
+def _side(dive: KernelDive) -> dict[str, Any]:
+    return {
+        "launch": dive.kernel.launch,
+        "duration_ns": dive.kernel.duration_ns,
+        "bound": dive.bound,
+        "limiter": dive.limiter,
+        "reason": dive.reason,
+    }
 
 
 class DiveComparison(Struct, frozen=True):

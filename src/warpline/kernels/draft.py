@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
 from warpline.kernels.identity import MATRIX_CLASSES, DataTypes, KernelIdentity, Token
@@ -71,7 +70,7 @@ class Draft:
             family=self.family,
             dtype=DataTypes(**self.dtype) if self.dtype else NO_TYPES,
             truncated=truncated,
-            reasons=MappingProxyType(self.reasons),
+            reasons=self.reasons,
             tokens=tuple(self.tokens),
             remarks=tuple(self.remarks),
             **self.values,

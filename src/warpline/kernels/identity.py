@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 CLASSES = (
     "gemm",
@@ -35,10 +34,6 @@ MATRIX_CLASSES = frozenset({"gemm", "conv", "attention", "moe"})
 """Classes whose kernels may use tensor cores; no other known class does."""
 
 
-def _no_reasons() -> Mapping[str, str]:
-    return MappingProxyType({})
-
-
 class DataTypes(Struct, frozen=True):
     """Data types by role: ``f16 bf16 f32 tf32 f64 e4m3 e5m2 e2m1 s8 s32 s64 u8 bool cf32 …``.
 
@@ -51,10 +46,6 @@ class DataTypes(Struct, frozen=True):
     out: str | None = None
     acc: str | None = None
 
-    def to_dict(self) -> dict[str, str | None]:
-        """The four roles with the names of the JSON contract."""
-        return {"a": self.a, "b": self.b, "out": self.out, "acc": self.acc}
-
 
 AMD_LIBRARIES = frozenset(("miopen", "tensile", "composable_kernel"))
 
@@ -62,7 +53,7 @@ AMD_LIBRARIES = frozenset(("miopen", "tensile", "composable_kernel"))
 class Token(Struct, frozen=True):
     """A part of the name and its meaning."""
 
-    text: str
+    text: str = field(name="token")
     meaning: str
 
 
@@ -79,7 +70,7 @@ class KernelIdentity(Struct, frozen=True):
     family: str | None = None
     """The grammar that decoded the name."""
     op: str | None = None
-    kernel_class: str = "unknown"
+    kernel_class: str = field(default="unknown", name="class")
     tensor_core: bool | None = None
     arch: str | None = None
     """The architecture the kernel was written for, which may be older than the device."""
@@ -103,7 +94,7 @@ class KernelIdentity(Struct, frozen=True):
     causal: bool | None = None
     head_dim: int | None = None
     truncated: bool = False
-    reasons: Mapping[str, str] = field(default_factory=_no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     tokens: tuple[Token, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -119,30 +110,4 @@ class KernelIdentity(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract of ``warpline kernel``."""
-        return {
-            "name": self.name,
-            "library": self.library,
-            "family": self.family,
-            "op": self.op,
-            "class": self.kernel_class,
-            "tensor_core": self.tensor_core,
-            "arch": self.arch,
-            "dtype": self.dtype.to_dict(),
-            "tile": self.tile,
-            "stages": self.stages,
-            "layout": self.layout,
-            "cluster": self.cluster,
-            "instruction": self.instruction,
-            "split_k": self.split_k,
-            "vector_width": self.vector_width,
-            "alignment": self.alignment,
-            "functor": self.functor,
-            "fused_ops": list(self.fused_ops),
-            "direction": self.direction,
-            "causal": self.causal,
-            "head_dim": self.head_dim,
-            "truncated": self.truncated,
-            "reasons": dict(self.reasons),
-            "tokens": [{"token": token.text, "meaning": token.meaning} for token in self.tokens],
-            "remarks": list(self.remarks),
-        }
+        return to_builtins(self)

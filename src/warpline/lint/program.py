@@ -129,8 +129,7 @@ class Program:
         """What a function says of the program; asked once."""
         if ask not in self._answers:
             self._answers[ask] = ask(self)
-        answer: Answer = self._answers[ask]
-        return answer
+        return self._answers[ask]
 
     def has(self, node: ast.AST, what: Test) -> bool:
         """Whether this is true of the node or of something inside. The whole file is asked once."""

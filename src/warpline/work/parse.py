@@ -93,8 +93,7 @@ def json_list(text: str | None) -> list[Any]:
         return []
     if not isinstance(value, list):
         return []
-    found: list[Any] = valid_json(value) if "\\u" in text else value
-    return found
+    return valid_json(value) if "\\u" in text else value
 
 
 def _at(values: list[Any], position: int) -> Any:
