@@ -14,7 +14,7 @@ def test_a_report_goes_to_a_file_by_its_suffix(tmp_path: Path, capsys: pytest.Ca
     page, output = tmp_path / "a.csv", tmp_path / "a.md"
     page.write_text(raw_page(raw_row(0, GEMM, "254.3", "100.5")))
     assert run(["dive", str(page), "-o", str(output)]) == 0
-    assert "cannot be told" in output.read_text()  # a duration and a bandwidth are no speed of light
+    assert "is unknown" in output.read_text()  # a duration and a bandwidth are no speed of light
     assert run(["dive", str(page), "-o", str(output)]) == 2
     assert "file-exists" in capsys.readouterr().err
 

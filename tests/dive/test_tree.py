@@ -45,7 +45,7 @@ def test_without_counters_it_says_what_is_lacking() -> None:
     assert (found.reason, found.bound, found.gain.high) == ("unknown", "unknown", 1.0)
     assert "SpeedOfLight" in found.missing and "ncu --set full" in found.how
     assert [entry.code for entry in answer.health] == ["no-counters"]
-    assert "cannot be told" in terminal.render(sections_of(answer), 100).plain
+    assert "is unknown" in terminal.render(sections_of(answer), 100).plain
 
 
 def test_the_roofline_of_each_level() -> None:

@@ -284,7 +284,7 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
             remarks.append(f"{name} has no steps: the whole recording is compared")
         elif len(side.step.lengths_ns) < MIN_STEPS:
             remarks.append(
-                f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; ten or more say how steady it is"
+                f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; record ten or more to see how steady it is"
             )
     often = same_work.remark(a.step, b.step)
     remarks += [often] if often else []
@@ -317,7 +317,7 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
         remarks.append(f"{ranks if overlap else both}; {more}")
         counted = differing(a.counts, b.counts, least_effect)
         if counted:
-            remarks.append(f"counts have no noise, and a step has others: {counted}")
+            remarks.append(f"counts have no noise, and they differ: {counted}")
         slower = slower_host(a.measurements, b.measurements)
         if abs(slower - 1) >= MIN_HOST_DIFFERENCE:
             how, host = ("longer", "slower") if slower > 1 else ("less", "faster")

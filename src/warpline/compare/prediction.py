@@ -101,7 +101,7 @@ def outcome(a: Trace, b: Trace, step_a: TypicalStep, step_b: TypicalStep) -> Out
 
 
 def applied_fixes(a: StepContents, b: StepContents) -> tuple[str, ...]:
-    """The fixes that were made between A and B, or none if that cannot be told.
+    """The fixes that were made between A and B, or none if that is unknown.
 
     What several fixes could have changed is not named, and neither is a mixture of many.
     """

@@ -53,7 +53,7 @@ def _doubts(report: NcuReport) -> list[HealthEntry]:
     blind = sum(not kernel.metrics for kernel in report.kernels)
     if not blind:
         return []
-    message = f"Kernels without any counter: {blind:,} of {len(report.kernels):,}. Their reason cannot be told."
+    message = f"Kernels without any counter: {blind:,} of {len(report.kernels):,}. Their reason is unknown."
     return [HealthEntry("no-counters", "warning", message)]
 
 

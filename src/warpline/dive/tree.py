@@ -27,9 +27,7 @@ from warpline.dive.utilisation import UNIT_WORDS, utilisation_of
 from warpline.replay.costs.device import SMALLEST_KERNEL
 from warpline.sources.ncu.model import Instruction, KernelReport
 
-NO_COUNTERS = (
-    "The report has no counters for this kernel (the speed of light is missing), so that the reason cannot be told."
-)
+NO_COUNTERS = "The report has no counters for this kernel (the speed of light is missing), so the reason is unknown."
 SHORT = (
     " It is so short that launching it is a large part of its time: fuse it with its neighbours, batch it, or capture "
     "a CUDA graph first."
