@@ -276,16 +276,32 @@ def _hindered(first: RunMeasurement, runs: Sequence[RunMeasurement], one: str = 
 
 
 def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRuns, least_effect: float) -> list[str]:
+    """What else a reader should know: of the recordings, and of the verdict."""
+    remarks = _of_recordings(a, b, least_effect)
+    times = found.timed or found
+    overlap = times.ratio.low > 1 or times.ratio.high < 1
+    ranks = f"the steps of A and B overlap: a rank test gives p = {times.p_value or 0:.2g}"
+    if verdict in {"faster", "slower"} and found.judged_by == "work":
+        waits = "the part of the step in which the GPU waits for the CPU differs too much between runs to tell"
+        remarks.append(f"{ranks if overlap else waits}; the GPU's own work is most of the step, and differs")
+    if verdict == "inconclusive":
+        both = f"the interval includes both no change and a change of {100 * least_effect:.0f} %"
+        remarks.append(f"{ranks if overlap else both}; {_more_runs(found.more_runs, a, b)}")
+        counted = differing(a.counts, b.counts, least_effect)
+        remarks += [f"counts have no noise, and they differ: {counted}"] if counted else []
+        remarks += _of_hosts(slower_host(a.measurements, b.measurements))
+    return remarks
+
+
+def _of_recordings(a: ComparedRuns, b: ComparedRuns, least_effect: float) -> list[str]:
     remarks = []
-    for name, side in (("A", a), ("B", b)):
-        if same_work.obstacle(a.step, b.step):
-            break
-        if not side.step.has_steps:
-            remarks.append(f"{name} has no steps: the whole recording is compared")
-        elif len(side.step.lengths_ns) < MIN_STEPS:
-            remarks.append(
-                f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; record ten or more to see how steady it is"
-            )
+    if same_work.obstacle(a.step, b.step) is None:
+        for name, side in (("A", a), ("B", b)):
+            steps = len(side.step.lengths_ns)
+            if not side.step.has_steps:
+                remarks.append(f"{name} has no steps: the whole recording is compared")
+            elif steps < MIN_STEPS:
+                remarks.append(f"{name} has {several(steps, 'warm step')}; record ten or more to see how steady it is")
     often = same_work.remark(a.step, b.step)
     remarks += [often] if often else []
     if a.timed != b.timed:
@@ -299,33 +315,23 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
         remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
-    times = found.timed or found
-    overlap = times.ratio.low > 1 or times.ratio.high < 1
-    ranks = f"the steps of A and B overlap: a rank test gives p = {times.p_value or 0:.2g}"
-    if verdict in {"faster", "slower"} and found.judged_by == "work":
-        waits = "the part of the step in which the GPU waits for the CPU differs too much between runs to tell"
-        remarks.append(f"{ranks if overlap else waits}; the GPU's own work is most of the step, and differs")
-    if verdict == "inconclusive":
-        is_waiting = any(2 * sum(side.step.idle_ns.values()) > side.step_ns for side in (a, b))
-        why = "the GPU's waits differ too much between runs" if is_waiting else "the change is no larger than the noise"
-        more = (
-            f"{several(found.more_runs, 'more run')} on each side would probably settle it"
-            if found.more_runs
-            else f"not even {MORE_RUNS[-1]} more runs would settle it: {why}"
-        )
-        both = f"the interval includes both no change and a change of {100 * least_effect:.0f} %"
-        remarks.append(f"{ranks if overlap else both}; {more}")
-        counted = differing(a.counts, b.counts, least_effect)
-        if counted:
-            remarks.append(f"counts have no noise, and they differ: {counted}")
-        slower = slower_host(a.measurements, b.measurements)
-        if abs(slower - 1) >= MIN_HOST_DIFFERENCE:
-            how, host = ("longer", "slower") if slower > 1 else ("less", "faster")
-            change = f"{100 * abs(slower - 1):.0f} % {how}"
-            remarks.append(
-                f"a kernel launch takes {change} in B: its host was {host}, which also changes the waits for it"
-            )
     return remarks
+
+
+def _more_runs(more: int | None, a: ComparedRuns, b: ComparedRuns) -> str:
+    if more:
+        return f"{several(more, 'more run')} on each side would probably settle it"
+    is_waiting = any(2 * sum(side.step.idle_ns.values()) > side.step_ns for side in (a, b))
+    why = "the GPU's waits differ too much between runs" if is_waiting else "the change is no larger than the noise"
+    return f"not even {MORE_RUNS[-1]} more runs would settle it: {why}"
+
+
+def _of_hosts(slower: float) -> list[str]:
+    if abs(slower - 1) < MIN_HOST_DIFFERENCE:
+        return []
+    how, host = ("longer", "slower") if slower > 1 else ("less", "faster")
+    change = f"{100 * abs(slower - 1):.0f} % {how}"
+    return [f"a kernel launch takes {change} in B: its host was {host}, which also changes the waits for it"]
 
 
 def _side(side: ComparedRuns) -> dict[str, Any]:
