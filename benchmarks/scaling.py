@@ -24,31 +24,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpline.cli.verbs import VERBS, Verb
+
 LIMIT_S = 300
 STEPS = 5
 HEAD = '{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], "traceEvents": [\n'
-FILE, WRITTEN = "FILE", "WRITTEN"
-VERBS = {
-    "diagnose": ["diagnose", FILE],
-    "diagnose --why": ["diagnose", FILE, "--why"],
-    "stats": ["stats", FILE],
-    "path": ["path", FILE],
-    "roofline": ["roofline", FILE],
-    "sql": ["sql", FILE, "select count(*) from gpu"],
-    "ops": ["ops", FILE],
-    "parts": ["parts", FILE],
-    "memory": ["memory", FILE],
-    "whatif": ["whatif", FILE],
-    "budget": ["budget", FILE],
-    "compare": ["compare", FILE, FILE],
-    "gate": ["gate", FILE, "--budget", "step_ms<=1000000"],
-    "report": ["report", FILE, "-f", "-o", f"{WRITTEN}.html"],
-    "export": ["export", FILE, "-f", "-o", f"{WRITTEN}.pftrace"],
-    "export svg": ["export", FILE, "-f", "-o", f"{WRITTEN}.svg"],
-    "export speedscope": ["export", FILE, "-f", "-o", f"{WRITTEN}.speedscope.json"],
-    "scrub": ["scrub", FILE, "-f", "-o", f"{WRITTEN}.json"],
+SKIPPED = {"view"}
+"""Verbs on a trace that end only by Ctrl-C."""
+CALLS = {
+    **{name: verb.sample for name, verb in VERBS.items() if "TRACE" in verb.sample and name not in SKIPPED},
+    "diagnose --why": "diagnose TRACE --why",
+    "export svg": "export TRACE -f -o OUTPUT.svg",
+    "export speedscope": "export TRACE -f -o OUTPUT.speedscope.json",
 }
-WITHOUT_CACHE = {"scrub"}
+"""The sample call of every verb that reads a trace, and some calls more."""
+WITHOUT_CACHE = {"doctor", "scrub"}
 """Verbs that have no cache to leave out."""
 
 
@@ -234,8 +224,7 @@ print(time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss
 
 def measure(verb: str, file: Path, limit_s: int) -> dict[str, Any]:
     """Seconds, CPU seconds and peak memory of one command; the limit alone if it takes longer."""
-    stands_for = {FILE: str(file), WRITTEN: str(file.with_name("written"))}
-    words = [stands_for.get(word, word.replace(WRITTEN, stands_for[WRITTEN])) for word in VERBS[verb]]
+    words = Verb("", CALLS[verb]).words(TRACE=str(file), OUTPUT=str(file.with_name("written")))
     words += [] if verb in WITHOUT_CACHE else ["--no-cache"]
     command = [sys.executable, "-c", "from warpline.cli.main import main; main()", *words]
     out = subprocess.run(
@@ -303,7 +292,7 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", action="append", choices=[shape.name for shape in SHAPES])
-    parser.add_argument("--verb", action="append", choices=list(VERBS))
+    parser.add_argument("--verb", action="append", choices=list(CALLS))
     parser.add_argument("--fraction", type=float, default=1.0, help="of the largest size")
     parser.add_argument("--limit", type=int, default=LIMIT_S, help="CPU seconds for one command")
     parser.add_argument("--write", type=Path, help="only write the trace of one --shape to this file")
@@ -315,7 +304,7 @@ def main() -> None:
         write(shapes[0], int(shapes[0].largest * arguments.fraction), arguments.write)
         return
     begin = time.perf_counter()
-    result = measured(shapes, arguments.verb or list(VERBS), arguments.fraction, arguments.limit)
+    result = measured(shapes, arguments.verb or list(CALLS), arguments.fraction, arguments.limit)
     result["machine"] = {
         "date": datetime.date.today().isoformat(),
         "machine": platform.machine(),

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from stats_traces import make_trace, paper_trace
 
 from warpline.analyses.stats import REPORTS, report
+from warpline.cli import main
 from warpline.cli.stats import DEFAULT_REPORTS, stats
 from warpline.errors import UsageError, WarplineError
 from warpline.reports.tabular import table_text, to_csv
@@ -22,7 +23,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "commands" / "stats.md"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, trace: Trace, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr("warpline.trace.open.open_trace", lambda _, **options: trace)
+    monkeypatch.setattr("warpline.cli.selection.open_trace", lambda _, **options: trace)
     result = CliRunner().invoke(stats, ["any.json", *arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -51,10 +52,14 @@ def test_json_holds_answers_and_refusals(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(err.splitlines()) == 1
 
 
-def test_exit_code_is_one_when_nothing_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, out, err = run(monkeypatch, make_trace())
-    assert (code, out) == (1, "")
-    assert len(err.splitlines()) == len(DEFAULT_REPORTS.split(","))
+def test_exit_code_is_one_when_nothing_was_answered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("warpline.cli.selection.open_trace", lambda _, **options: make_trace())
+    assert main.run(["stats", "any.json"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == len(DEFAULT_REPORTS.split(","))
 
 
 def test_suffix_picks_the_format_and_nothing_is_overwritten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

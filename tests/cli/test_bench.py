@@ -15,6 +15,7 @@ from warpline.bench.calls import AlternatingCalls
 from warpline.bench.subject import Settings, Subject
 from warpline.bench.watch import DeviceWatch
 from warpline.bench.work import CallWork
+from warpline.cli import bench
 from warpline.cli.main import run
 
 
@@ -62,7 +63,7 @@ def test_impossible_times_leave_with_4(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(engine, "watch_device", lambda torch: DeviceWatch(None))
     subject = Subject("matmul", AlternatingCalls(lambda: device.launch(50_000), [()]), CallWork(2 * 4096**3, 0, "bf16"))
     results = engine.measure([subject], Settings(now=device.now, seconds=0.01), fake_torch(device))
-    monkeypatch.setattr(command, "answer", lambda request, report: command.BenchAnswer(tuple(results)))
+    monkeypatch.setattr(bench, "answer", lambda request, report: command.BenchAnswer(tuple(results)))
     assert run(["bench", "matmul"]) == 4
     assert "matmul on NVIDIA H200: impossible, measured 50.2 µs" in capsys.readouterr().out
 

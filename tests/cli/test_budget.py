@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from warpline.cli.budget_live import FACTORS, keys_in, panel
+from warpline.cli.budget import FACTORS, keys_in, panel
 from warpline.cli.main import run
 
 DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")

@@ -11,7 +11,8 @@ import pytest
 from paths import DATA, ROOT
 
 from warpline import __version__
-from warpline.cli.main import VERBS, run
+from warpline.cli.main import run
+from warpline.cli.verbs import VERBS
 
 KINETO = str(DATA / "kineto" / "layer_eager.json.gz")
 NSYS = str(DATA / "nsys" / "graph_node.sqlite.gz")
@@ -54,6 +55,36 @@ def test_the_suffix_picks_the_format_and_nothing_is_overwritten(
 def test_a_file_of_another_kind_is_refused_before_the_work_begins(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diagnose", KINETO, "-o", "report.docx"]) == 2
     assert capsys.readouterr().err.startswith("warpline: unknown-format")
+
+
+REPORTING = {
+    "bench": ["--list"],
+    "budget": [KINETO],
+    "compare": [KINETO, KINETO],
+    "demo": [],
+    "doctor": [KINETO],
+    "kernel": ["ampere_sgemm_128x64_tn"],
+    "lint": [str(ROOT / "docs" / "examples" / "slow_loop.py")],
+    "metric": ["sm__throughput.avg.pct_of_peak_sustained_elapsed"],
+    "path": [KINETO],
+    "roofline": [KINETO],
+    "whatif": [KINETO],
+}
+
+
+@pytest.mark.parametrize("suffix", [".md", ".txt", ".json", ".html"])
+@pytest.mark.parametrize("verb", REPORTING)
+def test_every_report_goes_to_a_file_of_every_format(
+    verb: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"answer{suffix}"
+    assert run([verb, *REPORTING[verb], "-o", str(file)]) in {0, 3}
+    assert capsys.readouterr().out == ""
+    written = file.read_text()
+    if suffix == ".json":
+        json.loads(written)
+    assert written.startswith("<!doctype html>") == (suffix == ".html")
+    assert run([verb, *REPORTING[verb], "-o", str(file)]) == 2
 
 
 WORDY = {
@@ -153,6 +184,29 @@ def test_a_mistake_is_one_line_and_an_exit_code(mistake: str, capsys: pytest.Cap
     assert printed.err.startswith(f"warpline: {word}")
 
 
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_under_json_a_mistake_is_also_a_document(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, code, word = MISTAKES[mistake]
+    assert run([*arguments, "--json"]) == code
+    printed = capsys.readouterr()
+    error = json.loads(printed.out)["error"]
+    assert set(error) == {"code", "message", "hint"}
+    assert error["code"].startswith(word)
+    assert printed.err.startswith(f"warpline: {error['code']}: ")
+
+
+def test_the_json_option_of_a_program_is_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "-o", str(tmp_path), "absent-program", "--json"]) != 0
+    assert capsys.readouterr().out == ""
+
+
+def test_format_json_is_json_for_errors_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["stats", KINETO, "-r", "nvtx_sum,osrt_sum", "--format", "json"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["error"]["code"]
+    assert printed.err.count("\n") == 2
+
+
 def test_a_folder_with_one_trace_is_that_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "host.pt.trace.json.gz").write_bytes(Path(KINETO).read_bytes())
@@ -165,7 +219,9 @@ def test_a_folder_with_one_trace_is_that_trace(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("command", VERBS)
 def test_every_command_has_help_with_examples_and_a_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
-    assert "Examples" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Examples" in printed
+    assert VERBS[command].help in " ".join(printed.split()), "verbs.py has the first line of the docstring"
     assert (ROOT / "docs" / "commands" / f"{command}.md").exists()
 
 

@@ -74,7 +74,7 @@ def check(path: Path, capsys: pytest.CaptureFixture[str], why: bool = True) -> N
     assert "internal-error" not in printed.err, printed.err
     assert "Traceback" not in printed.err
     if code == 1:
-        assert printed.out == ""
+        assert set(json.loads(printed.out)["error"]) == {"code", "message", "hint"}
         assert printed.err.count("\n") == 1
         assert printed.err.startswith("warpline: ")
         return

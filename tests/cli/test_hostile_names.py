@@ -17,7 +17,8 @@ from hostile_files import EVIL, hostile_kineto, hostile_nsys
 from paths import ROOT
 
 from warpline.analyses.stats import REPORTS
-from warpline.cli.main import VERBS, run
+from warpline.cli.main import run
+from warpline.cli.verbs import VERBS
 
 NAME = "[red]\x1b]0;x\x07\u202e{}"
 """A file's name can hold the same."""

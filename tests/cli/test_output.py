@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpline.cli.main import run
-from warpline.cli.output import json_text, refuse_existing, write_text
+from warpline.cli.write import json_text, refuse_existing, write_text
 from warpline.errors import UsageError, WarplineError
 
 

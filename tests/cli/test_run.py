@@ -16,7 +16,7 @@ from warpline.capture.__main__ import _parser
 from warpline.capture.launch import Ending
 from warpline.capture.run import Run
 from warpline.cli.main import run
-from warpline.cli.recorded import answer
+from warpline.cli.run import RunAnswer, put_run
 from warpline.errors import WarplineError
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -217,21 +217,28 @@ def test_a_container_that_leaves_nothing_is_said(
     assert "warpline: no-run: the container wrote no run here" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_a_trace_that_cannot_be_diagnosed_keeps_the_programs_exit_code_and_is_named(
-    as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def empty_run(tmp_path: Path) -> Run:
     trace = tmp_path / "trace.json.gz"
     trace.write_bytes(b"")
     manifest = {"schema": "warpline.run/1", "files": [trace.name]}
-    ending = Ending(7, None, 1.0, interrupted=False)
+    return Run(tmp_path, manifest, Ending(7, None, 1.0, interrupted=False), 7, trace, None)
+
+
+def test_a_trace_that_cannot_be_diagnosed_keeps_the_programs_exit_code_and_is_named(
+    empty_run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(WarplineError) as caught:
-        answer(Run(tmp_path, manifest, ending, 7, trace, None), diagnose=True, as_json=as_json)
+        put_run(empty_run, RunAnswer(diagnose=True, explain=False, as_json=False))
     assert (caught.value.exit_code, caught.value.code) == (7, "empty-file")
+    assert f"the run is in {empty_run.folder}" in capsys.readouterr().err
+
+
+def test_json_of_such_a_run_is_one_document_that_says_why(empty_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert put_run(empty_run, RunAnswer(diagnose=True, explain=False, as_json=True)) == 7
     printed = capsys.readouterr()
-    assert f"the run is in {tmp_path}" in printed.err
-    if as_json:
-        assert json.loads(printed.out)["nothing"].startswith("empty-file")
+    assert json.loads(printed.out)["nothing"].startswith("empty-file")
+    assert "warpline: empty-file: " in printed.err
 
 
 def test_the_container_runs_when_asked_to_and_its_run_is_diagnosed(

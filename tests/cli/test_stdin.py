@@ -12,7 +12,7 @@ import pytest
 from paths import DATA, DEMO
 
 from warpline.cli.main import run
-from warpline.sources.stdin import STDIN, as_typed, spooled_stdin
+from warpline.sources.stdin import as_typed, spooled_stdin
 
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
@@ -99,5 +99,6 @@ def test_a_foreign_trace_there_is_named_so_too(
 
 def test_a_file_goes_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, b"{}")
-    assert as_typed(spooled_stdin()) == STDIN
-    assert as_typed(DEMO) == DEMO
+    monkeypatch.chdir(DEMO.parent)
+    assert as_typed(spooled_stdin()) == "-"
+    assert as_typed(DEMO) == DEMO.name

@@ -1,6 +1,6 @@
 """The documentation says what the code does: tables, health codes, commands.
 
-`WARPLINE_UPDATE=1 pytest tests/docs` rewrites the generated part of docs/tables.md.
+`WARPLINE_UPDATE=1 pytest tests/docs` rewrites the generated parts of docs/tables.md and docs/commands/README.md.
 """
 
 from __future__ import annotations
@@ -8,22 +8,24 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 import snapshot_files
-from paths import ROOT
+from paths import DATA, ROOT
 
-from warpline.cli.main import VERBS, app, run
+from warpline.cli.main import app, run
+from warpline.cli.verbs import VERBS
 from warpline.front.tables import columns_of
 from warpline.front.trace import Trace
 from warpline.trace.schema import TABLES
 
 SOURCE = ROOT / "src" / "warpline"
-START, END = "<!-- tables: WARPLINE_UPDATE=1 pytest tests/docs writes them -->\n", "<!-- end -->\n"
+START, END = "<!-- {}: WARPLINE_UPDATE=1 pytest tests/docs writes them -->\n", "<!-- end -->\n"
+COMMON = ROOT / "docs" / "commands" / "README.md"
 
 
 def tables_text() -> str:
@@ -37,14 +39,24 @@ def tables_text() -> str:
     return "".join(parts)
 
 
-def test_every_table_and_column_is_documented() -> None:
-    page = ROOT / "docs" / "tables.md"
-    head, rest = page.read_text().split(START)
+def commands_text() -> str:
+    rows = (f"| [`{name}`]({name}.md) | {verb.help} |\n" for name, verb in VERBS.items())
+    return f"| command | |\n|---|---|\n{''.join(rows)}"
+
+
+@pytest.mark.parametrize(
+    ("page", "what", "text"),
+    [(ROOT / "docs" / "tables.md", "tables", tables_text), (COMMON, "commands", commands_text)],
+    ids=["tables", "commands"],
+)
+def test_every_table_column_and_command_is_listed(page: Path, what: str, text: Callable[[], str]) -> None:
+    start = START.format(what)
+    head, rest = page.read_text().split(start)
     written, tail = rest.split(END)
     if os.environ.get("WARPLINE_UPDATE"):
-        page.write_text(head + START + tables_text() + END + tail)
-        written = tables_text()
-    assert written == tables_text(), "docs/tables.md is behind the schema: WARPLINE_UPDATE=1 pytest tests/docs"
+        page.write_text(head + start + text() + END + tail)
+        written = text()
+    assert written == text(), f"{page.name} is behind the code: WARPLINE_UPDATE=1 pytest tests/docs"
 
 
 def health_codes() -> set[str]:
@@ -80,27 +92,6 @@ def test_what_a_page_imports_exists(page: Path) -> None:
 
 
 DEMO = str(SOURCE / "data" / "demo.json.xz")
-ANSWERS = {
-    "bench": ["--list"],
-    "budget": [DEMO],
-    "compare": [DEMO, DEMO],
-    "device": ["H200"],
-    "diagnose": [DEMO],
-    "doctor": ["nsys profile python train.py"],
-    "explain": ["cuLibraryLoadData", "cuLibraryLoadDat"],
-    "gate": [DEMO, "--budget", "step_ms<=100"],
-    "history": ["demo"],
-    "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
-    "lint": [str(ROOT / "docs" / "examples" / "slow_loop.py")],
-    "ops": [DEMO, "--group", "shape"],
-    "parts": [DEMO],
-    "path": [DEMO],
-    "report": [DEMO, "-o", os.devnull, "-f"],
-    "roofline": [DEMO],
-    "scrub": ["--check", DEMO],
-    "sql": [DEMO],
-    "whatif": [DEMO, "--fix", "cuda_graph"],
-}
 BY_NAME = {
     "gate": {"numbers"},
     "device": {"tensor", "vector", "bandwidth", "values"},
@@ -121,15 +112,34 @@ def fields(answer: Any, by_name: set[str]) -> Iterator[str]:
             yield from fields(list(value.values()) if name in by_name and value else value, by_name)
 
 
-@pytest.mark.parametrize("command", [*ANSWERS, "memory"])
+COMMANDS = {name: app.get_command(click.Context(app), name) for name in VERBS}
+NOT_RUN = {
+    "run": "runs a program",
+    "demo": "answers as diagnose does",
+    "stats": "has the columns of nsys stats",
+}
+ANSWERING = [
+    name
+    for name, command in COMMANDS.items()
+    if name not in NOT_RUN and any("--json" in option.opts for option in command.params)
+]
+
+
+@pytest.mark.parametrize("command", ANSWERING)
 def test_every_field_of_an_answer_is_documented(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    snapshot = snapshot_files.write(tmp_path, snapshot_files.leaking())
+    files = {
+        "TRACE": str(snapshot) if command == "memory" else DEMO,
+        "REPORT": str(DATA / "ncu" / "triton.raw.csv.xz"),
+        "SOURCE": str(ROOT / "docs" / "examples" / "slow_loop.py"),
+        "OUTPUT": str(tmp_path / "output"),
+    }
     if command == "history":
-        run(["gate", DEMO, "--budget", "step_ms<=100", "--name", "demo"])
+        run(VERBS["gate"].words(**files))
         capsys.readouterr()
-    given = ANSWERS[command] if command in ANSWERS else [str(snapshot_files.write(tmp_path, snapshot_files.leaking()))]
-    run([command, *given, "--json"])
+    run([*VERBS[command].words(**files), "--json"])
     answer = json.loads(capsys.readouterr().out)
     page = (ROOT / "docs" / "commands" / f"{command}.md").read_text()
     documented = set(re.findall(r"\w+", page))
@@ -138,11 +148,9 @@ def test_every_field_of_an_answer_is_documented(
         assert answer["schema"] in page
 
 
-COMMANDS = {name: app.get_command(click.Context(app), name) for name in VERBS}
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_documented(command: str) -> None:
-    words = set(re.findall(r"--[a-z][a-z-]+", (ROOT / "docs" / "commands" / f"{command}.md").read_text()))
+    pages = (ROOT / "docs" / "commands" / f"{command}.md").read_text() + COMMON.read_text()
+    words = set(re.findall(r"--[a-z][a-z-]+", pages))
     options = [{*option.opts, *option.secondary_opts} for option in COMMANDS[command].params]
     assert [names for names in options if any(name.startswith("--") for name in names) and not names & words] == []

@@ -9,7 +9,8 @@ import click
 import pytest
 from paths import ROOT
 
-from warpline.cli.main import VERBS, app
+from warpline.cli.main import app
+from warpline.cli.verbs import VERBS
 
 PAGE = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
 ROWS = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| ") and "`warpline " in line]

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import click
 
 from tests.fuzz import front_door, values
-from warpline.cli.main import VERBS
+from warpline.cli.main import app
+from warpline.cli.verbs import VERBS
+from warpline.fixes.registry import all_fixes
 
 FILE, SEED, OUTPUT, FOLDER = "{file}", "{seed}", "{output}", "{folder}"
 """Stand for the input's path, for the file that it was made from, for a file to write, and for the folder of a run."""
 OTHER, TRACE = "{other}", "{trace}"
 """Stand for a second damaged file, of the same or another kind, and for a whole trace."""
-WITHOUT_INPUT = {
-    "run": "runs a program; tests/cli/test_run.py has its failures",
-    "bench": "runs a program",
-    "demo": "reads no file but the bundled one",
-    "view": "serves until Ctrl-C the page that `report` writes; tests/ui/test_view.py attacks the server",
-}
-"""Verbs that are left out, and why."""
-TEXT_VERBS = {"kernel", "device", "metric", "explain"}
-"""Verbs that take a name instead of a file."""
+SUFFIXES = [".md", ".txt", ".json", ".html"]
 REPORTS = [
     *(
         "cuda_api_sum",
@@ -114,55 +110,40 @@ def _steps(chance: random.Random) -> Sequence[str]:
     )
 
 
-def _cached(chance: random.Random) -> Sequence[str]:
-    return _maybe(chance, 0.9, "--no-cache")
-
-
 def _diagnose(chance: random.Random) -> Sequence[str]:
-    shown = chance.choice([["--json"], ["--json"], ["-v"], ["-v"], [], ["--top", "3"]])
+    shown = chance.choice([["-v"], ["-v"], [], ["--top", "3"]])
     if chance.random() < 0.15:
-        suffix = chance.choice([".md", ".txt", ".json"])
-        shown = [*shown[:1], "-o", OUTPUT + suffix] if shown == ["-v"] else ["-o", OUTPUT + suffix]
+        shown = [*shown[:1], "-o", OUTPUT + chance.choice(SUFFIXES)] if shown == ["-v"] else shown
     price = _maybe(chance, 0.1, "--gpu-hour", "2.50")
     why = chance.choice([["--why"], ["--why"], ["--why"], [], ["--no-why"]])
-    return ["diagnose", FILE, *shown, *price, *why, *_steps(chance), *_cached(chance)]
+    return [*shown, *price, *why]
 
 
 def _stats(chance: random.Random) -> Sequence[str]:
     reports = [] if chance.random() < 0.2 else ["-r", ",".join(chance.sample(REPORTS, chance.randint(1, 5)))]
-    return [
-        "stats",
-        FILE,
-        *reports,
-        "--format",
-        chance.choice(["table", "csv", "json"]),
-        *_maybe(chance, 0.4, "-v"),
-        *_cached(chance),
-    ]
+    return [*reports, "--format", chance.choice(["table", "csv", "json"]), *_maybe(chance, 0.4, "-v")]
 
 
 def _sql(chance: random.Random) -> Sequence[str]:
     query = [chance.choice(QUERIES)] if chance.random() < 0.9 else []
-    return ["sql", FILE, *query, "--format", chance.choice(["table", "csv", "json"]), *_cached(chance)]
+    return [*query, "--format", chance.choice(["table", "csv", "json"])]
 
 
 def _path(chance: random.Random) -> Sequence[str]:
-    op = ["--op", chance.choice([*values.NAMES[:60], "[x]"])] if chance.random() < 0.4 else []
-    return ["path", FILE, *op, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    return ["--op", chance.choice([*values.NAMES[:60], "[x]"])] if chance.random() < 0.4 else []
 
 
 def _memory(chance: random.Random) -> Sequence[str]:
-    more = [
+    return [
         *_maybe(chance, 0.5, "--by", chance.choice(["op", "module", "line"])),
         *_maybe(chance, 0.3, "-v"),
         *_maybe(chance, 0.2, "--svg", OUTPUT + ".svg"),
         *_maybe(chance, 0.1, "--device", chance.choice(["cuda:0", "cpu", "x"])),
     ]
-    return ["memory", FILE, *more, *_maybe(chance, 0.4, "--json"), *_steps(chance), *_cached(chance)]
 
 
 def _roofline(chance: random.Random) -> Sequence[str]:
-    more = [
+    return [
         *_maybe(chance, 0.5, "--by", "kernel"),
         *_maybe(chance, 0.2, "--plot", OUTPUT + ".svg"),
         *_maybe(chance, 0.1, "--device", "H100-SXM"),
@@ -170,77 +151,71 @@ def _roofline(chance: random.Random) -> Sequence[str]:
         *_maybe(chance, 0.1, "--scale", chance.choice(["seq=2048", "64:128", "0:1", "seq=-1", "x", "64:99999999999"])),
         *_maybe(chance, 0.1, "--top", chance.choice(["1", "0", "99999999999999999999"])),
     ]
-    return ["roofline", FILE, *more, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
 def _ops(chance: random.Random) -> Sequence[str]:
     group = ["--group", chance.choice(["shape", "module", "stack", "line"])] if chance.random() < 0.5 else []
     sort = ["--sort", chance.choice(["gpu", "cpu", "cpu-self", "calls", "roof"])] if chance.random() < 0.4 else []
-    sort = [*sort, *_maybe(chance, 0.2, "--shapes-from", _second(chance))]
-    return ["ops", FILE, *group, *sort, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    return [*group, *sort, *_maybe(chance, 0.2, "--shapes-from", _second(chance))]
 
 
 def _parts(chance: random.Random) -> Sequence[str]:
     by = ["--by", chance.choice(["module", "range", "role", "class"])] if chance.random() < 0.6 else []
-    by = [*by, *_maybe(chance, 0.2, "--shapes-from", _second(chance))]
-    return ["parts", FILE, *by, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    return [*by, *_maybe(chance, 0.2, "--shapes-from", _second(chance))]
 
 
 def _whatif(chance: random.Random) -> Sequence[str]:
-    from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - only where it is needed
-
     fixes = chance.sample(sorted(all_fixes()), chance.choice([0, 1, 1, 2]))
-    return [
-        "whatif",
-        FILE,
-        *(word for fix in fixes for word in ("--fix", fix)),
-        *_maybe(chance, 0.5, "--json"),
-        *_steps(chance),
-        *_cached(chance),
-    ]
+    return [word for fix in fixes for word in ("--fix", fix)]
 
 
 def _budget(chance: random.Random) -> Sequence[str]:
-    return [
-        "budget",
-        FILE,
-        *_maybe(chance, 0.2, "--cpu-us", "5"),
-        *_maybe(chance, 0.5, "--json"),
-        *_steps(chance),
-        *_cached(chance),
-    ]
+    return _maybe(chance, 0.2, "--cpu-us", "5")
 
 
 def _report(chance: random.Random) -> Sequence[str]:
     return [
-        "report",
-        FILE,
-        "-o",
-        OUTPUT + ".html",
-        "-f",
         *_maybe(chance, 0.1, "--ncu", chance.choice([FILE, OTHER])),
         *_maybe(chance, 0.1, "--gpu-hour", chance.choice(["2.5", "0", "-1", "nan", "1e308"])),
-        *_maybe(chance, 0.5, "--json"),
-        *_steps(chance),
-        *_cached(chance),
     ]
 
 
 def _doctor(chance: random.Random) -> Sequence[str]:
-    return [
-        "doctor",
-        FILE,
-        *_maybe(chance, 0.2, OTHER, FILE),
-        *_maybe(chance, 0.5, "-v"),
-        *_maybe(chance, 0.5, "--json"),
-    ]
+    return [*_maybe(chance, 0.2, OTHER, FILE), *_maybe(chance, 0.5, "-v")]
+
+
+def _lint(chance: random.Random) -> Sequence[str]:
+    return _maybe(chance, 0.2, OTHER)
+
+
+def _baseline(chance: random.Random) -> Sequence[str]:
+    return _maybe(chance, 0.3, _second(chance), FILE)
+
+
+OPTIONS: dict[str, Maker] = {
+    "diagnose": _diagnose,
+    "stats": _stats,
+    "sql": _sql,
+    "path": _path,
+    "memory": _memory,
+    "roofline": _roofline,
+    "ops": _ops,
+    "parts": _parts,
+    "whatif": _whatif,
+    "budget": _budget,
+    "report": _report,
+    "doctor": _doctor,
+    "lint": _lint,
+    "baseline": _baseline,
+}
+"""Options of a verb, behind its sample call; `_shared` adds those that most verbs have."""
 
 
 def _scrub(chance: random.Random) -> Sequence[str]:
     how = chance.choice(
         [["--check"], ["-o", OUTPUT + chance.choice([".json", ".json.gz", ".sqlite"]), "-f"], ["--in-place"]]
     )
-    return ["scrub", FILE, *how, *_maybe(chance, 0.2, "--keep", "host"), *_maybe(chance, 0.5, "--json")]
+    return ["scrub", FILE, *how, *_maybe(chance, 0.2, "--keep", "host")]
 
 
 def _compare(chance: random.Random) -> Sequence[str]:
@@ -248,28 +223,20 @@ def _compare(chance: random.Random) -> Sequence[str]:
     if chance.random() < 0.3:
         runs = [(chance.choice(["--before", "--after"]), chance.choice([FILE, SEED, OTHER])) for _ in range(4)]
         pair = ["--before", SEED, "--after", FILE, *(word for run in runs for word in run)]
-    suffix = chance.choice([".html", ".html", ".md", ".txt", ".json"])
     return [
         "compare",
         *pair,
-        *_maybe(chance, 0.2, "-f", "-o", OUTPUT + suffix),
+        *_maybe(chance, 0.2, "-f", "-o", OUTPUT + chance.choice([".html", *SUFFIXES])),
         *_maybe(chance, 0.1, "--least-effect", chance.choice(["0", "50", "1e9", "nan", "-1"])),
         *_maybe(chance, 0.5, "-v"),
-        *_maybe(chance, 0.5, "--json"),
-        *_steps(chance),
-        *_cached(chance),
     ]
 
 
 def _dive(chance: random.Random) -> Sequence[str]:
     pairs = [["--compare", FILE, SEED], ["--compare", SEED, FILE], ["--compare", FILE, OTHER], [FILE, OTHER]]
     files = chance.choice([[FILE], [FILE], [FILE], [FILE], *pairs, [FILE, "--print"]])
-    more = [*_maybe(chance, 0.1, "--top", "1"), *_maybe(chance, 0.1, "-o", OUTPUT + chance.choice([".md", ".txt"]))]
-    return ["dive", *files, *more, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
-
-
-def _lint(chance: random.Random) -> Sequence[str]:
-    return ["lint", FILE, *_maybe(chance, 0.2, OTHER), *_maybe(chance, 0.5, "--json")]
+    more = [*_maybe(chance, 0.1, "--top", "1"), *_maybe(chance, 0.1, "-o", OUTPUT + chance.choice(SUFFIXES))]
+    return ["dive", *files, *more, *_maybe(chance, 0.5, "-v")]
 
 
 def _gate(chance: random.Random) -> Sequence[str]:
@@ -278,72 +245,50 @@ def _gate(chance: random.Random) -> Sequence[str]:
     runs = chance.choice([[FILE], [FILE], [FILE, SEED], [FILE, OTHER], [FILE, FILE, SEED, SEED]])
     ncu = _maybe(chance, 0.1, "--ncu", chance.choice([FILE, OTHER]))
     files = [*files, *_maybe(chance, 0.2, "--metric", "busy"), *ncu, *_maybe(chance, 0.1, "--baseline", OTHER)]
-    return ["gate", *runs, "--budget", limit, *files, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    return ["gate", *runs, "--budget", limit, *files]
 
 
 def _history(chance: random.Random) -> Sequence[str]:
     """The record is not an argument: it lies where WARPLINE_HISTORY says."""
-    as_json = _maybe(chance, 0.5, "--json")
     if chance.random() < 0.2:
-        return ["gate", SEED, "--budget", "step_ms<=12", "--folder", f"{HISTORY}/x", "--name", "train", *as_json]
+        return ["gate", SEED, "--budget", "step_ms<=12", "--folder", f"{HISTORY}/x", "--name", "train"]
     more = [*_maybe(chance, 0.3, "--number", "launches"), *_maybe(chance, 0.3, "--svg", OUTPUT + ".svg")]
-    return ["history", *_maybe(chance, 0.8, "train"), "--folder", f"{HISTORY}/x", *more, *as_json]
-
-
-def _baseline(chance: random.Random) -> Sequence[str]:
-    return [
-        "baseline",
-        "save",
-        "x",
-        FILE,
-        *_maybe(chance, 0.3, _second(chance), FILE),
-        "--folder",
-        OUTPUT,
-        *_steps(chance),
-        *_cached(chance),
-    ]
+    return ["history", *_maybe(chance, 0.8, "train"), "--folder", f"{HISTORY}/x", *more]
 
 
 def _export(chance: random.Random) -> Sequence[str]:
     suffix = chance.choice([".pftrace", ".perfetto.json", ".perfetto.json.gz", ".speedscope.json", ".svg", ".svg"])
     more = ["--what", chance.choice(["timeline", "time", "roofline"])] if suffix == ".svg" else []
-    return [
-        "export",
-        FILE,
-        *("-o", OUTPUT + suffix, "-f"),
-        *more,
-        *_maybe(chance, 0.5, "--json"),
-        *_maybe(chance, 0.3, "--no-why"),
-        *_steps(chance),
-        *_cached(chance),
-    ]
+    return ["export", FILE, "-o", OUTPUT + suffix, "-f", *more, *_maybe(chance, 0.3, "--no-why")]
 
 
-MAKERS: dict[str, tuple[Maker, int]] = {
-    "diagnose": (_diagnose, 18),
-    "stats": (_stats, 14),
-    "sql": (_sql, 9),
-    "path": (_path, 8),
-    "memory": (_memory, 6),
-    "roofline": (_roofline, 9),
-    "ops": (_ops, 8),
-    "parts": (_parts, 8),
-    "whatif": (_whatif, 7),
-    "budget": (_budget, 5),
-    "export": (_export, 7),
-    "compare": (_compare, 5),
-    "gate": (_gate, 4),
-    "baseline": (_baseline, 3),
-    "report": (_report, 8),
-    "doctor": (_doctor, 9),
-    "lint": (_lint, 2),
-    "scrub": (_scrub, 12),
+def _kernel(chance: random.Random) -> Sequence[str]:
+    return ["kernel", "-", *_maybe(chance, 0.3, "--device", "sm90")]
+
+
+CALLS: dict[str, Maker] = {
+    "scrub": _scrub,
+    "compare": _compare,
+    "dive": _dive,
+    "gate": _gate,
+    "history": _history,
+    "export": _export,
+    "kernel": _kernel,
 }
-"""Each verb on a profile, and how often it is drawn."""
+"""Verbs whose sample call is not the only kind of call."""
+LEFT_OUT = {"view": "serves until Ctrl-C the page that `report` writes; tests/ui/test_view.py attacks the server"}
+"""Verbs on a profile that are not tried, and why."""
+PROFILE_VERBS = tuple(
+    name for name, verb in VERBS.items() if {"TRACE", "SOURCE"} & set(verb.words()) and name not in LEFT_OUT
+)
+"""Every verb that reads a file: a new one is tried by its sample call."""
+OFTEN = {"diagnose": 18, "stats": 14, "scrub": 12, "doctor": 9, "sql": 9, "roofline": 9, "lint": 2, "baseline": 3}
+"""How often a verb is drawn, where that is not `USUAL`."""
+USUAL = 7
 HISTORY = "/nowhere"
 """The project that the runs in a record belong to."""
-OWN_KIND_VERBS = {"dive", "history"}
-"""Verbs on a kind of input of their own: a report of Nsight Compute, the local record."""
+NAME_VERBS = ("device", "metric", "explain")
+"""Verbs that take a name instead of a file, beside `kernel`."""
 FRONT_DOOR = 6
 """How often a function of the Python API is drawn instead."""
 
@@ -357,38 +302,52 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
     if kind == "baseline":
         return Command(tuple(_against(FILE, chance)), MORE_CODES["gate"])
     if kind == "history":
-        return Command(tuple(_recorded(chance)), MORE_CODES["gate"])
+        return _recorded(chance)
     if kind == "source":
-        return Command(tuple(_lint(chance)), MORE_CODES["lint"])
+        return _call("lint", chance)
     if kind == "folder":
         return _of_a_run(chance, only)
     if kind not in {"document", "recording", "database", "history"} and chance.random() < 0.15:
         return _drawn(chance, only)  # a verb that is not meant for such a file
     if kind == "snapshot":
-        return Command(tuple(_memory(chance)))
+        return _call("memory", chance)
     if kind in {"ncu", "report"} and chance.random() < 0.3:
         return Command(tuple(_with_counters(chance)), MORE_CODES["gate"])
     if kind in {"ncu", "report"} and chance.random() < 0.8:
-        return Command(tuple(_dive(chance)))
-    if kind in {"ncu", "report"}:
-        return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
+        return _call("dive", chance)
+    if kind in {"ncu", "report", "log"}:
+        return _call("doctor", chance)
     if kind == "names" and chance.random() < 0.2:
-        return Command(
-            (
-                chance.choice([verb for verb in ("device", "metric", "explain") if verb in VERBS]),
-                values.text(chance).replace("\x00", "") or "H200",
-                *_maybe(chance, 0.5, "--json"),
-            )
-        )
+        name = values.text(chance).replace("\x00", "") or "H200"
+        return Command((chance.choice(NAME_VERBS), name, *_maybe(chance, 0.5, "--json")))
     if kind == "names":
-        return Command(
-            ("kernel", "-", *_maybe(chance, 0.3, "--device", "sm90"), *_maybe(chance, 0.5, "--json")), stdin=True
-        )
-    if kind == "log":
-        return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
+        return replace(_call("kernel", chance), stdin=True)
     if not only and chance.random() < 0.02:
-        return Command(tuple(_dive(chance)))
+        return _call("dive", chance)
     return _drawn(chance, only)
+
+
+def _call(verb: str, chance: random.Random) -> Command:
+    """A call of the verb: its own options, and those that most verbs have."""
+    if verb in CALLS:
+        words = [*CALLS[verb](chance)]
+    else:
+        sample = VERBS[verb].words(TRACE=FILE, SOURCE=FILE, OUTPUT=OUTPUT)
+        words = [*sample, *(OPTIONS[verb](chance) if verb in OPTIONS else ())]
+    return Command((*words, *_shared(words, chance)), MORE_CODES.get(verb, CODES))
+
+
+def _shared(words: Sequence[str], chance: random.Random) -> Sequence[str]:
+    command = app.get_command(click.Context(app), words[0])
+    if isinstance(command, click.Group):
+        command = command.commands[words[1]]
+    assert command is not None
+    options = {name for option in command.params for name in option.opts}
+    return [
+        *(_maybe(chance, 0.5, "--json") if "--json" in options else ()),
+        *(_steps(chance) if "--steps" in options else ()),
+        *(_maybe(chance, 0.9, "--no-cache") if "--no-cache" in options else ()),
+    ]
 
 
 def _against(baseline: str, chance: random.Random) -> Sequence[str]:
@@ -404,17 +363,12 @@ def _against(baseline: str, chance: random.Random) -> Sequence[str]:
     return ["gate", *runs, "--baseline", baseline, "--no-cache", *more, *_maybe(chance, 0.5, "--json")]
 
 
-def _recorded(chance: random.Random) -> Sequence[str]:
+def _recorded(chance: random.Random) -> Command:
     """What reads the local record, or adds to it."""
-    match chance.randrange(6):
-        case 0:
-            return ["gate", SEED, "--budget", "step_ms<=12", "--name", "train", "--no-cache"]
-        case 1:
-            return ["compare", SEED, TRACE, "--no-cache", *_maybe(chance, 0.5, "--json")]
-        case 2:
-            return ["diagnose", SEED, "--no-cache", *_maybe(chance, 0.5, "--json")]
-        case _:
-            return _history(chance)
+    added = [["gate", SEED, "--budget", "step_ms<=12", "--name", "train"], ["compare", SEED, TRACE], ["diagnose", SEED]]
+    if chance.random() < 0.5:
+        return replace(_call("history", chance), codes=MORE_CODES["gate"])
+    return Command((*chance.choice(added), "--no-cache", *_maybe(chance, 0.5, "--json")), MORE_CODES["gate"])
 
 
 def _with_counters(chance: random.Random) -> Sequence[str]:
@@ -436,12 +390,12 @@ def _of_a_run(chance: random.Random, only: Sequence[str]) -> Command:
 
 def _drawn(chance: random.Random, only: Sequence[str]) -> Command:
     """Any verb that reads profiles."""
-    verbs = {**{verb: weight for verb, (_, weight) in MAKERS.items()}, "python": FRONT_DOOR}
+    verbs = {verb: OFTEN.get(verb, USUAL) for verb in PROFILE_VERBS} | {"python": FRONT_DOOR}
     verbs = {verb: weight for verb, weight in verbs.items() if not only or verb in only}
     verb = chance.choices(list(verbs), list(verbs.values()))[0]
     if verb == "python":
         return Command((chance.choice(list(front_door.FUNCTIONS)), str(chance.randrange(1 << 30))), front=True)
-    arguments = MAKERS[verb][0](chance)
-    codes = MORE_CODES.get(verb, CODES)
-    piped = verb not in {"scrub", "compare", "lint"} and chance.random() < 0.04
-    return Command(tuple("-" if piped and word == FILE else word for word in arguments), codes, stdin=piped)
+    called = _call(verb, chance)
+    if verb in {"scrub", "compare", "lint"} or chance.random() > 0.04:
+        return called
+    return replace(called, arguments=tuple("-" if word == FILE else word for word in called.arguments), stdin=True)

@@ -51,7 +51,7 @@ def problems(command: Command, code: int, out: str, err: str) -> Iterator[str]:
 
 
 def _document(command: Command, code: int, out: str) -> Iterator[str]:
-    if not out and (code != 0 or "-o" in command.arguments):  # the answer is in the file
+    if not out and "-o" in command.arguments:  # the answer is in the file
         return
     try:
         document = json.loads(out, parse_constant=_refuse)

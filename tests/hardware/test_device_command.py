@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -64,7 +62,7 @@ def test_measurements_are_kept_and_used_from_then_on(tmp_path: Path, monkeypatch
         "origin": "a test",
         "measurements": {"gemm.bf16": {"value": 1e14, "unit": "FLOP/s"}},
     }
-    monkeypatch.setitem(sys.modules, "warpline.bench.ceilings", SimpleNamespace(measure=lambda report: document))
+    monkeypatch.setattr("warpline.cli.device.measure", lambda report: document)
     run("measure")
     assert (tmp_path / "warpline" / "ceilings" / "nvidia-l4.json").exists()
     assert json.loads(run("L4", "--json"))["measured"]["values"] == {"gemm.bf16": 1e14}

@@ -186,11 +186,8 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             print(f"warpline: {nothing.line()}", file=sys.stderr)
             return
         self.trace = folder / facts["files"][0]
-        print(sanitise(f"warpline: wrote {self.trace}; next: warpline {_short(self.trace)}"), file=sys.stderr)
-
-
-def _short(path: Path) -> str:
-    return os.path.relpath(path)
+        typed = os.path.relpath(self.trace)
+        print(sanitise(f"warpline: wrote {self.trace}; next: warpline {typed}"), file=sys.stderr)
 
 
 def _torch() -> Any:

@@ -3,58 +3,89 @@
 from __future__ import annotations
 
 import click
+from msgspec import Struct
 
-from warpline.cli.options import json_option
-from warpline.cli.output import print_json, put_report, say
+from warpline.bench.command import BenchRequest, answer
+from warpline.bench.experiments import listed
+from warpline.cli.options import bundle
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.write import say
 from warpline.errors import UsageError
+from warpline.reports.bench import bench_report, listing
+
+
+class TimingOptions(Struct, frozen=True):
+    """How to time it."""
+
+    shapes: tuple[str, ...]
+    dtype: str | None
+    against: str | None
+    cold: bool
+    graph: bool
+    hot: bool
+    copies: int
+    seconds: float
+    repeats: int
+    flops: float | None
+    bytes_: float | None
+    device: str
+
+    def request(self, what: str) -> BenchRequest:
+        """As a request to time this function or experiment."""
+        return BenchRequest(
+            what,
+            shape=self.shapes[0] if self.shapes else None,
+            dtypes=tuple(filter(None, (self.dtype or "").split(","))),
+            against=self.against,
+            flush=not self.hot,
+            graph=self.graph,
+            copies=self.copies,
+            seconds=self.seconds,
+            flops=self.flops,
+            bytes=self.bytes_,
+            device=self.device,
+            cold=self.cold,
+            repeats=self.repeats,
+            more_shapes=self.shapes[1:],
+        )
 
 
 @click.command()
 @click.argument(
     "what", required=False, metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function."
 )
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="SHAPE",
-    help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M; several explain the scaling.",
+@bundle(
+    "timing",
+    TimingOptions,
+    click.option(
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="SHAPE",
+        help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M; several explain the scaling.",
+    ),
+    click.option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16."),
+    click.option("--against", metavar="FILE.PY:FUNCTION", help="Time this one too, alternating, and compare."),
+    click.option("--cold", is_flag=True, help="Time the cold start of a fresh process."),
+    click.option("--graph", is_flag=True, help="Time many calls captured in a CUDA graph."),
+    click.option("--hot", is_flag=True, help="Do not flush the L2 cache between calls."),
+    click.option(
+        "--copies", type=click.IntRange(min=1), default=1, help="Rotate through this many copies of the inputs."
+    ),
+    click.option("--seconds", type=float, default=0.5, help="Sample for this long, after the warm-up."),
+    click.option(
+        "--repeats",
+        type=click.IntRange(min=1),
+        default=3,
+        help="Start this many fresh processes of each kind, with --cold.",
+    ),
+    click.option("--flops", type=float, help="Set the FLOPs of one call of your function."),
+    click.option("--bytes", "bytes_", type=float, help="Set the bytes that one call must move."),
+    click.option("--device", default="auto", metavar="auto|cuda|cpu", help="Run on this device."),
 )
-@click.option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16.")
-@click.option("--against", metavar="FILE.PY:FUNCTION", help="Time this one too, alternating, and compare.")
-@click.option("--cold", is_flag=True, help="Time the cold start of a fresh process.")
-@click.option("--graph", is_flag=True, help="Time many calls captured in a CUDA graph.")
-@click.option("--hot", is_flag=True, help="Do not flush the L2 cache between calls.")
-@click.option("--copies", type=click.IntRange(min=1), default=1, help="Rotate through this many copies of the inputs.")
-@click.option("--seconds", type=float, default=0.5, help="Sample for this long, after the warm-up.")
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=3,
-    help="Start this many fresh processes of each kind, with --cold.",
-)
-@click.option("--flops", type=float, help="Set the FLOPs of one call of your function.")
-@click.option("--bytes", "bytes_", type=float, help="Set the bytes that one call must move.")
-@click.option("--device", default="auto", metavar="auto|cuda|cpu", help="Run on this device.")
 @click.option("--list", "list_", is_flag=True, help="List the experiments.")
-@json_option
-def bench(
-    what: str | None,
-    shapes: tuple[str, ...],
-    dtype: str | None,
-    against: str | None,
-    cold: bool,
-    graph: bool,
-    hot: bool,
-    copies: int,
-    seconds: float,
-    repeats: int,
-    flops: float | None,
-    bytes_: float | None,
-    device: str,
-    list_: bool,
-    as_json: bool,
-) -> None:
+@output_options
+def bench(what: str | None, timing: TimingOptions, list_: bool, output: ReportOutput) -> None:
     """Time a function on the GPU: warmed up, synchronised, L2 flushed, with a confidence interval and caveats.
 
     Shows GPU time and host submission time. If the FLOPs and bytes of a call are known, it also shows rates and the
@@ -73,45 +104,14 @@ def bench(
 
       warpline bench kernels.py:mine --against kernels.py:theirs
     """
-    from warpline.bench.command import BenchRequest, answer  # noqa: PLC0415 - loaded when used, so that --help stays quick
-    from warpline.reports.bench import bench_report  # noqa: PLC0415
-
+    output.check()
     if list_:
-        _list(as_json)
+        output.put(listing, listed)
         return
     if what is None:
         raise UsageError("nothing-to-time", "name an experiment or file.py:function", "warpline bench --list")
-    dtypes = tuple(filter(None, (dtype or "").split(",")))
-    request = BenchRequest(
-        what,
-        shapes[0] if shapes else None,
-        dtypes,
-        against,
-        not hot,
-        graph,
-        copies,
-        seconds,
-        flops,
-        bytes_,
-        device,
-        cold,
-        repeats,
-        more_shapes=shapes[1:],
-    )
+    request = timing.request(what)
     found = answer(request, lambda line: say(line, err=True))
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        put_report(bench_report(found, request))
+    output.put(lambda: bench_report(found, request), found.to_dict)
     if found.exit_code:
         raise click.exceptions.Exit(found.exit_code)
-
-
-def _list(as_json: bool) -> None:
-    from warpline.bench.experiments import listed  # noqa: PLC0415
-    from warpline.reports.bench import listing  # noqa: PLC0415
-
-    if as_json:
-        print_json(listed())
-    else:
-        put_report(listing())

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from warpline.bench.ceilings import measure
 from warpline.cli.options import force_option, json_option
-from warpline.cli.output import json_text, print_json, put_report, put_text, refuse_existing, say, write_text
+from warpline.cli.output import print_report
+from warpline.cli.write import json_text, print_json, put_text, refuse_existing, say, write_text
 from warpline.errors import UsageError
-
-if TYPE_CHECKING:
-    from warpline.hardware import Roof
+from warpline.hardware import Roof, chips, roof_of
+from warpline.hardware.ceilings import user_directory
+from warpline.reports.roofline import device_report
 
 MEASURE = "measure"
 
@@ -31,12 +33,7 @@ MEASURE = "measure"
     help="Write the measurements to this file; default: your ceilings.",
 )
 @force_option
-def device(
-    name: str | None,
-    as_json: bool,
-    output: Path | None,
-    force: bool,
-) -> None:
+def device(name: str | None, as_json: bool, output: Path | None, force: bool) -> None:
     """Show the peaks of a chip with their sources, or measure the local GPU.
 
     Peaks are dense and per data type. Measured ceilings take precedence over the data sheet if a trace was
@@ -58,20 +55,14 @@ def device(
     if name is None:
         _list(as_json)
         return
-    from warpline.hardware import roof_of  # noqa: PLC0415 - the tables load only when they are used
-
     roof = roof_of(name)
     if as_json:
         print_json({"schema": "warpline.device/1", **_as_dict(roof)})
-        return
-    from warpline.reports.roofline import device_report  # noqa: PLC0415
-
-    put_report(device_report(roof))
+    else:
+        print_report(device_report(roof))
 
 
 def _list(as_json: bool) -> None:
-    from warpline.hardware import chips, roof_of  # noqa: PLC0415
-
     roofs = [roof_of(chip) for chip in chips()]
     if as_json:
         print_json({"schema": "warpline.devices/1", "devices": [_as_dict(roof) for roof in roofs]})
@@ -113,9 +104,6 @@ def _as_dict(roof: Roof) -> dict[str, Any]:
 
 
 def _measure(output: Path | None, force: bool, as_json: bool) -> None:
-    from warpline.bench.ceilings import measure  # noqa: PLC0415
-    from warpline.hardware.ceilings import user_directory  # noqa: PLC0415
-
     refuse_existing(output, force)
     document = measure(lambda line: say(line, err=True))
     if output is None:

@@ -1,71 +1,61 @@
-"""``warpline diagnose``: why the GPU is slow, where its time goes, and what each fix would gain."""
+"""``warpline diagnose``: open the trace, diagnose it, print the report."""
 
 from __future__ import annotations
 
 import shlex
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 from msgspec import Struct
 
-from warpline.cli.options import (
-    force_option,
-    gpu_hour_option,
-    json_option,
-    no_cache_option,
-    open_with_progress,
-    output_option,
-    step_range_option,
-    steps_option,
-    trace_argument,
-    verbose_option,
-)
-from warpline.cli.output import (
-    ReportFormat,
-    format_of,
-    json_text,
-    put_report,
-    put_text,
-    refuse_existing,
-    say,
-    short_path,
-)
+from warpline.cli.dive import put_dive
+from warpline.cli.options import bundle, gpu_hour_option, trace_argument, verbose_option, why_option
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import StepSelection, selection_options, steps_option
+from warpline.cli.write import command_line, more_traces, say
+from warpline.demo_trace import demo_trace
+from warpline.dive.answer import dive_files
+from warpline.findings.cost import DailyCost
+from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.diagnosis import diagnose as diagnose_trace
+from warpline.reports.diagnosis import report
+from warpline.sources.stdin import STDIN
+from warpline.trace.open import NotATimeline, trace_of_folder
 
-if TYPE_CHECKING:
-    from warpline.findings.cost import DailyCost
-    from warpline.findings.diagnosis import Diagnosis
-    from warpline.reports.sections import Report
-
-top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
 DEFAULT_TOP = 10
+
+
+class Detail(Struct, frozen=True):
+    """How much to show: the first screen, or all sections with this many kernels."""
+
+    verbose: bool = False
+    top: int | None = None
+
+
+FIRST_SCREEN = Detail()
+detail_options = bundle(
+    "detail",
+    Detail,
+    verbose_option,
+    click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v."),
+)
 
 
 @click.command()
 @trace_argument
-@verbose_option
-@json_option
-@output_option
-@force_option
-@steps_option
-@step_range_option
-@top_option
-@click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@detail_options
+@output_options
+@why_option
 @gpu_hour_option
-@no_cache_option
+@selection_options
 def diagnose(
     trace: Path,
-    verbose: bool,
-    as_json: bool,
-    output: Path | None,
-    force: bool,
-    steps: str | None,
-    step_range: str | None,
-    top: int | None,
+    detail: Detail,
+    output: ReportOutput,
     why: bool | None,
     gpu_hour: float | None,
-    no_cache: bool,
+    selection: StepSelection,
 ) -> None:
     """Say why the GPU is slow, where its time goes, and what each fix would gain.
 
@@ -84,22 +74,24 @@ def diagnose(
 
       warpline trace.json.gz --json
     """
-    answer = Answer(verbose, as_json, output, force, top, gpu_hour)
-    again = shlex.join(["warpline", "diagnose", short_path(trace), *_chosen(steps, step_range)])
-    show(trace, answer, steps, step_range, why, no_cache, again)
+    output.check()
+    try:
+        opened = selection.open(_one_of(trace))
+    except NotATimeline as error:
+        if error.read_by != "dive" or trace == STDIN:
+            raise
+        put_dive(dive_files([trace]), detail.verbose, output)
+        return
+    cost = None if gpu_hour is None else DailyCost(gpu_hour)
+    again = command_line("diagnose", trace, *selection.words)
+    put_diagnosis(diagnose_trace(opened, why), output, detail, again, cost)
 
 
 @click.command()
-@verbose_option
-@json_option
+@detail_options
+@output_options
 @steps_option
-@top_option
-def demo(
-    verbose: bool,
-    as_json: bool,
-    steps: str | None,
-    top: int | None,
-) -> None:
+def demo(detail: Detail, output: ReportOutput, steps: str | None) -> None:
     """Diagnose the bundled trace: four training steps of a small GPT on an NVIDIA H200.
 
     Examples:
@@ -110,125 +102,34 @@ def demo(
 
       warpline demo --steps 1:3 --json
     """
-    from warpline.demo_trace import demo_trace  # noqa: PLC0415 - loaded when used, so that --help stays quick
-
-    answer = Answer(verbose, as_json, top=top)
-    again = shlex.join(["warpline", "demo", *_chosen(steps, None)])
-    show(demo_trace(), answer, steps, None, True, False, again)
-
-
-class Answer(Struct, frozen=True):
-    """How to show a diagnosis."""
-
-    verbose: bool = False
-    as_json: bool = False
-    output: Path | None = None
-    force: bool = False
-    top: int | None = None
-    gpu_hour: float | None = None
+    output.check()
+    selection = StepSelection(steps)
+    found = diagnose_trace(selection.open(demo_trace()), why=True)
+    put_diagnosis(found, output, detail, shlex.join(["warpline", "demo", *selection.words]))
 
 
-def show(
-    trace: Path,
-    answer: Answer,
-    steps: str | None = None,
-    step_range: str | None = None,
-    why: bool | None = None,
-    no_cache: bool = False,
+def put_diagnosis(
+    found: Diagnosis,
+    output: ReportOutput,
+    detail: Detail = FIRST_SCREEN,
     again: str = "",
+    cost: DailyCost | None = None,
 ) -> None:
-    """Open, diagnose, and print or write the report; `again` is the command as typed."""
-    chosen = format_of(answer.output, answer.as_json)
-    refuse_existing(answer.output, answer.force)
-    if _is_ncu(trace):
-        from warpline.cli.dive import show_report  # noqa: PLC0415 - loaded when used
+    """Print or write a diagnosis; `again` is the command as typed."""
 
-        show_report(trace, answer)
-        return
-    finished = finished_answer(
-        trace, steps, step_range, why, no_cache, again, answer.top or DEFAULT_TOP, answer.gpu_hour
-    )
-    if chosen is ReportFormat.JSON:
-        put_text(finished.json, answer.output)
-    else:
-        is_full = answer.verbose or answer.top is not None
-        put_report(finished.full if is_full else finished.brief, chosen, answer.output)
+    def document() -> dict[str, Any]:
+        priced = {} if cost is None else {"cost": cost.to_dict(found.findings, found.plan)}
+        return found.to_dict() | priced
+
+    is_full = detail.verbose or detail.top is not None
+    output.put(lambda: report(found, is_full, detail.top or DEFAULT_TOP, again, cost), document)
 
 
-def finished_answer(
-    trace: Path,
-    steps: str | None = None,
-    step_range: str | None = None,
-    why: bool | None = None,
-    no_cache: bool = False,
-    again: str = "",
-    top: int = DEFAULT_TOP,
-    gpu_hour: float | None = None,
-) -> NewAnswer:
-    """Open and diagnose the trace."""
-    from warpline.trace.open import trace_of_folder  # noqa: PLC0415 - loaded when used, so that --help stays quick
-
-    if trace.is_dir():
-        trace, others = trace_of_folder(trace)
-        if others:
-            more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
-            named = f"warpline diagnose {shlex.quote(short_path(others[0]))}"
-            say(f"warpline: this is {trace.name}; {more}: {named}", err=True)
-    opened = open_with_progress(trace, steps, step_range, no_cache)
-    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
-
-    return NewAnswer(analyse(opened, why), top, again, _cost(gpu_hour))
-
-
-def _is_ncu(file: Path) -> bool:
-    """Whether the file is a report of Nsight Compute, which has no timeline."""
-    from warpline.sources.detect import detect  # noqa: PLC0415 - loaded when used
-    from warpline.sources.kinds import NCU_KINDS  # noqa: PLC0415
-    from warpline.sources.stdin import STDIN  # noqa: PLC0415
-
-    return file != STDIN and not file.is_dir() and detect(file) in NCU_KINDS
-
-
-class NewAnswer(Struct, frozen=True, dict=True):
-    """A diagnosis whose forms are made when they are asked for."""
-
-    diagnosis: Diagnosis
-    top: int
-    again: str
-    cost: DailyCost | None
-
-    @cached_property
-    def json(self) -> str:
-        """As JSON."""
-        found = self.diagnosis
-        priced = {"cost": self.cost.to_dict(found.findings, found.plan)} if self.cost is not None else {}
-        return json_text(found.to_dict() | priced)
-
-    @cached_property
-    def brief(self) -> Report:
-        """The first screen."""
-        return self._report(is_full=False)
-
-    @cached_property
-    def full(self) -> Report:
-        """All of it."""
-        return self._report(is_full=True)
-
-    def _report(self, *, is_full: bool) -> Report:
-        from warpline.reports.diagnosis import report  # noqa: PLC0415
-
-        return report(self.diagnosis, is_full, self.top, self.again, self.cost)
-
-
-def _cost(gpu_hour: float | None) -> DailyCost | None:
-    if gpu_hour is None:
-        return None
-    from warpline.findings.cost import DailyCost  # noqa: PLC0415 - loads where a price is given
-
-    return DailyCost(gpu_hour)
-
-
-def _chosen(steps: str | None, step_range: str | None) -> list[str]:
-    """The options that select steps, as typed."""
-    words = [] if step_range is None else ["--step-range", step_range]
-    return words + ([] if steps is None else ["--steps", steps])
+def _one_of(path: Path) -> Path:
+    """The trace to diagnose: of a folder with a run the first one; says which others are there."""
+    if not path.is_dir():
+        return path
+    trace, others = trace_of_folder(path)
+    if others:
+        say(f"warpline: this is {trace.name}; {more_traces(others)}", err=True)
+    return trace

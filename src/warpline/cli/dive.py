@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
-from warpline.cli.options import (
-    force_option,
-    json_option,
-    no_cache_option,
-    open_with_progress,
-    output_option,
-    step_range_option,
-    steps_option,
-    verbose_option,
-)
-from warpline.cli.output import format_of, json_text, put_report, put_text, refuse_existing, short_path
-from warpline.errors import UsageError
+from warpline.capture.ncu_log import COUNTERS_FORBIDDEN
+from warpline.capture.plan import NCU, Plan
+from warpline.capture.program import program_of
+from warpline.capture.run import RunRequest, prepared, say_on_stderr
+from warpline.capture.run import run as record
+from warpline.cli.options import bundle, verbose_option
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.write import command_line, say
+from warpline.dive.answer import dive_files
+from warpline.dive.compare import compare as compare_dives
+from warpline.dive.inside_kernels import InsideKernel, inside_kernels
+from warpline.dive.model import Dive
+from warpline.dive.ncu_plan import NcuRun, runs_for
+from warpline.errors import UsageError, WarplineError
+from warpline.reports.dive import report
+from warpline.reports.dive_compare import report as comparison_report
+from warpline.reports.dive_plan import plan_dict, plan_report
+from warpline.sources.detect import detect
+from warpline.sources.health import HealthEntry
+from warpline.sources.kinds import NCU_KINDS
+from warpline.sources.ncu import read_report
+from warpline.trace.trace import Trace
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from warpline.dive.inside_kernels import InsideKernel
-    from warpline.trace.trace import Trace
-
-DEFAULT_TOP = 3
-_PROGRAM = "warpline.dive.program"
+SECONDS = 600.0
+"""Longest recording under ncu: one step, every kernel of which may be replayed tens of times."""
 
 
 class WithProgram(click.Command):
@@ -37,51 +42,42 @@ class WithProgram(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows `--` for the command."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[_PROGRAM] = tuple(args[at + 1 :])
-            args = args[:at]
-        return super().parse_args(ctx, args)
+        own, program = (args[: args.index("--")], args[args.index("--") + 1 :]) if "--" in args else (args, [])
+        ctx.params["program"] = tuple(program)
+        return super().parse_args(ctx, own)
 
 
-class Output(Struct, frozen=True):
-    """How to show the answer."""
+class KernelProfiling(Struct, frozen=True):
+    """The program to profile with Nsight Compute, and how much of it."""
 
-    verbose: bool
-    as_json: bool
-    file: Path | None
+    program: tuple[str, ...]
+    top: int
+    print_only: bool
+    stop: bool
+    source: bool
 
 
 @click.command(cls=WithProgram)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
 @click.option("--compare", is_flag=True, help="Compare two reports: what changed, and what explains the time.")
-@click.option("--top", type=click.IntRange(min=1), default=DEFAULT_TOP, metavar="N", help="Look into N kernels.")
-@click.option("--print", "print_only", is_flag=True, help="Show the commands without running anything.")
-@click.option("--stop/--no-stop", default=True, help="End the program when its kernels are profiled.")
-@click.option("--source/--no-source", default=True, help="Keep the program's source lines in the report.")
+@bundle(
+    "profiling",
+    KernelProfiling,
+    click.option("--top", type=click.IntRange(min=1), default=3, metavar="N", help="Look into N kernels."),
+    click.option("--print", "print_only", is_flag=True, help="Show the commands without running anything."),
+    click.option("--stop/--no-stop", default=True, help="End the program when its kernels are profiled."),
+    click.option("--source/--no-source", default=True, help="Keep the program's source lines in the report."),
+)
 @verbose_option
-@json_option
-@output_option
-@force_option
-@steps_option
-@step_range_option
-@no_cache_option
-@click.pass_context
+@output_options
+@selection_options
 def dive(
-    context: click.Context,
     files: tuple[Path, ...],
     compare: bool,
-    top: int,
-    print_only: bool,
-    stop: bool,
-    source: bool,
+    profiling: KernelProfiling,
     verbose: bool,
-    as_json: bool,
-    output: Path | None,
-    force: bool,
-    steps: str | None,
-    step_range: str | None,
-    no_cache: bool,
+    output: ReportOutput,
+    selection: StepSelection,
 ) -> None:
     """Say why a kernel is slow inside: the limiting unit, the reason, what to change, and the gain.
 
@@ -101,68 +97,93 @@ def dive(
 
       warpline dive --compare before.ncu-rep after.ncu-rep
     """
-    from warpline.sources.detect import detect  # noqa: PLC0415 - loaded when used
-    from warpline.sources.kinds import NCU_KINDS  # noqa: PLC0415
-
-    program: tuple[str, ...] = context.meta.get(_PROGRAM, ())
-    shown = Output(verbose, as_json, output)
-    format_of(output, as_json)
-    refuse_existing(output, force)
+    output.check()
     reports = [file for file in files if detect(file) in NCU_KINDS]
     traces = [file for file in files if file not in reports]
     if compare:
-        _compare(reports, traces, program, shown)
+        if len(reports) != 2 or traces or profiling.program:
+            what = f"--compare takes two reports of Nsight Compute, not {len(reports)}"
+            raise UsageError("two-reports", what, "warpline dive --compare A B")
+        change = compare_dives(read_report(reports[0]), read_report(reports[1]))
+        output.put(lambda: comparison_report(change, verbose=verbose), change.to_dict)
         return
     if len(traces) > 1:
         raise UsageError("two-timelines", f"{traces[0]} and {traces[1]} are both timelines", "give one")
-    trace = open_with_progress(traces[0], steps, step_range, no_cache) if traces else None
-    if not reports:
-        assert trace is not None
-        again = shlex.join(["warpline", "dive", short_path(traces[0])])
-        if program and not print_only:
-            from warpline.cli.dive_run import profile_kernels  # noqa: PLC0415
-
-            done = profile_kernels(trace, top, program, stop=stop, source=source, quiet=as_json)
-            _explain(done.reports, trace, shown, done.wanted)
-        else:
-            _show_plan(trace, top, source, again, shown)
-        return
-    if program:
+    trace = selection.open(traces[0]) if traces else None
+    if reports and profiling.program:
         raise UsageError("report-and-program", "a report needs no program", "leave out what follows --")
-    _explain(reports, trace, shown)
+    if reports:
+        put_dive(dive_files(reports, trace), verbose, output)
+    elif trace is not None:
+        _choose_kernels(trace, profiling, verbose, output, command_line("dive", traces[0]))
 
 
-def _show_plan(trace: Trace, top: int, source: bool, again: str, shown: Output) -> None:
-    from warpline.dive.inside_kernels import inside_kernels  # noqa: PLC0415
-    from warpline.dive.ncu_plan import runs_for  # noqa: PLC0415
-    from warpline.reports.dive_plan import plan_dict, plan_report  # noqa: PLC0415
+def put_dive(found: Dive, verbose: bool, output: ReportOutput) -> None:
+    """Print or write the reason inside each kernel; with a timeline, the gain of a step."""
+    output.put(lambda: report(found, verbose=verbose), found.to_dict)
 
+
+def _choose_kernels(trace: Trace, profiling: KernelProfiling, verbose: bool, output: ReportOutput, again: str) -> None:
+    """Choose kernels of the timeline; profile them in the program, or say how to."""
     found = inside_kernels(trace)
-    runs = runs_for(found, top, source)
-    if shown.as_json or format_of(shown.file, shown.as_json).value == ".json":
-        put_text(json_text(plan_dict(found, top, runs)), shown.file)
-    else:
-        put_report(plan_report(found, top, runs, again), format_of(shown.file, False), shown.file)
-
-
-def _explain(reports: list[Path], trace: Trace | None, shown: Output, wanted: Sequence[InsideKernel] = ()) -> None:
-    from warpline.cli.dive_answer import explain_reports  # noqa: PLC0415
-
-    explain_reports(reports, trace, shown.verbose, shown.as_json, shown.file, wanted)
-
-
-def _compare(reports: list[Path], traces: list[Path], program: tuple[str, ...], shown: Output) -> None:
-    if len(reports) != 2 or traces or program:
-        raise UsageError(
-            "two-reports",
-            f"--compare takes two reports of Nsight Compute, not {len(reports)}",
-            "warpline dive --compare A B",
+    runs = runs_for(found, profiling.top, profiling.source)
+    if profiling.print_only or not profiling.program:
+        output.put(
+            lambda: plan_report(found, profiling.top, runs, again), lambda: plan_dict(found, profiling.top, runs)
         )
-    from warpline.cli.dive_answer import compare_reports  # noqa: PLC0415
+        return
+    answer = dive_files(_profile_kernels(runs, profiling, quiet=output.as_json), trace)
+    missed = _missed(answer, [kernel for run in runs for kernel in run.kernels])
+    put_dive(replace(answer, health=(*answer.health, *missed)), verbose, output)
 
-    compare_reports(reports[0], reports[1], shown.verbose, shown.as_json, shown.file)
+
+def _missed(found: Dive, wanted: Sequence[InsideKernel]) -> list[HealthEntry]:
+    """An entry if kernels should have been profiled and were not: the launches were counted wrongly."""
+    held = {(one.kernel.function, one.kernel.grid, one.kernel.block) for one in found.found}
+    names = [
+        f"{kernel.function} with grid {kernel.grid}"
+        for kernel in wanted
+        if (kernel.function, kernel.grid, kernel.block) not in held
+    ]
+    message = f"ncu met other launches than the timeline: {', '.join(names)} was not profiled."
+    return [HealthEntry("other-launches", "warning", message)] if names else []
 
 
-def show_report(file: Path, answer: Any) -> None:
-    """A report that was given to `warpline diagnose`, shown as `warpline dive` does."""
-    _explain([file], None, Output(answer.verbose, answer.as_json, answer.output))
+def _profile_kernels(runs: Sequence[NcuRun], profiling: KernelProfiling, quiet: bool) -> list[Path]:
+    """Run the program under ncu, once or once per kernel; where counters are forbidden, say what is known."""
+    if not runs:
+        raise WarplineError(
+            "nothing-to-profile",
+            "the timeline explains every kernel with over 1 % of the time",
+            "see why: warpline dive TRACE --print",
+        )
+    try:
+        return [_profile(run, f"run {number} of {len(runs)}", profiling) for number, run in enumerate(runs, 1)]
+    except WarplineError as error:
+        if error.code == COUNTERS_FORBIDDEN:
+            _say_without_counters(runs, to_stderr=quiet)
+        raise
+
+
+def _profile(run: NcuRun, title: str, profiling: KernelProfiling) -> Path:
+    names = ", ".join(run.focus.functions)
+    say_on_stderr(f"{title} under ncu: {names}, up to {run.seconds:.0f} s beside the program's own time")
+    words = profiling.program
+    module = words[:1] == ("-m",)
+    request = RunRequest(
+        program_of(list(words[module:]), module), NCU, stop=profiling.stop, output_to_stderr=True, focus=run.focus
+    )
+    plan = Plan(folder="", tool=NCU, steps=1, seconds=SECONDS, lines=False, dataflow=False)
+    result = record(request, prepared(request, plan), say_on_stderr)
+    if result.trace is None:
+        assert result.nothing is not None
+        raise result.nothing
+    say_on_stderr(f"the report is {result.trace}")
+    return result.trace
+
+
+def _say_without_counters(runs: Sequence[NcuRun], to_stderr: bool) -> None:
+    """What the timeline and the roofline say about the kernels: the answer, as far as there is one."""
+    say("Without counters, the timeline says:", err=to_stderr)
+    for kernel in (kernel for run in runs for kernel in run.kernels):
+        say(f"  {kernel.function}{f' ({kernel.op})' if kernel.op else ''}: {kernel.why}", err=to_stderr)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from warpline.cli.options import json_option
-from warpline.cli.output import print_json, put_text, say
+from warpline.cli.write import print_json, put_text, say
 from warpline.errors import EXIT_FAILED, WarplineError
-
-if TYPE_CHECKING:
-    from warpline.reports.explain import Meaning
+from warpline.reports.explain import SCHEMA, Meaning, explained, meanings, near
 
 LONGEST = 16_384
 """Characters of a name, as in a trace."""
@@ -33,8 +29,6 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
 
       warpline explain ampere_sgemm_128x64_nn --json
     """
-    from warpline.reports.explain import SCHEMA, explained, meanings, near  # noqa: PLC0415 - loads when it is used
-
     found: list[Meaning] = []
     unknown: list[tuple[str, list[str]]] = []
     for name in names:

@@ -3,62 +3,57 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 from msgspec.structs import asdict
 
-from warpline.cli.options import (
-    json_option,
-    no_cache_option,
-    open_with_progress,
-    step_range_option,
-    steps_option,
-    trace_argument,
-)
-from warpline.cli.output import print_json, refuse_existing, say
+from warpline.cli.options import bundle, json_option, trace_argument
+from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.write import print_json, refuse_existing, say
+from warpline.exports.formats import Exported, Picture, export_format
+from warpline.exports.formats import export as write
 from warpline.units import several, size
-
-if TYPE_CHECKING:
-    from warpline.exports.formats import Exported, Picture
 
 SCHEMA = "warpline.export/1"
 
 
+class ExportOutput(Struct, frozen=True):
+    """The files to write, and whether the answer about them is JSON."""
+
+    files: tuple[Path, ...]
+    force: bool
+    as_json: bool
+
+
 @click.command()
 @trace_argument
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="Write .pftrace, .perfetto.json, .perfetto.json.gz, .speedscope.json, .svg or .png; repeat for several files.",
+@bundle(
+    "output",
+    ExportOutput,
+    click.option(
+        "-o",
+        "--output",
+        "files",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        required=True,
+        metavar="FILE",
+        help="Write .pftrace, .perfetto.json, .perfetto.json.gz, .speedscope.json, .svg or .png; "
+        "repeat for several files.",
+    ),
+    click.option("-f", "--force", is_flag=True, help="Overwrite files."),
+    json_option,
 )
-@click.option("-f", "--force", is_flag=True, help="Overwrite files.")
 @click.option(
     "--what",
     type=click.Choice(["timeline", "time", "roofline"]),
     default="timeline",
     help="Draw one step, where the time goes, or the roofline (.svg, .png).",
 )
-@json_option
-@steps_option
-@step_range_option
 @click.option("--why/--no-why", default=None, help="Replay the trace for findings; default: if quick.")
-@no_cache_option
-def export(
-    trace: Path,
-    output: tuple[Path, ...],
-    force: bool,
-    what: Picture,
-    as_json: bool,
-    steps: str | None,
-    step_range: str | None,
-    why: bool | None,
-    no_cache: bool,
-) -> None:
+@selection_options
+def export(trace: Path, output: ExportOutput, what: Picture, why: bool | None, selection: StepSelection) -> None:
     """Write the trace with its diagnosis for Perfetto or speedscope, or draw it as SVG or PNG, by the file's name.
 
     Perfetto (https://ui.perfetto.dev) shows steps, findings and idle causes as tracks beside streams, ranges, ops,
@@ -75,15 +70,12 @@ def export(
 
       warpline export trace.json.gz -o roofline.png --what roofline -f
     """
-    from warpline.exports.formats import export as write  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.exports.formats import export_format  # noqa: PLC0415
-
-    for file in output:
+    for file in output.files:
         export_format(file)
-        refuse_existing(file, force)
-    opened = open_with_progress(trace, steps, step_range, no_cache)
-    written = [write(opened, file, what, why) for file in output]
-    if as_json:
+        refuse_existing(file, output.force)
+    opened = selection.open(trace)
+    written = [write(opened, file, what, why) for file in output.files]
+    if output.as_json:
         print_json({"schema": SCHEMA, "files": [{**asdict(one), "file": str(one.file)} for one in written]})
         return
     for one in written:

@@ -3,87 +3,120 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
+from msgspec import Struct
 
 from warpline.cli.baseline import folder_option, traces_argument
-from warpline.cli.options import (
-    force_option,
-    json_option,
-    no_cache_option,
-    open_with_progress,
-    output_option,
-    step_range_option,
-    steps_option,
-)
-from warpline.cli.output import format_of, put_answer, refuse_existing, say, write_text
+from warpline.cli.options import bundle, least_effect_option
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.write import refuse_existing, say, write_text
+from warpline.compare.asked_numbers import asked_numbers
+from warpline.compare.baseline import path_of, read_baseline
+from warpline.compare.budgets import Budget, is_budget
+from warpline.compare.gate import EXIT_CODES, Gate, judge
+from warpline.compare.history import remember
+from warpline.compare.measurement import RunMeasurement, measure_sound, median_run
 from warpline.errors import UsageError, WarplineError
+from warpline.reports import gate_files
+from warpline.reports.compare import gate_report
+from warpline.sources.record_files import record_file
+from warpline.trace.trace import Trace
 
-if TYPE_CHECKING:
-    from warpline.compare.gate import Gate
+
+class GateChecks(Struct, frozen=True):
+    """What the recordings must keep."""
+
+    baseline: str | None
+    budgets: tuple[str, ...]
+    metric: Literal["step", "busy"]
+    least_effect: float
+    ncu_reports: tuple[Path, ...]
+
+
+class GateFiles(Struct, frozen=True):
+    """Files for a CI system."""
+
+    junit: Path | None
+    comment: Path | None
+
+    def write(self, found: Gate, title: str) -> None:
+        """Write those that were asked for."""
+        for path, text in ((self.junit, gate_files.junit), (self.comment, gate_files.comment)):
+            if path is not None:
+                write_text(path, text(found, title))
+
+
+class GateRecord(Struct, frozen=True):
+    """How the run is recorded in the history."""
+
+    series: str | None
+    label: str | None
+    no_history: bool
+    folder: Path
 
 
 @click.command()
 @traces_argument
-@click.option("--baseline", "name", metavar="NAME", help="Compare with this baseline.")
-@click.option(
-    "--budget",
-    "budgets",
-    multiple=True,
-    metavar="NUMBER<=LIMIT",
-    help="Check this limit, for example step_ms<=12; several may follow.",
+@bundle(
+    "checks",
+    GateChecks,
+    click.option("--baseline", metavar="NAME", help="Compare with this baseline."),
+    click.option(
+        "--budget",
+        "budgets",
+        multiple=True,
+        metavar="NUMBER<=LIMIT",
+        help="Check this limit, for example step_ms<=12; several may follow.",
+    ),
+    click.option(
+        "--metric",
+        type=click.Choice(["step", "busy"]),
+        default="step",
+        help="Compare the step with the baseline's, or only the time in which the GPU is busy.",
+    ),
+    least_effect_option,
+    click.option(
+        "--ncu",
+        "ncu_reports",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="REPORT",
+        help="Take counters for budgets (ncu:KERNEL:METRIC) from this Nsight Compute report; repeat.",
+    ),
 )
-@click.option(
-    "--metric",
-    type=click.Choice(["step", "busy"]),
-    default="step",
-    help="Compare the step with the baseline's, or only the time in which the GPU is busy.",
+@bundle(
+    "files",
+    GateFiles,
+    click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file."),
+    click.option(
+        "--comment",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Also write a pull-request comment (Markdown).",
+    ),
 )
-@click.option("--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the step.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
-@click.option(
-    "--comment", type=click.Path(path_type=Path), metavar="FILE", help="Also write a pull-request comment (Markdown)."
+@bundle(
+    "record",
+    GateRecord,
+    click.option("--name", "series", metavar="NAME", help="Record the run under this name; default: the baseline's."),
+    click.option(
+        "--label", metavar="TEXT", help="Record the run with this label; default: the commit that the CI system names."
+    ),
+    click.option("--no-history", is_flag=True, help="Do not record this run."),
+    folder_option,
 )
-@click.option(
-    "--ncu",
-    "reports",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="REPORT",
-    help="Take counters for budgets (ncu:KERNEL:METRIC) from this Nsight Compute report; repeat.",
-)
-@click.option("--name", "series", metavar="NAME", help="Record the run under this name; default: the baseline's.")
-@click.option(
-    "--label", metavar="TEXT", help="Record the run with this label; default: the commit that the CI system names."
-)
-@click.option("--no-history", is_flag=True, help="Do not record this run.")
-@folder_option
-@json_option
-@output_option
-@force_option
-@steps_option
-@step_range_option
-@no_cache_option
+@output_options
+@selection_options
 def gate(
     traces: tuple[Path, ...],
-    name: str | None,
-    budgets: tuple[str, ...],
-    metric: Literal["step", "busy"],
-    least_effect: float,
-    junit: Path | None,
-    comment: Path | None,
-    reports: tuple[Path, ...],
-    series: str | None,
-    label: str | None,
-    no_history: bool,
-    folder: Path,
-    as_json: bool,
-    output: Path | None,
-    force: bool,
-    steps: str | None,
-    step_range: str | None,
-    no_cache: bool,
+    checks: GateChecks,
+    files: GateFiles,
+    record: GateRecord,
+    output: ReportOutput,
+    selection: StepSelection,
 ) -> int:
     """Check recordings against a baseline, budgets, or both.
 
@@ -95,44 +128,36 @@ def gate(
 
       warpline gate trace.json.gz --budget "step_ms<=12" "syncs<=0" "idle_pct<=10"
     """
-    from warpline.compare.asked_numbers import asked_numbers  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415
-    from warpline.compare.budgets import Budget, is_budget  # noqa: PLC0415
-    from warpline.compare.gate import EXIT_CODES, judge  # noqa: PLC0415
-    from warpline.compare.measurement import measure_sound, median_run  # noqa: PLC0415
-    from warpline.reports import gate_files  # noqa: PLC0415
-    from warpline.reports.compare import gate_report  # noqa: PLC0415
-
-    for file in (output, junit, comment):
-        refuse_existing(file, force)
-    chosen = format_of(output, as_json)
+    output.check()
+    for file in (files.junit, files.comment):
+        refuse_existing(file, output.force)
     # `--budget A B` is one option with A, and B among the traces.
     more = [path for path in traces if is_budget(str(path)) and not path.exists()]
     traces = tuple(path for path in traces if path not in more)
     if not traces:
         raise UsageError("no-trace", "there is no recording to check", "warpline gate TRACE --budget NUMBER<=LIMIT")
-    limits = [Budget.parse(text) for text in (*budgets, *map(str, more))]
-    known = read_baseline(path_of(name, folder)) if name is not None else None
-    opened = [open_with_progress(path, steps, step_range, no_cache) for path in traces]
-    measured = [measure_sound(trace) for trace in opened]
-    median = next(trace for trace, run in zip(opened, measured, strict=True) if run is median_run(measured))
-    found = judge(measured, known, limits, metric, least_effect / 100, asked_numbers(limits, median, reports))
-    title = series or (Path(name).stem if name else "gate")
-    for path, text in ((junit, gate_files.junit), (comment, gate_files.comment)):
-        if path is not None:
-            write_text(path, text(found, title))
-    if not no_history:
-        _remember(found, folder.resolve().parent, title, label, metric)
-    put_answer(found.to_dict(), gate_report(found), chosen, output)
+    limits = [Budget.parse(text) for text in (*checks.budgets, *map(str, more))]
+    known = None if checks.baseline is None else read_baseline(path_of(checks.baseline, record.folder))
+    found = _judged([selection.open(path) for path in traces], limits, known, checks)
+    title = record.series or (Path(checks.baseline).stem if checks.baseline else "gate")
+    files.write(found, title)
+    if not record.no_history:
+        _remember(found, title, record, checks.metric)
+    output.put(lambda: gate_report(found), found.to_dict)
     return EXIT_CODES[found.outcome]
 
 
-def _remember(found: Gate, project: Path, name: str, label: str | None, metric: str) -> None:
-    """Append to the history. That it cannot be written changes no outcome."""
-    from warpline.compare.history import remember  # noqa: PLC0415
-    from warpline.sources.record_files import record_file  # noqa: PLC0415
+def _judged(traces: list[Trace], limits: list[Budget], known: list[RunMeasurement] | None, checks: GateChecks) -> Gate:
+    """Measure the recordings and hold them against the baseline and the budgets."""
+    measured = [measure_sound(trace) for trace in traces]
+    median = next(trace for trace, run in zip(traces, measured, strict=True) if run is median_run(measured))
+    numbers = asked_numbers(limits, median, checks.ncu_reports)
+    return judge(measured, known, limits, checks.metric, checks.least_effect / 100, numbers)
 
+
+def _remember(found: Gate, title: str, record: GateRecord, metric: str) -> None:
+    """Append to the history. That it cannot be written changes no outcome."""
     try:
-        remember(record_file(), found, project, name, label, metric)
+        remember(record_file(), found, record.folder.resolve().parent, title, record.label, metric)
     except WarplineError as error:
         say(f"warpline: not recorded: {error.line()}", err=True)

@@ -7,9 +7,13 @@ from pathlib import Path
 import click
 
 from warpline.cli.baseline import folder_option
-from warpline.cli.options import force_option, json_option, output_option
-from warpline.cli.output import format_of, put_answer, refuse_existing, say, write_text
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.write import refuse_existing, say, write_text
+from warpline.compare.history import names_in, read_history
 from warpline.errors import UsageError
+from warpline.reports.history import report
+from warpline.reports.history_plot import history_svg
+from warpline.sources.record_files import record_file
 
 
 @click.command()
@@ -18,18 +22,9 @@ from warpline.errors import UsageError
 @click.option("--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the level.")
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the trend into this file.")
 @folder_option
-@json_option
-@output_option
-@force_option
+@output_options
 def history(
-    name: str | None,
-    number: str,
-    least_effect: float,
-    svg: Path | None,
-    folder: Path,
-    as_json: bool,
-    output: Path | None,
-    force: bool,
+    name: str | None, number: str, least_effect: float, svg: Path | None, folder: Path, output: ReportOutput
 ) -> None:
     """Show how a number of the gate developed, run by run, and where its level changed.
 
@@ -41,14 +36,8 @@ def history(
 
       warpline history train --number launches --svg launches.svg
     """
-    from warpline.compare.history import names_in, read_history  # noqa: PLC0415 - numpy loads only when it is used
-    from warpline.reports.history import report  # noqa: PLC0415
-    from warpline.reports.history_plot import history_svg  # noqa: PLC0415
-    from warpline.sources.record_files import record_file  # noqa: PLC0415
-
-    refuse_existing(output, force)
-    refuse_existing(svg, force)
-    chosen = format_of(output, as_json)
+    output.check()
+    refuse_existing(svg, output.force)
     if not 0 <= least_effect < 100:
         raise UsageError("bad-effect", f"the least effect is a percentage, not {least_effect}")
     path, project = record_file(), folder.resolve().parent
@@ -62,4 +51,4 @@ def history(
     if svg is not None:
         write_text(svg, history_svg(found))
         say(f"wrote {svg}", err=True)
-    put_answer(found.to_dict(), report(found), chosen, output)
+    output.put(lambda: report(found), found.to_dict)

@@ -7,19 +7,18 @@ from collections.abc import Sequence
 
 import click
 
-from warpline.cli.output import print_json, put_report
+from warpline.cli.output import ReportOutput, output_options
 from warpline.errors import UsageError
+from warpline.hardware.chips import chip_named
+from warpline.kernels import identify
+from warpline.reports.kernel import kernel_report
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Kernel names; - reads them from stdin.")
 @click.option("--device", metavar="ARCH|CHIP", help="Check the fit to this architecture (sm90) or chip (GB10).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def kernel(
-    names: tuple[str, ...],
-    device: str | None,
-    as_json: bool,
-) -> None:
+@output_options
+def kernel(names: tuple[str, ...], device: str | None, output: ReportOutput) -> None:
     """Decode a kernel name: library, operation, class, data types, tile, tensor cores, each with its reason.
 
     Fields that the name does not prove are omitted. A class that it does not prove is unknown, with
@@ -35,17 +34,11 @@ def kernel(
 
       warpline stats trace.json.gz -r cuda_gpu_kern_sum --format csv | cut -d, -f9- | warpline kernel - --json
     """
-    from warpline.kernels import identify  # noqa: PLC0415 - the tables load only when they are used
-
+    output.check()
     wanted = _wanted(names)
     arch = _arch(device)
     found = [identify(name, arch) for name in wanted]
-    if as_json:
-        print_json([identity.to_dict() for identity in found])
-        return
-    from warpline.reports.kernel import kernel_report  # noqa: PLC0415
-
-    put_report(kernel_report(found))
+    output.put(lambda: kernel_report(found), lambda: [identity.to_dict() for identity in found])
 
 
 def _wanted(names: Sequence[str]) -> list[str]:
@@ -68,8 +61,6 @@ def _arch(device: str | None) -> str | None:
     digits = device.lower().removeprefix("sm").removeprefix("_").replace(".", "")
     if digits.rstrip("af").isdigit():
         return f"sm{digits.rstrip('af')}"
-    from warpline.hardware.chips import chip_named  # noqa: PLC0415 - the tables load only when they are used
-
     try:
         chip = chip_named(device)
     except UsageError as error:

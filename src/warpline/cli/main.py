@@ -8,65 +8,43 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from warpline import __version__
-from warpline.cli.output import say
+from warpline.cli.options import Asked
+from warpline.cli.verbs import VERBS
+from warpline.cli.write import print_json, say
 from warpline.errors import EXIT_FAILED, WarplineError
-from warpline.sanitise import sanitise
+from warpline.sources.stdin import without_spool
 
-VERBS = {
-    "diagnose": "diagnose",
-    "report": "report",
-    "view": "view",
-    "run": "run",
-    "compare": "compare",
-    "baseline": "baseline",
-    "gate": "gate",
-    "history": "history",
-    "stats": "stats",
-    "sql": "sql",
-    "kernel": "kernel",
-    "explain": "explain",
-    "dive": "dive",
-    "metric": "metric",
-    "ops": "ops",
-    "parts": "parts",
-    "roofline": "roofline",
-    "device": "device",
-    "bench": "bench",
-    "doctor": "doctor",
-    "scrub": "scrub",
-    "path": "path",
-    "budget": "budget",
-    "memory": "memory",
-    "whatif": "whatif",
-    "export": "export",
-    "lint": "lint",
-    "demo": "diagnose",
-}
-"""Each verb and its module, in the order of the help."""
+INTERRUPTED = 130
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class Verbs(click.Group):
-    """Loads the module of a verb when the verb is used."""
+    """Loads the module of a verb when the verb is used; lists of verbs need none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All verbs."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb, listed with the whole first line of its docstring."""
+        """The verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = getattr(import_module(f"warpline.cli.{VERBS[cmd_name]}"), cmd_name)
-        command.short_help = (command.help or "").partition("\n")[0]
+        module = import_module(f"warpline.cli.{VERBS[cmd_name].module or cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs in the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
 
-INTERRUPTED = 130
-
-
-SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The verbs that begin so."""
+        verbs = [CompletionItem(name, help=verb.help) for name, verb in VERBS.items() if name.startswith(incomplete)]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(cls=Verbs, context_settings=SETTINGS, invoke_without_command=True)
@@ -87,25 +65,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line and return the exit code: every failure is one line on stderr, never a traceback."""
-    try:
-        result = app.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False)
-    except WarplineError as error:
-        from warpline.sources.stdin import without_spool  # noqa: PLC0415 - only where something failed
+    """Run the command line and return the exit code: every failure is one line on stderr, never a traceback.
 
-        return _fail(without_spool(error.line()), error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        return _fail("interrupted: stopped by the user", INTERRUPTED)
+    Under --json it is also `{"error": {"code", "message", "hint"}}` on stdout.
+    """
+    asked = Asked()
+    try:
+        result = app.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False, obj=asked)
     except BrokenPipeError:
         # The reader of our output closed it, as `head` does: not an error.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that flushing at exit stays quiet
         return 0
-    except MemoryError:
-        return _fail("out-of-memory: the file needs more memory than is available", EXIT_FAILED)
-    except RecursionError:
-        return _fail("too-deep: the file is nested too deeply to read", EXIT_FAILED)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else EXIT_FAILED
+    except click.ClickException as error:
+        # The command line was not understood, so that nothing has noted --json yet.
+        return _fail(_described(error), "--json" in arguments)
     except BaseException as error:
-        return _unexpected(error)
+        return _fail(_described(error), asked.as_json)
     return result if isinstance(result, int) else 0
 
 
@@ -121,21 +98,28 @@ def _like_a_file(word: str) -> bool:
     return word == "-" or os.path.exists(word) or any(mark in word for mark in "./\\")  # noqa: PTH110 - not yet a path
 
 
-def _fail(line: str, exit_code: int) -> int:
-    say(f"warpline: {sanitise(line)}", err=True)
-    return exit_code
-
-
-def _unexpected(error: BaseException) -> int:
-    """Usage errors have their own message and code; any other error is a bug and is reported as one."""
-    if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else EXIT_FAILED
-    describe = getattr(error, "format_message", None)
-    if describe is not None:
-        return _fail(f"usage: {' '.join(describe().split())}; see warpline --help", getattr(error, "exit_code", 2))
+def _described(error: BaseException) -> WarplineError:
+    """Any error with a code, a message and a hint; what is neither ours nor the user's is a bug, and says so."""
+    match error:
+        case WarplineError():
+            return error
+        case click.ClickException():
+            return WarplineError("usage", error.format_message(), "see warpline --help", error.exit_code)
+        case KeyboardInterrupt() | click.Abort():
+            return WarplineError("interrupted", "stopped by the user", exit_code=INTERRUPTED)
+        case MemoryError():
+            return WarplineError("out-of-memory", "the file needs more memory than is available")
+        case RecursionError():
+            return WarplineError("too-deep", "the file is nested too deeply to read")
     if os.environ.get("WARPLINE_DEBUG"):
         raise error
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return _fail(
-        f"internal-error: {reason}; please report it, with the traceback that WARPLINE_DEBUG=1 shows", EXIT_FAILED
-    )
+    return WarplineError("internal-error", reason, "please report it, with the traceback that WARPLINE_DEBUG=1 shows")
+
+
+def _fail(error: WarplineError, as_json: bool) -> int:
+    if as_json:
+        message, hint = without_spool(error.message), without_spool(error.hint)
+        print_json({"error": {"code": error.code, "message": message, "hint": hint}})
+    say(f"warpline: {without_spool(error.line())}", err=True)
+    return error.exit_code

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.cli.options import (
-    json_option,
-    no_cache_option,
-    open_with_progress,
-    step_range_option,
-    steps_option,
-    verbose_option,
-)
-from warpline.cli.output import print_json, put_report, refuse_existing, say, write_text
+from warpline.analyses.memory import MemoryUse, memory_of_trace
+from warpline.cli.options import bundle, verbose_option
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import UsageError
+from warpline.front.functions import memory_use
+from warpline.reports.memory import memory_report
+from warpline.reports.memory_plot import svg as drawn
+from warpline.reports.title import recording
+from warpline.sources.detect import detect
+from warpline.sources.kinds import MEMORY_SNAPSHOT
+from warpline.sources.stdin import STDIN, spooled_stdin
 
-if TYPE_CHECKING:
-    from warpline.analyses.memory import MemoryUse
+
+class MemoryView(Struct, frozen=True):
+    """What to show of the memory."""
+
+    by: str
+    device: str | None
+    top: int
+    verbose: bool
 
 
 @click.command()
@@ -30,31 +39,23 @@ if TYPE_CHECKING:
     metavar="TRACE",
     help="A trace with memory events, or a snapshot of torch.cuda.memory._dump_snapshot(); - reads stdin.",
 )
-@click.option(
-    "--by", type=click.Choice(["op", "module", "line"]), default="op", help="Show who allocated by op, module or line."
+@bundle(
+    "shown",
+    MemoryView,
+    click.option(
+        "--by",
+        type=click.Choice(["op", "module", "line"]),
+        default="op",
+        help="Show who allocated by op, module or line.",
+    ),
+    click.option("--device", metavar="NAME", help="Show this device: cuda:0, cpu."),
+    click.option("--top", type=click.IntRange(min=1), default=10, help="List this many rows."),
+    verbose_option,
 )
-@click.option("--device", metavar="NAME", help="Show this device: cuda:0, cpu.")
-@click.option("--top", type=click.IntRange(min=1), default=10, help="List this many rows.")
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the curve into this file.")
-@click.option("-f", "--force", is_flag=True, help="Overwrite the file given with --svg.")
-@verbose_option
-@json_option
-@steps_option
-@step_range_option
-@no_cache_option
-def memory(
-    trace: Path,
-    by: str,
-    device: str | None,
-    top: int,
-    svg: Path | None,
-    force: bool,
-    verbose: bool,
-    as_json: bool,
-    steps: str | None,
-    step_range: str | None,
-    no_cache: bool,
-) -> None:
+@output_options
+@selection_options
+def memory(trace: Path, shown: MemoryView, svg: Path | None, output: ReportOutput, selection: StepSelection) -> None:
     """Show where the memory goes: the peak and what is alive then, reserved memory, growth per step, the curve.
 
     Reads torch.profiler traces with profile_memory=True, nsys exports with --cuda-memory-usage=true, and torch's
@@ -68,45 +69,28 @@ def memory(
 
       warpline memory snapshot.pickle -v
     """
+    output.check()
     if svg is not None and svg.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{svg.name} is not an SVG file", "use the suffix .svg")
-    refuse_existing(svg, force)
-    use, title = _memory(trace, steps, step_range, no_cache)
-    answer = _of_device(use, device)
+    refuse_existing(svg, output.force)
+    use, title = _memory(trace, selection)
+    answer = use if shown.device is None else _of_device(use, shown.device)
     if svg is not None:
-        from warpline.reports.memory_plot import svg as drawn  # noqa: PLC0415 - loads when it is used
-
         write_text(svg, drawn(answer.devices[0], trace.name))
         say(f"wrote {svg}", err=True)
-    if as_json:
-        print_json(answer.to_dict())
-        return
-    from warpline.reports.memory import memory_report  # noqa: PLC0415
-
-    put_report(memory_report(answer, title, by, top, verbose))
+    output.put(lambda: memory_report(answer, title, shown.by, shown.top, shown.verbose), answer.to_dict)
 
 
-def _memory(trace: Path, steps: str | None, step_range: str | None, no_cache: bool) -> tuple[MemoryUse, str]:
+def _memory(trace: Path, selection: StepSelection) -> tuple[MemoryUse, str]:
     """The answer and its title."""
-    from warpline.sources.detect import detect  # noqa: PLC0415 - loads when it is used
-    from warpline.sources.kinds import MEMORY_SNAPSHOT  # noqa: PLC0415
-    from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415
-
     path = spooled_stdin() if trace == STDIN else trace
     if detect(path) is MEMORY_SNAPSHOT:
-        from warpline.front.functions import memory_use  # noqa: PLC0415
-
-        return memory_use(path, steps=steps, step_range=step_range), path.name
-    opened = open_with_progress(path, steps, step_range, no_cache)
-    from warpline.analyses.memory import memory_of_trace  # noqa: PLC0415
-    from warpline.reports.title import recording  # noqa: PLC0415
-
+        return memory_use(path, steps=selection.steps, step_range=selection.step_range), path.name
+    opened = selection.open(path)
     return memory_of_trace(opened), recording(opened)
 
 
-def _of_device(answer: MemoryUse, device: str | None) -> MemoryUse:
-    if device is None:
-        return answer
+def _of_device(answer: MemoryUse, device: str) -> MemoryUse:
     chosen = tuple(one for one in answer.devices if one.device == device)
     if not chosen:
         known = ", ".join(one.device for one in answer.devices)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import click
 
-from warpline.cli.options import json_option
-from warpline.cli.output import print_json, put_report
+from warpline.cli.output import ReportOutput, output_options
+from warpline.hardware.counters.explain import SCHEMA, explain
+from warpline.hardware.counters.table import catalogue, target_of
+from warpline.reports.metric import metric_report
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Metrics, with or without suffixes.")
 @click.option("--chip", metavar="CHIP", help="Answer for this chip: sm_90, 9.0 or GH100.")
-@json_option
-def metric(names: tuple[str, ...], chip: str | None, as_json: bool) -> None:
+@output_options
+def metric(names: tuple[str, ...], chip: str | None, output: ReportOutput) -> None:
     """Explain a metric of Nsight Compute: what it counts, what a good value is, and which chips have it.
 
     Where a chip lacks the metric, or where the name is nvprof's or never existed, it names what to ask for instead.
@@ -26,15 +28,8 @@ def metric(names: tuple[str, ...], chip: str | None, as_json: bool) -> None:
 
       warpline metric achieved_occupancy gld_efficiency --json
     """
-    from warpline.hardware.counters.explain import SCHEMA, explain  # noqa: PLC0415 - the table loads when it is used
-    from warpline.hardware.counters.table import catalogue, target_of  # noqa: PLC0415
-
+    output.check()
     target = target_of(chip) if chip is not None else None
     listed = catalogue(target)
     found = [explain(name, target, listed) for given in names for name in given.split(",") if name.strip()]
-    if as_json:
-        print_json({"schema": SCHEMA, "metrics": [one.to_dict() for one in found]})
-        return
-    from warpline.reports.metric import metric_report  # noqa: PLC0415
-
-    put_report(metric_report(found))
+    output.put(lambda: metric_report(found), lambda: {"schema": SCHEMA, "metrics": [one.to_dict() for one in found]})

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
+from msgspec import Struct
 
-from warpline.cli.table_verb import Made, table_verb
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.analyses.ops import ops_table
+from warpline.cli.options import bundle, trace_argument
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
+from warpline.reports.ops import ops_report
+from warpline.reports.title import recording
+from warpline.units import duration
 
 SORTS = ("gpu", "gpu-self", "cpu", "cpu-self", "calls", "launches", "flops", "bytes", "roof")
 GROUPS = ("shape", "module", "stack", "line")
 
 
+class OpRows(Struct, frozen=True):
+    """How many rows to list, in which order, and for what."""
+
+    sort: str | None
+    group: str | None
+    top: int
+
+
 @click.command()
-@click.option(
-    "--sort",
-    type=click.Choice(SORTS),
-    metavar="COLUMN",
-    help=f"Sort by one of {', '.join(SORTS)}; default: gpu-self, or cpu-self without a GPU.",
+@trace_argument
+@bundle(
+    "rows",
+    OpRows,
+    click.option(
+        "--sort",
+        type=click.Choice(SORTS),
+        metavar="COLUMN",
+        help=f"Sort by one of {', '.join(SORTS)}; default: gpu-self, or cpu-self without a GPU.",
+    ),
+    click.option("--group", type=click.Choice(GROUPS), help="Split each op by input shapes, nn.Module, stack or line."),
+    click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows."),
 )
-@click.option("--group", type=click.Choice(GROUPS), help="Split each op by input shapes, nn.Module, stack or line.")
-@table_verb
-def ops(trace: Trace, device: str | None, shapes_from: Trace | None, sort: str | None, group: str | None) -> Made:
+@chip_options
+@output_options
+@selection_options
+def ops(trace: Path, rows: OpRows, chip: ChipChoice, output: ReportOutput, selection: StepSelection) -> None:
     """List ops with their calls, CPU and GPU time, work, share of the roofline and line of code.
 
     Calls and times are those of torch's key_averages(), self and total; a trace without a GPU works too.
@@ -37,7 +57,9 @@ def ops(trace: Trace, device: str | None, shapes_from: Trace | None, sort: str |
 
       warpline ops trace.json.gz --steps 1: -o ops.md
     """
-    from warpline.analyses.ops import ops_table  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.reports.ops import ops_report  # noqa: PLC0415
-
-    return ops_table(trace, group=group, sort=sort, device=device, shapes_from=shapes_from), ops_report
+    output.check()
+    opened = selection.open(trace)
+    lender = selection.open_whole(chip.shapes_from)
+    table = ops_table(opened, group=rows.group, sort=rows.sort, device=chip.device, shapes_from=lender)
+    title = recording(opened, duration(table.window_ns), chip=chip.device and table.device)
+    output.put(lambda: ops_report(table, title, str(trace), rows.top), table.to_dict)

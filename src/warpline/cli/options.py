@@ -1,17 +1,48 @@
-"""Arguments and options that several commands share."""
+"""Options that several verbs share, and how a verb gets a group of them as one object."""
 
 from __future__ import annotations
 
-import sys
-from contextlib import ExitStack
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
+from msgspec import Struct
 
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def bundle(name: str, made: type[Struct], *options: Decorator) -> Decorator:
+    """Add options to a verb, which gets one object made of their values, as the parameter `name`."""
+
+    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(verb)
+        def with_bundle(**given: Any) -> Any:
+            values = {field: given.pop(field) for field in made.__struct_fields__}
+            return verb(**given, **{name: made(**values)})
+
+        decorated: Callable[..., Any] = with_bundle
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+class Asked(Struct):
+    """What an error must know of the command line; `main` hands it to click as the context's object."""
+
+    as_json: bool = False
+    """Whether the answer was to be JSON: then the error is, too."""
+
+
+def note_json(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Callback of --json and --format: note that JSON was asked for."""
+    context.ensure_object(Asked).as_json |= value in {True, "json"}
+    return value
+
 
 trace_argument = click.argument(
     "trace",
@@ -19,24 +50,24 @@ trace_argument = click.argument(
     metavar="TRACE",
     help="A torch.profiler or JAX trace (.json, .json.gz), nsys export (.sqlite), .nsys-rep or .nvvp; - reads stdin.",
 )
-steps_option = click.option(
-    "--steps", metavar="START:STOP", help="Use only these steps, START:STOP from 0: 3:6, 3:, -1."
+
+
+class TableFormat(StrEnum):
+    """How tables of data are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+json_format_option = click.option(
+    "--json", "as_json", is_flag=True, callback=note_json, help="Short for --format json."
 )
-step_range_option = click.option(
-    "--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."
-)
-no_cache_option = click.option("--no-cache", is_flag=True, help="Parse the file again instead of using the cache.")
-shapes_from_option = click.option(
-    "--shapes-from",
-    type=click.Path(path_type=Path),
-    metavar="OTHER",
-    help="Take shapes from this torch.profiler trace of the same program, for kernels without ops (nsys).",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-json_format_option = click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+json_option = click.option("--json", "as_json", is_flag=True, callback=note_json, help="Print JSON.")
+force_option = click.option("-f", "--force", is_flag=True, help="Overwrite existing files.")
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show all sections.")
-output_option = click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file: .md, .txt or .json."
+why_option = click.option(
+    "--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick."
 )
 gpu_hour_option = click.option(
     "--gpu-hour",
@@ -52,36 +83,6 @@ ncu_option = click.option(
     metavar="REPORT",
     help="Add what this report of Nsight Compute says of the trace's kernels; may be repeated.",
 )
-force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
-
-
-def open_with_progress(
-    path: Path,
-    steps: str | None,
-    step_range: str | None,
-    no_cache: bool,
-) -> Trace:
-    """Open a trace, with a spinner on stderr if it is a terminal."""
-    from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
-    from warpline.trace.open import open_trace  # noqa: PLC0415
-
-    path = spooled_stdin() if path == STDIN else path
-    with ExitStack() as stack:
-        if sys.stderr.isatty():
-            from warpline.reports.console import spinner  # noqa: PLC0415
-
-            stack.enter_context(spinner(f"reading {path.name} …"))
-        return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
-
-
-def open_lender(path: Path | None, no_cache: bool) -> Trace | None:
-    """Open the trace given with --shapes-from."""
-    return open_with_progress(path, None, None, no_cache) if path is not None else None
-
-
-class Format(StrEnum):
-    """How frames are written."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
+least_effect_option = click.option(
+    "--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the step."
+)

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
-from warpline.cli.table_verb import Made, table_verb
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.analyses.parts.table import parts_table
+from warpline.cli.options import trace_argument
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
+from warpline.reports.parts import parts_report
+from warpline.reports.title import recording
+from warpline.units import duration
 
 WAYS = ("module", "range", "role", "class")
 
 
 @click.command()
+@trace_argument
 @click.option(
     "--by",
     type=click.Choice(WAYS),
     help="Choose the parts: nn.Module, NVTX range, role or kernel class; default: what names most of the GPU time.",
 )
-@table_verb
-def parts(trace: Trace, device: str | None, shapes_from: Trace | None, by: str | None) -> Made:
+@click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows.")
+@chip_options
+@output_options
+@selection_options
+def parts(
+    trace: Path, by: str | None, top: int, chip: ChipChoice, output: ReportOutput, selection: StepSelection
+) -> None:
     """Split the step into parts: GPU time, idle time inside, launches, share of the roofline, and a verdict for each.
 
     Parts are nn.Modules, NVTX ranges, roles (attention, MLP, norm, …) or classes of kernels; with the gaps, they sum to
@@ -35,7 +44,8 @@ def parts(trace: Trace, device: str | None, shapes_from: Trace | None, by: str |
 
       warpline parts profile.sqlite --by range -o parts.md
     """
-    from warpline.analyses.parts.table import parts_table  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.reports.parts import parts_report  # noqa: PLC0415
-
-    return parts_table(trace, by=by, device=device, shapes_from=shapes_from), parts_report
+    output.check()
+    opened = selection.open(trace)
+    table = parts_table(opened, by=by, device=chip.device, shapes_from=selection.open_whole(chip.shapes_from))
+    title = recording(opened, duration(table.window_ns), chip=chip.device and table.device)
+    output.put(lambda: parts_report(table, title, str(trace), top), table.to_dict)

@@ -2,60 +2,67 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from warpline.cli.options import (
+    bundle,
     force_option,
     gpu_hour_option,
     json_option,
     ncu_option,
-    no_cache_option,
-    open_with_progress,
-    step_range_option,
-    steps_option,
     trace_argument,
+    why_option,
 )
-from warpline.cli.output import print_json, refuse_existing, say, short_path, write_text
-
-if TYPE_CHECKING:
-    from warpline.dive.model import Dive
+from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.write import command_line, print_json, refuse_existing, say, write_text
+from warpline.dive.answer import dive_files
+from warpline.dive.model import Dive
+from warpline.findings.cost import DailyCost
+from warpline.findings.diagnosis import diagnose
+from warpline.reports.page.document import page
 
 SCHEMA = "warpline.page/1"
 SUFFIXES = (".gz", ".json", ".sqlite", ".nsys-rep")
 
 
+class PageOutput(Struct, frozen=True):
+    """Where the page goes, and whether the answer about it is JSON."""
+
+    file: Path | None
+    force: bool
+    as_json: bool
+
+
 @click.command()
 @trace_argument
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write to this file. Default: TRACE.html here.",
+@bundle(
+    "output",
+    PageOutput,
+    click.option(
+        "-o",
+        "--output",
+        "file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write to this file. Default: TRACE.html here.",
+    ),
+    force_option,
+    json_option,
 )
-@force_option
-@json_option
-@steps_option
-@step_range_option
-@click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@why_option
 @ncu_option
 @gpu_hour_option
-@no_cache_option
+@selection_options
 def report(
     trace: Path,
-    output: Path | None,
-    force: bool,
-    as_json: bool,
-    steps: str | None,
-    step_range: str | None,
+    output: PageOutput,
     why: bool | None,
     ncu_reports: tuple[Path, ...],
     gpu_hour: float | None,
-    no_cache: bool,
+    selection: StepSelection,
 ) -> None:
     """Write one HTML file with the verdict, the findings and a timeline; it opens offline in any browser.
 
@@ -71,21 +78,15 @@ def report(
 
       warpline report trace.json.gz -o report.html -f --json
     """
-    file = output or Path(f"{_stem(trace)}.html")
-    refuse_existing(file, force)
-    opened = open_with_progress(trace, steps, step_range, no_cache)
-    from warpline.dive.answer import dive_files  # noqa: PLC0415
-    from warpline.findings.cost import DailyCost  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
-    from warpline.reports.page.document import page  # noqa: PLC0415
-
+    file = output.file or Path(f"{_stem(trace)}.html")
+    refuse_existing(file, output.force)
+    opened = selection.open(trace)
     cost = DailyCost(gpu_hour) if gpu_hour is not None else None
-    again = shlex.join(["warpline", "diagnose", short_path(trace)])
     dive = dive_files(ncu_reports, opened) if ncu_reports else None
-    made = page(diagnose(opened, why), again=again, cost=cost, dive=dive)
+    made = page(diagnose(opened, why), again=command_line("diagnose", trace), cost=cost, dive=dive)
     write_text(file, made.html)
     size = file.stat().st_size
-    if as_json:
+    if output.as_json:
         answer = {"schema": SCHEMA, "file": str(file), "bytes": size, "events": made.events}
         print_json(answer | ({"inside": _joined(dive)} if dive else {}))
     else:

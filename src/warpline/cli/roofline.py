@@ -2,81 +2,134 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
+from msgspec import Struct
 
-from warpline.cli.amounts import Amount, Time
-from warpline.cli.options import (
-    json_option,
-    no_cache_option,
-    open_lender,
-    open_with_progress,
-    shapes_from_option,
-    step_range_option,
-    steps_option,
-)
-from warpline.cli.output import print_json, put_report, refuse_existing, say, write_text
+from warpline.analyses.roofline.by_hand import envelope
+from warpline.analyses.roofline.other_shapes import scaled
+from warpline.analyses.roofline.table import roofline_table
+from warpline.cli.options import bundle
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
+from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError
+from warpline.reports.envelope import envelope_report
+from warpline.reports.roofline import report, to_dict
+from warpline.reports.roofline_plot import svg
+from warpline.reports.scaled import scaled_report
+from warpline.reports.title import recording
+from warpline.units import duration
 
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+_NUMBER = r"([0-9][0-9_,]*+(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]++)?|\.[0-9]++)"
+_TIMES = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "μs": 1e3, "ns": 1.0}
+_DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+_BINARY = {f"{prefix}i": 1024.0**power for power, prefix in enumerate("kmgt", start=1)}
+
+
+class Time(click.ParamType[float]):
+    """A time with its unit, in nanoseconds: 31.139ms, 383us, 1.2s."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse it."""
+        match = re.fullmatch(rf"{_NUMBER}\s*([a-zµμ]+)", str(value).strip())
+        if match is None or match[2] not in _TIMES:
+            self.fail(f"{value!r} is not a time with a unit: 31.139ms, 383us or 1.2s", param, ctx)
+        return _number(match[1]) * _TIMES[match[2]]
+
+
+class Amount(click.ParamType[float]):
+    """A count, with a decimal or binary prefix: 1.1e12, 137G, 402MB, 24MiB."""
+
+    name = "amount"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse it."""
+        match = re.fullmatch(rf"{_NUMBER}\s*([kmgtp]i?)?(b|flops?)?", str(value).strip(), flags=re.IGNORECASE)
+        factor = ({**_DECIMAL, **_BINARY}.get((match[2] or "").lower()) if match else None) or 0.0
+        number = _number(match[1]) * factor if match else math.inf
+        if not factor or not number < math.inf:
+            self.fail(f"{value!r} is not an amount: 1.1e12, 137G or 402MB", param, ctx)
+        return number
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "").replace("_", ""))
+
+
+class WorkByHand(Struct, frozen=True):
+    """What the options say of some work, without a trace."""
+
+    flops: float | None
+    bytes_: float | None
+    shapes: tuple[str, ...]
+    time_ns: float | None
+    dtype: str | None
+
+
+class RooflineRows(Struct, frozen=True):
+    """What the rows are, how many are listed, and where they are drawn."""
+
+    by: str
+    scale: str | None
+    top: int
+    plot: Path | None
 
 
 @click.command()
 @click.argument(
     "trace", type=click.Path(path_type=Path), required=False, metavar="[TRACE]", help="A profile; - reads stdin."
 )
-@click.option("--flops", type=Amount(), help="Without a trace: the FLOPs of the matmuls (1.1e12, 137G).")
-@click.option("--bytes", "bytes_", type=Amount(), help="Without a trace: the bytes to move (402MB).")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="OP SIZES",
-    help='Without a trace: an op, as "mm 8192x8192x8192" or "relu 8192x16384"; several add up.',
+@bundle(
+    "work",
+    WorkByHand,
+    click.option("--flops", type=Amount(), help="Without a trace: the FLOPs of the matmuls (1.1e12, 137G)."),
+    click.option("--bytes", "bytes_", type=Amount(), help="Without a trace: the bytes to move (402MB)."),
+    click.option(
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="OP SIZES",
+        help='Without a trace: an op, as "mm 8192x8192x8192" or "relu 8192x16384"; several add up.',
+    ),
+    click.option("--time", "time_ns", type=Time(), help="Without a trace: the measured time (31.139ms, 383us)."),
+    click.option("--dtype", metavar="TYPE", help="Without a trace: the data type of the matmuls.  [default: bf16]"),
 )
-@click.option("--time", "time_ns", type=Time(), help="Without a trace: the measured time (31.139ms, 383us).")
-@click.option("--dtype", metavar="TYPE", help="Without a trace: the data type of the matmuls.  [default: bf16]")
-@click.option(
-    "--by",
-    type=click.Choice(["op", "kernel"]),
-    default="op",
-    help="Show a row for each op with its shapes, or for each kernel.",
+@bundle(
+    "rows",
+    RooflineRows,
+    click.option(
+        "--by",
+        type=click.Choice(["op", "kernel"]),
+        default="op",
+        help="Show a row for each op with its shapes, or for each kernel.",
+    ),
+    click.option(
+        "--scale",
+        metavar="seq=NEW|OLD:NEW",
+        help="Predict the GPU time with another sequence length (seq=4096), or another size of a dimension (512:4096).",
+    ),
+    click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows."),
+    click.option(
+        "--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the roofline into this file."
+    ),
 )
-@click.option(
-    "--scale",
-    metavar="seq=NEW|OLD:NEW",
-    help="Predict the GPU time with another sequence length (seq=4096), or another size of a dimension (512:4096).",
-)
-@json_option
-@click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows.")
-@click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
-@shapes_from_option
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the roofline into this file.")
-@click.option("-f", "--force", is_flag=True, help="Overwrite the file given with --plot.")
-@steps_option
-@step_range_option
-@no_cache_option
+@chip_options
+@output_options
+@selection_options
 def roofline(
     trace: Path | None,
-    flops: float | None,
-    bytes_: float | None,
-    shapes: tuple[str, ...],
-    time_ns: float | None,
-    dtype: str | None,
-    by: str,
-    scale: str | None,
-    as_json: bool,
-    top: int,
-    device: str | None,
-    shapes_from: Path | None,
-    plot: Path | None,
-    force: bool,
-    steps: str | None,
-    step_range: str | None,
-    no_cache: bool,
+    work: WorkByHand,
+    rows: RooflineRows,
+    chip: ChipChoice,
+    output: ReportOutput,
+    selection: StepSelection,
 ) -> None:
     """Show how far each op or kernel is from the roofline: FLOPs, bytes, rates, ceiling, bound and headroom.
 
@@ -97,78 +150,46 @@ def roofline(
 
       warpline roofline --flops 828.9G --time 383us --device H100 --dtype fp16
     """
-    if trace is None or any(given is not None for given in (flops, bytes_, time_ns, dtype)) or shapes:
-        if trace is not None or scale is not None:
+    output.check()
+    if trace is None or work != WorkByHand(None, None, (), None, None):
+        if trace is not None or rows.scale is not None:
             raise UsageError("two-inputs", "--flops, --bytes, --shape, --time and --dtype take no trace", "omit one")
-        _envelope(flops, bytes_, shapes, time_ns, dtype, device, as_json)
-        return
-    from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.reports.roofline import report, to_dict  # noqa: PLC0415
-    from warpline.reports.roofline_plot import svg  # noqa: PLC0415
-    from warpline.reports.title import recording  # noqa: PLC0415
-    from warpline.units import duration  # noqa: PLC0415
-
-    if scale is not None:
-        _scaled(open_with_progress(trace, steps, step_range, no_cache), scale, device, top, as_json)
-        return
-    if plot is not None and plot.suffix.lower() != ".svg":
-        raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "use the suffix .svg")
-    refuse_existing(plot, force)
-    opened = open_with_progress(trace, steps, step_range, no_cache)
-    table = roofline_table(
-        opened,
-        by=by,
-        device=device,
-        shapes_from=open_lender(shapes_from, no_cache),
-    )
-    if plot is not None:
-        write_text(plot, svg(table, f"{trace.name} on {table.device}"))
-        say(f"wrote {plot}", err=True)
-    if as_json:
-        print_json(to_dict(table, str(trace)))
-        return
-    title = recording(opened, f"{duration(table.total_ns)} of GPU time", chip=device and table.device)
-    put_report(report(table, title, str(trace), top))
+        _by_hand(work, chip.device, output)
+    elif rows.scale is not None:
+        opened = selection.open(trace)
+        prediction = scaled(opened, rows.scale, chip.device)
+        output.put(lambda: scaled_report(prediction, str(opened.file), rows.top), prediction.to_dict)
+    else:
+        _of_trace(trace, rows, chip, output, selection)
 
 
-def _scaled(trace: Trace, scale: str, device: str | None, top: int, as_json: bool) -> None:
-    from warpline.analyses.roofline.other_shapes import scaled  # noqa: PLC0415
-
-    answer = scaled(trace, scale, device)
-    if as_json:
-        print_json(answer.to_dict())
-        return
-    from warpline.reports.scaled import scaled_report  # noqa: PLC0415
-
-    put_report(scaled_report(answer, str(trace.file), top))
-
-
-def _envelope(
-    flops: float | None,
-    bytes_: float | None,
-    shapes: tuple[str, ...],
-    time_ns: float | None,
-    dtype: str | None,
-    device: str | None,
-    as_json: bool,
-) -> None:
-    from warpline.analyses.roofline.by_hand import envelope  # noqa: PLC0415
-
-    if flops is None and bytes_ is None and not shapes:
+def _by_hand(work: WorkByHand, device: str | None, output: ReportOutput) -> None:
+    if work.flops is None and work.bytes_ is None and not work.shapes:
         raise UsageError("no-work", "give a trace, or --flops, --bytes or --shape", "see warpline roofline --help")
     answer = envelope(
-        flops=flops or 0.0,
-        bytes=bytes_ or 0.0,
-        shapes=shapes,
-        dtype=dtype or "bf16",
+        flops=work.flops or 0.0,
+        bytes=work.bytes_ or 0.0,
+        shapes=work.shapes,
+        dtype=work.dtype or "bf16",
         device=device,
-        time_ns=time_ns,
+        time_ns=work.time_ns,
     )
-    if as_json:
-        print_json(answer.to_dict())
-    else:
-        from warpline.reports.envelope import envelope_report  # noqa: PLC0415
-
-        put_report(envelope_report(answer))
+    output.put(lambda: envelope_report(answer), answer.to_dict)
     if answer.verdict == "impossible":
         raise click.exceptions.Exit(EXIT_INCONCLUSIVE)
+
+
+def _of_trace(
+    trace: Path, rows: RooflineRows, chip: ChipChoice, output: ReportOutput, selection: StepSelection
+) -> None:
+    if rows.plot is not None and rows.plot.suffix.lower() != ".svg":
+        raise UsageError("unknown-format", f"{rows.plot.name} is not an SVG file", "use the suffix .svg")
+    refuse_existing(rows.plot, output.force)
+    opened = selection.open(trace)
+    lender = selection.open_whole(chip.shapes_from)
+    table = roofline_table(opened, by=rows.by, device=chip.device, shapes_from=lender)
+    if rows.plot is not None:
+        write_text(rows.plot, svg(table, f"{trace.name} on {table.device}"))
+        say(f"wrote {rows.plot}", err=True)
+    title = recording(opened, f"{duration(table.total_ns)} of GPU time", chip=chip.device and table.device)
+    output.put(lambda: report(table, title, str(trace), rows.top), lambda: to_dict(table, str(trace)))

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from msgspec import Struct
 
-from warpline.cli.options import json_option
-from warpline.cli.output import print_json, put_report, say
+from warpline.cli.options import bundle, json_option
+from warpline.cli.output import print_report
+from warpline.cli.write import print_json, say
 from warpline.errors import EXIT_FAILED, UsageError
-
-if TYPE_CHECKING:
-    from warpline.scrub.file import ScrubResult
+from warpline.reports.console import progress
+from warpline.reports.scrub import scrub_report
+from warpline.scrub import file as work
+from warpline.scrub.file import ScrubResult
 
 SCHEMA = "warpline.scrub/2"
+
+
+class ScrubTarget(Struct, frozen=True):
+    """The file to write."""
+
+    output: Path | None
+    in_place: bool
+    force: bool
 
 
 @click.command()
@@ -24,16 +35,20 @@ SCHEMA = "warpline.scrub/2"
     metavar="FILE",
     help="A torch.profiler trace (.json, .json.gz) or an nsys export.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="Write to this file; default: NAME.scrubbed.ext in the working directory.",
+@bundle(
+    "target",
+    ScrubTarget,
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="OUT",
+        help="Write to this file; default: NAME.scrubbed.ext in the working directory.",
+    ),
+    click.option("--in-place", is_flag=True, help="Replace the file itself."),
+    click.option("-f", "--force", is_flag=True, help="Replace the output if it exists."),
 )
 @click.option("--check", is_flag=True, help="Write nothing; list what would change (exit code 1).")
-@click.option("--in-place", is_flag=True, help="Replace the file itself.")
-@click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 @click.option(
     "--keep",
     multiple=True,
@@ -41,15 +56,7 @@ SCHEMA = "warpline.scrub/2"
     help="Keep a field that --check lists, or names (NVTX ranges, Python functions); repeatable.",
 )
 @json_option
-def scrub(
-    file: Path,
-    output: Path | None,
-    check: bool,
-    in_place: bool,
-    force: bool,
-    keep: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def scrub(file: Path, target: ScrubTarget, check: bool, keep: tuple[str, ...], as_json: bool) -> None:
     """Write a copy of a profile that can be shared: only what an analysis needs and what is known to be harmless.
 
     Times, ids, shapes, kernel and op names pass; names that you chose become pseudonyms; everything else is dropped.
@@ -63,22 +70,19 @@ def scrub(
 
       warpline scrub profile.sqlite -o shared.sqlite.gz --keep names
     """
-    from warpline.reports.console import progress  # noqa: PLC0415 - loads when it is used
-    from warpline.scrub import file as work  # noqa: PLC0415
-
-    if check and (in_place or output is not None):
+    if check and (target.in_place or target.output is not None):
         raise UsageError("nothing-written", "--check writes nothing", "leave out -o and --in-place")
     with progress(f"scrubbing {file.name}") as done:
         if check:
             result = work.check(file, keep, done)
         else:
-            result = work.scrub(file, output, keep=keep, in_place=in_place, force=force, progress=done)
+            result = work.scrub(
+                file, target.output, keep=keep, in_place=target.in_place, force=target.force, progress=done
+            )
     if as_json:
         print_json(_as_dict(result))
     else:
-        from warpline.reports.scrub import scrub_report  # noqa: PLC0415
-
-        put_report(scrub_report(result))
+        print_report(scrub_report(result))
     _summarise(result)
     if check and not result.clean:
         raise click.exceptions.Exit(EXIT_FAILED)

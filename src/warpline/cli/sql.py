@@ -6,15 +6,11 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.options import (
-    Format,
-    json_format_option,
-    no_cache_option,
-    open_with_progress,
-    step_range_option,
-    trace_argument,
-)
-from warpline.cli.output import print_json, put_text, table_width
+from warpline.cli.options import TableFormat, json_format_option, note_json, trace_argument
+from warpline.cli.selection import StepSelection, no_cache_option, step_range_option
+from warpline.cli.write import print_json, put_text, table_width
+from warpline.front.query import run_query, table_list
+from warpline.reports.tabular import table_text, to_csv, to_records
 
 
 @click.command()
@@ -23,8 +19,9 @@ from warpline.cli.output import print_json, put_text, table_width
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice([entry.value for entry in Format]),
+    type=click.Choice([entry.value for entry in TableFormat]),
     default="table",
+    callback=note_json,
     help="Set the output format.",
 )
 @json_format_option
@@ -48,14 +45,11 @@ def sql(
 
       warpline sql profile.sqlite "select gpu.name, api.name from gpu join api on gpu.api_id = api.id" --format csv
     """
-    from warpline.front.query import run_query, table_list  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415
-
-    opened = open_with_progress(trace, None, step_range, no_cache)
+    opened = StepSelection(step_range=step_range, no_cache=no_cache).open(trace)
     frame = table_list(opened) if query is None else run_query(opened, query)
-    if as_json or Format(output_format) is Format.JSON:
+    if as_json or output_format == TableFormat.JSON:
         print_json(to_records(frame))
-    elif Format(output_format) is Format.CSV:
+    elif output_format == TableFormat.CSV:
         put_text(to_csv(frame))
     else:
         put_text(table_text(frame, width=table_width()))

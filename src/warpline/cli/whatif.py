@@ -6,37 +6,27 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.options import (
-    json_option,
-    no_cache_option,
-    open_with_progress,
-    step_range_option,
-    steps_option,
-    trace_argument,
-)
-from warpline.cli.output import print_json, put_report
-
-FIXES = "{fixes}"
-"""Placeholder for the list of fixes; the registry loads only when the help is shown."""
-
-
-def _names() -> list[str]:
-    from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - polars loads only when it is used
-
-    return sorted(all_fixes())
+from warpline.cli.options import trace_argument
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import StepSelection, selection_options
+from warpline.fixes.registry import all_fixes
+from warpline.fixes.whatif import every_fix
+from warpline.fixes.whatif import whatif as predict
+from warpline.reports.title import recording
+from warpline.reports.whatif import report, report_all
 
 
 def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in _names() if name.startswith(incomplete)]
+    return [name for name in sorted(all_fixes()) if name.startswith(incomplete)]
 
 
 class WithFixes(click.Command):
-    """A command whose help lists all fixes."""
+    """A command whose help lists all fixes, those of other packages too."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The help with the list filled in."""
         written = self.help
-        self.help = (written or "").replace(FIXES, ", ".join(_names()))
+        self.help = (written or "").format(fixes=", ".join(sorted(all_fixes())))
         super().format_help_text(ctx, formatter)
         self.help = written
 
@@ -50,18 +40,9 @@ class WithFixes(click.Command):
     shell_complete=_completed,
     help="Apply this fix; repeat to combine. Default: each fix alone.",
 )
-@json_option
-@steps_option
-@step_range_option
-@no_cache_option
-def whatif(
-    trace: Path,
-    fix: tuple[str, ...],
-    as_json: bool,
-    steps: str | None,
-    step_range: str | None,
-    no_cache: bool,
-) -> None:
+@output_options
+@selection_options
+def whatif(trace: Path, fix: tuple[str, ...], output: ReportOutput, selection: StepSelection) -> None:
     """Predict the step time with a fix, by replaying the trace with it and without profiler overhead.
 
     The fixes: {fixes}.
@@ -74,16 +55,12 @@ def whatif(
 
       warpline whatif trace.json.gz --fix tf32 --fix remove_sync --json
     """
-    from warpline.fixes.whatif import every_fix  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.fixes.whatif import whatif as predict  # noqa: PLC0415
-    from warpline.reports.title import recording  # noqa: PLC0415
-    from warpline.reports.whatif import report, report_all  # noqa: PLC0415
-
-    opened = open_with_progress(trace, steps, step_range, no_cache)
-    predictions = [predict(opened, list(fix))] if fix else every_fix(opened)
-    if as_json:
-        answer = predictions[0].to_dict() if fix else [prediction.to_dict() for prediction in predictions]
-        print_json(answer)
-        return
+    output.check()
+    opened = selection.open(trace)
     title = recording(opened)
-    put_report(report(predictions[0], title) if fix else report_all(predictions, title))
+    if fix:
+        prediction = predict(opened, list(fix))
+        output.put(lambda: report(prediction, title), prediction.to_dict)
+    else:
+        predictions = every_fix(opened)
+        output.put(lambda: report_all(predictions, title), lambda: [one.to_dict() for one in predictions])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -349,7 +347,4 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
 
 
 def _quoted(diagnosis: Diagnosis) -> str:
-    """The path as typed in a shell: relative if that is shorter."""
-    path: Path = diagnosis.trace.file
-    relative, typed = os.path.relpath(path), str(as_typed(path))
-    return shlex.quote(relative if len(relative) < len(typed) else typed)
+    return shlex.quote(as_typed(diagnosis.trace.file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import sys
 import tempfile
@@ -31,9 +32,10 @@ def spooled_stdin() -> Path:
     return path
 
 
-def as_typed(path: Path) -> Path:
-    """The path as a command line names it: `-` for what came from standard input."""
-    return STDIN if path in _spooled else path
+def as_typed(path: Path) -> str:
+    """The path as typed in a shell: relative if that is shorter, and `-` for what came from standard input."""
+    typed = str(STDIN if path in _spooled else path)
+    return min(typed, os.path.relpath(path), key=len)
 
 
 def without_spool(text: str) -> str:

@@ -9,7 +9,7 @@ from warpline.capture.recorded import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_key, limit_bytes
 from warpline.sources.detect import detect
-from warpline.sources.kinds import EXECUTION_TRACE, MEMORY_SNAPSHOT, NCU_CSV, NCU_REPORT, NSYS_STREAM, UNKNOWN
+from warpline.sources.kinds import EXECUTION_TRACE, MEMORY_SNAPSHOT, NCU_CSV, NCU_REPORT, NSYS_STREAM, UNKNOWN, Kind
 from warpline.sources.registry import source_of, sources, suffixes_of
 from warpline.sources.rows import Rows
 from warpline.trace.build import build
@@ -64,14 +64,24 @@ _READ_BY = {MEMORY_SNAPSHOT: "memory", NCU_CSV: "dive", NCU_REPORT: "dive"}
 """The verbs that read files without a timeline."""
 
 
+class NotATimeline(UnreadableFile):
+    """The file is known, but has no timeline."""
+
+    def __init__(self, file: Path, kind: Kind) -> None:
+        self.read_by = _READ_BY.get(kind)
+        """The verb that reads it, if there is one."""
+        hint = (
+            f"warpline {self.read_by} {file.name}" if self.read_by else "give a torch.profiler trace or an nsys export"
+        )
+        super().__init__("not-a-trace", f"{file} is {_WITHOUT_TIMELINE[kind]}", hint)
+
+
 def _read(file: Path) -> Rows:
     kind = detect(file)
     source = source_of(kind)
     if source is not None:
         return source.read(file)
-    instead = "give a torch.profiler trace or an nsys export"
-    hint = f"warpline {_READ_BY[kind]} {file.name}" if kind in _READ_BY else instead
-    raise UnreadableFile("not-a-trace", f"{file} is {_WITHOUT_TIMELINE[kind]}", hint)
+    raise NotATimeline(file, kind)
 
 
 def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:

@@ -1,0 +1,69 @@
+"""What a verb looks at: the steps of a trace, opened here, and the chip that it is compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from warpline.cli.options import bundle
+from warpline.reports.console import spinner
+from warpline.sources.stdin import STDIN, spooled_stdin
+from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
+
+steps_option = click.option(
+    "--steps", metavar="START:STOP", help="Use only these steps, START:STOP from 0: 3:6, 3:, -1."
+)
+step_range_option = click.option(
+    "--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."
+)
+no_cache_option = click.option("--no-cache", is_flag=True, help="Parse the file again instead of using the cache.")
+
+
+class StepSelection(Struct, frozen=True):
+    """The steps to look at, and whether the file is parsed again."""
+
+    steps: str | None = None
+    step_range: str | None = None
+    no_cache: bool = False
+
+    def open(self, path: Path) -> Trace:
+        """Open a trace, or the one on standard input, with a spinner on stderr if it is a terminal."""
+        path = spooled_stdin() if path == STDIN else path
+        with spinner(f"reading {path.name} …"):
+            return open_trace(path, steps=self.steps, step_range=self.step_range, cache=not self.no_cache)
+
+    def open_whole(self, path: Path | None) -> Trace | None:
+        """Open another trace with all its steps, such as the one of --shapes-from."""
+        return None if path is None else StepSelection(no_cache=self.no_cache).open(path)
+
+    @property
+    def words(self) -> list[str]:
+        """The options that select steps, as typed."""
+        step_range = [] if self.step_range is None else ["--step-range", self.step_range]
+        return step_range + ([] if self.steps is None else ["--steps", self.steps])
+
+
+selection_options = bundle("selection", StepSelection, steps_option, step_range_option, no_cache_option)
+
+
+class ChipChoice(Struct, frozen=True):
+    """The chip to compare with, and the trace that lends shapes."""
+
+    device: str | None
+    shapes_from: Path | None
+
+
+chip_options = bundle(
+    "chip",
+    ChipChoice,
+    click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device."),
+    click.option(
+        "--shapes-from",
+        type=click.Path(path_type=Path),
+        metavar="OTHER",
+        help="Take shapes from this torch.profiler trace of the same program, for kernels without ops (nsys).",
+    ),
+)

@@ -1,0 +1,95 @@
+"""Writes to stdout, stderr and files: lines, JSON, and files that are never overwritten without -f.
+
+No other module of the command line writes to the terminal but `output`, which prints reports through here or a console,
+so that a file's text is sanitised in one place. It loads nothing heavy: `warpline --help` and errors use it too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from warpline.atomic_write import write_atomically
+from warpline.errors import UsageError, WarplineError
+from warpline.sanitise import sanitise_json, sanitise_lines
+from warpline.sources.stdin import as_typed
+from warpline.units import several
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line, or write it on stderr."""
+    click.echo(sanitise_lines(text), err=err)
+
+
+def put_text(text: str, file: Path | None = None) -> None:
+    """Write lines of text to stdout or to a file."""
+    if file is None:
+        sys.stdout.write(sanitise_lines(text))
+    else:
+        write_text(file, text)
+
+
+def print_json(answer: Any) -> None:
+    """Print the answer as strict JSON on stdout."""
+    put_text(json_text(answer))
+
+
+def json_text(answer: Any) -> str:
+    """The answer as JSON; infinity and NaN become null.
+
+    Texts are exact: what a terminal would act on is written as JSON's own escape.
+    """
+    try:
+        text = json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(answer), indent=1, ensure_ascii=False)
+    return sanitise_json(text) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def refuse_existing(file: Path | None, force: bool) -> None:
+    """Refuse to overwrite a file without -f; called before the analysis starts."""
+    if file is not None and file.exists() and not force:
+        raise UsageError("file-exists", f"{file} exists already", "add -f to overwrite it")
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write the output file."""
+    try:
+        write_atomically(file, text)
+    except OSError as error:
+        raise WarplineError("cannot-write", f"{file}: {error.strerror}", "name another file") from error
+
+
+def table_width() -> int | None:
+    """Width of a table: COLUMNS if set, else the terminal's width; unlimited without a terminal."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def command_line(verb: str, path: Path, *words: str) -> str:
+    """A command on a file, as typed in a shell."""
+    return shlex.join(["warpline", verb, as_typed(path), *words])
+
+
+def more_traces(others: Sequence[Path]) -> str:
+    """How many more traces lie in a folder, and how to diagnose the first."""
+    return f"{several(len(others), 'more trace')} there: {command_line('diagnose', others[0])}"
