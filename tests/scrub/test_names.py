@@ -6,16 +6,14 @@ import re
 
 import pytest
 
-from warpline import api_names
+from warpline import api_names, library_names
 from warpline.analyses import framework
-from warpline.analyses import user_frames as where
 from warpline.analyses.idle import host_activity
 from warpline.kernels import identify
 from warpline.scrub.frames import FrameScrubber
 from warpline.scrub.names import NameScrubber
 from warpline.scrub.vocabulary import is_known
-from warpline.trace import own_frames
-from warpline.trace.steps import frames, loops
+from warpline.trace.steps import loops
 
 KERNELS = {
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)": None,
@@ -124,11 +122,11 @@ PATTERNS = (
     host_activity.PROFILING,
     loops.LIBRARY_RANGE,
     loops.PART_OF_A_STEP,
-    loops.OPTIMIZER_STEP,
-    frames.LIBRARY,
-    frames.PROFILER,
-    where.LIBRARY,
-    own_frames.OWN,
+    library_names.OPTIMIZER_STEP,
+    library_names.TORCH_FRAME,
+    library_names.PROFILER_FRAME,
+    library_names.LIBRARY_FRAME,
+    library_names.OWN_FRAME,
     framework.PYTORCH_OPS,
     api_names.COMPILED_CODE,
     api_names.COMPILING_OPS,

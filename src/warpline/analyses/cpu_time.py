@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, to_builtins
 
-from warpline.analyses.user_frames import LIBRARY, Site
+from warpline.analyses.user_frames import Site
+from warpline.library_names import LIBRARY_FRAME, PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
 from warpline.trace.names import matches
 from warpline.trace.nesting import clock_tick_ns, nearest_marked, nest, order_for_nesting
@@ -42,7 +43,7 @@ INPUT = (
     r"(?i)dataloader|torch/utils/data/|built-in (function|method) [^>]*\b(read\w*|open)\b|imread|PIL/"
     r"|^p?read\w*$|^fread$"
 )
-PROFILER = r"torch/(autograd/)?profiler|^ProfilerStep|^profiler::"
+PROFILER = rf"{PROFILER_FRAME}|^ProfilerStep|^profiler::"
 SHOWN_BY = {
     "nsys": "Record with nsys profile --trace=cuda,nvtx,osrt, and with NVTX ranges around your code,",
     "kineto": "Record with with_stack=True",
@@ -238,7 +239,7 @@ def _described(events: pl.DataFrame, parents: Int64s) -> pl.DataFrame:
         ["profiler", "sleep", "input", "wait", "op", "call"],
         "python",
     )
-    own = frames & ~_like(names, LIBRARY)
+    own = frames & ~_like(names, LIBRARY_FRAME)
     around = ids(nearest_marked(parents, own))
     return pl.DataFrame({"kind": kind, "name": _short(names), "frame": names.gather(around)})
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline.library_names import PROFILER_STEP
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import matches
 from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns, levels, nearest_marked, nest, order_for_nesting
@@ -27,7 +28,6 @@ PROFILER_OPS = (
     r"|\[memory\]|\[OutOfMemory\])$"
 )
 """Ops that `key_averages()` leaves out."""
-PROFILER_STEP = r"^ProfilerStep#.*"
 ANY_STEP = "ProfilerStep*"
 """The name under which torch sums the steps."""
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from msgspec import Struct
 
+from warpline.library_names import LIBRARY_FRAME
 from warpline.sources.health import HealthEntry
 from warpline.trace.arrays import NONE, Bools, grouped, ids
 from warpline.trace.call_lines import call_lines
@@ -19,14 +20,6 @@ from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 
-LIBRARY = (
-    r"^<|^nn\.Module|^(torch|triton|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|functorch|torchvision|"
-    r"torchaudio|flash_attn|vllm|apex|scipy|PIL|pandas|sklearn|skimage|cv2|datasets|tokenizers|timm|einops|diffusers|peft|"
-    r"safetensors|huggingface_hub|tqdm|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
-    r"runpy|abc|copy|functools|queue|selectors|socket|random|warnings|weakref|inspect|enum|types|re|json|logging)"
-    r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
-)
-"""Frames of libraries and of Python itself. torch shortens its paths to begin with the package."""
 LEAST_MATCHED = 0.9
 """Share of the ops that must be in the second pass too; fewer are worth a note."""
 _LINE = re.compile(r"\(\d+\): ")
@@ -64,7 +57,7 @@ class UserFrames:
         self.python = source.python
         """The table that lookups give rows of."""
         self._names = self.python.name
-        own = ~self._names.like(LIBRARY)
+        own = ~self._names.like(LIBRARY_FRAME)
         frames = source.frames
         self._parents = np.append(frames.parents, NONE)
         self._own_or_above = np.append(nearest_marked(frames.parents, own), NONE)

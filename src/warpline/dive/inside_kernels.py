@@ -19,9 +19,10 @@ from warpline.analyses.roofline.entry import LATENCY_NS, NEAR_ROOF
 from warpline.analyses.roofline.table import kernel_floors
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
+from warpline.library_names import PROFILER_STEP
 from warpline.sources.ncu.names import function_of
-from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.arrays import Int64s, integers
+from warpline.trace.launches import launched_ns
 from warpline.trace.names import by_name, texts
 from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
@@ -135,8 +136,7 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
 def _launches(trace: Trace) -> pl.DataFrame:
     """The kernels of the selected steps in the order of their launches, with function, op and shapes."""
     columns = ("name", "api_id", "op_id", "start_ns", "end_ns", *_GEOMETRY)
-    calls, starts = trace.gpu.api_id, trace.gpu.start_ns
-    launched = np.where(calls == NONE, starts, np.append(trace.api.start_ns, 0)[calls])
+    starts, launched = trace.gpu.start_ns, launched_ns(trace.gpu, trace.api)
     chosen = trace.gpu.kind.like("^kernel$")
     steps = trace.steps_in_view
     if len(steps):

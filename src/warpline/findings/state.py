@@ -12,7 +12,7 @@ from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
-from warpline.trace.arrays import NONE
+from warpline.trace.launches import launched_ns
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
 from warpline.units import duration
@@ -155,8 +155,7 @@ def covered_share(trace: Trace) -> float:
     if trace.chosen_steps is not None or not len(steps) or not len(trace.gpu):
         return 1.0
     starts, ends = trace.gpu.start_ns, trace.gpu.end_ns
-    calls = trace.gpu.api_id
-    launched = np.where(calls == NONE, starts, np.append(trace.api.start_ns, 0)[calls])
+    launched = launched_ns(trace.gpu, trace.api)
     inside = np.zeros(len(starts), bool)
     for moment in (starts, launched):
         step = np.searchsorted(steps.start_ns, moment, side="right") - 1

@@ -11,6 +11,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
+from warpline.library_names import OPTIMIZER_STEP
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL
 from warpline.replay.graph_edit import GraphEdit
@@ -20,7 +21,7 @@ from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.units import duration, several
 
-OPTIMIZER_STEP = r"^Optimizer\.step#(.+)\.step$"
+CLASS_IN_RANGE = rf"{OPTIMIZER_STEP}(.+)\.step$"
 """torch.optim names the range around a step after the optimizer's class."""
 WITH_FUSED = ("Adam", "AdamW", "SGD")
 """Optimizers of torch.optim that take fused=True on a GPU (torch 2.11)."""
@@ -83,7 +84,7 @@ def _remaining_passes(labelled: LabelledGraph, kernels: Int64s) -> float:
 def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
     """Advice for the optimizers that launched these kernels; None if no range names them."""
     names = (
-        evidence.trace.stored("ranges")["name"].cast(pl.String).str.extract(OPTIMIZER_STEP).drop_nulls().unique().sort()
+        evidence.trace.stored("ranges")["name"].cast(pl.String).str.extract(CLASS_IN_RANGE).drop_nulls().unique().sort()
     )
     mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
     in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
@@ -94,7 +95,7 @@ def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
 
 
 def _steps_of(evidence: Evidence, name: str) -> Bools:
-    return evidence.labelled.within_ranges(rf"^Optimizer\.step#{re.escape(name)}\.step$")
+    return evidence.labelled.within_ranges(rf"{OPTIMIZER_STEP}{re.escape(name)}\.step$")
 
 
 def _advice(name: str, *, in_lists: bool) -> str:

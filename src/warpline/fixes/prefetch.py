@@ -9,12 +9,13 @@ import polars as pl
 
 from warpline.analyses.idle.gaps import loading_spans
 from warpline.analyses.idle.host_activity import LOADING
-from warpline.analyses.user_frames import LIBRARY, Site
+from warpline.analyses.user_frames import Site
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, StepContents
 from warpline.fixes.words import in_function, listed
+from warpline.library_names import LIBRARY_FRAME
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.graph_edit import NOTHING, GraphEdit
@@ -112,7 +113,7 @@ def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
     """The user's function that takes the most time during loading."""
     own = (
         trace.stored("python")
-        .filter(~trace.python.name.like(LIBRARY))
+        .filter(~trace.python.name.like(LIBRARY_FRAME))
         .select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
     )
     spans = loading.select("thread", "start_ns", begun="start_ns", until="end_ns").sort("start_ns")

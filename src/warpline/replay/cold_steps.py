@@ -8,8 +8,9 @@ import polars as pl
 from warpline.analyses.idle.host_activity import activities
 from warpline.analyses.steps import covered_before
 from warpline.replay.replay import UNEVEN, are_uneven
-from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.arrays import Int64s
 from warpline.trace.cold import ColdSteps
+from warpline.trace.launches import launched_ns
 from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 
@@ -52,13 +53,11 @@ def find_cold_steps(trace: Trace) -> ColdSteps | None:
 
 def _more_work_ns(trace: Trace, long: Int64s) -> float:
     """GPU time that the long steps have beyond as many others."""
-    gpu, starts = trace.stored("gpu"), trace.all_steps.start_ns
-    begun, calls = integers(gpu["start_ns"]), integers(gpu["api_id"])
-    launched = np.where(calls == NONE, begun, np.append(trace.api.start_ns, 0)[calls])
-    moment = begun if on_device(trace.all_steps) else launched
+    gpu, starts = trace.gpu, trace.all_steps.start_ns
+    moment = gpu.start_ns if on_device(trace.all_steps) else launched_ns(gpu, trace.api)
     step = np.searchsorted(starts, moment, side="right") - 1
     inside = (step >= 0) & (moment < int(trace.all_steps.end_ns[-1]))
-    time = np.bincount(step[inside], (integers(gpu["end_ns"]) - begun)[inside], len(starts))
+    time = np.bincount(step[inside], (gpu.end_ns - gpu.start_ns)[inside], len(starts))
     return float(time[long].sum() - len(long) * np.median(np.delete(time, long)))
 
 

@@ -14,7 +14,8 @@ from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Gra
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped, integers
-from warpline.trace.steps.find import launch_moments, on_device
+from warpline.trace.launches import launch_moments, launched_ns
+from warpline.trace.steps.find import on_device
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
@@ -137,10 +138,7 @@ class LabelledNodes:
     def launch_moment(self) -> Int64s:
         """Measured launch time of each GPU operation; its own start if no launch is known."""
         moment = self.graph.measured_start.copy()
-        rows = self.graph.row[self.work]
-        calls = self.trace.gpu.api_id[rows]
-        starts = np.append(self.trace.api.start_ns, 0)
-        moment[self.work] = np.where(calls == NONE, moment[self.work], starts[calls])
+        moment[self.work] = launched_ns(self.trace.gpu, self.trace.api)[self.graph.row[self.work]]
         return moment
 
     # Work.

@@ -18,7 +18,8 @@ from warpline.errors import CannotAnswer
 from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
 from warpline.replay.simulate import Schedule
 from warpline.trace.arrays import NONE, Floats, Int64s, integers
-from warpline.trace.steps.find import launch_moments, on_device
+from warpline.trace.launches import launch_moments
+from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import re
 import sys
 
+from warpline.library_names import LIBRARIES
 from warpline.quote import redacted
 from warpline.scrub.forms import RANGE_TELLS
 from warpline.scrub.names import PIECE, NameScrubber, is_harmless
 from warpline.scrub.vocabulary import is_known
 
-_LISTED = """
-    torch triton functorch torchgen transformers accelerate lightning pytorch_lightning deepspeed numpy torchvision
-    torchaudio flash_attn vllm apex scipy PIL pandas sklearn skimage cv2 datasets tokenizers timm einops diffusers peft
-    safetensors huggingface_hub tqdm jax jaxlib flax optax tensorflow keras cupy numba ray warpline sympy networkx
-    torchao torchtune xformers bitsandbytes sglang megatron nvtx pynvml requests urllib3 yaml packaging psutil
-"""
-_PUBLIC = frozenset(_LISTED.split())
+_ALSO_PUBLIC = "ray|warpline|torchtune|sglang|megatron|nvtx|pynvml|requests|urllib3|yaml|packaging|psutil"
+"""Packages that users edit, or whose names a user's own file may have: their paths give nothing away, but their frames
+may be the user's."""
+_PUBLIC = frozenset(f"{LIBRARIES}|{_ALSO_PUBLIC}".split("|"))
 PACKAGES = _PUBLIC | frozenset(sys.stdlib_module_names)
 """Public packages, and Python's own modules."""
 _CHECKOUT = re.compile(rf"[/\\](?=(?:{'|'.join(sorted(_PUBLIC | {'multiprocessing', 'importlib'}))})[/\\])")

@@ -11,12 +11,6 @@ from msgspec import Struct, field
 
 from warpline.sources.health import HealthEntry
 
-PROFILER_STEP = r"^ProfilerStep#\d+"
-MARKER = rf"{PROFILER_STEP}|^Optimizer\.(step|zero_grad)#|^enumerate\(DataLoader\)#"
-"""Ranges that torch itself puts around parts of a program."""
-"""Ranges in which torch.profiler puts a step, in its own files and in those of nsys."""
-
-
 FAR_NS = 500_000_000_000_000_000
 """Sixteen years: longer than any recording, and short enough to add times without overflow."""
 

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
-from warpline.trace.steps.find import StepChoice, launch_moments, on_device
+from warpline.trace.launches import launch_moments
+from warpline.trace.steps.find import StepChoice, on_device
 from warpline.trace.trace import Trace, Window
 
 _REFERENCES = {

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import polars as pl
 
+from warpline.library_names import OWN_FRAME
 from warpline.trace.arrays import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import Names
@@ -22,7 +23,7 @@ from warpline.trace.nesting import (
     sort_for_nesting,
     spread_to_parents,
 )
-from warpline.trace.own_frames import OWN, without_own_frames
+from warpline.trace.own_frames import without_own_frames
 
 Tables = dict[str, pl.DataFrame]
 
@@ -51,7 +52,7 @@ def link(tables: Tables) -> None:
 
 def _nested_frames(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     names = Names(table["name"])
-    own = names.like(OWN)
+    own = names.like(OWN_FRAME)
     if own.any():
         return _nested_frames(without_own_frames(table, own))
     return _nested(table.with_columns(module=_module_names(names)) if len(table) else table)

@@ -9,7 +9,6 @@ from warpline.intervals import union
 from warpline.trace.arrays import Bools, integers
 from warpline.trace.names import rows_like
 
-OWN = r"(^|/)warpline/capture/\w+\.py\("
 THREAD_START = r"^threading\.py\("
 """Frames between the start of a thread and its function."""
 

@@ -14,7 +14,8 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.idle.gaps import CAUSES, Gaps
-from warpline.analyses.user_frames import LIBRARY, Site, UserFrames
+from warpline.analyses.user_frames import Site, UserFrames
+from warpline.library_names import LIBRARY_FRAME
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations, ids, integers
 from warpline.trace.names import texts
 from warpline.trace.nesting import Nest
@@ -227,7 +228,7 @@ def _label(frame: str) -> str:
     site = Site.parse(frame)
     if site is None:
         return frame
-    if not re.search(LIBRARY, frame) and "/" not in site.file:
+    if not re.search(LIBRARY_FRAME, frame) and "/" not in site.file:
         return site.function
     package = site.file.split("site-packages/")[-1].split("dist-packages/")[-1]
     words = [word for word in package.removesuffix(".py").split("/")[:-1] if word]

@@ -25,6 +25,7 @@ from warpline.api_names import (
     STREAM_WAIT,
 )
 from warpline.intervals import EMPTY, Spans, difference, joined, union
+from warpline.library_names import PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, first_of_each, grouped, integers
 from warpline.trace.names import Names, named, named_like, names_in, rows_like
 from warpline.trace.trace import Trace
@@ -67,9 +68,7 @@ LOADING = (
 )
 """Python frames, ops and annotations in which the program waits for data."""
 DRIVER_LOADING = r"dlopen|dlclose|JIT|LAZY|MODULE"
-PROFILING = (
-    r"torch/(autograd/)?profiler|Buffer|CUPTI|[Pp]rofiling|Instrumentation|Chunk Allocation|TLS allocation|Resource"
-)
+PROFILING = rf"{PROFILER_FRAME}|Buffer|CUPTI|[Pp]rofiling|Instrumentation|Chunk Allocation|TLS allocation|Resource"
 OS_READ = (
     r"^(u?sleep|nanosleep|clock_nanosleep|p?poll|p?select|epoll_p?wait|recv|accept|sem_timedwait|p?readv?|fread|f?getc|getchar"
     r"|fgets|gets|getline|getdelim|f?scanf|_IO_getc)(64|_unlocked)?(msg|mmsg|from|v2|4)?$"

@@ -16,12 +16,11 @@ from warpline.analyses.memory.growth import WARM_UP_STEPS, Growth, growth
 from warpline.analyses.memory.lifetimes import Grower, Holder, alive_after, freed_at, growers, holders
 from warpline.analyses.memory.snapshot_allocations import OutOfMemory, allocations_of_snapshot, failures_of
 from warpline.errors import CannotAnswer
-from warpline.sources.rows import PROFILER_STEP
+from warpline.library_names import OPTIMIZER_STEP, PROFILER_STEP
 from warpline.sources.snapshot.read import Snapshot
 from warpline.trace.arrays import Int64s, integers
 from warpline.trace.trace import Trace
 
-OPTIMIZER_STEP = "Optimizer.step#"
 """How torch names the range of an optimizer's step."""
 SCHEMA = "warpline.memory/1"
 
@@ -168,7 +167,7 @@ def memory_of_snapshot(snapshot: Snapshot) -> MemoryUse:
 def _steps_of(snapshot: Snapshot) -> StepSpans:
     """The ranges named ProfilerStep; without them, a step ends where an optimizer's step does."""
     marks = [mark[:2] for mark in snapshot.marks if re.match(PROFILER_STEP, mark[2])]
-    optimizers = Counter(name for _, _, name in snapshot.marks if name.startswith(OPTIMIZER_STEP))
+    optimizers = Counter(name for _, _, name in snapshot.marks if re.match(OPTIMIZER_STEP, name))
     if not marks and optimizers:
         chosen = optimizers.most_common(1)[0][0]
         ends = sorted(end for _, end, name in snapshot.marks if name == chosen)

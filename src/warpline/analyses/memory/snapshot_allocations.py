@@ -9,7 +9,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
-from warpline.analyses.user_frames import LIBRARY
+from warpline.library_names import LIBRARY_FRAME
 from warpline.sources.snapshot.read import ACTIONS, NO_STACK, AllocationHistory, MemoryBlock, Snapshot, Stack
 from warpline.trace.arrays import Int64s
 
@@ -17,7 +17,7 @@ _ALLOC, _REQUESTED, _COMPLETED = (ACTIONS.index(name) for name in ("alloc", "fre
 _GROWS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _SHRINKS = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
 _OOM = ACTIONS.index("oom")
-_LIBRARY = re.compile(LIBRARY)
+_LIBRARY = re.compile(LIBRARY_FRAME)
 _OP = re.compile(r"at::_ops::(\w+?)::(?:call|redispatch)")
 """The frame of C++ in which the dispatcher calls an op; recorded with `stacks="all"`."""
 IN_USE = "active_allocated"

@@ -13,7 +13,7 @@ from warpline.analyses.parts.blocks import block_roles
 from warpline.analyses.parts.roles import HEAD, OTHER, role_of_class, role_of_name, role_of_op
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.kernels import identify
-from warpline.sources.rows import PROFILER_STEP
+from warpline.library_names import PROFILER_STEP
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, integers
 from warpline.trace.link import NESTED_STYLES
 from warpline.trace.names import rows_like, texts

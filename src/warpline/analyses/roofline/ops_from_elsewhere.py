@@ -16,19 +16,14 @@ from msgspec import Struct
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.roofline.nvtx_ops import nvtx_ops
-from warpline.api_names import GRAPH_LAUNCH
+from warpline.api_names import BEGIN_CAPTURE, COPY, END_CAPTURE, GRAPH_LAUNCH, KERNEL_LAUNCH, MEMSET
 from warpline.kernels import normalise
 from warpline.trace.arrays import NONE, Int64s, Texts, combinations, integers
 from warpline.trace.names import texts
 from warpline.trace.steps.same_kernels import Sequence, same_kernels
 from warpline.trace.trace import Trace
 
-BEGIN, END = "^cudaStreamBeginCapture|^cuStreamBeginCapture|^hipStreamBeginCapture", "^(cuda|cu|hip)StreamEndCapture"
-_NODES = (
-    ("kernel", re.compile(r"^(cuda|cu|hip)Launch(Cooperative)?Kernel")),
-    ("memset", re.compile(r"^(cuda|cu|hip)Memset")),
-    ("memcpy", re.compile(r"^(cuda|cu|hip)Memcpy")),
-)
+_NODES = (("kernel", re.compile(KERNEL_LAUNCH)), ("memset", re.compile(MEMSET)), ("memcpy", re.compile(COPY)))
 """Calls that become nodes of a graph that is being captured."""
 _PARAMETERS = re.compile(r"\([^()]*\)")
 _DECORATION = re.compile(r"\bvoid\b|\bconst\b|\s+")
@@ -111,7 +106,7 @@ def _captures(trace: Trace) -> list[tuple[int, list[tuple[str, int]]]]:
     """For each capture, the call that ended it, and the kind and op of each node, in order."""
     api = trace.api
     names, threads = api.name.texts.tolist(), api.thread.tolist()
-    begins, ends = (api.name.like(pattern) for pattern in (BEGIN, END))
+    begins, ends = (api.name.like(pattern) for pattern in (BEGIN_CAPTURE, END_CAPTURE))
     if not begins.any():
         return []
     ops = api.op_id.tolist()

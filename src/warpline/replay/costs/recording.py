@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.library_names import PROFILER_STEP
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.graph.model import CALL, WORK, Graph
 from warpline.replay.graph.streams import graph_calls
-from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 

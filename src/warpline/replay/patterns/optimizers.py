@@ -6,14 +6,13 @@ import re
 
 import numpy as np
 
+from warpline.library_names import OPTIMIZER_STEP
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.loops import MIN_REPEATS, loops
 from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.work.parse import json_list
 
-OPTIMIZER_RANGE = r"^Optimizer\.step"
-"""torch.optim marks each step with a range of this name."""
 UPDATING = (*IN_PLACE, *NORMS, *OTHERS, "aten::to", "aten::square", "aten::clamp")
 """Ops that parameter updates use."""
 ROOTS = ("aten::sqrt", "aten::sqrt_", "aten::rsqrt", "aten::rsqrt_")
@@ -28,7 +27,7 @@ MANY_KERNELS = 12
 
 def in_optimizer(labelled: LabelledGraph) -> Bools:
     """Nodes of parameter updates: by torch.optim, or hand-written."""
-    ranges = labelled.within_ranges(OPTIMIZER_RANGE)
+    ranges = labelled.within_ranges(OPTIMIZER_STEP)
     result: Bools = ranges | _written_by_hand(labelled, ~ranges)
     return result
 

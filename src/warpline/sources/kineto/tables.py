@@ -14,12 +14,13 @@ import numpy.typing as npt
 import polars as pl
 from msgspec import Struct
 
+from warpline.library_names import TORCH_RANGE
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.fields import MISSING
 from warpline.sources.kineto.selection import FileEvents, Mask, Selection, one_after_the_other
 from warpline.sources.kineto.threads import KinetoThreads
-from warpline.sources.rows import FAR_NS, MARKER, Rows
+from warpline.sources.rows import FAR_NS, Rows
 from warpline.units import several
 
 # The table that each category goes to. Capitalised names are those of 2021.
@@ -140,7 +141,7 @@ def _parts(raw: RawEvents) -> _Parts:
         return source.select(kinds == KINDS.index(kind))
 
     # In 2021 torch's own ranges were operators.
-    markers, ops = source.named(kinds == KINDS.index("op"), MARKER)
+    markers, ops = source.named(kinds == KINDS.index("op"), TORCH_RANGE)
     calls, layer = one_after_the_other({name: events(name) for name in ("runtime", "driver")})
     kernels = events("kernel")
     work, kind = one_after_the_other({"kernel": kernels, "memcpy": events("memcpy"), "memset": events("memset")})

@@ -9,15 +9,15 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.errors import UsageError
-from warpline.sources.rows import PROFILER_STEP
+from warpline.library_names import PROFILER_STEP
 from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.launches import Launches, launch_moments
 from warpline.trace.link import Tables
 from warpline.trace.names import named
 from warpline.trace.schema import Api, Gpu, Ranges, Steps, conform, empty
 from warpline.trace.steps.frames import loop_of_frames
-from warpline.trace.steps.loops import Launches, loop_of_ranges, steps_of_optimizer
+from warpline.trace.steps.loops import loop_of_ranges, steps_of_optimizer
 from warpline.trace.steps.repetition import steps_from_repetition
-from warpline.trace.table import filled
 from warpline.units import several
 
 
@@ -58,7 +58,7 @@ def find_steps(tables: Tables) -> pl.DataFrame:
         return _from_spans(_one_lane(profiler), "profiler_step")
     if not len(gpu):
         return empty("steps")
-    launches = Launches.of(tables)
+    launches = Launches.of(Gpu(gpu), Api(tables["api"]))
     loop = loop_of_ranges(ranges, launches)
     if loop is not None:
         return _from_spans(loop, "range")
@@ -87,29 +87,6 @@ def completed(steps: Steps, gpu: Gpu, api: Api) -> tuple[Int64s, Int64s]:
     np.maximum.at(complete, np.searchsorted(starts, launched[inside], side="right"), done[inside])
     complete = np.maximum.accumulate(complete)
     return np.maximum(starts, complete[:-1]), complete[1:]
-
-
-def launch_moments(gpu: Gpu, api: Api, first: int, beyond: int) -> Int64s:
-    """When each operation was launched, for steps from `first` to `beyond`: its own begin where the launch is unknown.
-
-    A stream runs its work in the order of the launches: what has no launch and runs before all work that these steps
-    launched to its stream (or to any, if they launched none there) was launched before them.
-    """
-    begun, calls = gpu.start_ns, gpu.api_id
-    launched: Int64s = np.where(calls == NONE, begun, np.append(api.start_ns, 0)[calls])
-    own = np.flatnonzero((calls != NONE) & (launched >= first) & (launched < beyond))
-    lost = np.flatnonzero(calls == NONE)
-    if not len(own) or not len(lost):
-        return launched
-    streams = (filled(gpu.device, 0) << 32) + filled(gpu.stream, 0)
-    known, lane = np.unique(streams[own], return_inverse=True)
-    begins = np.full(len(known) + 1, begun[own].min())
-    begins[:-1] = np.iinfo(np.int64).max
-    np.minimum.at(begins, lane, begun[own])
-    place = np.minimum(np.searchsorted(known, streams[lost]), len(known) - 1)
-    place = np.where(known[place] == streams[lost], place, len(known))
-    launched[lost[begun[lost] < begins[place]]] = first - 1
-    return launched
 
 
 def steps_named(ranges: Ranges, name: str) -> pl.DataFrame:

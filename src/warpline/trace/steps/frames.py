@@ -6,19 +6,13 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline.library_names import PROFILER_FRAME, TORCH_FRAME
 from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.launches import Launches
 from warpline.trace.names import by_name, matches
-from warpline.trace.steps.loops import FILLED, OWN_WORK, Launches
+from warpline.trace.steps.loops import FILLED, OWN_WORK
 from warpline.trace.steps.period import LEAST_REPEATS, Codes, find_period
 
-LIBRARY = (
-    r"^<|^(torch|functorch|triton|asyncio|concurrent|contextlib|functools|importlib|logging|multiprocessing|queue|runpy|"
-    r"selectors|threading)(/|\.py\(|\.)"
-)
-"""Frames of torch, of Python itself and of what is built in: torch shortens paths to begin with the package. They are
-parts of a step, and never all of it."""
-PROFILER = r"^torch/(profiler|autograd)/profiler\.py"
-"""Frames of the profiler between steps."""
 ADDRESS = r" object at 0x[0-9a-fA-F]+"
 SAME_CALLS = 0.98
 MOST_OF = 0.5
@@ -46,8 +40,8 @@ class Frames:
         self.starts, self.ends, self.parents = (integers(own[name]) for name in ("start_ns", "end_ns", "parent"))
         self.names = own["name"]
         self.codes: Codes = by_name(self.names, lambda names: names.str.replace_all(ADDRESS, "").hash()).to_numpy()
-        self.library = matches(self.names, LIBRARY).to_numpy()
-        self.profiler = matches(self.names, PROFILER).to_numpy()
+        self.library = matches(self.names, TORCH_FRAME).to_numpy()
+        self.profiler = matches(self.names, PROFILER_FRAME).to_numpy()
 
     def calls(self, row: int) -> Calls:
         """The calls of a frame; for None, the outermost frames of the thread."""

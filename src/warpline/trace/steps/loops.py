@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from msgspec import Struct
 
-from warpline.trace.arrays import NONE, Int64s, integers
-from warpline.trace.link import Tables
-from warpline.trace.names import by_name, named, rows_like
+from warpline.library_names import OPTIMIZER_STEP
+from warpline.trace.arrays import integers
+from warpline.trace.launches import Launches
+from warpline.trace.names import by_name, named
 from warpline.trace.steps.period import LEAST_REPEATS
 
 FILLED = 0.9
@@ -26,53 +26,9 @@ LIBRARY_RANGE = (
 """Ranges that torch or a library adds around its own operations."""
 PART_OF_A_STEP = r"(?i)layer|block|stage|head|expert|level|attention|attn|mlp|micro|chunk|bucket"
 """Names of ranges that occur several times a step: they may fill the time, but are not steps."""
-OPTIMIZER_STEP = r"^Optimizer\.step#"
 MOST_LAUNCHES = 1.5
 """Steps between those of an optimizer launch about equally often; several optimizers take turns otherwise."""
 LIBRARY_DOMAIN = r"(?i)^(nccl|cccl|cub|thrust|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|nvshmem|mpi|ucx)\b"
-
-
-class Launches(Struct, frozen=True):
-    """When GPU operations were launched, and by which thread."""
-
-    moments: Int64s
-    """For each row of `gpu`, in order of time."""
-    busy_ns: Int64s
-    """Device time launched before each of them, and in total."""
-    window: tuple[int, int]
-    """When the device began and ended."""
-    of_thread: dict[int, Int64s]
-    """The same moments per launching thread."""
-    first_kernel: int
-    """When the first kernel was launched: what comes before it loads data."""
-
-    @classmethod
-    def of(cls, tables: Tables) -> Launches:
-        """From the launching calls; an operation without a call counts as launched at its start."""
-        gpu, api = tables["gpu"], tables["api"]
-        starts, ends, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
-        moments = np.where(calls == NONE, starts, np.append(integers(api["start_ns"]), 0)[calls])
-        order = np.argsort(moments, kind="stable")
-        threads = np.append(integers(api["thread"]), NONE)[calls[order]]
-        return cls(
-            moments[order],
-            np.append(0, np.cumsum((ends - starts)[order])),
-            (int(starts.min()), int(ends.max())),
-            {int(thread): moments[order][threads == thread] for thread in np.unique(threads) if thread != NONE},
-            int(moments[rows_like(gpu, "^(kernel|graph)$", "kind")].min(initial=np.iinfo(np.int64).max)),
-        )
-
-    def share(self, start_ns: int, end_ns: int) -> float:
-        """Share of the device's busy time launched in this interval, or of its window that the interval covers."""
-        first, beyond = np.searchsorted(self.moments, [start_ns, end_ns])
-        busy = float((self.busy_ns[beyond] - self.busy_ns[first]) / max(1, self.busy_ns[-1]))
-        begin, end = self.window
-        return max(busy, (min(end_ns, end) - max(start_ns, begin)) / max(1, end - begin))
-
-    def working(self, thread: int, starts: Int64s, ends: Int64s) -> float:
-        """Share of these spans in which their thread launched something."""
-        moments = self.of_thread[thread]
-        return float((np.searchsorted(moments, starts) < np.searchsorted(moments, ends)).mean())
 
 
 def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline.library_names import PROFILER_STEP
 from warpline.trace.arrays import NONE, Int64s, grouped, integers
 from warpline.trace.names import distinct, named
 from warpline.trace.steps.find import on_device
@@ -55,7 +56,7 @@ def _steps_of(trace: Trace) -> Int64s:
     """The step in which each op begins: between the marks of the profiler, else of the steps that were found on the
     CPU; without either, all ops are one step."""
     marks = trace.stored("ranges").filter(
-        named("^ProfilerStep#"), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()
+        named(PROFILER_STEP), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()
     )
     steps = marks.sort("start_ns", maintain_order=True) if len(marks) else trace.stored("steps")
     starts = trace.ops.start_ns

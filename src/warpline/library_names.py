@@ -1,0 +1,38 @@
+"""Python frames and ranges by name: those of libraries, of torch's profiler and of Python itself, not of the user.
+
+torch shortens the path of a frame to begin with the package: `torch/nn/modules/linear.py(114): forward`. The other
+names are those that torch gives to the ranges around parts of a program.
+"""
+
+from __future__ import annotations
+
+TORCH = "torch|functorch|triton"
+LIBRARIES = (
+    f"{TORCH}|torchgen|torchvision|torchaudio|torchao|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|"
+    "flash_attn|vllm|apex|scipy|PIL|pandas|sklearn|skimage|cv2|datasets|tokenizers|timm|einops|diffusers|peft|safetensors|"
+    "huggingface_hub|tqdm|jax|jaxlib|flax|optax|tensorflow|keras|cupy|numba|sympy|networkx|xformers|bitsandbytes"
+)
+"""Public packages that a user calls and does not edit."""
+STANDARD_LIBRARY = (
+    "abc|asyncio|collections|concurrent|contextlib|copy|enum|functools|importlib|inspect|json|logging|multiprocessing|queue|"
+    "random|re|runpy|selectors|socket|threading|types|typing|warnings|weakref"
+)
+"""Modules of Python that call a user's functions or lie between them. Not all of them: a user's own file may well be
+called test.py, trace.py or profile.py."""
+
+TORCH_FRAME = rf"^<|^({TORCH}|{STANDARD_LIBRARY})[/.]"
+"""Frames of torch, of Python itself and of what is built in. A call of another library may be a whole training step
+(`transformers/trainer.py`), one of these never is."""
+LIBRARY_FRAME = rf"^<|^nn\.Module|^({LIBRARIES}|{STANDARD_LIBRARY})[/.]|site-packages/|dist-packages/|lib/python\d"
+"""Frames of all libraries: the others are the user's lines."""
+PROFILER_FRAME = r"torch/(autograd/)?profiler"
+"""Frames of torch.profiler."""
+OWN_FRAME = r"(^|/)warpline/capture/\w+\.py\("
+"""Frames of `warpline run` inside the program."""
+
+PROFILER_STEP = r"^ProfilerStep#\d+"
+"""Ranges in which torch.profiler puts a step, in its own files and in those of nsys."""
+OPTIMIZER_STEP = r"^Optimizer\.step#"
+"""Ranges in which torch.optim puts a step; the optimizer's class follows: `Optimizer.step#AdamW.step`."""
+TORCH_RANGE = rf"{PROFILER_STEP}|{OPTIMIZER_STEP}|^Optimizer\.zero_grad#|^enumerate\(DataLoader\)#"
+"""Ranges that torch itself puts around parts of a program; a Kineto file has them among the ops."""

@@ -1,0 +1,79 @@
+"""When GPU operations were launched."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.schema import Api, Gpu
+from warpline.trace.table import filled
+
+
+def launched_ns(gpu: Gpu, api: Api) -> Int64s:
+    """When each operation was launched: the start of its call, or its own start where no launch was recorded."""
+    calls = gpu.api_id
+    return np.where(calls == NONE, gpu.start_ns, np.append(api.start_ns, 0)[calls])
+
+
+def launch_moments(gpu: Gpu, api: Api, first: int, beyond: int) -> Int64s:
+    """When each operation was launched, for steps from `first` to `beyond`: its own begin where the launch is unknown.
+
+    A stream runs its work in the order of the launches: what has no launch and runs before all work that these steps
+    launched to its stream (or to any, if they launched none there) was launched before them.
+    """
+    begun, calls, launched = gpu.start_ns, gpu.api_id, launched_ns(gpu, api)
+    own = np.flatnonzero((calls != NONE) & (launched >= first) & (launched < beyond))
+    lost = np.flatnonzero(calls == NONE)
+    if not len(own) or not len(lost):
+        return launched
+    streams = (filled(gpu.device, 0) << 32) + filled(gpu.stream, 0)
+    known, lane = np.unique(streams[own], return_inverse=True)
+    begins = np.full(len(known) + 1, begun[own].min())
+    begins[:-1] = np.iinfo(np.int64).max
+    np.minimum.at(begins, lane, begun[own])
+    place = np.minimum(np.searchsorted(known, streams[lost]), len(known) - 1)
+    place = np.where(known[place] == streams[lost], place, len(known))
+    launched[lost[begun[lost] < begins[place]]] = first - 1
+    return launched
+
+
+class Launches(Struct, frozen=True):
+    """When GPU operations were launched, and by which thread."""
+
+    moments: Int64s
+    """For each row of `gpu`, in order of time."""
+    busy_ns: Int64s
+    """Device time launched before each of them, and in total."""
+    window: tuple[int, int]
+    """When the device began and ended."""
+    of_thread: dict[int, Int64s]
+    """The same moments per launching thread."""
+    first_kernel: int
+    """When the first kernel was launched: what comes before it loads data."""
+
+    @classmethod
+    def of(cls, gpu: Gpu, api: Api) -> Launches:
+        """From the launching calls; an operation without a call counts as launched at its start."""
+        moments = launched_ns(gpu, api)
+        order = np.argsort(moments, kind="stable")
+        threads = np.append(api.thread, NONE)[gpu.api_id[order]]
+        return cls(
+            moments[order],
+            np.append(0, np.cumsum((gpu.end_ns - gpu.start_ns)[order])),
+            (int(gpu.start_ns.min()), int(gpu.end_ns.max())),
+            {int(thread): moments[order][threads == thread] for thread in np.unique(threads) if thread != NONE},
+            int(moments[gpu.kind.equal("kernel", "graph")].min(initial=np.iinfo(np.int64).max)),
+        )
+
+    def share(self, start_ns: int, end_ns: int) -> float:
+        """Share of the device's busy time launched in this interval, or of its window that the interval covers."""
+        first, beyond = np.searchsorted(self.moments, [start_ns, end_ns])
+        busy = float((self.busy_ns[beyond] - self.busy_ns[first]) / max(1, self.busy_ns[-1]))
+        begin, end = self.window
+        return max(busy, (min(end_ns, end) - max(start_ns, begin)) / max(1, end - begin))
+
+    def working(self, thread: int, starts: Int64s, ends: Int64s) -> float:
+        """Share of these spans in which their thread launched something."""
+        moments = self.of_thread[thread]
+        return float((np.searchsorted(moments, starts) < np.searchsorted(moments, ends)).mean())
