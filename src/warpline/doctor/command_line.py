@@ -204,12 +204,12 @@ def parse(words: tuple[str, ...]) -> ParsedCommand:
 def _nsys(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
     verb = words[1] if len(words) > 1 and words[1] in _NSYS_VERBS else ""
     options, program = _options(words[2 if verb else 1 :], _NSYS_SHORT, _NSYS_SWITCHES, _TRUE_OR_FALSE)
-    return _command(before, "nsys", words[0], verb, options, "", program)
+    return _with_inner(ParsedCommand(before, "nsys", words[0], verb, options, "", program))
 
 
 def _ncu(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
     options, program = _options(words[1:], _NCU_SHORT, _NCU_SWITCHES, set())
-    return _command(before, "ncu", words[0], "", options, "", program)
+    return _with_inner(ParsedCommand(before, "ncu", words[0], "", options, "", program))
 
 
 def _docker(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
@@ -217,22 +217,14 @@ def _docker(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
     if verb not in ("run", "exec"):
         return ParsedCommand(before, "docker", words[0], verb, (), "", words[2:])
     options, rest = _options(words[2:], {}, _DOCKER_SWITCHES, set())
-    return _command(before, "docker", words[0], verb, options, rest[0] if rest else "", rest[1:])
+    image = rest[0] if rest else ""
+    return _with_inner(ParsedCommand(before, "docker", words[0], verb, options, image, rest[1:]))
 
 
-def _command(
-    before: tuple[str, ...],
-    tool: str,
-    path: str,
-    verb: str,
-    options: tuple[CommandOption, ...],
-    image: str,
-    rest: tuple[str, ...],
-) -> ParsedCommand:
-    inner = parse(rest) if rest else None
-    return ParsedCommand(
-        before, tool, path, verb, options, image, rest, inner if inner is not None and inner.tool else None
-    )
+def _with_inner(command: ParsedCommand) -> ParsedCommand:
+    """The same with the command that it runs, if that is a tool too."""
+    inner = parse(command.program) if command.program else None
+    return replace(command, inner=inner) if inner is not None and inner.tool else command
 
 
 def _options(

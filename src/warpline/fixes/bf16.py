@@ -16,8 +16,8 @@ from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import (
+    GEMM_CLASSES,
     HALF_TYPES,
-    MATRIX_CLASSES,
     convert,
     drop_transposes,
     fp32_products,
@@ -42,7 +42,7 @@ def _attends_in_fp32(identity: KernelIdentity) -> bool:
 
 def _in_tf32(identity: KernelIdentity) -> bool:
     single = identity.dtype.a == "tf32" or identity.dtype.out == "f32"
-    return identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True and single
+    return identity.kernel_class in GEMM_CLASSES and identity.tensor_core is True and single
 
 
 def apply(edit: GraphEdit, case: int) -> int:
@@ -54,7 +54,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     changed = shorten_doubles(edit, case)
     single = labelled.once(fp32_products)
     drop_transposes(edit, single & usable)
-    doubles = labelled.kernels_where(lambda identity: in_double(identity) and identity.kernel_class in MATRIX_CLASSES)
+    doubles = labelled.kernels_where(lambda identity: in_double(identity) and identity.kernel_class in GEMM_CLASSES)
     convert(edit, doubles & usable, "tf32", "bf16", case)
     for nodes, dtype in ((single, "fp32"), (labelled.kernels_where(_in_tf32), "tf32")):
         changed += convert(edit, nodes & usable, dtype, "bf16", case)

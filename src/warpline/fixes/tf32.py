@@ -9,7 +9,7 @@ from warpline.fixes.step_contents import StepContents
 from warpline.fixes.words import listed
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.precision import (
-    MATRIX_CLASSES,
+    GEMM_CLASSES,
     convert,
     drop_transposes,
     fp32_products,
@@ -42,7 +42,7 @@ def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None
     time = evidence.time_per_step(doubles)
     if not time or time < MIN_CHANGED_SHARE * evidence.time_per_step(changed):
         return None
-    products = doubles & labelled.kernels(*MATRIX_CLASSES)
+    products = doubles & labelled.kernels(*GEMM_CLASSES)
     parts = [
         f"{several(evidence.per_step(nodes), noun)} ({duration(evidence.time_per_step(nodes))})"
         for nodes, noun in ((products, "GEMM"), (doubles & ~products, "other kernel"))

@@ -1,4 +1,4 @@
-"""Matrix multiplications that run on the FP32 or FP16 pipes while the tensor cores idle."""
+"""Matmuls that run on the FP32 or FP16 pipes while the tensor cores idle."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from warpline.kernels import identify
 
 MAX_TENSOR = 0.01
 MIN_FMA_SHARE = 0.3
-"""Fused multiply-adds among the instructions: a matrix product has little else."""
+"""Fused multiply-adds among the instructions: a matmul has little else."""
 OPERANDS = (1.0, 64.0)
-"""Fused multiply-adds for each shared-memory or global load: a product loads operands again and again."""
+"""Fused multiply-adds for each shared-memory or global load: a matmul loads operands again and again."""
 MIN_REUSE = 4.0
-"""Bytes from L1 and shared memory for each byte of DRAM: operands of a product are used many times."""
-MATRIX_CLASSES = frozenset({"gemm", "conv", "attention"})
+"""Bytes from L1 and shared memory for each byte of DRAM: operands of a matmul are used many times."""
+MATMUL_CLASSES = frozenset({"gemm", "conv", "attention"})
+"""Classes of kernels that multiply matrices. Some kernels of mixtures of experts only route tokens."""
 SINGLE_BYTES = 4
 SPEED_UP = 8.0
 """TF32 tensor peak over FP32 peak on A100 and H100; used where the chip is unknown."""
@@ -34,10 +35,10 @@ def _peak_ratio(metrics: KernelMetrics) -> float:
     return SPEED_UP if tensor is None else tensor.value / chip.vector["fp32"].value
 
 
-def _is_product(metrics: KernelMetrics) -> tuple[bool, str]:
+def _is_matmul(metrics: KernelMetrics) -> tuple[bool, str]:
     """Whether the kernel multiplies matrices: by its name, or by how it loads and multiplies."""
-    if identify(metrics.kernel.name).kernel_class in MATRIX_CLASSES:
-        return True, "its name is that of a matrix product"
+    if identify(metrics.kernel.name).kernel_class in MATMUL_CLASSES:
+        return True, "its name is that of a matmul"
     share, cycles = metrics.fma_share, metrics.get("cycles")
     loads = metrics.total("shared_load_instructions", "global_load_instructions")
     shared = metrics.get("shared_load_instructions")
@@ -49,7 +50,7 @@ def _is_product(metrics: KernelMetrics) -> tuple[bool, str]:
     inside = 128 * shared + (metrics.requested_bytes or 0.0)
     if not metrics.dram_bytes or inside / metrics.dram_bytes < MIN_REUSE:
         return False, ""
-    return True, "it multiplies and adds operands that it loads again and again, as a matrix product does"
+    return True, "it multiplies and adds operands that it loads again and again, as a matmul does"
 
 
 def look(case: Case) -> FoundReason | None:
@@ -62,8 +63,8 @@ def look(case: Case) -> FoundReason | None:
         or utilisation.limiter("compute") not in {"fma", "issue", "lsu", "alu", "sm"}
     ):
         return None
-    is_product, why = _is_product(metrics)
-    if not is_product:
+    is_matmul, why = _is_matmul(metrics)
+    if not is_matmul:
         return None
     ratio = _peak_ratio(metrics)
     arithmetic = dict.fromkeys(("fma", "issue", "lsu", "alu", "xu", "uniform", "control", "sm"), 1 / ratio)
@@ -87,8 +88,8 @@ def look(case: Case) -> FoundReason | None:
 
 REASON = Reason(
     "tensor_cores_unused",
-    "Do matrix multiplications use the tensor cores?",
+    "Do matmuls use the tensor cores?",
     ("tensor", "fma"),
-    "tensor pipe under 1 %, in a kernel whose name or whose loads and multiply-adds are those of a matrix product",
+    "tensor pipe under 1 %, in a kernel whose name or whose loads and multiply-adds are those of a matmul",
     look,
 )

@@ -19,7 +19,8 @@ from warpline.work.parse import recorded_types
 
 AMD = re.compile(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
 """Names of AMD's devices."""
-MATRIX_CLASSES = {"gemm", "conv"}
+GEMM_CLASSES = {"gemm", "conv"}
+"""Classes of kernels that TF32 and bf16 shorten; attention has its own fix."""
 FIRST_WITH_TENSOR_CORES = 7
 """Compute capability of Volta."""
 FIRST_WITH_NEW_TYPES = 8
@@ -34,7 +35,7 @@ MOSTLY_HALF = 0.8
 def on_cuda_cores(identity: KernelIdentity) -> bool:
     """Whether a kernel is a matmul or convolution without tensor cores that may be FP32, by its name."""
     return (
-        identity.kernel_class in MATRIX_CLASSES
+        identity.kernel_class in GEMM_CLASSES
         and identity.tensor_core is False
         and identity.dtype.a in {"f32", None}
         and identity.dtype.out in {"f32", None}
@@ -66,7 +67,7 @@ def _first_floating(dtypes: str) -> str | None:
 
 def mostly_half(labelled: LabelledGraph) -> bool:
     """Whether most of the time of GEMMs, convolutions and attention is in half precision already."""
-    heavy = labelled.kernels(*MATRIX_CLASSES, "attention") & labelled.in_steps
+    heavy = labelled.kernels(*GEMM_CLASSES, "attention") & labelled.in_steps
     half = labelled.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
     half |= labelled.op_column("dtypes").where(lambda text: _first_floating(text) in HALF_OPS)
     time = labelled.graph.measured_end - labelled.graph.measured_start
@@ -82,7 +83,7 @@ def shorten_doubles(edit: GraphEdit, case: int) -> int:
     """Gives FP64 kernels the time of FP32, and matmuls that of TF32."""
     labelled = edit.labelled
     doubles = labelled.kernels_where(in_double) & labelled.in_steps & ~edit.gone
-    matrix = doubles & labelled.kernels(*MATRIX_CLASSES)
+    matrix = doubles & labelled.kernels(*GEMM_CLASSES)
     for nodes, share in ((matrix, labelled.device.double_to_tf32), (doubles & ~matrix, shares.DOUBLE_MEMORY)):
         chosen = np.flatnonzero(nodes)
         edit.shorten(chosen, edit.graph.duration[chosen] * share.at(case))
