@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 from paths import ROOT, SUITES
 
-from warpline.capture.recorded import recorded_entry
-from warpline.capture.timed_step import timed_step
+from warpline.capture.recorded import recorded_entry, timed_step
 from warpline.ui.pytest_plugin import GpuProfile
 
 TESTS = """

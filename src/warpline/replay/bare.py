@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.capture.timed_step import timed_step
+from warpline.capture.recorded import timed_step
 from warpline.estimate import Estimate
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost

@@ -12,8 +12,7 @@ import sys
 
 from warpline.library_names import LIBRARIES
 from warpline.quote import redacted
-from warpline.scrub.forms import RANGE_TELLS
-from warpline.scrub.names import PIECE, NameScrubber, is_harmless
+from warpline.scrub.names import PIECE, RANGE_TELLS, NameScrubber, is_harmless
 from warpline.scrub.vocabulary import is_known
 
 _ALSO_PUBLIC = "ray|warpline|torchtune|sglang|megatron|nvtx|pynvml|requests|urllib3|yaml|packaging|psutil"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from warpline.errors import UnreadableFile, UsageError
-from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, GzipReader, engine
+from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, GzipFile, engine
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 XZ_MAGIC: Final = b"\xfd7zXZ\x00"
@@ -112,12 +112,11 @@ class Unpacked:
         """Pieces, each with the packed bytes consumed so far. A damaged file is read again, with more care."""
         given = 0
         try:
-            if GzipReader is not None:
-                reader = GzipReader(file, COMPRESSED_CHUNK)
-                while piece := reader.read(self.piece_bytes):
-                    given += len(piece)
-                    yield piece, file.tell()
-                return
+            reader = GzipFile(fileobj=file, mode="rb")
+            while piece := reader.read(self.piece_bytes):
+                given += len(piece)
+                yield piece, file.tell()
+            return
         except (DamagedGzip, EOFError, OSError):
             file.seek(0)
         for piece, consumed in self._gzip_members(file):

@@ -6,19 +6,20 @@ third slower on ARM; either outruns the scanner that waits for it, so the one th
 
 from __future__ import annotations
 
+import gzip
 import zlib
 from typing import Any, Final, cast
 
 try:
-    from zlib_ng import zlib_ng as _fast
+    from zlib_ng import gzip_ng, zlib_ng
 except ImportError:  # the package has no wheel for every platform
     engine: Any = zlib
+    GzipFile: Any = gzip.GzipFile
 else:
-    engine = _fast
+    engine = zlib_ng
+    GzipFile = gzip_ng.GzipNGFile
 
 DamagedGzip = cast(type[Exception], engine.error)
 """What the engine raises on damage."""
 GZIP_WINDOW_BITS: Final = 31
 """15 bits of window, plus 16 for a gzip header and checksum (zlib's manual, inflateInit2)."""
-GzipReader = getattr(engine, "_GzipReader", None)
-"""Inflates whole files; `read` fills a piece in its final place, where others copy it. None with another engine."""

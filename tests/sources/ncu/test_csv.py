@@ -17,8 +17,7 @@ from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.ncu import read_report
 from warpline.sources.ncu.model import NcuReport, Reading
 from warpline.sources.ncu.names import function_of, metric_of
-from warpline.sources.ncu.numbers import decimal_mark, number
-from warpline.sources.ncu.units import base_unit
+from warpline.sources.ncu.numbers import base_unit, decimal_mark, number
 
 TWO = raw_page(raw_row(0, GEMM, "254.34", "1,086.35"), raw_row(1, "silu", "24.00", "2,000.5"))
 

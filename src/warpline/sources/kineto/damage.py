@@ -6,10 +6,9 @@ JSON and a reader still counts the damage.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from warpline.sources.kineto.events import RawEvents
+from warpline.sources.kineto.events import RawEvents
 
 MALFORMED_EVENT: Final = "malformed_event"
 """Name of the metadata event in the place of an event that is invalid JSON."""

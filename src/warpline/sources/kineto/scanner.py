@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+import numpy as np
 from msgspec import Struct
 
+from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.tolerant import Text
-
-if TYPE_CHECKING:
-    from warpline.sources.kineto.events import RawEvents
 
 
 class Status(IntEnum):
@@ -47,6 +46,4 @@ def address_of(buffer: Any) -> int:
     """Where a buffer lies in memory. The caller keeps it alive and mapped."""
     if isinstance(buffer, bytes):
         return ctypes.cast(ctypes.c_char_p(buffer), ctypes.c_void_p).value or 0
-    import numpy as np  # noqa: PLC0415 - a file is scanned while numpy loads
-
     return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])

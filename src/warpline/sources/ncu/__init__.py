@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
 from warpline.sources.detect import detect
 from warpline.sources.kinds import NCU_CSV, NCU_REPORT
-
-if TYPE_CHECKING:
-    from warpline.sources.ncu.model import NcuReport
+from warpline.sources.ncu.csv_file import read_csv
+from warpline.sources.ncu.model import NcuReport
+from warpline.sources.ncu.report_file import read_report_file
 
 
 def read_report(path: str | Path) -> NcuReport:
@@ -18,12 +17,8 @@ def read_report(path: str | Path) -> NcuReport:
     file = Path(path)
     kind = detect(file)
     if kind is NCU_CSV:
-        from warpline.sources.ncu.csv_file import read_csv  # noqa: PLC0415 - only what the kind needs
-
         return read_csv(file)
     if kind is NCU_REPORT:
-        from warpline.sources.ncu.report_file import read_report_file  # noqa: PLC0415
-
         return read_report_file(file)
     raise UnreadableFile(
         "not-an-ncu-report",

@@ -1,6 +1,6 @@
 """Read an ``.ncu-rep`` with NVIDIA's ncu_report, in a process of its own: a damaged file can end it by a signal.
 
-``python -m warpline.sources.ncu.child FILE`` prints one line of JSON per kernel.
+``python -P child.py FILE`` prints one line of JSON per kernel. It imports nothing of warpline.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from warpline.errors import UnreadableFile
 from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, RuleResult, Source
 from warpline.sources.ncu.names import function_of, metric_of
-from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, number
-from warpline.sources.ncu.units import base_unit
+from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, base_unit, number
 
 DETAILS_COLUMNS: Final = frozenset({"Metric Name", "Metric Value"})
 MAX_VALUES = 50_000_000

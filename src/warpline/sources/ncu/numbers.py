@@ -1,10 +1,11 @@
-"""Numbers as ncu's CSV prints them, in the locale of the machine: 1,234.5 and 1.234,5 and 1 234,5."""
+"""Numbers as ncu prints them, in the locale of the machine (1,234.5 and 1.234,5 and 1 234,5), and their units."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 MISSING = frozenset({"", "n/a", "N/A", "nan", "-nan", "NaN", "(nan)", "inf", "-inf", "-", "no data"})
 """Cells without a value."""
@@ -14,6 +15,17 @@ _SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'’")
 """Group separators that no locale uses as a decimal mark."""
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?")
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:[.,]\d{3})+")
+_PREFIXES = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+"""ncu counts in thousands: 49,152 bytes are 49.15 Kbyte."""
+_SCALED = ("byte", "hz", "Hz", "inst", "sector", "cycle", "request", "flop", "op", "warp", "thread", "block", "sample")
+_SECONDS = {
+    **dict.fromkeys(("s", "second", "sec", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "msecond"), 1e-3),
+    **dict.fromkeys(("us", "usecond", "µs"), 1e-6),
+    **dict.fromkeys(("ns", "nsecond"), 1e-9),
+    **dict.fromkeys(("ps", "psecond"), 1e-12),
+}
+_NS = 1e9
 
 
 def decimal_mark(cells: Iterable[str]) -> str:
@@ -52,3 +64,30 @@ def number(cell: str, mark: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+@lru_cache(maxsize=10_000)
+def base_unit(unit: str) -> tuple[str, float]:
+    """The base unit of a unit as printed, and the factor: ``("byte/s", 1e9)`` for ``Gbyte/second``."""
+    words = unit.strip().split("/")
+    if len(words) == 1 and words[0] in _SECONDS:
+        return "ns", _SECONDS[words[0]] * _NS
+    name, factor = _without_prefix(words[0])
+    parts = [name]
+    for word in words[1:]:
+        if word in _SECONDS:
+            parts.append("s")
+            factor /= _SECONDS[word]
+        else:
+            below, scale = _without_prefix(word)
+            parts.append(below)
+            factor *= scale  # ncu scales the number, and puts the prefix on the only word that takes one
+    joined = "/".join(parts)
+    return ("hz" if joined in {"cycle/s", "Hz"} else joined), factor
+
+
+def _without_prefix(word: str) -> tuple[str, float]:
+    rest = word[1:]
+    if word[:1] in _PREFIXES and rest in _SCALED:
+        return rest, _PREFIXES[word[0]]
+    return word, 1.0

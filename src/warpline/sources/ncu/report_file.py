@@ -25,10 +25,11 @@ from warpline.sources.ncu.child import MISSING_MODULE
 from warpline.sources.ncu.container import Container, Process, read_container
 from warpline.sources.ncu.csv_file import read_csv
 from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
-from warpline.sources.ncu.units import base_unit
+from warpline.sources.ncu.numbers import base_unit
 from warpline.sources.unpack import Unpacked
 from warpline.units import several
 
+CHILD = Path(__file__).with_name("child.py")
 _AGAIN = "copy it again, or record it again"
 _INSTALL = "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
 _WAIT_S = 900
@@ -92,14 +93,10 @@ def _checked(file: Path, path: Path) -> Container:
 
 
 def _ask_child(file: Path) -> _Answer:
-    command = [sys.executable, "-m", "warpline.sources.ncu.child", str(file)]
-    source = str(Path(__file__).parents[3])
-    path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH", "")])])
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    # -P keeps the child's folder off the module path, where our `numbers` would hide the standard library's.
+    command = [sys.executable, "-P", str(CHILD), str(file)]
     with tempfile.TemporaryFile() as complaints:
-        child = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=complaints, stdin=subprocess.DEVNULL, env=environment
-        )
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, stdin=subprocess.DEVNULL)
         try:
             kernels = [json.loads(line) for line in child.stdout or () if line.endswith(b"\n")]
             code = child.wait(_WAIT_S)

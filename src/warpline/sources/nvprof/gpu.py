@@ -6,7 +6,6 @@ import polars as pl
 
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, words
 from warpline.sources.nsys.database import Database
-from warpline.sources.nvprof.names import text_of
 
 KERNEL_TABLES = (
     "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
@@ -90,3 +89,15 @@ def _sets(database: Database, notes: ReadingNotes) -> pl.DataFrame:
         pl.col("bytes"),
         words("memoryKind", MEMORY_KINDS, "Unknown").alias("target_memory"),
     )
+
+
+def read_names(database: Database) -> pl.DataFrame:
+    """Columns ``id`` and ``value``, each id once."""
+    frame = database.fetch("StringTable", ["_id_"], ["value"]).drop_nulls()
+    return frame.select(pl.col("_id_").alias("id"), "value").unique("id", keep="first")
+
+
+def text_of(frame: pl.DataFrame, column: str, names: pl.DataFrame) -> pl.Series:
+    """The text that each id of a column stands for; null if unknown."""
+    wanted = frame.select(pl.col(column).alias("id"))
+    return wanted.join(names, on="id", how="left", maintain_order="left")["value"]

@@ -18,8 +18,7 @@ from warpline.sources.nsys.database import Database, open_database
 from warpline.sources.nsys.unpack import plain_sqlite
 from warpline.sources.nvprof.calls import DRIVER, RUNTIME
 from warpline.sources.nvprof.clock import clock_shift, shift_health
-from warpline.sources.nvprof.gpu import read_gpu
-from warpline.sources.nvprof.names import read_names, text_of
+from warpline.sources.nvprof.gpu import read_gpu, read_names, text_of
 from warpline.sources.rows import Rows
 
 CALL_TABLES: dict[str, Mapping[int, str]] = {"runtime": RUNTIME, "driver": DRIVER}
