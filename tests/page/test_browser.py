@@ -30,7 +30,6 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make browser"),
-    pytest.mark.xdist_group("browser"),
     pytest.mark.long,
 ]
 FLAGS = [

@@ -17,7 +17,6 @@ from warpline.reports.page.document import page as make_page
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
 pytestmark = [
     pytest.mark.skipif(FIREFOX is None, reason="Firefox is not installed"),
-    pytest.mark.xdist_group("firefox"),
     pytest.mark.long,
 ]
 ENTER, ESCAPE = "\ue007", "\ue00c"
