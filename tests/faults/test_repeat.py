@@ -76,7 +76,7 @@ def test_as_many_more_runs_are_looked_at_as_were_asked_for(monkeypatch: pytest.M
             assert len(a) == len(b)
             self.verdict, self.more_runs = ("inconclusive", 3) if len(a) < 4 else ("faster", None)
 
-    monkeypatch.setattr(more_runs, "compare_measured", Found)
+    monkeypatch.setattr(more_runs, "compare_measurements", Found)
     runs = [object() for _ in range(5)]
     seen = list(looks(runs, runs, random.Random(0)))  # type: ignore[arg-type]
     assert seen == [(1, "inconclusive", 3), (4, "faster", None)]
