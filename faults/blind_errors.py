@@ -22,7 +22,7 @@ from faults.programs import SUITES
 from faults.recorded import RecordedCase, recorded_cases
 
 if TYPE_CHECKING:
-    from warpline.findings.rank import Judgement
+    from warpline.findings.judge import Judgement
 
 TABLE = Path(__file__).with_name("blind_errors.csv")
 WHATIF = "whatif"

@@ -8,6 +8,8 @@ NOTICEABLE_GAIN = 1.01
 """Nobody would notice a smaller speed-up of the step: it is none."""
 SHOWN_GAIN = 1.02
 """A smaller speed-up is not worth a place on the first screen, or in a plan."""
+WIDE = 3.0
+"""A range whose ends are farther apart says only that the fix is to be measured."""
 CLEAR_GAIN = 1.05
 """A smaller speed-up can hardly be told from noise: no plan starts with it, and no rule gives way to it."""
 
@@ -18,6 +20,11 @@ class Estimate(Struct, frozen=True):
     low: float
     expected: float
     high: float
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the range says only: measure it."""
+        return self.high > WIDE * self.low
 
     def rounded(self, digits: int | None = None) -> Estimate:
         """The same with so many decimals; without, in whole numbers."""

@@ -21,9 +21,9 @@ from warpline.errors import WarplineError
 from warpline.estimate import Estimate
 from warpline.findings.audit import audit_accounting, audit_coverage, audit_findings, audit_plan
 from warpline.findings.diagnosis import diagnose
+from warpline.findings.judge import Judgement
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
-from warpline.findings.rank import Judgement
 from warpline.findings.state import covered_share, state_of
 from warpline.fixes.whatif import whatif
 from warpline.replay.bounds import DeviceWork
@@ -102,13 +102,6 @@ def test_a_range_holds_what_is_expected(judgement: Judgement) -> None:
     (kept,), codes = audited(judgement, wrong)
     assert codes == (["range-out-of-order"] if graph.gain.low != graph.gain.high else [])
     assert kept.gain.low <= kept.gain.expected <= kept.gain.high
-
-
-def test_a_cause_without_idle_time_or_kernels_behind_it_is_not_believed(judgement: Judgement) -> None:
-    # A graph changes no kernel, so its saving is no kernel time.
-    (kept,), codes = audited(judgement, replace(graph_of(judgement), cause="kernel"))
-    assert codes == ["cause-not-supported"]
-    assert kept.confidence == "low"
 
 
 def test_a_plan_ends_where_a_step_gains_nothing() -> None:

@@ -28,8 +28,8 @@ from small_programs import (
     judged,
 )
 
+from warpline.findings.judge import judge
 from warpline.findings.model import Finding
-from warpline.findings.rank import judge
 from warpline.fixes.words import listed
 from warpline.trace.open import open_trace
 from warpline.units import count, several

@@ -8,7 +8,7 @@ import pytest
 from kineto_files import Event, annotation, call, kernel, write
 from small_programs import ALL_REDUCE, GEMM_BF16, H200, STEPS, Program
 
-from warpline.findings.rank import judge
+from warpline.findings.judge import judge
 from warpline.trace.open import open_trace
 
 

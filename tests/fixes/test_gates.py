@@ -24,7 +24,7 @@ from small_programs import (
 )
 
 from warpline.analyses.framework import Framework
-from warpline.findings.rank import Judgement, judge
+from warpline.findings.judge import Judgement, judge
 from warpline.fixes.model import Advice
 from warpline.fixes.registry import all_fixes, rules
 from warpline.fixes.whatif import question_about

@@ -30,8 +30,8 @@ from small_programs import (
     judged,
 )
 
+from warpline.findings.judge import Judgement
 from warpline.findings.model import Finding
-from warpline.findings.rank import Judgement
 from warpline.fixes.registry import all_fixes, fix_of, rules
 
 

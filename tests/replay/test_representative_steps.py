@@ -12,7 +12,7 @@ from kineto_files import write
 from paths import ROOT, SUITES
 from small_programs import CONV_LAST, H200, Program
 
-from warpline.findings.rank import judge
+from warpline.findings.judge import judge
 from warpline.replay import representative_steps as judged_steps
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.representative_steps import representative_steps

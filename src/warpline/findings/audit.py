@@ -28,22 +28,7 @@ TOLERANCE = 0.02
 """Differences up to this share are rounding and the spread between steps."""
 FAR_OFF = 0.5
 """A step shorter than this share of what the device must still do says nothing: the finding is withdrawn."""
-MIN_SUPPORT = 0.25
-"""Share of a saving that GPU time or idle time of its cause must account for."""
 LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
-HOST = ("dispatch", "launch_latency", "sync")
-"""A wait, or a call that blocks, empties the queue: idle time after it counts partly as that of the next launches."""
-IDLE_BEHIND: dict[str, tuple[str, ...]] = {
-    "dispatch": ("dispatch", "launch_latency"),
-    "sync": (*HOST, "transfer"),
-    "transfer": (*HOST, "transfer"),
-    "input": ("input", *HOST),
-    "memory": ("memory", *HOST),
-    "cold_start": ("cold_start", "memory", "unknown", *HOST),
-    "comm": ("comm", "dependency"),
-    "kernel": (),
-}
-"""Kinds of idle time that a fix of each cause can end; GPU time that it touches counts for all."""
 
 
 class Objection(Struct, frozen=True):
@@ -66,7 +51,7 @@ def audit_findings(
     kept, objections = [], list(_about_the_step(evidence, work))
     for finding in findings:
         held: Finding | None = finding
-        for check in (_in_order, _above_device_work, _as_old_over_new, _supported):
+        for check in (_in_order, _above_device_work, _as_old_over_new):
             if held is not None:
                 held, objection = check(held, evidence, work)
                 objections += [objection] if objection else []
@@ -155,24 +140,6 @@ def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> 
     right = _ordered(Estimate(finding.gain.low, round(gain, 4), finding.gain.high))
     lower = replace(finding, gain=right, confidence=LOWER[finding.confidence])
     return lower, Objection("gain-not-old-over-new", finding.rule, message)
-
-
-def explained_ns(cause: str, fix: str, evidence: Evidence) -> float:
-    """GPU time that a fix touches and idle time of its cause, per step."""
-    touched = evidence.time_per_step(evidence.changed(fix).work)
-    return touched + sum(evidence.bare_idle_ns[one] for one in IDLE_BEHIND[cause])
-
-
-def _supported(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
-    """GPU time that the fix touches, or idle time of its cause, accounts for the saving."""
-    explained = explained_ns(finding.cause, finding.fix, evidence)
-    if explained >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < NOTICEABLE_GAIN:
-        return finding, None
-    message = (
-        f"{finding.fix} would save {duration(finding.lost_ns)} a step, but the GPU time that it touches and the idle "
-        f"time of this cause come to {duration(explained)} a step"
-    )
-    return replace(finding, confidence="low"), Objection("cause-not-supported", finding.rule, message)
 
 
 def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Finding], list[Objection]]:

@@ -30,10 +30,10 @@ from warpline.units import speedup
 
 if TYPE_CHECKING:
     from warpline.findings.audit import Objection
+    from warpline.findings.judge import Judgement
     from warpline.findings.model import Finding, Verdict
     from warpline.findings.next_tool import NextTool
     from warpline.findings.plan import PlanStep
-    from warpline.findings.rank import Judgement
 
 SCHEMA = "warpline.diagnosis/1"
 LISTED_KERNELS = 20
@@ -139,6 +139,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
             },
             "devices": [_device(device, gaps.totals()) for device, gaps in zip(self.devices, self.gaps, strict=True)],
             "replay": self._replay(),
+            "limits": [row.to_dict() for row in self.judgement.limits.rows] if self.judgement else [],
             "verdict": self.verdict.to_dict() if self.verdict else None,
             "plan": [step.to_dict() for step in self.plan],
             "findings": [finding.to_dict() for finding in self.findings],
@@ -247,7 +248,7 @@ def _judge_of(trace: Trace, why: bool | None) -> Callable[[Trace], Judgement | N
     """What gives the findings and the verdict: the replay, or nothing where it is turned off or takes too long."""
     if why is False or (why is None and _calls_per_step(trace) > MOST_CALLS):
         return lambda _: None
-    from warpline.findings.rank import judge  # noqa: PLC0415
+    from warpline.findings.judge import judge  # noqa: PLC0415
 
     def judged(trace: Trace) -> Judgement | None:
         try:

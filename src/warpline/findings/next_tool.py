@@ -15,7 +15,7 @@ from warpline.replay.patterns.precision import on_amd
 from warpline.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from warpline.findings.rank import Judgement
+    from warpline.findings.judge import Judgement
 
 LISTED = 5
 MOSTLY = 0.5

@@ -1,258 +1,161 @@
-"""The verdict: the plan's first step in one sentence; without a plan, where the time goes, healthy, or unclear."""
+"""The verdict in two halves: what the step waits for and what that costs; what to do first and what it brings.
+
+The cause is the first row of the limits. No rule about fixes, effort or order touches it.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from warpline.estimate import Estimate
-from warpline.findings.model import Finding, Verdict
-from warpline.findings.plan import MIN_GAIN, MIN_LIKELY_GAIN, MOST_OF_DEVICE, PlanStep
+from warpline.findings.limits import Limits
+from warpline.findings.model import MEASURE_IT, Verdict
+from warpline.findings.plan import PlanStep
 from warpline.findings.state import State
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.registry import all_fixes
 from warpline.units import duration, speedup
 
-MOST_UNEXPLAINED = 0.1
-"""Share of the time that may be idle for no known reason in a healthy step."""
-MOST_EXPOSED = 0.5
-"""Share of the busy time that exposed copies, or exposed communication, may take in a healthy step."""
-NEAR_ROOFLINE = 0.6
-"""Kernels that reach this share of the roofline are as good as a library's: those reach 60 to 95 %."""
 MIN_DIFFERENCE = 0.02
-"""Busy shares with and without the profiler that differ by less are told as one."""
-WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
-EXPOSED: dict[Cause, str] = {
-    "transfer": f"{CAUSES['transfer']}: exposed copies take",
-    "memory": f"{CAUSES['transfer']}: copies from one place of the GPU's memory to another take",
-    "comm": f"{CAUSES['comm']}: exposed communication takes",
+"""Busy shares with and without the profiler that differ by less are shown as one."""
+WAITS: dict[str, tuple[str, str]] = {
+    "dispatch": ("the GPU waits for the CPU to launch its work", "if launches cost nothing"),
+    "sync": ("the CPU waits for the GPU, which is idle until the next launch", "without these waits"),
+    "transfer": ("the step waits for copies between host and device", "if these copies took no time"),
+    "input": ("the GPU waits for data", "with data always ready"),
+    "memory": ("the step waits for allocations and for copies on the device", "without them"),
+    "comm": ("the step waits for collectives, and in them for other ranks", "if collectives took no time"),
+    "cold_start": ("code is loaded, compiled or tuned in the steps", "once all of it is warm"),
+    "kernel": ("the GPU is busy with kernels that can be faster", "with the fixes of kernels below"),
 }
-PART_OF = {"launch_latency": "dispatch"}
-UNEXPLAINED = ("dependency", "unknown")
-MEANING = {
-    "dependency": "waiting for other GPU activity",
-    "unknown": "for no recorded reason",
-    "profiler": "for the profiler",
-}
+"""For each cause what is waited for, and the condition of its limit."""
+CAUSE_OF: dict[str, Cause] = {cause: cause for cause in CAUSES}
 
 
-def verdict_of(plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> Verdict:
-    """What to fix first, or why nothing is."""
-    if not state.is_covered:
-        return _about_the_recording(state)
-    if _is_mostly_communication(state):
-        overlap = next((step for step in plan if _cause(step.fix, findings) == "comm"), None)
-        if overlap is None or overlap is not plan[0]:
-            return _communication(plan, findings, state)
-    if plan:
-        return _to_fix(plan[0], findings, state)
-    return _without_a_fix(findings, state)
+def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdict:
+    """The cause, and what to do first."""
+    reason = _unclear(limits, state)
+    if reason is not None:
+        return _verdict("unclear", f"Unclear: {reason}.", [], state)
+    if limits.is_of_slow_host:
+        return _verdict("unclear", _slow_host(limits, state), [], state)
+    causes = limits.named or limits.pair
+    if not causes:
+        return _verdict("healthy", _healthy(limits, state), plan, state)
+    if causes[0] == "unknown":
+        return _verdict("unclear", _unknown(limits, state), [], state)
+    known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]
+    return _verdict(known[0], _bound(known, limits, state), plan, state, known[1] if len(known) > 1 else None)
 
 
-def _cause(fix: str, findings: Sequence[Finding]) -> Cause | None:
-    return next((finding.cause for finding in findings if finding.fix == fix), None)
+def _verdict(cause: Cause, sentence: str, plan: Sequence[PlanStep], state: State, also: Cause | None = None) -> Verdict:
+    if not plan:
+        step = round(state.step_ns)
+        return Verdict(cause, None, sentence, Estimate(1.0, 1.0, 1.0), Estimate(step, step, step), also=also)
+    first = plan[0]
+    return Verdict(
+        cause, first.fix, f"{sentence} {_first(first, state)}", first.gain, first.new_step_ns, first.why, also
+    )
 
 
-def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdict:
-    chosen = next(finding for finding in findings if finding.fix == first.fix)
-    gain, after, before = chosen.gain, chosen.new_step_ns, duration(state.step_ns)
-    claim = _continued(chosen.claim.rstrip("."))
-    known = any(text in claim for text in (f"{before} step", f"step of {before}"))
-    expected, low, high = (speedup(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
-    spread = f", range {low}–{high}×" if low != high else ""
-    subject = all_fixes()[chosen.fix].subject(state.framework)
-    step = "" if known else f"from {before} "
-    change = f"{subject} would bring {state.noun.one('the')} {step}to {duration(after.expected)} ({expected}×{spread})"
-    if chosen.is_vague:
-        of_step = "" if known else f" on {state.noun.lasting(before)}"
-        change = f"{subject} would gain {low}× or more{of_step} (range {low}–{high}×)"
-    if chosen.cannot_tell:
-        change = _might_gain(chosen, state)
-    sentence = f"{CAUSES[chosen.cause]}: {claim}; {change}."
-    return Verdict(chosen.cause, chosen.fix, sentence, gain, after, first.why)
+def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
+    """The first half: what the step waits for, and what it would take without that."""
+    name = CAUSES[causes[0]] if len(causes) == 1 else f"{CAUSES[causes[0]]} and {_uncapitalised(CAUSES[causes[1]])}"
+    unit = _the(state)
+    now = duration(state.step_ns)
+    if not limits.named:
+        both = " and ".join(WAITS[cause][0] for cause in causes)
+        return f"{name}: {both}; neither alone gives a tenth of {unit} of {now}, and together they hide each other."
+    waits = " and ".join(
+        f"{WAITS[cause][0]} ({WAITS[cause][1]}: {duration(limits.row(cause).step_ns.expected)})" for cause in causes
+    )
+    if len(causes) > 1:
+        return f"{name}: in {unit} of {now}, {waits}."
+    waited, free = WAITS[causes[0]]
+    after = duration(limits.row(causes[0]).step_ns.expected)
+    return f"{name}: {waited}; {free}, {unit} would take {after} instead of {now}."
 
 
-def _continued(sentence: str) -> str:
-    """A sentence as it goes on after a colon; an abbreviation keeps its capitals."""
-    return sentence if sentence[1:2].isupper() else sentence[0].lower() + sentence[1:]
+def _first(first: PlanStep, state: State) -> str:
+    """The second half: what to do first, and what it brings."""
+    subject, gain = all_fixes()[first.fix].subject(state.framework), first.gain
+    spread = f"{speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
+    if gain.is_wide:
+        return f"First, {subject}: {spread}, {MEASURE_IT}."
+    verb, after = "would" if gain.low >= 1.0 else "might", duration(first.new_step_ns.expected)
+    return f"First, {subject} {verb} bring it to {after} ({speedup(gain.expected)}, range {spread})."
 
 
-def _is_mostly_communication(state: State) -> bool:
-    """Whether exposed communication takes more time than anything else."""
-    others = (state.compute, state.copy, *(length for cause, length in state.idle.items() if cause != "comm"))
-    return state.comm + state.idle["comm"] > max(others)
+def _healthy(limits: Limits, state: State) -> str:
+    busy = f"the GPU is busy {percent(1 - _program_idle(state))} of {_each(state)}{_as_recorded(state)}"
+    rest = f"free launches, waits, copies, data and communication would give {speedup(limits.together)} together"
+    return f"Healthy: {busy}; {rest}, and no fix of kernels is sure of 5 %."
 
 
-def _communication(plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> Verdict:
-    other = f"; elsewhere, {_gain_of(plan[0], state)}" if plan else f"; {_tried(findings)}"
-    sentence = f"{_comm_words(state)}, more than anything else in {state.step_words}{other}."
-    return _same_step("comm", sentence, state)
-
-
-def _comm_words(state: State) -> str:
-    share = _percent(state.comm + state.idle["comm"])
-    return f"{CAUSES['comm']}: exposed communication takes {share} of {state.noun.one('each')}"
-
-
-def _gain_of(step: PlanStep, state: State) -> str:
-    return f"{all_fixes()[step.fix].subject(state.framework)} would gain {speedup(step.gain.expected)}"
-
-
-def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
-    tried = f"{_tried(findings)} on {state.step_words}"
+def _unclear(limits: Limits, state: State) -> str | None:
+    """Why nothing can be said of the program's steps; None where something can."""
     if state.errors:
-        return _same_step("unclear", f"Unclear: {_broken(state)}.", state)
+        codes = ", ".join(dict.fromkeys(state.errors))
+        return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
+    if not state.is_covered:
+        return (
+            f"the steps that were found hold only {percent(state.covered)} of the recording's GPU time; mark the steps "
+            "(prof.step(), or --step-range NAME)"
+        )
+    if state.operations < 2:
+        return "the recording has a single GPU operation; record several steps"
     if not state.fits_devices:
-        return _same_step("unclear", f"Unclear: {_wrong_steps(state)}.", state)
-    if state.waits_for_slow_host:
-        return _same_step("unclear", f"Unclear: {_slow_host(findings, state)}.", state)
-    idle = _idle(tried, state)
-    if idle is not None:
-        return idle
-    exposed = _exposed(state)
-    if exposed is not None:
-        return _same_step(exposed, f"{_exposed_words(exposed, state)}, and {tried}.", state)
-    doubtful = _doubtful(findings, state)
-    if doubtful is not None and doubtful.gain.expected >= _most_headroom(doubtful, state):
-        return _same_step("unclear", f"Unclear: {_might_gain(doubtful, state)}.", state)
-    busy = f"the GPU is busy {_percent(1 - state.program_idle)} of {state.noun.one('each')}{_as_recorded(state)}"
-    share = state.roofline_share
-    roof = "" if share is None else f", its kernels reach {_percent(share)} of the roofline"
-    if doubtful is None:
-        return _same_step("healthy", f"Healthy: {busy}{roof}, and {tried}.", state)
-    known = f"no fix is known to help {state.step_words}; {_might_gain(doubtful, state)}"
-    return _same_step("healthy", f"Healthy: {busy}{roof}, and {known}.", state)
+        return (
+            f"a step of {duration(state.step_ns)} is shorter than the GPU work that belongs to it, so no gain can be "
+            "told; mark the steps (prof.step(), or --step-range NAME)"
+        )
+    return None
+
+
+def _unknown(limits: Limits, state: State) -> str:
+    row = limits.row("unknown")
+    return (
+        f"Unclear: delays without a recorded reason come first; without them, {_the(state)} would take "
+        f"{duration(row.step_ns.expected)} instead of {duration(state.step_ns)}. Record the CPU side too (ops, Python "
+        "stacks or OS calls) to see what it waits for."
+    )
+
+
+def _the(state: State) -> str:
+    return state.noun.one("the")
+
+
+def _each(state: State) -> str:
+    return state.noun.one("each")
+
+
+def _slow_host(limits: Limits, state: State) -> str:
+    """Nobody knows whether the host is always so slow."""
+    cause = _uncapitalised(CAUSES[CAUSE_OF[limits.named[0]]]) if limits.named[0] in CAUSE_OF else "waiting"
+    return (
+        f"Unclear: the host launched {state.slowness:.1f}× more slowly than the reference host. If it is always so, "
+        f"{_the(state)} of {duration(state.step_ns)} is {cause}; if not, nothing gives a tenth. Record it again, or "
+        "with `warpline run`, which also times the step without a profiler."
+    )
+
+
+def _program_idle(state: State) -> float:
+    """Idle share that recording did not add."""
+    return min(state.idle_share, state.bare_idle_share)
 
 
 def _as_recorded(state: State) -> str:
     """The busy share as recorded, where the recording made it visibly smaller."""
-    if state.idle_share - state.program_idle < MIN_DIFFERENCE:
+    if state.idle_share - _program_idle(state) < MIN_DIFFERENCE:
         return ""
-    return f" without the profiler ({_percent(1 - state.idle_share)} as recorded)"
+    return f" without the profiler ({percent(1 - state.idle_share)} as recorded)"
 
 
-def _about_the_recording(state: State) -> Verdict:
-    """What can be said where the steps do not stand for the recording."""
-    few = (
-        f"the steps that were found hold only {_percent(state.covered)} of the recording's GPU time; mark the steps "
-        "(prof.step(), or --step-range NAME)"
-    )
-    exposed = None if state.errors else _exposed(state)
-    # What fills the busy time of a device that is mostly idle does not bound the program.
-    if exposed is not None and (state.comm if exposed == "comm" else state.copy) > 1 - state.busy:
-        return _same_step(exposed, f"{_exposed_words(exposed, state)} in the whole recording; {few}.", state)
-    return _same_step("unclear", f"Unclear: {_broken(state) if state.errors else few}.", state)
+def _uncapitalised(name: str) -> str:
+    return name[0].lower() + name[1:]
 
 
-def _broken(state: State) -> str:
-    codes = ", ".join(dict.fromkeys(state.errors))
-    return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
-
-
-def _exposed(state: State) -> Cause | None:
-    """Whether exposed copies or exposed communication take most of the busy time."""
-    if state.copy > MOST_EXPOSED * state.busy:
-        return "memory" if state.device_copy > state.copy / 2 else "transfer"
-    return "comm" if state.comm > MOST_EXPOSED * state.busy else None
-
-
-def _exposed_words(cause: Cause, state: State) -> str:
-    words, part = EXPOSED[cause], state.comm if cause == "comm" else state.copy
-    return f"{words} {_percent(part / state.busy)} of the GPU's busy time"
-
-
-def _idle(tried: str, state: State) -> Verdict | None:
-    """The cause of most of the idle time, where that is a large part of the step."""
-    unexplained = sum(state.idle[cause] for cause in UNEXPLAINED)
-    if not state.waits_long and min(unexplained, state.certain_idle) < MOST_UNEXPLAINED:
-        return None
-    by_cause: dict[str, float] = {}
-    for cause, length in state.idle.items():
-        by_cause[PART_OF.get(cause, cause)] = by_cause.get(PART_OF.get(cause, cause), 0.0) + length
-    del by_cause["profiler"]
-    largest = max(by_cause, key=lambda cause: by_cause[cause])
-    idle = f"the GPU is idle {_percent(state.idle_share)} of {state.noun.recorded}, {_percent(by_cause[largest])}"
-    waited = next((cause for cause in WAITS if cause == largest), None)
-    if waited is not None and state.waits_long:
-        return _same_step(waited, f"{CAUSES[waited]}: {idle} for this reason, but {tried}.", state)
-    if waited is not None:
-        largest = max(UNEXPLAINED, key=lambda cause: by_cause[cause])
-        idle = f"the GPU is idle {_percent(state.idle_share)} of {state.noun.recorded}, {_percent(by_cause[largest])}"
-    missing = "record the CPU side too (ops, Python stacks or OS calls) to see what it waits for"
-    return _same_step("unclear", f"Unclear: {idle} {MEANING[largest]}, and {tried}; {missing}.", state)
-
-
-def _doubtful(findings: Sequence[Finding], state: State) -> Finding | None:
-    """The fix that might gain most, where that is enough to say so; no plan starts with it, because it might gain
-    nothing. A limit is no fix: while the GPU is busy, it is the roofline share that says how much is left."""
-    open_ones = [
-        one
-        for one in findings
-        if one.gain.expected >= MIN_LIKELY_GAIN and not (state.is_busy and all_fixes()[one.fix].is_limit)
-    ]
-    return max(open_ones, key=lambda one: one.gain.expected, default=None)
-
-
-def _most_headroom(doubtful: Finding, state: State) -> float:
-    """The doubtful gain from which on a step is not called healthy.
-
-    A GPU that is busy all the time, with kernels near the roofline most of which the fix leaves alone, does its work:
-    what the rest might gain is headroom, not a fault. Otherwise that holds for less than what libraries leave. A GPU
-    that waits has a reason, and a fix that might remove it leaves open which.
-    """
-    if not state.is_busy:
-        return MIN_LIKELY_GAIN
-    is_near = (state.roofline_share or 0.0) >= NEAR_ROOFLINE and doubtful.device_share < MOST_OF_DEVICE
-    return math.inf if is_near else MIN_GAIN["low"]
-
-
-def _might_gain(doubtful: Finding, state: State) -> str:
-    return f"{_would_gain(doubtful, state)}: {_to_be_certain(state)}"
-
-
-def _would_gain(doubtful: Finding, state: State) -> str:
-    words, gain = all_fixes()[doubtful.fix].subject(state.framework), doubtful.gain
-    spread = f"range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
-    return f"{words} might gain {speedup(gain.expected)} ({spread})"
-
-
-def _to_be_certain(state: State) -> str:
-    if state.recorded_steps < 2:
-        return "record several steps to tell"
-    return "make the change and time both (warpline bench) to tell"
-
-
-def _slow_host(findings: Sequence[Finding], state: State) -> str:
-    """What is known where the host was slow, and nobody knows whether it always is."""
-    likely = max(findings, key=lambda one: one.gain.low, default=None)
-    always = f"; if it is always so, {_would_gain(likely, state)}" if likely else ""
-    waits, calm = _percent(state.bare_idle_share), _percent(state.calm_idle_share)
-    return (
-        f"the host launched {state.slowness:.1f}× more slowly than the reference host, and the GPU waits {waits} of "
-        f"{state.step_words}; if that was for the moment, it usually waits {calm}{always}; record "
-        "it again, or with `warpline run`, which also times the step without a profiler"
-    )
-
-
-def _wrong_steps(state: State) -> str:
-    return (
-        f"{state.step_words} is shorter than the GPU work that belongs to it, so no gain can be told; "
-        "mark the steps (prof.step(), or --step-range NAME)"
-    )
-
-
-def _tried(findings: Sequence[Finding]) -> str:
-    best = max((finding.gain.expected for finding in findings), default=1.0)
-    enough = "gains 5 % or more" if best < MIN_GAIN["high"] else "gains enough for its confidence"
-    return f"no replayed fix {enough} (best {best:.2f}×)"
-
-
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A share in percent; 0 % and 100 % only where it is nothing, or all."""
     digits = 1 if 0.0005 <= share < 0.005 or 0.995 <= share < 0.9995 else 0
     return f"{100 * share:.{digits}f} %"
-
-
-def _same_step(cause: Cause, sentence: str, state: State) -> Verdict:
-    step = round(state.step_ns)
-    return Verdict(cause, None, sentence, Estimate(1.0, 1.0, 1.0), Estimate(step, step, step))

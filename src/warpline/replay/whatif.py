@@ -236,6 +236,19 @@ class WhatIf:
         typical = float(np.mean(lengths) if self._uneven else np.median(lengths))
         return max(typical, 1.0)
 
+    def bare_graph(self, case: int) -> Graph:
+        """The graph without a profiler, where recording cost little, as expected, or much."""
+        return self._bare.graphs[case]
+
+    def step_of(self, edit: GraphEdit) -> float:
+        """The step of an edited bare graph, as a stopwatch would show it."""
+        graph = edit.settle()
+        step_ns = self.step_ns(graph)
+        if not len(self.trace.steps_in_view):
+            # Without steps, what lets the first work begin sooner would seem to make the whole longer.
+            step_ns = min(step_ns, self._bare.estimated_ns)
+        return self._as_timed(step_ns, graph, edit.gone)
+
     def ask(self, *names: str) -> Prediction:
         """Predict the step with these fixes together."""
         if names not in self._asked:

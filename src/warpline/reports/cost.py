@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from warpline.estimate import Estimate
 from warpline.findings.cost import ASSUMPTION, DailyCost
-from warpline.findings.model import Finding
+from warpline.findings.model import MEASURE_IT, Finding
 from warpline.reports.findings import in_order
 from warpline.reports.sections import Column, Section, Table, Text
 
 if TYPE_CHECKING:
-    from warpline.findings.rank import Judgement
+    from warpline.findings.judge import Judgement
 
 _COLUMNS = (
     Column("fix", "fix", key=True),
@@ -52,7 +52,7 @@ def _saved(finding: Finding, cost: DailyCost) -> str:
 
 def _cells(finding: Finding, cost: DailyCost) -> tuple[str, str]:
     saved = cost.saved(finding.gain)
-    return "cannot tell" if finding.cannot_tell else money(saved.expected), _range(saved)
+    return MEASURE_IT if finding.gain.is_wide else money(saved.expected), _range(saved)
 
 
 def _range(saved: Estimate) -> str:

@@ -37,8 +37,8 @@ from warpline.units import duration, several, share
 
 if TYPE_CHECKING:
     from warpline.findings.cost import DailyCost
+    from warpline.findings.judge import Judgement
     from warpline.findings.plan import PlanStep
-    from warpline.findings.rank import Judgement
 
 BUSY = ("compute", "comm", "copy", "memset")
 IDLE_MEANING = {
@@ -65,7 +65,7 @@ MIN_DIFFERENCE = 0.01
 """A smaller difference between the recorded and the bare step is not shown."""
 BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
-BRIEF_PLAN = 3
+BRIEF_PLAN = 2
 """Fixes of the plan on the first screen."""
 BRIEF_FIXES = 2
 """Fixes in the table below a plan."""
@@ -118,6 +118,9 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
     judgement = diagnosis.judgement
     if judgement is not None:
         yield Section("verdict", "Verdict", tuple(_verdict(judgement)))
+        limits = findings.limits(judgement.limits, judgement.evidence.step_ns)
+        if limits.rows:
+            yield Section("limits", "Limits: the step if one thing were free", (limits,))
         if judgement.plan:
             plan = plans.table(judgement.plan)
             yield Section("plan", "Plan, each fix on top of the last", (*plans.brief(*_planned(judgement)), plan))
@@ -150,6 +153,9 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
 def _verdict(judgement: Judgement) -> Iterator[Text]:
     yield Text(judgement.verdict.sentence, "strong")
     yield from plans.why(judgement.verdict.why)
+    limits = findings.brief_limits(judgement.limits)
+    if limits:
+        yield Text(f"The step with {limits}.")
 
 
 def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:

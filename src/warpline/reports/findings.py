@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpline.estimate import SHOWN_GAIN, Estimate
+from warpline.estimate import NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
+from warpline.findings.limits import MIN_GAIN, Limits
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
 from warpline.reports.sections import Column, Explained, Findings, Table, Value
-from warpline.units import several
+from warpline.units import duration, several
 
+FREE = {
+    "dispatch": "launches that cost nothing",
+    "sync": "no waits for the GPU",
+    "transfer": "copies that take no time",
+    "input": "data always ready",
+    "memory": "no allocations and device copies",
+    "comm": "collectives that take no time",
+    "kernel": "kernels as fast as fixes make them",
+    "cold_start": "everything warm",
+    "unknown": "no delays without a recorded reason",
+}
+"""What each limit makes free."""
+BRIEF_LIMITS = 3
 BEST_FIXES = 3
 """Fixes on the first screen."""
 LISTED_OPS = 5
@@ -18,19 +32,17 @@ BRIEF_ADVICE = 138
 _FIX = Column("fix", "fix", key=True)
 _GAINS = (
     Column("gain", "gain", "gain"),
-    Column("gain_range", "range", "gain", priority=3),
+    Column("gain_range", "range", "gain", priority=2),
     Column("new_step_ns", "new step", "ns", priority=2),
-    Column("confidence", "confidence", priority=2),
 )
+_CONFIDENCE = Column("confidence", "confidence", priority=3)
 _WHERE = Column("where", "where")
 _RULE = Column("rule", "finding", priority=4)
 
 
 def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
     """The fix that the verdict names first, then the largest gain."""
-    return sorted(
-        findings, key=lambda finding: (finding.fix != verdict.fix, finding.cannot_tell, -finding.gain.expected)
-    )
+    return sorted(findings, key=lambda finding: (finding.fix != verdict.fix, -finding.gain.expected))
 
 
 def best_fixes(findings: Sequence[Finding]) -> Table | None:
@@ -47,9 +59,37 @@ def best_fixes(findings: Sequence[Finding]) -> Table | None:
 
 def all_fixes(findings: Sequence[Finding]) -> Table:
     """Every replayed fix with a finding."""
-    columns = (_FIX, *_GAINS, _WHERE, _RULE)
-    rows = ((finding.fix, *gains(finding), first_place(finding.where), finding.rule) for finding in findings)
+    columns = (_FIX, *_GAINS, _CONFIDENCE, _WHERE, _RULE)
+    rows = (
+        (finding.fix, *gains(finding), finding.confidence, first_place(finding.where), finding.rule)
+        for finding in findings
+    )
     return Table(columns, tuple(rows))
+
+
+def limits(found: Limits, step_ns: float) -> Table:
+    """The step with each resource free, the largest gain first."""
+    columns = (
+        Column("free", "if this were free", key=True),
+        Column("step_ns", "step", "ns"),
+        Column("gain", "gain", "gain"),
+        Column("gain_range", "range", "gain", priority=3),
+        Column("now_ns", "on the critical path now", "ns", priority=2),
+    )
+    rows = tuple(
+        (FREE[row.cause], row.step_ns.expected, row.gain.expected, row.gain, row.now_ns)
+        for row in found.rows
+        if row.gain.expected >= NOTICEABLE_GAIN or row.now_ns >= (NOTICEABLE_GAIN - 1) * step_ns
+    )
+    return Table(columns, rows)
+
+
+def brief_limits(found: Limits) -> str:
+    """The limits that matter, on one line; empty where none does."""
+    large = [row for row in found.rows if row.gain.expected >= MIN_GAIN][:BRIEF_LIMITS]
+    if len(large) < 2:  # the verdict says it
+        return ""
+    return "; ".join(f"{FREE[row.cause]}: {duration(row.step_ns.expected)}" for row in large)
 
 
 def explained(findings: Sequence[Finding]) -> Findings:
@@ -97,12 +137,12 @@ def brief_advice(how: str) -> str:
     return f"{kept} … (-v)"
 
 
-def gains(finding: Finding) -> tuple[Value, Estimate, Value, str]:
-    """Gain, its range, the new step and the confidence; no more digits than the trace can tell."""
+def gains(finding: Finding) -> tuple[Value, Estimate, Value]:
+    """Gain, its range and the new step; where the range is wide, that it must be measured."""
     gain, after = finding.gain, finding.new_step_ns
-    if finding.is_vague:
-        return finding.gain_words, gain, finding.new_step_words or None, finding.confidence
-    return gain.expected, gain, after.expected, finding.confidence
+    if gain.is_wide:
+        return finding.gain_words, gain, None
+    return gain.expected, gain, after.expected
 
 
 def _hidden_note(more: int, small: int) -> str:

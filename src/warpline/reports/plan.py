@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.findings.audit import Objection
+from warpline.findings.model import MEASURE_IT
 from warpline.findings.plan import MOST_STEPS, PlanStep
 from warpline.fixes.registry import all_fixes
 from warpline.reports.sections import Column, Content, Note, Notes, Table, Text
@@ -15,12 +16,16 @@ ARTICLES = ("a ", "an ", "the ")
 
 def arrows(plan: Sequence[PlanStep], step_ns: float) -> str:
     """The plan on one line: `7.92 → 4.71 (CUDA graph) → 1.91 ms (TF32)`; a unit stands where it changes, and last."""
-    times = [duration(step_ns), *(step.new_step_words for step in plan)]
+    times = [duration(step_ns), *(duration(step.new_step_ns.expected) for step in plan)]
     shown = []
     for time, following in zip(times, [*times[1:], ""], strict=True):
         number, _, unit = time.rpartition(" ")
         shown.append(number if following.endswith(f" {unit}") else time)
-    named = (f"{time} ({short_name(step.fix)})" for time, step in zip(shown[1:], plan, strict=True))
+    first_wide = next((step for step in plan if step.gain.is_wide), None)  # those after it are no better known
+    named = (
+        f"{time} ({short_name(step.fix)}{f', {MEASURE_IT}' if step is first_wide else ''})"
+        for time, step in zip(shown[1:], plan, strict=True)
+    )
     return " → ".join([shown[0], *named])
 
 
@@ -56,9 +61,9 @@ def table(plan: Sequence[PlanStep]) -> Table:
     rows = tuple(
         (
             step.fix,
-            step.new_step_words if step.is_vague else step.new_step_ns.expected,
+            step.new_step_ns.expected,
             step.new_step_ns,
-            step.gain_words if step.is_vague else step.gain.expected,
+            step.gain.expected,
             step.gain,
             step.effort.replace("_", " "),
         )

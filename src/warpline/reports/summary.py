@@ -30,7 +30,7 @@ def _sections(diagnosis: Diagnosis, full: Report, cost: DailyCost | None) -> Ite
     yield _verdict(diagnosis, known.get("verdict"))
     if diagnosis.devices:
         yield Section("time", "Where the time goes", (_time(diagnosis),))
-    yield from (known[name] for name in ("cpu", "plan", "health") if name in known)
+    yield from (known[name] for name in ("cpu", "limits", "plan", "health") if name in known)
     judgement = diagnosis.judgement
     if judgement is not None and judgement.findings:
         found = in_order(judgement.findings, judgement.verdict)
@@ -83,12 +83,12 @@ def _time(diagnosis: Diagnosis) -> Bar:
 
 def explained(finding: Finding, cost: DailyCost | None = None) -> Explained:
     """One finding in full: the claim, the gain, the lines to change and how, and what the fix saves a day."""
-    gain, spread, after, confidence = gains(finding)
+    gain, spread, after = gains(finding)
     facts = {
         "finding": finding.rule.replace("_", " "),
         "gain": f"{shown(gain, 'gain')} (range {shown(spread, 'gain')})",
         "new step": shown(after, "ns") if after is not None else "",
-        "confidence": confidence,
+        "confidence": finding.confidence,
         "saves": saved_words(finding, cost) if cost is not None else "",
     }
     return Explained(

@@ -40,7 +40,7 @@ def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
                 together = _together(diagnosis, chosen)
                 replayed |= {where: together} if together is not None else {}
     efforts = {step.fix: step.effort for step in judgement.plan}
-    vague = {fix for fix, finding in findings.items() if finding.is_vague}
+    vague = {fix for fix, finding in findings.items() if finding.gain.is_wide}
     return WhatIf(
         step_ns=judgement.evidence.step_ns,
         fixes=[_fix(name, findings.get(name), efforts.get(name)) for name in names],

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
 from warpline.estimate import NOTICEABLE_GAIN
-from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan, explained_ns
+from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
 from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.distortion import profiler_distortion, slow_host
-from warpline.findings.model import Finding, Verdict
+from warpline.findings.limits import Limits, limits_of
+from warpline.findings.model import MEASURE_IT, Finding, Verdict
 from warpline.findings.plan import PlanStep, make_plan
 from warpline.findings.state import state_of
 from warpline.findings.verdict import verdict_of
@@ -40,6 +39,8 @@ class Judgement(Struct, frozen=True):
     findings: list[Finding]
     plan: list[PlanStep]
     verdict: Verdict
+    limits: Limits
+    """The step with each resource free: they decide the cause."""
     audit: list[Objection]
     """What was withdrawn or downgraded, and why."""
     evidence: Evidence
@@ -55,14 +56,15 @@ def judge(trace: Trace) -> Judgement:
     work = DeviceWork(evidence.question)
     raw = [finding for finding in (_apply(rule, evidence, work) for rule in rules()) if finding is not None]
     findings, objections = audit_findings(raw, evidence, work)
-    findings.sort(key=lambda finding: (finding.cannot_tell, -finding.gain.expected))
+    findings.sort(key=lambda finding: -finding.gain.expected)
     state = state_of(trace, evidence, work)
     findings, more = audit_coverage(findings, state)
     objections += more
     calm = " on a calm host" if is_host_paced(evidence.question.bare_idle_share) else ""
     findings = [replace(finding, verify=_verification(finding, calm)) for finding in findings]
-    plan, more = audit_plan(make_plan(findings, evidence, work, waits=state.waits_long) if state.is_covered else [])
-    verdict = verdict_of(plan, findings, state)
+    plan, more = audit_plan(make_plan(findings, evidence, work) if state.is_covered else [])
+    limits = limits_of(findings, evidence)
+    verdict = verdict_of(limits, plan, state)
     cold = cold_start_verdict(findings, evidence)
     if cold is not None:
         verdict = replace(cold, why=None if plan and plan[0].fix == cold.fix else COLD_FIRST + AFTER_IT * bool(plan))
@@ -70,6 +72,7 @@ def judge(trace: Trace) -> Judgement:
         findings=findings,
         plan=plan,
         verdict=verdict,
+        limits=limits,
         audit=[*objections, *more],
         evidence=evidence,
         health=[entry for entry in (profiler_distortion(evidence), slow_host(evidence)) if entry],
@@ -99,14 +102,11 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         how=found.how,
         device_share=round(min(evidence.time_per_step(evidence.changed(fix).work) / max(work.busy_ns, 1.0), 1.0), 3),
         effort=found.claim.effort or all_fixes()[fix].effort,
-        explained_ns=explained_ns(rule.cause, fix, evidence),
-        calm_gain=evidence.question.calm(evidence.trial(fix)).gain if evidence.question.slowness > 1.0 else math.inf,
     )
 
 
 def _verification(finding: Finding, calm: str) -> str:
     """How to verify a fix, of which the audit may have changed the gain."""
-    if finding.is_vague:
-        spread = f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"
-        return f"how much it gains cannot be told from this trace ({spread}): {MEASURE}"
+    if finding.gain.is_wide:
+        return f"{MEASURE_IT} ({speedup(finding.gain.low)} to {speedup(finding.gain.high)}): {MEASURE}"
     return f"record again with the fix, then compare the step: predicted {finding.new_step_words}{calm}"

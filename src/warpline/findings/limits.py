@@ -1,0 +1,163 @@
+"""The limits of a step: what it would take if one resource after the other were free. They decide the cause.
+
+Each row is replayed on the graph without a profiler, with recording that cost little, as expected and much, and on a
+calm host where the one that recorded was slow. A row that is first in all of them is the cause; rows that change
+places, or lie within a tenth of each other, are named together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from warpline.estimate import CLEAR_GAIN, Estimate
+from warpline.findings.model import Finding
+from warpline.fixes.evidence import Evidence
+from warpline.replay.costs.recording import CASES, EXPECTED_STEP
+from warpline.replay.resources import ALL_BUT_KERNELS, Resource, Resources
+
+MIN_GAIN = 1.10
+"""A resource whose removal gives less than a tenth is no cause."""
+TOGETHER = 0.9
+"""Resources whose gains differ by a tenth or less are named together."""
+CALM_HOST = len(CASES)
+"""Position of the calm host among the gains of a limit, where the one that recorded was slow."""
+
+
+class Limit(Struct, frozen=True):
+    """The step if one resource were free."""
+
+    cause: str
+    """A cause, or `unknown` for delays without a recorded reason."""
+    step_ns: Estimate
+    gain: Estimate
+    now_ns: int
+    """Its time on the critical path of the step as it is."""
+    gains: tuple[float, ...] = ()
+    """Its gain in each of the replayed graphs."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The limit as JSON."""
+        return {
+            "cause": self.cause,
+            "step_ns": self.step_ns.rounded().to_dict(),
+            "gain": self.gain.rounded(4).to_dict(),
+            "now_ns": self.now_ns,
+        }
+
+
+class Limits(Struct, frozen=True):
+    """All limits of a step."""
+
+    rows: tuple[Limit, ...]
+    """The largest gain first."""
+    together: float
+    """Gain if everything but the kernels were free."""
+    kernels_can_be_faster: bool
+    """Whether an audited fix of kernels gains 5 % or more at the low end of its range."""
+    pair: tuple[str, ...] = ()
+    """The two resources that give most together, where no resource alone gives a tenth."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The cause, and a second one where both are as good an answer; empty where no resource alone is to blame."""
+        able = [row for row in self.rows if row.gain.expected >= MIN_GAIN and self._can_be_blamed(row)]
+        if not able:
+            return ()
+        first = able[0]
+        return (first.cause, *(other.cause for other in able[1:2] if _are_one_answer(first, other)))
+
+    @property
+    def is_of_slow_host(self) -> bool:
+        """Whether the cause is none on a calm host, and the one that recorded was slow."""
+        on_calm_host = [self.row(cause).gains[CALM_HOST:] for cause in self.named]
+        return any(gains and gains[0] < MIN_GAIN for gains in on_calm_host[:1])
+
+    def _can_be_blamed(self, row: Limit) -> bool:
+        """Kernels have to be run: they are to blame only if a fix is known to make them faster."""
+        return row.cause != "kernel" or self.kernels_can_be_faster
+
+    def row(self, cause: str) -> Limit:
+        """The limit of one resource."""
+        return next(row for row in self.rows if row.cause == cause)
+
+
+def _are_one_answer(first: Limit, other: Limit) -> bool:
+    change_places = any(theirs > mine for mine, theirs in zip(first.gains, other.gains, strict=True))
+    return change_places or other.gain.expected >= TOGETHER * first.gain.expected
+
+
+def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
+    """The limits of the judged steps; `findings` are audited."""
+    replays = _Replays(findings, evidence)
+    rows = sorted((replays.row(resource) for resource in Resource), key=lambda row: -row.gain.expected)
+    together = replays.gains(ALL_BUT_KERNELS)[EXPECTED_STEP]
+    sure = any(finding.cause == "kernel" and finding.gain.low >= CLEAR_GAIN for finding in findings)
+    found = Limits(tuple(rows), together, sure)
+    if found.named or together < MIN_GAIN:
+        return found
+    return Limits(found.rows, together, sure, replays.best_pair())
+
+
+class _Replays:
+    """The bare graphs of the judged steps, with any resources free."""
+
+    def __init__(self, findings: Sequence[Finding], evidence: Evidence) -> None:
+        self._question = evidence.question
+        self._resources = Resources(evidence.labelled, _cold_share(evidence), _reachable_ns(findings, evidence))
+        cases = [(case, 1.0) for case in CASES]
+        if self._question.slowness > 1.0:
+            cases.append((EXPECTED_STEP, self._question.slowness))
+        self._cases = cases
+        self._steps_ns = [self._step_ns((), *case) for case in cases]
+        graph, marks = self._question.labelled.graph, self._question.replay.marks
+        self._path = self._resources.on_critical_path(graph, marks)
+
+    def row(self, resource: Resource) -> Limit:
+        """The limit of one resource; its step is the present one over its gain, so that both have one base."""
+        gains = self.gains((resource,))
+        gain = Estimate(min(gains), gains[EXPECTED_STEP], max(gains))
+        now_ns = self._question.bare_step_ns.expected
+        step_ns = Estimate(*(now_ns / one for one in (gain.high, gain.expected, gain.low)))
+        share = self._path[resource] / max(sum(self._path.values()), 1.0)
+        return Limit(resource.name.lower(), step_ns, gain, round(share * now_ns), tuple(gains))
+
+    def gains(self, resources: Iterable[Resource]) -> list[float]:
+        """The step now over the step with these resources free, in each case; no less than 1."""
+        free = tuple(resources)
+        return [
+            max(now / self._step_ns(free, *case), 1.0) for now, case in zip(self._steps_ns, self._cases, strict=True)
+        ]
+
+    def best_pair(self) -> tuple[str, ...]:
+        """The two resources that give most together, the larger one first."""
+        pairs = {pair: self.gains(pair)[EXPECTED_STEP] for pair in combinations(ALL_BUT_KERNELS, 2)}
+        best = max(pairs, key=lambda pair: pairs[pair])
+        ordered = sorted(best, key=lambda resource: -self._path[resource])
+        return tuple(resource.name.lower() for resource in ordered)
+
+    def _step_ns(self, free: tuple[Resource, ...], case: int, host_speedup: float) -> float:
+        edit = self._resources.free(self._question.bare_graph(case), free, host_speedup)
+        return self._question.step_of(edit)
+
+
+def _cold_share(evidence: Evidence) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The share of each CPU node that a second run would not have. With nothing to compare with, no step is cold."""
+    labelled, trial = evidence.labelled, evidence.trial("warm_up")
+    if evidence.recorded_steps < 2 or not any(trial.changed):
+        return np.zeros(len(labelled.graph))
+    share = np.clip(1 - trial.duration / np.maximum(labelled.graph.duration, 1.0), 0, 1)
+    return np.where(labelled.is_work, 0.0, share)
+
+
+def _reachable_ns(findings: Sequence[Finding], evidence: Evidence) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """What each kernel takes with the best of the fixes of kernels that gain 5 % or more."""
+    least = evidence.labelled.graph.duration
+    for finding in findings:
+        if finding.cause == "kernel" and finding.gain.expected >= CLEAR_GAIN:
+            least = np.minimum(least, evidence.trial(finding.fix).duration)
+    return least

@@ -1,0 +1,269 @@
+"""Whose nanosecond is it? Every node of the graph belongs to one resource, or divides its time among several.
+
+A resource is what a step can wait for: the CPU's launches, waits for the GPU, copies, data, memory, other ranks,
+kernels, a cold start. `Resources.free` makes one of them free, and the replay shows the step without it (blocked-time
+analysis: Ousterhout et al., Making Sense of Performance in Data Analytics Frameworks, NSDI 2015).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+
+from warpline import api_names
+from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE
+from warpline.analyses.idle.host_time import HostTime
+from warpline.analyses.steps import covered_before
+from warpline.replay.graph.model import CALL, GONE, LAUNCH, RELEASE, SEGMENT, STREAM, SYNC, WORK, Graph
+from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.replay.patterns.casts import casts
+from warpline.replay.simulate import Schedule, simulate
+from warpline.replay.steps import StepMarks
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
+
+LATE_LAUNCH_LATENCIES = 30.0
+"""An operation that starts so many launch latencies after its launch waits for something that was not recorded."""
+
+
+class Resource(IntEnum):
+    """What a step can wait for; the names are those of the causes."""
+
+    DISPATCH = 0
+    SYNC = 1
+    TRANSFER = 2
+    INPUT = 3
+    MEMORY = 4
+    COMM = 5
+    KERNEL = 6
+    COLD_START = 7
+    UNKNOWN = 8
+
+
+ALL_BUT_KERNELS = tuple(resource for resource in Resource if resource is not Resource.KERNEL)
+_COUNT = len(Resource)
+
+
+class Resources:
+    """The resource of every node and of every wait of a labelled graph.
+
+    `cold_share` is the share of each CPU node that a second run would not have; `reachable_ns` is what audited fixes
+    make of each kernel, which is all that can be said of kernels: a roofline floor cannot tell slow from healthy.
+    """
+
+    def __init__(self, labelled: LabelledGraph, cold_share: Floats, reachable_ns: Floats) -> None:
+        self._labelled, self._cold_share, self._reachable_ns = labelled, cold_share, reachable_ns
+        self._late_ns = LATE_LAUNCH_LATENCIES * labelled.device.launch_to_start.expected
+
+    # What each node belongs to.
+
+    @cached_property
+    def of_work(self) -> Int64s:
+        """The resource of each GPU operation; NONE for CPU nodes."""
+        labelled, found = self._labelled, np.full(len(self._labelled.graph), NONE)
+        found[labelled.is_work] = Resource.KERNEL
+        direction, copies = labelled.work_text("copy_kind"), labelled.kind == "memcpy"
+        moving = labelled.kernels_where(lambda kernel: kernel.kernel_class == "memory" and kernel.op != "cast")
+        moves = (moving | copies | (labelled.kind == "memset")) & ~labelled.once(casts)
+        found[self._asked_for(moves)] = Resource.MEMORY
+        found[copies & ((direction == "HtoD") | (direction == "DtoH"))] = Resource.TRANSFER
+        found[labelled.kernels("comm")] = Resource.COMM
+        found[self._results] = Resource.SYNC
+        return found
+
+    def _asked_for(self, moves: Bools) -> Bools:
+        """Moves on the device that the program asks for: their outermost op does nothing else, and is not autograd's.
+        What an op moves for its own kernel is that kernel's."""
+        labelled = self._labelled
+        computing = np.zeros(len(labelled.trace.ops) + 1, bool)
+        computing[labelled.root_op[labelled.work[~moves[labelled.work]]]] = True
+        computing[NONE] = False
+        return moves & ~computing[labelled.root_op] & ~labelled.of_autograd
+
+    @cached_property
+    def _results(self) -> Bools:
+        """Copies to the host that take less than half of the CPU's wait for them: it waits for what runs before them,
+        and reads a result. A copy's own call and the synchronisation behind it are one wait."""
+        labelled, graph = self._labelled, self._labelled.graph
+        found = np.zeros(len(graph), bool)
+        waits = np.flatnonzero(graph.edge_kind == SYNC)
+        waits = waits[labelled.work_text("copy_kind")[graph.edge_from[waits]] == "DtoH"]
+        work, rows = graph.edge_from[waits], graph.row[graph.edge_to[waits]]
+        first, last = np.full(len(graph), np.iinfo(np.int64).max), np.zeros(len(graph), np.int64)
+        np.minimum.at(first, work, labelled.trace.api.start_ns[rows])
+        np.maximum.at(last, work, labelled.trace.api.end_ns[rows])
+        copying = (graph.measured_end - graph.measured_start)[work]
+        found[work] = 2 * copying < last[work] - first[work]
+        return found
+
+    @cached_property
+    def of_wait(self) -> Int64s:
+        """The resource of each edge by which the CPU waits for the GPU; NONE for others and for a full launch queue."""
+        graph = self._labelled.graph
+        found = np.full(len(graph.edge_kind), NONE)
+        waits = np.flatnonzero(graph.edge_kind == SYNC)
+        is_copy = self.of_work[graph.edge_from[waits]] == Resource.TRANSFER
+        found[waits] = np.where(is_copy, Resource.TRANSFER, Resource.SYNC)
+        back = graph.edge_to[waits]
+        found[waits[self._calls(ALLOCATE)[back]]] = Resource.MEMORY
+        found[waits[self._calls(api_names.LAUNCH)[back]]] = NONE
+        return found
+
+    def _calls(self, pattern: str) -> Bools:
+        return self._labelled.call_name.where(lambda name: re.search(pattern, name) is not None)
+
+    @cached_property
+    def of_call(self) -> Int64s:
+        """The resource of each API call: of what it copies, else of what it does."""
+        labelled, graph = self._labelled, self._labelled.graph
+        found = np.full(len(graph), Resource.DISPATCH)
+        work = labelled.work
+        copies = work[(labelled.kind[work] == "memcpy") & (labelled.call_of_work[work] != NONE)]
+        found[labelled.call_of_work[copies]] = self.of_work[copies]
+        found[self._calls(SYNCHRONISE)] = Resource.SYNC
+        found[self._calls(ALLOCATE)] = Resource.MEMORY
+        for thread, activity in labelled.host_time.threads.items():
+            spans, mine = activity.labels["cold_start"], np.flatnonzero((graph.lane == thread) & (graph.kind == CALL))
+            if len(spans) and len(mine):
+                start = graph.measured_start[mine]
+                found[mine[covered_before(spans, start + 1) > covered_before(spans, start)]] = Resource.COLD_START
+        return found
+
+    @cached_property
+    def _of_op(self) -> Int64s:
+        """The resource of each outermost op: to ask for a copy, a wait or a collective is part of it. Kernels are asked
+        for by dispatch, and so is what several resources share."""
+        labelled, count = self._labelled, len(self._labelled.trace.ops) + 1
+        seen = np.zeros((_COUNT, count), bool)
+        seen[self.of_work[labelled.work], labelled.root_op[labelled.work]] = True
+        waiting = np.zeros(count, bool)
+        waiting[labelled.root_op_of_call[np.flatnonzero(labelled.calls_like(SYNCHRONISE))]] = True
+        found = np.where(seen.sum(axis=0) == 1, seen.argmax(axis=0), Resource.DISPATCH)
+        found[waiting & ~seen.any(axis=0)] = Resource.SYNC
+        found[found == Resource.KERNEL] = Resource.DISPATCH
+        found[NONE] = Resource.DISPATCH
+        return found
+
+    @cached_property
+    def shares(self) -> Floats:
+        """For each resource and CPU node, the share of its time that belongs to it: together all of it."""
+        labelled, graph = self._labelled, self._labelled.graph
+        segments = graph.kind == SEGMENT
+        shares, left = np.zeros((_COUNT, len(graph))), segments.astype(float)
+
+        def take(resource: Resource, share: Floats) -> None:
+            part = np.minimum(share, left)
+            shares[resource] += part
+            left[:] -= part
+
+        take(Resource.COLD_START, self._cold_share)
+        host = HostTime(labelled.trace.whole(), labelled.host_time.threads)  # also what lies outside the steps
+        explained = np.where(np.isin(graph.lane, host.launching), 0.0, 1.0)
+        for thread in host.launching:
+            for label, spans in host.explained(thread).items():
+                part = labelled.covered(spans.starts, spans.ends, np.full(len(spans), thread))
+                explained += part
+                if label in ("cold_start", "input"):
+                    take(Resource.COLD_START if label == "cold_start" else Resource.INPUT, part)
+        take(Resource.UNKNOWN, np.clip(1 - explained, 0, 1) * segments)
+        starts, ends, threads = labelled.op_spans
+        outermost = labelled.trace.ops.depth == 0
+        for resource in (Resource.TRANSFER, Resource.SYNC, Resource.MEMORY, Resource.COMM):
+            ops = np.flatnonzero((self._of_op[:-1] == resource) & outermost)
+            if len(ops):
+                take(resource, labelled.covered(starts[ops], ends[ops], threads[ops]))
+        take(Resource.DISPATCH, left.copy())
+        calls = np.flatnonzero((graph.kind == CALL) | (graph.kind == RELEASE))
+        shares[self.of_call[calls], calls] = 1.0 - self._cold_share[calls]
+        shares[Resource.COLD_START, calls] += self._cold_share[calls]
+        return shares
+
+    # Without a resource.
+
+    def free(self, bare: Graph, resources: tuple[Resource, ...], host_speedup: float = 1.0) -> GraphEdit:
+        """A bare graph with these resources free: they take no time, and nothing waits for them. What is launched is
+        launched as fast as by a host that is so many times faster."""
+        labelled, edit = self._labelled, GraphEdit(self._labelled, bare)
+        graph, host = edit.graph, ~labelled.is_work
+        faster = 1 - self.shares[Resource.DISPATCH] * (1 - 1 / host_speedup)
+        remaining = np.clip(1 - self.shares[list(resources)].sum(axis=0), 0, 1) if resources else 1.0
+        graph.duration[host] *= (faster * remaining)[host]
+        for resource in resources:
+            self._free_work(edit, resource)
+        return edit
+
+    def _free_work(self, edit: GraphEdit, resource: Resource) -> None:
+        graph, work = edit.graph, np.flatnonzero(self.of_work == resource)
+        if resource is Resource.KERNEL:
+            graph.duration[work] = np.minimum(graph.duration, self._reachable_ns)[work]
+            return
+        if resource is Resource.DISPATCH:
+            # Launches that cost nothing leave no more between two queued kernels than a CUDA graph does. The latency of
+            # a launch stays: what is launched after a wait pays it, so that a wait keeps its price.
+            queued = (graph.edge_kind == STREAM) & (self.of_work[graph.edge_to] == Resource.KERNEL)
+            queued &= graph.lag <= self._late_ns
+            graph.lag[queued] = np.minimum(graph.lag, self._labelled.device.graph_gap.expected)[queued]
+        if resource is Resource.UNKNOWN:
+            late = np.isin(graph.edge_kind, [LAUNCH, STREAM]) & (graph.lag > self._late_ns)
+            graph.lag[late] = self._labelled.device.launch_to_start.expected
+        edit.gone[work] = True
+        graph.duration[work] = 0.0
+        into = graph.marked(work)[graph.edge_to]
+        graph.lag[into & np.isin(graph.edge_kind, [STREAM, LAUNCH])] = 0.0
+        graph.edge_kind[self.of_wait == resource] = GONE
+
+    # The account.
+
+    def on_critical_path(self, graph: Graph, marks: StepMarks) -> dict[Resource, float]:
+        """Time of each resource on the critical path of the steps, in ns; sums to the steps of the replay."""
+        schedule = simulate(graph)
+        begin, end, node = _span(marks, graph, schedule)
+        total = np.zeros(_COUNT)
+        first_edge = np.searchsorted(graph.edge_to, np.arange(len(graph) + 1))
+        while True:
+            start = float(schedule.finish[node] - graph.duration[node])
+            seen = max(min(float(schedule.finish[node]), end) - max(start, begin), 0.0)
+            if graph.kind[node] == WORK:
+                total[self.of_work[node]] += seen
+            else:
+                total += self.shares[:, node] * seen
+            edges = np.arange(first_edge[node], first_edge[node + 1])
+            edges = edges[graph.edge_kind[edges] != GONE]
+            if start <= begin or not len(edges):
+                break
+            reached = schedule.finish[graph.edge_from[edges]] + graph.lag[edges]
+            edge = int(edges[reached.argmax()])
+            before = float(schedule.finish[graph.edge_from[edge]])
+            total[self._of_lag(graph, edge)] += start - max(before, begin)
+            node = int(graph.edge_from[edge])
+            if before <= begin:
+                break
+        return {resource: float(total[resource]) for resource in Resource}
+
+    def _of_lag(self, graph: Graph, edge: int) -> int:
+        """The resource of the time between two nodes."""
+        kind, target = graph.edge_kind[edge], graph.edge_to[edge]
+        if kind == SYNC and self.of_wait[edge] != NONE:
+            return int(self.of_wait[edge])
+        if kind in (LAUNCH, STREAM):
+            if graph.lag[edge] > self._late_ns:
+                return Resource.UNKNOWN
+            return Resource.DISPATCH if self.of_work[target] == Resource.KERNEL else int(self.of_work[target])
+        return int(self.of_work[target]) if graph.kind[target] == WORK else Resource.DISPATCH
+
+
+def _span(marks: StepMarks, graph: Graph, schedule: Schedule) -> tuple[float, float, int]:
+    """When the steps start and end in a replay, and the node in which they end."""
+    nodes = marks.node[[0, -1]]
+    share = marks.offset_ns[[0, -1]] / np.maximum((graph.measured_end - graph.measured_start)[nodes], 1)
+    moments = schedule.finish[nodes] - share * graph.duration[nodes]
+    ends = nodes.tolist()
+    for place, boundary in enumerate((0, marks.count)):
+        work = np.flatnonzero(marks.boundary_of_work == boundary)
+        if len(work) and schedule.finish[work].max() > moments[place]:
+            ends[place] = int(work[schedule.finish[work].argmax()])
+            moments[place] = schedule.finish[ends[place]]
+    return float(moments[0]), float(moments[1]), int(ends[1])

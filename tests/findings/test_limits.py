@@ -1,0 +1,117 @@
+"""Limits: the step with each resource free, on programs whose answer was worked out on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_programs import ALL_REDUCE, GEMM_FP32, MUL, Body, Program, judged
+
+from warpline.estimate import Estimate
+from warpline.findings.limits import MIN_GAIN, Limit, Limits
+from warpline.replay.resources import Resource
+
+
+def launches(program: Program) -> None:
+    """40 kernels of 10 µs with 60 µs of CPU time before each: the GPU works 0.4 of about 2.6 ms."""
+    for _ in range(40):
+        program.op("aten::mul", (MUL, 10), cpu=60, shapes=[[64, 64]], dtype="float")
+    program.wait()
+
+
+def waits(program: Program) -> None:
+    """Ten products of 200 µs that the CPU waits for, and 150 µs of Python after each."""
+    for _ in range(10):
+        program.large_product(200)
+        program.wait()
+        program.python(150)
+
+
+def copies(program: Program) -> None:
+    """A copy of 3 ms from pageable memory, and a kernel of 1 ms."""
+    program.copy("HtoD (Pageable -> Device)", 3000, 40_000_000)
+    program.large_product()
+
+
+def collectives(program: Program) -> None:
+    """A kernel of 1 ms and a collective of 2 ms behind it."""
+    program.large_product()
+    program.op("nccl:all_reduce", (ALL_REDUCE, 2000))
+    program.wait()
+
+
+def busy(program: Program) -> None:
+    """Five products of 1 ms, launched long before the GPU comes to them."""
+    for _ in range(5):
+        program.large_product()
+
+
+def slow_kernels(program: Program) -> None:
+    """Five products in FP32 on the CUDA cores, which TF32 makes several times faster."""
+    for _ in range(5):
+        program.op("aten::mm", (GEMM_FP32, 1500), shapes=[[2048, 2048], [2048, 2048]], dtype="float")
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        (launches, "dispatch"),
+        (copies, "transfer"),
+        (collectives, "comm"),
+        (slow_kernels, "kernel"),
+        (busy, "healthy"),
+    ],
+)
+def test_the_cause_is_what_gives_most_back(tmp_path: Path, body: Body, cause: str) -> None:
+    judgement = judged(tmp_path, body)
+    assert judgement.verdict.cause == cause
+    if cause != "healthy":
+        assert judgement.limits.rows[0].cause == cause
+        assert judgement.limits.rows[0].gain.expected >= MIN_GAIN
+
+
+def test_a_step_that_waits_drain_is_of_waits_and_launches(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, waits).verdict
+    assert {verdict.cause, verdict.also} <= {"sync", "dispatch", None}
+
+
+def test_launches_that_cost_nothing_leave_what_the_gpu_does(tmp_path: Path) -> None:
+    dispatch = judged(tmp_path, launches).limits.row("dispatch")
+    assert 390_000 <= dispatch.step_ns.expected <= 600_000
+
+
+@pytest.mark.parametrize("body", [launches, waits, copies, collectives, busy])
+def test_every_limit_is_the_present_step_over_its_gain_and_the_path_is_all_of_the_step(
+    tmp_path: Path, body: Body
+) -> None:
+    judgement = judged(tmp_path, body)
+    step_ns = judgement.evidence.step_ns
+    for row in judgement.limits.rows:
+        assert row.gain.low >= 1.0
+        assert row.gain.low <= row.gain.expected <= row.gain.high
+        assert row.step_ns.expected * row.gain.expected == pytest.approx(step_ns)
+    assert sum(row.now_ns for row in judgement.limits.rows) == pytest.approx(step_ns, rel=0.01)
+    assert {row.cause for row in judgement.limits.rows} == {resource.name.lower() for resource in Resource}
+
+
+def limit(cause: str, *gains: float) -> Limit:
+    """A limit with these gains in three graphs, of a step of 1 ms."""
+    low, expected, high = sorted(gains)
+    return Limit(cause, Estimate(1e6 / high, 1e6 / expected, 1e6 / low), Estimate(low, expected, high), 0, gains)
+
+
+def named(*rows: Limit, sure: bool = False) -> tuple[str, ...]:
+    ordered = sorted(rows, key=lambda row: -row.gain.expected)
+    return Limits(tuple(ordered), 2.0, sure).named
+
+
+def test_rows_within_a_tenth_or_that_change_places_are_named_together() -> None:
+    assert named(limit("sync", 1.9, 2.0, 2.1), limit("dispatch", 1.3, 1.4, 1.5)) == ("sync",)
+    assert named(limit("sync", 1.9, 2.0, 2.1), limit("dispatch", 1.8, 1.85, 1.9)) == ("sync", "dispatch")
+    assert named(limit("sync", 1.9, 2.0, 2.1), limit("dispatch", 1.2, 1.5, 2.5)) == ("sync", "dispatch")
+
+
+def test_less_than_a_tenth_is_no_cause_and_kernels_only_with_a_sure_fix() -> None:
+    assert named(limit("input", 1.02, 1.05, 1.09)) == ()
+    assert named(limit("kernel", 1.4, 1.5, 1.6)) == ()
+    assert named(limit("kernel", 1.4, 1.5, 1.6), sure=True) == ("kernel",)
