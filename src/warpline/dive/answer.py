@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from warpline.analyses.roofline.pieces import Gathered
 from warpline.analyses.roofline.table import priced
@@ -125,12 +125,8 @@ def _step(question: WhatIf, name: str, match: Match) -> StepGain:
     """The replayed step; its range is that of the kernel's gain, in the replay itself."""
     prediction = question.ask(name)
     old, scale = prediction.old_step_ns, prediction.new_step_ns.expected / max(prediction.replayed_ns.expected, 1.0)
-    new = Estimate(*(scale * value for value in _triple(prediction.replayed_ns)))
+    new = Estimate(*(scale * value for value in astuple(prediction.replayed_ns)))
     new = Estimate(new.low, new.expected, min(max(new.high, new.expected), max(old.expected, new.expected)))
     gain = Estimate(*(max(1.0, old.expected / value) for value in (new.high, new.expected, new.low)))
     steps = max(question.replay.marks.count, 1)
     return StepGain(len(match.rows) / steps, old, new, gain)
-
-
-def _triple(value: Estimate) -> tuple[float, float, float]:
-    return value.low, value.expected, value.high

@@ -203,8 +203,6 @@ class Dive(ShownAsCard, Struct, frozen=True):
     found: tuple[KernelDive, ...]
     """Each profiled launch, in the report's order."""
     health: tuple[HealthEntry, ...] = ()
-    trace: str = ""
-    """The trace whose step the gains were carried to."""
 
     @property
     def kernels(self) -> pl.DataFrame:

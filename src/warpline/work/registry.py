@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 
 from warpline.work.model import OpCall, Unknowable, Work
@@ -33,7 +34,6 @@ _ABSTENTIONS = (Unknowable, LookupError, ArithmeticError, ValueError)
 """Models index shapes freely: if the arguments do not fit, any of these errors means that the work is unknown."""
 MAX_COUNT = 1 << 62
 """Over 4,600 PFLOP or 4,600 PB in one op: more than any device does in an hour."""
-_loaded = False
 
 TRITON_PREFIX = "triton_"
 
@@ -102,10 +102,8 @@ def known_ops() -> list[str]:
     return sorted(_MODELS)
 
 
+@cache
 def _load() -> None:
-    global _loaded  # noqa: PLW0603 - the families register themselves, once, when first asked
-    if _loaded:
-        return
+    """Import the families, which register themselves."""
     for family in (*_FAMILIES, "fusion"):
         import_module(f"warpline.work.{family}")
-    _loaded = True
