@@ -11,7 +11,7 @@ import pytest
 from small_programs import CAT, DIRECT_COPY, GEMM_BF16, MUL, STEPS, Body, Program, asked, judged
 
 from warpline.replay import WhatIf
-from warpline.replay.graph.model import SEGMENT
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.patterns.copies import PASSING
 
 PAGES, PAGE_BYTES = 20, 32 << 10
@@ -71,7 +71,7 @@ def test_pageable_pieces_are_gathered_by_the_host_and_need_no_place(tmp_path: Pa
 def test_what_cut_the_pieces_out_of_a_tensor_goes_with_the_loop(tmp_path: Path) -> None:
     question = asked(tmp_path, pages("HtoD (Pinned -> Device)"))
     before, after = question.labelled.graph.duration, question.trial("coalesce_copies").duration
-    cutting = (question.labelled.graph.kind == SEGMENT) & (before > 50_000) & question.labelled.in_steps
+    cutting = (question.labelled.graph.kind == NodeKind.SEGMENT) & (before > 50_000) & question.labelled.in_steps
     assert cutting.sum() == STEPS
     assert (after[cutting] < 0.1 * before[cutting]).all()
 
@@ -80,7 +80,7 @@ def test_a_loop_that_makes_its_pieces_still_makes_them(tmp_path: Path) -> None:
     question = asked(tmp_path, pages("HtoD (Pinned -> Device)", between=200))
     labelled, trial = question.labelled, question.trial("coalesce_copies")
     making = np.flatnonzero(
-        (labelled.graph.kind == SEGMENT) & (labelled.graph.duration > 190_000) & (trial.duration > 0)
+        (labelled.graph.kind == NodeKind.SEGMENT) & (labelled.graph.duration > 190_000) & (trial.duration > 0)
     )
     last = making[labelled.step[making] == STEPS - 1]
     kept = trial.duration[last] / labelled.graph.duration[last]
@@ -246,7 +246,7 @@ def test_a_reduction_on_the_host_goes_and_what_python_does_after_it_stays(tmp_pa
     question = asked(tmp_path, body)
     labelled, trial = question.labelled, question.trial("reduce_before_copy")
     reducing = np.flatnonzero(
-        (labelled.graph.kind == SEGMENT) & (labelled.graph.duration > 500_000) & labelled.in_steps
+        (labelled.graph.kind == NodeKind.SEGMENT) & (labelled.graph.duration > 500_000) & labelled.in_steps
     )[1:-1]
     assert len(reducing) >= STEPS - 2
     left = np.maximum(labelled.graph.duration[reducing] - 600_000, 0.0) + labelled.host.launched_op.expected

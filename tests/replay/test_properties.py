@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from warpline.replay import Replay, replay
 from warpline.replay.costs.device import device_costs
-from warpline.replay.graph.model import WORK, Graph
+from warpline.replay.graph.model import Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
@@ -84,7 +84,7 @@ def test_replay_of_a_consistent_schedule_is_exact(
     graph = result.graph
     assert graph.dropped_edges == 0
     measured = graph.measured_start - graph.origin_ns
-    work = graph.kind == WORK
+    work = graph.kind == NodeKind.WORK
     assert result.schedule.start[work] == pytest.approx(measured[work], abs=1.0)
 
 
@@ -98,7 +98,7 @@ def test_laws_of_every_schedule(
     scaling_every_duration_scales_the_result(found.graph, factor)
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(found.graph), max_size=len(found.graph)))
     shorter_work_never_delays_anything(found.graph, np.array(shares))
-    work = np.flatnonzero(found.graph.kind == WORK)
+    work = np.flatnonzero(found.graph.kind == NodeKind.WORK)
     chosen = data.draw(st.lists(st.sampled_from(work.tolist()), unique=True))
     removing_work_never_lengthens_the_whole(trace, found, np.array(chosen, np.int64))
     the_compiled_pass_and_the_python_one_agree(found.graph)

@@ -13,8 +13,7 @@ from kineto_files import AUTOGRAD, Event
 from warpline.errors import WarplineError
 from warpline.fixes.whatif import question_about
 from warpline.replay import Replay, replay
-from warpline.replay.graph import model
-from warpline.replay.graph.model import CALL, EVENT, HANDOFF, INFERRED, SEGMENT, STREAM, SYNC, WORK, Graph
+from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.simulate import simulate
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
@@ -80,7 +79,7 @@ def test_a_dispatch_bound_step_takes_what_its_cpu_takes(tmp_path: Path) -> None:
 def test_faster_cpu_shortens_a_dispatch_bound_step(tmp_path: Path) -> None:
     result = replayed(tmp_path, dispatch_bound())
     graph = result.graph.copy()
-    segments = graph.kind == SEGMENT
+    segments = graph.kind == NodeKind.SEGMENT
     graph.duration[segments] /= 2
     # Half of the 90 µs between calls, and all of the two calls of 5 µs.
     assert result.marks.lengths(graph, simulate(graph))[1:] == pytest.approx([55_000] * 2)
@@ -95,7 +94,7 @@ def test_a_gpu_bound_step_takes_what_its_kernels_and_gaps_take(tmp_path: Path) -
 
 def test_faster_kernels_shorten_a_gpu_bound_step_until_the_cpu_is_the_limit(tmp_path: Path) -> None:
     result = replayed(tmp_path, gpu_bound())
-    work = result.graph.kind == WORK
+    work = result.graph.kind == NodeKind.WORK
     graph = result.graph.copy()
     graph.duration[work] = 50_000
     assert result.marks.lengths(graph, simulate(graph))[1] == pytest.approx(20 * 52_000)
@@ -113,7 +112,7 @@ def test_a_synchronising_call_returns_when_the_work_is_done(tmp_path: Path) -> N
     result = replayed(tmp_path, events)
     assert result.replayed_ns == pytest.approx([150_000, 150_000])
     graph = result.graph.copy()
-    graph.duration[graph.kind == WORK] = 40_000
+    graph.duration[graph.kind == NodeKind.WORK] = 40_000
     # The kernel now ends at 57, the call returns 3 µs later, and 30 µs follow.
     assert result.marks.lengths(graph, simulate(graph)) == pytest.approx([90_000, 90_000])
 
@@ -140,10 +139,10 @@ def test_a_second_stream_waits_for_the_event_of_the_first(tmp_path: Path) -> Non
         files.call("cudaDeviceSynchronize", 80, 110, 6),
     ]
     result = replayed(tmp_path, events)
-    assert count(result.graph, EVENT) == 1
+    assert count(result.graph, EdgeKind.EVENT) == 1
     assert result.schedule.span_ns == pytest.approx(180_000, abs=2_000)
     graph = result.graph.copy()
-    first = np.flatnonzero(graph.kind == WORK)[0]
+    first = np.flatnonzero(graph.kind == NodeKind.WORK)[0]
     graph.duration[first] = 50_000
     # Everything after the event comes 50 µs earlier.
     assert simulate(graph).span_ns == pytest.approx(result.schedule.span_ns - 50_000)
@@ -155,7 +154,7 @@ def test_an_unrecorded_dependency_is_inferred_from_the_times(tmp_path: Path) -> 
         *launch(40, 219, 50, 2, stream=9),
         files.call("cudaDeviceSynchronize", 60, 215, 3),
     ]
-    assert count(replayed(tmp_path, events).graph, INFERRED) == 1
+    assert count(replayed(tmp_path, events).graph, EdgeKind.INFERRED) == 1
 
 
 def test_copies_on_their_own_stream_overlap_with_kernels(tmp_path: Path) -> None:
@@ -169,7 +168,7 @@ def test_copies_on_their_own_stream_overlap_with_kernels(tmp_path: Path) -> None
     result = replayed(tmp_path, events)
     assert result.schedule.span_ns == pytest.approx(110_000, abs=1_000)
     graph = result.graph.copy()
-    graph.duration[graph.kind == WORK] *= 2
+    graph.duration[graph.kind == NodeKind.WORK] *= 2
     # The kernel, now 200 µs, still sets the pace: the copy ends at 187, the kernel at 217, and 3 µs follow.
     assert simulate(graph).span_ns == pytest.approx(210_000, abs=1_000)
 
@@ -182,9 +181,9 @@ def test_a_pageable_copy_holds_its_call(tmp_path: Path) -> None:
         *launch(140, 147, 10, 2),
     ]
     result = replayed(tmp_path, events)
-    assert count(result.graph, SYNC) == 1
+    assert count(result.graph, EdgeKind.SYNC) == 1
     graph = result.graph.copy()
-    copy = np.flatnonzero(graph.kind == WORK)[0]
+    copy = np.flatnonzero(graph.kind == NodeKind.WORK)[0]
     graph.duration[copy] = 40_000
     assert result.schedule.span_ns - simulate(graph).span_ns == pytest.approx(60_000)
 
@@ -203,10 +202,10 @@ def test_the_autograd_thread_begins_after_the_caller_and_the_caller_waits_for_it
         *launch(175, 182, 5, 4),
     ]
     result = replayed(tmp_path, events)
-    assert count(result.graph, HANDOFF) == 2
+    assert count(result.graph, EdgeKind.HANDOFF) == 2
     assert result.schedule.span_ns == pytest.approx(190_000)
     graph = result.graph.copy()
-    backward = (graph.lane == _thread_of(result, 70)) & (graph.kind == SEGMENT)
+    backward = (graph.lane == _thread_of(result, 70)) & (graph.kind == NodeKind.SEGMENT)
     graph.duration[backward] /= 2
     # 10 + 65 + 15 µs of segments within the backward pass shrink by half.
     assert result.schedule.span_ns - simulate(graph).span_ns == pytest.approx(45_000)
@@ -214,7 +213,7 @@ def test_the_autograd_thread_begins_after_the_caller_and_the_caller_waits_for_it
 
 def _thread_of(result: Replay, at: float) -> int:
     graph = result.graph
-    call = np.flatnonzero((graph.kind == CALL) & (graph.measured_start == at * 1000))
+    call = np.flatnonzero((graph.kind == NodeKind.CALL) & (graph.measured_start == at * 1000))
     return int(graph.lane[call[0]])
 
 
@@ -223,8 +222,8 @@ def test_work_of_one_graph_launch_follows_within_it(tmp_path: Path) -> None:
     events += [files.kernel("node", 35 + 6 * number, 5, 1, **{"graph id": 3}) for number in range(5)]
     events.append(files.call("cudaDeviceSynchronize", 30, 40, 2))
     result = replayed(tmp_path, events)
-    assert count(result.graph, model.LAUNCH) == 1
-    assert count(result.graph, STREAM) == 4
+    assert count(result.graph, EdgeKind.LAUNCH) == 1
+    assert count(result.graph, EdgeKind.STREAM) == 4
     assert result.schedule.span_ns == pytest.approx(60_000)
 
 
@@ -232,9 +231,9 @@ def test_work_of_a_graph_that_begins_while_the_last_blocks_drain_follows(tmp_pat
     events = [files.call("cudaGraphLaunch", 10, 20, 1)]
     events += [files.kernel("node", 35 + 19.9 * number, 20, 1, **{"graph id": 3}) for number in range(5)]
     result = replayed(tmp_path, events)
-    assert count(result.graph, STREAM) == 4
+    assert count(result.graph, EdgeKind.STREAM) == 4
     graph = result.graph.copy()
-    graph.duration[graph.kind == model.WORK] *= 2
+    graph.duration[graph.kind == NodeKind.WORK] *= 2
     # Each waits for the one before it; side by side, they would take 40 µs more in all.
     assert simulate(graph).span_ns - result.schedule.span_ns == pytest.approx(100_000, rel=0.01)
 
@@ -251,7 +250,7 @@ def test_branches_of_a_graph_run_side_by_side(tmp_path: Path) -> None:
     events += [files.kernel(f"branch {number}", 35 + number, 20, 1, **{"graph id": 3}) for number in range(4)]
     result = replayed(tmp_path, events)
     graph = result.graph.copy()
-    graph.duration[graph.kind == model.WORK] *= 2
+    graph.duration[graph.kind == NodeKind.WORK] *= 2
     assert simulate(graph).span_ns - result.schedule.span_ns == pytest.approx(20_000, rel=0.1)
 
 

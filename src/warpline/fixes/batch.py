@@ -12,7 +12,7 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, MIN_PER_STEP, StepContents
 from warpline.kernels import identify
 from warpline.replay.costs import shares
-from warpline.replay.graph.model import SYNC
+from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
@@ -148,7 +148,7 @@ def _keep_one_turn(edit: GraphEdit, turns: Int64s, gathered_ns: int | None, long
 def _waits(edit: GraphEdit, turns: Int64s) -> bool:
     """Whether the CPU waits for the device inside the loop, so that an iteration may depend on the previous one."""
     moments = edit.labelled.launch_moment[turns]
-    waiting = edit.graph.edge_to[edit.graph.edge_kind == SYNC]
+    waiting = edit.graph.edge_to[edit.graph.edge_kind == EdgeKind.SYNC]
     when = edit.graph.measured_start[waiting]
     return bool(((when > moments[0, 0]) & (when < moments[-1, -1])).any())
 

@@ -9,7 +9,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MIN_PER_STEP, StepContents, is_about_equal, is_gone
 from warpline.replay.costs.cost import PESSIMISTIC
-from warpline.replay.graph.model import SEGMENT
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import (
@@ -99,7 +99,7 @@ def _remove_loop(edit: GraphEdit, copies: Int64s) -> None:
         nodes = np.flatnonzero(inside & (labelled.graph.lane == labelled.graph.lane[first]))
         own = np.maximum(edit.graph.duration[nodes] - dispatch, 0.0)
         edit.remove_cpu(int(labelled.graph.lane[first]), begin, end)
-        edit.graph.duration[nodes] = np.where(edit.graph.kind[nodes] == SEGMENT, own, 0.0)
+        edit.graph.duration[nodes] = np.where(edit.graph.kind[nodes] == NodeKind.SEGMENT, own, 0.0)
 
 
 def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:

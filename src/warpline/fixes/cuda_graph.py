@@ -12,7 +12,7 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MIN_PER_STEP, StepContents
 from warpline.replay.bare_idle import LAUNCHING
 from warpline.replay.costs.cost import PESSIMISTIC
-from warpline.replay.graph.model import STREAM
+from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.growth import grows_over_steps, shapes_change
 from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
@@ -78,7 +78,7 @@ def apply(edit: GraphEdit, case: int) -> int:
         captured[run] = True
     inside = np.zeros(len(graph), bool)
     inside[labelled.work[alive]] = captured[calls_of_work[alive]]
-    gaps = (graph.edge_kind == STREAM) & inside[graph.edge_to]
+    gaps = (graph.edge_kind == EdgeKind.STREAM) & inside[graph.edge_to]
     graph.lag[gaps] = np.minimum(graph.lag[gaps], labelled.device.graph_gap.at(case))
     return int(inside.sum())
 

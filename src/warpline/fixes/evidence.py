@@ -15,7 +15,7 @@ from warpline.fixes.claim import Place
 from warpline.fixes.words import StepNoun
 from warpline.intervals import difference, union
 from warpline.replay.fix import GraphFix
-from warpline.replay.graph.model import SEGMENT, WORK
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
@@ -150,7 +150,7 @@ class Evidence:
 
     def time_per_step(self, nodes: Bools) -> float:
         """Measured GPU time of the nodes per step, in nanoseconds."""
-        graph, chosen = self.labelled.graph, self.in_steps(nodes) & (self.labelled.graph.kind == WORK)
+        graph, chosen = self.labelled.graph, self.in_steps(nodes) & (self.labelled.graph.kind == NodeKind.WORK)
         return float((graph.measured_end - graph.measured_start)[chosen].sum()) / self.steps
 
     def exposed_per_step(self, nodes: Bools) -> float:
@@ -220,7 +220,7 @@ class Evidence:
     def _api_rows(self, nodes: Bools) -> tuple[Int64s, Int64s]:
         graph = self.labelled.graph
         chosen = np.flatnonzero(self.in_steps(nodes))
-        rows = np.where(graph.kind == SEGMENT, graph.before, graph.row)[chosen]
+        rows = np.where(graph.kind == NodeKind.SEGMENT, graph.before, graph.row)[chosen]
         return chosen[rows != NONE], rows[rows != NONE]
 
     def _call_labels(self, rows: Int64s) -> tuple[list[str], Int64s]:

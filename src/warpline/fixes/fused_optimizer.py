@@ -13,7 +13,7 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
 from warpline.library_names import OPTIMIZER_STEP
 from warpline.replay.costs import shares
-from warpline.replay.graph.model import CALL
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists, updates_at_once
@@ -57,7 +57,7 @@ def apply(edit: GraphEdit, case: int) -> int:
         # What the CPU does for longer than any dispatch takes (a lock, a full queue, the program's own work) stays.
         short = edit.graph.duration <= labelled.host.long_work.expected
         cpu = np.flatnonzero(
-            short & inside & ~labelled.is_work & (labelled.step == step) & (labelled.graph.kind <= CALL)
+            short & inside & ~labelled.is_work & (labelled.step == step) & (labelled.graph.kind <= NodeKind.CALL)
         )
         now = float(edit.graph.duration[cpu].sum())
         edit.remove_work(mine[1:], dispatch=False)

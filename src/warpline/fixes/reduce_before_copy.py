@@ -8,7 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, MIN_PER_STEP, StepContents
-from warpline.replay.graph.model import SEGMENT, THREAD
+from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import SMALL_COPY_BYTES, copies_of, device_byte_ns
@@ -106,7 +106,7 @@ def _used_by_host(edit: GraphEdit, copies: Int64s) -> tuple[Int64s, Int64s, Floa
     graph, labelled = edit.graph, edit.labelled
     used: list[tuple[int, int, float]] = []
     if len(copies):
-        after = graph.edge_kind == THREAD
+        after = graph.edge_kind == EdgeKind.THREAD
         next_of = dict(zip(graph.edge_from[after].tolist(), graph.edge_to[after].tolist(), strict=True))
         host = _HostWork(labelled)
     for copy in copies[labelled.call_of_work[copies] != NONE].tolist():
@@ -116,7 +116,7 @@ def _used_by_host(edit: GraphEdit, copies: Int64s) -> tuple[Int64s, Int64s, Floa
             node = next_of.get(node, NONE)
             if node == NONE:
                 break
-            taken = host.on(copy, node) if graph.kind[node] == SEGMENT else 0.0
+            taken = host.on(copy, node) if graph.kind[node] == NodeKind.SEGMENT else 0.0
             if taken:
                 used.append((copy, node, taken))
                 break

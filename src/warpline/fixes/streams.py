@@ -9,7 +9,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
 from warpline.replay.costs.cost import PESSIMISTIC
-from warpline.replay.graph.model import STREAM
+from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import Bools, Int64s, first_known
@@ -54,7 +54,7 @@ def _side_by_side(edit: GraphEdit, small: Bools, blocks: Int64s, sms: float) -> 
             rounds = np.ceil(blocks[run].sum() / sms)
             graph.duration[run[1:]] = 0.0
             graph.duration[run[0]] = rounds * labelled.graph.duration[run].max()
-            graph.lag[(graph.edge_kind == STREAM) & np.isin(graph.edge_to, run[1:])] = 0.0
+            graph.lag[(graph.edge_kind == EdgeKind.STREAM) & np.isin(graph.edge_to, run[1:])] = 0.0
             changed += len(run)
     return changed
 

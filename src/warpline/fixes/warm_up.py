@@ -14,7 +14,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, StepContents
 from warpline.replay.costs import shares
-from warpline.replay.graph.model import CALL, SEGMENT
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.calm_steps import MIN_COLD_SHARE, calm_steps, settle, step_that_follows, untouched
@@ -72,7 +72,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     graph = edit.graph
     longest = 0.0 if every else labelled.host.longest_dispatch.at(case)
     long = labelled.in_steps & (labelled.input_share < 0.3) & (graph.duration > longest)
-    segments = np.flatnonzero((graph.kind == SEGMENT) & long)
+    segments = np.flatnonzero((graph.kind == NodeKind.SEGMENT) & long)
     warm = _warm_segments(edit, segments, gone, case)
     changed = int((warm < graph.duration[segments]).sum())
     edit.shorten(segments, warm)
@@ -155,7 +155,7 @@ def _within(labelled: LabelledGraph, segments: Int64s, ops: pl.DataFrame) -> Flo
 def _warm_calls(edit: GraphEdit, case: int) -> int:
     """Shorten calls that load code to almost nothing, and launches and slow calls to their usual time."""
     labelled, graph = edit.labelled, edit.graph
-    names, inside = labelled.call_name, (graph.kind == CALL) & labelled.in_steps
+    names, inside = labelled.call_name, (graph.kind == NodeKind.CALL) & labelled.in_steps
     before, host, slower = graph.duration.copy(), labelled.host, shares.SECOND_RUN.at(case)
     for name in set(names[inside].tolist()):
         calls = np.flatnonzero(inside & (names == name))
@@ -192,7 +192,7 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     host = evidence.in_steps(change.host & (change.saved_ns > 0))
     saved = float(change.saved_ns[host].sum()) / evidence.steps
     host &= change.saved_ns > WORTH_COUNTING_IN_OPS * labelled.host.launched_op.expected
-    segments = host & (labelled.graph.kind == SEGMENT)
+    segments = host & (labelled.graph.kind == NodeKind.SEGMENT)
     calls, tried = host & ~segments, change.work & change.gone
     trials = f", and {several(evidence.per_step(tried), 'kernel')} run only for tuning" if tried.any() else ""
     return Claim(
@@ -227,7 +227,7 @@ def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     change = evidence.changed(FIX.name)
     host = change.host & (change.saved_ns > 0)
-    calls = host & (evidence.labelled.graph.kind == CALL)
+    calls = host & (evidence.labelled.graph.kind == NodeKind.CALL)
     return Claim(
         f"The GPU is idle for {duration(idle)} of the {duration(window)} recorded while code is loaded, compiled or "
         f"tuned ({several(float(calls.sum()), 'slow call')}); that happens once.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.graph.model import CALL, CONTENTION, EVENT, GONE, INFERRED, LAUNCH, STREAM, SYNC, Graph
+from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
 
@@ -47,8 +47,8 @@ class GraphEdit:
         self.gone[nodes] = True
         self.graph.duration[nodes] = 0.0
         into = self.graph.marked(nodes)[self.graph.edge_to]
-        self.graph.lag[into & (self.graph.edge_kind == STREAM)] = 0.0
-        self.graph.edge_kind[into & (self.graph.edge_kind == LAUNCH)] = GONE
+        self.graph.lag[into & (self.graph.edge_kind == EdgeKind.STREAM)] = 0.0
+        self.graph.edge_kind[into & (self.graph.edge_kind == EdgeKind.LAUNCH)] = EdgeKind.GONE
         if dispatch:
             self._remove_dispatch(nodes)
 
@@ -67,7 +67,7 @@ class GraphEdit:
         self.graph.duration *= 1 - labelled.covered(*(values[ops] for values in labelled.op_spans))
         inside = np.zeros(len(labelled.trace.ops) + 1, bool)
         inside[ops] = True
-        calls = np.flatnonzero((self.graph.kind == CALL) & inside[labelled.root_op_of_call])
+        calls = np.flatnonzero((self.graph.kind == NodeKind.CALL) & inside[labelled.root_op_of_call])
         self.graph.duration[calls] = 0.0
         self.stop_waiting(calls)
 
@@ -77,12 +77,12 @@ class GraphEdit:
         inside = (graph.measured_start >= start_ns) & (graph.measured_start < end_ns) & (graph.lane == thread)
         nodes = np.flatnonzero(inside & ~self.labelled.is_work)
         graph.duration[nodes] = 0.0
-        self.stop_waiting(nodes[graph.kind[nodes] == CALL])
+        self.stop_waiting(nodes[graph.kind[nodes] == NodeKind.CALL])
 
     def settle(self) -> Graph:
         """The graph as it is to be replayed: what waited for room beside other work waits a share of its new length."""
         graph = self.graph
-        edges = np.flatnonzero(graph.edge_kind == CONTENTION)
+        edges = np.flatnonzero(graph.edge_kind == EdgeKind.CONTENTION)
         source = graph.edge_from[edges]
         before = np.maximum(self.labelled.graph.duration[source], 1.0)
         graph.lag[edges] *= np.minimum(1.0, graph.duration[source] / before)
@@ -103,10 +103,10 @@ class GraphEdit:
     def stop_waiting(self, calls: Int64s) -> None:
         """Let the calls return without waiting."""
         graph = self.graph
-        waits = np.flatnonzero(graph.edge_kind == SYNC)
+        waits = np.flatnonzero(graph.edge_kind == EdgeKind.SYNC)
         released = waits[graph.marked_rows(graph.row[calls])[graph.row[graph.edge_to[waits]]]]
         self.freed[graph.edge_to[released]] = True
-        graph.edge_kind[released] = GONE
+        graph.edge_kind[released] = EdgeKind.GONE
 
     def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
         """Move operations to another stream: later operations on their old stream no longer wait for them.
@@ -118,9 +118,9 @@ class GraphEdit:
         graph = self.graph
         self.moved[nodes] = True
         moved = graph.marked(nodes)
-        ordered = np.isin(graph.edge_kind, [STREAM, EVENT, INFERRED])
+        ordered = np.isin(graph.edge_kind, [EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.INFERRED])
         from_it, to_it = moved[graph.edge_from], moved[graph.edge_to]
-        in_stream = graph.edge_kind == STREAM
+        in_stream = graph.edge_kind == EdgeKind.STREAM
         into = to_it & in_stream
         before = dict(zip(graph.edge_to[into].tolist(), graph.edge_from[into].tolist(), strict=True))
         sources, targets, lags = [], [], []
@@ -135,13 +135,13 @@ class GraphEdit:
         dropped = ordered & from_it & ~to_it
         if not keep_causes:
             dropped |= ordered & to_it & ~from_it
-        graph.edge_kind[dropped] = GONE
+        graph.edge_kind[dropped] = EdgeKind.GONE
         lanes = [np.sort(own) for _, own in grouped(nodes, graph.lane[nodes])]
         earlier = np.concatenate([NOTHING, *(own[:-1] for own in lanes)])
         later = np.concatenate([NOTHING, *(own[1:] for own in lanes)])
-        graph = graph.with_edges(earlier, later, np.zeros(len(earlier)), STREAM)
+        graph = graph.with_edges(earlier, later, np.zeros(len(earlier)), EdgeKind.STREAM)
         self.graph = graph.with_edges(
-            np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), STREAM
+            np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), EdgeKind.STREAM
         )
 
 

@@ -16,7 +16,7 @@ from warpline.analyses.steps import covered_before
 from warpline.intervals import union
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
-from warpline.replay.graph.model import SEGMENT, Graph
+from warpline.replay.graph.model import Graph, NodeKind
 from warpline.replay.known_flow import KnownFlow
 from warpline.replay.labelled_nodes import LabelledNodes
 from warpline.replay.labels import Labels
@@ -198,7 +198,7 @@ class LabelledGraph(LabelledNodes):
 
     @cached_property
     def _segments_of_lane(self) -> dict[int, Int64s]:
-        segments = self.graph.nodes(SEGMENT)
+        segments = self.graph.nodes(NodeKind.SEGMENT)
         return dict(grouped(segments, self.graph.lane[segments]))
 
     def covered(self, starts: Int64s, ends: Int64s, thread: Int64s | None = None) -> Floats:

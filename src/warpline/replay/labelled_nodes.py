@@ -10,7 +10,7 @@ import numpy as np
 
 from warpline import api_names
 from warpline.kernels import KernelIdentity, identify
-from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
+from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped, integers
@@ -25,7 +25,7 @@ class LabelledNodes:
 
     def __init__(self, trace: Trace, graph: Graph, marks: StepMarks) -> None:
         self.trace, self.graph, self.marks = trace, graph, marks
-        self.is_work: Bools = graph.kind == WORK
+        self.is_work: Bools = graph.kind == NodeKind.WORK
         self.work: Int64s = np.flatnonzero(self.is_work)
         self._texts: dict[str, Labels] = {}
         self._numbers: dict[str, Int64s] = {}
@@ -100,7 +100,7 @@ class LabelledNodes:
     def calls_like(self, pattern: str) -> Bools:
         """API calls whose name matches."""
         known = self.call_name.where(lambda name: re.search(pattern, name) is not None)
-        result: Bools = known & (self.graph.kind == CALL)
+        result: Bools = known & (self.graph.kind == NodeKind.CALL)
         return result
 
     @cached_property
@@ -112,7 +112,7 @@ class LabelledNodes:
     def _body_of_segment(self) -> Int64s:
         graph = self.graph
         result = np.full(len(graph), NONE, np.int64)
-        edges = (graph.edge_kind == THREAD) & (graph.kind[graph.edge_from] == SEGMENT)
+        edges = (graph.edge_kind == EdgeKind.THREAD) & (graph.kind[graph.edge_from] == NodeKind.SEGMENT)
         result[graph.edge_from[edges]] = graph.edge_to[edges]
         return result
 
@@ -129,9 +129,9 @@ class LabelledNodes:
         """The call that launched each GPU operation, NONE if unknown; for graphs, of each stream's first one."""
         graph = self.graph
         result = np.full(len(graph), NONE, np.int64)
-        edges = graph.edge_kind == LAUNCH
+        edges = graph.edge_kind == EdgeKind.LAUNCH
         source, target = graph.edge_from[edges], graph.edge_to[edges]
-        result[target] = np.where(graph.kind[source] == CALL, source, self._body_of_segment[source])
+        result[target] = np.where(graph.kind[source] == NodeKind.CALL, source, self._body_of_segment[source])
         return result
 
     @cached_property

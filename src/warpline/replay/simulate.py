@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.native import load
-from warpline.replay.graph.model import GONE, Graph
+from warpline.replay.graph.model import EdgeKind, Graph
 from warpline.trace.arrays import Floats
 
 LIBRARY = Path(__file__).with_name("_simulate.so")
@@ -65,7 +65,7 @@ def _compiled(library: ctypes.CDLL, graph: Graph) -> Floats:
 
 def _interpreted(graph: Graph) -> Floats:
     """The same in Python."""
-    edges = np.flatnonzero(graph.edge_kind != GONE)
+    edges = np.flatnonzero(graph.edge_kind != EdgeKind.GONE)
     sources, lags = graph.edge_from[edges].tolist(), graph.lag[edges].tolist()
     first = np.searchsorted(graph.edge_to[edges], np.arange(len(graph) + 1)).tolist()
     finish: list[float] = []

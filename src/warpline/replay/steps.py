@@ -11,14 +11,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.errors import CannotAnswer
-from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
+from warpline.replay.graph.model import Graph, NodeKind
 from warpline.replay.simulate import Schedule
-from warpline.trace.arrays import NONE, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.launches import launch_moments
+from warpline.trace.schema import Steps
 from warpline.trace.steps.find import on_device
 from warpline.trace.trace import Trace
 
@@ -65,17 +65,17 @@ def as_measured(graph: Graph) -> Schedule:
 
 def find_marks(trace: Trace, graph: Graph) -> StepMarks:
     """The selected steps; without steps, the whole trace is one."""
-    steps = trace.steps_in_view.stored
+    steps = trace.steps_in_view
     if not len(steps):
         return _whole(graph)
-    if on_device(trace.steps_in_view):
+    if on_device(steps):
         return _on_device(graph, steps)
     return _on_thread(trace, graph, steps)
 
 
 def _whole(graph: Graph) -> StepMarks:
-    """From the begin of the first work to the end of the last, as the window of a trace."""
-    work = graph.nodes(WORK)
+    """From the start of the first work to the end of the last, as the window of a trace."""
+    work = graph.nodes(NodeKind.WORK)
     first, last = (int(work[moments[work].argmin()]) for moments in (graph.measured_start, -graph.measured_end))
     step = np.full(len(graph), NONE, np.int64)
     step[work] = 1
@@ -83,14 +83,13 @@ def _whole(graph: Graph) -> StepMarks:
     return StepMarks(np.array([first, last]), np.array([length, 0.0]), step, 1)
 
 
-def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
-    """Boundaries are begins of kernels; the last may be the end of one. Work that was done before a boundary still is
+def _on_device(graph: Graph, steps: Steps) -> StepMarks:
+    """Boundaries are starts of kernels; the last may be the end of one. Work that was done before a boundary still is
     when a fix moves either of them."""
-    work = graph.nodes(WORK)
-    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    work = graph.nodes(NodeKind.WORK)
     order = work[np.argsort(graph.measured_start[work], kind="stable")]
     times = graph.measured_start[order]
-    boundaries = np.append(starts, ends[-1])
+    boundaries = np.append(steps.start_ns, steps.end_ns[-1])
     spot = np.minimum(np.searchsorted(times, boundaries), len(times) - 1)
     node = order[spot]
     offset = (graph.measured_end - graph.measured_start)[node].astype(np.float64)
@@ -104,12 +103,12 @@ def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
     return StepMarks(node, offset, before, len(steps))
 
 
-def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
+def _on_thread(trace: Trace, graph: Graph, steps: Steps) -> StepMarks:
     """Boundaries lie within segments (or calls) of the thread on which the steps lie."""
-    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-    host = graph.of_kinds(SEGMENT, CALL)
-    mine = np.flatnonzero((graph.lane == steps["thread"][0]) & host)
-    calls = graph.lane[graph.of_kinds(CALL)]
+    starts, end = steps.start_ns, int(steps.end_ns[-1])
+    host = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL)
+    mine = np.flatnonzero((graph.lane == steps.thread[0]) & host)
+    calls = graph.lane[graph.of_kinds(NodeKind.CALL)]
     if not len(mine) and len(calls):
         # Another thread launches the work of these steps.
         mine = np.flatnonzero((graph.lane == np.bincount(calls).argmax()) & host)
@@ -119,18 +118,18 @@ def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
             "the steps are on a thread that made no CUDA call",
             "select a range of the launching thread with --step-range NAME",
         )
-    boundaries = np.append(starts, ends[-1])
+    boundaries = np.append(starts, end)
     spot = np.clip(np.searchsorted(graph.measured_start[mine], boundaries, side="right") - 1, 0, len(mine) - 1)
     node = mine[spot]
     offset = np.clip((graph.measured_end[node] - boundaries).astype(np.float64), 0, None)
-    return StepMarks(node, offset, _boundary_of_work(trace, graph, starts, int(ends[-1])), len(steps))
+    return StepMarks(node, offset, _boundary_of_work(trace, graph, starts, end), len(steps))
 
 
 def _boundary_of_work(trace: Trace, graph: Graph, starts: Int64s, end: int) -> Int64s:
     """Work belongs to the step in which it was launched: it ends no later than the boundary after that step. What was
     launched before the first step belongs to the first boundary."""
     result = np.full(len(graph), NONE, np.int64)
-    work = graph.nodes(WORK)
+    work = graph.nodes(NodeKind.WORK)
     launched = launch_moments(trace.gpu, trace.api, int(starts[0]), end)[graph.row[work]]
     result[work] = np.where(launched < end, np.searchsorted(starts, launched, side="right"), NONE)
     return result

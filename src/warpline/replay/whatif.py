@@ -20,7 +20,7 @@ from warpline.replay.bare_idle import LAUNCHING, bare_idle_ns
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.fix import GraphFix, chosen_fixes
-from warpline.replay.graph.model import CALL, Graph
+from warpline.replay.graph.model import Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.ranges import (
@@ -314,7 +314,7 @@ class WhatIf:
         """The step if these calls (rows of `api`) returned without waiting for the device."""
         edit = GraphEdit(self.labelled, self._bare.graphs[EXPECTED_STEP])
         graph = edit.graph
-        nodes = np.flatnonzero((graph.kind == CALL) & np.isin(graph.row, calls))
+        nodes = np.flatnonzero((graph.kind == NodeKind.CALL) & np.isin(graph.row, calls))
         edit.stop_waiting(nodes)
         return self.step_ns(edit.settle())
 

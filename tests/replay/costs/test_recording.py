@@ -13,7 +13,7 @@ from warpline.replay import replay
 from warpline.replay.costs.host import DEFAULT_KINETO, RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
-from warpline.replay.graph.model import WORK, Graph
+from warpline.replay.graph.model import Graph, NodeKind
 from warpline.trace.arrays import Floats
 from warpline.trace.open import open_trace
 
@@ -44,7 +44,7 @@ def ten_ops() -> list[Event]:
 def test_the_cost_is_the_number_of_events_times_their_costs(tmp_path: Path) -> None:
     graph, cost = costs_of(tmp_path, ten_ops())
     assert cost.sum() == pytest.approx(10 * DEFAULT_KINETO.op.expected + 11 * DEFAULT_KINETO.call.expected)
-    assert (cost[graph.kind == WORK] == 0).all()
+    assert (cost[graph.kind == NodeKind.WORK] == 0).all()
 
 
 def test_frames_and_graph_nodes_have_costs_of_their_own(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct
 
+from warpline.analyses.launches import graph_calls
 from warpline.api_names import (
     ALLOCATION,
     BEGIN_CAPTURE,
@@ -30,7 +31,6 @@ from warpline.api_names import (
     STREAM_WAIT,
 )
 from warpline.replay.costs.cost import Cost
-from warpline.replay.graph.streams import graph_calls
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import named_like
 from warpline.trace.schema import Ops, Python

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.analyses.launches import graph_calls
 from warpline.library_names import PROFILER_STEP
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
-from warpline.replay.graph.model import CALL, WORK, Graph
-from warpline.replay.graph.streams import graph_calls
+from warpline.replay.graph.model import Graph, NodeKind
 from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 
@@ -35,7 +35,7 @@ def recording_cost(graph: Graph, events: RecordedEvents, costs: RecordingCosts, 
     )
     # With stacks, the trace shows how long the profiler's step() took.
     stepping = events.step_frames if events.step_frames.any() else events.steps * costs.step.at(level)
-    duration = np.where(graph.kind == WORK, 0.0, graph.duration)
+    duration = np.where(graph.kind == NodeKind.WORK, 0.0, graph.duration)
     own: Floats = np.minimum(stepping + events.flushes, duration)
     result: Floats = own + np.minimum(wanted, (1 - MIN_LEFT) * (duration - own))
     return result
@@ -54,7 +54,7 @@ class RecordedEvents:
         lanes.add(self.memory, trace.memory.thread, trace.memory.time_ns, 1.0)
         calls = graph_calls(trace)
         launched = np.bincount(calls[calls != NONE], minlength=len(trace.api)).astype(np.float64)
-        is_call = graph.kind == CALL
+        is_call = graph.kind == NodeKind.CALL
         self.nodes[is_call] = np.append(launched, 0.0)[graph.row[is_call]]
         threads = trace.ranges.thread
         marks = np.flatnonzero(trace.ranges.name.like(PROFILER_STEP) & (threads != NONE))
@@ -69,7 +69,7 @@ class _Lanes:
     """Finds the CPU node at a moment of a thread."""
 
     def __init__(self, graph: Graph) -> None:
-        cpu = np.flatnonzero(graph.kind != WORK)
+        cpu = np.flatnonzero(graph.kind != NodeKind.WORK)
         order = cpu[np.argsort(graph.lane[cpu], kind="stable")]
         lanes, first = np.unique(graph.lane[order], return_index=True)
         self._nodes = dict(zip(lanes.tolist(), np.split(order, first[1:]), strict=True))

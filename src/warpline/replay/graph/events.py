@@ -10,7 +10,7 @@ from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.streams import Delays, Works
 from warpline.replay.graph.threads import TopCalls
 from warpline.replay.graph.waits import CLOCKS_IN_STARTS
-from warpline.trace.arrays import NONE, Floats, Int64s
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.trace.trace import Trace
 
 LOOK_BACK = 16
@@ -23,6 +23,10 @@ UNEXPLAINED_IN_STARTS = 30.0
 stream (dropped kernels, other processes). Shorter ones are noise, and are not copied."""
 CAUSE_WINDOW_IN_STARTS = 7.0
 """That something ended at most this long before: an event passes between streams in a few microseconds."""
+CAUSES_TO_TRY = 8
+"""How many of the last ends before late work are looked at."""
+LAUNCHES_TO_TRY = 4096
+"""How many launches before an event's record are looked at for one on another stream."""
 
 
 class WorkEdges(Struct, frozen=True):
@@ -44,7 +48,7 @@ def event_edges(trace: Trace, calls: TopCalls, works: Works, device: DeviceCosts
     records = np.flatnonzero(api.name.like(api_names.EVENT_RECORD))
     linked = works.call != NONE
     if not len(waits) or not linked.any():
-        return WorkEdges(np.empty(0, np.int64), np.empty(0, np.int64))
+        return _edges([])
     starts, threads = api.start_ns, api.thread
     launches = _Launches(calls, works)
     record_times, wait_times = starts[records], starts[waits]
@@ -54,22 +58,20 @@ def event_edges(trace: Trace, calls: TopCalls, works: Works, device: DeviceCosts
         target = launches.next_of_thread(int(threads[wait]), moment)
         if target == NONE:
             continue
-        known = int(np.searchsorted(record_times, moment))
-        recorded = [
-            int(starts[record])
-            for record in records[max(0, known - LOOK_BACK) : known][::-1].tolist()
-            if threads[record] == threads[wait]
-        ]
+        known = int(np.searchsorted(record_times, moment))  # `api` is by start time, and so are the records
+        latest = records[max(0, known - LOOK_BACK) : known][::-1]
+        recorded = starts[latest[threads[latest] == threads[wait]]].tolist()
         # Older versions of Kineto leave cudaEventRecord out; the event is then as old as the wait at most.
         for since in recorded if len(records) else [moment]:
             source = launches.last_elsewhere(since, int(works.lane[target]))
             if source != NONE and works.end[source] <= works.start[target] + slack:
                 pairs.add((source, target))
                 break
-    ordered = sorted(pairs)
-    return WorkEdges(
-        np.array([source for source, _ in ordered], np.int64), np.array([target for _, target in ordered], np.int64)
-    )
+    return _edges(sorted(pairs))
+
+
+def _edges(pairs: list[tuple[int, int]]) -> WorkEdges:
+    return WorkEdges(*np.array(pairs, np.int64).reshape(-1, 2).T)
 
 
 class _Launches:
@@ -81,9 +83,10 @@ class _Launches:
         order = np.argsort(moments, kind="stable")
         self._work, self._moment = linked[order], moments[order]
         self._lane = works.lane[self._work]
-        thread = calls.thread[works.call[self._work]]
+        threads = calls.thread[works.call[self._work]]
         self._of_thread = {
-            int(one): (self._work[thread == one], self._moment[thread == one]) for one in np.unique(thread)
+            int(thread): (self._work[threads == thread], self._moment[threads == thread])
+            for thread in np.unique(threads)
         }
 
     def next_of_thread(self, thread: int, moment: int) -> int:
@@ -97,7 +100,7 @@ class _Launches:
     def last_elsewhere(self, moment: int, lane: int) -> int:
         """The last work launched before the moment on another stream than that one."""
         position = int(np.searchsorted(self._moment, moment)) - 1
-        for back in range(position, max(-1, position - 4096), -1):
+        for back in range(position, max(-1, position - LAUNCHES_TO_TRY), -1):
             if self._lane[back] != lane:
                 return int(self._work[back])
         return NONE
@@ -119,42 +122,59 @@ def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdg
     explained, start_ns = _explained(works, calls, delays), costs.launch_to_start.expected
     np.maximum.at(explained, known.target, works.end[known.source].astype(np.float64))
     late = np.flatnonzero((works.start - explained > LATE_IN_STARTS * start_ns) & (works.call != NONE))
-    device = np.array([stream[1] for stream in works.streams], np.int64)[works.lane] if len(works.row) else works.lane
-    launched = np.append(calls.start, 0)[works.call]
-    by_end = np.argsort(works.end, kind="stable")
-    ends = works.end[by_end]
-    source, target, beside, held = [], [], [], []
-    rest = np.zeros(len(works.row))
-    longest = int((works.end - works.start).max(initial=0))
-    by_start = np.argsort(works.start, kind="stable")
-    starts = works.start[by_start]
+    others = _OtherStreams(works, calls)
+    ended: list[tuple[int, int]] = []
+    beside: list[tuple[int, int]] = []
+    unexplained = np.zeros(len(works.row))
     for work in late.tolist():
-        reach = int(np.searchsorted(ends, works.start[work], side="right"))
-        cause = NONE
-        for candidate in by_end[max(0, reach - 8) : reach][::-1].tolist():
-            if works.end[candidate] < works.start[work] - CAUSE_WINDOW_IN_STARTS * start_ns:
-                break
-            earlier = works.call[candidate] != NONE and launched[candidate] < launched[work]
-            if earlier and works.lane[candidate] != works.lane[work] and device[candidate] == device[work]:
-                cause = candidate
-                break
+        cause = others.ended_before(work, CAUSE_WINDOW_IN_STARTS * start_ns)
+        delay = works.start[work] - explained[work]
         if cause != NONE:
-            source.append(cause)
-            target.append(work)
-            continue
-        if works.start[work] - explained[work] <= UNEXPLAINED_IN_STARTS * start_ns:
-            continue
-        moment = int(works.start[work])
-        running = by_start[np.searchsorted(starts, moment - longest) : np.searchsorted(starts, moment)]
-        fits = (works.end[running] > moment) & (works.lane[running] != works.lane[work]) & (works.call[running] != NONE)
-        running = running[fits & (device[running] == device[work]) & (launched[running] < launched[work])]
-        if len(running):
-            beside.append(int(running[(works.end - works.start)[running].argmax()]))
-            held.append(work)
-        else:
-            rest[work] = works.start[work] - explained[work]
-    ended = WorkEdges(np.array(source, np.int64), np.array(target, np.int64))
-    return Inferred(ended, WorkEdges(np.array(beside, np.int64), np.array(held, np.int64)), rest)
+            ended.append((cause, work))
+        elif delay > UNEXPLAINED_IN_STARTS * start_ns:
+            longest = others.running_beside(work)
+            if longest != NONE:
+                beside.append((longest, work))
+            else:
+                unexplained[work] = delay
+    return Inferred(_edges(ended), _edges(beside), unexplained)
+
+
+class _OtherStreams:
+    """Work of other streams of the same device that was launched before a given one."""
+
+    def __init__(self, works: Works, calls: TopCalls) -> None:
+        self._works = works
+        devices = np.array([device for _, device, _, _ in works.streams], np.int64)
+        self._device = devices[works.lane]
+        self._launched = np.append(calls.start, 0)[works.call]
+        self._by_end, self._by_start = (np.argsort(moments, kind="stable") for moments in (works.end, works.start))
+        self._ends, self._starts = works.end[self._by_end], works.start[self._by_start]
+        self._longest_ns = int((works.end - works.start).max(initial=0))
+
+    def _precedes(self, others: Int64s, work: int) -> Bools:
+        """Which of these are on another stream of the device and were launched before."""
+        works = self._works
+        elsewhere = (works.lane[others] != works.lane[work]) & (self._device[others] == self._device[work])
+        return elsewhere & (works.call[others] != NONE) & (self._launched[others] < self._launched[work])
+
+    def ended_before(self, work: int, window_ns: float) -> int:
+        """The last that ended by the start of this, and within this time before it; NONE if none did."""
+        start = self._works.start[work]
+        reach = int(np.searchsorted(self._ends, start, side="right"))
+        latest = self._by_end[max(0, reach - CAUSES_TO_TRY) : reach][::-1]
+        latest = latest[self._works.end[latest] >= start - window_ns]
+        found = latest[self._precedes(latest, work)]
+        return int(found[0]) if len(found) else NONE
+
+    def running_beside(self, work: int) -> int:
+        """The longest that was running when this began; NONE if none was."""
+        works, start = self._works, int(self._works.start[work])
+        # What was still running began no earlier than the longest work takes.
+        first, beyond = np.searchsorted(self._starts, [start - self._longest_ns, start])
+        running = self._by_start[first:beyond]
+        running = running[(works.end[running] > start) & self._precedes(running, work)]
+        return int(running[(works.end - works.start)[running].argmax()]) if len(running) else NONE
 
 
 def _explained(works: Works, calls: TopCalls, delays: Delays) -> Floats:
@@ -163,5 +183,4 @@ def _explained(works: Works, calls: TopCalls, delays: Delays) -> Floats:
     by_launch = np.where(works.call == NONE, -np.inf, by_launch)
     by_stream = np.append(works.end, 0)[works.previous] + delays.queue_of
     by_stream = np.where(works.previous == NONE, -np.inf, by_stream)
-    result: Floats = np.where(works.in_launch, by_stream, np.maximum(by_launch, by_stream))
-    return result
+    return np.where(works.in_launch, by_stream, np.maximum(by_launch, by_stream))

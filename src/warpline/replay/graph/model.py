@@ -6,6 +6,8 @@ other plus a lag. What begins together with a call hangs on the segment before t
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -15,19 +17,44 @@ from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 
 Int8s = npt.NDArray[np.int8]
 
-# Kinds of nodes.
-SEGMENT, CALL, RELEASE, JOIN, WORK = range(5)
-"""CPU between calls; an API call (without its waiting); its return once the wait is over; a thread waiting for
-another; something a device ran."""
 
-# Kinds of edges.
-GONE = -1
-"""An edge that a fix has removed: it stays in its place, and the replay passes over it."""
-THREAD, LAUNCH, STREAM, SYNC, EVENT, HANDOFF, INFERRED, CONTENTION = range(8)
-"""Program order; call to work; order within a stream; work to the call that waits for it; work to work of another
-stream through an event; thread to thread; work to work by the times alone: what
-ended just before, or what filled the device (its lag is negative: so long before the end of the other did the work find
-room)."""
+class NodeKind(IntEnum):
+    """What a node is."""
+
+    SEGMENT = 0
+    """CPU time between calls."""
+    CALL = 1
+    """An API call, without its waiting."""
+    RELEASE = 2
+    """The return of a call once its wait is over."""
+    JOIN = 3
+    """A thread that waits for another."""
+    WORK = 4
+    """Something a device ran."""
+
+
+class EdgeKind(IntEnum):
+    """Why a node cannot start before another has ended."""
+
+    GONE = -1
+    """No reason any more: a fix removed the edge. It stays in its place, and the replay passes over it."""
+    THREAD = 0
+    """Program order."""
+    LAUNCH = 1
+    """A call launches work."""
+    STREAM = 2
+    """Order within a stream."""
+    SYNC = 3
+    """A call waits for work."""
+    EVENT = 4
+    """Work waits for work of another stream through an event."""
+    HANDOFF = 5
+    """A thread waits for another."""
+    INFERRED = 6
+    """Work began right after other work ended: the times alone say so."""
+    CONTENTION = 7
+    """Work waited until other work left room on the device, by the times alone. The lag is negative: so long before the
+    end of the other did it find room."""
 
 
 class Graph(Struct):
@@ -60,7 +87,7 @@ class Graph(Struct):
         """A graph whose durations, lags and kinds of edges a fix may change; edges it adds."""
         return replace(self, duration=self.duration.copy(), lag=self.lag.copy(), edge_kind=self.edge_kind.copy())
 
-    def with_edges(self, sources: Int64s, targets: Int64s, lag: Floats, kind: int) -> Graph:
+    def with_edges(self, sources: Int64s, targets: Int64s, lag: Floats, kind: EdgeKind) -> Graph:
         """The graph with more edges; those that contradict the order are dropped and counted."""
         forward = sources < targets
         edge_to = np.concatenate([self.edge_to, targets[forward]])
@@ -86,13 +113,12 @@ class Graph(Struct):
         result[rows] = True
         return result
 
-    def of_kinds(self, *kinds: int) -> Bools:
+    def of_kinds(self, *kinds: NodeKind) -> Bools:
         """Whether each node is of one of these kinds."""
-        chosen = np.zeros(WORK + 1, bool)
+        chosen = np.zeros(len(NodeKind), bool)
         chosen[list(kinds)] = True
-        result: Bools = chosen[self.kind]
-        return result
+        return chosen[self.kind]
 
-    def nodes(self, kind: int) -> Int64s:
+    def nodes(self, kind: NodeKind) -> Int64s:
         """Positions of the nodes of one kind."""
         return np.flatnonzero(self.kind == kind)

@@ -8,16 +8,16 @@ after the work before it (about 1.5 µs on an H200). Both are measured per trace
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
-from warpline.api_names import GRAPH_LAUNCH
+from warpline.analyses.launches import graph_calls
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
 from warpline.trace.names import MIGRATION
 from warpline.trace.trace import Trace
 
@@ -34,11 +34,25 @@ drift where a file counts in whole microseconds."""
 NEARLY = 0.1
 """Within a graph launch, work that begins this little before other work ends (a share of it, a queue gap at most)
 follows it: clocks tick in steps of 32 ns, and a kernel may begin while the last blocks of the one before it drain."""
-KINDS = ("kernel", "memcpy", "memset", "graph", "node", "decompress")
-"""`graph` is the first work of a CUDA-graph launch (or its one bar), `node` what follows within that launch."""
-
-
 Average = Callable[[Any], Any]
+
+
+class WorkKind(IntEnum):
+    """What a device ran, by the delays that it has."""
+
+    KERNEL = 0
+    MEMCPY = 1
+    MEMSET = 2
+    GRAPH = 3
+    """The first work of a CUDA-graph launch, or its one bar."""
+    NODE = 4
+    """What follows within that launch."""
+    DECOMPRESS = 5
+
+    @classmethod
+    def of(cls, name: str) -> WorkKind:
+        """The kind that `gpu` calls so; an unknown one is like a kernel."""
+        return cls[name.upper()] if name.upper() in cls.__members__ else cls.KERNEL
 
 
 class Works(Struct, frozen=True):
@@ -51,7 +65,7 @@ class Works(Struct, frozen=True):
     call: Int64s
     """Position of the launching call in `TopCalls`, or NONE."""
     kind: Int64s
-    """Position in KINDS."""
+    """A `WorkKind`."""
     plain_kind: Int64s
     """The same without regard to graphs."""
     previous: Int64s
@@ -73,32 +87,27 @@ class Delays(Struct, frozen=True):
 
 def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
     """All work but unified-memory migrations, which no stream orders."""
-    gpu = trace.stored("gpu").with_row_index("row")
-    migrating = trace.gpu.copy_kind.like(MIGRATION)
-    gpu = gpu[np.flatnonzero(~migrating)] if migrating.any() else gpu
-    keys = [integers(gpu[name]) for name in ("process", "device", "context", "stream")]
-    start, end, rows = (integers(gpu[name]) for name in ("start_ns", "end_ns", "row"))
+    rows = np.flatnonzero(~trace.gpu.copy_kind.like(MIGRATION))
+    gpu = trace.gpu[rows]
+    keys = (gpu.process, gpu.device, gpu.context, gpu.stream)
     one_of_each, lane = combinations(*keys)
-    order = np.lexsort((end, start, lane))
-    lane, start, end = lane[order], start[order], end[order]
-    api_rows = integers(gpu["api_id"])[order]
-    call = np.where(api_rows == NONE, NONE, np.append(calls.top_of, NONE)[api_rows])
-    launch = graph_calls(trace)[rows[order]]
-    previous, in_launch = _previous(lane, start, end, launch, device.kernel_gap.low)
-    names = gpu["kind"].cast(pl.String).to_numpy()[order]
-    kind = np.array([KINDS.index(name) if name in KINDS else 0 for name in names], np.int64)
-    plain = kind
-    kind = np.where(in_launch, KINDS.index("node"), np.where(launch != NONE, KINDS.index("graph"), kind))
-    process, device_of, context, stream = (key[one_of_each].tolist() for key in keys)
-    streams = list(zip(process, device_of, context, stream, strict=True))
-    return Works(rows[order], lane, start, end, call, kind, plain, previous, in_launch, streams)
-
-
-def graph_calls(trace: Trace) -> Int64s:
-    """For each row of `gpu`, the call that launched its CUDA graph (row of `api`); NONE for other work."""
-    launches = np.append(trace.api.name.like(GRAPH_LAUNCH), False)
-    calls = trace.gpu.api_id
-    return np.where(launches[calls], calls, NONE)
+    order = np.lexsort((gpu.end_ns, gpu.start_ns, lane))
+    rows, gpu, lane = rows[order], gpu[order], lane[order]
+    launch = graph_calls(trace)[rows]
+    previous, in_launch = _previous(lane, gpu.start_ns, gpu.end_ns, launch, device.kernel_gap.low)
+    plain = gpu.kind.numbers(WorkKind.of, WorkKind.KERNEL)
+    return Works(
+        row=rows,
+        lane=lane,
+        start=gpu.start_ns,
+        end=gpu.end_ns,
+        call=np.append(calls.top_of, NONE)[gpu.api_id],
+        kind=np.where(in_launch, WorkKind.NODE, np.where(launch != NONE, WorkKind.GRAPH, plain)),
+        plain_kind=plain,
+        previous=previous,
+        in_launch=in_launch,
+        streams=list(zip(*(key[one_of_each].tolist() for key in keys), strict=True)),
+    )
 
 
 def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s, shortest_gap_ns: float) -> tuple[Int64s, Bools]:
@@ -112,6 +121,7 @@ def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s, shortest
         ends = end[first:beyond]
         nearly = ends - np.minimum(shortest_gap_ns, (ends - start[first:beyond]) * NEARLY).astype(np.int64)
         by_end = np.argsort(nearly, kind="stable")
+        # The last that had ended when each began, and that stands before it: clocks may show it the other way round.
         ended = np.searchsorted(nearly[by_end], start[first:beyond], side="right") - 1
         own = np.where(ended >= 0, first + by_end[np.maximum(ended, 0)], NONE)
         own = np.where(own < np.arange(first, beyond), own, NONE)
@@ -146,7 +156,8 @@ def measured_delays(works: Works, calls: TopCalls, blocking: Bools, device: Devi
     gap, sample = works.start - before_end, queued & (works.previous != NONE)
     queue = _by_kind(works, gap, sample, device.kernel_gap.expected, start_ns, np.mean)
     queue_of = queue[works.kind]
-    pair = works.plain_kind * len(KINDS) + np.where(works.previous == NONE, NONE, works.plain_kind[works.previous])
+    # One number for the kind, the kind before it, and whether both belong to one graph launch.
+    pair = works.plain_kind * len(WorkKind) + np.where(works.previous == NONE, NONE, works.plain_kind[works.previous])
     pair = 2 * pair + works.in_launch
     for one in np.unique(pair[sample]):
         mine = pair == one
@@ -164,7 +175,7 @@ def _lower_quartile(delay: Int64s) -> float:
 def _by_kind(works: Works, delay: Int64s, sample: Bools, default: float, start_ns: float, average: Average) -> Floats:
     """Average ordinary delay of each kind; a kind without samples takes that of all, a trace without, the default."""
     overall = _ordinary(delay[sample], default, start_ns, average)
-    own = [delay[sample & (works.kind == kind)] for kind in range(len(KINDS))]
+    own = [delay[sample & (works.kind == kind)] for kind in WorkKind]
     return np.array([_ordinary(part, overall, start_ns, average) for part in own], np.float64)
 
 

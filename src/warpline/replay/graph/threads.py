@@ -7,11 +7,11 @@ another thread or waits for it. Between two stops lies a segment of CPU time who
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.intervals import Spans, union
-from warpline.trace.arrays import Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.schema import Api
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
@@ -44,22 +44,21 @@ class Handoffs(Struct, frozen=True):
     begin: Int64s
     end: Int64s
     idle_since: Int64s
-    """When the worker ended what it did before; -1 in its first episode."""
+    """When the worker ended what it did before; NONE in its first episode."""
     awaited: Bools
 
 
-def top_calls(api: pl.DataFrame) -> TopCalls:
+def top_calls(api: Api) -> TopCalls:
     """Driver calls within runtime calls belong to the outer call."""
-    threads, starts, ends = (integers(api[name]) for name in ("thread", "start_ns", "end_ns"))
-    order = np.lexsort((-ends, starts, threads))
-    t, s, e = threads[order], starts[order], ends[order]
+    order = np.lexsort((-api.end_ns, api.start_ns, api.thread))  # of two that begin together, the longer is the outer
+    threads, starts, ends = api.thread[order], api.start_ns[order], api.end_ns[order]
     outer = np.ones(len(order), bool)
-    for begin, beyond in _runs(t):
-        reach = np.maximum.accumulate(e[begin:beyond])
-        outer[begin + 1 : beyond] = s[begin + 1 : beyond] >= reach[:-1]
+    for begin, beyond in _runs(threads):
+        reach = np.maximum.accumulate(ends[begin:beyond])
+        outer[begin + 1 : beyond] = starts[begin + 1 : beyond] >= reach[:-1]
     top_of = np.empty(len(order), np.int64)
-    top_of[order] = np.cumsum(outer) - 1
-    return TopCalls(order[outer], t[outer], s[outer], e[outer], top_of)
+    top_of[order] = np.cumsum(outer) - 1  # inner calls follow their outer call in this order
+    return TopCalls(order[outer], threads[outer], starts[outer], ends[outer], top_of)
 
 
 def _runs(values: Int64s) -> list[tuple[int, int]]:
@@ -81,30 +80,29 @@ def handoffs(trace: Trace, calls: TopCalls, op_ns: float) -> Handoffs:
     main = _main_thread(trace, calls, workers)
     if not by_ops and not len(trace.ops):
         workers = [thread for thread in activity if thread != main]
-    parts = [
-        _episodes(main, activity[main], worker, activity[worker], calls, None if by_ops else op_ns)
+    rows = [
+        episode
         for worker in workers
         if worker in activity and main in activity and worker != main
+        for episode in _episodes(main, activity[main], worker, activity[worker], calls, None if by_ops else op_ns)
     ]
-    rows = [row for part in parts for row in part]
-    table = np.array(rows, np.int64).reshape(len(rows), 6).T
-    return Handoffs(table[0], table[1], table[2], table[3], table[4], table[5].astype(bool))
+    caller, worker, begin, end, idle_since, awaited = np.array(rows, np.int64).reshape(len(rows), 6).T
+    return Handoffs(caller, worker, begin, end, idle_since, awaited.astype(bool))
 
 
 def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
     """When each thread was inside an op or a call."""
-    ops = trace.stored("ops")[np.flatnonzero(trace.ops.depth == 0)]
-    threads = np.concatenate([calls.thread, integers(ops["thread"])])
-    starts = np.concatenate([calls.start, integers(ops["start_ns"])])
+    ops = trace.ops[trace.ops.depth == 0]
+    threads = np.concatenate([calls.thread, ops.thread])
+    starts = np.concatenate([calls.start, ops.start_ns])
     # An empty event is still something that happened.
-    ends = np.maximum(np.concatenate([calls.end, integers(ops["end_ns"])]), starts + 1)
+    ends = np.maximum(np.concatenate([calls.end, ops.end_ns]), starts + 1)
     return {int(thread): union(starts[threads == thread], ends[threads == thread]) for thread in np.unique(threads)}
 
 
 def _autograd_threads(trace: Trace) -> list[int]:
     backward = (filled(trace.ops.forward_thread, 0) > 0) | trace.ops.name.like(BACKWARD_NODE)
-    threads: list[int] = np.unique(trace.ops.thread[backward]).tolist()
-    return threads
+    return np.unique(trace.ops.thread[backward]).tolist()
 
 
 def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:
@@ -112,7 +110,7 @@ def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:
     threads = trace.ops.thread if len(trace.ops) else calls.thread
     others = threads[~np.isin(threads, workers)]
     counted = others if len(others) else threads
-    return int(np.bincount(counted[counted >= 0]).argmax()) if (counted >= 0).any() else -1
+    return int(np.bincount(counted[counted >= 0]).argmax()) if (counted >= 0).any() else NONE
 
 
 def _episodes(
@@ -122,9 +120,9 @@ def _episodes(
     position = np.searchsorted(main_spans.starts, spans.starts, side="right")
     own_calls = np.sort(calls.start[calls.thread == worker])
     found: list[tuple[int, int, int, int, int, bool]] = []
-    idle_since = -1
+    idle_since = NONE
     for begin, beyond in _runs(position):
-        after = int(position[begin])
+        after = int(position[begin])  # the main thread's next activity
         start, end = int(spans.starts[begin]), int(spans.ends[beyond - 1])
         left = int(main_spans.ends[after - 1]) if after else None
         back = int(main_spans.starts[after]) if after < len(main_spans) else None

@@ -6,18 +6,18 @@ for, and the times whether they can have done so.
 
 from __future__ import annotations
 
-import re
+from enum import IntEnum
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline import api_names
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts, integers
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import NONE, Floats, Int64s
+from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 
 CLOCKS_IN_STARTS = 12.0
@@ -31,14 +31,38 @@ QUEUE_FULL_IN_OPS = 5.0
 entries in current drivers)."""
 LONG_COPY_CALL_IN_OPS = 3.0
 """A copy's call that takes as long as so many ops, and ends after the copy, waited for it."""
-NO_WAIT, DEVICE, STREAM, EVENT, OWN, ROOM = range(6)
+NEVER_NS = np.iinfo(np.int64).min // 2
+"""Before all moments of a trace, and far enough from the least integer for differences."""
+
+
+class WaitKind(IntEnum):
+    """What a call waits for."""
+
+    NOTHING = 0
+    DEVICE = 1
+    """All streams."""
+    STREAM = 2
+    EVENT = 3
+    OWN = 4
+    """The copy that the call itself started."""
+    ROOM = 5
+    """A place in the launch queue."""
+
+
+NAMED_WAITS = (
+    (api_names.DEVICE_WAIT, WaitKind.DEVICE),
+    (api_names.FREE, WaitKind.DEVICE),
+    (api_names.STREAM_WAIT, WaitKind.STREAM),
+    (api_names.EVENT_WAIT, WaitKind.EVENT),
+)
+"""Names of calls that wait; of several that match, the last counts."""
 
 
 class Waits(Struct, frozen=True):
     """Calls that wait, and what for."""
 
     how: Int64s
-    """For each top call, NO_WAIT or the kind of wait."""
+    """For each top call, a `WaitKind`."""
     own_ns: Floats
     """Cost of each top call apart from waiting."""
     call: Int64s
@@ -51,92 +75,87 @@ class Waits(Struct, frozen=True):
 
 def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> Waits:
     """Every edge from work to the call that it holds up."""
-    names = trace.api.name.texts[calls.row]
+    names = trace.api.name[calls.row]
     how = _kinds(names)
     op_ns = costs.host.launched_op.expected
-    own_work = _own_copies(trace, calls, works, names, LONG_COPY_CALL_IN_OPS * op_ns)
-    how[own_work[0]] = OWN
-    lookup = _Lookup(calls, works, CLOCKS_IN_STARTS * costs.device.launch_to_start.expected)
-    recorded = _recorded_targets(trace, calls, works, lookup)
-    pairs: list[tuple[int, int]] = list(zip(own_work[0].tolist(), own_work[1].tolist(), strict=True))
-    _mark_full_queue(calls, works, how, lookup, QUEUE_FULL_IN_OPS * op_ns)
-    for position in np.flatnonzero((how != NO_WAIT) & (how != OWN)).tolist():
+    copying, copy = _own_copies(trace, calls, works, LONG_COPY_CALL_IN_OPS * op_ns)
+    how[copying] = WaitKind.OWN
+    lookup = _Launched(calls, works, CLOCKS_IN_STARTS * costs.device.launch_to_start.expected)
+    recorded = _recorded_targets(trace, lookup)
+    pairs: list[tuple[int, int]] = list(zip(copying.tolist(), copy.tolist(), strict=True))
+    _mark_full_queue(lookup, how, QUEUE_FULL_IN_OPS * op_ns)
+    for position in np.flatnonzero((how != WaitKind.NOTHING) & (how != WaitKind.OWN)).tolist():
         targets = recorded.get(position)
         if targets is None:
             targets = lookup.targets(position, int(how[position]))
         pairs += [(position, target) for target in targets]
-    call = np.array([pair[0] for pair in pairs], np.int64)
-    work = np.array([pair[1] for pair in pairs], np.int64)
-    return _with_costs(calls, works, names, how, call, work, costs.host.call.high)
+    call = np.array([call for call, _ in pairs], np.int64)
+    work = np.array([work for _, work in pairs], np.int64)
+    return _costs_of(Waits(how, _lengths(calls), call, work, np.zeros(len(call))), lookup, names, costs.host.call.high)
 
 
-def _kinds(names: Texts) -> Int64s:
-    how = np.zeros(len(names), np.int64)
-    for name in set(names.tolist()):
-        kind = NO_WAIT
-        for pattern, meaning in (
-            (api_names.DEVICE_WAIT, DEVICE),
-            (api_names.FREE, DEVICE),
-            (api_names.STREAM_WAIT, STREAM),
-            (api_names.EVENT_WAIT, EVENT),
-        ):
-            if re.search(pattern, name):
-                kind = meaning
-        if kind != NO_WAIT:
-            how[names == name] = kind
+def _lengths(calls: TopCalls) -> Floats:
+    return (calls.end - calls.start).astype(np.float64)
+
+
+def _kinds(names: Names) -> Int64s:
+    how = np.full(len(names), WaitKind.NOTHING, np.int64)
+    for pattern, kind in NAMED_WAITS:
+        how[names.like(pattern)] = kind
     return how
 
 
-def _matching(names: Texts, pattern: str) -> Bools:
-    known = {name: re.search(pattern, name) is not None for name in set(names.tolist())}
-    return np.array([known[name] for name in names.tolist()], bool)
-
-
-def _own_copies(
-    trace: Trace, calls: TopCalls, works: Works, names: Texts, long_call_ns: float
-) -> tuple[Int64s, Int64s]:
-    """Copies whose call returns only when the copy is done, with their last piece of work."""
-    gpu = trace.stored("gpu")
-    rows = np.flatnonzero(rows_like(gpu, "^memcpy$", "kind")[works.row] & (works.call != NONE))
-    position, copies = works.call[rows], works.row[rows]
-    name_blocks, is_copy = _matching(names, api_names.BLOCKING_COPY), _matching(names, api_names.COPY)
-    source, target = (rows_like(gpu, "^Pageable$", f"{end}_memory")[copies] for end in ("source", "target"))
-    to_host = rows_like(gpu, "^DtoH$", "copy_kind")[copies]
-    large = integers(gpu["bytes"], 0)[copies] > STAGED_BYTES
+def _own_copies(trace: Trace, calls: TopCalls, works: Works, long_call_ns: float) -> tuple[Int64s, Int64s]:
+    """Calls that return only when their copy is done, and its last piece of work."""
+    gpu, names = trace.gpu, trace.api.name[calls.row]
+    pieces = np.flatnonzero(gpu.kind.equal("memcpy")[works.row] & (works.call != NONE))
+    call, copies = works.call[pieces], gpu[works.row[pieces]]
+    is_copy, is_async = names.like(api_names.COPY)[call], names.like(api_names.ASYNC_COPY)[call]
+    pageable = copies.source_memory.equal("Pageable") | copies.target_memory.equal("Pageable")
+    staged = copies.copy_kind.equal("DtoH") | (filled(copies.bytes, 0) > STAGED_BYTES)
     # The last piece of a staged copy may still be on its way when the call returns, but the copy began within it.
-    within = calls.end[position] > works.start[rows]
-    long_call = calls.end[position] >= works.end[rows]
-    long_call &= calls.end[position] - calls.start[position] > long_call_ns
-    blocks = is_copy[position] & within & (name_blocks[position] | ((source | target) & (to_host | large)) | long_call)
-    position, rows = position[blocks], rows[blocks]
-    last = {int(call): int(row) for call, row in zip(position, rows, strict=True)}
+    within = calls.end[call] > works.start[pieces]
+    long_call = (calls.end[call] >= works.end[pieces]) & (calls.end[call] - calls.start[call] > long_call_ns)
+    blocks = is_copy & within & (~is_async | (pageable & staged) | long_call)
+    last = dict(zip(call[blocks].tolist(), pieces[blocks].tolist(), strict=True))
     return np.array(list(last), np.int64), np.array(list(last.values()), np.int64)
 
 
-class _Lookup:
+class _Lane(Struct, frozen=True):
+    """The work of one stream, in order."""
+
+    first: int
+    """Position of its first work in `Works`."""
+    launched: Int64s
+    """When each, and all before it, had been launched."""
+    ends: Int64s
+
+
+class _Launched:
     """What was launched before a moment, by stream and by thread."""
 
     def __init__(self, calls: TopCalls, works: Works, slack_ns: float) -> None:
         self.calls, self.works, self.slack_ns = calls, works, slack_ns
         launched = np.append(calls.start, 0)[works.call]
         launched = np.where(works.call == NONE, works.start, launched)
-        self.lanes: list[tuple[int, Int64s, Int64s]] = []
+        self.lanes: list[_Lane] = []
         for lane in range(len(works.streams)):
             begin, beyond = np.searchsorted(works.lane, [lane, lane + 1])
-            self.lanes.append((int(begin), np.maximum.accumulate(launched[begin:beyond]), works.end[begin:beyond]))
-        # One sorted array for all streams, so that one search finds the last work of each: by stream, then by the place
-        # of its launch among all launches.
-        reached = np.concatenate([works.end[:0], *(times for _, times, _ in self.lanes)])
+            reached = np.maximum.accumulate(launched[begin:beyond])
+            self.lanes.append(_Lane(int(begin), reached, works.end[begin:beyond]))
+        # One sorted array of keys for all streams, so that one search finds the last work of each: a key is the stream,
+        # times the number of moments, plus the place of the launch among all moments of launches.
+        reached = np.concatenate([works.end[:0], *(lane.launched for lane in self.lanes)])
         self._moments = np.unique(reached)
-        self._first = np.array([begin for begin, _, _ in self.lanes], np.int64)
+        self._first = np.array([lane.first for lane in self.lanes], np.int64)
         self._lane_keys = np.arange(len(self.lanes)) * (len(self._moments) + 1)
         self._keys = self._lane_keys[works.lane] + np.searchsorted(self._moments, reached)
         linked = np.flatnonzero(works.call != NONE)
         self._by_thread: dict[int, tuple[Int64s, Int64s]] = {}
         for thread in np.unique(calls.thread[works.call[linked]]) if len(linked) else []:
-            mine = linked[calls.thread[works.call[linked]] == thread]
-            mine = mine[np.argsort(calls.start[works.call[mine]], kind="stable")]
-            self._by_thread[int(thread)] = (calls.start[works.call[mine]], mine)
+            own = linked[calls.thread[works.call[linked]] == thread]
+            own = own[np.argsort(calls.start[works.call[own]], kind="stable")]
+            self._by_thread[int(thread)] = (calls.start[works.call[own]], own)
 
     def last_before(self, moment: int) -> Int64s:
         """The last work on each stream that was launched before the moment; NONE where nothing was."""
@@ -145,9 +164,8 @@ class _Lookup:
 
     def last_on(self, lane: int, moment: int) -> int:
         """The same of one stream."""
-        begin, launched, _ = self.lanes[lane]
-        last = int(np.searchsorted(launched, moment)) - 1
-        return begin + last if last >= 0 else NONE
+        last = int(np.searchsorted(self.lanes[lane].launched, moment)) - 1
+        return self.lanes[lane].first + last if last >= 0 else NONE
 
     def last_of_thread(self, thread: int, moment: int) -> int:
         """The last work that the thread had launched before the moment."""
@@ -160,15 +178,14 @@ class _Lookup:
     def targets(self, position: int, how: int) -> list[int]:
         """The work that a call waits for, by the times."""
         start, end = int(self.calls.start[position]), int(self.calls.end[position])
-        if how in (EVENT, ROOM):
+        if how in (WaitKind.EVENT, WaitKind.ROOM):
             return self._ended_last(start, end)
         latest_end = end + self.slack_ns
         possible = self.last_before(start)
         possible = possible[possible != NONE]
         possible = possible[self.works.end[possible] <= latest_end]
-        if how == DEVICE or not len(possible):
-            found: list[int] = possible.tolist()
-            return found
+        if how == WaitKind.DEVICE or not len(possible):
+            return possible.tolist()
         latest = int(possible[np.argmax(self.works.end[possible])])
         if self.works.end[latest] > start:
             return [latest]
@@ -178,53 +195,49 @@ class _Lookup:
     def _ended_last(self, start: int, end: int) -> list[int]:
         """The work, launched before the call, whose end came last before the call returned."""
         best, best_end = NONE, start
-        for begin, launched, ends in self.lanes:
-            known = int(np.searchsorted(launched, start))
-            reach = int(np.searchsorted(ends[:known], end + 1))
-            if reach and ends[reach - 1] > best_end:
-                best, best_end = begin + reach - 1, int(ends[reach - 1])
+        for lane in self.lanes:
+            known = int(np.searchsorted(lane.launched, start))
+            reach = int(np.searchsorted(lane.ends[:known], end + 1))
+            if reach and lane.ends[reach - 1] > best_end:
+                best, best_end = lane.first + reach - 1, int(lane.ends[reach - 1])
         return [best] if best != NONE else []
 
     def pending(self, position: int) -> int:
         """Work launched but not ended on the fullest stream when the call began."""
         start = int(self.calls.start[position])
-        return max(
-            (int(np.searchsorted(launched, start) - np.searchsorted(ends, start)) for _, launched, ends in self.lanes),
-            default=0,
-        )
+        waiting = (np.searchsorted(lane.launched, start) - np.searchsorted(lane.ends, start) for lane in self.lanes)
+        return int(max(waiting, default=0))
 
 
-def _mark_full_queue(calls: TopCalls, works: Works, how: Int64s, lookup: _Lookup, slow_ns: float) -> None:
+def _mark_full_queue(lookup: _Launched, how: Int64s, slow_ns: float) -> None:
     """Launches that waited for room in the queue."""
-    launches = np.zeros(len(calls.row), bool)
-    launches[works.call[works.call != NONE]] = True
-    slow = np.flatnonzero(launches & (how == NO_WAIT) & (calls.end - calls.start > slow_ns))
+    launches = np.zeros(len(how), bool)
+    launches[lookup.works.call[lookup.works.call != NONE]] = True
+    slow = np.flatnonzero(launches & (how == WaitKind.NOTHING) & (lookup.calls.end - lookup.calls.start > slow_ns))
     for position in slow.tolist():
         if lookup.pending(position) >= QUEUE_FULL_PENDING:
-            how[position] = ROOM
+            how[position] = WaitKind.ROOM
 
 
-def _recorded_targets(trace: Trace, calls: TopCalls, works: Works, lookup: _Lookup) -> dict[int, list[int]]:
+def _recorded_targets(trace: Trace, lookup: _Launched) -> dict[int, list[int]]:
     """Waits that the profile records with their stream or event."""
-    if not len(trace.syncs):
-        return {}
-    kinds = pl.col("kind").cast(pl.String).is_in(["stream", "event"])
-    syncs = trace.stored("syncs").filter(pl.col("api_id").is_not_null(), kinds)
-    if not len(syncs):
+    calls, works, syncs = lookup.calls, lookup.works, trace.syncs
+    by_event = syncs.kind.equal("event")
+    rows = np.flatnonzero((by_event | syncs.kind.equal("stream")) & (syncs.api_id != NONE))
+    if not len(rows):
         return {}
     lanes = {(device, stream): lane for lane, (_, device, _, stream) in enumerate(works.streams)}
-    events = _event_records(trace, calls)
+    events = _event_records(trace)
     found: dict[int, list[int]] = {}
-    columns = (syncs["kind"].cast(pl.String), syncs["device"], syncs["stream"], syncs["event_id"], syncs["api_id"])
-    for kind, device, stream, event, row in zip(*(column.to_list() for column in columns), strict=True):
-        position = int(calls.top_of[row])
+    for row in rows.tolist():
+        position, device, stream = int(calls.top_of[syncs.api_id[row]]), int(syncs.device[row]), int(syncs.stream[row])
         moment = int(calls.start[position])
-        if kind == "event":
-            record = _latest(events.get((device, event), []), moment)
+        if by_event[row]:
+            record = _latest(events.get((device, int(syncs.event_id[row])), []), moment)
             if record is None:
                 continue
-            moment, stream = record  # noqa: PLW2901
-        lane = lanes.get((device, stream))
+            moment, stream = record
+        lane = lanes.get((device, stream)) if NONE not in (device, stream) else None
         if lane is None:
             continue
         target = lookup.last_on(lane, moment)
@@ -233,13 +246,14 @@ def _recorded_targets(trace: Trace, calls: TopCalls, works: Works, lookup: _Look
     return found
 
 
-def _event_records(trace: Trace, calls: TopCalls) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Of each event, when it was recorded and into which stream."""
-    events = trace.stored("events").filter(pl.col("api_id").is_not_null())
-    starts = trace.api.start_ns
+def _event_records(trace: Trace) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """Of each event (device and id), when it was recorded and into which stream, by time."""
+    events = trace.events[trace.events.api_id != NONE]
+    moments = trace.api.start_ns[events.api_id]
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for device, event, stream, row in events.select("device", "event_id", "stream", "api_id").iter_rows():
-        found.setdefault((device, event), []).append((int(starts[row]), stream))
+    columns = (column.tolist() for column in (events.device, events.event_id, moments, events.stream))
+    for device, event, moment, stream in zip(*columns, strict=True):
+        found.setdefault((device, event), []).append((moment, stream))
     for records in found.values():
         records.sort()
     return found
@@ -250,29 +264,28 @@ def _latest(records: list[tuple[int, int]], moment: int) -> tuple[int, int] | No
     return before[-1] if before else None
 
 
-def _with_costs(
-    calls: TopCalls, works: Works, names: Texts, how: Int64s, call: Int64s, work: Int64s, call_ns: float
-) -> Waits:
-    """Own cost and release time of each waiting call: from calls of that name that show them, else `call_ns`."""
-    length = (calls.end - calls.start).astype(np.float64)
-    last_end = np.full(len(calls.row), np.iinfo(np.int64).min // 2)
-    np.maximum.at(last_end, call, works.end[work])
-    waited = (how != NO_WAIT) & (last_end > calls.start)
-    own, release = length.copy(), np.zeros(len(call))
-    waiting = how != NO_WAIT
-    for name, kind in set(zip(names[waiting].tolist(), how[waiting].tolist(), strict=True)):
-        mine = (how == kind) & (names == name)
-        idle = mine & ~waited & (last_end > np.iinfo(np.int64).min // 2)
+def _costs_of(waits: Waits, lookup: _Launched, names: Names, call_ns: float) -> Waits:
+    """The waits with the cost of each call and its release: from calls of that name that show them, else `call_ns`."""
+    calls, works, how, call = lookup.calls, lookup.works, waits.how, waits.call
+    length = waits.own_ns
+    last_end = np.full(len(how), NEVER_NS)
+    np.maximum.at(last_end, call, works.end[waits.work])
+    waited = (how != WaitKind.NOTHING) & (last_end > calls.start)
+    own, release = length.copy(), waits.release_ns.copy()
+    waiting = how != WaitKind.NOTHING
+    for code, kind in set(zip(names.codes[waiting].tolist(), how[waiting].tolist(), strict=True)):
+        alike = (how == kind) & (names.codes == code)
+        idle = alike & ~waited & (last_end > NEVER_NS)
         usual = float(np.median(length[idle])) if idle.any() else call_ns
-        held = np.flatnonzero(mine & waited)
-        after = (calls.end - last_end)[held]
-        usual_release = float(np.median(after)) if len(after) else call_ns
-        own[held] = np.minimum(usual, length[held])
-        release[mine[call]] = usual_release
+        blocked = np.flatnonzero(alike & waited)
+        after = (calls.end - last_end)[blocked]
+        own[blocked] = np.minimum(usual, length[blocked])
+        release[alike[call]] = float(np.median(after)) if len(after) else call_ns
+    after_work = calls.end[call] - works.end[waits.work]
     # A call that found its work done returned so long after it at most.
     found_done = ~waited[call]
-    release[found_done] = np.minimum(release, calls.end[call] - works.end[work])[found_done]
+    release[found_done] = np.minimum(release, after_work)[found_done]
     # What the host does after its own copy (it moves the data out of the staging buffer) belongs to that copy's size.
-    itself = how[call] == OWN
-    release[itself] = (calls.end[call] - works.end[work])[itself]
-    return Waits(how, own, call, work, release)
+    itself = how[call] == WaitKind.OWN
+    release[itself] = after_work[itself]
+    return replace(waits, own_ns=own, release_ns=release)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.graph.model import CALL, RELEASE, SEGMENT
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.preparation import Stretch
@@ -28,9 +28,9 @@ def settle(edit: GraphEdit, bare: Floats, steps: Int64s, step_of: Int64s) -> Non
     """Host times of warm steps: the minimum of each part over equal steps, because later steps are only warmer."""
     labelled, graph = edit.labelled, edit.graph
     alike: dict[tuple[tuple[str, ...], ...], list[Int64s]] = {}
+    host = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL, NodeKind.RELEASE)
     for step in steps.tolist():
-        mine = np.flatnonzero(step_of == step)
-        nodes, work = mine[np.isin(graph.kind[mine], [SEGMENT, CALL, RELEASE])], mine[labelled.is_work[mine]]
+        nodes, work = np.flatnonzero(host & (step_of == step)), np.flatnonzero(labelled.is_work & (step_of == step))
         nodes = nodes[np.argsort(graph.lane[nodes], kind="stable")]
         alike.setdefault((tuple(labelled.call_name[nodes]), tuple(labelled.name[work])), []).append(nodes)
     for group in alike.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.costs.cost import Cost
-from warpline.replay.graph.model import CALL, LAUNCH, STREAM
+from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Int64s
@@ -45,7 +45,7 @@ def unblock(edit: GraphEdit, copies: Int64s, case: int, *, keep_waiting: bool) -
     cost = labelled.host.copy_call.at(case)
     edit.graph.duration[calls] = np.minimum(edit.graph.duration[calls], cost)
     into = np.isin(edit.graph.edge_to, copies)
-    launch, stream = into & (edit.graph.edge_kind == LAUNCH), into & (edit.graph.edge_kind == STREAM)
+    launch, stream = into & (edit.graph.edge_kind == EdgeKind.LAUNCH), into & (edit.graph.edge_kind == EdgeKind.STREAM)
     edit.graph.lag[launch] = np.minimum(edit.graph.lag[launch], cost)
     edit.graph.lag[stream] = np.minimum(edit.graph.lag[stream], labelled.device.smallest_copy.at(case))
 
@@ -62,7 +62,7 @@ def same_op_waits(labelled: LabelledGraph, calls: Int64s) -> Int64s:
 def _next_waits(labelled: LabelledGraph, calls: Int64s) -> Int64s:
     """The waits among the calls that come next on the threads of these calls."""
     graph = labelled.graph
-    in_order = np.flatnonzero(graph.kind == CALL)
+    in_order = np.flatnonzero(graph.kind == NodeKind.CALL)
     in_order = in_order[np.lexsort((graph.measured_start[in_order], graph.lane[in_order]))]
     before, after = in_order[:-1], in_order[1:]
     follows = (graph.lane[before] == graph.lane[after]) & np.isin(before, calls) & labelled.stream_waits[after]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.graph.model import CALL
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.trace.arrays import Int64s
 
@@ -18,7 +18,7 @@ def take_out(edit: GraphEdit, starts: Int64s, ends: Int64s, threads: Int64s, *, 
     graph, share = edit.graph, edit.labelled.covered(starts, ends, threads)
     own = share * (graph.measured_end - graph.measured_start) if bare else share * graph.duration
     graph.duration[:] = np.maximum(graph.duration - own, 0.0)
-    calls = np.flatnonzero(graph.kind == CALL)
+    calls = np.flatnonzero(graph.kind == NodeKind.CALL)
     inside = np.zeros(len(calls), bool)
     for thread in np.unique(threads):
         mine = np.flatnonzero(threads == thread)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from warpline.replay.graph.model import CALL, JOIN, RELEASE, SEGMENT, SYNC
+from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.steps.find import on_device
@@ -19,24 +19,24 @@ def stays_on_host(edit: GraphEdit) -> Bools:
     """Host nodes that stay even if launches are removed: the program's own code, data loading, synchronizing calls."""
     labelled, graph = edit.labelled, edit.graph
     length, loading = graph.measured_end - graph.measured_start, labelled.host.longest_dispatch.expected
-    stays: Bools = graph.of_kinds(SEGMENT, CALL) & (graph.duration > labelled.host.long_work.expected)
+    stays: Bools = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL) & (graph.duration > labelled.host.long_work.expected)
     stays |= (labelled.input_share * length > loading) & (graph.duration > loading)
-    waits = graph.marked_rows(graph.row[graph.edge_to[graph.edge_kind == SYNC]])
+    waits = graph.marked_rows(graph.row[graph.edge_to[graph.edge_kind == EdgeKind.SYNC]])
     waits[NONE] = False
-    stays |= graph.of_kinds(CALL, RELEASE) & waits[graph.row]
+    stays |= graph.of_kinds(NodeKind.CALL, NodeKind.RELEASE) & waits[graph.row]
     return stays
 
 
 def waits_often(edit: GraphEdit, stays: Bools) -> bool:
     """Whether a step synchronizes repeatedly."""
-    waits = int((stays & (edit.graph.kind == CALL) & edit.labelled.in_steps).sum())
+    waits = int((stays & (edit.graph.kind == NodeKind.CALL) & edit.labelled.in_steps).sum())
     return waits > MAX_WAITS_PER_STEP * edit.labelled.step_count
 
 
 def launch_runs(edit: GraphEdit, wanted: Bools) -> list[Int64s]:
     """Runs of host nodes of one thread, within steps, without a node between them that stays on the host."""
     labelled, graph = edit.labelled, edit.graph
-    usable = graph.of_kinds(SEGMENT, CALL, JOIN) & labelled.in_steps
+    usable = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL, NodeKind.JOIN) & labelled.in_steps
     stays = stays_on_host(edit)
     cut = stays | (usable & ~wanted)
     runs: list[Int64s] = []

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from warpline import api_names
-from warpline.replay.graph.model import SEGMENT
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import rows_like
@@ -53,7 +53,10 @@ def planned_in_many_steps(labelled: LabelledGraph, planning: Bools, lengths: Flo
 def _computing(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
     """Segments inside ops that do not load data, and the outermost op of each."""
     inside = (
-        (labelled.graph.kind == SEGMENT) & labelled.in_steps & (labelled.op_share > 0.5) & (labelled.input_share < 0.3)
+        (labelled.graph.kind == NodeKind.SEGMENT)
+        & labelled.in_steps
+        & (labelled.op_share > 0.5)
+        & (labelled.input_share < 0.3)
     )
     segments = np.flatnonzero(inside)
     root = labelled.root_op_at(segments)

@@ -11,7 +11,7 @@ import polars as pl
 from warpline import api_names
 from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans, union
-from warpline.replay.graph.model import CALL, RELEASE
+from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Int64s, integers
@@ -64,7 +64,7 @@ def without_preparing(edit: GraphEdit, case: int) -> int:
         if not len(spans):
             continue
         graph.duration *= 1 - labelled.covered(spans.starts, spans.ends, np.full(len(spans), thread))
-        calls = np.flatnonzero((graph.kind == CALL) & (graph.lane == thread))
+        calls = np.flatnonzero((graph.kind == NodeKind.CALL) & (graph.lane == thread))
         begin, end = graph.measured_start[calls], graph.measured_end[calls]
         inside = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
         edit.shorten(calls, np.maximum(graph.duration[calls] * (1 - inside), labelled.host.call.at(case)))
@@ -107,10 +107,10 @@ def _until_last_wait(edit: GraphEdit, calls: Int64s) -> Stretch | None:
     graph, labelled = edit.graph, edit.labelled
     lane = int(graph.lane[calls[0]])
     within = np.arange(calls[0], calls[-1])
-    waits = within[(graph.kind[within] == RELEASE) & (graph.lane[within] == lane)]
+    waits = within[(graph.kind[within] == NodeKind.RELEASE) & (graph.lane[within] == lane)]
     if len(waits) <= MAX_WAITS_IN_OP:
         return None
-    first = np.flatnonzero((graph.kind == CALL) & (labelled.op_of_call == labelled.op_of_call[calls[0]]))[0]
+    first = np.flatnonzero((graph.kind == NodeKind.CALL) & (labelled.op_of_call == labelled.op_of_call[calls[0]]))[0]
     return lane, int(graph.measured_start[first]), int(graph.measured_end[waits].max()) + 1
 
 
@@ -129,9 +129,9 @@ def _remove(edit: GraphEdit, spans: list[Stretch]) -> None:
     for thread, start, end in spans:
         inside |= (lane == thread) & (labelled.launch_moment >= start) & (labelled.launch_moment < end)
     edit.remove_work(np.flatnonzero(inside & labelled.is_work & ~edit.gone), dispatch=False)
-    calls = np.flatnonzero(inside & graph.of_kinds(CALL, RELEASE))
+    calls = np.flatnonzero(inside & graph.of_kinds(NodeKind.CALL, NodeKind.RELEASE))
     edit.graph.duration[calls] = 0.0
-    edit.stop_waiting(calls[graph.kind[calls] == CALL])
+    edit.stop_waiting(calls[graph.kind[calls] == NodeKind.CALL])
 
 
 def _in_steps(labelled: LabelledGraph, spans: Spans) -> list[tuple[int, int]]:

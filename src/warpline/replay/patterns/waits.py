@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline import api_names
 from warpline.analyses.steps import covered_before
-from warpline.replay.graph.model import CALL, RELEASE, SYNC
+from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
 from warpline.replay.patterns.python_constants import made_from_numbers
@@ -30,12 +30,12 @@ def awaited_calls(labelled: LabelledGraph) -> Int64s:
     results that are small or short."""
     graph = labelled.graph
     explicit = labelled.call_name.where(lambda name: EXPLICIT.search(name) is not None)
-    waits = np.flatnonzero((graph.kind == RELEASE) & labelled.in_steps & explicit)
+    waits = np.flatnonzero((graph.kind == NodeKind.RELEASE) & labelled.in_steps & explicit)
     rows = set(graph.row[waits[~_of_the_harness(labelled, waits)]].tolist())
     rows -= set(graph.row[labelled.once(waits_of_uploads)].tolist())
     calls = _calls_of_results(labelled)
     rows |= set(graph.row[calls].tolist())
-    return np.flatnonzero((graph.kind != RELEASE) & ~labelled.is_work & np.isin(graph.row, list(rows)))
+    return np.flatnonzero((graph.kind != NodeKind.RELEASE) & ~labelled.is_work & np.isin(graph.row, list(rows)))
 
 
 def waits_of_uploads(labelled: LabelledGraph) -> Int64s:
@@ -82,13 +82,13 @@ def awaited(labelled: LabelledGraph) -> Bools:
     """
     dropped = np.zeros(len(labelled.graph), bool)
     dropped[awaited_calls(labelled)] = True
-    dropped &= labelled.graph.kind == CALL
+    dropped &= labelled.graph.kind == NodeKind.CALL
     waits = dropped & ~labelled.calls_like(api_names.COPY)
     outer = labelled.root_op_of_call
     ops = np.unique(outer[waits])
     copies: Bools = dropped & ~waits & ~np.isin(outer, ops[ops != NONE])
     if waits.any():
-        copies &= (outer != NONE) | labelled.calls_like(api_names.BLOCKING_COPY)
+        copies &= (outer != NONE) | ~labelled.calls_like(api_names.ASYNC_COPY)
     return waits | copies
 
 
@@ -96,7 +96,7 @@ def _calls_of_results(labelled: LabelledGraph) -> Int64s:
     """Calls that copy a result to the host and wait, mostly not for the copy itself."""
     graph = labelled.graph
     results = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "DtoH") & labelled.in_steps
-    copies = graph.edge_from[(graph.edge_kind == SYNC) & results[graph.edge_from]]
+    copies = graph.edge_from[(graph.edge_kind == EdgeKind.SYNC) & results[graph.edge_from]]
     calls = labelled.call_of_work[copies]
     copies, calls = copies[calls != NONE], calls[calls != NONE]
     held = (labelled.trace.api.end_ns - labelled.trace.api.start_ns)[graph.row[calls]]
