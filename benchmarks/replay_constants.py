@@ -4,7 +4,7 @@
 
 `constants` writes constants.json: what launches, graphs, copies, precisions, layouts and fused kernels cost or gain.
 `suite` writes, for each small program, its bare step time (a stopwatch, no profiler) and profiles of the same steps
-with several recording options; `warpline.replay.costs.recording` is calibrated on such pairs.
+with several recording options; `warpline.replay.costs.host` is calibrated on such pairs.
 """
 
 from __future__ import annotations

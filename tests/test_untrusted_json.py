@@ -17,7 +17,7 @@ from warpline.compare.baseline import read_baseline
 from warpline.compare.history import _run
 from warpline.errors import UnreadableFile
 from warpline.hardware.ceilings import SCHEMA, read_ceilings
-from warpline.replay.costs.calibration import read_calibration
+from warpline.replay.costs.host import read_calibration
 from warpline.sources.second_pass import read_second_pass
 from warpline.trace.open import _files_of_run
 from warpline.untrusted_json import parse_json, read_json

@@ -17,7 +17,7 @@ from warpline.capture.calibration import measure_host
 from warpline.capture.plan import Plan
 from warpline.capture.session import Session
 from warpline.capture.steps import OPTIMIZER
-from warpline.replay.costs.calibration import read_calibration
+from warpline.replay.costs.host import read_calibration
 
 LAUNCH, DISPATCH, VIEW, RECORD_OP, RECORD_CALL = 3_000, 5_000, 1_000, 2_000, 4_000
 

@@ -81,7 +81,9 @@ def test_a_number_that_is_read_at_the_end_is_waited_for(tmp_path: Path) -> None:
     assert (duration[waits] == labelled.graph.duration[waits]).all()
     # From the wait to the first launch: 200 µs, and in the next step 1 of Python, 268 for the view, 31 before the call.
     recorded = labelled.graph.measured_end - labelled.graph.measured_start
-    between = np.flatnonzero((labelled.graph.kind == NodeKind.SEGMENT) & (recorded > 490_000) & (labelled.step < STEPS - 1))
+    between = np.flatnonzero(
+        (labelled.graph.kind == NodeKind.SEGMENT) & (recorded > 490_000) & (labelled.step < STEPS - 1)
+    )
     assert len(between) == STEPS - 1
     assert duration[between] == pytest.approx(0.4 * labelled.graph.duration[between], rel=0.01)
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
 from warpline.replay.compiler.grouping import Group, Unit, groups
-from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
-from warpline.replay.compiler.unshaped import cuts
+from warpline.replay.compiler.units import cuts, unit_of
 from warpline.replay.labelled_graph import AUTOGRAD
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import KernelLaunch, Tensor
@@ -351,8 +350,8 @@ def test_what_lies_within_an_op_of_a_library_is_not_fused(tmp_path: Path, name: 
 
 def test_without_shapes_a_chain_is_cut_by_the_names_of_its_ops() -> None:
     norm = ["pow", "mean", "add", "rsqrt", "mul", "mul"]
-    assert cuts(norm, REDUCING, JOINING) == [0]
-    assert cuts(["mul", "sum"] * 12, REDUCING, JOINING) == [0, 8, 16]  # four sums each
-    assert cuts(["lerp_", "lerp_", "lerp_"], REDUCING, JOINING) == [0, 1, 2]
-    assert cuts(["neg", "cat", "mul", "cat", "add"], REDUCING, JOINING) == [0]
-    assert cuts(["sin", "cos", "cat"] * 5, REDUCING, JOINING) == [0, 2, 3, 5, 6, 8, 9, 11, 12, 14]
+    assert cuts(norm) == [0]
+    assert cuts(["mul", "sum"] * 12) == [0, 8, 16]  # four sums each
+    assert cuts(["lerp_", "lerp_", "lerp_"]) == [0, 1, 2]
+    assert cuts(["neg", "cat", "mul", "cat", "add"]) == [0]
+    assert cuts(["sin", "cos", "cat"] * 5) == [0, 2, 3, 5, 6, 8, 9, 11, 12, 14]

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from warpline.estimate import Estimate
 from warpline.replay import ranges
 from warpline.replay.ranges import (
+    LEAST_OWN_ERRORS,
     BareRange,
     Calm,
     Doubt,
     HalfWidth,
     Idle,
+    OwnError,
+    RangeLimits,
     Ranges,
     bare_range,
     calm_step_ns,
@@ -28,9 +31,12 @@ from warpline.replay.ranges import (
     is_useless,
     is_vague,
     likely_gain,
+    own_errors,
     ranges_of,
     spread_of,
 )
+from warpline.sources.local_record import append
+from warpline.sources.record_files import outcomes_file
 
 LAW = HalfWidth(others=0.1, by_fix={"batch": 0.2}, spread_power=1.0, gain_power=2.0)
 GPU_PACED, HOST_PACED = Idle(0.0, 0.0), Idle(0.9, 0.9)
@@ -71,11 +77,11 @@ def test_step_and_gain_have_ranges_around_what_is_expected(monkeypatch: pytest.M
     assert found.step_ns == Estimate(*map(pytest.approx, (400.0, 500.0, 625.0)))  # type: ignore[arg-type]
     assert found.gain == Estimate(*map(pytest.approx, (1.0, 2.0, 4.0)))  # type: ignore[arg-type]
     # 450 of the 500 ns stay, whatever the fix does: the step is no shorter, and the gain at most 1500 / 450.
-    bound = ranges_of(["tf32"], Estimate(900.0, 1000.0, 1500.0), 500.0, 1.5, GPU_PACED, least_ns=450.0)
+    bound = ranges_of(["tf32"], Estimate(900.0, 1000.0, 1500.0), 500.0, 1.5, GPU_PACED, RangeLimits(least_ns=450.0))
     assert bound.step_ns.low == 450.0
     assert bound.gain.high == pytest.approx(1500 / 450)
     # The fix leaves 600 ns at most, whatever else it does: the gain is at least 1000 / 600.
-    sure = ranges_of(["tf32"], Estimate(900.0, 1000.0, 1500.0), 500.0, 1.5, GPU_PACED, most_ns=600.0)
+    sure = ranges_of(["tf32"], Estimate(900.0, 1000.0, 1500.0), 500.0, 1.5, GPU_PACED, RangeLimits(most_ns=600.0))
     assert sure.step_ns.high == 600.0
     assert sure.gain.low == pytest.approx(1000 / 600)
 
@@ -119,7 +125,8 @@ def test_a_slow_moment_makes_old_and_new_step_longer() -> None:
 def test_a_fix_that_may_do_nothing_may_leave_the_old_step() -> None:
     old = Estimate(800.0, 1000.0, 1200.0)
     sure, doubtful = (
-        ranges_of(["prefetch"], old, 500.0, 1.5, Idle(0.9, 0.0), may_do_nothing=may) for may in (False, True)
+        ranges_of(["prefetch"], old, 500.0, 1.5, Idle(0.9, 0.0), RangeLimits(may_do_nothing=may))
+        for may in (False, True)
     )
     assert sure.step_ns.high < 1000.0 < bare_range(1000.0, 0.9).high < doubtful.step_ns.high
     assert sure.gain.low > 1.0 > doubtful.gain.low
@@ -138,7 +145,7 @@ def test_a_fix_that_may_do_nothing_may_leave_the_old_step() -> None:
 def test_low_expected_and_high_are_in_order_and_the_gain_is_old_over_new(
     old: float, new: float, spread: float, least: float, idle: float, left: float, fix: str
 ) -> None:
-    found = ranges_of([fix], bare_range(old, idle), new, spread, Idle(idle, left), least_ns=least)
+    found = ranges_of([fix], bare_range(old, idle), new, spread, Idle(idle, left), RangeLimits(least_ns=least))
     for one in (found.step_ns, found.gain):
         assert 0 < one.low <= one.expected <= one.high < math.inf
     assert found.step_ns.low >= min(least, new)
@@ -179,7 +186,7 @@ def test_a_calm_step_has_its_device_s_work_and_its_waits() -> None:
 
 
 def on_a_slow_host(calm: Calm | None) -> Ranges:
-    return ranges_of(["cuda_graph"], Estimate(60.0, 100.0, 120.0), 50.0, 1.2, HOST_PACED, calm=calm)
+    return ranges_of(["cuda_graph"], Estimate(60.0, 100.0, 120.0), 50.0, 1.2, HOST_PACED, RangeLimits(calm=calm))
 
 
 def test_a_gain_is_no_more_certain_than_the_host_s_speed() -> None:
@@ -208,3 +215,40 @@ def test_a_step_known_within_a_factor_of_three_at_best_is_not_known() -> None:
     assert not is_useless(narrow, Estimate(0.9, 2.0, 4.0))
     assert is_narrow(Estimate(50.0, 100.0, 125.0))
     assert not is_narrow(Estimate(99.0, 100.0, 126.0))
+
+
+INSERT = (
+    "insert into outcomes (at, a, b, fix, predicted_low, predicted, predicted_high, spread, measured, timed)"
+    " values ('', ?, '', ?, 1, ?, 3, ?, ?, ?)"
+)
+OWN_LAW = HalfWidth(others=0.1, by_fix={"tf32": 0.2}, spread_power=0.0, gain_power=0.0)
+
+
+def test_only_timed_outcomes_count() -> None:
+    assert own_errors() == {}
+    append(outcomes_file(), INSERT, ("1", "tf32", 2.0, 1.5, 4.0, 1))
+    append(outcomes_file(), INSERT, ("2", "tf32", 2.0, 1.5, 4.0, 0))
+    append(outcomes_file(), INSERT, ("3", "tf32", -2.0, 1.5, 4.0, 1))
+    append(outcomes_file(), INSERT, ("4", "tf32", 1e-300, 1.5, 1e300, 1))
+    (found,) = own_errors()["tf32"]
+    assert found == OwnError(pytest.approx(math.log(2)), 1.5, 2.0)  # type: ignore[arg-type]
+
+
+def test_a_damaged_record_is_none() -> None:
+    outcomes_file().write_bytes(b"no database" * 1000)
+    assert own_errors() == {}
+
+
+def test_the_constant_moves_towards_ones_own_errors() -> None:
+    # The 80 % quantile of nine equal errors of 0.5 is 0.5: (8 * 0.2 + 9 * 0.5) / 17.
+    nine = [OwnError(0.5, 1.0, 1.0)] * (LEAST_OWN_ERRORS + 1)
+    assert OWN_LAW.of(["tf32"], 1.0, 1.0, {"tf32": nine}) == pytest.approx(6.1 / 17)
+    assert OWN_LAW.of(["tf32"], 1.0, 1.0, {"tf32": nine[: LEAST_OWN_ERRORS - 1]}) == 0.2
+    assert OWN_LAW.of(["bf16"], 1.0, 1.0, {"tf32": nine}) == 0.1
+
+
+def test_an_error_counts_by_the_width_that_its_range_had() -> None:
+    law = HalfWidth(others=0.1, by_fix={}, spread_power=1.0, gain_power=0.0)
+    many = [OwnError(0.4, 2.0, 1.0)] * 8
+    # Each is 0.4 where the range is twice as wide: 0.2, and with the weight of eight beside 0.1 it is 0.15.
+    assert law.of(["x"], 1.0, 1.0, {"x": many}) == pytest.approx(0.15)

@@ -7,8 +7,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.kernels import in_window
-from warpline.api_names import GRAPH_LAUNCH
-from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.arrays import integers
 from warpline.trace.trace import Trace
 
 
@@ -74,10 +73,3 @@ def queue_depth(trace: Trace) -> QueueDepth | None:
         maximum=int(waiting.max()),
         empty_share=float((waiting == 0).mean()),
     )
-
-
-def graph_calls(trace: Trace) -> Int64s:
-    """For each row of `gpu`, the call that launched its CUDA graph (row of `api`); NONE for other operations."""
-    launches = np.append(trace.api.name.like(GRAPH_LAUNCH), False)
-    calls = trace.gpu.api_id
-    return np.where(launches[calls], calls, NONE)

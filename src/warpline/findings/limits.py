@@ -17,7 +17,7 @@ from msgspec import Struct
 from warpline.estimate import CLEAR_GAIN, Estimate
 from warpline.findings.model import Finding
 from warpline.fixes.evidence import Evidence
-from warpline.replay.costs.recording import CASES, EXPECTED_STEP
+from warpline.replay.bare_step import CASES, EXPECTED_STEP
 from warpline.replay.resources import ALL_BUT_KERNELS, Resource, Resources
 
 MIN_GAIN = 1.10

@@ -20,7 +20,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork
-from warpline.replay.ranges import ranges_of
+from warpline.replay.ranges import RangeLimits, ranges_of
 from warpline.units import speedup
 
 MOST_STEPS = 5
@@ -189,8 +189,7 @@ class Later:
             after,
             spread=spread,
             idle=question.idle_shares(trial),
-            least_ns=self._work.least_after(trial).lowest_ns,
-            calm=question.calm(trial),
+            limits=RangeLimits(least_ns=self._work.least_after(trial).lowest_ns, calm=question.calm(trial)),
         )
         step_ns, gain = known.step_ns.rounded(), known.gain.rounded(4)
         if self._evidence.trial(chosen.fix.name).may_do_nothing:

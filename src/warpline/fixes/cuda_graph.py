@@ -10,7 +10,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MIN_PER_STEP, StepContents
-from warpline.replay.bare_idle import LAUNCHING
+from warpline.replay.bare_step import LAUNCHING
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import GraphEdit

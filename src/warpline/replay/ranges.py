@@ -14,13 +14,18 @@ from the table of errors, and a test holds them against it; docs/ranges.md has t
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from warpline.errors import WarplineError
 from warpline.estimate import NOTICEABLE_GAIN, Estimate
-from warpline.replay.own_errors import FEWEST, OwnErrors, own_errors
+from warpline.sources.record_files import outcomes_file
 
 COVERAGE = 0.8
 """How often a range holds."""
@@ -36,6 +41,26 @@ VAGUE = 3.0
 LIKELY_TO_RANGE = 0.8416 / 1.2816
 """Distance of what a fix gains with a probability of 80 % from what it is expected to gain, in halves of a range: a
 normal distribution (of the logarithm) has a tenth on each side of an 80 % range."""
+
+LEAST_OWN_ERRORS = 8
+"""Own errors of a fix from which on they count, as for a constant of its own; the package's counts as many."""
+LARGEST_GAIN = 1e6
+"""No program gets so many times faster; what the record says of one is damage."""
+_QUERY = "select fix, predicted, spread, measured from outcomes where timed = 1"
+
+
+class OwnError(Struct, frozen=True):
+    """One prediction that met a stopwatch."""
+
+    error: float
+    """Distance of the logarithms of measured and predicted gain."""
+    spread: float
+    gain: float
+    """As predicted."""
+
+
+OwnErrors: TypeAlias = Mapping[str, Sequence[OwnError]]
+"""By fix."""
 
 
 class HalfWidth(Struct, frozen=True):
@@ -57,17 +82,16 @@ class HalfWidth(Struct, frozen=True):
         return self.by_fix.get(fix, self.others)
 
     def _scale(self, spread: float, gain: float) -> float:
-        scale: float = spread**self.spread_power * max(gain, 1.0) ** self.gain_power
-        return scale
+        return spread**self.spread_power * max(gain, 1.0) ** self.gain_power
 
     def _constant(self, fix: str, own: OwnErrors) -> float:
         """The constant of the package; with enough errors of this user's own, drawn towards their 80 % quantile."""
         shipped = self.constant(fix)
         errors = sorted(one.error / self._scale(one.spread, one.gain) for one in own.get(fix, ()))
-        if len(errors) < FEWEST:
+        if len(errors) < LEAST_OWN_ERRORS:
             return shipped
         place = min(math.ceil(COVERAGE * (len(errors) + 1)), len(errors)) - 1
-        return (FEWEST * shipped + len(errors) * errors[place]) / (FEWEST + len(errors))
+        return (LEAST_OWN_ERRORS * shipped + len(errors) * errors[place]) / (LEAST_OWN_ERRORS + len(errors))
 
 
 STEP = HalfWidth(
@@ -218,33 +242,43 @@ class Idle(Struct, frozen=True):
     new: float
 
 
+class RangeLimits(Struct, frozen=True):
+    """What is known of a step with fixes besides its prediction."""
+
+    least_ns: float = 0.0
+    """What the device must still do."""
+    most_ns: float = math.inf
+    """The longest step that the fixes can leave."""
+    calm: Calm | None = None
+    may_do_nothing: bool = False
+    """Whether the old step may stay, at its pace."""
+
+
 def ranges_of(
     fixes: Sequence[str],
     old_ns: Estimate,
     new_ns: float,
     spread: float,
     idle: Idle,
-    least_ns: float = 0.0,
-    most_ns: float = math.inf,
-    calm: Calm | None = None,
-    may_do_nothing: bool = False,
+    limits: RangeLimits | None = None,
 ) -> Ranges:
-    """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do, `most_ns`
-    the longest step that the fix can leave, and `calm` what is predicted if the host was slow only while it recorded:
-    that is no better known, and ranges cover both. A slow host may make up a gain, and may as well hide one: what it
-    takes itself is left when the device is done sooner. What may do nothing may leave the old step, at its pace."""
+    """Ranges around the predicted step and old over new step. What is predicted for a calm host is no better known, and
+    ranges cover both: a slow host may make up a gain, and may as well hide one, since what it takes itself is left when
+    the device is done sooner."""
+    limits = limits or RangeLimits()
+    least_ns, most_ns = limits.least_ns, limits.most_ns
     gain = old_ns.expected / new_ns
     half, half_gain = STEP.of(fixes, spread, gain), GAIN.of(fixes, spread, gain, own_errors())
     of_old, of_step = doubt_of_host(idle.old), doubt_of_host(idle.new)
     # The old step at its longest over what the device must still do bounds the gain.
     most = max(old_ns.high / least_ns, gain) if least_ns > 0 else math.inf
-    usual = calm or Calm(new_ns, gain)
+    usual = limits.calm or Calm(new_ns, gain)
     shortest = max(of_step.below(min(new_ns, usual.step_ns), half), least_ns)
     longest = min(of_step.above(new_ns, half), most_ns)
     lower, higher = min(gain, usual.gain), max(gain, usual.gain)
     least_gain = max(doubt_of_gain(of_old, of_step, lower).below(lower, half_gain), old_ns.expected / most_ns)
     most_gain = min(doubt_of_gain(of_old, of_step, higher).above(higher, half_gain), most)
-    if may_do_nothing:
+    if limits.may_do_nothing:
         longest = max(longest, of_old.above(old_ns.expected, half))
         least_gain = min(least_gain, math.exp(-half_gain))
     return Ranges(
@@ -282,3 +316,28 @@ def is_vague(step_ns: Estimate) -> bool:
 def is_useless(step_ns: Estimate, gain: Estimate) -> bool:
     """Whether the trace cannot even tell that a fix gains something."""
     return is_vague(step_ns) and gain.low < NOTICEABLE_GAIN
+
+
+def own_errors() -> OwnErrors:
+    """The errors of the local record; none if there is no record, or it cannot be read."""
+    path = outcomes_file()
+    try:
+        state = path.stat()
+    except OSError:
+        return {}
+    return _read_errors(path, state.st_mtime_ns, state.st_size)
+
+
+@cache
+def _read_errors(path: Path, _changed_ns: int, _size: int) -> OwnErrors:
+    from warpline.sources.local_record import rows  # noqa: PLC0415 - SQLite loads only where there is a record
+
+    found: dict[str, list[OwnError]] = defaultdict(list)
+    try:
+        for fix, *numbers in rows(path, _QUERY):
+            predicted, spread, measured = map(float, numbers)
+            if all(1 / LARGEST_GAIN < one < LARGEST_GAIN for one in (predicted, spread, measured)):
+                found[str(fix)].append(OwnError(abs(math.log(measured / predicted)), spread, predicted))
+    except (WarplineError, ValueError, TypeError):
+        return {}
+    return found

@@ -17,7 +17,7 @@ from warpline import api_names
 from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE
 from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.steps import covered_before
-from warpline.replay.graph.model import CALL, GONE, LAUNCH, RELEASE, SEGMENT, STREAM, SYNC, WORK, Graph
+from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import casts
@@ -89,7 +89,7 @@ class Resources:
         and reads a result. A copy's own call and the synchronisation behind it are one wait."""
         labelled, graph = self._labelled, self._labelled.graph
         found = np.zeros(len(graph), bool)
-        waits = np.flatnonzero(graph.edge_kind == SYNC)
+        waits = np.flatnonzero(graph.edge_kind == EdgeKind.SYNC)
         waits = waits[labelled.work_text("copy_kind")[graph.edge_from[waits]] == "DtoH"]
         work, rows = graph.edge_from[waits], graph.row[graph.edge_to[waits]]
         first, last = np.full(len(graph), np.iinfo(np.int64).max), np.zeros(len(graph), np.int64)
@@ -104,7 +104,7 @@ class Resources:
         """The resource of each edge by which the CPU waits for the GPU; NONE for others and for a full launch queue."""
         graph = self._labelled.graph
         found = np.full(len(graph.edge_kind), NONE)
-        waits = np.flatnonzero(graph.edge_kind == SYNC)
+        waits = np.flatnonzero(graph.edge_kind == EdgeKind.SYNC)
         is_copy = self.of_work[graph.edge_from[waits]] == Resource.TRANSFER
         found[waits] = np.where(is_copy, Resource.TRANSFER, Resource.SYNC)
         back = graph.edge_to[waits]
@@ -126,7 +126,8 @@ class Resources:
         found[self._calls(SYNCHRONISE)] = Resource.SYNC
         found[self._calls(ALLOCATE)] = Resource.MEMORY
         for thread, activity in labelled.host_time.threads.items():
-            spans, mine = activity.labels["cold_start"], np.flatnonzero((graph.lane == thread) & (graph.kind == CALL))
+            spans = activity.labels["cold_start"]
+            mine = np.flatnonzero((graph.lane == thread) & (graph.kind == NodeKind.CALL))
             if len(spans) and len(mine):
                 start = graph.measured_start[mine]
                 found[mine[covered_before(spans, start + 1) > covered_before(spans, start)]] = Resource.COLD_START
@@ -151,7 +152,7 @@ class Resources:
     def shares(self) -> Floats:
         """For each resource and CPU node, the share of its time that belongs to it: together all of it."""
         labelled, graph = self._labelled, self._labelled.graph
-        segments = graph.kind == SEGMENT
+        segments = graph.kind == NodeKind.SEGMENT
         shares, left = np.zeros((_COUNT, len(graph))), segments.astype(float)
 
         def take(resource: Resource, share: Floats) -> None:
@@ -176,7 +177,7 @@ class Resources:
             if len(ops):
                 take(resource, labelled.covered(starts[ops], ends[ops], threads[ops]))
         take(Resource.DISPATCH, left.copy())
-        calls = np.flatnonzero((graph.kind == CALL) | (graph.kind == RELEASE))
+        calls = np.flatnonzero((graph.kind == NodeKind.CALL) | (graph.kind == NodeKind.RELEASE))
         shares[self.of_call[calls], calls] = 1.0 - self._cold_share[calls]
         shares[Resource.COLD_START, calls] += self._cold_share[calls]
         return shares
@@ -203,17 +204,17 @@ class Resources:
         if resource is Resource.DISPATCH:
             # Launches that cost nothing leave no more between two queued kernels than a CUDA graph does. The latency of
             # a launch stays: what is launched after a wait pays it, so that a wait keeps its price.
-            queued = (graph.edge_kind == STREAM) & (self.of_work[graph.edge_to] == Resource.KERNEL)
+            queued = (graph.edge_kind == EdgeKind.STREAM) & (self.of_work[graph.edge_to] == Resource.KERNEL)
             queued &= graph.lag <= self._late_ns
             graph.lag[queued] = np.minimum(graph.lag, self._labelled.device.graph_gap.expected)[queued]
         if resource is Resource.UNKNOWN:
-            late = np.isin(graph.edge_kind, [LAUNCH, STREAM]) & (graph.lag > self._late_ns)
+            late = np.isin(graph.edge_kind, [EdgeKind.LAUNCH, EdgeKind.STREAM]) & (graph.lag > self._late_ns)
             graph.lag[late] = self._labelled.device.launch_to_start.expected
         edit.gone[work] = True
         graph.duration[work] = 0.0
         into = graph.marked(work)[graph.edge_to]
-        graph.lag[into & np.isin(graph.edge_kind, [STREAM, LAUNCH])] = 0.0
-        graph.edge_kind[self.of_wait == resource] = GONE
+        graph.lag[into & np.isin(graph.edge_kind, [EdgeKind.STREAM, EdgeKind.LAUNCH])] = 0.0
+        graph.edge_kind[self.of_wait == resource] = EdgeKind.GONE
 
     # The account.
 
@@ -226,12 +227,12 @@ class Resources:
         while True:
             start = float(schedule.finish[node] - graph.duration[node])
             seen = max(min(float(schedule.finish[node]), end) - max(start, begin), 0.0)
-            if graph.kind[node] == WORK:
+            if graph.kind[node] == NodeKind.WORK:
                 total[self.of_work[node]] += seen
             else:
                 total += self.shares[:, node] * seen
             edges = np.arange(first_edge[node], first_edge[node + 1])
-            edges = edges[graph.edge_kind[edges] != GONE]
+            edges = edges[graph.edge_kind[edges] != EdgeKind.GONE]
             if start <= begin or not len(edges):
                 break
             reached = schedule.finish[graph.edge_from[edges]] + graph.lag[edges]
@@ -246,13 +247,13 @@ class Resources:
     def _of_lag(self, graph: Graph, edge: int) -> int:
         """The resource of the time between two nodes."""
         kind, target = graph.edge_kind[edge], graph.edge_to[edge]
-        if kind == SYNC and self.of_wait[edge] != NONE:
+        if kind == EdgeKind.SYNC and self.of_wait[edge] != NONE:
             return int(self.of_wait[edge])
-        if kind in (LAUNCH, STREAM):
+        if kind in (EdgeKind.LAUNCH, EdgeKind.STREAM):
             if graph.lag[edge] > self._late_ns:
                 return Resource.UNKNOWN
             return Resource.DISPATCH if self.of_work[target] == Resource.KERNEL else int(self.of_work[target])
-        return int(self.of_work[target]) if graph.kind[target] == WORK else Resource.DISPATCH
+        return int(self.of_work[target]) if graph.kind[target] == NodeKind.WORK else Resource.DISPATCH
 
 
 def _span(marks: StepMarks, graph: Graph, schedule: Schedule) -> tuple[float, float, int]:

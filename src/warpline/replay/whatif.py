@@ -15,10 +15,8 @@ from warpline.analyses.idle.gaps import CAUSES, idle_gaps
 from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.notebook import ShownAsCard
-from warpline.replay.bare import find_bare_steps
-from warpline.replay.bare_idle import LAUNCHING, bare_idle_ns
+from warpline.replay.bare_step import EXPECTED_STEP, HIGH_STEP, LAUNCHING, LOW_STEP, bare_idle_ns, find_bare_steps
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
-from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
@@ -26,6 +24,7 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.ranges import (
     Calm,
     Idle,
+    RangeLimits,
     Ranges,
     bare_range,
     calm_step_ns,
@@ -261,7 +260,6 @@ class WhatIf:
             self._try(chosen, bare, case).step_ns for bare, case in ((LOW_STEP, OPTIMISTIC), (HIGH_STEP, PESSIMISTIC))
         )
         replayed = _around(best, middle.step_ns, worst)
-        least_ns = untouched_ns(self.labelled, middle.duration, middle.gone | middle.moved)
         old = self.bare_step_ns
         known = ranges_of(
             [item.name for item in chosen],
@@ -269,10 +267,12 @@ class WhatIf:
             middle.step_ns,
             spread=spread_of(replayed),
             idle=self.idle_shares(middle),
-            least_ns=least_ns,
-            most_ns=self._most_ns(middle, replayed.high),
-            calm=self.calm(middle),
-            may_do_nothing=middle.may_do_nothing,
+            limits=RangeLimits(
+                least_ns=untouched_ns(self.labelled, middle.duration, middle.gone | middle.moved),
+                most_ns=self._most_ns(middle, replayed.high),
+                calm=self.calm(middle),
+                may_do_nothing=middle.may_do_nothing,
+            ),
         )
         return Prediction(
             fixes=tuple(

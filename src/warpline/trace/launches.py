@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from warpline.api_names import GRAPH_LAUNCH
 from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.schema import Api, Gpu
 from warpline.trace.table import filled
@@ -14,6 +15,12 @@ def launched_ns(gpu: Gpu, api: Api) -> Int64s:
     """When each operation was launched: the start of its call, or its own start where no launch was recorded."""
     calls = gpu.api_id
     return np.where(calls == NONE, gpu.start_ns, np.append(api.start_ns, 0)[calls])
+
+
+def graph_calls(gpu: Gpu, api: Api) -> Int64s:
+    """The call (row of `api`) that launched each operation's CUDA graph; NONE for other operations."""
+    is_graph = np.append(api.name.like(GRAPH_LAUNCH), False)
+    return np.where(is_graph[gpu.api_id], gpu.api_id, NONE)
 
 
 def launch_moments(gpu: Gpu, api: Api, first: int, beyond: int) -> Int64s:

@@ -8,8 +8,7 @@ import pytest
 from warpline.hardware import roof_of
 from warpline.hardware.chips import VECTOR
 from warpline.replay.costs.cost import Cost
-from warpline.replay.costs.device import OTHER_CHIP, DeviceCosts, device_costs
-from warpline.replay.costs.products import ODD, PRODUCTS, SIZES
+from warpline.replay.costs.device import MATMUL_SIZES, MATMULS, ODD_MATMULS, OTHER_CHIP, DeviceCosts, device_costs
 
 CHIPS = ("H200", "A100-SXM4-80GB", "L4", "MI300X")
 
@@ -77,7 +76,7 @@ def test_a_chip_without_a_precision_gains_nothing_from_it() -> None:
 
 def test_small_products_are_far_from_the_roof_and_none_gets_slower() -> None:
     for dtype in ("bf16", "tf32"):
-        series = PRODUCTS[dtype]
+        series = MATMULS[dtype]
         assert series.time_ns(series.floors_ns) == pytest.approx(series.times_ns)
         assert series.floor_ns(series.times_ns) == pytest.approx(series.floors_ns)
     times = np.geomspace(1e3, 1e8, 40)
@@ -86,9 +85,9 @@ def test_small_products_are_far_from_the_roof_and_none_gets_slower() -> None:
 
 
 def test_padding_takes_an_odd_product_to_the_time_of_an_even_one() -> None:
-    aligned = device_costs(None).aligned_ns(ODD.times_ns)
-    assert aligned == pytest.approx(PRODUCTS["bf16"].times_ns[1:], rel=1e-6)
-    assert len(SIZES) == len(aligned) + 1
+    aligned = device_costs(None).aligned_ns(ODD_MATMULS.times_ns)
+    assert aligned == pytest.approx(MATMULS["bf16"].times_ns[1:], rel=1e-6)
+    assert len(MATMUL_SIZES) == len(aligned) + 1
 
 
 def test_an_unknown_device_has_no_memory_rate_and_wide_ranges() -> None:

@@ -11,9 +11,17 @@ import pytest
 from kineto_files import Event
 
 import warpline
-from warpline.replay.costs.calibration import MIN_SPREAD, SAME_CHIP, read_calibration
 from warpline.replay.costs.cost import Cost
-from warpline.replay.costs.host import DEFAULT, DEFAULT_KINETO, SCALED_HOST, UNKNOWN_HOST, host_costs
+from warpline.replay.costs.host import (
+    DEFAULT,
+    DEFAULT_KINETO,
+    MIN_SPREAD,
+    SAME_CHIP,
+    SCALED_HOST,
+    UNKNOWN_HOST,
+    host_costs,
+    read_calibration,
+)
 from warpline.trace.open import open_trace
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "computeMajor": 8, "computeMinor": 0}

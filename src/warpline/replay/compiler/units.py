@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
-from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.trace.table import filled
@@ -105,6 +104,10 @@ unpacking of interleaved 4-bit numbers."""
 BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backward")
 """Work models in which each result element depends on one element of each operand."""
 
+MAX_REDUCTIONS = 4
+"""Reductions in one kernel: a hand-written norm or softmax has two or three; a loop of them is not one kernel."""
+MAX_JOINS = 4
+"""Concatenations in one chain, as in rotary embeddings. More are a loop in which a tensor grows."""
 MISSING = (0.0, 0, 0)
 """Bytes and operations of a kernel that does not exist or is unknown."""
 
@@ -140,7 +143,6 @@ class _Compiler:
     """The ops of a trace, and the fused kernels of their chains; cached, because every trial asks."""
 
     def __init__(self, labelled: LabelledGraph) -> None:
-        # The labelled is the weak key of this object, so the object must not hold a reference to it.
         self._op, self._name, self._calls = labelled.op, labelled.name, labelled.op_calls
         self._of_autograd = labelled.of_autograd
         self._sms = int(filled(labelled.trace.devices.sm_count, 0).max(initial=0))
@@ -207,20 +209,32 @@ class _Compiler:
         return self._numbers[key]
 
 
+def cuts(names: Sequence[str]) -> list[int]:
+    """Positions at which kernels begin in a chain of ops whose shapes were not recorded, by their names.
+
+    If there are many joins, each is a kernel of its own, because it copies all earlier data. A repeated in-place op
+    works on another tensor.
+    """
+    starts, reductions = [0], 0
+    joining = JOINING if sum(name in JOINING for name in names) > MAX_JOINS else ()
+    for position, (before, name) in enumerate(pairwise(names), 1):
+        reductions += before in REDUCING
+        alone = before in joining or name in joining
+        if alone or reductions >= MAX_REDUCTIONS or (name == before and in_place(name)):
+            starts.append(position)
+            reductions = 0
+    return starts
+
+
 def _unshaped(names: list[str]) -> _Pattern:
-    starts = cuts(names, REDUCING, JOINING)
+    starts = cuts(names)
     none = [False] * len(starts)
     return _Pattern(np.array(starts, np.int64), none, [(MISSING, MISSING)] * len(starts), none, none)
 
 
-_COMPILERS: WeakKeyDictionary[LabelledGraph, _Compiler] = WeakKeyDictionary()
-
-
 def fused(labelled: LabelledGraph, nodes: Int64s, begins: Bools) -> Fused:
     """The kernels that a compiler would generate for chains of GPU activities; `begins` marks where a chain begins."""
-    if labelled not in _COMPILERS:
-        _COMPILERS[labelled] = _Compiler(labelled)
-    return _COMPILERS[labelled].fused(nodes, begins)
+    return labelled.once(_Compiler).fused(nodes, begins)
 
 
 def unit_of(call: OpCall, work: Work | None) -> Unit | None:

@@ -12,7 +12,6 @@ from msgspec import Struct
 from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR, CitedFigure
 from warpline.replay.costs.cost import Cost
-from warpline.replay.costs.products import ODD, PRODUCTS
 from warpline.trace.arrays import Floats
 
 MEASURED_CHIP = "H200-SXM"
@@ -52,6 +51,65 @@ SMALLEST_COPY = Cost(1_500, 2_000, 3_000, MEASURED)
 """Minimum device time of a copy between host and device."""
 
 
+MATMUL_SIZES = np.array([256, 512, 1024, 2048, 4096, 8192], np.float64)
+"""Square matmuls measured on an H200 (torch 2.11, CUDA 13.0; benchmarks/replay_constants.py)."""
+EXTRAPOLATION_FACTOR = 1e6
+"""Beyond the measured matmuls, on either side, the share of peak stays constant over this factor in time."""
+
+
+class MatmulTimes(Struct, frozen=True, eq=False):
+    """Times of matmuls in one precision, from small to large, and the peak throughput.
+
+    A small matmul is far from peak because starting its waves, filling its pipelines and writing its result take a
+    fixed time. The share of peak therefore depends on the time at peak, and applies to other chips as well.
+    """
+
+    sizes: Floats
+    times_ns: Floats
+    roof_flops_per_s: float
+
+    @property
+    def floors_ns(self) -> Floats:
+        """The time of each measured matmul at peak."""
+        return 2 * self.sizes**3 / self.roof_flops_per_s * 1e9
+
+    def time_ns(self, floor_ns: Floats) -> Floats:
+        """The time of a matmul, from its time at peak."""
+        return _between(floor_ns, self.floors_ns, self.times_ns)
+
+    def floor_ns(self, time_ns: Floats) -> Floats:
+        """The time at peak of a matmul that takes this long: the inverse."""
+        return _between(time_ns, self.times_ns, self.floors_ns)
+
+
+def _between(values: Floats, known: Floats, wanted: Floats) -> Floats:
+    """Interpolates on logarithmic axes."""
+    ends = np.array([1 / EXTRAPOLATION_FACTOR, EXTRAPOLATION_FACTOR])
+    known = np.concatenate([known[:1] * ends[0], known, known[-1:] * ends[1]])
+    wanted = np.concatenate([wanted[:1] * ends[0], wanted, wanted[-1:] * ends[1]])
+    return np.exp(np.interp(np.log(np.maximum(values, 1e-3)), np.log(known), np.log(wanted)))
+
+
+def _measured(*times_ns: float) -> MatmulTimes:
+    """Times of all sizes; the throughput of the largest is the peak."""
+    times = np.array(times_ns, np.float64)
+    return MatmulTimes(MATMUL_SIZES, times, float(2 * MATMUL_SIZES[-1] ** 3 / times[-1] * 1e9))
+
+
+MATMULS = {
+    "fp32": _measured(8_336, 14_528, 56_742, 350_970, 2_668_957, 21_438_272),
+    "tf32": _measured(5_578, 7_923, 14_534, 50_934, 349_184, 2_726_202),
+    "bf16": _measured(3_798, 4_387, 6_474, 24_970, 177_082, 1_417_930),
+}
+MATMULS["fp16"] = MATMULS["bf16"]
+ODD_MATMULS = MatmulTimes(
+    MATMUL_SIZES[1:],
+    np.array([12_653, 26_394, 109_331, 903_005, 7_342_176], np.float64),
+    MATMULS["bf16"].roof_flops_per_s,
+)
+"""BF16 matmuls of 511, 1,023, … 8,191: with an odd size, tensor cores cannot use vectorised loads."""
+
+
 class DeviceCosts(Struct, frozen=True):
     """Costs of one GPU, in nanoseconds."""
 
@@ -84,26 +142,24 @@ class DeviceCosts(Struct, frozen=True):
 
     def product_ns(self, floor_ns: Floats, dtype: str) -> Floats:
         """The time of a matmul, from its time at peak: small ones are far from peak."""
-        return PRODUCTS[dtype].time_ns(floor_ns)
+        return MATMULS[dtype].time_ns(floor_ns)
 
     def converted_ns(self, time_ns: Floats, before: str, after: str) -> Floats:
         """The time in another precision of a matmul that takes this long; the same if the chip lacks one of them."""
         slow, fast = self._rate(before), self._rate(after)
         if slow is None or fast is None:
             return time_ns.copy()
-        floor = PRODUCTS[before].floor_ns(time_ns) * slow / fast
-        result: Floats = np.minimum(time_ns, PRODUCTS[after].time_ns(floor))
-        return result
+        floor = MATMULS[before].floor_ns(time_ns) * slow / fast
+        return np.minimum(time_ns, MATMULS[after].time_ns(floor))
 
     def aligned_ns(self, time_ns: Floats) -> Floats:
         """The time of an unaligned half-precision matmul if its sizes are padded to multiples of 8."""
-        result: Floats = np.minimum(time_ns, PRODUCTS["bf16"].time_ns(ODD.floor_ns(time_ns)))
-        return result
+        return np.minimum(time_ns, MATMULS["bf16"].time_ns(ODD_MATMULS.floor_ns(time_ns)))
 
     def _rate(self, dtype: str) -> float | None:
         """FLOP/s of matmuls in a precision; for an unknown device that of the measured chip."""
         if self.roof is None:
-            return PRODUCTS[dtype].roof_flops_per_s
+            return MATMULS[dtype].roof_flops_per_s
         # AMD matrix cores support FP32, NVIDIA tensor cores do not.
         figure = self.roof.compute(dtype, TENSOR) or (self.roof.compute(dtype, VECTOR) if dtype == "fp32" else None)
         return figure.value if figure else None

@@ -7,10 +7,16 @@ reference host's, and has a wider range.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import fields
 
-from warpline.replay.costs.calibration import Calibration, find_calibration
+from warpline.analyses.device import trace_device
+from warpline.capture.recorded import COSTS, COSTS_SCHEMA, recorded_entry
+from warpline.errors import WarplineError
+from warpline.hardware.ceilings import measured_for
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.own_costs import EventTimes, OwnCosts
 from warpline.trace.trace import Trace
@@ -34,6 +40,11 @@ DISPATCH_IN_OPS = 4.0
 """An op may need the time of four usual ops before its launch: backward ops call others, and views come before them."""
 OWN_WORK_IN_OPS, LONG_WORK_IN_OPS = 50.0, 200.0
 """No op dispatches this many others without a launch among them."""
+
+SAME_CHIP = 1.35
+"""A stored calibration with the same GPU may be from another host: the range is wider by this factor."""
+MIN_SPREAD = 1.1
+"""Costs that were measured within a second vary by more than that over a program."""
 
 
 class RecordingCosts(Struct, frozen=True):
@@ -201,3 +212,58 @@ def _default(cost: Cost, slowness: float | None) -> Cost:
         return cost.widened(UNKNOWN_HOST).from_(f"{cost.source}; the speed of this host is not known")
     source = f"{cost.source}, × {slowness:.2f} for the speed of this trace's launches"
     return cost.times(slowness).widened(SCALED_HOST).from_(source)
+
+
+class Calibration(Struct, frozen=True):
+    """What ops, launches and their recording cost on a host, measured by loops of tiny ops: costs by name.
+
+    `warpline run` stores a short one with each capture, in its manifest; `warpline device measure` stores one with the
+    ceilings of the GPU.
+    """
+
+    costs: dict[str, Cost]
+
+    def cost(self, name: str) -> Cost | None:
+        """A cost by its name in `HostCosts`, or `recording_` and its name in `RecordingCosts`; None if not measured."""
+        return self.costs.get(name)
+
+
+def find_calibration(trace: Trace) -> Calibration | None:
+    """The calibration stored with this capture, else one of a host with the same GPU."""
+    return _of_run(trace) or _of_device(trace)
+
+
+def read_calibration(document: Any, source: str, widening: float = 1.0) -> Calibration | None:
+    """A calibration from its document; None if it is damaged or of another kind."""
+    try:
+        if document["schema"] != COSTS_SCHEMA:
+            return None
+        entries = document["costs_ns"].items()
+        costs = {name: _cost(entry, source).widened(widening) for name, entry in entries if name in COSTS}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return Calibration(costs) if costs else None
+
+
+def _cost(entry: dict[str, Any], source: str) -> Cost:
+    low, middle, high = (float(entry[key]) for key in ("low", "expected", "high"))
+    if not all(map(math.isfinite, (low, middle, high))) or middle <= 0:
+        raise ValueError("a measured cost is a positive number")
+    return Cost(min(low, middle / MIN_SPREAD), middle, max(high, middle * MIN_SPREAD), source)
+
+
+def _of_run(trace: Trace) -> Calibration | None:
+    stored = recorded_entry(trace.file).get("host_costs")
+    return read_calibration(stored, "calibration of this host, stored with the capture")
+
+
+def _of_device(trace: Trace) -> Calibration | None:
+    try:
+        _, chip = trace_device(trace)
+        ceilings = measured_for(chip) if chip else None
+    except WarplineError:
+        return None
+    if ceilings is None or ceilings.host is None:
+        return None
+    source = f"calibration of a host with this GPU ({ceilings.date})"
+    return read_calibration(ceilings.host, source, SAME_CHIP)

@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.launches import graph_calls
 from warpline.api_names import (
     ALLOCATION,
     BEGIN_CAPTURE,
@@ -32,6 +31,7 @@ from warpline.api_names import (
 )
 from warpline.replay.costs.cost import Cost
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.launches import graph_calls
 from warpline.trace.names import named_like
 from warpline.trace.schema import Ops, Python
 from warpline.trace.trace import Trace
@@ -144,7 +144,7 @@ class OwnCosts:
     @cached_property
     def _nodes_of_calls(self) -> Floats:
         """Graph nodes that each API call launched."""
-        calls = graph_calls(self._trace)
+        calls = graph_calls(self._trace.gpu, self._trace.api)
         return np.bincount(calls[calls != NONE], minlength=len(self._trace.api)).astype(np.float64)
 
     def _regions(self, recording: EventTimes) -> Floats:

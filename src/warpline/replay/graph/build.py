@@ -22,7 +22,7 @@ from warpline.replay.graph.events import WorkEdges, event_edges, inferred_edges
 from warpline.replay.graph.model import EdgeKind, Graph, Int8s, NodeKind
 from warpline.replay.graph.streams import Delays, WorkKind, Works, measured_delays, stream_works
 from warpline.replay.graph.threads import Handoffs, TopCalls, handoffs, top_calls
-from warpline.replay.graph.waits import NEVER_NS, WaitKind, Waits, call_waits
+from warpline.replay.graph.waits import LONG_AGO, WaitKind, Waits, call_waits
 from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 
@@ -55,10 +55,8 @@ class _Nodes(Struct):
     start: Int64s
     end: Int64s
     row: Int64s
-    before: Int64s
     position: Int64s
     """In the order of its lane."""
-    duration: Floats
 
 
 class _Edges(Struct):
@@ -78,32 +76,13 @@ class _Draft(Struct):
     count: int = 0
 
     def add(
-        self,
-        kind: NodeKind | Int64s,
-        lane: Int64s,
-        start: Int64s,
-        end: Int64s,
-        *,
-        row: Int64s | None = None,
-        before: Int64s | None = None,
-        position: Int64s | None = None,
-        duration: Floats | None = None,
+        self, kind: NodeKind | Int64s, lane: Int64s, start: Int64s, end: Int64s, row: Int64s | None, position: Int64s
     ) -> Int64s:
         """Add nodes and return their numbers."""
         size = len(lane)
-        none = np.full(size, NONE, np.int64)
-        self.nodes.append(
-            _Nodes(
-                kind=np.full(size, kind, np.int64) if isinstance(kind, NodeKind) else kind,
-                lane=lane,
-                start=start,
-                end=end,
-                row=none if row is None else row,
-                before=none if before is None else before,
-                position=none if position is None else position,
-                duration=(end - start).astype(np.float64) if duration is None else duration,
-            )
-        )
+        kinds = np.full(size, kind, np.int64) if isinstance(kind, NodeKind) else kind
+        rows = np.full(size, NONE, np.int64) if row is None else row
+        self.nodes.append(_Nodes(kinds, lane, start, end, rows, position))
         self.count += size
         return np.arange(self.count - size, self.count)
 
@@ -143,10 +122,11 @@ def build_graph(trace: Trace, costs: Costs) -> Graph:
         origin_ns=int(np.concatenate(first).min()),
     )
     draft = _Draft()
-    origin = np.array([timeline.origin_ns])
-    root = int(draft.add(NodeKind.JOIN, np.array([NONE]), origin, origin)[0])
-    unexplained_ns = _add_work(draft, timeline, _add_threads(draft, timeline), root)
-    return _ordered(draft, timeline.origin_ns, unexplained_ns)
+    origin, no_lane = np.array([timeline.origin_ns]), np.array([NONE])
+    root = int(draft.add(NodeKind.JOIN, no_lane, origin, origin, None, no_lane)[0])
+    call_nodes = _add_threads(draft, timeline)
+    unexplained_ns = _add_work(draft, timeline, call_nodes, root)
+    return _ordered(draft, timeline, call_nodes, unexplained_ns)
 
 
 # Threads.
@@ -200,18 +180,15 @@ def _add_threads(draft: _Draft, timeline: _Timeline) -> _CallNodes:
     segment_start = np.where(is_first, timeline.origin_ns, np.roll(end, 1))
     segment_end = np.concatenate([part.segment_end for part in parts])[order]
     segment_end = np.clip(segment_end, segment_start, np.maximum(start, segment_start))
-    row, duration = np.full(len(order), NONE), np.zeros(len(order))
-    row[of_call], duration[of_call] = calls.row, waits.own_ns
-    kind = np.full(len(order), NodeKind.JOIN, np.int64)
-    kind[of_call] = NodeKind.CALL
+    row, kind = np.full(len(order), NONE, np.int64), np.full(len(order), NodeKind.JOIN, np.int64)
+    row[of_call], kind[of_call] = calls.row, NodeKind.CALL
     # A stop has up to three nodes: the segment before it, itself, and the return of a call that waits.
     position = 3 * np.arange(len(order))
-    segments = draft.add(NodeKind.SEGMENT, thread, segment_start, segment_end, before=row, position=position)
-    stops = draft.add(kind, thread, start, end, row=row, position=position + 1, duration=duration)
+    segments = draft.add(NodeKind.SEGMENT, thread, segment_start, segment_end, None, position)
+    stops = draft.add(kind, thread, start, end, row, position + 1)
     waiting = of_call[waits.how != WaitKind.NOTHING]
-    returns = draft.add(
-        NodeKind.RELEASE, thread[waiting], end[waiting], end[waiting], row=row[waiting], position=position[waiting] + 2
-    )
+    returned = end[waiting]
+    returns = draft.add(NodeKind.RELEASE, thread[waiting], returned, returned, row[waiting], position[waiting] + 2)
     last_nodes = stops.copy()
     last_nodes[waiting] = returns
     draft.join(segments, stops, 0.0, EdgeKind.THREAD)
@@ -247,8 +224,7 @@ def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: 
     element at their end, which is not used.
     """
     calls, works, waits, delays = timeline.calls, timeline.works, timeline.waits, timeline.delays
-    position = np.arange(len(works.row))
-    nodes = draft.add(NodeKind.WORK, works.lane, works.start, works.end, row=works.row, position=position)
+    nodes = draft.add(NodeKind.WORK, works.lane, works.start, works.end, works.row, np.arange(len(works.row)))
     events = event_edges(timeline.trace, calls, works, timeline.device)
     inferred = inferred_edges(works, calls, delays, events, timeline.device)
     unexplained_ns = inferred.unexplained_ns
@@ -259,7 +235,7 @@ def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: 
     in_parts = is_launched & (works.kind == WorkKind.GRAPH) & (works.start < call_end)
     after_call = is_launched & ~is_awaited & ~in_parts
     during_call = is_launched & (is_awaited | in_parts)
-    previous_end = np.where(works.previous == NONE, NEVER_NS, np.append(works.end, 0)[works.previous])
+    previous_end = np.where(works.previous == NONE, LONG_AGO, np.append(works.end, 0)[works.previous])
     # A blocking copy is staged by the host once the stream is free (CUDA Runtime API, synchronisation behaviour).
     staging_ns = np.maximum(works.start - np.maximum(call_start, previous_end), 0)
     # A delay that nothing explains comes after the launch, where the stream was free when its call returned.
@@ -295,10 +271,14 @@ def _event_ns(timeline: _Timeline, edges: WorkEdges) -> float:
 # Order.
 
 
-def _ordered(draft: _Draft, origin_ns: int, unexplained_ns: int) -> Graph:
+def _ordered(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, unexplained_ns: int) -> Graph:
     """Sort the nodes topologically, and drop the edges that contradict that order."""
     nodes = _Nodes(*(np.concatenate(columns) for columns in zip(*map(astuple, draft.nodes), strict=True)))
     edges = _Edges(*(np.concatenate(columns) for columns in zip(*map(astuple, draft.edges), strict=True)))
+    before = np.full(draft.count, NONE, np.int64)
+    before[call_nodes.segment] = timeline.calls.row
+    duration = (nodes.end - nodes.start).astype(np.float64)
+    duration[call_nodes.call] = timeline.waits.own_ns
     order = np.lexsort((nodes.position, _order_keys(nodes, edges)))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -309,15 +289,15 @@ def _ordered(draft: _Draft, origin_ns: int, unexplained_ns: int) -> Graph:
         kind=nodes.kind[order].astype(np.int8),
         lane=nodes.lane[order],
         row=nodes.row[order],
-        before=nodes.before[order],
+        before=before[order],
         measured_start=nodes.start[order],
         measured_end=nodes.end[order],
-        duration=nodes.duration[order],
+        duration=duration[order],
         edge_from=sources[by_target],
         edge_to=targets[by_target],
         lag=edges.lag[by_target],
         edge_kind=edges.kind[by_target],
-        origin_ns=origin_ns,
+        origin_ns=timeline.origin_ns,
         dropped_edges=int((~forward).sum()),
         unexplained_ns=unexplained_ns,
     )

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.launches import graph_calls
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
+from warpline.trace.launches import graph_calls
 from warpline.trace.names import MIGRATION
 from warpline.trace.trace import Trace
 
@@ -93,7 +93,7 @@ def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
     one_of_each, lane = combinations(*keys)
     order = np.lexsort((gpu.end_ns, gpu.start_ns, lane))
     rows, gpu, lane = rows[order], gpu[order], lane[order]
-    launch = graph_calls(trace)[rows]
+    launch = graph_calls(trace.gpu, trace.api)[rows]
     previous, in_launch = _previous(lane, gpu.start_ns, gpu.end_ns, launch, device.kernel_gap.low)
     plain = gpu.kind.numbers(WorkKind.of, WorkKind.KERNEL)
     return Works(

@@ -31,7 +31,7 @@ QUEUE_FULL_IN_OPS = 5.0
 entries in current drivers)."""
 LONG_COPY_CALL_IN_OPS = 3.0
 """A copy's call that takes as long as so many ops, and ends after the copy, waited for it."""
-NEVER_NS = np.iinfo(np.int64).min // 2
+LONG_AGO = np.iinfo(np.int64).min // 2
 """Before all moments of a trace, and far enough from the least integer for differences."""
 
 
@@ -268,14 +268,14 @@ def _costs_of(waits: Waits, lookup: _Launched, names: Names, call_ns: float) -> 
     """The waits with the cost of each call and its release: from calls of that name that show them, else `call_ns`."""
     calls, works, how, call = lookup.calls, lookup.works, waits.how, waits.call
     length = waits.own_ns
-    last_end = np.full(len(how), NEVER_NS)
+    last_end = np.full(len(how), LONG_AGO)
     np.maximum.at(last_end, call, works.end[waits.work])
     waited = (how != WaitKind.NOTHING) & (last_end > calls.start)
     own, release = length.copy(), waits.release_ns.copy()
     waiting = how != WaitKind.NOTHING
     for code, kind in set(zip(names.codes[waiting].tolist(), how[waiting].tolist(), strict=True)):
         alike = (how == kind) & (names.codes == code)
-        idle = alike & ~waited & (last_end > NEVER_NS)
+        idle = alike & ~waited & (last_end > LONG_AGO)
         usual = float(np.median(length[idle])) if idle.any() else call_ns
         blocked = np.flatnonzero(alike & waited)
         after = (calls.end - last_end)[blocked]

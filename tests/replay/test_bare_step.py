@@ -1,4 +1,4 @@
-"""What recording costs: events counted in the nodes in which they lie, times their costs."""
+"""The step without a profiler: what recording costs, by the events in each node, and the idle time that it added."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 import kineto_files as files
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kineto_files import Event
 
+from warpline.analyses.idle.gaps import CAUSES
 from warpline.replay import replay
+from warpline.replay.bare_step import CASES, EXPECTED_STEP, RecordedEvents, bare_idle_ns, recording_cost
 from warpline.replay.costs.host import DEFAULT_KINETO, RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
-from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import Graph, NodeKind
 from warpline.trace.arrays import Floats
 from warpline.trace.open import open_trace
@@ -88,3 +91,44 @@ def test_the_length_of_the_profilers_step_is_read_where_stacks_show_it(tmp_path:
     free = RecordingCosts(**{name: getattr(DEFAULT_KINETO, name).times(0) for name in RecordingCosts.__slots__})
     assert recording_cost(graph, seen, free).sum() == pytest.approx(20_000)
     assert np.isfinite(recording_cost(graph, seen, DEFAULT_KINETO)).all()
+
+
+def recorded(**causes: float) -> dict[str, float]:
+    return {**dict.fromkeys(CAUSES, 0.0), **causes}
+
+
+def test_recording_added_to_the_launches_and_not_to_the_data() -> None:
+    # 31 ms with a profiler: 9 of loading, 14 + 2 of launches. Bare, the GPU is idle for 14 ms.
+    idle = recorded(input=9.0, dispatch=14.0, launch_latency=2.0)
+    bare = bare_idle_ns(idle, 14.0, loading_share=0.0)
+    assert bare["input"] == pytest.approx(9.0)
+    assert bare["dispatch"] == pytest.approx(5.0 * 14 / 16)
+    assert bare["launch_latency"] == pytest.approx(5.0 * 2 / 16)
+
+
+def test_python_stacks_make_loading_longer_too() -> None:
+    # Of 40 ms that recording added, three quarters lie in frames of the loader.
+    bare = bare_idle_ns(recorded(input=40.0, dispatch=20.0), 20.0, loading_share=0.75)
+    assert (bare["input"], bare["dispatch"]) == (pytest.approx(10.0), pytest.approx(10.0))
+
+
+def test_what_the_profiler_waits_for_is_none_of_the_program_s() -> None:
+    assert bare_idle_ns(recorded(profiler=5.0, sync=3.0), 3.0, loading_share=0.0) == recorded(sync=3.0)
+
+
+def test_a_longer_bare_step_keeps_the_shares() -> None:
+    bare = bare_idle_ns(recorded(sync=1.0, dispatch=3.0), 8.0, loading_share=0.0)
+    assert (bare["sync"], bare["dispatch"]) == (pytest.approx(2.0), pytest.approx(6.0))
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=len(CAUSES), max_size=len(CAUSES)), st.floats(0, 1e9), st.floats(0, 1))
+def test_the_causes_sum_to_the_idle_time_and_none_is_negative(
+    lengths: list[float], bare_ns: float, loading_share: float
+) -> None:
+    idle = dict(zip(CAUSES, lengths, strict=True))
+    bare = bare_idle_ns(idle, bare_ns, loading_share)
+    assert min(bare.values()) >= 0
+    known = sum(lengths) - idle["profiler"]
+    assert sum(bare.values()) <= bare_ns * (1 + 1e-6) + 1
+    if known > bare_ns:
+        assert sum(bare.values()) == pytest.approx(bare_ns, rel=1e-6, abs=1)
