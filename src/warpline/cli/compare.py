@@ -20,7 +20,7 @@ from warpline.sources.record_files import outcomes_file
 from warpline.trace.trace import Trace
 
 
-class ComparedRuns(Struct, frozen=True):
+class RunFiles(Struct, frozen=True):
     """The recordings of A and B."""
 
     traces: tuple[Path, ...]
@@ -41,7 +41,7 @@ class ComparedRuns(Struct, frozen=True):
 @click.command()
 @bundle(
     "runs",
-    ComparedRuns,
+    RunFiles,
     click.argument("traces", nargs=-1, type=click.Path(path_type=Path), metavar="A B"),
     click.option(
         "--before",
@@ -66,7 +66,7 @@ class ComparedRuns(Struct, frozen=True):
 @verbose_option
 @selection_options
 def compare(
-    runs: ComparedRuns,
+    runs: RunFiles,
     least_effect: float,
     no_history: bool,
     output: ReportOutput,
