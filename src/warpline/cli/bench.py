@@ -104,7 +104,6 @@ def bench(what: str | None, timing: TimingOptions, list_: bool, output: ReportOu
 
       warpline bench kernels.py:mine --against kernels.py:theirs
     """
-    output.check()
     if list_:
         output.put(listing, listed)
         return

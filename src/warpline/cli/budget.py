@@ -95,7 +95,6 @@ def budget(
 
       warpline budget trace.json.gz --live
     """
-    output.check()
     if live and (output.as_json or output.file is not None):
         raise UsageError("live-json", "--live excludes --json and -o", "omit one")
     opened = selection.open(trace) if trace is not None else None

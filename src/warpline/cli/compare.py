@@ -88,7 +88,6 @@ def compare(
 
       warpline compare before.json.gz after.json.gz -o change.html
     """
-    output.check()
     a, b = runs.sides()
     opened = {path: selection.open(path) for path in dict.fromkeys([*a, *b])}
     found = compare_traces([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)

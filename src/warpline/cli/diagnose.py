@@ -60,7 +60,7 @@ def diagnose(
     """Say why the GPU is slow, where its time goes, and what each fix would gain.
 
     The first screen has the verdict and the best fixes; -v adds all findings, idle causes, steps, kernels, launches,
-    copies and waits. -o writes the same to a file: Markdown (.md), text (.txt) or JSON (.json).
+    copies and waits. -o writes the same to a file: Markdown, text, JSON or HTML.
 
     Examples:
 
@@ -74,7 +74,6 @@ def diagnose(
 
       warpline trace.json.gz --json
     """
-    output.check()
     try:
         opened = selection.open(_one_of(trace))
     except NotATimeline as error:
@@ -102,7 +101,6 @@ def demo(detail: Detail, output: ReportOutput, steps: str | None) -> None:
 
       warpline demo --steps 1:3 --json
     """
-    output.check()
     selection = StepSelection(steps)
     found = diagnose_trace(selection.open(demo_trace()), why=True)
     put_diagnosis(found, output, detail, shlex.join(["warpline", "demo", *selection.words]))

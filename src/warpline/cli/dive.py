@@ -97,7 +97,6 @@ def dive(
 
       warpline dive --compare before.ncu-rep after.ncu-rep
     """
-    output.check()
     reports = [file for file in files if detect(file) in NCU_KINDS]
     traces = [file for file in files if file not in reports]
     if compare:

@@ -43,7 +43,6 @@ def doctor(subjects: tuple[str, ...], verbose: bool, output: ReportOutput) -> No
 
       warpline doctor -- ncu -k gemm --set full python train.py
     """
-    output.check()
     examinations = _examine(subjects)
     output.put(lambda: doctor_report(examinations, verbose), lambda: to_document(examinations))
     raise click.exceptions.Exit(exit_code(examinations))

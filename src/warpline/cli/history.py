@@ -36,7 +36,6 @@ def history(
 
       warpline history train --number launches --svg launches.svg
     """
-    output.check()
     refuse_existing(svg, output.force)
     if not 0 <= least_effect < 100:
         raise UsageError("bad-effect", f"the least effect is a percentage, not {least_effect}")

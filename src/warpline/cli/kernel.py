@@ -34,7 +34,6 @@ def kernel(names: tuple[str, ...], device: str | None, output: ReportOutput) -> 
 
       warpline stats trace.json.gz -r cuda_gpu_kern_sum --format csv | cut -d, -f9- | warpline kernel - --json
     """
-    output.check()
     wanted = _wanted(names)
     arch = _arch(device)
     found = [identify(name, arch) for name in wanted]

@@ -30,7 +30,6 @@ def lint(files: tuple[Path, ...], output: ReportOutput) -> None:
 
       warpline lint src/*.py --json
     """
-    output.check()
     findings: list[LintFinding] = []
     errors: list[UnreadableFile] = []
     for file in files:

@@ -69,7 +69,6 @@ def memory(trace: Path, shown: MemoryView, svg: Path | None, output: ReportOutpu
 
       warpline memory snapshot.pickle -v
     """
-    output.check()
     if svg is not None and svg.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{svg.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(svg, output.force)

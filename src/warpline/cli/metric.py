@@ -28,7 +28,6 @@ def metric(names: tuple[str, ...], chip: str | None, output: ReportOutput) -> No
 
       warpline metric achieved_occupancy gld_efficiency --json
     """
-    output.check()
     target = target_of(chip) if chip is not None else None
     listed = catalogue(target)
     found = [explain(name, target, listed) for given in names for name in given.split(",") if name.strip()]

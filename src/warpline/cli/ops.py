@@ -57,7 +57,6 @@ def ops(trace: Path, rows: OpRows, chip: ChipChoice, output: ReportOutput, selec
 
       warpline ops trace.json.gz --steps 1: -o ops.md
     """
-    output.check()
     opened = selection.open(trace)
     lender = selection.open_whole(chip.shapes_from)
     table = ops_table(opened, group=rows.group, sort=rows.sort, device=chip.device, shapes_from=lender)

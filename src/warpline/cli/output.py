@@ -33,29 +33,24 @@ class ReportFormat(StrEnum):
 
 
 class ReportOutput(Struct, frozen=True):
-    """The options --json, -o and -f."""
+    """The options --json, -o and -f; an unknown format and an existing file are refused before the work starts."""
 
     as_json: bool = False
     file: Path | None = None
     force: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.as_json and self.file is not None and self.file.suffix.lower() not in list(ReportFormat):
+            known = ", ".join(ReportFormat)
+            raise UsageError("unknown-format", f"unknown format of {self.file.name}", f"use {known}")
+        refuse_existing(self.file, self.force)
 
     @property
     def format(self) -> ReportFormat:
         """JSON if requested, else by the file's suffix."""
         if self.as_json:
             return ReportFormat.JSON
-        if self.file is None:
-            return ReportFormat.TERMINAL
-        try:
-            return ReportFormat(self.file.suffix.lower())
-        except ValueError as error:
-            known = ", ".join(ReportFormat)
-            raise UsageError("unknown-format", f"unknown format of {self.file.name}", f"use {known}") from error
-
-    def check(self) -> None:
-        """Refuse an unknown format and an existing file, before the work starts."""
-        assert self.format
-        refuse_existing(self.file, self.force)
+        return ReportFormat.TERMINAL if self.file is None else ReportFormat(self.file.suffix.lower())
 
     def put(self, report: Callable[[], Report], document: Callable[[], Any]) -> None:
         """Print the answer, or write it to the file: the document as JSON, or else the report."""

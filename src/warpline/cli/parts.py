@@ -44,7 +44,6 @@ def parts(
 
       warpline parts profile.sqlite --by range -o parts.md
     """
-    output.check()
     opened = selection.open(trace)
     table = parts_table(opened, by=by, device=chip.device, shapes_from=selection.open_whole(chip.shapes_from))
     title = recording(opened, duration(table.window_ns), chip=chip.device and table.device)

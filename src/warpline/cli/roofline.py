@@ -150,7 +150,6 @@ def roofline(
 
       warpline roofline --flops 828.9G --time 383us --device H100 --dtype fp16
     """
-    output.check()
     if trace is None or work != WorkByHand(None, None, (), None, None):
         if trace is not None or rows.scale is not None:
             raise UsageError("two-inputs", "--flops, --bytes, --shape, --time and --dtype take no trace", "omit one")

@@ -308,8 +308,8 @@ def _put(
     found = diagnose_trace(StepSelection().open(wanted)) if wanted is not None and not is_report else None
     if answer.as_json:
         nothing = failure.line() if failure else None
-        document = {"folder": str(folder), "nothing": nothing, "diagnosis": found.to_dict() if found else None}
-        print_json({**manifest, **document, **({"dive": dive.to_dict()} if dive else {})})
+        document = {"folder": str(folder), "nothing": nothing, "diagnosis": None if found is None else found.to_dict()}
+        print_json({**manifest, **document, **({} if dive is None else {"dive": dive.to_dict()})})
     elif dive is not None:
         put_dive(dive, verbose=False, output=ReportOutput())
     elif found is not None:

@@ -55,7 +55,6 @@ def whatif(trace: Path, fix: tuple[str, ...], output: ReportOutput, selection: S
 
       warpline whatif trace.json.gz --fix tf32 --fix remove_sync --json
     """
-    output.check()
     opened = selection.open(trace)
     title = recording(opened)
     if fix:
