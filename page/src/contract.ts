@@ -7,13 +7,13 @@ export interface Estimate {
   readonly high: number;
 }
 
-export type TrackKind = "gpu" | "idle" | "syncs" | "api" | "ops" | "ranges" | "python";
+export type TrackKind = "gpu" | "syncs" | "idle" | "ranges" | "python" | "ops" | "api" | "osrt";
 
 export type EventKind = "matmul" | "attention" | "norm" | "kernel" | "copy" | "memset" | "comm" | "graph" | "launch" | "wait" | "api_copy" | "allocate" | "api" | "op" | "range" | "python" | "module" | "sync" | "idle";
 
 /** Rows of one kind of one thread or device, in lanes below each other. */
 export interface Track {
-  readonly kind: "gpu" | "idle" | "syncs" | "api" | "ops" | "ranges" | "python";
+  readonly kind: "gpu" | "syncs" | "idle" | "ranges" | "python" | "ops" | "api" | "osrt";
   readonly label: string;
   readonly part: number;
   readonly lanes: readonly number[];

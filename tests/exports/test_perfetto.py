@@ -19,8 +19,7 @@ from warpline.cli.main import run
 from warpline.exports import protobuf
 from warpline.exports.chrome import chrome_json, microseconds
 from warpline.exports.pftrace import pftrace
-from warpline.exports.timeline import Timeline
-from warpline.exports.tracks import timeline
+from warpline.exports.timeline import ViewerTimeline, viewer_timeline
 from warpline.findings.diagnosis import diagnose
 from warpline.trace.open import open_trace
 
@@ -29,8 +28,8 @@ SMALL = DATA / "kineto" / "streams.json.gz"
 
 
 @pytest.fixture(scope="module", params=[DEMO, NSYS], ids=["kineto", "nsys"])
-def shown(request: pytest.FixtureRequest) -> Timeline:
-    return timeline(diagnosed(request.param))
+def shown(request: pytest.FixtureRequest) -> ViewerTimeline:
+    return viewer_timeline(diagnosed(request.param))
 
 
 def decoded(
@@ -87,7 +86,7 @@ def decoded(
     return bars, arrows, details
 
 
-def test_pftrace_has_our_bars_and_arrows_to_the_nanosecond(shown: Timeline) -> None:
+def test_pftrace_has_our_bars_and_arrows_to_the_nanosecond(shown: ViewerTimeline) -> None:
     bars, arrows, _ = decoded(b"".join(pftrace(shown)))
     assert bars == our_bars(shown)
     assert arrows == our_arrows(shown)
@@ -98,7 +97,7 @@ def test_pftrace_has_the_details_of_a_kernel(tmp_path: Path) -> None:
         op("aten::mm", 0, 20, external=1, **{"Input Dims": [[2, 3], [3, 4]]}),
         *launched("gemm", 5, 30, 10, 1, grid=[16, 1, 1], block=[128, 1, 1], **{"registers per thread": 40}),
     ]
-    shown = timeline(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
+    shown = viewer_timeline(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
     _, _, details = decoded(b"".join(pftrace(shown)))
     found = details["gemm", 30_000]
     assert found["grid"], found["block"] == ("16 × 1 × 1", "128 × 1 × 1")
@@ -106,7 +105,7 @@ def test_pftrace_has_the_details_of_a_kernel(tmp_path: Path) -> None:
     assert found["op"] == "aten::mm"
 
 
-def test_json_has_our_bars_and_arrows_to_the_nanosecond(shown: Timeline) -> None:
+def test_json_has_our_bars_and_arrows_to_the_nanosecond(shown: ViewerTimeline) -> None:
     document = json.loads("".join(chrome_json(shown)), parse_float=str)
     groups: dict[int, str] = {}
     tracks: dict[int, str] = {}
@@ -151,7 +150,7 @@ def test_microseconds_are_exact(time_ns: int, written: str) -> None:
 
 def test_hostile_names_stay_names(tmp_path: Path) -> None:
     name = '</script>"\\\x1b]0;\u202e\u0000'
-    shown = timeline(diagnose(open_trace(write(tmp_path, launched(name, 0, 10, 5, 1)), cache=False), why=False))
+    shown = viewer_timeline(diagnose(open_trace(write(tmp_path, launched(name, 0, 10, 5, 1)), cache=False), why=False))
     text = "".join(chrome_json(shown))
     assert "\x1b" not in text
     assert "\u202e" not in text

@@ -8,13 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 from answers import diagnosed
-from hypothesis import given
-from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, op, write
 from paths import DATA, DEMO
 
-from warpline.exports.timeline import Timeline, tracks_of
-from warpline.exports.tracks import timeline
+from warpline.exports.timeline import ViewerTimeline, viewer_timeline
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.trace.arrays import NONE
 from warpline.trace.open import open_trace
@@ -28,7 +25,7 @@ def diagnosis(request: pytest.FixtureRequest) -> Diagnosis:
     return diagnosed(request.param)
 
 
-def bars(shown: Timeline, table: str) -> pl.DataFrame:
+def bars(shown: ViewerTimeline, table: str) -> pl.DataFrame:
     return pl.concat(
         track.bars.select("start_ns", "end_ns", "name", "row") for track in shown.tracks if track.table == table
     )
@@ -39,7 +36,7 @@ def test_every_row_of_a_table_is_one_bar_with_its_times(diagnosis: Diagnosis, ta
     rows = diagnosis.trace.stored(table)
     if not len(rows):
         return
-    shown = bars(timeline(diagnosis), table).sort("row")
+    shown = bars(viewer_timeline(diagnosis), table).sort("row")
     assert shown["row"].to_list() == list(range(len(rows)))
     assert shown["start_ns"].to_list() == rows["start_ns"].to_list()
     closed = rows["end_ns"].is_not_null()
@@ -48,7 +45,7 @@ def test_every_row_of_a_table_is_one_bar_with_its_times(diagnosis: Diagnosis, ta
 
 
 def test_idle_bars_sum_to_each_cause(diagnosis: Diagnosis) -> None:
-    shown = bars(timeline(diagnosis), "idle")
+    shown = bars(viewer_timeline(diagnosis), "idle")
     found = dict(shown.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum()).iter_rows())
     totals = [gaps.totals() for gaps in diagnosis.gaps]
     assert found == {
@@ -57,7 +54,7 @@ def test_idle_bars_sum_to_each_cause(diagnosis: Diagnosis) -> None:
 
 
 def test_arrows_lead_from_every_launch_to_what_it_launched(diagnosis: Diagnosis) -> None:
-    launches, autograd = timeline(diagnosis).arrows
+    launches, autograd = viewer_timeline(diagnosis).arrows
     gpu = diagnosis.trace.gpu
     linked = np.flatnonzero(gpu.api_id != NONE)
     assert launches.from_rows.tolist() == gpu.api_id[linked].tolist()
@@ -84,7 +81,7 @@ def test_a_finding_shows_when_what_its_fix_touches_ran(tmp_path: Path) -> None:
         )
     ]
     found = diagnose(open_trace(write(tmp_path, events), cache=False), why=True)
-    named = {track.name: track for track in timeline(found).tracks if track.table == "findings"}
+    named = {track.name: track for track in viewer_timeline(found).tracks if track.table == "findings"}
     assert len(named) == len(found.findings) > 0
     for finding, track in zip(found.findings, named.values(), strict=True):
         assert track.bars["claim"].unique().to_list() == [finding.claim]
@@ -93,7 +90,7 @@ def test_a_finding_shows_when_what_its_fix_touches_ran(tmp_path: Path) -> None:
 
 def test_chosen_steps_leave_the_rest_out() -> None:
     trace = open_trace(DEMO, cache=False)
-    shown = timeline(diagnose(trace.with_steps(StepChoice(1, 2)), why=False))
+    shown = viewer_timeline(diagnose(trace.with_steps(StepChoice(1, 2)), why=False))
     assert 0 < len(bars(shown, "gpu")) < len(trace.gpu)
     assert len(bars(shown, "steps")) == 1
 
@@ -107,36 +104,15 @@ def test_threads_and_streams_have_names(tmp_path: Path) -> None:
         kernel("gemm", 20, 10, 1, stream=7),
         kernel("gemm", 25, 10, 2, stream=13),
     ]
-    shown = timeline(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
+    shown = viewer_timeline(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
     assert [(track.group, track.name) for track in shown.tracks] == [
         ("GPU 0 · Test GPU", "stream 7"),
         ("GPU 0 · Test GPU", "stream 13"),
         ("thread 100", "ranges"),
         ("thread 100", "Python"),
         ("thread 100", "ops"),
-        ("thread 100", "API"),
+        ("thread 100", "CUDA API"),
     ]
-
-
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=40))
-def test_bars_of_a_track_nest_or_follow_each_other(spans: list[tuple[int, int]]) -> None:
-    frame = pl.DataFrame(
-        {
-            "start_ns": [start for start, _ in spans],
-            "end_ns": [start + length for start, length in spans],
-            "name": "x",
-            "row": np.arange(len(spans)),
-        },
-        schema={"start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.String, "row": pl.UInt32},
-    )
-    tracks = list(tracks_of("group", "name", "gpu", frame))
-    assert sorted(row for track in tracks for row in track.bars["row"]) == list(range(len(spans)))
-    for track in tracks:
-        rows = track.bars.select("start_ns", "end_ns").rows()
-        for place, (start, end) in enumerate(rows):
-            for later_start, later_end in rows[place + 1 :]:
-                assert later_start >= end or later_end <= end, "overlaps without nesting"
-                assert later_start >= start
 
 
 def test_activity_without_a_stream_comes_last(tmp_path: Path) -> None:
@@ -144,7 +120,7 @@ def test_activity_without_a_stream_comes_last(tmp_path: Path) -> None:
     without["args"].pop("stream")
     without["tid"] = "none"
     events = [kernel("a", 0, 10, 1, stream=13), kernel("b", 20, 10, 2, stream=7), without]
-    shown = timeline(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
+    shown = viewer_timeline(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
     assert [track.name for track in shown.tracks if track.table == "gpu"] == [
         "stream 7",
         "stream 13",

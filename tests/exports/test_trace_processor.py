@@ -16,8 +16,7 @@ from trace_processor import TraceProcessor, engine_folder
 
 from warpline.exports.chrome import chrome_json
 from warpline.exports.pftrace import pftrace
-from warpline.exports.timeline import Timeline
-from warpline.exports.tracks import timeline
+from warpline.exports.timeline import ViewerTimeline, viewer_timeline
 from warpline.findings.diagnosis import diagnose
 from warpline.trace.open import open_trace
 
@@ -51,14 +50,14 @@ def processor() -> Iterator[TraceProcessor]:
 
 
 @pytest.fixture(scope="module", params=["kineto", "nsys", "hostile"])
-def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
+def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ViewerTimeline:
     files = {"kineto": DATA / "kineto" / "streams.json.gz", "nsys": DATA / "nsys" / "graph_node.sqlite.gz"}
     file = files.get(request.param) or hostile_kineto(tmp_path_factory.mktemp("hostile"))
-    return timeline(diagnose(open_trace(file, cache=False), why=request.param == "nsys"))
+    return viewer_timeline(diagnose(open_trace(file, cache=False), why=request.param == "nsys"))
 
 
 @pytest.mark.parametrize("form", BARS)
-def test_every_bar_and_arrow_is_read(form: str, shown: Timeline, processor: TraceProcessor) -> None:
+def test_every_bar_and_arrow_is_read(form: str, shown: ViewerTimeline, processor: TraceProcessor) -> None:
     written = pftrace(shown) if form == "pftrace" else (part.encode("utf-8", "replace") for part in chrome_json(shown))
     processor.load(b"".join(written))
     assert processor.query(COMPLAINTS) == []

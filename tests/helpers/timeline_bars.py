@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from warpline.exports.timeline import Timeline
+from warpline.exports.timeline import ViewerTimeline
 
 Bar = tuple[str, str, str, int, int]
 """Group, track, name, begin and end."""
@@ -12,7 +12,7 @@ Arrow = tuple[str, int, str, int]
 """Names and begins of both ends."""
 
 
-def our_bars(shown: Timeline) -> Counter[Bar]:
+def our_bars(shown: ViewerTimeline) -> Counter[Bar]:
     return Counter(
         (track.group, track.name, name, start - shown.zero_ns, end - shown.zero_ns)
         for track in shown.tracks
@@ -20,7 +20,7 @@ def our_bars(shown: Timeline) -> Counter[Bar]:
     )
 
 
-def our_arrows(shown: Timeline) -> Counter[Arrow]:
+def our_arrows(shown: ViewerTimeline) -> Counter[Arrow]:
     rows = {
         (track.table, row): (name, start - shown.zero_ns)
         for track in shown.tracks

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from warpline.exports.timeline import BAR, Arrows, Timeline, Track
+from warpline.exports.timeline import BAR, Arrows, ViewerTimeline, ViewerTrack
 from warpline.sanitise import sanitise_json
 
 START, FINISH = "s", "f"
@@ -19,7 +19,7 @@ _LAST_BACKSLASH = re.compile(r'(?<!\\)((?:\\\\)*)\\\\(?=")')
 refuses the file."""
 
 
-def chrome_json(timeline: Timeline) -> Iterator[str]:
+def chrome_json(timeline: ViewerTimeline) -> Iterator[str]:
     """The file in parts: one line for each event."""
     yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
     first = True
@@ -29,7 +29,7 @@ def chrome_json(timeline: Timeline) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _events(timeline: Timeline) -> Iterator[str]:
+def _events(timeline: ViewerTimeline) -> Iterator[str]:
     arrows, zero_ns, track_number = _Ends(timeline), timeline.zero_ns, 0
     for process, (group, tracks) in enumerate(groupby(timeline.tracks, key=lambda track: track.group), 1):
         yield _about("process_name", process, 0, {"name": group})
@@ -41,7 +41,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
             yield from _bars(track, zero_ns, process, track_number, arrows)
 
 
-def _bars(track: Track, zero_ns: int, process: int, number: int, arrows: _Ends) -> Iterator[str]:
+def _bars(track: ViewerTrack, zero_ns: int, process: int, number: int, arrows: _Ends) -> Iterator[str]:
     details = track.bars.columns[len(BAR) :]
     place = f'"pid":{process},"tid":{number}'
     texts: dict[str, str] = {}
@@ -63,7 +63,7 @@ def _bars(track: Track, zero_ns: int, process: int, number: int, arrows: _Ends) 
 class _Ends:
     """Which arrows start and finish at a row of a table."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: ViewerTimeline) -> None:
         self._by_table: dict[str, list[tuple[str, Arrows, dict[int, list[int]]]]] = {}
         for arrows in timeline.arrows:
             self._by_table.setdefault(arrows.source, []).append((START, arrows, arrows.leaving()))

@@ -19,7 +19,7 @@ from warpline.exports.chrome import chrome_json
 from warpline.exports.pftrace import pftrace
 from warpline.exports.pictures import check_png, png, step_picture, time_picture
 from warpline.exports.speedscope import speedscope
-from warpline.exports.tracks import timeline
+from warpline.exports.timeline import viewer_timeline
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.reports.roofline_plot import svg as roofline_svg
 from warpline.sanitise import sanitise_json
@@ -79,7 +79,7 @@ def export(trace: Trace, file: Path, picture: Picture = "timeline", why: bool | 
 
 
 def _write_timeline(diagnosis: Diagnosis, file: Path, known: Format) -> Exported:
-    shown = timeline(diagnosis)
+    shown = viewer_timeline(diagnosis)
     parts = (
         pftrace(shown) if known is Format.PFTRACE else (part.encode("utf-8", "replace") for part in chrome_json(shown))
     )

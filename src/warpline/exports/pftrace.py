@@ -13,7 +13,7 @@ from itertools import groupby
 import polars as pl
 
 from warpline.exports.protobuf import BYTES, fixed64, message, number, tag, text, varint
-from warpline.exports.timeline import BAR, Timeline, Track
+from warpline.exports.timeline import BAR, ViewerTimeline, ViewerTrack
 
 # Trace and TracePacket.
 PACKET = 1
@@ -38,7 +38,7 @@ FAST = 4
 """Level of deflation: half the time of the default, and within a few percent of its size."""
 
 
-def pftrace(timeline: Timeline) -> Iterator[bytes]:
+def pftrace(timeline: ViewerTimeline) -> Iterator[bytes]:
     """The file in blocks."""
     block, size = [], 0
     for packet in _packets(timeline):
@@ -56,7 +56,7 @@ def _deflated(block: list[bytes]) -> bytes:
     return message(PACKET, message(COMPRESSED, zlib.compress(b"".join(block), FAST)))
 
 
-def _packets(timeline: Timeline) -> Iterator[bytes]:
+def _packets(timeline: ViewerTimeline) -> Iterator[bytes]:
     known = _Interned(timeline)
     yield ONE_SEQUENCE + number(SEQUENCE_FLAGS, STATE_CLEARED) + known.packet()
     leaving, arriving = _flows(timeline)
@@ -77,7 +77,7 @@ def _descriptor(*fields: bytes) -> bytes:
 
 
 def _bars(
-    track: Track, zero_ns: int, uuid: int, known: _Interned, leaving: dict[int, bytes], arriving: dict[int, bytes]
+    track: ViewerTrack, zero_ns: int, uuid: int, known: _Interned, leaving: dict[int, bytes], arriving: dict[int, bytes]
 ) -> Iterator[bytes]:
     """A begin and an end for each bar, in the order in which they happen on this track."""
     details = [known.details[name] for name in track.bars.columns[len(BAR) :]]
@@ -101,7 +101,7 @@ def _bars(
         yield time + varint(open_ends.pop() - zero_ns) + ends
 
 
-def _flows(timeline: Timeline) -> tuple[dict[str, dict[int, bytes]], dict[str, dict[int, bytes]]]:
+def _flows(timeline: ViewerTimeline) -> tuple[dict[str, dict[int, bytes]], dict[str, dict[int, bytes]]]:
     """By table and row, the fields for arrows that leave and arrive."""
     leaving: dict[str, dict[int, bytes]] = {}
     arriving: dict[str, dict[int, bytes]] = {}
@@ -119,7 +119,7 @@ def _flows(timeline: Timeline) -> tuple[dict[str, dict[int, bytes]], dict[str, d
 class _Interned:
     """Every name, detail and text of the timeline once, by number."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: ViewerTimeline) -> None:
         names: dict[str, int] = {}
         details: dict[str, int] = {}
         self._texts: dict[str, int] = {}

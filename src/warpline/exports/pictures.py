@@ -8,25 +8,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import groupby
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.breakdown import activity
+from warpline.analyses.idle.gaps import CAUSES
+from warpline.analyses.stacks import thread_title
 from warpline.errors import WarplineError
-from warpline.exports.timeline import Timeline, Track
-from warpline.exports.tracks import ANSWER, timeline
+from warpline.exports.timeline import device_title
 from warpline.findings.diagnosis import Diagnosis
 from warpline.intervals import union
-from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, STYLE, document, fitted, label, legend, words
-from warpline.trace.arrays import Bools, integers
-from warpline.trace.trace import Window
+from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, STYLE, document, fitted, label, legend, stroke, words
+from warpline.timeline.lanes import pack
+from warpline.timeline.tracks import BarTrack, device_tracks, thread_tracks
+from warpline.trace.arrays import Int64s, Texts, combinations, integers
+from warpline.trace.cut import cut_to_steps
+from warpline.trace.trace import Trace, Window
 from warpline.units import duration, share
 
 WIDTH, GUTTER, RIGHT, TOP = 1200, 150, 16, 70
 ROW, BAR_HEIGHT = 20, 15
-SHOWN_TABLES = {"ranges": "var(--range)", "ops": "var(--ops)", "api": "var(--api)", "gpu": "", "idle": ""}
+COLOURS = {
+    "ranges": "var(--range)",
+    "ops": "var(--ops)",
+    "api": "var(--api)",
+    **BUSY_COLOURS,
+    **{f"idle: {words(cause)}": colour for cause, colour in IDLE_COLOURS.items()},
+}
+NOT_EXPLAINED = {"ranges", "ops", "api"}
+"""What needs no legend, because a line has only one kind of it."""
 MOST_THREADS, MOST_STREAMS, MOST_DEPTH = 3, 6, 3
 MERGED_PX = 0.2
 """Bars of one colour that are closer than this are drawn as one."""
@@ -43,13 +55,15 @@ _ATTRIBUTE = re.compile(r'"var\(--([a-z]+)\)"')
 _LETTER = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><text y="15">{}</text></svg>'
 
 
-class _Row(Struct, frozen=True):
-    """A line of the picture."""
+class _Line(Struct, frozen=True):
+    """A line of the picture: bars within the window that follow each other."""
 
     name: str
-    track: Track
-    bars: pl.DataFrame
-    """Those within the window."""
+    starts: Int64s
+    ends: Int64s
+    texts: list[str]
+    meanings: Texts
+    """Of each bar, the key of its colour."""
 
 
 def step_picture(diagnosis: Diagnosis, span_ns: int | None = None) -> str:
@@ -59,21 +73,22 @@ def step_picture(diagnosis: Diagnosis, span_ns: int | None = None) -> str:
     """
     window, what = drawn_window(diagnosis)
     span = max(window.length_ns, span_ns or 0, 1)
-    whole = timeline(diagnosis)
     title = " · ".join(filter(None, (diagnosis.trace.file.name, what, diagnosis.device_name)))
     head, rows, y = [label(12, 28, title, "title"), *_axis(span)], list[str](), float(TOP)
-    groups = list(_groups(whole, window))
-    for group, shown in groups:
+    groups = [(title, lines) for title, lines in _groups(diagnosis, window) if lines]
+    for group, lines in groups:
         rows.append(label(12, y + 12, fitted(group, GUTTER * 1.9), ""))
         y += ROW
-        for row in shown:
-            rows.append(label(24, y + 12, row.name, "dim"))
-            rows += _bars(row, window, span, y)
+        for line in lines:
+            rows.append(label(24, y + 12, line.name, "dim"))
+            rows += _bars(line, window, span, y)
             y += ROW
-        rows.append(f'<line class="rule" x1="12" x2="{WIDTH - RIGHT}" y1="{y + 2:g}" y2="{y + 2:g}"/>')
+        rows.append(stroke(12, y + 2, WIDTH - RIGHT, y + 2))
         y += 8
     head.append(f'<path class="rule" fill="none" stroke-dasharray="2 3" d="{_grid(span, TOP - 8, y - 8)}"/>')
-    entries, y = legend(12, y + 18, WIDTH - 24, _legend([row for _, shown in groups for row in shown]))
+    used = {meaning for _, lines in groups for line in lines for meaning in line.meanings}
+    explained = [(meaning, colour) for meaning, colour in COLOURS.items() if meaning in used - NOT_EXPLAINED]
+    entries, y = legend(12, y + 18, WIDTH - 24, explained)
     return document(WIDTH, y, title, _sentence(diagnosis, window), [*head, *rows, *entries])
 
 
@@ -89,61 +104,64 @@ def drawn_window(diagnosis: Diagnosis) -> tuple[Window, str]:
     return Window(start, start + int(lengths[middle])), f"step {middle} ({duration(int(lengths[middle]))} recorded)"
 
 
-def _groups(whole: Timeline, window: Window) -> Iterator[tuple[str, list[_Row]]]:
-    groups: dict[str, list[_Row]] = {}
-    for track in whole.tracks:
-        if track.table not in SHOWN_TABLES or track.group == ANSWER:
-            continue
-        starts, ends = integers(track.bars["start_ns"]), integers(track.bars["end_ns"])
-        inside = (ends > window.start_ns) & (starts < window.end_ns)
-        if inside.any():
-            groups.setdefault(track.group, []).extend(_rows(track, _chosen(track.bars, inside)))
+def _groups(diagnosis: Diagnosis, window: Window) -> Iterator[tuple[str, list[_Line]]]:
+    """Each device and the busiest threads, with their lines; those without a bar in the window have none."""
+    trace = diagnosis.trace if diagnosis.trace.chosen_steps is None else cut_to_steps(diagnosis.trace)
+    names, activities = trace.gpu.name.texts, _activities(trace)
+    causes = {gaps.device: np.array(CAUSES, object)[gaps.spans.merged().causes] for gaps in diagnosis.gaps}
+    for device, tracks in groupby(device_tracks(trace, diagnosis.gaps), key=lambda track: track.device):
+        idle, streams = list[_Line](), list[_Line]()
+        for track in tracks:
+            if track.kind == "idle" and device is not None:
+                meanings = np.array([f"idle: {words(cause)}" for cause in causes[device]], object)
+                idle += _lines(track, causes[device], meanings, window)
+            elif track.kind == "gpu":
+                streams += _lines(track, names, activities, window)
+        busiest = sorted(streams, key=lambda line: -len(line.starts))[:MOST_STREAMS]
+        yield device_title(trace, device), [*idle, *(line for line in streams if any(line is one for one in busiest))]
+    tables = {"ranges": trace.ranges.name, "ops": trace.ops.name, "api": trace.api.name}
     threads = 0
-    for group, rows in groups.items():
-        is_thread = all(row.track.table not in {"gpu", "idle"} for row in rows)
-        threads += is_thread
-        if is_thread and threads > MOST_THREADS:
-            continue
-        yield group, rows if is_thread else _first_streams(rows)
+    for thread, tracks in groupby(thread_tracks(trace), key=lambda track: track.thread):
+        lines = [
+            line
+            for track in tracks
+            if track.kind in tables and threads < MOST_THREADS
+            for line in _lines(track, tables[track.kind].texts, np.full(len(tables[track.kind]), track.kind), window)
+        ]
+        threads += bool(lines)
+        yield thread_title(trace, thread or 0), lines
 
 
-def _first_streams(rows: list[_Row]) -> list[_Row]:
-    streams = sorted((row for row in rows if row.track.table == "gpu"), key=lambda row: -len(row.bars))[:MOST_STREAMS]
-    return [row for row in rows if row.track.table == "idle"] + [
-        row for row in rows if any(row is one for one in streams)
-    ]
+def _activities(trace: Trace) -> Texts:
+    """Of each row of `gpu`, its activity."""
+    kinds, names = trace.gpu.kind, trace.gpu.name
+    rows, which = combinations(kinds.codes, names.codes)
+    return np.array([activity(kinds.text(row) or "", names.text(row)) for row in rows.tolist()], object)[which]
 
 
-def _rows(track: Track, inside: pl.DataFrame) -> Iterator[_Row]:
-    """The outermost bars on one line, those within them on the next, up to `MOST_DEPTH`."""
-    depths = _depths(inside)
-    for depth in range(min(int(depths.max()) + 1, MOST_DEPTH if track.table in {"ranges", "ops"} else 1)):
-        yield _Row(track.name if depth == 0 else "", track, _chosen(inside, depths == depth))
+def _lines(track: BarTrack, texts: Texts, meanings: Texts, window: Window) -> Iterator[_Line]:
+    """The outermost bars within the window on one line, those within them on the next, up to `MOST_DEPTH`."""
+    inside = np.flatnonzero((track.ends > window.start_ns) & (track.starts < window.end_ns))
+    lanes, depths = pack(track.starts[inside], track.ends[inside])
+    for lane in range(int(lanes.max(initial=-1)) + 1):
+        deepest = int(depths[lanes == lane].max())
+        for depth in range(min(deepest + 1, MOST_DEPTH if track.kind in {"ranges", "ops"} else 1)):
+            mine = inside[(lanes == lane) & (depths == depth)]
+            title = track.label if lane == 0 else f"{track.label} ({lane + 1})"
+            rows = track.rows[mine]
+            shown = texts[rows].tolist(), meanings[rows]
+            yield _Line(title if depth == 0 else "", track.starts[mine], track.ends[mine], *shown)
 
 
-def _chosen(bars: pl.DataFrame, wanted: Bools) -> pl.DataFrame:
-    return bars if wanted.all() else bars[np.flatnonzero(wanted)]
-
-
-def _depths(bars: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    depths = np.zeros(len(bars), np.int64)
-    open_ends: list[int] = []
-    starts, ends = integers(bars["start_ns"]).tolist(), integers(bars["end_ns"]).tolist()
-    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        while open_ends and open_ends[-1] <= start:
-            open_ends.pop()
-        depths[place] = len(open_ends)
-        open_ends.append(end)
-    return depths
-
-
-def _bars(row: _Row, window: Window, span_ns: int, y: float) -> Iterator[str]:
+def _bars(line: _Line, window: Window, span_ns: int, y: float) -> Iterator[str]:
     scale = (WIDTH - GUTTER - RIGHT) / span_ns
     merged_ns = int(MERGED_PX / scale)
-    for colour, bars in _coloured(row):
-        starts = np.clip(integers(bars["start_ns"]), window.start_ns, window.end_ns)
-        ends = np.clip(integers(bars["end_ns"]), window.start_ns, window.end_ns)
-        spans = union(starts, ends + merged_ns)
+    starts, ends = (np.clip(times, window.start_ns, window.end_ns) for times in (line.starts, line.ends))
+    for meaning, colour in COLOURS.items():
+        mine = line.meanings == meaning
+        if not mine.any():
+            continue
+        spans = union(starts[mine], ends[mine] + merged_ns)
         lefts = GUTTER + (spans.starts - window.start_ns) * scale
         widths = (spans.ends - merged_ns - spans.starts) * scale
         path = "".join(
@@ -151,27 +169,10 @@ def _bars(row: _Row, window: Window, span_ns: int, y: float) -> Iterator[str]:
             for left, width in zip(lefts.tolist(), widths.tolist(), strict=True)
         )
         yield f'<path fill="{colour}" d="{path}"/>'
-        for start, end, name in zip(starts.tolist(), ends.tolist(), bars["name"].to_list(), strict=True):
-            shown = fitted(words(name) if row.track.table == "idle" else name, (end - start) * scale - 6)
-            if shown:
-                yield label(GUTTER + (start - window.start_ns) * scale + 3, y + 11.5, shown, "on")
-
-
-def _coloured(row: _Row) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The bars of a line by colour."""
-    if row.track.table == "idle":
-        for (cause,), bars in sorted(row.bars.group_by("name"), key=lambda item: str(item[0])):
-            yield IDLE_COLOURS[str(cause)], bars
-    elif row.track.table == "gpu":
-        yield from ((BUSY_COLOURS[kind], bars) for kind, bars in _by_activity(row.bars).items())
-    else:
-        yield SHOWN_TABLES[row.track.table], row.bars
-
-
-def _by_activity(bars: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    known = {(kind, name): activity(kind, name) for kind, name in bars.select("kind", "name").unique().iter_rows()}
-    kinds = pl.Series([known[pair] for pair in bars.select("kind", "name").iter_rows()])
-    return {kind: bars.filter(kinds == kind) for kind in BUSY_COLOURS if (kinds == kind).any()}
+    for start, end, name in zip(starts.tolist(), ends.tolist(), line.texts, strict=True):
+        shown = fitted(words(name) if name in IDLE_COLOURS else name, (end - start) * scale - 6)
+        if shown:
+            yield label(GUTTER + (start - window.start_ns) * scale + 3, y + 11.5, shown, "on")
 
 
 def _axis(span_ns: int) -> Iterator[str]:
@@ -190,18 +191,6 @@ def _ticks(span_ns: int) -> Iterator[tuple[float, int]]:
     step = int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least))
     for time_ns in range(0, span_ns + 1, max(step, 1)):
         yield round(GUTTER + time_ns / span_ns * (WIDTH - GUTTER - RIGHT), 1), time_ns
-
-
-def _legend(rows: list[_Row]) -> list[tuple[str, str]]:
-    """The colours in use."""
-    found: dict[str, str] = {}
-    for row in rows:
-        if row.track.table == "gpu":
-            found |= {kind: BUSY_COLOURS[kind] for kind in _by_activity(row.bars)}
-        elif row.track.table == "idle":
-            found |= {f"idle: {words(cause)}": IDLE_COLOURS[cause] for cause in row.bars["name"].unique().to_list()}
-    order = [*BUSY_COLOURS, *(f"idle: {words(cause)}" for cause in IDLE_COLOURS)]
-    return [(name, found[name]) for name in order if name in found]
 
 
 def _sentence(diagnosis: Diagnosis, window: Window) -> str:

@@ -1,4 +1,4 @@
-"""A trace as tracks of bars and arrows between them: what viewers such as Perfetto draw.
+"""What viewers such as Perfetto draw: the tracks of a trace beside what was found, and arrows between bars.
 
 All times are those of the trace, to the nanosecond. On one track bars nest or follow each other; bars that overlap
 otherwise (kernels that run at the same time, clocks that differ) lie on further tracks of the same name, because
@@ -13,22 +13,42 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline.analyses.idle.gaps import CAUSES, Gaps
+from warpline.analyses.stacks import thread_title
+from warpline.findings.diagnosis import Diagnosis
+from warpline.fixes.evidence import Evidence
+from warpline.intervals import Spans, union
+from warpline.timeline.lanes import pack
+from warpline.timeline.tracks import THREAD_LABELS, BarTrack, device_tracks, thread_tracks
 from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.cut import cut_to_steps
 from warpline.trace.nesting import order_for_nesting
 from warpline.trace.trace import Trace
+from warpline.units import speedup
 
 BAR = ("start_ns", "end_ns", "name", "row")
 """Columns of every bar; further ones are its details."""
+ANSWER = "Diagnosis by warpline"
+"""Group of what was found, at the top."""
 LAUNCH, AUTOGRAD = "launch", "autograd"
+DETAILS = {
+    "gpu": ("kind", "grid", "block", "registers", "shared_bytes", "bytes", "copy_kind", "graph_id", "op"),
+    "api": ("correlation", "return_code", "op"),
+    "ops": ("shapes", "dtypes", "module"),
+    "ranges": ("domain",),
+    "python": ("module",),
+    "osrt": ("return_code",),
+}
+"""What a viewer shows of each bar, by table; all but the name and the times."""
 
 
-class Track(Struct, frozen=True):
+class ViewerTrack(Struct, frozen=True):
     """A named row of bars within a group."""
 
     group: str
     name: str
     table: str
-    """Table whose rows the bars are; `idle` or `findings` for what was found."""
+    """Table whose rows the bars are; `idle`, `steps` or `findings` for what was found."""
     bars: pl.DataFrame
     """Sorted so that a bar stands before those within it: the columns of `BAR`, then details that a viewer shows when
     the bar is clicked."""
@@ -60,10 +80,10 @@ class Arrows(Struct, frozen=True):
         return {row: [number] for number, row in enumerate(self.to_rows.tolist(), self.first_number)}
 
 
-class Timeline(Struct, frozen=True):
+class ViewerTimeline(Struct, frozen=True):
     """Tracks in the order in which they are shown, and arrows."""
 
-    tracks: tuple[Track, ...]
+    tracks: tuple[ViewerTrack, ...]
     arrows: tuple[Arrows, ...]
 
     @property
@@ -82,6 +102,14 @@ class Timeline(Struct, frozen=True):
         return min([0, *(int(track.bars["start_ns"].min()) for track in self.tracks if len(track.bars))])  # type: ignore[arg-type]
 
 
+def viewer_timeline(diagnosis: Diagnosis) -> ViewerTimeline:
+    """Everything that the trace has, of the chosen steps or of the whole recording, beside what was found."""
+    trace = diagnosis.trace
+    shown = trace if trace.chosen_steps is None else cut_to_steps(trace)
+    tracks = (*_steps(diagnosis), *_findings(diagnosis), *_devices(shown, diagnosis), *_threads(shown))
+    return ViewerTimeline(tracks, arrows_of(shown))
+
+
 def arrows_of(trace: Trace) -> tuple[Arrows, ...]:
     """From each launch to what it launched, and from each forward op to its backward op."""
     calls, forwards = trace.gpu.api_id, trace.ops.forward_op
@@ -92,32 +120,98 @@ def arrows_of(trace: Trace) -> tuple[Arrows, ...]:
     )
 
 
-def tracks_of(group: str, name: str, table: str, bars: pl.DataFrame) -> Iterator[Track]:
-    """The bars as one track, or as several if they do not nest; nothing for no bars."""
+def device_title(trace: Trace, device: int | None) -> str:
+    """`GPU 0 · NVIDIA H200`."""
+    names = dict(zip(trace.devices.device.tolist(), trace.devices.name.tolist(), strict=True))
+    return f"GPU {device}" + (f" · {names[device]}" if names.get(device) else "")
+
+
+def tracks_of(group: str, name: str, table: str, bars: pl.DataFrame) -> Iterator[ViewerTrack]:
+    """The bars, sorted for nesting, as one track, or as several if they do not nest; nothing for no bars."""
     if not len(bars):
         return
-    starts, ends = integers(bars["start_ns"]), integers(bars["end_ns"])
-    order = order_for_nesting(np.zeros_like(starts), starts, ends)
-    ordered, lanes = bars[order], _lanes(starts[order].tolist(), ends[order].tolist())
-    count = int(lanes.max()) + 1
-    for lane in range(count):
-        mine = ordered if count == 1 else ordered.filter(pl.Series(lanes == lane))
-        yield Track(group, name if lane == 0 else f"{name} ({lane + 1})", table, mine)
+    lanes, _ = pack(integers(bars["start_ns"]), integers(bars["end_ns"]))
+    for lane in range(int(lanes.max()) + 1):
+        mine = bars if not lanes.any() else bars.filter(pl.Series(lanes == lane))
+        yield ViewerTrack(group, name if lane == 0 else f"{name} ({lane + 1})", table, mine)
 
 
-def _lanes(starts: list[int], ends: list[int]) -> Int64s:
-    """The first lane on which each bar nests in, or follows, those before it; bars are sorted for nesting."""
-    lanes = np.zeros(len(starts), np.int64)
-    open_ends: list[list[int]] = []
-    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        for lane, stack in enumerate(open_ends):
-            while stack and stack[-1] <= start:
-                stack.pop()
-            if not stack or stack[-1] >= end:
-                stack.append(end)
-                lanes[place] = lane
-                break
-        else:
-            lanes[place] = len(open_ends)
-            open_ends.append([end])
-    return lanes
+def _steps(diagnosis: Diagnosis) -> Iterator[ViewerTrack]:
+    bars = diagnosis.steps.with_row_index("row").select(
+        "start_ns", (pl.col("start_ns") + pl.col("length_ns")).alias("end_ns"), "name", "row", "busy_ns", "operations"
+    )
+    order = order_for_nesting(np.zeros(len(bars), np.int64), integers(bars["start_ns"]), integers(bars["end_ns"]))
+    yield from tracks_of(ANSWER, "steps", "steps", bars[order])
+
+
+def _findings(diagnosis: Diagnosis) -> Iterator[ViewerTrack]:
+    judgement = diagnosis.judgement
+    for place, finding in enumerate(judgement.findings if judgement else ()):
+        assert judgement is not None
+        spans = _touched(judgement.evidence, finding.fix)
+        touched = pl.DataFrame({"start_ns": spans.starts, "end_ns": spans.ends}).with_columns(
+            name=pl.lit(finding.rule),
+            row=pl.lit(place),
+            claim=pl.lit(finding.claim),
+            gain=pl.lit(f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"),
+            new_step=pl.lit(finding.new_step_words),
+            how=pl.lit(finding.how),
+        )
+        title = f"finding {finding.rule}: {finding.fix} {finding.gain_words}"
+        yield from tracks_of(ANSWER, title, "findings", touched)
+
+
+def _touched(evidence: Evidence, fix: str) -> Spans:
+    """The recorded time of all that the fix changes; the replayed steps if it changes only what waits for what."""
+    change, graph = evidence.changed(fix), evidence.labelled.graph
+    nodes = change.work | change.host
+    if nodes.any():
+        return union(graph.measured_start[nodes], graph.measured_end[nodes])
+    steps = evidence.trace.steps_in_view
+    if len(steps):
+        return union(steps.start_ns, steps.end_ns)
+    window = evidence.trace.window
+    return union(np.array([window.start_ns]), np.array([window.end_ns]))
+
+
+def _devices(trace: Trace, diagnosis: Diagnosis) -> Iterator[ViewerTrack]:
+    tables = {"gpu": _detailed(trace, "gpu"), "ranges": _detailed(trace, "ranges")}
+    idle = {gaps.device: _idle(gaps) for gaps in diagnosis.gaps}
+    for track in device_tracks(trace, diagnosis.gaps):
+        table = idle[track.device] if track.kind == "idle" and track.device is not None else tables[track.kind]
+        yield from _viewer_tracks(device_title(trace, track.device), track, table)
+
+
+def _threads(trace: Trace) -> Iterator[ViewerTrack]:
+    tables = {kind: _detailed(trace, kind) for kind in THREAD_LABELS}
+    for track in thread_tracks(trace):
+        assert track.thread is not None
+        yield from _viewer_tracks(thread_title(trace, track.thread), track, tables[track.kind])
+
+
+def _viewer_tracks(group: str, track: BarTrack, table: pl.DataFrame) -> Iterator[ViewerTrack]:
+    """The bars of a track with their names and details, which are those of the rows of a table."""
+    bars = table[track.rows].with_columns(start_ns=pl.Series(track.starts), end_ns=pl.Series(track.ends))
+    yield from tracks_of(group, track.label, track.kind, bars.select(*BAR, *DETAILS.get(track.kind, ())))
+
+
+def _detailed(trace: Trace, name: str) -> pl.DataFrame:
+    """A table with texts, row numbers, and what a viewer shows."""
+    table = trace.stored(name).with_row_index("row").with_columns(pl.col(pl.Categorical).cast(pl.String))
+    if name == "gpu":
+        table = table.with_columns(_product(size).alias(size) for size in ("grid", "block"))
+    if "op_id" in table.columns:
+        names = trace.stored("ops")["name"].cast(pl.String)
+        table = table.with_columns(op=names.gather(table["op_id"]) if len(names) else pl.lit(None, pl.String))
+    return table
+
+
+def _product(size: str) -> pl.Expr:
+    """`16 × 1 × 1`."""
+    return pl.concat_str([pl.col(f"{size}_{axis}") for axis in "xyz"], separator=" × ")
+
+
+def _idle(gaps: Gaps) -> pl.DataFrame:
+    """The cause of each part of a gap, and the operation that ended the gap."""
+    spans = gaps.spans.merged()
+    return pl.DataFrame({"name": np.array(CAUSES)[spans.causes], "row": gaps.table["gpu_id"].gather(spans.gaps)})

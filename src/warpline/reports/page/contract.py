@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 
 from warpline.estimate import Estimate
+from warpline.timeline.tracks import TrackKind
 
-TrackKind = Literal["gpu", "idle", "syncs", "api", "ops", "ranges", "python"]
 EventKind = Literal[
     "matmul",
     "attention",

@@ -17,7 +17,7 @@ from warpline.reports.page.panels import panels
 from warpline.reports.page.planes import block
 from warpline.reports.page.shell import asset, document
 from warpline.reports.page.timeline import DrawnTimeline, drawn_timeline
-from warpline.reports.sections import Section
+from warpline.reports.sections import Section, sanitised
 from warpline.reports.summary import SUMMARISED, summary
 
 DATA = "application/octet-stream"
@@ -97,7 +97,7 @@ def _document(
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
     top = summary(diagnosis, full, cost).sections
     rest = [section for section in full.sections if section.name not in SUMMARISED]
-    data = block(msgspec.json.encode(panels(diagnosis, work, timeline.zero_ns)))
+    data = block(msgspec.json.encode(sanitised(panels(diagnosis, work, timeline.zero_ns))))
     program = asset("bundle.js")
     body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
 <main>

@@ -8,9 +8,8 @@ from warpline.dive.model import Dive, KernelDive
 from warpline.reports import dive as dives
 from warpline.reports import html
 from warpline.reports.page.contract import Inside
-from warpline.reports.page.names import Names
+from warpline.reports.page.names import NameTable
 from warpline.reports.sections import Content, Note, Notes, Section, Text
-from warpline.sanitise import sanitise
 from warpline.trace.trace import Trace
 from warpline.units import several
 
@@ -29,17 +28,18 @@ def kernel_of_row(dive: Dive | None) -> dict[int, int]:
     return found
 
 
-def answers(dive: Dive | None, trace: Trace, names: Names, zero_ns: int) -> list[Inside]:
+def answers(dive: Dive | None, trace: Trace, names: NameTable, zero_ns: int) -> list[Inside]:
     """The answer for each kernel of the report, and its launch on the timeline."""
     return [_answer(one, trace, names, zero_ns) for one in (dive.found if dive else ())]
 
 
-def _answer(one: KernelDive, trace: Trace, names: Names, zero_ns: int) -> Inside:
-    facts = [(fact.label, sanitise(fact.text)) for fact in dives.main_facts(one)]
+def _answer(one: KernelDive, trace: Trace, names: NameTable, zero_ns: int) -> Inside:
+    facts = [(fact.label, fact.text) for fact in dives.main_facts(one)]
     if one.match is None:
-        return Inside(sanitise(dives.reason(one)), facts, None, None)
-    *spelled, start_ns = trace.stored("gpu").select("kind", "name", "short_name", "start_ns").row(one.match.row)
-    return Inside(sanitise(dives.reason(one)), facts, names.gpu(*spelled), start_ns - zero_ns)
+        return Inside(dives.reason(one), facts, None, None)
+    gpu, row = trace.gpu, one.match.row
+    name = names.gpu(*(column.text(row) for column in (gpu.kind, gpu.name, gpu.short_name)))
+    return Inside(dives.reason(one), facts, name, int(gpu.start_ns[row]) - zero_ns)
 
 
 def inside_kernels(dive: Dive) -> str:

@@ -7,7 +7,6 @@ import re
 from warpline.kernels import identify
 from warpline.kernels.identity import KernelIdentity
 from warpline.reports.page.contract import EventKind, Identity, Name
-from warpline.sanitise import sanitise
 
 KERNEL_KINDS: dict[str, EventKind] = {
     "gemm": "matmul",
@@ -24,7 +23,7 @@ _WRAPPER = re.compile(r"cutlass::(?:Kernel2?|device_kernel)<([\w:]+)")
 _ARGUMENTS = re.compile(r"[<(]")
 
 
-class Names:
+class NameTable:
     """Names of all kinds of rows in one table, so that a name has one colour everywhere."""
 
     def __init__(self) -> None:
@@ -37,11 +36,12 @@ class Names:
         key = (text, kind, cause)
         if key not in self._numbers:
             self._numbers[key] = len(self.all)
-            self.all.append(Name(sanitise(text), "" if short == text else sanitise(short), kind, cause))
+            self.all.append(Name(text, "" if short == text else short, kind, cause))
         return self._numbers[key]
 
-    def gpu(self, kind: str, name: str, short: str | None) -> int:
+    def gpu(self, kind: str | None, name: str | None, short: str | None) -> int:
         """Position of the name of a device's operation."""
+        name = name or ""
         match kind:
             case "memcpy":
                 return self.number(name, "copy")
@@ -56,7 +56,7 @@ class Names:
             base = short or bare(name)
             shown = f"{known.op.replace('_', ' ')} · {base}" if known.op else base
             self._numbers[key] = len(self.all)
-            self.all.append(Name(sanitise(name), sanitise(shown), event, None, len(self.identities)))
+            self.all.append(Name(name, shown, event, None, len(self.identities)))
             self.identities.append(Identity(_facts(known)))
         return self._numbers[key]
 
@@ -86,4 +86,4 @@ def _facts(known: KernelIdentity) -> list[tuple[str, str]]:
         "direction": known.direction,
         "remarks": "; ".join(known.remarks) or None,
     }
-    return [(label, sanitise(text)) for label, text in found.items() if text]
+    return [(label, text) for label, text in found.items() if text]

@@ -1,35 +1,19 @@
-"""The rows of all tracks in the order in which the page keeps them: by track, lane and begin."""
+"""The rows of all tracks in the order in which the page keeps them: by track, lane and start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.reports.page.contract import Track
 from warpline.reports.page.planes import planes, zigzag
+from warpline.timeline.lanes import pack
+from warpline.timeline.tracks import BarTrack
 from warpline.trace.arrays import NONE, Bools, Int64s
-from warpline.trace.names import distinct
-
-MOST_LANES = 4096
-
-
-class Rows(Struct, frozen=True):
-    """The rows of one table, before they are put in order."""
-
-    track: Int64s
-    """Position among the tracks that they are added with."""
-    starts: Int64s
-    ends: Int64s
-    names: Int64s
-    depth: Int64s | None = None
-    """Lane within the track; computed where it is not known."""
-    arguments: Int64s | None = None
-    links: Int64s | None = None
-    """The row that each belongs to, as a position on the page; NONE for none."""
+from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns
 
 
 class _Part(Struct, frozen=True):
@@ -41,7 +25,7 @@ class _Part(Struct, frozen=True):
     links: Int64s
 
     def picture(self, zero_ns: int) -> bytes:
-        """Begin as the difference to the end before it, duration, and name."""
+        """Start as the difference to the end before it, duration, and name."""
         before = np.where(self.new_lane, zero_ns, np.append(zero_ns, self.ends[:-1])[: len(self.ends)])
         return planes(zigzag(self.starts - before)) + planes(self.ends - self.starts) + planes(self.names)
 
@@ -63,30 +47,33 @@ class Pack:
         """Number of tables added."""
         return len(self._parts)
 
-    def add(self, tracks: Sequence[Track], rows: Rows) -> Int64s:
-        """Add one table; the result is where each of its rows lies on the page."""
-        lane, order = _lanes(rows)
+    def add(
+        self, tracks: Sequence[BarTrack], names: Int64s, arguments: Int64s, links: Int64s, is_rounded: bool = False
+    ) -> Int64s:
+        """Add the tracks of one table; the other arrays are parallel to the bars of all of them, one track after the
+        other. The result is where each bar lies on the page.
+
+        Links are where the bars lie that they belong to; NONE for none. Times that `is_rounded` may make bars seem to
+        outlast those around them.
+        """
+        starts, ends = (
+            np.concatenate([np.zeros(0, np.int64), *(getattr(track, name) for track in tracks)])
+            for name in ("starts", "ends")
+        )
+        tick_ns = ROUNDED_TWICE * clock_tick_ns(starts, ends) if is_rounded else 0
+        lanes = [_lanes(track, tick_ns) for track in tracks]
+        self.tracks += [
+            Track(track.kind, track.label, len(self._parts), np.bincount(own).tolist(), track.device, track.thread)
+            for track, own in zip(tracks, lanes, strict=True)
+        ]
+        before = np.cumsum([0, *(int(own.max(initial=-1)) + 1 for own in lanes)])
+        numbered = (own + first for own, first in zip(lanes, before, strict=False))
+        lane = np.concatenate([np.zeros(0, np.int64), *numbered])
+        order = np.lexsort((starts, lane))
+        columns = (starts, ends, names, arguments, links)
+        self._parts.append(_Part(_new_lanes(lane[order]), *(column[order] for column in columns)))
         place = np.empty(len(order), np.int64)
         place[order] = self.count + np.arange(len(order))
-        sizes: list[list[int]] = [[] for _ in tracks]
-        for used, count in zip(*(values.tolist() for values in np.unique(lane, return_counts=True)), strict=True):
-            mine, number = sizes[used // MOST_LANES], used % MOST_LANES
-            mine += [0] * (number + 1 - len(mine))
-            mine[number] = count
-        self.tracks += [
-            replace(track, part=len(self._parts), lanes=lanes) for track, lanes in zip(tracks, sizes, strict=True)
-        ]
-        nothing = np.zeros(len(order), np.int64)
-        self._parts.append(
-            _Part(
-                _new_lanes(lane[order]),
-                rows.starts[order],
-                rows.ends[order],
-                rows.names[order],
-                nothing if rows.arguments is None else rows.arguments[order],
-                nothing + NONE if rows.links is None else rows.links[order],
-            )
-        )
         self.count += len(order)
         return place
 
@@ -130,10 +117,10 @@ class Pack:
             replace(track, lanes=own.tolist())
             for track, own in zip(self.tracks, np.split(counts, np.cumsum(sizes)[:-1])[: len(sizes)], strict=True)
         ]
-        begin = 0
+        first = 0
         for part, rows in zip(self._parts, chosen, strict=True):
-            own = lane[begin : begin + len(rows)][rows]
-            begin += len(rows)
+            own = lane[first : first + len(rows)][rows]
+            first += len(rows)
             columns = (part.starts, part.ends, part.names, part.arguments, place[part.links])
             result._parts.append(_Part(_new_lanes(own), *(column[rows] for column in columns)))
         return result
@@ -144,61 +131,7 @@ def _new_lanes(lanes: Int64s) -> Bools:
     return np.append(True, lanes[1:] != lanes[:-1])[: len(lanes)]
 
 
-def _lanes(rows: Rows) -> tuple[Int64s, Int64s]:
-    """The lane of each row, numbered over all tracks: rows of a lane follow one another and their ends ascend;
-    and the order of the rows by lane and begin."""
-    depth = rows.depth if rows.depth is not None else np.zeros(len(rows.starts), np.int64)
-    lanes = rows.track * MOST_LANES + np.minimum(depth, MOST_LANES - 1)
-    order = np.lexsort((rows.starts, lanes))
-    lane, starts, ends = (values[order] for values in (lanes, rows.starts, rows.ends))
-    limit = starts[1:] if rows.depth is None else ends[1:]
-    overlapping = np.unique(lane[1:][(lane[1:] == lane[:-1]) & (limit < ends[:-1])] // MOST_LANES)
-    for number in overlapping.tolist():
-        mine = np.flatnonzero(rows.track == number)
-        mine = mine[np.lexsort((-rows.ends[mine], rows.starts[mine]))]
-        free = _first_free(rows.starts[mine], rows.ends[mine])
-        lanes[mine] = number * MOST_LANES + np.minimum(free, MOST_LANES - 1)
-    return lanes, np.lexsort((rows.starts, lanes)) if len(overlapping) else order
-
-
-def _first_free(starts: Int64s, ends: Int64s) -> Int64s:
-    """For rows by begin that overlap, the first lane that is free."""
-    busy_until: list[int] = []
-    lanes = np.zeros(len(starts), np.int64)
-    for position, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        lane = 0
-        while lane < len(busy_until) and busy_until[lane] > start and lane < MOST_LANES:
-            lane += 1
-        if lane == len(busy_until):
-            busy_until.append(end)
-        busy_until[min(lane, MOST_LANES - 1)] = end
-        lanes[position] = lane
-    return lanes
-
-
-def numbered(frame: pl.DataFrame, keys: Sequence[str], number: Callable[..., int]) -> Int64s:
-    """One number a row, computed once for each distinct combination of keys."""
-    if not len(frame):
-        return np.zeros(0, np.int64)
-    if len(keys) == 1 and frame[keys[0]].dtype == pl.Categorical:
-        return _numbered_names(frame[keys[0]], number)
-    found = frame.select(keys).unique(maintain_order=True)
-    numbers = pl.Series("number", [number(*row) for row in found.rows()], dtype=pl.Int64)
-    joined = frame.select(keys).join(
-        found.with_columns(numbers), on=keys, how="left", nulls_equal=True, maintain_order="left"
-    )
-    return joined["number"].to_numpy()
-
-
-def _numbered_names(column: pl.Series, number: Callable[..., int]) -> Int64s:
-    """The same for a column of names, numbered in the order in which they first occur."""
-    names, which = distinct(column)
-    first = np.empty(len(names) + 1, np.int64)
-    present = np.zeros(len(names) + 1, np.bool_)
-    first[which[::-1]], present[which] = np.arange(len(which) - 1, -1, -1), True
-    codes = np.flatnonzero(present)
-    codes = codes[np.argsort(first[codes])]
-    texts = [*names.to_list(), None]
-    numbers = np.zeros(len(names) + 1, np.int64)
-    numbers[codes] = [number(texts[code]) for code in codes.tolist()]
-    return numbers[which]
+def _lanes(track: BarTrack, tick_ns: int) -> Int64s:
+    """The line of each bar within its track: one for each lane and depth."""
+    lanes, depths = pack(track.starts, track.ends, tick_ns)
+    return np.unique(lanes * (int(depths.max(initial=0)) + 1) + depths, return_inverse=True)[1]

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import polars as pl
 from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.stacks import thread_title
 from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.findings import in_order
+from warpline.reports.page.bars import Bars, cause_words
 from warpline.reports.page.contract import Particulars, Spot, Step, Timeline
-from warpline.reports.page.device_tracks import DeviceTracks, cause_words
-from warpline.reports.page.host_tracks import HostTracks
 from warpline.reports.page.inside import answers, kernel_of_row
-from warpline.reports.page.names import Names
+from warpline.reports.page.names import NameTable
 from warpline.reports.page.planes import block, deflated
 from warpline.reports.page.rows import Pack
-from warpline.sanitise import sanitise
+from warpline.reports.sections import sanitised
 from warpline.trace.steps.find import completed
 from warpline.trace.trace import Trace
 
@@ -75,52 +74,51 @@ def _text(record: Timeline | Particulars) -> bytes:
 
 def drawn_timeline(diagnosis: Diagnosis, work: Gathered, dive: Dive | None = None) -> DrawnTimeline:
     """The timeline of the diagnosed trace, whose kernels lead to what a report of Nsight Compute says of them."""
-    trace, pack, names = diagnosis.trace, Pack(), Names()
-    host, devices = HostTracks(trace, pack, names), DeviceTracks(work, pack, names, kernel_of_row(dive))
-    ops = host.add_ops()
-    calls = host.add_api(ops)
-    host.add_ranges()
-    operations = devices.add_streams(ops, calls)
-    devices.add_syncs(calls)
-    devices.add_idle(diagnosis.gaps, operations)
-    early = pack.parts
-    host.add_python()
-    zero, end = pack.extent() or (trace.window.start_ns, trace.window.end_ns)
+    trace, bars = diagnosis.trace, Bars(work, kernel_of_row(dive))
+    bars.add_ops()
+    bars.add_api()
+    bars.add_ranges()
+    bars.add_streams()
+    bars.add_syncs()
+    bars.add_idle(diagnosis.gaps)
+    early = bars.pack.parts
+    bars.add_python()
+    zero, end = bars.pack.extent() or (trace.window.start_ns, trace.window.end_ns)
+    particulars = Particulars(
+        launches=bars.launches,
+        inputs=bars.inputs,
+        identities=bars.names.identities,
+        spots=_spots(diagnosis, bars.names),
+        inside=answers(dive, trace, bars.names, zero),
+    )
     head = Timeline(
         zero_ns=zero,
         length_ns=end - zero,
         window=(trace.window.start_ns - zero, trace.window.end_ns - zero),
-        events=pack.count,
+        events=bars.pack.count,
         least_ns=0,
         detailed=None,
         early_parts=early,
-        names=names.all,
-        tracks=pack.tracks,
-        threads=host.threads(),
+        names=bars.names.all,
+        tracks=bars.pack.tracks,
+        threads=[thread_title(trace, thread) for thread in range(len(trace.threads))],
         steps=_steps(trace, zero, end),
         causes=list(cause_words()),
     )
-    particulars = Particulars(
-        launches=devices.launches,
-        inputs=host.inputs,
-        identities=names.identities,
-        spots=_spots(diagnosis, names),
-        inside=answers(dive, trace, names, zero),
-    )
-    return DrawnTimeline(head, particulars, pack)
+    return DrawnTimeline(sanitised(head), sanitised(particulars), bars.pack)
 
 
 def _steps(trace: Trace, zero: int, end: int) -> list[Step]:
-    starts, ends = completed(trace.all_steps, trace.gpu, trace.api)
-    rows = trace.stored("steps").select("name", "start_ns", "end_ns", pl.Series("length_ns", ends - starts)).iter_rows()
+    steps = trace.all_steps
+    starts, ends = completed(steps, trace.gpu, trace.api)
+    shown = np.flatnonzero((steps.end_ns > zero) & (steps.start_ns < end))
     return [
-        Step(sanitise(name or ""), start - zero, stop - zero, length)
-        for name, start, stop, length in rows
-        if stop > zero and start < end
+        Step(steps.name[row] or "", int(steps.start_ns[row]) - zero, int(steps.end_ns[row]) - zero, length)
+        for row, length in zip(shown.tolist(), (ends - starts)[shown].tolist(), strict=True)
     ]
 
 
-def _spots(diagnosis: Diagnosis, names: Names) -> list[Spot]:
+def _spots(diagnosis: Diagnosis, names: NameTable) -> list[Spot]:
     """Where each finding is seen, in the order of the page."""
     judgement = diagnosis.judgement
     found = in_order(judgement.findings, judgement.verdict) if judgement else []
