@@ -14,7 +14,7 @@ from paths import ROOT
 
 from warpline.bench import command
 from warpline.bench.command import BenchRequest, answer
-from warpline.bench.experiments import EXPERIMENTS, prepared, shape_of
+from warpline.bench.experiments import EXPERIMENTS, prepare, shape_of
 from warpline.bench.program import load, names_a_program
 from warpline.errors import UsageError, WarplineError
 
@@ -75,7 +75,7 @@ def test_work_is_counted_as_on_paper() -> None:
 
     def work(name: str, dtype: str) -> tuple[float, float]:
         experiment = EXPERIMENTS[name]
-        found = prepared(experiment, torch, shape_of(experiment, SMALL[name]), dtype, "cpu").work
+        found = prepare(experiment, torch, shape_of(experiment, SMALL[name]), dtype, "cpu").work
         return found.flops, found.bytes
 
     # 16x4 times 4x8 in bf16: 2 * 16 * 8 * 4 FLOPs, (64 + 32 + 128) elements of two bytes.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from warpline.capture import bare_step_timer as laps
-from warpline.capture.bare_step_timer import StepTime, StepTimer, believed
+from warpline.capture.bare_step_timer import StepTime, StepTimer, reliable_bare_step
 
 
 class FakeEvent:
@@ -114,12 +114,12 @@ def test_steps_that_still_get_faster_are_not_settled(clock: list[int]) -> None:
 )
 def test_bare_steps_slower_than_recorded_ones_are_doubted(settled: bool, kept: bool, note: str) -> None:
     bare, recorded = (StepTime(median, median, median, 8, "clock", settled) for median in (2_000, 1_000))
-    found, doubt = believed(bare, recorded)
+    found, doubt = reliable_bare_step(bare, recorded)
     assert (found is not None) is kept
     assert doubt == f"bare steps took 2,000 ns, recorded ones 1,000 ns: {note}"
 
 
 def test_bare_steps_faster_than_recorded_ones_are_believed() -> None:
     bare, recorded = (StepTime(median, median, median, 8, "clock", False) for median in (1_000, 2_000))
-    assert believed(bare, recorded) == (bare, "")
-    assert believed(bare, None) == (bare, "")
+    assert reliable_bare_step(bare, recorded) == (bare, "")
+    assert reliable_bare_step(bare, None) == (bare, "")

@@ -11,7 +11,7 @@ from warpline.capture.this_process import ENDING_SIGNALS
 
 HOLD = """
 import os, signal, sys
-from warpline.capture.this_process import LastWords, signals_held
+from warpline.capture.this_process import LastWords, hold_signals
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children inherit that it is ignored
 def send(*names):
     for name in names: os.kill(os.getpid(), getattr(signal, name))
@@ -27,7 +27,7 @@ def outcome(code: str) -> tuple[int, str]:
 def test_a_signal_that_ends_a_program_has_the_word_said_first_also_when_it_comes_twice(number: int) -> None:
     code = f"""
 def say(name):
-    with signals_held():
+    with hold_signals():
         send(name)
         print(name, 'said', flush=True)
 LastWords(say).hold()
@@ -58,7 +58,7 @@ def test_what_comes_while_signals_are_held_comes_afterwards() -> None:
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 signal.signal(signal.SIGTERM, lambda *_: print('mine', flush=True))
 try:
-    with signals_held():
+    with hold_signals():
         send('SIGTERM', 'SIGINT')
         print('written', flush=True)
 except KeyboardInterrupt:

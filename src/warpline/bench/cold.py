@@ -136,10 +136,10 @@ def cold_start(
         split = [run(orders, True, caches("used")) for _ in range(repeats)]
         whole = [run(orders, False, caches("used")) for _ in range(repeats)]
         compiled = any(path.is_file() for path in Path(folder, "used").rglob("*"))
-    return assembled(orders, empty, split, whole, compiled=compiled)
+    return assemble(orders, empty, split, whole, compiled=compiled)
 
 
-def assembled(
+def assemble(
     orders: Orders,
     empty: dict[str, Any],
     split: Sequence[dict[str, Any]],

@@ -71,7 +71,7 @@ def _start_cuda(torch: Any, marks: Marks, library: str) -> None:
 
 def _subject(torch: Any, orders: dict[str, Any], device: str, marks: Marks) -> Any:
     from warpline.bench.calls import AlternatingCalls  # noqa: PLC0415 - only the standard library, and not counted
-    from warpline.bench.experiments import EXPERIMENTS, precision, prepared  # noqa: PLC0415
+    from warpline.bench.experiments import EXPERIMENTS, precision, prepare  # noqa: PLC0415
     from warpline.bench.program import load  # noqa: PLC0415
 
     marks.skip()
@@ -81,7 +81,7 @@ def _subject(torch: Any, orders: dict[str, Any], device: str, marks: Marks) -> A
         call = AlternatingCalls(program.function, program.inputs)
     else:
         precision(torch, orders["dtype"]).__enter__()
-        ready = prepared(EXPERIMENTS[orders["experiment"]], torch, tuple(orders["shape"]), orders["dtype"], device)
+        ready = prepare(EXPERIMENTS[orders["experiment"]], torch, tuple(orders["shape"]), orders["dtype"], device)
         call = AlternatingCalls(ready.function, [ready.args])
     _wait(torch, device)
     marks.stamp("inputs")

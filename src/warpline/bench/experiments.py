@@ -168,13 +168,13 @@ def listed() -> dict[str, Any]:
 
 def forms(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> list[Prepared]:
     """Every way to do the experiment's work; most have one."""
-    first = prepared(experiment, torch, shape, dtype, device)
+    first = prepare(experiment, torch, shape, dtype, device)
     if experiment.others is None:
         return [first]
     return [replace(first, name=f"{experiment.library}, {first.name}"), *experiment.others(torch, first)]
 
 
-def prepared(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
+def prepare(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     """The experiment with random inputs, because zeros run faster; its name includes their shape and type."""
     if dtype not in experiment.dtypes:
         known = ", ".join(experiment.dtypes)

@@ -86,7 +86,7 @@ def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
         expected = max(min(stopwatch.time([subject.calls] * few)), 1.0)
         subject.per_sample = max(1, round(CLOCK_READS_PER_SAMPLE * resolution / expected))
         subject.call = Repeated(subject.calls, subject.per_sample) if subject.per_sample > 1 else subject.calls
-    warm_up = warmed(stopwatch, subjects, settings, least_seconds=0.0)
+    warm_up = run_warm_up(stopwatch, subjects, settings, least_seconds=0.0)
     samples = collect(stopwatch, subjects, settings, None)
     torch = sys.modules.get("torch")
     place = Platform(_cpu_name(), "cpu", str(torch.__version__) if torch else None, None, platform.python_version())
@@ -116,7 +116,7 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
     flush = settings.flush and not settings.graph
     events = GpuStopwatch(torch, flush=flush, now=settings.now)
     watch = watch_device(torch)
-    warm_up = warmed(events, subjects, settings, WARM_SECONDS)
+    warm_up = run_warm_up(events, subjects, settings, WARM_SECONDS)
     for subject in subjects:
         subject.host = host_view(events, subject.calls, settings.now)
     stopwatch: CallStopwatch = events
@@ -255,7 +255,9 @@ def _reason(error: BaseException) -> str:
     return (str(error).splitlines() or [""])[0].removeprefix("CUDA error: ")[:200] or type(error).__name__
 
 
-def warmed(stopwatch: CallStopwatch, subjects: Sequence[Subject], settings: Settings, least_seconds: float) -> WarmUp:
+def run_warm_up(
+    stopwatch: CallStopwatch, subjects: Sequence[Subject], settings: Settings, least_seconds: float
+) -> WarmUp:
     """All functions, warmed up alternately: the times of a window are those of one round of them."""
     calls = [subject.call for subject in subjects]
     per_round = sum(subject.per_sample for subject in subjects)

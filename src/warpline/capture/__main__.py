@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.program import program_of
-from warpline.capture.run import RunRequest, chosen_tool, prepared, run, say_on_stderr
+from warpline.capture.run import RunRequest, chosen_tool, prepare, run, say_on_stderr
 from warpline.capture.tool_commands import NCU_LAUNCHES
 from warpline.errors import WarplineError
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lines=options.lines,
             dataflow=options.dataflow,
         )
-        result = run(request, prepared(request, plan), say_on_stderr)
+        result = run(request, prepare(request, plan), say_on_stderr)
     except WarplineError as error:
         say_on_stderr(error.line())
         return error.exit_code

@@ -105,7 +105,7 @@ class StepTimer:
         )
 
 
-def believed(bare: StepTime | None, recorded: StepTime | None) -> tuple[StepTime | None, str]:
+def reliable_bare_step(bare: StepTime | None, recorded: StepTime | None) -> tuple[StepTime | None, str]:
     """The bare steps if they are reliable, and a note if they are not.
 
     Recording makes no step faster: bare steps that are slower and still get faster were not warm.

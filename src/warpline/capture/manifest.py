@@ -36,7 +36,7 @@ def new_folder(name: str, output: Path | None = None) -> Path:
         raise UsageError("bad-name", f"{name!r} is not a valid folder name", "use --output for a path")
     try:
         if output is None:
-            return _made(_home() / "runs", name).absolute()
+            return _create_folder(_home() / "runs", name).absolute()
         _private(output)
     except OSError as error:
         what = f"{error.filename or output or _HOME} cannot be created as a folder: {error.strerror or error}"
@@ -58,7 +58,7 @@ def in_use(folder: Path) -> bool:
     return (folder / MANIFEST).exists()
 
 
-def _made(runs: Path, name: str) -> Path:
+def _create_folder(runs: Path, name: str) -> Path:
     """Create a folder of that name, with a number if needed: runs that start together get different folders."""
     _private(runs)
     for number in itertools.count(1):

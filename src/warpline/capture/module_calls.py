@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from warpline.capture.patches import Undo, replaced
+from warpline.capture.patches import Undo, replace
 from warpline.capture.steps import ACCUMULATING_CALLS_BEFORE_USE
 from warpline.capture.this_process import tracing_check
 
@@ -36,7 +36,7 @@ class ModuleCalls:
         self._is_traced = tracing_check(torch)
         register = torch.nn.modules.module.register_module_forward_pre_hook
         self._search: Any = register(self._any_module)
-        self._undo_compile = replaced(torch, "compile", self._compiling)
+        self._undo_compile = replace(torch, "compile", self._compiling)
 
     def stop_searching(self) -> None:
         """Stop: a better source of steps was found, or enough calls were seen."""
@@ -74,7 +74,7 @@ class ModuleCalls:
             return
         self._outermost.add(id(module))
         if type(module) not in self._undo:
-            self._undo[type(module)] = replaced(type(module), "__call__", self._telling)
+            self._undo[type(module)] = replace(type(module), "__call__", self._telling)
 
     def _telling(self, original: Any) -> Any:
         outermost, is_traced = self._outermost, self._is_traced

@@ -9,7 +9,7 @@ from typing import Any
 Undo = Callable[[], None]
 
 
-def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
+def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
     """Replace `owner.name` with `make(original)`; do nothing if it does not exist."""
     original = getattr(owner, name, None)
     if original is None:
@@ -39,7 +39,7 @@ def before(owner: Any, name: str, call: Callable[..., None]) -> Undo:
 
         return replacement
 
-    return replaced(owner, name, make)
+    return replace(owner, name, make)
 
 
 def after(owner: Any, name: str, call: Callable[..., None]) -> Undo:
@@ -53,4 +53,4 @@ def after(owner: Any, name: str, call: Callable[..., None]) -> Undo:
 
         return replacement
 
-    return replaced(owner, name, make)
+    return replace(owner, name, make)

@@ -118,7 +118,7 @@ def explanation(request: RunRequest, plan: Plan) -> list[Flag]:
     return [*(torch_flags(plan, INJECTED) if plan.tool == TORCH else []), *command_of(request, plan)]
 
 
-def prepared(request: RunRequest, plan: Plan) -> Plan:
+def prepare(request: RunRequest, plan: Plan) -> Plan:
     """The plan with an output folder."""
     if request.output is not None and in_use(request.output):
         raise UsageError(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.bare_step_timer import StepTimer, believed
+from warpline.capture.bare_step_timer import StepTimer, reliable_bare_step
 from warpline.capture.calibration import measure_host
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
@@ -22,10 +22,10 @@ from warpline.capture.second_pass import SecondPass, wants_second_pass
 from warpline.capture.steps import NAMES, StepFinder
 from warpline.capture.this_process import (
     LastWords,
+    hold_signals,
     is_data_worker,
     keep_attached_with_graphs,
     resident_bytes,
-    signals_held,
     tracing_check,
 )
 
@@ -101,7 +101,7 @@ class Session:
 
     def close(self, reason: str) -> None:
         """End the recording in any state, write it, and ignore all later calls."""
-        with signals_held(), self._careful():
+        with hold_signals(), self._careful():
             if self.phase in {RECORDS, WINDOW}:
                 self._finish(reason, whole=False)
             elif self.phase == SECOND_PASS:
@@ -236,7 +236,7 @@ class Session:
         describe(self.record, self._torch)
         if by_steps:
             self.record.steps_found_by = NAMES[self.finder.chosen or 0]
-        with signals_held():
+        with hold_signals():
             self._recorder = recorder_for(self._torch, self.plan)
             self._recorder.start(by_steps)
             self.phase = RECORDS if by_steps else WINDOW
@@ -255,7 +255,7 @@ class Session:
             return
         if not recorder.can_stop_here():
             raise RuntimeError("the recorded thread has ended, which stopped torch's profiler")
-        with signals_held():
+        with hold_signals():
             self.record.recorded_step_ns = self._laps.summary(cold=0) if self.record.steps_recorded else None
             recorder.stop(whole)
             began = bool(self.recording_since)
@@ -264,7 +264,7 @@ class Session:
                 self._export(recorder)
             else:
                 self.note("the program ended during the profiler's warm-up")
-            self.record.bare_step_ns, doubt = believed(self.record.bare_step_ns, self.record.recorded_step_ns)
+            self.record.bare_step_ns, doubt = reliable_bare_step(self.record.bare_step_ns, self.record.recorded_step_ns)
             if doubt:
                 self.note(doubt)
             self.record.state = RECORDED if began else NOTHING
@@ -278,7 +278,7 @@ class Session:
         if began and by_steps and whole:
             self._calibrate()
         if again and self._second_pass is not None:
-            with signals_held():
+            with hold_signals():
                 self.phase = SECOND_PASS if self._second_pass.start() else DONE
                 self._keep()
         self._laps.restart()
@@ -292,13 +292,13 @@ class Session:
         """Measures what ops and their recording cost here, once the recorded steps are safe on disk."""
         if self.plan.tool != TORCH or threading.current_thread() is not threading.main_thread():
             return
-        with signals_held():
+        with hold_signals():
             self.record.host_costs = measure_host(self._torch, shapes=self.plan.shapes, stacks=self.plan.stacks)
             self._keep()
 
     def _end_second_pass(self, whole: bool) -> None:
         if self._second_pass is not None:
-            with signals_held():
+            with hold_signals():
                 self._second_pass.end(whole)
                 self._keep()
         self.phase = DONE

@@ -83,7 +83,7 @@ class LastWords:
 
 
 @contextlib.contextmanager
-def signals_held() -> Iterator[None]:
+def hold_signals() -> Iterator[None]:
     """Delay Ctrl-C and similar signals until the trace is written."""
     if threading.current_thread() is not threading.main_thread():
         yield

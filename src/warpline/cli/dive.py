@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from warpline.capture.ncu_log import COUNTERS_FORBIDDEN
 from warpline.capture.plan import NCU, Plan
 from warpline.capture.program import program_of
-from warpline.capture.run import RunRequest, prepared, say_on_stderr
+from warpline.capture.run import RunRequest, prepare, say_on_stderr
 from warpline.capture.run import run as record
 from warpline.cli.options import bundle, verbose_option
 from warpline.cli.output import ReportOutput, output_options
@@ -173,7 +173,7 @@ def _profile(run: NcuRun, title: str, profiling: KernelProfiling) -> Path:
         program_of(list(words[module:]), module), NCU, stop=profiling.stop, output_to_stderr=True, focus=run.focus
     )
     plan = Plan(folder="", tool=NCU, steps=1, seconds=SECONDS, lines=False, dataflow=False)
-    result = record(request, prepared(request, plan), say_on_stderr)
+    result = record(request, prepare(request, plan), say_on_stderr)
     if result.trace is None:
         assert result.nothing is not None
         raise result.nothing

@@ -18,7 +18,7 @@ from warpline.capture.launch import launch
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.program import program_of
 from warpline.capture.recorded import SCHEMA
-from warpline.capture.run import Run, RunRequest, chosen_tool, explanation, prepared, say_on_stderr
+from warpline.capture.run import Run, RunRequest, chosen_tool, explanation, prepare, say_on_stderr
 from warpline.capture.run import run as record
 from warpline.capture.tool_commands import NCU_LAUNCHES, Flag, words_of
 from warpline.cli.diagnose import put_diagnosis
@@ -207,7 +207,7 @@ def run(
     if answer.explain:
         _print_flags(explanation(request, replace(plan, folder="FOLDER")), answer.as_json)
         return 0
-    return put_run(record(request, prepared(request, plan), say_on_stderr), answer)
+    return put_run(record(request, prepare(request, plan), say_on_stderr), answer)
 
 
 def _inner_words(program: ProgramWords, plan: Plan, recorder: RecorderChoice, name: str | None) -> list[str]:

@@ -121,7 +121,7 @@ class TraceScrubber:
         for key, checked in changed:
             place, value = f"{where}.{key}", values[key]
             self._tally.kept -= 1
-            if self._kept(place, value, values, key):
+            if self._keep_as_is(place, value, values, key):
                 continue
             if checked is DROPPED:
                 del values[key]
@@ -134,7 +134,7 @@ class TraceScrubber:
             else:
                 self._tally.replaced[place] += 1
 
-    def _kept(self, place: str, value: Any, new: Event, key: str) -> bool:
+    def _keep_as_is(self, place: str, value: Any, new: Event, key: str) -> bool:
         """Whether this place is one of those to keep as they are."""
         if not self.keep or place not in self.keep:
             return False
@@ -147,7 +147,7 @@ class TraceScrubber:
         """The known top-level keys and their values as JSON."""
         found: dict[str, Any] = {}
         for key, value in keys.items():
-            if self._kept(key, value, found, key):
+            if self._keep_as_is(key, value, found, key):
                 continue
             if key in ("deviceProperties", "computeProperties") and isinstance(value, list):
                 found[key] = [self._counted(key, entry, device(entry)) for entry in value]
@@ -168,7 +168,7 @@ class TraceScrubber:
     def _counted(self, place: str, old: Any, new: dict[str, Any]) -> dict[str, Any]:
         for key, value in old.items() if isinstance(old, dict) else ():
             where = f"{place}.{key}"
-            if self._kept(where, value, new, key):
+            if self._keep_as_is(where, value, new, key):
                 continue
             if key not in new:
                 self._tally.dropped[where] += 1

@@ -61,7 +61,7 @@ def rows(path: Path, query: str, values: Sequence[Value] = ()) -> list[tuple[Val
 def _opened(path: Path, create: bool) -> Iterator[sqlite3.Connection]:
     try:
         if create and not path.exists():
-            _made(path)
+            _create_private(path)
         database = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
         try:
             database.execute("pragma trusted_schema = off")
@@ -80,9 +80,10 @@ def _opened(path: Path, create: bool) -> Iterator[sqlite3.Connection]:
 _HINT = f"name another file in {VARIABLE}"
 
 
-def _made(path: Path) -> None:
-    if path.parent != Path():
-        private_folder(path.parent) if not path.parent.is_dir() else None
+def _create_private(path: Path) -> None:
+    """Create the file for this user alone, unless it exists."""
+    if not path.parent.is_dir():
+        private_folder(path.parent)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 

@@ -36,7 +36,7 @@ class _Memory:
     def events(self) -> RawEvents:
         count = self._library.scan_count(self._handle)
         dense = [
-            self._taken(self._library.scan_take_column(self._handle, index), dtype, count)
+            self._take(self._library.scan_take_column(self._handle, index), dtype, count)
             for index, dtype in enumerate(DTYPES)
         ]
         phase, category, name, process, thread, time_ns, duration_ns, args_offset, args_length = dense
@@ -66,7 +66,7 @@ class _Memory:
             first_skipped=skipped[1],
         )
 
-    def _taken(self, address: int | None, dtype: Any, count: int) -> npt.NDArray[Any]:
+    def _take(self, address: int | None, dtype: Any, count: int) -> npt.NDArray[Any]:
         """An array over memory that the scanner handed over, which is freed with it."""
         if not address:
             return np.empty(0, dtype)
@@ -91,12 +91,12 @@ class _Memory:
         rows, values = ctypes.c_void_p(), ctypes.c_void_p()
         count = self._library.scan_take_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
         width = 3 if kind is Field.TRIPLE else 1
-        array = self._taken(values.value, np.int64, count * width)
+        array = self._take(values.value, np.int64, count * width)
         if kind is Field.TRIPLE:
             array = array.reshape(-1, 3)
         elif kind is Field.TEXT and count:
             array = text_codes[array].astype(np.int64)
-        return Sparse(self._taken(rows.value, np.uint32, count), array)
+        return Sparse(self._take(rows.value, np.uint32, count), array)
 
 
 def _recode(codes: Int32s, mapping: Int32s, unique: int) -> Int32s:

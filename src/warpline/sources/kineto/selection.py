@@ -60,16 +60,16 @@ class Selection:
         """These events and those, in the file's order."""
         return Selection(self._source, np.sort(np.append(self.rows, other.rows))) if len(other) else self
 
-    def taken(self, column: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    def take(self, column: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """A column's values for these events."""
         return column.take(self.rows)
 
     @cached_property
     def span(self) -> dict[str, pl.Series]:
         """Start and end relative to the start of the trace; a negative duration counts as zero."""
-        start = self.taken(self._raw.time_ns)
+        start = self.take(self._raw.time_ns)
         start -= self._source.zero_ns
-        length = self.taken(self._raw.duration_ns)
+        length = self.take(self._raw.duration_ns)
         np.maximum(length, 0, out=length)
         return {"start_ns": pl.Series(start), "end_ns": pl.Series(np.add(start, length, out=length))}
 
@@ -79,7 +79,7 @@ class Selection:
 
     def name(self) -> pl.Series:
         """The events' names."""
-        return gathered(self._source.names, self.taken(self._raw.name))
+        return gathered(self._source.names, self.take(self._raw.name))
 
     def from_name(self, find: Callable[[pl.Series], pl.Series], first: int = 0) -> pl.Series | None:
         """What is found in each name, from the event at position `first` on; null before, None if there is no such
@@ -97,8 +97,8 @@ class Selection:
     @cached_property
     def arguments(self) -> dict[str, pl.Series]:
         """Where the raw arguments lie in the file."""
-        offset = self.taken(self._raw.args_offset)
-        length = pl.Series(self.taken(self._raw.args_length))
+        offset = self.take(self._raw.args_offset)
+        length = pl.Series(self.take(self._raw.args_length))
         if len(offset) and offset.min() >= 0:
             return {"args_offset": pl.Series(offset), "args_length": length}
         present = pl.Series(offset >= 0)

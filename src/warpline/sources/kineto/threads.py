@@ -50,7 +50,7 @@ class KinetoThreads:
 
     def codes(self, events: Selection) -> pl.Series:
         """Row of the thread table for each event."""
-        process, thread = events.taken(self._raw.process), events.taken(self._raw.thread)
+        process, thread = events.take(self._raw.process), events.take(self._raw.thread)
         # Events of one thread are mostly consecutive: only the first of each run is looked up.
         first = np.ones(len(events), bool)
         first[1:] = (process[1:] != process[:-1]) | (thread[1:] != thread[:-1])

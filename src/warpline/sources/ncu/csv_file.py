@@ -49,7 +49,7 @@ def read_csv(path: Path) -> NcuReport:
     rows = _rows(text_lines(unpacked), notes)
     header = next(rows, None)
     if header is None or not {"ID", "Kernel Name"} <= set(header):
-        raise UnreadableFile("no-csv-header", f"{path} has no header of an ncu CSV page{_said(notes)}", EXPORT)
+        raise UnreadableFile("no-csv-header", f"{path} has no header of an ncu CSV page{_messages_text(notes)}", EXPORT)
     page = DetailsPage(header) if set(header) >= DETAILS_COLUMNS else RawPage(header)
     first = list(_sample(rows))
     mark = decimal_mark(cell for row in first for cell in metric_cells(page, row))
@@ -61,7 +61,7 @@ def read_csv(path: Path) -> NcuReport:
     kernels = page.kernels()
     if not kernels:
         raise UnreadableFile(
-            "no-kernels", f"{path} has the header of an ncu CSV page, and no kernel{_said(notes)}", EXPORT
+            "no-kernels", f"{path} has the header of an ncu CSV page, and no kernel{_messages_text(notes)}", EXPORT
         )
     return NcuReport(path, page.source, notes.version, kernels, tuple(_health(unpacked, notes, page)))
 
@@ -114,7 +114,7 @@ def _parsed(text: str, delimiter: str, notes: _Notes) -> Iterator[list[str]]:
         notes.damaged += 1
 
 
-def _said(notes: _Notes) -> str:
+def _messages_text(notes: _Notes) -> str:
     """What ncu reported, where it reported a problem."""
     problems = [message for message, times in notes.messages.items() if times]
     return f"; ncu said: {'; '.join(problems[:_QUOTED_MESSAGES])}" if problems else ""

@@ -99,14 +99,14 @@ class _Machine:
         """An unsigned number of so many bytes."""
         return int.from_bytes(self.take(count), "little")
 
-    def made(self, container: Plain) -> None:
+    def push_container(self, container: Plain) -> None:
         """Puts a new container on the stack."""
         self.containers += 1
         if self.containers > MAX_CONTAINERS:
             raise DamagedPickle(f"it has more than {MAX_CONTAINERS:,} lists and dicts")
         self.stack.append(container)
 
-    def marked(self) -> list[Plain]:
+    def pop_marked(self) -> list[Plain]:
         """What lies above the last mark."""
         items = self.stack
         self.stack = self.below.pop()
@@ -126,7 +126,7 @@ def _tuple(machine: _Machine, count: int) -> None:
         raise IndexError
     items = tuple(stack[len(stack) - count :])
     del stack[len(stack) - count :]
-    machine.made(items)
+    machine.push_container(items)
 
 
 def _append(machine: _Machine) -> None:
@@ -135,7 +135,7 @@ def _append(machine: _Machine) -> None:
 
 
 def _appends(machine: _Machine) -> None:
-    items = machine.marked()
+    items = machine.pop_marked()
     _list(machine).extend(items)
 
 
@@ -153,7 +153,7 @@ def _set_item(machine: _Machine) -> None:
 
 
 def _set_items(machine: _Machine) -> None:
-    _set(machine, machine.marked())
+    _set(machine, machine.pop_marked())
 
 
 def _set(machine: _Machine, items: list[Plain]) -> None:
@@ -200,10 +200,10 @@ _INSTRUCTIONS: dict[int, _Instruction] = {
     0x95: lambda machine: machine.take(8),  # FRAME
     0x2E: _stop,
     0x28: _mark,
-    0x7D: lambda machine: machine.made({}),  # EMPTY_DICT
-    0x5D: lambda machine: machine.made([]),  # EMPTY_LIST
+    0x7D: lambda machine: machine.push_container({}),  # EMPTY_DICT
+    0x5D: lambda machine: machine.push_container([]),  # EMPTY_LIST
     0x29: lambda machine: machine.stack.append(()),  # EMPTY_TUPLE
-    0x74: lambda machine: machine.made(tuple(machine.marked())),  # TUPLE
+    0x74: lambda machine: machine.push_container(tuple(machine.pop_marked())),  # TUPLE
     0x85: lambda machine: _tuple(machine, 1),
     0x86: lambda machine: _tuple(machine, 2),
     0x87: lambda machine: _tuple(machine, 3),
