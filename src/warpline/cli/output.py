@@ -96,5 +96,6 @@ def print_report(report: Report) -> None:
 
 def page_of(report: Report) -> str:
     """A report as one HTML file without a script."""
+    title = report.title or next((section.title for section in report.sections if section.title), "")
     sections = "\n".join(map(html.section, report.sections))
-    return html_document(report.title, report.title, f"<main>\n{sections}\n</main>")
+    return html_document(title, title, f"<main>\n{sections}\n</main>")
