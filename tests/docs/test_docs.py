@@ -20,7 +20,6 @@ from paths import DATA, ROOT
 from warpline.cli.main import app, run
 from warpline.cli.verbs import VERBS
 from warpline.front.tables import columns_of
-from warpline.front.trace import Trace
 from warpline.trace.schema import TABLES
 
 SOURCE = ROOT / "src" / "warpline"
@@ -30,11 +29,11 @@ COMMON = ROOT / "docs" / "commands" / "README.md"
 
 def tables_text() -> str:
     parts = []
-    for name in TABLES:
+    for name, table in TABLES.items():
         rows = "".join(
             f"| `{column}` | {about.dtype.__name__} | {about.meaning} |\n" for column, about in columns_of(name).items()
         )
-        summary = (getattr(Trace, name).__doc__ or "").partition("\n")[0]
+        summary = (table.__doc__ or "").partition("\n")[0]
         parts.append(f"## {name}\n\n{summary}\n\n| column | type | meaning |\n|---|---|---|\n{rows}\n")
     return "".join(parts)
 

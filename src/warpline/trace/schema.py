@@ -42,7 +42,7 @@ CORRELATION = Column[Int64s](pl.Int64, "CUPTI or roctracer correlation id, uniqu
 
 
 class Gpu(Table):
-    """Things a device ran, by start time."""
+    """Kernels, copies, memsets and graphs that a device ran, by start time."""
 
     kind = Column[Names](
         NAME, "kernel, memcpy, memset, decompress, or graph (a CUDA-graph replay recorded as one bar)", required=True
@@ -95,7 +95,7 @@ class Api(Table):
 
 
 class Ops(Table):
-    """Framework ops on the CPU, by (thread, start)."""
+    """Framework ops on the CPU, by thread and start time."""
 
     name = Column[Names](NAME, "op, for example aten::mm", required=True)
     thread = THREAD
@@ -121,7 +121,7 @@ class Ops(Table):
 
 
 class Ranges(Table):
-    """NVTX ranges, record_function annotations and profiler steps, by (thread, start)."""
+    """NVTX ranges, record_function annotations and profiler steps, by thread and start time."""
 
     name = Column[Names](NAME, "text of the range", required=True)
     domain = Column[Names](NAME, "NVTX domain; null for the default one and for record_function")
@@ -143,7 +143,7 @@ class Ranges(Table):
 
 
 class Python(Table):
-    """Python frames (with_stack=True), by (thread, start)."""
+    """Python frames (recorded with with_stack=True), by thread and start time."""
 
     name = Column[Names](
         NAME, "frame as recorded, for example `train.py(12): step`, or `nn.Module: Linear_0`", required=True
@@ -156,7 +156,7 @@ class Python(Table):
 
 
 class Syncs(Table):
-    """GPU-side synchronisation records."""
+    """Synchronization records of the GPU."""
 
     kind = Column[Names](NAME, "event, stream_wait_event, stream or context", required=True)
     device = Column[Int64s](pl.Int32, "device", bounds=DEVICE)
@@ -203,7 +203,7 @@ class Memory(Table):
 
 
 class Overhead(Table):
-    """What recording itself cost, and lazy loading."""
+    """Profiler overhead, and lazy loading."""
 
     name = Column[Names](NAME, "what the profiler or the driver did", required=True)
     thread = ANY_THREAD
@@ -211,7 +211,7 @@ class Overhead(Table):
 
 
 class Faults(Table):
-    """Unified-memory page faults (nsys)."""
+    """Page faults of unified memory (nsys)."""
 
     kind = Column[Names](NAME, "cpu or gpu", required=True)
     process = Column[Int64s](pl.Int64, "process")
@@ -222,7 +222,7 @@ class Faults(Table):
 
 
 class Dataflow(Table):
-    """Tensors that ops took and made in a few more steps, without times (`warpline run`); see docs/dataflow.md."""
+    """Tensors that ops took and made in a few more steps, without times (`warpline run`)."""
 
     step = Column[Int64s](pl.Int32, "position of the step from 0; -1 before the first")
     call = Column[Int64s](ID, "number of the op's call, in order of begin", required=True)
@@ -247,7 +247,7 @@ class Dataflow(Table):
 
 
 class Counters(Table):
-    """Sampled counters (nsys GPU metrics)."""
+    """Sampled counters (GPU metrics of nsys)."""
 
     time_ns = Column[Int64s](TIME, "when", required=True)
     name = Column[Names](NAME, "metric", required=True)
@@ -284,7 +284,7 @@ class Devices(Table):
 
 
 class LongNames(Table):
-    """Names too long for a column."""
+    """Names too long for a column: the shortened ones, as the other tables have them, and the whole of each."""
 
     name = Column[Texts](pl.String, "the shortened name, as the other tables have it", required=True)
     whole = Column[Texts](pl.String, "the name in full", required=True, most_chars=WHOLE_CHARS)
@@ -310,7 +310,7 @@ class Meta(Table):
 
 
 class Health(Table):
-    """What is wrong or odd; see warpline.sources.health."""
+    """What is wrong or doubtful about the profile."""
 
     code = Column[Texts](pl.String, "stable word")
     severity = Column[Texts](pl.String, "error, warning or info")
