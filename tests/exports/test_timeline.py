@@ -15,7 +15,7 @@ from warpline.exports.timeline import ViewerTimeline, viewer_timeline
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.trace.arrays import NONE
 from warpline.trace.open import open_trace
-from warpline.trace.steps.find import StepChoice
+from warpline.trace.steps.choice import StepChoice
 
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +10,6 @@ from paths import DATA
 
 from warpline.sources import cache_folder
 from warpline.sources.cache_folder import content_key, traces_folder
-from warpline.trace import cache
 from warpline.trace import open as opening
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES
@@ -37,23 +34,6 @@ def test_a_second_open_reads_the_cache_and_gives_the_same_tables(monkeypatch: py
     for table in TABLES:
         assert first.stored(table).equals(second.stored(table)), table
         assert first.stored(table).schema == second.stored(table).schema
-
-
-def test_two_threads_that_ask_for_a_table_read_it_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    reads = []
-
-    def slow(file: object) -> pl.DataFrame:
-        reads.append(file)
-        time.sleep(0.05)
-        return pl.DataFrame({"a": [1]})
-
-    monkeypatch.setattr(cache, "_read", slow)
-    (tmp_path / "gpu.arrow").touch()
-    with (tmp_path / "gpu.arrow").open("rb") as file, ThreadPoolExecutor(4) as threads:
-        later = cache._Later(file)
-        tables = [future.result() for future in [threads.submit(later) for _ in range(4)]]
-    assert len(reads) == 1
-    assert all(table is tables[0] for table in tables)
 
 
 def test_no_cache_leaves_no_trace() -> None:

@@ -196,22 +196,12 @@ def test_another_users_entry_is_not_read(place: str, right: Trace, monkeypatch: 
     assert same(open_trace(FILE), right)
 
 
-def test_a_trace_is_whole_after_its_entry_was_removed(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "READ_AT_ONCE_BYTES", 0)  # so that tables are read after the entry is gone
+def test_a_trace_is_whole_after_its_entry_was_removed(right: Trace) -> None:
     open_trace(FILE)
     trace = open_trace(FILE)
     private_files.discard(entry())
     assert not entry().exists()
     assert same(trace, right)
-
-
-def test_many_open_traces_hold_few_files(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "READ_AT_ONCE_BYTES", 0)
-    monkeypatch.setattr(cache, "MAX_HELD_FILES", 10)
-    open_trace(FILE)
-    traces = [open_trace(FILE) for _ in range(5)]
-    assert len(cache._held) <= 10
-    assert all(same(trace, right) for trace in traces)
 
 
 def test_two_versions_side_by_side_each_get_their_own_tables(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,8 +333,7 @@ def test_a_writer_that_is_killed_leaves_no_bad_entry(call: str, right: Trace) ->
 
 
 def test_readers_and_writers_together_never_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three entries of which two fit: entries are replaced and evicted under readers that have yet to read tables."""
-    monkeypatch.setattr(cache, "READ_AT_ONCE_BYTES", 0)
+    """Three entries of which two fit: entries are replaced and evicted under their readers."""
     files = [DATA / "kineto" / f"{name}.json.gz" for name in ("layer_eager", "compiled", "block_fp32")]
     traces = {str(content_key(file)): open_trace(file) for file in files}
     whole = sum(path.stat().st_size for path in traces_folder().rglob("*"))

@@ -14,7 +14,7 @@ from warpline.analyses.idle.gaps import idle_gaps
 from warpline.replay.replay import replay
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.open import open_trace
-from warpline.trace.steps.find import StepChoice
+from warpline.trace.steps.choice import StepChoice
 from warpline.trace.trace import Trace
 
 DEMO = Path(warpline.__file__).parent / "data" / "demo.json.xz"

@@ -14,7 +14,7 @@ from warpline.errors import CannotAnswer
 from warpline.intervals import union
 from warpline.trace.arrays import integers
 from warpline.trace.names import named
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
 
 

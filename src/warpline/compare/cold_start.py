@@ -18,7 +18,7 @@ from warpline.compare.spread import Difference, difference
 from warpline.compare.typical_step import TypicalStep, typical_step, whole_span
 from warpline.compare.words import in_words
 from warpline.replay.cold_steps import find_cold_steps
-from warpline.trace.cold import ColdSteps
+from warpline.trace.steps.choice import ColdSteps
 from warpline.trace.trace import Trace
 from warpline.units import duration, several
 

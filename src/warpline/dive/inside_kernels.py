@@ -24,7 +24,7 @@ from warpline.sources.ncu.names import function_of
 from warpline.trace.arrays import Int64s, integers
 from warpline.trace.launches import launched_ns
 from warpline.trace.names import by_name, texts
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 

@@ -76,5 +76,5 @@ def covered_share(trace: Trace) -> float:
     for moment in (starts, launched):
         step = np.searchsorted(steps.start_ns, moment, side="right") - 1
         inside |= (step >= 0) & (moment < steps.end_ns[step])
-    length = np.where(loaded_before(trace.stored("gpu"), starts), 0, np.maximum(ends - starts, 0))
+    length = np.where(loaded_before(trace.gpu), 0, np.maximum(ends - starts, 0))
     return float(length[inside].sum()) / max(float(length.sum()), 1.0)

@@ -32,9 +32,8 @@ from warpline.replay.replay import are_uneven
 from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Floats, Int64s, grouped, integers
-from warpline.trace.cold import ColdSteps
 from warpline.trace.names import named_like, rows_like
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import ColdSteps, on_device
 from warpline.units import duration, several
 
 LOADING = (

@@ -11,7 +11,7 @@ from warpline.errors import UsageError
 from warpline.front.tables import to_query
 from warpline.notebook import ShownAsCard
 from warpline.sanitise import sanitise
-from warpline.trace.steps.find import StepChoice
+from warpline.trace.steps.choice import StepChoice
 from warpline.units import duration, several
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from warpline.analyses.idle.host_activity import activities
 from warpline.analyses.steps import covered_before
 from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.trace.arrays import Int64s
-from warpline.trace.cold import ColdSteps
 from warpline.trace.launches import launched_ns
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import ColdSteps, on_device
 from warpline.trace.trace import Trace
 
 LEAST_WARM = 2

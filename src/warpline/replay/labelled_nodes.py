@@ -15,7 +15,7 @@ from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped, integers
 from warpline.trace.launches import launch_moments, launched_ns
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import on_device
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 

@@ -18,9 +18,8 @@ from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.replay.replay import UNEVEN, are_uneven, typical_ns
 from warpline.trace.arrays import Floats, Int64s, integers
-from warpline.trace.cold import ColdSteps
 from warpline.trace.cut import cut_to_steps
-from warpline.trace.steps.find import StepChoice
+from warpline.trace.steps.choice import ColdSteps, StepChoice
 from warpline.trace.trace import Trace
 
 MAX_STEPS = 6

@@ -19,7 +19,7 @@ from warpline.replay.simulate import Schedule
 from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.launches import launch_moments
 from warpline.trace.schema import Steps
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
 
 

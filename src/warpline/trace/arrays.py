@@ -13,10 +13,13 @@ import polars as pl
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Hashes = npt.NDArray[np.uint64]
 Texts = npt.NDArray[np.object_]
 
 NONE = -1
 """Stands for "no row" in index arrays. An array that is indexed with it has one more element for it at its end."""
+FIBONACCI = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplier of Fibonacci hashing: an odd number with well-mixed bits."""
 _FALSE = pl.Series([False])
 
 
@@ -67,6 +70,16 @@ def combinations(*columns: Int64s) -> tuple[Int64s, Int64s]:
     which = np.empty(len(order), np.int64)
     which[order] = np.cumsum(begins) - 1
     return order[begins], which
+
+
+def hashed(*columns: Int64s) -> Hashes:
+    """A number for each row: the same for rows with the same values in all columns, and practically never for others.
+    Linear in the rows, where `combinations` sorts them."""
+    result = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        result = (result ^ (column + 1).astype(np.uint64)) * FIBONACCI
+        result ^= result >> np.uint64(29)
+    return result
 
 
 def per_device(gpu: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import Rows
-from warpline.trace.checks import check, check_steps
+from warpline.trace.checks import check
 from warpline.trace.link import link
 from warpline.trace.repair import guarantee
 from warpline.trace.schema import Health
@@ -21,15 +21,16 @@ def build(file: Path, rows: Rows) -> Trace:
     none is in memory twice."""
     tables, repairs = guarantee(rows)
     link(tables)
-    tables["steps"] = find_steps(tables)
-    found = check(tables) + check_steps(tables)
-    said = rows.health + _unsaid(repairs.health(), rows.health)
-    tables["health"] = _health_table(said + _unsaid(found, said))
     facts = {"source": rows.source, **rows.meta}
     tables["meta"] = pl.DataFrame(
         {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}
     )
-    return Trace(file, rows.source, dict(tables))
+    trace = Trace(file, rows.source, tables)
+    steps = find_steps(trace)
+    if steps is not None:
+        trace = trace.replaced({"steps": steps.table()}, None)
+    said = rows.health + _unsaid(repairs.health(), rows.health)
+    return trace.replaced({"health": _health_table(said + _unsaid(check(trace), said))}, None)
 
 
 _EXPLAINED_BY = {

@@ -1,7 +1,7 @@
 """Caches parsed traces on disk as Arrow, by content: a second open reads columns and parses no JSON.
 
 An entry is a folder with one file a table and a manifest with their checksums. It is written beside and renamed into
-place, so a reader never sees half of one, and a reader keeps what it has opened when the entry is replaced or removed.
+place, so a reader never sees half of one. It is read as a whole, so that nobody can change or remove it later.
 The folder is bounded: see `warpline.sources.cache_limit`. Nothing here may fail an open: an entry that is not exactly
 what this version would write is a cache miss, and so is a folder that cannot be read or written. Tables are not
 compressed, so that they are read at the speed of memory.
@@ -14,12 +14,9 @@ import hashlib
 import json
 import mmap
 import os
-from collections.abc import Callable
 from functools import cache as found_once
 from pathlib import Path
-from threading import Lock
 from typing import Any, BinaryIO
-from weakref import WeakSet
 
 import polars as pl
 
@@ -38,17 +35,10 @@ from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
 MAX_MANIFEST_BYTES = 1 << 20
-READ_AT_ONCE_BYTES = 1 << 20
-"""Smaller tables are read when the trace is opened; of the others the file is held open until it is read."""
-MAX_HELD_FILES = 128
-"""Of all open traces: a process may have only so many files open. Beyond that, tables are read at once."""
-
-Loader = Callable[[], pl.DataFrame]
-_held: WeakSet[BinaryIO] = WeakSet()
 
 
 def load(name: str, file: Path) -> Trace | None:
-    """The trace of that entry, with larger tables loaded on first use; None if there is no such entry."""
+    """The trace of that entry; None if there is no such entry."""
     try:
         folder = open_folder(traces_folder() / name)
         try:
@@ -105,45 +95,16 @@ def _schema_digest() -> str:
     return hashlib.blake2b(json.dumps(columns).encode(), digest_size=8).hexdigest()
 
 
-def _table(folder: int, table: str, checksum: Any) -> pl.DataFrame | Loader:
-    """A table of the entry: checked, and read or held open."""
-    file = open_file(f"{table}.arrow", folder)
-    try:
+def _table(folder: int, table: str, checksum: Any) -> pl.DataFrame:
+    """A table of the entry, checked."""
+    with open_file(f"{table}.arrow", folder) as file:
         size, expected = checksum
         if _size(file) != size or _checksum(file) != expected:
             raise ValueError(f"{table} is damaged")
-        file.seek(0)
-        schema = pl.read_ipc_schema(file)
-        if schema != {name: column.dtype for name, column in TABLES[table].columns.items()}:
-            raise ValueError(f"{table} has other columns")
-        if size < READ_AT_ONCE_BYTES or len(_held) >= MAX_HELD_FILES:
-            return _read(file)
-    except BaseException:
-        file.close()
-        raise
-    _held.add(file)
-    return _Later(file)
-
-
-class _Later:
-    """A table that is read when it is first used, once, also if two threads ask for it at the same time."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._lock = Lock()
-        self._table: pl.DataFrame | None = None
-
-    def __call__(self) -> pl.DataFrame:
-        with self._lock:  # Two readers of one file would move each other's position.
-            if self._table is None:
-                self._table = _read(self._file)
-            return self._table
-
-
-def _read(file: BinaryIO) -> pl.DataFrame:
-    with file:
-        file.seek(0)
-        return pl.read_ipc(file)
+        frame = pl.read_ipc(file)
+    if dict(frame.schema) != {name: column.dtype for name, column in TABLES[table].columns.items()}:
+        raise ValueError(f"{table} has other columns")
+    return frame
 
 
 def _size(file: BinaryIO) -> int:

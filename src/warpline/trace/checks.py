@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 
 import numpy as np
-import polars as pl
 
 from warpline.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
-from warpline.trace.arrays import NONE, Bools, Int64s, combinations, grouped, integers
-from warpline.trace.link import Tables
-from warpline.trace.names import MIGRATION, is_migration, named, rows_like
+from warpline.trace.arrays import NONE, Bools, combinations, grouped
+from warpline.trace.schema import MIGRATION, Api, Gpu
+from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
 NOTABLE_SHARE = 0.01
@@ -25,11 +24,10 @@ FEWEST_EVENTS = 10
 """Fewer events of the CPU do not show how long a recording took: one launch is over before its kernel begins."""
 LONG_GAP_SHARE = 0.5
 LONG_GAP_NS = 60_000_000_000
-NO_NUMBER = int(np.iinfo(np.int64).min)
 
 
-def check(tables: Tables) -> list[HealthEntry]:
-    """Every health entry of the linked tables, the worst first within each check."""
+def check(trace: Trace) -> list[HealthEntry]:
+    """Every health entry of a linked trace, the worst first within each check."""
     checks = (
         _gpu_work,
         _unlinked_work,
@@ -39,45 +37,25 @@ def check(tables: Tables) -> list[HealthEntry]:
         _clocks,
         _shapes,
         _graphs,
+        _steps,
     )
-    return [entry for part in checks for entry in part(tables)]
+    return [entry for part in checks for entry in part(trace)]
 
 
-def check_steps(tables: Tables) -> list[HealthEntry]:
-    """Steps in which the device is idle throughout, and which launch nothing that runs later."""
-    steps, gpu = tables["steps"], tables["gpu"]
-    if not len(steps) or not len(gpu):
+def _busy_ns(gpu: Gpu) -> int:
+    return union(gpu.start_ns, gpu.end_ns).total_ns()
+
+
+def _gpu_work(trace: Trace) -> list[HealthEntry]:
+    if len(trace.gpu):
         return []
-    spans = union(integers(gpu["start_ns"]), integers(gpu["end_ns"]))
-    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-    busy = np.searchsorted(spans.ends, starts, side="right") < np.searchsorted(spans.starts, ends, side="left")
-    calls = gpu["api_id"].drop_nulls().unique()
-    launches = np.sort(integers(tables["api"]["start_ns"].gather(calls)))
-    launching = np.searchsorted(launches, starts) < np.searchsorted(launches, ends)
-    empty_steps = steps["index"].to_numpy()[~busy & ~launching]
-    if not len(empty_steps):
-        return []
-    which = ", ".join(str(step) for step in empty_steps[:5]) + (" …" if len(empty_steps) > 5 else "")
-    return [
-        HealthEntry(
-            "empty-steps",
-            "warning",
-            f"{len(empty_steps)} of {len(steps)} steps have no GPU operations (step {which}): "
-            "the profiler had not started on the device, or the step was detected wrongly.",
-        )
-    ]
-
-
-def _gpu_work(tables: Tables) -> list[HealthEntry]:
-    if len(tables["gpu"]):
-        return []
-    if not any(len(tables[name]) for name in ("api", "ops", "ranges", "python", "osrt")):
+    if not any(map(len, (trace.api, trace.ops, trace.ranges, trace.python, trace.osrt))):
         return [HealthEntry("empty-trace", "error", "The file contains no events.")]
-    launches = int(rows_like(tables["api"], LAUNCH).sum())
+    launches = int(trace.api.name.like(LAUNCH).sum())
     if launches:
         message = f"No GPU operations are recorded for {launches:,} launches: the profiler lost or did not flush them."
-    elif len(tables["api"]):
-        message = f"No GPU operations are recorded: {len(tables['api']):,} CUDA calls were made, but no launches."
+    elif len(trace.api):
+        message = f"No GPU operations are recorded: {len(trace.api):,} CUDA calls were made, but no launches."
     else:
         message = (
             "No GPU operations or CUDA calls are recorded: the program did not use a GPU, or only the CPU was profiled."
@@ -85,14 +63,12 @@ def _gpu_work(tables: Tables) -> list[HealthEntry]:
     return [HealthEntry("no-gpu-work", "error" if launches else "warning", message)]
 
 
-def _unlinked_work(tables: Tables) -> list[HealthEntry]:
-    gpu, api = tables["gpu"], tables["api"]
-    orphans = gpu.filter(pl.col("api_id").is_null(), ~is_migration())
-    if not len(orphans) or not len(gpu):
+def _unlinked_work(trace: Trace) -> list[HealthEntry]:
+    gpu, api = trace.gpu, trace.api
+    orphans = gpu[(gpu.api_id == NONE) & ~gpu.copy_kind.like(MIGRATION)]
+    if not len(orphans):
         return []
-    busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
-    lost = union(integers(orphans["start_ns"]), integers(orphans["end_ns"])).total_ns()
-    severity = _severity(lost, busy)
+    busy, lost = _busy_ns(gpu), _busy_ns(orphans)
     if not len(api):
         return [
             HealthEntry(
@@ -102,12 +78,12 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
             )
         ]
     # Correlation ids count up, so an id below every recorded call's belongs to a call made before recording.
-    first_recorded = api["correlation"].filter(api["correlation"] > 0).min()
-    early = orphans.filter(pl.col("correlation") < first_recorded) if first_recorded is not None else orphans.head(0)
+    first_recorded = api.correlation[api.correlation > 0].min(initial=np.iinfo(np.int64).max)
+    early = orphans[(orphans.correlation != NONE) & (orphans.correlation < first_recorded)]
     rest = len(orphans) - len(early)
     entries = []
     if len(early):
-        until = int(early["end_ns"].max()) - int(gpu["start_ns"].min())  # type: ignore[arg-type]
+        until = int(early.end_ns.max() - gpu.start_ns.min())
         entries.append(
             HealthEntry(
                 "profiler-start-skew",
@@ -118,7 +94,7 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
     entries.append(
         HealthEntry(
             "work-without-launch",
-            severity,
+            _severity(lost, busy),
             f"{len(orphans):,} of {len(gpu):,} GPU operations ({share(lost, busy)} of the busy time) have no recorded "
             f"launch{f' ({rest:,} lost within the recording)' if rest else ''}; they count, but have no op.",
         )
@@ -130,35 +106,30 @@ def _severity(part: float, whole: float) -> Severity:
     return "warning" if part > NOTABLE_SHARE * whole else "info"
 
 
-def _captured(api: pl.DataFrame) -> Bools:
+def _captured(api: Api) -> Bools:
     """Calls made while their thread captures a CUDA graph; they launch nothing yet."""
-    if not rows_like(api, BEGIN_CAPTURE).any():
-        return np.zeros(len(api), bool)
-    events = api.select(
-        "thread",
-        "start_ns",
-        opening=named(BEGIN_CAPTURE).cast(pl.Int32) - named(END_CAPTURE).cast(pl.Int32),
-    ).with_row_index("row")
-    open_now = events.sort("thread", "start_ns", maintain_order=True).with_columns(
-        open=pl.col("opening").cum_sum().over("thread") > 0
-    )
-    return open_now.sort("row")["open"].to_numpy()
+    captured = np.zeros(len(api), bool)
+    opening = api.name.like(BEGIN_CAPTURE).astype(np.int64) - api.name.like(END_CAPTURE)
+    if opening.any():
+        for _, calls in grouped(np.arange(len(api)), api.thread):
+            captured[calls] = np.cumsum(opening[calls]) > 0
+    return captured
 
 
-def _unanswered_launches(tables: Tables) -> list[HealthEntry]:
-    api, gpu = tables["api"], tables["gpu"]
+def _unanswered_launches(trace: Trace) -> list[HealthEntry]:
+    gpu, api = trace.gpu, trace.api
     if not len(gpu) or not len(api):
         return []
     answered = np.zeros(len(api) + 1, bool)
-    answered[integers(gpu["api_id"])] = True
-    launches = rows_like(api, LAUNCH) & ~_captured(api)
-    failed = (api["return_code"].fill_null(0) != 0).to_numpy()
+    answered[gpu.api_id] = True
+    launches = api.name.like(LAUNCH) & ~_captured(api)
+    failed = (api.return_code != NONE) & (api.return_code != 0)
     silent = np.flatnonzero(launches & ~answered[:-1] & ~failed)
     if not len(silent):
         return []
     last_answered = int(np.flatnonzero(answered[:-1]).max(initial=0))
     tail = int((silent > last_answered).sum())
-    names = api[silent]["name"].cast(pl.String).value_counts(sort=True)["name"].head(3).to_list()
+    names = [name for name, _ in Counter(api.name[silent].texts.tolist()).most_common(3)]
     where = f"; {tail:,} of them come after the last recorded kernel, as if recording stopped early" if tail else ""
     return [
         HealthEntry(
@@ -169,70 +140,56 @@ def _unanswered_launches(tables: Tables) -> list[HealthEntry]:
     ]
 
 
-def _stream_overlap(tables: Tables) -> list[HealthEntry]:
+def _stream_overlap(trace: Trace) -> list[HealthEntry]:
     """Operations on one stream run in order; an overlap means wrong times or merged files.
 
     Branches of a CUDA graph may run concurrently on one stream, and so may unified-memory migrations.
     """
-    gpu, api = tables["gpu"], tables["api"]
-    if not len(gpu):
-        return []
-    in_graph = np.append(rows_like(api, GRAPH_LAUNCH), False)[integers(gpu["api_id"])]
-    in_graph |= gpu["graph_node_id"].is_not_null().to_numpy()
-    in_order = ~in_graph & gpu["stream"].is_not_null().to_numpy() & ~rows_like(gpu, MIGRATION, "copy_kind")
-    rows = np.flatnonzero(in_order)
-    starts, ends = integers(gpu["start_ns"])[rows], integers(gpu["end_ns"])[rows]
+    gpu = trace.gpu
+    in_graph = np.append(trace.api.name.like(GRAPH_LAUNCH), False)[gpu.api_id] | (gpu.graph_node_id != NONE)
+    in_order = gpu[~in_graph & (gpu.stream != NONE) & ~gpu.copy_kind.like(MIGRATION)]
+    starts, ends = in_order.start_ns, in_order.end_ns
     # In a file with whole microseconds, rounding makes neighbours overlap by up to 1 µs.
-    tolerance = 1_000 if len(rows) and (starts % 1000 == starts[0] % 1000).all() else 0
+    tolerance = 1_000 if len(starts) and (starts % 1000 == starts[0] % 1000).all() else 0
+    stream = combinations(in_order.device, in_order.context, in_order.stream)[1]
     count, total = 0, 0
-    for mine in _streams(gpu, rows):  # in the order of their start and end
-        before, start, end = np.maximum.accumulate(ends[mine])[:-1], starts[mine][1:], ends[mine][1:]
+    for _, rows in grouped(np.arange(len(in_order)), stream):  # in the order of their start and end
+        before, start, end = np.maximum.accumulate(ends[rows])[:-1], starts[rows][1:], ends[rows][1:]
         early = before - start > tolerance
         count += int(early.sum())
         total += int((np.minimum(before, end) - start)[early].sum())
     if not count:
         return []
-    busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
     return [
         HealthEntry(
             "overlap-on-stream",
-            _severity(total, busy),
+            _severity(total, _busy_ns(gpu)),
             f"{_start(count)} before the previous one on the same stream has ended "
             f"({duration(total)} in total): the times are imprecise, or several recordings were merged.",
         )
     ]
 
 
-def _streams(gpu: pl.DataFrame, rows: Int64s) -> Iterator[Int64s]:
-    """The positions of each stream's rows among these."""
-    columns = [integers(gpu[name], NO_NUMBER)[rows] for name in ("device", "context", "stream")]
-    telling = [column for column in columns if len(rows) and (column != column[0]).any()]
-    which = telling[0] if len(telling) == 1 else combinations(*telling)[1] if telling else np.zeros_like(rows)
-    return (mine for _, mine in grouped(np.arange(len(rows)), which))
-
-
 def _start(operations: int) -> str:
     return "1 operation starts" if operations == 1 else f"{operations:,} operations start"
 
 
-def _durations(tables: Tables) -> list[HealthEntry]:
-    gpu = tables["gpu"]
+def _durations(trace: Trace) -> list[HealthEntry]:
+    gpu = trace.gpu
     if not len(gpu):
         return []
     entries = []
-    lengths = integers(gpu["end_ns"]) - integers(gpu["start_ns"])
-    calls = integers(gpu["api_id"])
-    host = [tables[name] for name in ("api", "ops") if len(tables[name])]
-    if sum(map(len, host)) >= FEWEST_EVENTS:
-        begin = min(int(table["start_ns"].min()) for table in host)  # type: ignore[arg-type]
-        end = max(int(table["end_ns"].max()) for table in host)  # type: ignore[arg-type]
-        endless = np.flatnonzero((lengths > end - begin) & (calls != NONE))
-        if len(endless):
+    lengths = gpu.end_ns - gpu.start_ns
+    starts = np.append(trace.api.start_ns, trace.ops.start_ns)
+    if len(starts) >= FEWEST_EVENTS:
+        begin, end = int(starts.min()), int(np.append(trace.api.end_ns, trace.ops.end_ns).max())
+        endless = int(((lengths > end - begin) & (gpu.api_id != NONE)).sum())
+        if endless:
             entries.append(
                 HealthEntry(
                     "impossible-duration",
                     "error",
-                    f"GPU operations longer than the whole recording of {duration(end - begin)}: {len(endless):,} "
+                    f"GPU operations longer than the whole recording of {duration(end - begin)}: {endless:,} "
                     f"(the longest {duration(int(lengths.max()))}). Their times are wrong.",
                 )
             )
@@ -251,33 +208,32 @@ def _durations(tables: Tables) -> list[HealthEntry]:
     return entries
 
 
-def _clocks(tables: Tables) -> list[HealthEntry]:
-    gpu, api = tables["gpu"], tables["api"]
+def _clocks(trace: Trace) -> list[HealthEntry]:
+    gpu = trace.gpu
     if not len(gpu):
         return []
     entries = []
-    calls = integers(gpu["api_id"])
-    linked = np.flatnonzero(calls != NONE)
-    if len(linked):
-        lead = integers(api["start_ns"])[calls[linked]] - integers(gpu["start_ns"])[linked]
-        early = int((lead > SKEW_NS).sum())
-        if early:
-            entries.append(
-                HealthEntry(
-                    "clock-skew",
-                    _severity(early, len(linked)),
-                    f"{early:,} GPU operations start up to {duration(int(lead.max()))} before their own launch: "
-                    "the host and device clocks disagree.",
-                )
+    linked = gpu[gpu.api_id != NONE]
+    lead = trace.api.start_ns[linked.api_id] - linked.start_ns
+    early = int((lead > SKEW_NS).sum())
+    if early:
+        entries.append(
+            HealthEntry(
+                "clock-skew",
+                _severity(early, len(linked)),
+                f"{early:,} GPU operations start up to {duration(int(lead.max()))} before their own launch: "
+                "the host and device clocks disagree.",
             )
-    return entries + _clock_jump([tables[name] for name in ("gpu", "api", "ops") if len(tables[name])])
+        )
+    return entries + _clock_jump(trace)
 
 
-def _clock_jump(tables: list[pl.DataFrame]) -> list[HealthEntry]:
-    starts, ends = ([integers(table[name]) for table in tables] for name in ("start_ns", "end_ns"))
-    if max(int(one.max()) for one in ends) - min(int(one.min()) for one in starts) <= LONG_GAP_NS:
+def _clock_jump(trace: Trace) -> list[HealthEntry]:
+    tables = trace.gpu, trace.api, trace.ops
+    starts, ends = np.concatenate([one.start_ns for one in tables]), np.concatenate([one.end_ns for one in tables])
+    if int(ends.max() - starts.min()) <= LONG_GAP_NS:
         return []
-    spans = union(np.concatenate(starts), np.concatenate(ends))
+    spans = union(starts, ends)
     whole = int(spans.ends[-1] - spans.starts[0]) if len(spans) else 0
     longest = int((spans.starts[1:] - spans.ends[:-1]).max(initial=0))
     if longest <= max(LONG_GAP_NS, LONG_GAP_SHARE * whole):
@@ -291,9 +247,8 @@ def _clock_jump(tables: list[pl.DataFrame]) -> list[HealthEntry]:
     ]
 
 
-def _shapes(tables: Tables) -> list[HealthEntry]:
-    ops = tables["ops"]
-    if not len(ops) or ops["shapes"].null_count() < len(ops):
+def _shapes(trace: Trace) -> list[HealthEntry]:
+    if not len(trace.ops) or (trace.ops.shapes.codes != NONE).any():
         return []
     return [
         HealthEntry(
@@ -304,18 +259,40 @@ def _shapes(tables: Tables) -> list[HealthEntry]:
     ]
 
 
-def _graphs(tables: Tables) -> list[HealthEntry]:
-    gpu = tables["gpu"]
-    bars = gpu.filter(pl.col("kind").cast(pl.String) == "graph")
+def _graphs(trace: Trace) -> list[HealthEntry]:
+    bars = trace.gpu[trace.gpu.kind.equal("graph")]
     if not len(bars):
         return []
-    length = union(integers(bars["start_ns"]), integers(bars["end_ns"])).total_ns()
-    busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
+    part = share(_busy_ns(bars), _busy_ns(trace.gpu))
     return [
         HealthEntry(
             "graph-as-one-bar",
             "warning",
-            f"{len(bars):,} CUDA-graph replays ({share(length, busy)} of busy time) are recorded as one event each; "
+            f"{len(bars):,} CUDA-graph replays ({part} of busy time) are recorded as one event each; "
             "nsys profile --cuda-graph-trace=node shows the kernels inside.",
+        )
+    ]
+
+
+def _steps(trace: Trace) -> list[HealthEntry]:
+    """Steps in which the device is idle throughout, and which launch nothing that runs later."""
+    steps, gpu = trace.all_steps, trace.gpu
+    if not len(steps) or not len(gpu):
+        return []
+    spans = union(gpu.start_ns, gpu.end_ns)
+    starts, ends = steps.start_ns, steps.end_ns
+    busy = np.searchsorted(spans.ends, starts, side="right") < np.searchsorted(spans.starts, ends, side="left")
+    launches = np.sort(trace.api.start_ns[gpu.api_id[gpu.api_id != NONE]])
+    launching = np.searchsorted(launches, starts) < np.searchsorted(launches, ends)
+    empty_steps = steps.index[~busy & ~launching]
+    if not len(empty_steps):
+        return []
+    which = ", ".join(str(step) for step in empty_steps[:5]) + (" …" if len(empty_steps) > 5 else "")
+    return [
+        HealthEntry(
+            "empty-steps",
+            "warning",
+            f"{len(empty_steps)} of {len(steps)} steps have no GPU operations (step {which}): "
+            "the profiler had not started on the device, or the step was detected wrongly.",
         )
     ]

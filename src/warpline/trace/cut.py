@@ -7,11 +7,11 @@ launched. Positions that refer to a dropped row become null.
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
-from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.launches import launch_moments
-from warpline.trace.steps.find import StepChoice, on_device
+from warpline.trace.steps.choice import StepChoice, on_device
+from warpline.trace.table import Table
 from warpline.trace.trace import Trace, Window
 
 _REFERENCES = {
@@ -24,19 +24,19 @@ _REFERENCES = {
     "events": {"api_id": "api"},
 }
 """Columns that hold the position of a row in another table."""
-_SPANS = ("api", "ops", "ranges", "python", "osrt", "overhead", "faults")
-_MOMENTS = ("memory", "counters")
-_BY_CALL = ("syncs", "events")
 
 
 def cut_to_steps(trace: Trace) -> Trace:
     """The trace with only the selected steps and their rows."""
-    steps = trace.steps_in_view.stored
-    rows = rows_of_steps(trace)
+    steps, rows = trace.steps_in_view, rows_of_steps(trace)
     targets = {target for columns in _REFERENCES.values() for target in columns.values()}
     places = {name: _places(rows[name]) for name in targets}
-    tables = {name: _renumbered(_kept(trace.stored(name), rows[name]), name, places) for name in rows}
-    return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
+    tables: dict[str, Table] = {"steps": steps}
+    for name, kept in rows.items():
+        table = trace.tables[name][kept]
+        references = _REFERENCES.get(name, {}).items()
+        tables[name] = table.with_ids({column: places[target][table.column(column)] for column, target in references})
+    return trace.replaced(tables, StepChoice(0, len(steps)))
 
 
 def rows_of_steps(trace: Trace) -> dict[str, Bools]:
@@ -58,32 +58,19 @@ def rows_of_steps(trace: Trace) -> dict[str, Bools]:
 def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
     """Which rows of each table are kept."""
     rows = {"gpu": work}
-    for name in _SPANS:
-        starts, ends = integers(trace.stored(name)["start_ns"]), integers(trace.stored(name)["end_ns"])
+    for name in ("api", "ops", "ranges", "python", "osrt", "overhead", "faults"):
+        starts, ends = trace.tables[name].column("start_ns"), trace.tables[name].column("end_ns")
         rows[name] = (starts < window.end_ns) & ((ends >= window.start_ns) | (ends == NONE))
-    for name in _MOMENTS:
-        moments = integers(trace.stored(name)["time_ns"])
+    for name in ("memory", "counters"):
+        moments = trace.tables[name].column("time_ns")
         rows[name] = (moments >= window.start_ns) & (moments < window.end_ns)
-    for name in _BY_CALL:
-        calls = integers(trace.stored(name)["api_id"])
-        rows[name] = np.append(rows["api"], True)[calls]
+    for name in ("syncs", "events"):
+        rows[name] = np.append(rows["api"], True)[trace.tables[name].column("api_id")]
     return rows
 
 
 def _places(kept: Bools) -> Int64s:
     """Where each row lies among those kept; NONE for the others, and at the end."""
     places = np.full(len(kept) + 1, NONE, np.int64)
-    chosen = np.flatnonzero(kept)
-    places[chosen] = np.arange(len(chosen))
+    places[np.flatnonzero(kept)] = np.arange(np.count_nonzero(kept))
     return places
-
-
-def _kept(table: pl.DataFrame, rows: Bools) -> pl.DataFrame:
-    return table if rows.all() else table.filter(rows)
-
-
-def _renumbered(kept: pl.DataFrame, name: str, places: dict[str, Int64s]) -> pl.DataFrame:
-    """The kept rows of a table, with updated positions in other tables."""
-    references = _REFERENCES.get(name, {}).items() if len(kept) else ()
-    found = [ids(places[target][integers(kept[column])]).alias(column) for column, target in references]
-    return kept.with_columns(found) if found else kept

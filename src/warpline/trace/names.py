@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from warpline.trace.arrays import Bools, Int64s, Texts, integers
+from warpline.trace.schema import MIGRATION
 
 KEPT_ROWS = 1_000_000
 """Of longer tables nothing is kept: it would take as much memory as the columns themselves."""
@@ -117,10 +118,6 @@ def matches(column: pl.Series, pattern: str) -> pl.Series:
 def named(pattern: str, column: str = "name") -> pl.Expr:
     """The same as an expression."""
     return pl.col(column).map_batches(lambda series: matches(series, pattern), return_dtype=pl.Boolean)
-
-
-MIGRATION = "^Unified"
-"""Kind of copy in which pages of unified memory move by themselves: no call launches them, no stream orders them."""
 
 
 def is_migration() -> pl.Expr:

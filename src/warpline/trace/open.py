@@ -15,7 +15,7 @@ from warpline.sources.rows import Rows
 from warpline.trace.build import build
 from warpline.trace.cache import load, store
 from warpline.trace.companion_files import COMPANIONS, Companions
-from warpline.trace.steps.find import StepChoice
+from warpline.trace.steps.choice import StepChoice
 from warpline.trace.trace import Trace
 
 

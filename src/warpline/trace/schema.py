@@ -30,6 +30,8 @@ from warpline.trace.column_rules import (
 )
 from warpline.trace.table import Column, Names, Table
 
+MIGRATION = "^Unified"
+"""Kind of copy in which pages of unified memory move by themselves: no call launches them, no stream orders them."""
 START = Column[Int64s](TIME, "start, ns from the trace's zero", required=True)
 END = Column[Int64s](TIME, "end, ns from the trace's zero; never before start_ns", required=True)
 OPEN_END = Column[Int64s](TIME, END.meaning + "; null if the range was never closed")

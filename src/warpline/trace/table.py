@@ -19,6 +19,8 @@ from warpline.trace.column_rules import NAME_CHARS, Bounds
 
 T = TypeVar("T")
 Rows = Int64s | Bools | slice
+Stored = pl.DataFrame | Callable[[], pl.DataFrame]
+"""A table as it is kept: a frame, or what loads one."""
 
 
 class Column(Generic[T]):
@@ -69,6 +71,12 @@ class Column(Generic[T]):
         array.setflags(write=False)
         return array
 
+    def series(self, numbers: Int64s) -> pl.Series:
+        """A column of whole numbers as it is stored."""
+        missing = numbers == NONE
+        stored = pl.Series(np.where(missing, 0, numbers), dtype=self.dtype)
+        return stored.set(pl.Series(missing), None) if missing.any() else stored
+
 
 class Table:
     """Rows of one kind. The subclasses in `warpline.trace.schema` name the columns."""
@@ -80,42 +88,51 @@ class Table:
         listed = (f"- {name} ({column.dtype.__name__}): {column.meaning}" for name, column in cls.columns.items())
         cls.__doc__ = "\n".join([f"{cls.__doc__}\n", *listed])  # so that help() explains each column
 
-    def __init__(self, stored: pl.DataFrame) -> None:
-        self._stored: pl.DataFrame | None = stored
-        self._length = len(stored)
-        self._from: tuple[Table, Rows] | None = None
+    def __init__(self, stored: Stored) -> None:
+        self._load = stored if callable(stored) else lambda: stored
+        self._whole: tuple[Table, Rows] | None = None
+        """For some rows of another table, that table and which."""
         self._arrays: dict[str, Any] = {}
+
+    @cached_property
+    def stored(self) -> pl.DataFrame:
+        """The rows as a frame of polars: names are categorical, what was not recorded is null."""
+        return self._load()
+
+    @cached_property
+    def _length(self) -> int:
+        if self._whole is None:
+            return len(self.stored)
+        table, rows = self._whole
+        return len(range(len(table))[rows]) if isinstance(rows, slice) else len(rows)
 
     def __len__(self) -> int:
         return self._length
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._length:,} rows>"
+        return f"<{type(self).__name__}: {len(self):,} rows>"
 
     def __getitem__(self, rows: Rows) -> Self:
         """Some of the rows: positions, a mask or a slice. A column is copied when it is asked for."""
-        chosen = object.__new__(type(self))
-        chosen._stored, chosen._from, chosen._arrays = None, (self, rows), {}
-        chosen._length = len(range(self._length)[rows] if isinstance(rows, slice) else np.arange(self._length)[rows])
+        places = np.flatnonzero(rows) if isinstance(rows, np.ndarray) and rows.dtype == np.bool_ else rows
+        chosen = type(self)(lambda: self.stored[places])
+        chosen._whole = self, places
         return chosen
 
-    @property
-    def stored(self) -> pl.DataFrame:
-        """The rows as a frame of polars: names are categorical, what was not recorded is null."""
-        if self._stored is None:
-            assert self._from is not None
-            table, rows = self._from
-            if isinstance(rows, slice):
-                self._stored = table.stored[rows]
-            else:
-                self._stored = table.stored.filter(rows) if rows.dtype == np.bool_ else table.stored[rows]
-        return self._stored
+    def with_ids(self, ids: dict[str, Int64s]) -> Self:
+        """The same rows, whose columns of these names refer to other rows."""
+        other = self[:]
+        other._arrays = dict(ids)
+        other._load = lambda: self.stored.with_columns(
+            self.columns[name].series(column).alias(name) for name, column in ids.items()
+        )
+        return other
 
     def column(self, name: str) -> Any:
         """A column by name; the same as the attribute of that name."""
         if name not in self._arrays:
-            if self._from is not None:
-                table, rows = self._from
+            if self._whole is not None:
+                table, rows = self._whole
                 self._arrays[name] = table.column(name)[rows]
             else:
                 self._arrays[name] = self.columns[name].array(self.stored[name])
@@ -202,6 +219,12 @@ class Names:
     def numbers(self, value: Callable[[str], int], missing: int = NONE) -> Int64s:
         """A number for each row, from its name; each name is asked once."""
         return np.array([*map(value, self.words), missing], np.int64)[self.codes]
+
+    def groups(self, key: Callable[[str], str]) -> Int64s:
+        """A number for each row: the same for names with the same key, in the alphabetical order of the keys."""
+        keys = [key(word) for word in self.words]
+        number = {name: at for at, name in enumerate(sorted(set(keys)))}
+        return np.array([*(number[name] for name in keys), NONE], np.int64)[self.codes]
 
     def present(self) -> list[str]:
         """The names that these rows have."""

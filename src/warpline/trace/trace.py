@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -13,7 +13,6 @@ from msgspec import Struct
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.arrays import Int64s
-from warpline.trace.cold import ColdSteps
 from warpline.trace.companion_files import Companions
 from warpline.trace.nesting import Nest
 from warpline.trace.repair import guaranteed
@@ -38,11 +37,9 @@ from warpline.trace.schema import (
     Threads,
     empty,
 )
-from warpline.trace.steps.find import StepChoice, completed, steps_named
-from warpline.trace.table import Table
+from warpline.trace.steps.choice import ColdSteps, StepChoice, completed, steps_named
+from warpline.trace.table import Stored, Table
 
-Stored = pl.DataFrame | Callable[[], pl.DataFrame]
-"""A table as it is kept: a frame, or what loads one."""
 T = TypeVar("T", bound=Table)
 
 
@@ -64,7 +61,7 @@ class Trace:
     A row's id is its position. Tables are read when they are first asked for.
     """
 
-    def __init__(self, file: Path, source: str, stored: Mapping[str, Stored]) -> None:
+    def __init__(self, file: Path, source: str, stored: Mapping[str, Stored | Table]) -> None:
         self.file = file
         self.source = source
         """`kineto`, `nsys` or another source."""
@@ -73,22 +70,18 @@ class Trace:
         """The cold steps, where the steps in view were chosen without them."""
         self.companions: Companions | None = None
         """A second pass at the same program, where `warpline run` left one."""
-        self._stored = dict(stored)
-        self._tables: dict[str, Table] = {}
+        self.tables = {name: _table(name, stored[name]) for name in TABLES}
+        """Every table by name; not to be changed."""
 
     def stored(self, name: str) -> pl.DataFrame:
         """A table by name as it is kept: names are categorical, what was not recorded is null."""
         if name not in TABLES:
             raise UsageError("no-such-table", f"there is no table {name!r}", f"the tables are {', '.join(TABLES)}")
-        frame = self._stored[name]
-        if not isinstance(frame, pl.DataFrame):
-            frame = self._stored[name] = frame()
-        return frame
+        return self.tables[name].stored
 
     def _table(self, name: str, kind: type[T]) -> T:
-        table = self._tables.get(name)
-        if not isinstance(table, kind):
-            table = self._tables[name] = kind(self.stored(name))
+        table = self.tables[name]
+        assert isinstance(table, kind)
         return table
 
     @property
@@ -216,7 +209,7 @@ class Trace:
 
     @property
     def step_spans(self) -> tuple[Int64s, Int64s]:
-        """Start and end of each step in view: see `warpline.trace.steps.find.completed`."""
+        """Start and end of each step in view: see `warpline.trace.steps.choice.completed`."""
         starts, ends = completed(self.all_steps, self.gpu, self.api)
         choice = self.chosen_steps
         chosen = slice(None) if choice is None else slice(choice.first, choice.beyond)
@@ -224,31 +217,31 @@ class Trace:
 
     def with_companions(self, companions: Companions) -> Self:
         """The same trace with a second pass."""
-        other = self._with_stored({"dataflow": lambda: _dataflow_of(companions)})
+        other = self._with_tables({"dataflow": lambda: _dataflow_of(companions)})
         other.companions = companions
         return other
 
     def whole(self) -> Self:
         """The same trace, looked at from its first to its last operation."""
-        other = self._with_stored({})
+        other = self._with_tables({})
         other.chosen_steps = other.cold = None
         return other
 
-    def replaced(self, tables: Mapping[str, pl.DataFrame], choice: StepChoice | None) -> Self:
+    def replaced(self, tables: Mapping[str, Stored | Table], choice: StepChoice | None) -> Self:
         """The same trace with some other tables, looked at during these steps."""
-        other = self._with_stored(tables)
+        other = self._with_tables(tables)
         other.chosen_steps = choice
         return other
 
     def without(self, cold: ColdSteps) -> Self:
         """The same trace, whose steps in view are warm."""
-        other = self._with_stored({})
+        other = self._with_tables({})
         other.cold = cold
         return other
 
     def with_step_range(self, name: str) -> Self:
         """The same trace with steps taken from the ranges of that name."""
-        return self.replaced({"steps": steps_named(self.ranges, name)}, self.chosen_steps)
+        return self.replaced({"steps": steps_named(self.ranges, name).table()}, self.chosen_steps)
 
     def with_steps(self, choice: StepChoice) -> Self:
         """The same trace, looked at only during these steps."""
@@ -264,18 +257,19 @@ class Trace:
     @classmethod
     def of(cls, trace: Trace) -> Self:
         """That trace as one of this class."""
-        same = cls(trace.file, trace.source, trace._stored)
-        same._tables = dict(trace._tables)
+        same = cls(trace.file, trace.source, trace.tables)
         same.chosen_steps, same.cold, same.companions = trace.chosen_steps, trace.cold, trace.companions
         return same
 
-    def _with_stored(self, stored: Mapping[str, Stored]) -> Self:
+    def _with_tables(self, tables: Mapping[str, Stored | Table]) -> Self:
         """The same trace with other tables in place of its own."""
         other = self.of(self)
-        for name, frame in stored.items():
-            other._stored[name] = frame
-            other._tables.pop(name, None)
+        other.tables |= {name: _table(name, table) for name, table in tables.items()}
         return other
+
+
+def _table(name: str, stored: Stored | Table) -> Table:
+    return stored if isinstance(stored, Table) else TABLES[name](stored)
 
 
 def _dataflow_of(companions: Companions) -> pl.DataFrame:

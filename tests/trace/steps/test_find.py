@@ -10,7 +10,7 @@ from kineto_files import AUTOGRAD, Event, annotation, call, copy, frame, kernel,
 
 from warpline.errors import UsageError
 from warpline.trace.open import open_trace
-from warpline.trace.steps.find import StepChoice
+from warpline.trace.steps.choice import StepChoice
 
 
 def repeated(count: int, kernels: int = 4) -> list[dict[str, object]]:

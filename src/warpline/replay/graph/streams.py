@@ -18,7 +18,7 @@ from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
 from warpline.trace.launches import graph_calls
-from warpline.trace.names import MIGRATION
+from warpline.trace.schema import MIGRATION
 from warpline.trace.trace import Trace
 
 QUEUED_IN_STARTS = 6.0

@@ -9,7 +9,7 @@ import numpy as np
 from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import on_device
 
 MAX_WAITS_PER_STEP = 3
 """Synchronizations per step above which a step counts as synchronizing repeatedly."""

@@ -19,7 +19,7 @@ from warpline.reports.page.names import NameTable
 from warpline.reports.page.planes import block, deflated
 from warpline.reports.page.rows import Pack
 from warpline.reports.sections import sanitised
-from warpline.trace.steps.find import completed
+from warpline.trace.steps.choice import completed
 from warpline.trace.trace import Trace
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.library_names import PROFILER_FRAME, TORCH_FRAME
-from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Hashes, Int64s
 from warpline.trace.launches import Launches
-from warpline.trace.names import by_name, matches
+from warpline.trace.schema import Python
+from warpline.trace.steps.choice import FoundSteps
 from warpline.trace.steps.loops import FILLED, OWN_WORK
-from warpline.trace.steps.period import LEAST_REPEATS, Codes, find_period
+from warpline.trace.steps.period import LEAST_REPEATS, find_period
 
-ADDRESS = r" object at 0x[0-9a-fA-F]+"
+ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")
 SAME_CALLS = 0.98
 MOST_OF = 0.5
 """Share of a function's launches below which none of its calls is looked into."""
@@ -32,16 +34,15 @@ class Calls(Struct, frozen=True):
 class Frames:
     """Python frames of one thread, in order of time."""
 
-    def __init__(self, python: pl.DataFrame, thread: int, launches: Launches) -> None:
-        lanes = integers(python["thread"])
-        first, beyond = np.searchsorted(lanes, [thread, thread + 1])
-        own = python[int(first) : int(beyond)]
-        self.thread, self.offset, self.moments = thread, int(first), launches.moments
-        self.starts, self.ends, self.parents = (integers(own[name]) for name in ("start_ns", "end_ns", "parent"))
-        self.names = own["name"]
-        self.codes: Codes = by_name(self.names, lambda names: names.str.replace_all(ADDRESS, "").hash()).to_numpy()
-        self.library = matches(self.names, TORCH_FRAME).to_numpy()
-        self.profiler = matches(self.names, PROFILER_FRAME).to_numpy()
+    def __init__(self, python: Python, thread: int, launches: Launches) -> None:
+        first, beyond = np.searchsorted(python.thread, [thread, thread + 1]).tolist()
+        own = python[first:beyond]
+        self.thread, self.offset, self.moments = thread, first, launches.moments
+        self.starts, self.ends, self.parents = own.start_ns, own.end_ns, own.parent
+        self.names = own.name
+        self.codes: Hashes = own.name.groups(lambda name: ADDRESS.sub("", name)).astype(np.uint64)
+        self.library = own.name.like(TORCH_FRAME)
+        self.profiler = own.name.like(PROFILER_FRAME)
 
     def calls(self, row: int) -> Calls:
         """The calls of a frame; for None, the outermost frames of the thread."""
@@ -55,13 +56,13 @@ class Frames:
         return Calls(rows, starts, ends, launched)
 
 
-def loop_of_frames(python: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
+def loop_of_frames(python: Python, launches: Launches) -> FoundSteps | None:
     """The iterations of the outermost loop of the thread with the most launches; none without frames.
 
     From the outermost frame inwards, while one call has most launches: the first function whose calls repeat
     is the one that runs the loop.
     """
-    recorded = set(python["thread"].unique().drop_nulls().to_list())
+    recorded = set(np.unique(python.thread).tolist())
     threads = sorted(launches.of_thread, key=lambda thread: -len(launches.of_thread[thread]))
     thread = next((thread for thread in threads if thread in recorded), None)
     if thread is None:
@@ -76,17 +77,17 @@ def loop_of_frames(python: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
         row = int(calls.row[calls.launches.argmax()])
 
 
-def _turns(frames: Frames, calls: Calls, launches: Launches) -> pl.DataFrame | None:
+def _turns(frames: Frames, calls: Calls, launches: Launches) -> FoundSteps | None:
     """The calls as loop iterations: launching calls repeat in the same order, or one function fills the time."""
     for found in (_same_order(frames, calls), _one_function(frames, calls)):
-        if found is None or len(found) < LEAST_REPEATS:
+        if found is None or len(found.names) < LEAST_REPEATS:
             continue
-        if launches.share(int(found["start_ns"][0]), int(found["end_ns"][-1])) >= OWN_WORK:
-            return found.with_columns(thread=pl.lit(frames.thread))
+        if launches.share(int(found.start_ns[0]), int(found.end_ns[-1])) >= OWN_WORK:
+            return found
     return None
 
 
-def _same_order(frames: Frames, calls: Calls) -> pl.DataFrame | None:
+def _same_order(frames: Frames, calls: Calls) -> FoundSteps | None:
     """An iteration starts with a launching call, includes all calls up to the next, and is named after the longest."""
     working = np.flatnonzero(calls.launches)
     period = find_period(frames.codes[calls.row[working]], SAME_CALLS) if len(working) >= LEAST_REPEATS else None
@@ -98,20 +99,21 @@ def _same_order(frames: Frames, calls: Calls) -> pl.DataFrame | None:
     last = int(turns[-1, -1]) + 1
     starts, ends = calls.start_ns[turns[:, 0]], np.maximum.reduceat(calls.end_ns[:last], turns[:, 0])
     longest = int((calls.end_ns - calls.start_ns)[turns].sum(axis=0).argmax())
-    names = frames.names.gather(calls.row[turns[:, longest]])
-    return pl.DataFrame({"name": names, "start_ns": starts, "end_ns": ends})
+    return _steps(frames, calls.row[turns[:, longest]], starts, ends)
 
 
-def _one_function(frames: Frames, calls: Calls) -> pl.DataFrame | None:
+def _one_function(frames: Frames, calls: Calls) -> FoundSteps | None:
     """The calls of the function that takes longest, if they fill the time from the first to the last."""
     own = np.flatnonzero(~frames.library[calls.row] & (calls.launches > 0))
     if not len(own):
         return None
     length = calls.end_ns - calls.start_ns
     _, which = np.unique(frames.codes[calls.row[own]], return_inverse=True)
-    mine = own[which == np.bincount(which, length[own]).argmax()]
-    if length[mine].sum() < FILLED * (calls.end_ns[mine[-1]] - calls.start_ns[mine[0]]):
+    longest = own[which == np.bincount(which, length[own]).argmax()]
+    if length[longest].sum() < FILLED * (calls.end_ns[longest[-1]] - calls.start_ns[longest[0]]):
         return None
-    return pl.DataFrame(
-        {"name": frames.names.gather(calls.row[mine]), "start_ns": calls.start_ns[mine], "end_ns": calls.end_ns[mine]}
-    )
+    return _steps(frames, calls.row[longest], calls.start_ns[longest], calls.end_ns[longest])
+
+
+def _steps(frames: Frames, named_after: Int64s, starts: Int64s, ends: Int64s) -> FoundSteps:
+    return FoundSteps(frames.names[named_after].texts.tolist(), starts, ends, frames.thread, "python")

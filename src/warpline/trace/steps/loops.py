@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
-import polars as pl
 
 from warpline.library_names import OPTIMIZER_STEP
-from warpline.trace.arrays import integers
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations
 from warpline.trace.launches import Launches
-from warpline.trace.names import by_name, named
+from warpline.trace.schema import Ranges
+from warpline.trace.steps.choice import FoundSteps
 from warpline.trace.steps.period import LEAST_REPEATS
 
 FILLED = 0.9
@@ -31,67 +33,64 @@ MOST_LAUNCHES = 1.5
 LIBRARY_DOMAIN = r"(?i)^(nccl|cccl|cub|thrust|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|nvshmem|mpi|ucx)\b"
 
 
-def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
-    """The ranges of the outermost loop, in order; names that differ in a number are of one loop (`step 3`)."""
-    own = ranges.filter(
-        pl.col("thread").is_in(list(launches.of_thread)),
-        pl.col("end_ns") > pl.col("start_ns"),
-        ~named(LIBRARY_RANGE),
-        ~named(PART_OF_A_STEP),
-        ~named(LIBRARY_DOMAIN, "domain"),
+def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
+    """The ranges of the outermost loop, in order; names that differ in a number are of one loop (`step 3`).
+
+    Of the groups of ranges that form a loop it is the one with the longest total time.
+    """
+    own = ranges[
+        _of_launching_threads(ranges, launches)
+        & (ranges.end_ns > ranges.start_ns)
+        & ~ranges.name.like(LIBRARY_RANGE)
+        & ~ranges.name.like(PART_OF_A_STEP)
+        & ~ranges.domain.like(LIBRARY_DOMAIN)
+    ]
+    groups, group = combinations(own.thread, own.name.groups(lambda name: re.sub(r"\d+", "", name)))
+    count, total = np.bincount(group), np.bincount(group, own.end_ns - own.start_ns)
+    first, last = own.start_ns[groups], own.end_ns[groups]
+    np.minimum.at(first, group, own.start_ns)
+    np.maximum.at(last, group, own.end_ns)
+    whole = last - first
+    fitting = np.flatnonzero((count >= LEAST_REPEATS) & (total >= FILLED * whole) & (total <= whole))
+    longest = fitting[np.lexsort((count[fitting], -total[fitting]))]
+    for candidate in longest[:GROUPS_TRIED]:
+        rows = np.flatnonzero(group == candidate)
+        loop = own[rows[np.argsort(own.start_ns[rows], kind="stable")]]
+        thread = int(loop.thread[0])
+        if _is_loop(loop.start_ns, loop.end_ns, thread, launches):
+            return FoundSteps(loop.name.texts.tolist(), loop.start_ns, loop.end_ns, thread, "range")
+    return None
+
+
+def _of_launching_threads(ranges: Ranges, launches: Launches) -> Bools:
+    return np.isin(ranges.thread, list(launches.of_thread))
+
+
+def _is_loop(starts: Int64s, ends: Int64s, thread: int, launches: Launches) -> bool:
+    """Consecutive spans, with launches in each and most of the launches in total."""
+    return bool(
+        (starts[1:] >= ends[:-1]).all()
+        and launches.share(int(starts[0]), int(ends[-1])) >= OWN_WORK
+        and launches.working(thread, starts, ends) >= WORKING
     )
-    group = by_name(own["name"], lambda names: names.str.replace_all(r"\d+", "").rank("dense"))
-    return _outermost_loop(own.with_columns(group=group), launches)
 
 
-def steps_of_optimizer(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
+def steps_of_optimizer(ranges: Ranges, launches: Launches) -> FoundSteps | None:
     """Training steps that nothing else marks: from the end of one step of the optimizer to the end of the next.
 
     The first one begins with the first kernel, after the model was loaded; if it launches far more or less than the
     others, it is not a step.
     """
-    own = ranges.filter(
-        named(OPTIMIZER_STEP), pl.col("thread").is_in(list(launches.of_thread)), pl.col("end_ns").is_not_null()
-    ).sort("end_ns", maintain_order=True)
-    if own.select("thread", "name").n_unique() != 1 or len(own) < 2:
+    chosen = ranges.name.like(OPTIMIZER_STEP) & _of_launching_threads(ranges, launches) & (ranges.end_ns != NONE)
+    own = ranges[chosen]
+    if len(own) < 2 or len(combinations(own.thread, own.name.codes)[0]) > 1:
         return None
-    ends = integers(own["end_ns"])
-    thread = int(own["thread"][0])
+    ends = np.sort(own.end_ns)
     marks = np.append(min(launches.first_kernel, ends[0]), ends)
     count = np.diff(np.searchsorted(launches.moments, marks))
     others = count[1:]
     if not others.all() or others.max() > MOST_LAUNCHES * others.min():
         return None
     first = 0 if others.max() <= MOST_LAUNCHES * count[0] and count[0] <= MOST_LAUNCHES * others.min() else 1
-    return pl.DataFrame(
-        {"name": own["name"][first:].cast(pl.String), "start_ns": marks[first:-1], "end_ns": marks[first + 1 :]}
-    ).with_columns(thread=pl.lit(thread))
-
-
-def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
-    """The spans of the group with the longest total time among those that form a loop."""
-    length = pl.col("end_ns") - pl.col("start_ns")
-    whole = pl.col("end_ns").max() - pl.col("start_ns").min()
-    groups = (
-        spans.group_by("thread", "group")
-        .agg(count=pl.len(), total=length.sum(), whole=whole)
-        .filter(pl.col("count") >= LEAST_REPEATS, pl.col("total").is_between(FILLED * pl.col("whole"), pl.col("whole")))
-        .sort(["total", "count", "thread", "group"], descending=[True, False, False, False])
-        .head(GROUPS_TRIED)
-    )
-    kept = spans.join(groups.select("thread", "group"), on=["thread", "group"], how="semi")
-    for thread, group in groups.select("thread", "group").iter_rows():
-        loop = kept.filter(pl.col("thread") == thread, pl.col("group") == group).sort("start_ns", maintain_order=True)
-        if _is_loop(loop, thread, launches):
-            return loop.drop("group")
-    return None
-
-
-def _is_loop(loop: pl.DataFrame, thread: int, launches: Launches) -> bool:
-    """Consecutive spans, with launches in each and most of the launches in total."""
-    starts, ends = integers(loop["start_ns"]), integers(loop["end_ns"])
-    return bool(
-        (starts[1:] >= ends[:-1]).all()
-        and launches.share(int(starts[0]), int(ends[-1])) >= OWN_WORK
-        and launches.working(thread, starts, ends) >= WORKING
-    )
+    names = own.name.texts[first:].tolist()
+    return FoundSteps(names, marks[first:-1], marks[first + 1 :], int(own.thread[0]), "optimizer")

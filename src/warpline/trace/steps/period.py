@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-Codes = npt.NDArray[np.uint64]
+from warpline.trace.arrays import FIBONACCI, Hashes
 
 LEAST_REPEATS = 3
 SHORTEST_TWICE = 8
@@ -20,7 +19,6 @@ AS_GOOD = 0.95
 """A shorter period is preferred if it explains this share of what the best one explains."""
 LEAST_COVERED = 0.5
 """Share of the sequence that must repeat."""
-_BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Period(Struct, frozen=True):
@@ -36,7 +34,7 @@ class Period(Struct, frozen=True):
         return (self.beyond - self.first) // self.length
 
 
-def find_period(items: Codes, same: float) -> Period | None:
+def find_period(items: Hashes, same: float) -> Period | None:
     """The shortest period that explains the sequence as well as any.
 
     At least the share `same` of the items equal the item one period later, over half of the sequence and over three
@@ -52,12 +50,12 @@ def find_period(items: Codes, same: float) -> Period | None:
     return min((period for score, period in found if score >= AS_GOOD * best), key=lambda period: period.length)
 
 
-def _lags(items: Codes) -> list[int]:
+def _lags(items: Hashes) -> list[int]:
     """Distances at which the same comes again, seen from some places through windows of growing length."""
     size = len(items)
     places = np.unique(np.linspace(0, max(0, size * 2 // 3), SAMPLES).astype(np.int64))
     lags: Counter[int] = Counter()
-    window, base, hashed = 1, _BASE, items.copy()
+    window, base, hashed = 1, FIBONACCI, items.copy()
     while len(hashed):
         for place in places[places < len(hashed)]:
             after = hashed[place + 1 :] == hashed[place]
@@ -68,11 +66,11 @@ def _lags(items: Codes) -> list[int]:
             break
         hashed = hashed[:-window] * base + hashed[window:]
         window *= 2
-        base = np.uint64(pow(int(_BASE), window, 1 << 64))
+        base = np.uint64(pow(int(FIBONACCI), window, 1 << 64))
     return [lag for lag, _ in lags.most_common(LAGS_TRIED)]
 
 
-def _stretch(items: Codes, lag: int, same: float) -> tuple[float, Period] | None:
+def _stretch(items: Hashes, lag: int, same: float) -> tuple[float, Period] | None:
     """The stretch that repeats best at this distance, and how many items it explains: each that is equal counts one,
     each that is not costs as many as it takes equal ones to make up for it."""
     equal = items[lag:] == items[:-lag]

@@ -7,23 +7,19 @@ how long a step is; the pauses of the program show where a step starts: they are
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.trace.arrays import NONE, Bools, Int64s, combinations, integers
-from warpline.trace.link import Tables
-from warpline.trace.names import named
-from warpline.trace.schema import conform, empty
+from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, combinations, hashed
+from warpline.trace.schema import Api, Gpu
+from warpline.trace.steps.choice import FoundSteps
 from warpline.trace.steps.pauses import longest_place, regular_pauses
-from warpline.trace.steps.period import LEAST_REPEATS, Codes, Period, find_period
+from warpline.trace.steps.period import LEAST_REPEATS, Period, find_period
 from warpline.trace.steps.proper_steps import are_proper
+from warpline.trace.trace import Trace
 
-HOW_ALIKE = (
-    (("kind", "name", "grid_x", "grid_y", "grid_z", "block_x", "bytes", "copy_kind"), 0.98),
-    (("kind", "name"), 0.9),
-)
-"""Columns that must be equal for two operations to match, and the required share; the strictest first."""
+SAME, ALIKE = 0.98, 0.9
+"""Share of the operations that must match those one period later: in name and size, or else in name alone."""
 LEAST_DISTINCT = 0.25
 """Share of the distinct work that a step must hold: trials of one kernel repeat
 too, and so does the filling of parameters."""
@@ -41,49 +37,49 @@ class Requests(Struct, frozen=True):
     """Row of `gpu`; NONE for a wait."""
     pause_ns: Int64s
     """How long nothing was asked for before it, and before the waits that precede it; 0 for waits."""
-    codes: tuple[Codes, ...]
-    """What it is, once for each entry of `HOW_ALIKE`."""
+    kinds: Hashes
+    """What it is: two launches of a kernel are the same if their sizes are."""
+    names: Hashes
+    """The same without sizes."""
 
 
-def steps_from_repetition(tables: Tables) -> pl.DataFrame:
-    """The steps table from the period of the requests; empty if nothing repeats, or only a part of the work does."""
-    requests = _requests(tables)
-    for codes, (_, same) in zip(requests.codes, HOW_ALIKE, strict=True):
+def steps_from_repetition(trace: Trace) -> FoundSteps | None:
+    """The steps from the period of the requests; None if nothing repeats, or only a part of the work does."""
+    requests = _requests(trace.gpu, trace.api)
+    for codes, same in ((requests.kinds, SAME), (requests.names, ALIKE)):
         period = find_period(codes, same)
         if period is not None and _variety(codes, requests.row != NONE, period) >= LEAST_DISTINCT:
-            steps = _steps(tables["gpu"], requests, *_marks(codes, requests.pause_ns, period))
-            return steps if len(steps) and are_proper(steps, tables) else empty("steps")
-    return empty("steps")
+            steps = _steps(trace.gpu, requests, *_marks(codes, requests.pause_ns, period))
+            return steps if steps is not None and are_proper(steps, trace) else None
+    return None
 
 
-def _variety(codes: Codes, is_work: Bools, period: Period) -> float:
+def _variety(codes: Hashes, is_work: Bools, period: Period) -> float:
     """Share of the distinct work that one period holds."""
     one = slice(period.first, period.first + period.length)
     return len(np.unique(codes[one][is_work[one]])) / len(np.unique(codes[is_work]))
 
 
-def _requests(tables: Tables) -> Requests:
-    gpu, api = tables["gpu"], tables["api"]
-    waits = api.with_row_index("call").filter(named(f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"))
-    calls = np.append(integers(gpu["api_id"]), integers(waits["call"]))
-    moments = np.append(integers(gpu["start_ns"]), np.zeros(len(waits), np.int64))
-    start, end = (
-        np.where(calls == NONE, moments, np.append(integers(api[name]), NONE)[calls]) for name in ("start_ns", "end_ns")
-    )
+def _requests(gpu: Gpu, api: Api) -> Requests:
+    waits = np.flatnonzero(api.name.like(f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"))
+    no_row = np.full(len(waits), NONE)
+    calls, moments = np.append(gpu.api_id, waits), np.append(gpu.start_ns, no_row)
+    start, end = (np.where(calls == NONE, moments, np.append(side, NONE)[calls]) for side in (api.start_ns, api.end_ns))
     # Work of one graph has one launch, and an order that changes from replay to replay.
-    order = np.lexsort((np.append(integers(gpu["stream"]), np.full(len(waits), NONE)), start))
-    row = np.append(np.arange(len(gpu)), np.full(len(waits), NONE))[order]
+    order = np.lexsort((np.append(gpu.stream, no_row), start))
+    row = np.append(np.arange(len(gpu)), no_row)[order]
     idle = np.append(0, np.clip(start[order][1:] - np.maximum.accumulate(end[order])[:-1], 0, None))
     next_work = np.searchsorted(np.flatnonzero(row != NONE), np.arange(len(row)))
     pause = np.zeros(len(row), np.int64)
     pause[row != NONE] = np.bincount(next_work, idle, len(gpu))[: len(gpu)].astype(np.int64)
-    waited = waits.select(pl.col("name").hash(1)).to_series().to_numpy()
-    worked = (gpu.select(pl.struct(columns).hash()).to_series().to_numpy() for columns, _ in HOW_ALIKE)
-    codes = tuple(np.append(work, waited)[order] for work in worked)
-    return Requests(row, pause, codes)
+    name = gpu.kind.codes, gpu.name.codes
+    size = gpu.grid_x, gpu.grid_y, gpu.grid_z, gpu.block_x, gpu.bytes, gpu.copy_kind.codes
+    waited = hashed(no_row, api.name.codes[waits])
+    kinds, names = (np.append(hashed(*columns), waited)[order] for columns in ((*name, *size), name))
+    return Requests(row, pause, kinds, names)
 
 
-def _marks(codes: Codes, pause_ns: Int64s, period: Period) -> tuple[Int64s, int]:
+def _marks(codes: Hashes, pause_ns: Int64s, period: Period) -> tuple[Int64s, int]:
     """Where each step begins, and where the last one ends, if all of it is there (else it only ends the one before)."""
     pauses = pause_ns[period.first :][: period.repeats * period.length].reshape(-1, period.length)
     regular = regular_pauses(pauses)
@@ -100,7 +96,7 @@ def _marks(codes: Codes, pause_ns: Int64s, period: Period) -> tuple[Int64s, int]
     return marks, int(marks[-1]) + (period.length if whole else 0)
 
 
-def _alike(codes: Codes, marks: Int64s, period: Period) -> Int64s:
+def _alike(codes: Hashes, marks: Int64s, period: Period) -> Int64s:
     """The marks, and more of them about one period apart where the same items follow: steps before or after the stretch
     that repeats, with a little more or less in them."""
     here = np.ones(len(codes), bool)
@@ -118,25 +114,17 @@ def _alike(codes: Codes, marks: Int64s, period: Period) -> Int64s:
     return found
 
 
-def _steps(gpu: pl.DataFrame, requests: Requests, marks: Int64s, end: int) -> pl.DataFrame:
+def _steps(gpu: Gpu, requests: Requests, marks: Int64s, end: int) -> FoundSteps | None:
     """Steps begin with their first work on the busiest stream, and end where the next begins; a last one that is whole
     ends with its work."""
-    starts, ends, streams, devices = (integers(gpu[name]) for name in ("start_ns", "end_ns", "stream", "device"))
-    which = combinations(devices, streams)[1]
+    which = combinations(gpu.device, gpu.stream)[1]
     lane = np.flatnonzero(np.append(which == np.bincount(which).argmax(), False)[requests.row])
     spots = np.searchsorted(lane, marks)
-    begins = starts[requests.row[lane[spots[spots < len(lane)]]]]
+    begins = gpu.start_ns[requests.row[lane[spots[spots < len(lane)]]]]
     if end > marks[-1]:
         rows = requests.row[marks[-1] : end]
-        begins = np.append(begins, ends[rows[rows != NONE]].max(initial=0))
+        begins = np.append(begins, gpu.end_ns[rows[rows != NONE]].max(initial=0))
     if len(begins) < LEAST_REPEATS or (np.diff(begins) <= 0).any():
-        return empty("steps")
-    steps = pl.DataFrame(
-        {
-            "index": np.arange(len(begins) - 1),
-            "name": [f"repeat {number}" for number in range(len(begins) - 1)],
-            "start_ns": begins[:-1],
-            "end_ns": begins[1:],
-        }
-    )
-    return conform("steps", steps.with_columns(found_by=pl.lit("repetition")))
+        return None
+    names = [f"repeat {number}" for number in range(len(begins) - 1)]
+    return FoundSteps(names, begins[:-1], begins[1:], NONE, "repetition")

@@ -7,18 +7,13 @@ kernels have one block per multiprocessor, whatever the shapes); what runs befor
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from warpline.trace.arrays import NONE, Bools, Int64s
-
-Hashes = npt.NDArray[np.uint64]
+from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, hashed
 
 NEIGHBOURS = ((0, 0), (1, 1), (1, 0), (0, 1), (2, 2), (2, 0), (0, 2), (4, 4), (4, 0), (0, 4), (8, 8), (8, 0), (0, 8))
 """How many operations before and after are compared, until all that fit agree. An operation too near an end is
 known by one side alone."""
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Multiplier of Fibonacci hashing: an odd number with well-mixed bits."""
 
 
 class Sequence(Struct, frozen=True):
@@ -56,13 +51,12 @@ def same_kernels(mine: Sequence, other: Sequence, labels: Int64s) -> Int64s:
 
 def _surroundings(sequence: Sequence, before: int, after: int) -> tuple[Hashes, Bools]:
     """A number for each operation with its neighbours in the same lane, and whether it has as many."""
-    kinds = (sequence.kinds + 1).astype(np.uint64)
-    result, whole = np.zeros(len(kinds), np.uint64), np.ones(len(kinds), bool)
+    kinds, neighbours = sequence.kinds, []
+    whole = np.ones(len(kinds), bool)
     for distance in range(-before, after + 1):
         there = np.arange(len(kinds)) + distance
         whole &= (there >= 0) & (there < len(kinds))
         there = np.clip(there, 0, max(len(kinds) - 1, 0))
         whole &= sequence.lanes[there] == sequence.lanes
-        result = (result ^ kinds[there]) * _FACTOR
-        result ^= result >> np.uint64(29)
-    return result, whole
+        neighbours.append(kinds[there])
+    return hashed(*neighbours), whole

@@ -16,7 +16,7 @@ from msgspec import Struct
 from warpline.library_names import PROFILER_STEP
 from warpline.trace.arrays import NONE, Int64s, grouped, integers
 from warpline.trace.names import distinct, named
-from warpline.trace.steps.find import on_device
+from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
 
 LONGEST_COMPARED = 2_000
