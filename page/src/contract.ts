@@ -112,7 +112,7 @@ export interface StepTimes {
 }
 
 /** A fix that can be ticked. */
-export interface Fix {
+export interface FixChoice {
   readonly name: string;
   readonly words: string;
   readonly effort: string;
@@ -129,9 +129,9 @@ export interface Replayed {
 }
 
 /** Steps replayed beforehand, for the panel `whatif`. */
-export interface WhatIf {
+export interface FixChoices {
   readonly step_ns: number;
-  readonly fixes: readonly Fix[];
+  readonly fixes: readonly FixChoice[];
   readonly replayed: readonly Replayed[];
   readonly planned: readonly number[];
   readonly file: string;
@@ -222,7 +222,7 @@ export interface Curve {
 }
 
 /** For the panel `memory`. */
-export interface Memory {
+export interface MemoryCurves {
   readonly curves: readonly Curve[];
 }
 
@@ -240,12 +240,12 @@ export interface Numbers {
 
 /** One field per panel; null where the trace has nothing to show there. */
 export interface Panels {
-  readonly whatif: WhatIf | null;
+  readonly whatif: FixChoices | null;
   readonly steps: StepTimes | null;
   readonly tables: Tables | null;
   readonly roofline: Roofline | null;
   readonly flame: Flames | null;
   readonly budget: BudgetInputs | null;
-  readonly memory: Memory | null;
+  readonly memory: MemoryCurves | null;
   readonly numbers: Numbers | null;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BudgetInputs, Flame, Roofline, TableColumn, WhatIf } from "../src/contract";
+import type { BudgetInputs, FixChoices, Flame, Roofline, TableColumn } from "../src/contract";
 import { budgetOf } from "../src/panels/budget";
 import { cut, layout, next } from "../src/panels/flame";
 import { at } from "../src/panels/memory";
@@ -8,7 +8,7 @@ import { axes, rate } from "../src/panels/roofline";
 import { filtered, grouped, sorted, type Row } from "../src/panels/tables";
 import { command, replayed } from "../src/panels/whatif";
 
-const FIXES: WhatIf = {
+const FIXES: FixChoices = {
   step_ns: 8e6, file: "my trace.json", planned: [0, 1],
   fixes: ["fused_optimizer", "cuda_graph", "tf32"].map((name) => ({ name, words: name, effort: "setting", confidence: "high", claim: "" })),
   replayed: [{ fixes: [0], step_ns: { low: 4e6, expected: 5e6, high: 6e6 }, gain: { low: 1.2, expected: 1.6, high: 2.2 }, is_vague: false }, { fixes: [0, 1], step_ns: { low: 2e6, expected: 3e6, high: 4e6 }, gain: { low: 1.8, expected: 2.7, high: 4.4 }, is_vague: false }],

@@ -1,6 +1,6 @@
 /** Allocated and reserved memory over time. A click shows the moment on the timeline. */
 
-import type { Curve, Memory } from "../contract";
+import type { Curve, MemoryCurves } from "../contract";
 import { draw, fitted, make } from "../dom";
 import type { Page } from "../page";
 import { duration, size } from "../words";
@@ -19,7 +19,7 @@ export function at(times: readonly number[], moment: number): number {
   return Math.max(low - 1, 0);
 }
 
-export function memory(data: Memory, element: HTMLElement, page: Page): void {
+export function memory(data: MemoryCurves, element: HTMLElement, page: Page): void {
   for (const curve of data.curves) {
     const most = Math.max(1, ...curve.allocated_bytes), held = Math.max(0, ...curve.reserved_bytes);
     const reserved = held ? `, ${size(held)} reserved${held > top(most, held) ? " (far above the picture)" : " (dashed)"}` : "";

@@ -1,25 +1,25 @@
 /** Tick fixes and see the step that was replayed with them: each alone, and combinations of the plan's. */
 
-import type { Replayed, WhatIf } from "../contract";
+import type { Replayed, FixChoices } from "../contract";
 import { draw, make } from "../dom";
 import { duration, speedup } from "../words";
 
 const MOST_WIDE = 700, LEFT = 46, RIGHT = 76, BAR = 20, GAP = 10;
 
 /** What was replayed with exactly these fixes. */
-export function replayed(data: WhatIf, chosen: ReadonlySet<number>): Replayed | undefined {
+export function replayed(data: FixChoices, chosen: ReadonlySet<number>): Replayed | undefined {
   return data.replayed.find((one) => one.fixes.length === chosen.size && one.fixes.every((fix) => chosen.has(fix)));
 }
 
 /** The command that replays a combination. */
-export function command(data: WhatIf, chosen: ReadonlySet<number>): string {
+export function command(data: FixChoices, chosen: ReadonlySet<number>): string {
   const fixes = [...chosen].sort((a, b) => a - b).map((fix) => `--fix ${data.fixes[fix]?.name ?? ""}`);
   return ["warpline whatif", quoted(data.file), ...fixes].join(" ");
 }
 
 const quoted = (file: string): string => (/^[\w./:@%+=-]+$/.test(file) ? file : `'${file.replaceAll("'", `'"'"'`)}'`);
 
-export function whatif(data: WhatIf, element: HTMLElement): void {
+export function whatif(data: FixChoices, element: HTMLElement): void {
   const chosen = new Set<number>(), boxes: HTMLInputElement[] = [];
   const answer = make("div", { class: "whatif-answer", role: "status", "aria-live": "polite" });
   const show = (): void => {
@@ -43,7 +43,7 @@ export function whatif(data: WhatIf, element: HTMLElement): void {
   choose(data.planned.slice(0, 1));
 }
 
-function result(data: WhatIf, chosen: ReadonlySet<number>, width: number): Node[] {
+function result(data: FixChoices, chosen: ReadonlySet<number>, width: number): Node[] {
   if (!chosen.size) return [sentence(`The step takes ${duration(data.step_ns)} without a profiler. Tick a fix.`), picture(data, width)];
   const found = replayed(data, chosen);
   if (!found) {
@@ -67,7 +67,7 @@ function result(data: WhatIf, chosen: ReadonlySet<number>, width: number): Node[
 const sentence = (text: string): HTMLElement => make("p", { class: "strong" }, text);
 
 /** The step now and after, with the range as a line. */
-function picture(data: WhatIf, width: number, after?: Replayed): SVGElement {
+function picture(data: FixChoices, width: number, after?: Replayed): SVGElement {
   const longest = Math.max(data.step_ns, after?.step_ns.high ?? 0), scale = (width - LEFT - RIGHT) / longest;
   const chart = draw("svg", { viewBox: `0 0 ${width} ${2 * BAR + 2 * GAP}`, class: "chart", "aria-hidden": "true" });
   const bar = (row: number, name: string, ns: number, kind: string): void => {

@@ -55,7 +55,7 @@ _ATTRIBUTE = re.compile(r'"var\(--([a-z]+)\)"')
 _LETTER = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><text y="15">{}</text></svg>'
 
 
-class _Line(Struct, frozen=True):
+class _PictureLine(Struct, frozen=True):
     """A line of the picture: bars within the window that follow each other."""
 
     name: str
@@ -104,13 +104,13 @@ def drawn_window(diagnosis: Diagnosis) -> tuple[Window, str]:
     return Window(start, start + int(lengths[middle])), f"step {middle} ({duration(int(lengths[middle]))} recorded)"
 
 
-def _groups(diagnosis: Diagnosis, window: Window) -> Iterator[tuple[str, list[_Line]]]:
+def _groups(diagnosis: Diagnosis, window: Window) -> Iterator[tuple[str, list[_PictureLine]]]:
     """Each device and the busiest threads, with their lines; those without a bar in the window have none."""
     trace = diagnosis.trace if diagnosis.trace.chosen_steps is None else cut_to_steps(diagnosis.trace)
     names, activities = trace.gpu.name.texts, _activities(trace)
     causes = {gaps.device: np.array(CAUSES, object)[gaps.spans.merged().causes] for gaps in diagnosis.gaps}
     for device, tracks in groupby(device_tracks(trace, diagnosis.gaps), key=lambda track: track.device):
-        idle, streams = list[_Line](), list[_Line]()
+        idle, streams = list[_PictureLine](), list[_PictureLine]()
         for track in tracks:
             if track.kind == "idle" and device is not None:
                 meanings = np.array([f"idle: {words(cause)}" for cause in causes[device]], object)
@@ -139,7 +139,7 @@ def _activities(trace: Trace) -> Texts:
     return np.array([activity(kinds.text(row) or "", names.text(row)) for row in rows.tolist()], object)[which]
 
 
-def _lines(track: BarTrack, texts: Texts, meanings: Texts, window: Window) -> Iterator[_Line]:
+def _lines(track: BarTrack, texts: Texts, meanings: Texts, window: Window) -> Iterator[_PictureLine]:
     """The outermost bars within the window on one line, those within them on the next, up to `MOST_DEPTH`."""
     inside = np.flatnonzero((track.ends > window.start_ns) & (track.starts < window.end_ns))
     lanes, depths = pack(track.starts[inside], track.ends[inside])
@@ -150,10 +150,10 @@ def _lines(track: BarTrack, texts: Texts, meanings: Texts, window: Window) -> It
             title = track.label if lane == 0 else f"{track.label} ({lane + 1})"
             rows = track.rows[mine]
             shown = texts[rows].tolist(), meanings[rows]
-            yield _Line(title if depth == 0 else "", track.starts[mine], track.ends[mine], *shown)
+            yield _PictureLine(title if depth == 0 else "", track.starts[mine], track.ends[mine], *shown)
 
 
-def _bars(line: _Line, window: Window, span_ns: int, y: float) -> Iterator[str]:
+def _bars(line: _PictureLine, window: Window, span_ns: int, y: float) -> Iterator[str]:
     scale = (WIDTH - GUTTER - RIGHT) / span_ns
     merged_ns = int(MERGED_PX / scale)
     starts, ends = (np.clip(times, window.start_ns, window.end_ns) for times in (line.starts, line.ends))

@@ -170,7 +170,7 @@ class StepTimes(Struct, frozen=True):
     starts_ns: list[int]
 
 
-class Fix(Struct, frozen=True):
+class FixChoice(Struct, frozen=True):
     """A fix that can be ticked."""
 
     name: str
@@ -186,7 +186,7 @@ class Replayed(Struct, frozen=True):
     """The step after some fixes together."""
 
     fixes: list[int]
-    """Positions in `WhatIf.fixes`, in rising order."""
+    """Positions in `FixChoices.fixes`, in rising order."""
     step_ns: Estimate
     gain: Estimate
     """Its range is wider than the step's: the step before the fixes is not known exactly either."""
@@ -194,12 +194,12 @@ class Replayed(Struct, frozen=True):
     """Whether only the least gain and the longest step are worth saying."""
 
 
-class WhatIf(Struct, frozen=True):
+class FixChoices(Struct, frozen=True):
     """Steps replayed beforehand, for the panel `whatif`."""
 
     step_ns: float
     """Without a profiler, before any fix."""
-    fixes: list[Fix]
+    fixes: list[FixChoice]
     replayed: list[Replayed]
     planned: list[int]
     """The fixes of the plan, in its order."""
@@ -320,7 +320,7 @@ class Curve(Struct, frozen=True):
     """Empty where the profile has none."""
 
 
-class Memory(Struct, frozen=True):
+class MemoryCurves(Struct, frozen=True):
     """For the panel `memory`."""
 
     curves: list[Curve]
@@ -343,11 +343,11 @@ class Numbers(Struct, frozen=True):
 class Panels(Struct, frozen=True):
     """One field per panel; null where the trace has nothing to show there."""
 
-    whatif: WhatIf | None = None
+    whatif: FixChoices | None = None
     steps: StepTimes | None = None
     tables: Tables | None = None
     roofline: Roofline | None = None
     flame: Flames | None = None
     budget: BudgetInputs | None = None
-    memory: Memory | None = None
+    memory: MemoryCurves | None = None
     numbers: Numbers | None = None

@@ -21,7 +21,7 @@ from warpline.reports.page.contract import (
     Dot,
     Flame,
     Flames,
-    Memory,
+    MemoryCurves,
     Panels,
     Roofline,
     StepTimes,
@@ -61,10 +61,10 @@ def _steps(diagnosis: Diagnosis, zero_ns: int) -> StepTimes | None:
     return StepTimes(steps["length_ns"].to_list(), steps["busy_ns"].to_list(), starts)
 
 
-def memory_panel(diagnosis: Diagnosis, zero_ns: int) -> Memory | None:
+def memory_panel(diagnosis: Diagnosis, zero_ns: int) -> MemoryCurves | None:
     """A curve for each device with allocations; None if the profile has none (profile_memory=True records them)."""
     curves = [_curve(allocations, zero_ns) for allocations in allocations_of(diagnosis.trace) if len(allocations)]
-    return Memory(curves) if curves else None
+    return MemoryCurves(curves) if curves else None
 
 
 def _curve(allocations: Allocations, zero_ns: int) -> Curve:

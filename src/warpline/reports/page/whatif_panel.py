@@ -12,14 +12,14 @@ from warpline.fixes.registry import all_fixes
 from warpline.fixes.whatif import predict
 from warpline.replay.whatif import Prediction
 from warpline.reports.findings import in_order
-from warpline.reports.page.contract import Fix, Replayed, WhatIf
+from warpline.reports.page.contract import FixChoice, FixChoices, Replayed
 from warpline.reports.plan import short_name
 
 MOST_COMBINED = 4
 """Fixes of the plan of which every combination is replayed: eleven replays."""
 
 
-def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
+def whatif_panel(diagnosis: Diagnosis) -> FixChoices | None:
     """The fixes of all findings and of the plan, with what was replayed; None without any."""
     judgement = diagnosis.judgement
     if judgement is None or not judgement.findings:
@@ -41,7 +41,7 @@ def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
                 replayed |= {where: together} if together is not None else {}
     efforts = {step.fix: step.effort for step in judgement.plan}
     vague = {fix for fix, finding in findings.items() if finding.gain.is_wide}
-    return WhatIf(
+    return FixChoices(
         step_ns=judgement.evidence.step_ns,
         fixes=[_fix(name, findings.get(name), efforts.get(name)) for name in names],
         replayed=[
@@ -53,10 +53,10 @@ def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
     )
 
 
-def _fix(name: str, finding: Finding | None, effort: str | None) -> Fix:
+def _fix(name: str, finding: Finding | None, effort: str | None) -> FixChoice:
     effort = effort or (finding.effort if finding else "")
     confidence, claim = (finding.confidence, finding.claim) if finding else ("", "")
-    return Fix(name, short_name(name), effort.replace("_", " "), confidence, claim)
+    return FixChoice(name, short_name(name), effort.replace("_", " "), confidence, claim)
 
 
 def _positions(names: list[str], chosen: list[str] | tuple[str, ...]) -> tuple[int, ...]:
