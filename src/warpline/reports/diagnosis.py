@@ -136,18 +136,7 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield Section("findings", "Findings", (findings.explained(found),))
     if diagnosis.audit:
         yield Section("audit", "Withdrawn or downgraded by the audit", (plans.objections(diagnosis.audit),))
-    if len(diagnosis.steps):
-        yield tables.steps(diagnosis)
-    if len(diagnosis.kernels):
-        yield tables.kernels(diagnosis, top)
-    if diagnosis.next_tools:
-        yield tables.next_tools(diagnosis)
-    if len(diagnosis.launches):
-        yield tables.launches(diagnosis)
-    if len(diagnosis.copies):
-        yield tables.copies(diagnosis)
-    if len(diagnosis.syncs):
-        yield tables.waits(diagnosis)
+    yield from tables.sections(diagnosis, top)
 
 
 def _verdict(judgement: Judgement) -> Iterator[Text]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from warpline.dive.inside_kernels import InsideKernel
@@ -24,7 +25,23 @@ TOOLS = {"timeline": "timeline", "ncu": "Nsight Compute"}
 TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
 
 
-def steps(diagnosis: Diagnosis) -> Section:
+def sections(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
+    """All tables that have rows, in the order of the report; `top` is the number of kernels listed."""
+    if len(diagnosis.steps):
+        yield _steps(diagnosis)
+    if len(diagnosis.kernels):
+        yield kernels(diagnosis, top)
+    if diagnosis.next_tools:
+        yield _next_tools(diagnosis)
+    if len(diagnosis.launches):
+        yield _launches(diagnosis)
+    if len(diagnosis.copies):
+        yield _copies(diagnosis)
+    if len(diagnosis.syncs):
+        yield _waits(diagnosis)
+
+
+def _steps(diagnosis: Diagnosis) -> Section:
     """Duration and GPU busy time of every step."""
     found = diagnosis.trace.stored("steps")["found_by"][0]
     on_gpu = (
@@ -51,7 +68,7 @@ def steps(diagnosis: Diagnosis) -> Section:
     return Section("steps", f"Steps ({FOUND_BY.get(found, found)})", (Table(columns, rows, hidden, note),))
 
 
-def next_tools(diagnosis: Diagnosis) -> Section:
+def _next_tools(diagnosis: Diagnosis) -> Section:
     """For each top kernel, whether the timeline explains its time or Nsight Compute is needed."""
     columns = (
         Column("share", "time", "share"),
@@ -98,7 +115,7 @@ def kernels(diagnosis: Diagnosis, top: int) -> Section:
     return Section("kernels", "Kernels", (Table(columns, rows, hidden, note),))
 
 
-def launches(diagnosis: Diagnosis) -> Section:
+def _launches(diagnosis: Diagnosis) -> Section:
     """API calls that launch GPU operations, and the depth of the queue."""
     columns = (
         Column("calls", "calls", "count"),
@@ -120,7 +137,7 @@ def launches(diagnosis: Diagnosis) -> Section:
     return Section("launches", "Launches", (Table(columns, rows), Text(note, "quiet")))
 
 
-def copies(diagnosis: Diagnosis) -> Section:
+def _copies(diagnosis: Diagnosis) -> Section:
     """Copies and memsets, with their bandwidth."""
     columns = (
         Column("total_ns", "total", "ns"),
@@ -137,7 +154,7 @@ def copies(diagnosis: Diagnosis) -> Section:
     return Section("copies", "Copies", (Table(columns, rows),))
 
 
-def waits(diagnosis: Diagnosis) -> Section:
+def _waits(diagnosis: Diagnosis) -> Section:
     """Where the CPU waits for the GPU, and the time recoverable per step by not waiting there."""
     columns = (
         Column("count", "calls", "count"),
