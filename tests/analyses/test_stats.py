@@ -8,7 +8,7 @@ from stats_traces import call, kernel, make_trace, migrating_trace, paper_trace,
 
 from warpline.analyses.stats import REPORTS, find_report, report
 from warpline.errors import CannotAnswer, UsageError
-from warpline.reports.tabular import to_csv
+from warpline.reports.frame_text import to_csv
 
 NINE = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
 

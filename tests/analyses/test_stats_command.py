@@ -15,7 +15,7 @@ from warpline.analyses.stats import REPORTS, report
 from warpline.cli import main
 from warpline.cli.stats import DEFAULT_REPORTS, stats
 from warpline.errors import UsageError, WarplineError
-from warpline.reports.tabular import table_text, to_csv
+from warpline.reports.frame_text import table_text, to_csv
 from warpline.reports.text import shorten
 from warpline.trace.trace import Trace
 

@@ -18,7 +18,7 @@ from paths import DATA
 
 from warpline.analyses.stats import REPORTS, report
 from warpline.errors import CannotAnswer
-from warpline.reports.tabular import to_csv
+from warpline.reports.frame_text import to_csv
 from warpline.trace.open import open_trace
 
 OWN = DATA / "nsys"

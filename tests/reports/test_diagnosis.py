@@ -15,9 +15,9 @@ from paths import RECORDINGS
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.reports import markdown, terminal
 from warpline.reports.diagnosis import report
+from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.plan import short_name
 from warpline.reports.sections import Table
-from warpline.reports.tables import compact_name
 from warpline.trace.open import open_trace
 
 DEMO = Path(str(resources.files("warpline.data") / "demo.json.xz"))

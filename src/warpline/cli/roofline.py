@@ -18,10 +18,10 @@ from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError
-from warpline.reports.envelope import envelope_report
+from warpline.reports.other_shapes import scaled_report
 from warpline.reports.roofline import report, to_dict
+from warpline.reports.roofline_by_hand import envelope_report
 from warpline.reports.roofline_plot import svg
-from warpline.reports.scaled import scaled_report
 from warpline.reports.title import recording
 from warpline.units import duration
 

@@ -10,7 +10,7 @@ from warpline.cli.options import TableFormat, json_format_option, note_json, tra
 from warpline.cli.selection import StepSelection, no_cache_option, step_range_option
 from warpline.cli.write import print_json, put_text, table_width
 from warpline.front.query import run_query, table_list
-from warpline.reports.tabular import table_text, to_csv, to_records
+from warpline.reports.frame_text import table_text, to_csv, to_records
 
 
 @click.command()

@@ -25,8 +25,8 @@ from warpline.cli.options import (
 from warpline.cli.selection import StepSelection, no_cache_option
 from warpline.cli.write import json_text, put_text, refuse_existing, say, table_width
 from warpline.errors import CannotAnswer, UsageError
+from warpline.reports.frame_text import table_text, to_csv, to_records
 from warpline.reports.stats_words import metrics_text, split_dict, split_text, words_of_rows, words_text
-from warpline.reports.tabular import table_text, to_csv, to_records
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.stats/1"

@@ -13,7 +13,8 @@ from warpline.analyses.idle.gaps import Gaps
 from warpline.estimate import SHOWN_GAIN
 from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.words import listed
-from warpline.reports import cpu_time, findings, tables
+from warpline.reports import cpu_time, findings
+from warpline.reports import diagnosis_tables as tables
 from warpline.reports import plan as plans
 from warpline.reports.sections import (
     Bar,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.sections import Column, Report, Section, Table, Text
-from warpline.reports.tables import compact_name
 
 if TYPE_CHECKING:
     import polars as pl
