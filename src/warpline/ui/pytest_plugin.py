@@ -21,7 +21,7 @@ import pytest
 
 if TYPE_CHECKING:
     from warpline.compare.gate import Gate
-    from warpline.trace.trace import Trace
+    from warpline.front.trace import Trace
 
 MARKER = "warpline(max_NUMBER=…, min_NUMBER=…, baseline=NAME, metric='step'|'busy'): limits of a profiled step"
 
@@ -71,7 +71,7 @@ class GpuProfile:
 
     def read(self, path: str | Path) -> Trace:
         """Check the limits on a recording."""
-        from warpline.trace.open import open_trace  # noqa: PLC0415 - loads when it is used
+        from warpline.front.functions import open_trace  # noqa: PLC0415 - loads when it is used
 
         self.was_used = True
         trace = open_trace(path)
@@ -84,7 +84,7 @@ class GpuProfile:
         torch = pytest.importorskip("torch")
         if not torch.cuda.is_available():
             pytest.skip("profiling a step needs a CUDA device; gpu_profile.read() checks a recording anywhere")
-        from warpline.trace.open import open_trace  # noqa: PLC0415 - loads when it is used
+        from warpline.front.functions import open_trace  # noqa: PLC0415 - loads when it is used
 
         for _ in range(warmup):
             step()
