@@ -107,7 +107,7 @@ def test_it_is_tried_with_the_others_and_diagnosed(toy: Path, trace_file: Path) 
         fix_of(RULE).findings[0].advice.pytorch,
     )
     assert finding["claim"] == "Gradients are filled with zeros: 1 kernel a step, 900 µs."
-    assert "dropping the gradients would gain" in answer.to_dict()["verdict"]["sentence"]
+    assert "First, dropping the gradients: " in answer.to_dict()["verdict"]["sentence"]
 
 
 def test_a_package_of_its_own_adds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
