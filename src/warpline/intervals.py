@@ -140,3 +140,13 @@ def difference(left: Spans, right: Spans) -> Spans:
     if not len(left) or not len(right):
         return left
     return intersection(left, complement(right, int(left.starts[0]), int(left.ends[-1])))
+
+
+def covered_before(spans: Spans, moments: Times) -> Times:
+    """Time of the set before each moment."""
+    if not len(spans):
+        return np.zeros(len(moments), np.int64)
+    lengths = np.concatenate(([0], np.cumsum(spans.ends - spans.starts)))
+    begun = np.searchsorted(spans.starts, moments, side="right")
+    beyond = np.maximum(spans.ends[np.maximum(begun, 1) - 1] - moments, 0)
+    return np.where(begun > 0, lengths[begun] - beyond, 0)

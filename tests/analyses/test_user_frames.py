@@ -14,7 +14,6 @@ from kineto_files import frame as numbered_frame
 from kineto_files import write as write_in
 
 from warpline.analyses.user_frames import UserFrames, second_pass_health
-from warpline.trace.arrays import integers
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
@@ -53,7 +52,7 @@ TWIN = [op("aten::relu", 22, 5), op("aten::mul", 35, 2), op("aten::randn", 80, 2
 
 def sites(trace: Trace) -> list[str | None]:
     frames = UserFrames(trace)
-    return frames.sites(integers(trace.stored("ops")["thread"]), integers(trace.stored("ops")["start_ns"])).to_list()
+    return frames.sites(trace.ops.thread, trace.ops.start_ns).tolist()
 
 
 def test_an_op_has_the_line_that_calls_it(tmp_path: Path) -> None:
@@ -63,11 +62,11 @@ def test_an_op_has_the_line_that_calls_it(tmp_path: Path) -> None:
 
 def test_a_moment_between_ops_is_the_same_share_of_the_time_between_them(tmp_path: Path) -> None:
     trace = recorded(tmp_path, OPS)
-    frames, thread = UserFrames(trace), integers(trace.stored("ops")["thread"])[:1]
+    frames, thread = UserFrames(trace), trace.ops.thread[:1]
     # From 17 to 50 here is from 37 to 80 there: a half is 58.5, in sleep, called by load in line 52.
-    moment = np.array([int(trace.stored("ops")["end_ns"][1]) + 16_500])
-    assert frames.names(frames.innermost(thread, moment)).to_list() == ["<built-in function sleep>"]
-    assert frames.sites(thread, moment).to_list() == ["helper.py(52): load"]
+    moment = np.array([int(trace.ops.end_ns[1]) + 16_500])
+    assert frames.name(int(frames.innermost(thread, moment)[0])) == "<built-in function sleep>"
+    assert frames.sites(thread, moment).tolist() == ["helper.py(52): load"]
 
 
 def test_ops_that_do_not_match_have_no_line_and_it_is_said(tmp_path: Path) -> None:

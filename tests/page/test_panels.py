@@ -11,7 +11,7 @@ from kineto_files import annotation, kernel, launched, memory, op, write
 from paths import DATA, DEMO
 
 from warpline.analyses.ops import ops_table
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.cli.main import run
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.fixes.whatif import whatif
@@ -24,7 +24,7 @@ NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 
 def made(diagnosis: Diagnosis) -> Panels:
-    return panels(diagnosis, Gathered(diagnosis.trace), 0)
+    return panels(diagnosis, GpuWork(diagnosis.trace), 0)
 
 
 @pytest.fixture(scope="module")

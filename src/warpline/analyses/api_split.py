@@ -8,11 +8,10 @@ longer: what the first launch of each kernel takes beyond the median launch coun
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.words import words_of
-from warpline.trace.arrays import NONE, Bools, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.trace import Trace
 
 KINDS = {
@@ -23,6 +22,7 @@ KINDS = {
     "ask": "queries",
     "other": "calls without a description",
 }
+ORDER = tuple(KINDS)
 ONE_TIME = ("once", "first")
 
 
@@ -56,21 +56,17 @@ class ApiSplit(Struct, frozen=True):
 
 def api_split(trace: Trace) -> ApiSplit:
     """The time of all API calls by kind; an empty tuple of parts without calls."""
-    api = trace.api
-    starts = api.start_ns
-    lengths = api.end_ns - starts
-    names = api.name.texts
-    kind_of = {name: _kind(name) for name in set(names.tolist())}
-    kinds = np.array([kind_of[name] for name in names.tolist()], dtype=object)
-    beyond = _first_launches(trace, lengths)
-    lengths = lengths - beyond
-    steps = trace.all_steps
-    inside = _within(starts, steps.start_ns, steps.end_ns) if len(steps) else None
+    api, steps = trace.api, trace.all_steps
+    kinds = api.name.numbers(lambda name: ORDER.index(_kind(name)))
+    beyond = _beyond_usual_launch(trace)
+    lengths = api.end_ns - api.start_ns - beyond
+    step = np.searchsorted(steps.start_ns, api.start_ns, side="right") - 1
+    inside = (step >= 0) & (api.start_ns < np.append(steps.end_ns, 0)[step])
     parts = []
-    for kind in KINDS:
-        mine, spent = (beyond > 0, beyond) if kind == "first" else (kinds == kind, lengths)
+    for number, kind in enumerate(ORDER):
+        mine, spent = (beyond > 0, beyond) if kind == "first" else (kinds == number, lengths)
         if mine.any():
-            within = int(spent[mine & inside].sum()) if inside is not None else None
+            within = int(spent[mine & inside].sum()) if len(steps) else None
             parts.append(ApiPart(kind, int(spent[mine].sum()), int(mine.sum()), within))
     return ApiSplit(tuple(parts), len(steps))
 
@@ -80,21 +76,15 @@ def _kind(name: str) -> str:
     return words.when if words is not None else "other"
 
 
-def _first_launches(trace: Trace, lengths: Int64s) -> Int64s:
+def _beyond_usual_launch(trace: Trace) -> Int64s:
     """For each call, its time beyond the median launch, if it is the first launch of its kernel and longer."""
+    lengths = trace.api.end_ns - trace.api.start_ns
+    launched = trace.gpu[trace.gpu.kind.equal("kernel") & (trace.gpu.api_id != NONE)]
     excess = np.zeros(len(lengths), np.int64)
-    launched = trace.stored("gpu").filter((pl.col("kind") == "kernel") & pl.col("api_id").is_not_null())
-    if not len(launched):
-        return excess
-    calls = integers(launched["api_id"])
-    median = int(np.median(lengths[np.unique(calls[calls != NONE])]))
-    first = integers(launched.group_by("name").agg(pl.col("api_id").min())["api_id"])
-    excess[first] = np.maximum(lengths[first] - median, 0)
+    if len(launched):
+        first = np.full(len(launched.name.words), len(lengths))
+        np.minimum.at(first, launched.name.codes, launched.api_id)
+        first = first[first < len(lengths)]
+        median = int(np.median(lengths[np.unique(launched.api_id)]))
+        excess[first] = np.maximum(lengths[first] - median, 0)
     return excess
-
-
-def _within(moments: Int64s, starts: Int64s, ends: Int64s) -> Bools:
-    """Which moments lie in a step; steps are in order."""
-    at = np.searchsorted(starts, moments, side="right") - 1
-    found: Bools = (at >= 0) & (moments < ends[at])
-    return found

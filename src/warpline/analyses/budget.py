@@ -5,15 +5,16 @@ A step of `ops` operations costs `ops x cpu_ns` to dispatch and `ops x gpu_ns` t
 
 from __future__ import annotations
 
-import polars as pl
+import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.idle.host_activity import SYNCHRONISE
-from warpline.analyses.kernels import in_window
+from warpline.analyses.steps import in_view
 from warpline.errors import CannotAnswer
 from warpline.intervals import union
-from warpline.trace.arrays import integers
-from warpline.trace.names import named
+from warpline.trace.arrays import NONE, Bools
+from warpline.trace.launches import launched_ns
+from warpline.trace.schema import Api
 from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
 
@@ -67,38 +68,32 @@ class DispatchBudget(Struct, frozen=True):
 
 def budget_of(trace: Trace) -> DispatchBudget:
     """The budget of a trace's median step: its launches, the CPU time between them, the GPU time of one."""
-    steps = trace.steps_in_view.stored
-    work = _work_of(steps, trace) if len(steps) else in_window(trace.stored("gpu"), trace)
+    steps = trace.steps_in_view
+    work = trace.gpu[_launched_in(trace)]
     if not len(work):
         raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU operations")
-    count = max(len(steps), 1)
-    calls = trace.stored("api")[work["api_id"].drop_nulls().unique().sort().to_list()]
+    calls = trace.api[np.unique(work.api_id[work.api_id != NONE])]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
-    wall = steps_ns(steps, trace)
-    busy = union(integers(work["start_ns"]), integers(work["end_ns"])).total_ns()
-    waited = _waited_ns(trace, calls)
-    return DispatchBudget(len(calls) / count, max(wall - waited, 0) / len(calls), busy / len(calls))
+    wall = int((steps.end_ns - steps.start_ns).sum()) if len(steps) else trace.window.length_ns
+    busy = union(work.start_ns, work.end_ns).total_ns()
+    cpu_ns = max(wall - _waited_ns(trace, calls), 0)
+    return DispatchBudget(len(calls) / max(len(steps), 1), cpu_ns / len(calls), busy / len(calls))
 
 
-def _work_of(steps: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    """What the steps launched. A loop that only launches runs ahead of the device, so its work may run after them."""
-    moment = trace.stored("gpu")["start_ns"]
-    if not on_device(trace.all_steps):
-        moment = trace.stored("api")["start_ns"].gather(trace.stored("gpu")["api_id"]).fill_null(moment)
-    return trace.stored("gpu").filter((moment >= steps["start_ns"].min()) & (moment < steps["end_ns"].max()))
+def _launched_in(trace: Trace) -> Bools:
+    """What the steps in view launched. A loop that only launches runs ahead of the device, so its work may run after
+    them."""
+    steps = trace.steps_in_view
+    if not len(steps):
+        return in_view(trace, trace.gpu.start_ns)
+    moments = trace.gpu.start_ns if on_device(trace.all_steps) else launched_ns(trace.gpu, trace.api)
+    return (moments >= steps.start_ns.min()) & (moments < steps.end_ns.max())
 
 
-def steps_ns(steps: pl.DataFrame, trace: Trace) -> int:
-    """Time of the steps in view, or of the whole window."""
-    return int((steps["end_ns"] - steps["start_ns"]).sum()) if len(steps) else trace.window.length_ns
-
-
-def _waited_ns(trace: Trace, calls: pl.DataFrame) -> int:
+def _waited_ns(trace: Trace, calls: Api) -> int:
     """Time that the launching threads spent in synchronising calls between the first and the last launch."""
-    waits = in_window(trace.stored("api"), trace).filter(
-        named(SYNCHRONISE),
-        pl.col("thread").is_in(calls["thread"].unique().implode()),
-        pl.col("start_ns").is_between(calls["start_ns"].min(), calls["start_ns"].max()),
-    )
-    return int((waits["end_ns"] - waits["start_ns"]).sum())
+    api = trace.api
+    between = (api.start_ns >= calls.start_ns.min()) & (api.start_ns <= calls.start_ns.max())
+    waits = api.name.like(SYNCHRONISE) & np.isin(api.thread, calls.thread) & between & in_view(trace, api.start_ns)
+    return int((api.end_ns - api.start_ns)[waits].sum())

@@ -7,17 +7,18 @@ no event is a gap, named after the event that follows: without Python stacks, a 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 from msgspec import Struct, to_builtins
 
+from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, ThreadEvents, thread_events
 from warpline.analyses.user_frames import Site
 from warpline.library_names import LIBRARY_FRAME, PROFILER_FRAME
-from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
-from warpline.trace.names import matches
-from warpline.trace.nesting import clock_tick_ns, nearest_marked, nest, order_for_nesting
+from warpline.trace.arrays import NONE, Int64s, Texts
+from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
@@ -54,6 +55,7 @@ MIN_SHARE = 0.005
 MIN_NAMED_SHARE = 0.05
 """Parts named in the sentence."""
 NAMED_PARTS = 3
+_BUILT_IN = re.compile(r"<built-in (?:function|method) ([\w.]+)")
 
 
 class CpuPart(Struct, frozen=True):
@@ -140,79 +142,59 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     if len(trace.gpu):
         return None
     thread = _thread(trace)
-    if thread is None:
-        return None
-    events = thread_events(trace).filter(pl.col("thread") == thread).drop("thread").cast({"name": pl.String})
+    everything = thread_events(trace)
+    events = everything[everything.thread == thread].in_order()
     if not len(events):
         return None
-    starts, ends = integers(events["start_ns"]), integers(events["end_ns"])
-    all_steps = trace.steps_in_view.stored
-    steps = all_steps.filter(_any_inside(all_steps, starts, ends))
-    # What is recorded beside the steps says nothing about them.
-    steps = steps if len(steps) or not len(all_steps) else all_steps
-    windows = (
-        [(int(start), int(end)) for start, end in steps.select("start_ns", "end_ns").sort("start_ns").iter_rows()]
-        if len(steps)
-        else [(int(starts.min()), int(ends.max()))]
-    )
-    order = order_for_nesting(np.zeros_like(starts), starts, ends)
-    events, starts, ends = events[order], starts[order], ends[order]
-    tree = nest(np.zeros_like(starts), starts, ends, clock_tick_ns(starts, ends))
-    begins, lengths = segments(starts, ends, windows)
-    owners = tree.innermost(np.zeros_like(begins), begins)
-    parts = _parts(_described(events, tree.parents), _gaps(events, starts, begins), owners, lengths)
+    steps = _steps(trace, events)
+    tree = events.nested()
+    windows = steps or [(int(events.start_ns.min()), int(events.end_ns.max()))]
+    begins, lengths = segments(events.start_ns, events.end_ns, windows)
+    owners = tree.innermost(np.full_like(begins, thread), begins)
     window_ns = int(lengths.sum())
+    name, tid = trace.threads.name[thread], trace.threads.tid[thread]
     return CpuTime(
-        thread=str(trace.stored("threads")["name"][thread] or trace.stored("threads")["tid"][thread]).removeprefix(
-            "thread "
-        ),
+        thread=str(name or tid).removeprefix("thread "),
         window_ns=window_ns,
         steps=max(len(steps), 1),
         has_steps=len(steps) > 0,
-        parts=_listed(parts, window_ns),
+        parts=_listed(_parts(events, tree.parents, owners, begins, lengths), window_ns),
         source=trace.source,
     )
 
 
-def _any_inside(steps: pl.DataFrame, starts: Int64s, ends: Int64s) -> pl.Series:
-    """Which steps have an event of the thread in them."""
-    begun = np.searchsorted(np.sort(starts), integers(steps["end_ns"]))
-    over = np.searchsorted(np.sort(ends), integers(steps["start_ns"]), side="right")
-    return pl.Series(begun > over, dtype=pl.Boolean)
+def _steps(trace: Trace, events: ThreadEvents) -> list[tuple[int, int]]:
+    """The steps in view in which the thread has an event; all of them if none has: what is recorded beside the steps
+    says nothing about them."""
+    steps = trace.steps_in_view
+    begun = np.searchsorted(np.sort(events.start_ns), steps.end_ns)
+    over = np.searchsorted(np.sort(events.end_ns), steps.start_ns, side="right")
+    if (begun > over).any():
+        steps = steps[begun > over]
+    return sorted(zip(steps.start_ns.tolist(), steps.end_ns.tolist(), strict=True))
 
 
-def _thread(trace: Trace) -> int | None:
+def _thread(trace: Trace) -> int:
     """The thread on which the steps lie, if anything else does; else the one with the most ops, frames or calls."""
-    marked = trace.steps_in_view.stored["thread"].drop_nulls()
-    for name in ("ops", "python", "api", "osrt", "ranges"):
-        counted = trace.stored(name)["thread"].drop_nulls().value_counts(sort=True)
-        if len(counted):
-            owner = int(marked.mode()[0]) if len(marked) else NONE
-            return owner if owner in counted["thread"] else int(counted["thread"][0])
-    return None
+    marked = _most_frequent(trace.steps_in_view.thread)
+    for table in (trace.ops, trace.python, trace.api, trace.osrt, trace.ranges):
+        if (table.thread != NONE).any():
+            return marked if marked in table.thread else _most_frequent(table.thread)
+    return NONE
 
 
-def thread_events(trace: Trace) -> pl.DataFrame:
-    """Ops, frames, ranges and calls of all threads: origin, name, thread, start and end."""
-    ranges = trace.stored("ranges").filter(~trace.ranges.name.like("^ProfilerStep")).drop_nulls("name")
-    stored = {"op": "ops", "python": "python", "call": "api", "os": "osrt"}
-    tables = {origin: trace.stored(name) for origin, name in stored.items()} | {"range": ranges}
-    parts = [
-        table.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()).select(
-            pl.lit(origin).alias("origin"), "name", "thread", "start_ns", "end_ns"
-        )
-        for origin, table in tables.items()
-    ]
-    return pl.concat(parts)
+def _most_frequent(threads: Int64s) -> int:
+    counts = np.bincount(threads[threads != NONE])
+    return int(counts.argmax()) if len(counts) else NONE
 
 
 def segments(starts: Int64s, ends: Int64s, windows: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:
-    """The stretches between any two neighbouring begins or ends within the windows: where each begins, and its length.
+    """The segments between any two neighbouring starts or ends within the windows: where each begins, and its length.
 
     Windows that overlap count once.
     """
-    begins, lengths, past = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], -(1 << 62)
-    # np.unique (NumPy 2.4) hashes, which takes 50 times as long as sorting.
+    begins, lengths, past = [starts[:0]], [starts[:0]], -(1 << 62)
+    # np.unique (NumPy 2.4) hashes, which takes 30 times as long as sorting.
     edges = np.sort(np.concatenate([starts, ends]))
     edges = edges[np.append(edges[1:] != edges[:-1], True)[: len(edges)]]
     for first, end in windows:
@@ -227,58 +209,44 @@ def segments(starts: Int64s, ends: Int64s, windows: list[tuple[int, int]]) -> tu
     return np.concatenate(begins), np.concatenate(lengths)
 
 
-def _described(events: pl.DataFrame, parents: Int64s) -> pl.DataFrame:
-    """Each event's kind, name, and the user's frame that leads to it."""
-    names, origin = events["name"], events["origin"]
-    sleeping, waiting, loading, profiling = (_like(names, pattern) for pattern in (SLEEP, WAIT, INPUT, PROFILER))
-    frames = (origin == "python").to_numpy()
-    below_loading = nearest_marked(parents, loading & ((origin != "op").to_numpy())) != NONE
-    below_profiler = nearest_marked(parents, profiling) != NONE
-    kind = np.select(
-        [below_profiler, sleeping, below_loading, waiting, (origin == "op").to_numpy(), _is_call(origin)],
+def _kinds(events: ThreadEvents, parents: Int64s) -> Texts:
+    """The kind of each event, and one more for none: a gap."""
+    names, is_op = events.name, events.kind.equal(OP)
+    below_loading = nearest_marked(parents, names.like(INPUT) & ~is_op) != NONE
+    below_profiler = nearest_marked(parents, names.like(PROFILER)) != NONE
+    is_call = events.kind.equal(CALL, OS_CALL)
+    found = np.select(
+        [below_profiler, names.like(SLEEP), below_loading, names.like(WAIT), is_op, is_call],
         ["profiler", "sleep", "input", "wait", "op", "call"],
         "python",
     )
-    own = frames & ~_like(names, LIBRARY_FRAME)
-    around = ids(nearest_marked(parents, own))
-    return pl.DataFrame({"kind": kind, "name": _short(names), "frame": names.gather(around)})
+    return np.append(found, "gap").astype(object)
 
 
-def _like(names: pl.Series, pattern: str) -> Bools:
-    found: Bools = matches(names.cast(pl.Categorical), pattern).to_numpy()
-    return found
-
-
-def _is_call(origin: pl.Series) -> Bools:
-    found: Bools = origin.is_in(["call", "os"]).to_numpy()
-    return found
-
-
-def _short(names: pl.Series) -> pl.Series:
+def _short(name: str) -> str:
     """`sleep` for `<built-in function sleep>`; other names as recorded."""
-    built_in = names.str.extract(r"^<built-in (?:function|method) ([\w.]+)")
-    return built_in.fill_null(names)
+    built_in = _BUILT_IN.match(name)
+    return built_in[1] if built_in else name
 
 
-def _gaps(events: pl.DataFrame, starts: Int64s, begins: Int64s) -> pl.Series:
-    """For each segment, the event that begins next."""
-    following = np.searchsorted(starts, begins, side="right")
-    following[following == len(starts)] = NONE
-    return ("before " + events["name"].gather(ids(following))).fill_null("after the last event")
-
-
-def _parts(described: pl.DataFrame, gaps: pl.Series, owners: Int64s, lengths: Int64s) -> list[CpuPart]:
-    """Segments summed by kind, name and the user's frame."""
-    rows = ids(owners)
+def _parts(events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s, lengths: Int64s) -> list[CpuPart]:
+    """Segments, each owned by an event or NONE, summed by kind, name and the user's frame."""
+    own_frames = events.kind.equal(FRAME) & ~events.name.like(LIBRARY_FRAME)
+    around = np.append(nearest_marked(parents, own_frames), NONE)[owners]
+    # A gap is named after the event that follows.
+    following = np.searchsorted(events.start_ns, begins, side="right")
+    following[following == len(events)] = NONE
+    gaps = "before " + events.name.at(following).series()
     table = pl.DataFrame(
         {
-            "kind": described["kind"].gather(rows).fill_null("gap"),
-            "name": described["name"].gather(rows).fill_null(gaps),
-            "frame": described["frame"].gather(rows),
+            "kind": _kinds(events, parents)[owners].tolist(),
+            "name": events.name.renamed(_short).at(owners).series().fill_null(gaps).fill_null("after the last event"),
+            "frame": events.name.at(around).series(),
             # An event may have several segments; each gap is one.
             "occurrence": np.where(owners == NONE, -1 - np.arange(len(owners)), owners),
             "self_ns": lengths,
-        }
+        },
+        schema_overrides={"kind": pl.String},
     )
     counted = table.group_by("kind", "name", "frame").agg(
         pl.col("self_ns").sum(), pl.col("occurrence").n_unique().alias("count")
@@ -287,9 +255,7 @@ def _parts(described: pl.DataFrame, gaps: pl.Series, owners: Int64s, lengths: In
     ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])
     for kind, name, frame, self_ns, count in ordered.iter_rows():
         site = Site.parse(frame) if frame else None
-        found.append(
-            CpuPart(kind, name, site.file if site else None, site.line if site else None, int(self_ns), int(count))
-        )
+        found.append(CpuPart(kind, name, site.file if site else None, site.line if site else None, self_ns, count))
     return found
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from warpline.hardware import Chip, chip_named, find_device
-from warpline.trace.arrays import NONE
+from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.schema import Gpu
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 UNKNOWN_DEVICE = "unknown device"
@@ -26,6 +29,11 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     major, minor = int(devices.compute_major[row]), int(devices.compute_minor[row])
     compute = None if NONE in (major, minor) else (major, minor)
     return name or UNKNOWN_DEVICE, find_device(name, None if sm_count == NONE else sm_count, compute)
+
+
+def rows_by_device(gpu: Gpu) -> Iterator[tuple[int, Int64s]]:
+    """Each device, in ascending order, with its rows; rows without a device are the first one's."""
+    return grouped(np.arange(len(gpu)), filled(gpu.device, 0))
 
 
 def _busiest_device(gpu: Gpu) -> int:

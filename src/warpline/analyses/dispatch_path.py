@@ -13,20 +13,22 @@ anyway. The three parts of the framework sum to it exactly:
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from warpline.analyses.breakdown import busy_spans
-from warpline.analyses.steps import covered_before
-from warpline.analyses.user_frames import user_sites, with_sites
+from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS
+from warpline.analyses.steps import in_view
+from warpline.analyses.user_frames import UserFrames, with_sites
 from warpline.errors import CannotAnswer, UsageError
-from warpline.trace.arrays import NONE, integers
-from warpline.trace.names import matches, rows_like
+from warpline.intervals import covered_before
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations
 from warpline.trace.nesting import nearest_marked
+from warpline.trace.schema import Ops
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace
-
-Int64s = npt.NDArray[np.int64]
 
 LAYERS = ("autograd", "dispatcher", "backend")
 """Parts of the framework's time."""
@@ -34,8 +36,8 @@ AUTOGRAD = r"^(torch::)?autograd::|^\w+Backward\d*$|^AccumulateGrad$"
 """Ops of the autograd engine, and nodes of the backward graph."""
 BUILT_IN = r"^<built-in "
 """Frames of functions that C++ implements."""
-LONGEST_PYTHON_NS = 300_000
-"""A longer gap before an op is not the Python code that calls it."""
+KNOWN_OPS = 6
+"""Ops that are named to someone who asks for another."""
 
 
 def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
@@ -44,141 +46,120 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     Columns are means per op in nanoseconds, but for `count`, `per_step`, `launches`, `depth`, `hidden_share` and the
     call site of the slowest one.
     """
-    ops = trace.stored("ops")
+    ops, api, gpu = trace.ops, trace.api, trace.gpu
     if not len(ops):
         raise CannotAnswer("no-ops", "cannot answer, because the trace has no framework ops: nsys records none")
-    marked = _chosen(trace, op)
-    owner = nearest_marked(integers(ops["parent"]), marked)
-    rows = np.flatnonzero(marked)
-    slot = np.full(len(ops) + 1, NONE, np.int64)
-    slot[rows] = np.arange(len(rows))
-    starts, ends = integers(ops["start_ns"])[rows], integers(ops["end_ns"])[rows]
-    earlier = _earlier_sibling(trace)
-    before, native = _before(trace, earlier)[rows], _called_from_native(trace)[rows]
+    chosen = _chosen(trace, op)
+    rows = np.flatnonzero(chosen)
+    # For each op, which of the chosen ones it is or lies in; one more for no op.
+    place = np.full(len(ops) + 1, NONE, np.int64)
+    place[rows] = np.arange(len(rows))
+    place = np.append(place[nearest_marked(ops.parent, chosen)], NONE)
+
+    def summed(values: Int64s, op_ids: Int64s) -> Int64s:
+        return _summed(values, place[op_ids], len(rows))
+
+    earlier = _earlier_sibling(ops)
+    before, native = _before(ops, earlier)[rows], _called_from_native(ops)[rows]
     boundary, taken = (times[rows] for times in _boundary(trace, earlier))
     own, layers = _own_times(trace), _layers(trace)
-    inside = _slots(np.arange(len(ops)), owner, slot)
-    calls_of = _slots(trace.api.op_id, owner, slot)
-    work_of = _slots(trace.gpu.op_id, owner, slot)
+    starts, ends, every = ops.start_ns[rows], ops.end_ns[rows], np.arange(len(ops))
     table = pl.DataFrame(
         {
-            "name": ops["name"].gather(rows).cast(pl.String),
+            "name": ops.name[rows].series(),
             "row": rows,
             "python_ns": np.where(native, 0, np.maximum(before - taken, 0)),
             "boundary_ns": np.where(native, 0, boundary),
             "native_ns": np.where(native, before, 0),
             "is_native": native,
-            **{
-                f"{name}_ns": _summed(np.where(layers == layer, own, 0), inside, len(rows))
-                for layer, name in enumerate(LAYERS)
-            },
+            **{f"{name}_ns": summed(np.where(layers == name, own, 0), every) for name in LAYERS},
             "cpu_ns": ends - starts,
-            "api_ns": _summed(_lengths(trace.stored("api")), calls_of, len(rows)),
-            "queue_ns": _summed(_queue(trace), work_of, len(rows)),
-            "kernel_ns": _summed(_lengths(trace.stored("gpu")), work_of, len(rows)),
-            "launches": _summed(np.ones(len(trace.gpu), np.int64), work_of, len(rows)),
+            "api_ns": summed(api.end_ns - api.start_ns, api.op_id),
+            "queue_ns": summed(_queued(trace), gpu.op_id),
+            "kernel_ns": summed(gpu.end_ns - gpu.start_ns, gpu.op_id),
+            "launches": summed(np.ones(len(gpu), np.int64), gpu.op_id),
             "hidden_ns": _hidden(trace, starts, ends),
-            "depth": _levels(trace, owner, slot, len(rows)),
+            "depth": _depths(ops, place, rows),
         }
     )
-    return _by_name(trace, table, _main_kernels(trace, work_of, table["name"]))
+    return _by_name(trace, table, _main_kernels(trace, place[gpu.op_id], ops.name[rows]))
 
 
-def _chosen(trace: Trace, op: str | None) -> npt.NDArray[np.bool_]:
-    window = trace.window
-    inside = trace.ops.start_ns
-    inside_window = (
-        (inside >= window.start_ns) & (inside < window.end_ns) if trace.chosen_steps else np.ones(len(inside), bool)
-    )
-    wanted: npt.NDArray[np.bool_] = trace.ops.parent == NONE
-    if op is not None:
-        wanted = (trace.stored("ops")["name"].cast(pl.String) == op).to_numpy()
+def _chosen(trace: Trace, op: str | None) -> Bools:
+    ops = trace.ops
+    wanted = ops.parent == NONE if op is None else ops.name.equal(op)
     if not wanted.any():
-        known = ", ".join(trace.stored("ops")["name"].cast(pl.String).value_counts(sort=True)["name"].head(6))
+        known = ", ".join(name for name, _ in Counter(ops.name.texts.tolist()).most_common(KNOWN_OPS))
         raise UsageError("no-such-op", f"no op is named {op!r}", f"the trace has {known} …")
-    chosen: npt.NDArray[np.bool_] = wanted & inside_window
-    return chosen
+    return wanted & in_view(trace, ops.start_ns)
 
 
-def _slots(op_ids: Int64s, owner: Int64s, slot: Int64s) -> Int64s:
-    found: Int64s = slot[np.append(owner, NONE)[op_ids]]
-    return found
+def _queued(trace: Trace) -> Int64s:
+    """From the end of each operation's call to its start."""
+    gpu = trace.gpu
+    returned = np.append(trace.api.end_ns, 0)[gpu.api_id]
+    return np.where(gpu.api_id == NONE, 0, np.maximum(gpu.start_ns - returned, 0))
 
 
-def _lengths(table: pl.DataFrame) -> Int64s:
-    return integers(table["end_ns"]) - integers(table["start_ns"])
-
-
-def _queue(trace: Trace) -> Int64s:
-    calls = trace.gpu.api_id
-    done = np.append(trace.api.end_ns, 0)[calls]
-    return np.where(calls == NONE, 0, np.maximum(trace.gpu.start_ns - done, 0))
-
-
-def _summed(values: Int64s, slots: Int64s, count: int) -> Int64s:
-    mine = slots != NONE
-    return np.bincount(slots[mine], weights=values[mine], minlength=count).astype(np.int64)[:count]
+def _summed(values: Int64s, places: Int64s, count: int) -> Int64s:
+    known = places != NONE
+    return np.bincount(places[known], weights=values[known], minlength=count).astype(np.int64)
 
 
 def _own_times(trace: Trace) -> Int64s:
     """Time of each op without the ops and API calls within it."""
-    lengths, parents = _lengths(trace.stored("ops")), trace.ops.parent
-    return (
-        lengths
-        - _summed(lengths, parents, len(lengths))
-        - _summed(_lengths(trace.stored("api")), trace.api.op_id, len(lengths))
-    )
+    ops, api = trace.ops, trace.api
+    lengths = ops.end_ns - ops.start_ns
+    in_ops = _summed(lengths, ops.parent, len(ops))
+    in_calls = _summed(api.end_ns - api.start_ns, api.op_id, len(ops))
+    return lengths - in_ops - in_calls
 
 
-def _layers(trace: Trace) -> Int64s:
-    """The layer of each op's own time: a position in LAYERS."""
-    calls = _summed(np.ones(len(trace.api), np.int64), trace.api.op_id, len(trace.ops))
+def _layers(trace: Trace) -> Texts:
+    """The layer of each op's own time."""
+    calls = np.bincount(trace.api.op_id[trace.api.op_id != NONE], minlength=len(trace.ops))
     autograd = trace.ops.name.like(AUTOGRAD)
-    names = {name: place for place, name in enumerate(LAYERS)}
-    return np.where(autograd, names["autograd"], np.where(calls > 0, names["backend"], names["dispatcher"]))
+    return np.where(autograd, "autograd", np.where(calls > 0, "backend", "dispatcher")).astype(object)
 
 
-def _called_from_native(trace: Trace) -> npt.NDArray[np.bool_]:
+def _called_from_native(ops: Ops) -> Bools:
     """Which ops C++ calls: those within ops, the autograd engine's, and all of backward."""
-    ops = trace.stored("ops")
-    engine = rows_like(ops, AUTOGRAD)
-    found: npt.NDArray[np.bool_] = (integers(ops["parent"]) != NONE) | engine | (integers(ops["forward_thread"], 0) > 0)
-    return found
+    return (ops.parent != NONE) | ops.name.like(AUTOGRAD) | (ops.forward_thread > 0)
 
 
-def _main_kernels(trace: Trace, work_of: Int64s, names: pl.Series) -> pl.DataFrame:
-    """For each op name, the kernel that takes most of its GPU time."""
-    mine = np.flatnonzero(work_of != NONE)
-    kernels = trace.stored("gpu").select("kind", "name", length=pl.col("end_ns") - pl.col("start_ns"))[mine]
-    table = kernels.with_columns(op=names.gather(work_of[mine]), kernel=pl.col("name").cast(pl.String))
-    summed = table.filter(pl.col("kind") == "kernel").group_by("op", "kernel").agg(pl.col("length").sum())
-    chosen = summed.sort("length", "kernel", descending=[True, False]).group_by("op", maintain_order=True).first()
-    return chosen.select(name="op", kernel="kernel")
+def _main_kernels(trace: Trace, op: Int64s, names: Names) -> pl.DataFrame:
+    """For each op name, the kernel that takes most of its GPU time; `op` is each operation's position in `names`."""
+    gpu = trace.gpu
+    rows = np.flatnonzero((op != NONE) & gpu.kind.equal("kernel"))
+    one_of_each, which = combinations(names.codes[op[rows]], gpu.name.codes[rows])
+    summed = pl.DataFrame(
+        {
+            "name": names[op[rows[one_of_each]]].series(),
+            "kernel": gpu.name[rows[one_of_each]].series(),
+            "length": np.bincount(which, (gpu.end_ns - gpu.start_ns)[rows], len(one_of_each)),
+        }
+    )
+    ordered = summed.sort("length", "kernel", descending=[True, False])
+    return ordered.group_by("name", maintain_order=True).first().select("name", "kernel")
 
 
-def _earlier_sibling(trace: Trace) -> Int64s:
+def _earlier_sibling(ops: Ops) -> Int64s:
     """For each op the one before it on its thread within the same op, or NONE."""
-    ops = trace.ops
-    threads, parents, starts = ops.thread, ops.parent, ops.start_ns
-    order = np.lexsort((starts, parents, threads))
-    same = (threads[order][1:] == threads[order][:-1]) & (parents[order][1:] == parents[order][:-1])
+    order = np.lexsort((ops.start_ns, ops.parent, ops.thread))
+    threads, parents = ops.thread[order], ops.parent[order]
+    same = (threads[1:] == threads[:-1]) & (parents[1:] == parents[:-1])
     found = np.full(len(ops), NONE, np.int64)
     found[order[1:]] = np.where(same, order[:-1], NONE)
     return found
 
 
-def _before(trace: Trace, earlier: Int64s) -> Int64s:
-    """From the end of the op before it (or the begin of the op around it) to its start, if short enough to be its
+def _before(ops: Ops, earlier: Int64s) -> Int64s:
+    """From the end of the op before it (or the start of the op around it) to its start, if short enough to be its
     caller."""
-    parents, starts = trace.ops.parent, trace.ops.start_ns
-    ended, began = (np.append(integers(trace.stored("ops")[name]), 0) for name in ("end_ns", "start_ns"))
-    since = np.where(earlier != NONE, ended[earlier], np.where(parents != NONE, began[parents], starts))
-    gap = starts - since
+    entered = np.where(ops.parent != NONE, np.append(ops.start_ns, 0)[ops.parent], ops.start_ns)
+    since = np.where(earlier != NONE, np.append(ops.end_ns, 0)[earlier], entered)
+    gap = ops.start_ns - since
     return np.where((gap > 0) & (gap <= LONGEST_PYTHON_NS), gap, 0)
-
-
-def _has_built_ins(trace: Trace) -> bool:
-    return bool(matches(trace.stored("python")["name"], BUILT_IN).any())
 
 
 def _boundary(trace: Trace, earlier: Int64s) -> tuple[Int64s, Int64s]:
@@ -188,41 +169,41 @@ def _boundary(trace: Trace, earlier: Int64s) -> tuple[Int64s, Int64s]:
     Python frames show the call of a built-in function, `<built-in method mul_ of Tensor object>`, and the op within it:
     between the two, C++ reads the arguments, and wraps the result.
     """
-    frames, starts, ends = trace.ops.frame, trace.ops.start_ns, trace.ops.end_ns
-    built_in = np.append(trace.python.name.like(BUILT_IN), False)[frames]
-    first, last = (np.append(integers(trace.stored("python")[end]), 0)[frames] for end in ("start_ns", "end_ns"))
-    shared = (earlier != NONE) & (np.append(frames, NONE)[earlier] == frames)
-    begin = np.where(shared, np.append(ends, 0)[earlier], first)
-    entering = np.where(built_in, np.clip(starts - begin, 0, LONGEST_PYTHON_NS), 0)
-    leaving = np.where(built_in, np.clip(last - ends, 0, LONGEST_PYTHON_NS), 0)
+    ops, python = trace.ops, trace.python
+    built_in = np.append(python.name.like(BUILT_IN), False)[ops.frame]
+    first, last = (np.append(column, 0)[ops.frame] for column in (python.start_ns, python.end_ns))
+    shared = (earlier != NONE) & (np.append(ops.frame, NONE)[earlier] == ops.frame)
+    begin = np.where(shared, np.append(ops.end_ns, 0)[earlier], first)
+    entering = np.where(built_in, np.clip(ops.start_ns - begin, 0, LONGEST_PYTHON_NS), 0)
+    leaving = np.where(built_in, np.clip(last - ops.end_ns, 0, LONGEST_PYTHON_NS), 0)
     leaving[earlier[shared]] = 0  # another op of the same function follows
     return entering + leaving, entering + np.append(leaving, 0)[earlier]
 
 
 def _hidden(trace: Trace, starts: Int64s, ends: Int64s) -> Int64s:
     """Part of each op's CPU time during which a device is busy."""
-    spans = busy_spans(trace.stored("gpu"), trace.window)
+    spans = busy_spans(trace.gpu, trace.window)
     return covered_before(spans, ends) - covered_before(spans, starts)
 
 
-def _levels(trace: Trace, owner: Int64s, slot: Int64s, count: int) -> Int64s:
-    """Nesting depth of each op, itself included."""
-    depths = trace.ops.depth
-    inside = np.flatnonzero(owner != NONE)
-    levels = np.ones(count, np.int64)
-    np.maximum.at(levels, slot[owner[inside]], depths[inside] - depths[owner[inside]] + 1)
-    return levels
+def _depths(ops: Ops, place: Int64s, rows: Int64s) -> Int64s:
+    """How deep the ops within each of these nest, itself included."""
+    inside = np.flatnonzero(place[:-1] != NONE)
+    found = np.ones(len(rows), np.int64)
+    np.maximum.at(found, place[inside], ops.depth[inside] - ops.depth[rows[place[inside]]] + 1)
+    return found
 
 
 def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     steps = max(len(trace.steps_in_view), 1)
+    has_built_ins = trace.python.name.like(BUILT_IN).any()
     grouped = table.group_by("name").agg(
         count=pl.len(),
         per_step=pl.len() / steps,
         launches=pl.col("launches").mean(),
         depth=pl.col("depth").max(),
         python_ns=pl.col("python_ns").mean(),
-        boundary_ns=pl.col("boundary_ns").mean() if _has_built_ins(trace) else pl.lit(None, pl.Float64),
+        boundary_ns=pl.col("boundary_ns").mean() if has_built_ins else pl.lit(None, pl.Float64),
         native_ns=pl.col("native_ns").mean(),
         native_share=pl.col("is_native").mean(),
         **{f"{name}_ns": pl.col(f"{name}_ns").mean() for name in LAYERS},
@@ -235,8 +216,8 @@ def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.Dat
         hidden_share=pl.col("hidden_ns").sum() / pl.col("cpu_ns").sum(),
         slowest=pl.col("row").get(pl.col("cpu_ns").arg_max()),
     )
-    slowest = integers(grouped["slowest"])
-    sites = user_sites(trace, trace.ops.thread[slowest], trace.ops.start_ns[slowest])
-    placed = with_sites(grouped.with_columns(frame=sites).drop("slowest"))
+    slowest = trace.ops[grouped["slowest"].to_numpy()]
+    sites = UserFrames(trace).sites(slowest.thread, slowest.start_ns).tolist()
+    placed = with_sites(grouped.with_columns(frame=pl.Series(sites, dtype=pl.String)).drop("slowest"))
     placed = placed.join(kernels, on="name", how="left", maintain_order="left")
     return placed.sort("cpu_total_ns", "name", descending=[True, False])

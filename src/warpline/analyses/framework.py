@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-import polars as pl
+import numpy as np
 
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import NONE
 from warpline.trace.trace import Trace
 
 Framework = Literal["pytorch", "cuda", "other", "wrapped"]
@@ -22,6 +23,8 @@ WRAPPED_KERNELS = (
     r"|^_?(Z\d+)?(julia|ptxcall)_|CuDeviceArray|CompilerMetadata|^gpu_\w+_kernel"
 )
 """Kernels of OpenMP and OpenACC compilers (clang, nvc), CuPy, Numba and CUDA.jl."""
+JULIA = re.compile(r"(^|/)julia(-\d|$)")
+"""The name of a process that runs Julia."""
 
 
 def framework_of(trace: Trace) -> Framework:
@@ -30,24 +33,18 @@ def framework_of(trace: Trace) -> Framework:
     >>> framework_of(trace)
     'pytorch'
     """
-    if (
-        _any(trace.stored("ops"), PYTORCH_OPS)
-        or _any(trace.stored("ranges"), PYTORCH_OPS)
-        or _any(trace.stored("gpu"), PYTORCH_KERNELS)
-    ):
+    gpu = trace.gpu.name
+    if any(names.like(PYTORCH_OPS).any() for names in (trace.ops.name, trace.ranges.name)):
         return "pytorch"
-    if _any(trace.stored("gpu"), WRAPPED_KERNELS) or _runs_julia(trace):
+    if gpu.like(PYTORCH_KERNELS).any():
+        return "pytorch"
+    if gpu.like(WRAPPED_KERNELS).any() or _runs_julia(trace):
         return "wrapped"
-    if len(trace.stored("ops")) or _any(trace.stored("gpu"), OTHER_KERNELS):
+    if len(trace.ops) or gpu.like(OTHER_KERNELS).any():
         return "other"
     return "cuda"
 
 
 def _runs_julia(trace: Trace) -> bool:
-    launching = trace.stored("api")["thread"].drop_nulls().unique()
-    names = trace.stored("threads")["process_name"].gather(launching).drop_nulls()
-    return bool(names.str.contains(r"(^|/)julia(-\d|$)").any())
-
-
-def _any(table: pl.DataFrame, pattern: str) -> bool:
-    return bool(rows_like(table, pattern).any()) if len(table) else False
+    launching = np.unique(trace.api.thread[trace.api.thread != NONE])
+    return any(JULIA.search(name or "") for name in trace.threads.process_name[launching])

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.breakdown import busy_spans
-from warpline.analyses.steps import covered_before
+from warpline.analyses.steps import in_steps
 from warpline.errors import CannotAnswer
-from warpline.intervals import Spans, union
-from warpline.trace.arrays import Bools, Int64s, integers
+from warpline.intervals import Spans, covered_before, union
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations
+from warpline.trace.schema import Counters
 from warpline.trace.trace import Trace
 
 UNITS = (
@@ -60,57 +60,46 @@ class GpuMetric(Struct, frozen=True):
 
 def gpu_metrics(trace: Trace) -> tuple[GpuMetric, ...]:
     """Every sampled metric, known units first."""
-    counters = trace.stored("counters").drop_nulls("value")
+    counters = trace.counters[~np.isnan(trace.counters.value)]
     if not len(counters):
         raise CannotAnswer("no-gpu-metrics", NO_METRICS, HOW)
-    found = []
-    for (device, name), rows in counters.group_by("device", pl.col("name").cast(pl.String), maintain_order=True):
-        values, moments = rows["value"].to_numpy(), integers(rows["time_ns"])
-        values = values / HERTZ if str(name).endswith("[MHz]") else values  # nsys samples clocks in hertz
-        running = _while_busy(trace, device, moments)
-        inside = _in_steps(trace, moments)
-        found.append(
-            GpuMetric(
-                device,
-                str(name),
-                next((unit for unit, pattern in UNITS if re.search(pattern, str(name))), None),
-                len(values),
-                float(values.mean()),
-                float(values.max()),
-                float(values[running].mean()) if running.any() else None,
-                float(values[inside].mean()) if inside.any() else None,
-                {name: float(values[held].mean()) for name, held in _in_ranges(trace, moments) if held.any()},
-            )
-        )
-    order = [unit for unit, _ in UNITS]
-    place = {unit: number for number, unit in enumerate(order)}
-    return tuple(sorted(found, key=lambda one: (one.device or 0, place.get(one.unit or "", len(order)), one.name)))
+    chosen, which = combinations(counters.device, counters.name.codes)
+    found = [_metric(trace, counters[which == number]) for number in range(len(chosen))]
+    place = {unit: number for number, (unit, _) in enumerate(UNITS)}
+    return tuple(sorted(found, key=lambda one: (one.device or 0, place.get(one.unit or "", len(UNITS)), one.name)))
 
 
-def _while_busy(trace: Trace, device: object, moments: Int64s) -> Bools:
-    spans = busy_spans(trace.stored("gpu").filter(pl.col("device") == device), trace.whole().window)
-    return _within(spans, moments)
+def _metric(trace: Trace, samples: Counters) -> GpuMetric:
+    """The samples of one metric of one device."""
+    device, name, moments = int(samples.device[0]), samples.name.text(0) or "", samples.time_ns
+    values = samples.value / HERTZ if name.endswith("[MHz]") else samples.value  # nsys samples clocks in hertz
+    running = _within(busy_spans(trace.gpu[trace.gpu.device == device], trace.whole().window), moments)
+    inside = in_steps(trace, moments)
+    return GpuMetric(
+        None if device == NONE else device,
+        name,
+        next((unit for unit, pattern in UNITS if re.search(pattern, name)), None),
+        len(values),
+        float(values.mean()),
+        float(values.max()),
+        float(values[running].mean()) if running.any() else None,
+        float(values[inside].mean()) if inside.any() else None,
+        {label: float(values[during].mean()) for label, during in _in_ranges(trace, moments) if during.any()},
+    )
 
 
 def _within(spans: Spans, moments: Int64s) -> Bools:
-    held: Bools = covered_before(spans, moments) > covered_before(spans, moments - 1)
-    return held
-
-
-def _in_steps(trace: Trace, moments: Int64s) -> Bools:
-    starts, ends = trace.step_spans
-    if not len(starts):
-        return np.zeros(len(moments), bool)
-    at = np.searchsorted(starts, moments, side="right") - 1
-    inside: Bools = (at >= 0) & (moments < ends[at])
-    return inside
+    return covered_before(spans, moments) > covered_before(spans, moments - 1)
 
 
 def _in_ranges(trace: Trace, moments: Int64s) -> Iterator[tuple[str, Bools]]:
     """Which samples fall into the ranges of each name, longest first: into their GPU work where there is any."""
-    spans = (pl.coalesce(f"gpu_{end}", end).alias(end) for end in ("start_ns", "end_ns"))
-    named = trace.stored("ranges").select(pl.col("name").cast(pl.String), *spans).drop_nulls()
-    totals = named.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns"))
-    for name in totals.sort("time_ns", "name", descending=(True, False)).head(MOST_RANGES)["name"]:
-        rows = named.filter(pl.col("name") == name)
-        yield str(name), _within(union(integers(rows["start_ns"]), integers(rows["end_ns"])), moments)
+    ranges = trace.ranges
+    starts = np.where(ranges.gpu_start_ns == NONE, ranges.start_ns, ranges.gpu_start_ns)
+    ends = np.where(ranges.gpu_end_ns == NONE, ranges.end_ns, ranges.gpu_end_ns)
+    names, closed = ranges.name, (ranges.name.codes != NONE) & (ends != NONE)
+    total = np.bincount(names.codes[closed], (ends - starts)[closed], len(names.words))
+    present = np.unique(names.codes[closed]).tolist()
+    for code in sorted(present, key=lambda code: (-total[code], names.words[code]))[:MOST_RANGES]:
+        rows = closed & (names.codes == code)
+        yield names.words[code], _within(union(starts[rows], ends[rows]), moments)

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.kernels import in_window
-from warpline.trace.arrays import integers
+from warpline.analyses.steps import in_view
+from warpline.trace.arrays import NONE
+from warpline.trace.schema import Gpu
 from warpline.trace.trace import Trace
 
 
@@ -26,14 +27,21 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
     gpu = _launched(trace)
     if not len(gpu):
         return pl.DataFrame(schema={"name": pl.String, "calls": pl.UInt32})
-    per_call = gpu.group_by("api_id").agg(operations=pl.len(), begun_ns=pl.col("start_ns").min())
-    called = trace.stored("api")[["name", "start_ns", "end_ns"]]
-    calls = per_call.hstack(called[per_call["api_id"]])
-    cost = pl.col("end_ns") - pl.col("start_ns")
-    delay = pl.col("begun_ns") - pl.col("start_ns")
+    calls, call = np.unique(gpu.api_id, return_inverse=True)
+    begun = np.full(len(calls), np.iinfo(np.int64).max)
+    np.minimum.at(begun, call, gpu.start_ns)
+    api = trace.api[calls]
+    table = pl.DataFrame(
+        {
+            "name": api.name.series(),
+            "operations": np.bincount(call).astype(np.uint32),
+            "cost": api.end_ns - api.start_ns,
+            "delay": begun - api.start_ns,
+        }
+    )
+    cost, delay = pl.col("cost"), pl.col("delay")
     return (
-        calls.lazy()
-        .group_by("name")
+        table.group_by("name")
         .agg(
             calls=pl.len(),
             operations=pl.col("operations").sum(),
@@ -45,16 +53,14 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
             delay_min_ns=delay.min(),
             delay_max_ns=delay.max(),
         )
-        .with_columns(pl.col("name").cast(pl.String))
         .sort("call_total_ns", "name", descending=[True, False])
-        .collect()
     )
 
 
-def _launched(trace: Trace) -> pl.DataFrame:
-    """Call and begin of the operations in the window that have a call."""
-    gpu = in_window(trace.stored("gpu")[["api_id", "start_ns"]], trace)
-    return gpu.filter(pl.col("api_id").is_not_null()) if gpu["api_id"].null_count() else gpu
+def _launched(trace: Trace) -> Gpu:
+    """The operations in view that have a call."""
+    gpu = trace.gpu
+    return gpu[(gpu.api_id != NONE) & in_view(trace, gpu.start_ns)]
 
 
 def queue_depth(trace: Trace) -> QueueDepth | None:
@@ -62,8 +68,8 @@ def queue_depth(trace: Trace) -> QueueDepth | None:
     gpu = _launched(trace)
     if not len(gpu):
         return None
-    launched = np.sort(trace.api.start_ns[integers(gpu["api_id"])])
-    begun = np.sort(integers(gpu["start_ns"]))
+    launched = np.sort(trace.api.start_ns[gpu.api_id])
+    begun = np.sort(gpu.start_ns)
     # Of operations that one call launched, the first counts.
     first = np.flatnonzero(np.diff(launched, prepend=launched[0] - 1))
     waiting = np.maximum(first - np.searchsorted(begun, launched[first], side="right"), 0)

@@ -7,23 +7,27 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from warpline.trace.arrays import NONE
-from warpline.trace.names import Names, names_in
+from warpline.trace.arrays import NONE, Int64s, combinations
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.work import KernelLaunch, OpCall, Work, call_from_kineto, why_no_work, work_of
 
-LARGEST_NUMBER = int(np.iinfo(np.int64).max)
-_RECORDED = ("name", "shapes", "dtypes", "strides", "concrete")
+MOST_ANCESTORS = 64
+"""Ops around an op that are looked at: a damaged file may nest thousands."""
 
 
 class OpCalls:
     """Ops by row, and the FLOPs and bytes of each distinct call, computed once."""
 
     def __init__(self, trace: Trace) -> None:
-        recorded = [names_in(trace.stored("ops"), name) for name in _RECORDED]
+        ops = trace.ops
+        recorded = (ops.name, ops.shapes, ops.dtypes, ops.strides, ops.concrete)
         self._columns = [column.texts.tolist() for column in recorded]
-        self._numbers = _numbers(recorded)
-        self._parents = trace.stored("ops")["parent"].to_list()
+        # No text counts as an empty one.
+        empty = [column.words.index("") if "" in column.words else NONE for column in recorded]
+        codes = [filled(column.codes, missing) for column, missing in zip(recorded, empty, strict=True)]
+        self._numbers = combinations(*codes)[1].tolist()
+        self._parents = ops.parent.tolist()
         self._known: dict[object, Work | None] = {}
         self._alone: dict[tuple[str, ...], OpCall] = {}
 
@@ -36,16 +40,20 @@ class OpCalls:
         """The same for ops with the same name and arguments."""
         return self._numbers[op]
 
+    def numbers_of(self, ops: Int64s) -> Int64s:
+        """The same for several ops; NONE for NONE."""
+        return np.append(np.array(self._numbers, np.int64), NONE)[ops]
+
     def alike(self, op: int) -> tuple[int, int]:
         """The same for ops with the same name and arguments that are called by such ops."""
         parent = self._parents[op]
-        return self._numbers[op], NONE if parent is None else self._numbers[parent]
+        return self._numbers[op], NONE if parent == NONE else self._numbers[parent]
 
     def ancestors(self, op: int) -> list[int]:
         """Ops around it, the nearest first."""
         found: list[int] = []
         parent = self._parents[op]
-        while parent is not None and len(found) < 64:
+        while parent != NONE and len(found) < MOST_ANCESTORS:
             found.append(parent)
             parent = self._parents[parent]
         return found
@@ -53,7 +61,7 @@ class OpCalls:
     def work(self, op: int, launches: tuple[KernelLaunch, ...]) -> Work | None:
         """FLOPs and bytes of a call; launches matter only if the arguments are incomplete."""
         own, parent = self.recorded(op), self._parents[op]
-        around = self._columns[1][parent] if parent is not None else None
+        around = self._columns[1][parent] if parent != NONE else None
         key = (own, around, launches if "TensorList" in own[2] else ())
         if key not in self._known:
             self._known[key] = work_of(self.call(op, launches))
@@ -80,23 +88,8 @@ class OpCalls:
     def call(self, op: int, launches: tuple[KernelLaunch, ...], depth: int = 1) -> OpCall:
         """The call, with the op around it."""
         parent = self._parents[op]
-        around = self.call(parent, (), depth - 1) if depth and parent is not None else None
+        around = self.call(parent, (), depth - 1) if depth and parent != NONE else None
         return call_from_kineto(*self.recorded(op), launches=launches, parent=around)
-
-
-def _numbers(columns: list[Names]) -> list[int]:
-    """A number for each row, equal where all columns are; no text counts as an empty one."""
-    number, beyond = np.zeros(len(columns[0].which), np.int64), 1
-    for column in columns:
-        names, code = column.names.to_list(), column.which
-        if "" in names:
-            code = np.where(code == len(names), names.index(""), code)
-        if beyond > LARGEST_NUMBER // (len(names) + 1):
-            number = np.unique(number, return_inverse=True)[1]
-            beyond = len(number)
-        number, beyond = number * (len(names) + 1) + code, beyond * (len(names) + 1)
-    result: list[int] = np.unique(number, return_inverse=True)[1].tolist()
-    return result
 
 
 @lru_cache(maxsize=10_000)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 
 from warpline.analyses.user_frames import UserFrames
-from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 
@@ -33,46 +32,41 @@ class Origins:
     @cached_property
     def is_backward(self) -> Bools:
         """Which ops run in a backward pass: those with a forward op, and all on the autograd threads."""
-        ops = self._trace.stored("ops")
-        marked = integers(ops["forward_thread"]) > 0
-        around = nearest_marked(integers(ops["parent"]), marked) != NONE
-        known: Bools = np.append(around, False)
-        known[:-1] |= self.source[:-1] != np.arange(len(ops))
-        return known
+        ops = self._trace.ops
+        on_autograd_thread = nearest_marked(ops.parent, ops.forward_thread > 0) != NONE
+        return np.append(on_autograd_thread | (self.source[:-1] != np.arange(len(ops))), False)
 
     @cached_property
     def frames(self) -> UserFrames:
         """The user's frames."""
         return UserFrames(self._trace)
 
-    def modules(self, ops: Int64s) -> pl.Series:
-        """The innermost nn.Module of each op; null where none is known."""
-        names = self._trace.stored("ops")["module"].gather(ids(self.source[ops])).cast(pl.String)
-        return _marked(names, self.is_backward[ops])
+    def modules(self, ops: Int64s) -> list[str | None]:
+        """The innermost nn.Module of each op; None where none is known."""
+        names = self._trace.ops.module.at(self.source[ops]).texts
+        pairs = zip(names, self.is_backward[ops], strict=True)
+        return [f"{name}{BACKWARD}" if name and backward else name or None for name, backward in pairs]
 
-    def lines(self, ops: Int64s) -> pl.Series:
+    def lines(self, ops: Int64s) -> list[str | None]:
         """The user's frame of each op as text, with the running line where it is known."""
-        return self.frames.sites(*self._moments(ops))
+        return self.frames.sites(*self._moments(ops)).tolist()
 
-    def stacks(self, ops: Int64s) -> pl.Series:
+    def stacks(self, ops: Int64s) -> list[str | None]:
         """The innermost user frames of each op, the innermost first; else the stack recorded with it."""
         frames = self.frames
         if not frames.exist:
-            recorded = self._trace.stored("ops")["stack"].gather(ids(self.source[ops])).cast(pl.String)
-            return recorded.str.split(";").list.head(FRAMES_IN_A_STACK).list.join(BETWEEN_FRAMES)
-        inner, which = np.unique(frames.at(*self._moments(ops)), return_inverse=True)
-        stacks = pl.Series(
-            [frames.stack_above(frame, FRAMES_IN_A_STACK) for frame in inner.tolist()], dtype=pl.List(pl.String)
-        )
-        return stacks.list.join(BETWEEN_FRAMES).set(pl.Series(inner == NONE), None).gather(which)
+            recorded = self._trace.ops.stack.renamed(_innermost).at(self.source[ops]).texts
+            return [stack or None for stack in recorded]
+        rows = frames.at(*self._moments(ops)).tolist()
+        stacks = {row: BETWEEN_FRAMES.join(frames.stack_above(row, FRAMES_IN_A_STACK)) for row in set(rows)}
+        return [stacks[row] or None for row in rows]
 
     def _moments(self, ops: Int64s) -> tuple[Int64s, Int64s]:
-        threads, starts = (
-            np.append(integers(self._trace.stored("ops")[name]), NONE) for name in ("thread", "start_ns")
-        )
-        return threads[self.source[ops]], starts[self.source[ops]]
+        """Thread and start of each op, or of its forward op."""
+        table, rows = self._trace.ops, self.source[ops]
+        return np.append(table.thread, NONE)[rows], np.append(table.start_ns, NONE)[rows]
 
 
-def _marked(names: pl.Series, backward: Bools) -> pl.Series:
-    table = pl.DataFrame({"name": names, "backward": backward})
-    return table.select(pl.when("backward").then(pl.col("name") + BACKWARD).otherwise("name").alias("name"))["name"]
+def _innermost(stack: str) -> str:
+    """The first frames of a stack as the profiler writes it."""
+    return BETWEEN_FRAMES.join(stack.split(";")[:FRAMES_IN_A_STACK])

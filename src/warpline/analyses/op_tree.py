@@ -9,20 +9,20 @@ smaller by theirs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
+from msgspec.structs import replace
 
+from warpline.analyses.thread_events import CALL, OP, RANGE, ThreadEvents
 from warpline.library_names import PROFILER_STEP
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import matches
-from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns, levels, nearest_marked, nest, order_for_nesting
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
+from warpline.trace.nesting import ROUNDED_TWICE, levels, nearest_marked
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
-OP, RANGE, CALL = "op", "range", "call"
-"""Kinds of nodes."""
 PROFILER_OPS = (
     r"^(profiler::_record_function_(enter|enter_new|exit)|aten::(is_leaf|output_nr|_version)"
     r"|\[memory\]|\[OutOfMemory\])$"
@@ -33,19 +33,23 @@ ANY_STEP = "ProfilerStep*"
 
 
 class OpTree(Struct, frozen=True):
-    """The nodes, by (thread, begin); one that is part of its parent has left the tree."""
+    """The nodes, by (thread, start); one that is part of its parent has left the tree."""
 
-    nodes: pl.DataFrame
-    """`kind`, `name`, `thread`, `start_ns`, `end_ns`, and `row`, the position in `ops`, `ranges` or `api`."""
+    nodes: ThreadEvents
     parents: Int64s
     depths: Int64s
     node_of_op: Int64s
     """For each row of `ops`, the node that counts for it, or NONE; one more element at the end for no op."""
 
     @property
+    def ops(self) -> Int64s:
+        """For each node its row of `ops`, or NONE if it is no op."""
+        return np.where(self.nodes.kind.equal(OP), self.nodes.row, NONE)
+
+    @property
     def lengths_ns(self) -> Int64s:
         """Time of each node, with its children."""
-        return integers(self.nodes["end_ns"]) - integers(self.nodes["start_ns"])
+        return self.nodes.end_ns - self.nodes.start_ns
 
     @property
     def self_ns(self) -> Int64s:
@@ -67,50 +71,41 @@ class OpTree(Struct, frozen=True):
 
 def op_tree(trace: Trace) -> OpTree:
     """The tree of a trace; its window does not matter."""
-    nodes = _gathered(trace)
-    lanes, starts, ends = (integers(nodes[name]) for name in ("thread", "start_ns", "end_ns"))
-    order = order_for_nesting(lanes, starts, ends)
-    nodes = nodes[order]
-    tree = nest(lanes[order], starts[order], ends[order], ROUNDED_TWICE * clock_tick_ns(starts, ends))
-    kept = ~_repeats(integers(nodes["name"].to_physical()), tree.parents)
-    place = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
-    counts_for = np.append(nearest_marked(tree.parents, kept), NONE)
-    is_op = (nodes["kind"] == OP).to_numpy()
+    nodes = _nodes(trace)
+    parents = nodes.nested(ROUNDED_TWICE).parents
+    stays = ~_repeats(nodes.name, parents)
+    place = np.append(np.where(stays, np.cumsum(stays) - 1, NONE), NONE)
+    counts_for = np.append(nearest_marked(parents, stays), NONE)
+    is_op = np.flatnonzero(nodes.kind.equal(OP))
     node_of_op = np.full(len(trace.ops) + 1, NONE, np.int64)
-    node_of_op[integers(nodes["row"])[is_op]] = place[counts_for[np.flatnonzero(is_op)]]
-    parents = place[counts_for[tree.parents[kept]]]
-    return OpTree(nodes.filter(kept), parents, _depths(parents), _without_gaps(trace, node_of_op))
+    node_of_op[nodes.row[is_op]] = place[counts_for[is_op]]
+    # An op that is no node counts for the op around it.
+    present = nearest_marked(trace.ops.parent, node_of_op[:-1] != NONE)
+    remaining = place[counts_for[parents[stays]]]
+    return OpTree(nodes[stays], remaining, _depths(remaining), node_of_op[np.append(present, NONE)])
 
 
-def _gathered(trace: Trace) -> pl.DataFrame:
-    """All nodes; at equal times, ranges are outside ops, and ops outside calls."""
-    span = ("name", "thread", "start_ns", "end_ns")
-    style = pl.col("style").cast(pl.String) == "annotation"
-    ranges = (
-        trace.stored("ranges")
-        .with_row_index("row")
-        .filter(style, pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
+def _nodes(trace: Trace) -> ThreadEvents:
+    """All nodes in order; at equal times, ranges are outside ops, and ops outside calls."""
+    ops, api, ranges = trace.ops, trace.api, trace.ranges
+    events = ThreadEvents.of(
+        (RANGE, ranges, ranges.style.equal("annotation")),
+        (OP, ops, ~ops.name.like(PROFILER_OPS)),
+        (CALL, api, np.ones(len(api), bool)),
     )
-    own = trace.ops.name.like(PROFILER_OPS)
-    calls = trace.stored("api")
-    threads = np.append(trace.ops.thread, NONE)[integers(calls["op_id"])]
-    parts = [
-        ranges.select(pl.lit(RANGE).alias("kind"), "row", *span),
-        trace.stored("ops").with_row_index("row").filter(~own).select(pl.lit(OP).alias("kind"), "row", *span),
-        calls.with_row_index("row")
-        .with_columns(thread=pl.Series(np.where(threads == NONE, integers(calls["thread"]), threads)))
-        .select(pl.lit(CALL).alias("kind"), "row", *span),
-    ]
-    whole = pl.concat([part.cast({"thread": pl.Int64, "row": pl.Int64}) for part in parts])
-    is_step = matches(whole["name"], PROFILER_STEP)
-    return whole.with_columns(name=pl.when(is_step).then(pl.lit(ANY_STEP).cast(pl.Categorical)).otherwise("name"))
+    # A call lies on the thread of its op, where that is known.
+    calls = np.flatnonzero(events.kind.equal(CALL))
+    op_threads = np.append(ops.thread, NONE)[api.op_id[events.row[calls]]]
+    threads = events.thread.copy()
+    threads[calls] = np.where(op_threads == NONE, threads[calls], op_threads)
+    names = events.name.renamed(lambda name: ANY_STEP if re.match(PROFILER_STEP, name) else name)
+    return replace(events, thread=threads, name=names).in_order()
 
 
-def _repeats(names: Int64s, parents: Int64s) -> Bools:
+def _repeats(names: Names, parents: Int64s) -> Bools:
     """Which nodes are an only child with the name of its parent."""
     children = np.bincount(parents[parents != NONE], minlength=len(parents) + 1)
-    result: Bools = (parents != NONE) & (np.append(names, NONE)[parents] == names) & (children[parents] == 1)
-    return result
+    return (parents != NONE) & (names.at(parents).codes == names.codes) & (children[parents] == 1)
 
 
 def _depths(parents: Int64s) -> Int64s:
@@ -120,11 +115,3 @@ def _depths(parents: Int64s) -> Int64s:
         depths += inner
         above = np.append(parents, NONE)[above]
     return depths
-
-
-def _without_gaps(trace: Trace, node_of_op: Int64s) -> Int64s:
-    """The same, where an op that is no node counts for the op around it."""
-    present = node_of_op[:-1] != NONE
-    nearest = np.append(nearest_marked(trace.ops.parent, present), NONE)
-    result: Int64s = node_of_op[nearest]
-    return result

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.cpu_time import segments, thread_events
-from warpline.trace.arrays import NONE, Bools, Int64s, integers
-from warpline.trace.names import distinct
-from warpline.trace.nesting import Nest, clock_tick_ns, levels, nest, order_for_nesting
+from warpline.analyses.cpu_time import segments
+from warpline.analyses.thread_events import thread_events
+from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.nesting import levels
 from warpline.trace.trace import Trace
 
 NO_LAUNCH = "(no launch recorded)"
@@ -56,7 +56,7 @@ def all_stacks(trace: Trace) -> list[Stacks]:
 def cpu_stacks(trace: Trace, events: _Events | None = None) -> list[Stacks]:
     """For each thread with events in the window, or in the whole recording if no steps were chosen: its stacks."""
     events = events or _Events(trace)
-    if not len(events.codes):
+    if not len(events.names):
         return []
     window = trace.window
     whole = int(events.nest.starts.min()), int(events.nest.ends.max())
@@ -79,36 +79,27 @@ def gpu_stacks(trace: Trace, events: _Events | None = None) -> Stacks | None:
 
     Operations that run at the same time count each. None without GPU work in the window.
     """
-    gpu = trace.stored("gpu")
-    starts, ends = integers(gpu["start_ns"]), integers(gpu["end_ns"])
     window = trace.window
-    rows = np.flatnonzero((starts >= window.start_ns) & (starts < max(window.end_ns, window.start_ns + 1)))
-    if not len(rows):
+    begun = trace.gpu.start_ns
+    gpu = trace.gpu[(begun >= window.start_ns) & (begun < max(window.end_ns, window.start_ns + 1))]
+    if not len(gpu):
         return None
     events = events or _Events(trace)
-    calls = integers(gpu["api_id"])[rows]
-    threads, moments = (np.append(integers(trace.stored("api")[name]), NONE)[calls] for name in ("thread", "start_ns"))
-    owners = events.nest.innermost(threads, moments) if len(events.codes) else np.full(len(rows), NONE, np.int64)
-    needed = np.zeros(len(events.codes), bool)
-    needed[owners[owners != NONE]] = True
-    above = events.nest.parents[needed]
-    while len(above):
-        above = np.unique(above[above != NONE])
-        needed[above] = True
-        above = events.nest.parents[above]
-    callers, node_of = events.stacks("GPU time", needed, np.zeros(len(needed), np.int64))
-    names, which = distinct(gpu["name"])
+    threads, moments = (np.append(column, NONE)[gpu.api_id] for column in (trace.api.thread, trace.api.start_ns))
+    owners = events.nest.innermost(threads, moments) if len(events.names) else np.full(len(gpu), NONE, np.int64)
+    callers, node_of = events.stacks("GPU time", events.with_callers(owners), np.zeros(len(events.names), np.int64))
+    # The names of callers and of operations in one list.
     known = {name: code for code, name in enumerate(callers.frames)}
-    for name in [*names.to_list(), NO_LAUNCH]:
+    for name in [*gpu.name.present(), NO_LAUNCH]:
         known.setdefault(name, len(known))
-    code_of = np.array([known[name] for name in names.to_list()], np.int64)
+    codes = gpu.name.numbers(lambda name: known.get(name, NONE))
     nodes = np.append(node_of, NONE)[owners]
     frame, parent, self_ns = callers.frame, callers.parent, callers.self_ns
     if (nodes == NONE).any():
         nodes = np.where(nodes == NONE, len(frame), nodes)
         frame, parent, self_ns = np.append(frame, known[NO_LAUNCH]), np.append(parent, NONE), np.append(self_ns, 0)
-    leaves, leaf = np.unique(nodes * len(known) + code_of[which[rows]], return_inverse=True)
-    times = np.bincount(leaf, (ends - starts)[rows], len(leaves)).astype(np.int64)
+    leaves, leaf = np.unique(nodes * len(known) + codes, return_inverse=True)
+    times = np.bincount(leaf, gpu.end_ns - gpu.start_ns, len(leaves)).astype(np.int64)
     return Stacks(
         "GPU time",
         tuple(known),
@@ -119,43 +110,50 @@ def gpu_stacks(trace: Trace, events: _Events | None = None) -> Stacks | None:
 
 
 class _Events:
-    """The events of all threads as one tree, and their names as numbers."""
+    """The events of all threads as one tree, and their names."""
 
     def __init__(self, trace: Trace) -> None:
-        events = thread_events(trace)
-        lanes, starts, ends = (integers(events[name]) for name in ("thread", "start_ns", "end_ns"))
-        order = order_for_nesting(lanes, starts, ends)
-        lanes, starts, ends = lanes[order], starts[order], ends[order]
-        self.nest: Nest = nest(lanes, starts, ends, clock_tick_ns(starts, ends))
-        self.names, self.codes = distinct(events["name"][order])
+        events = thread_events(trace).in_order()
+        self.nest, self.names = events.nested(), events.name
 
-    def stacks(self, name: str, chosen: Bools, self_ns: Int64s) -> tuple[Stacks, Int64s]:
+    def with_callers(self, rows: Int64s) -> Bools:
+        """Which events are these, or call one of them."""
+        found = np.zeros(len(self.names), bool)
+        while len(rows):
+            rows = np.unique(rows[rows != NONE])
+            found[rows] = True
+            rows = self.nest.parents[rows]
+        return found
+
+    def stacks(self, title: str, chosen: Bools, self_ns: Int64s) -> tuple[Stacks, Int64s]:
         """The chosen events, with all their callers, as a tree, and each event's node; `self_ns` is of each event."""
         nodes, parent, code = self._merged(chosen)
         times = np.bincount(nodes[chosen], self_ns[chosen], len(parent)).astype(np.int64)
         used, frame = np.unique(code, return_inverse=True)
-        return Stacks(name, tuple(self.names.gather(used).to_list()), frame.astype(np.int64), parent, times), nodes
+        frames = tuple(self.names.words[number] for number in used.tolist())
+        return Stacks(title, frames, frame.astype(np.int64), parent, times), nodes
 
     def _merged(self, chosen: Bools) -> tuple[Int64s, Int64s, Int64s]:
         """For each event its node, and for each node its caller and name: events with the same names from the outermost
         on are one node. Callers are merged before what they call."""
-        rows = np.flatnonzero(chosen)
-        nodes = np.full(len(self.codes) + 1, NONE, np.int64)
-        parents, codes, count = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+        rows, words = np.flatnonzero(chosen), len(self.names.words)
+        nodes = np.full(len(self.names) + 1, NONE, np.int64)
+        parents, codes, count = [rows[:0]], [rows[:0]], 0
         for within in levels(self.nest.depths[rows]):
             level = rows[within]
-            keys = (nodes[self.nest.parents[level]] + 1) * (len(self.names) + 1) + self.codes[level]
-            distinct_keys, which = np.unique(keys, return_inverse=True)
+            keys = (nodes[self.nest.parents[level]] + 1) * words + self.names.codes[level]
+            distinct, which = np.unique(keys, return_inverse=True)
             nodes[level] = count + which
-            parents.append(distinct_keys // (len(self.names) + 1) - 1)
-            codes.append(distinct_keys % (len(self.names) + 1))
-            count += len(distinct_keys)
+            parents.append(distinct // words - 1)
+            codes.append(distinct % words)
+            count += len(distinct)
         return nodes[:-1], np.concatenate(parents), np.concatenate(codes)
 
 
 def thread_title(trace: Trace, thread: int) -> str:
     """`thread 399 (python3)`: the thread's number, and its name where the file has one."""
-    name, number = (str(trace.stored("threads")[column][thread] or "") for column in ("name", "tid"))
+    name, tid = trace.threads.name[thread] or "", int(trace.threads.tid[thread])
     if name.startswith("thread"):
         return name
+    number = "" if tid in {NONE, 0} else str(tid)
     return " ".join(filter(None, ("thread", number, f"({name})" if name not in {"", number} else "")))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from warpline.intervals import Spans, union
-from warpline.trace.arrays import integers, per_device
+from warpline.analyses.device import rows_by_device
+from warpline.intervals import covered_before, union
+from warpline.trace.arrays import Bools, Int64s
 from warpline.trace.trace import Trace
 
 
@@ -16,25 +16,28 @@ def step_times(trace: Trace) -> pl.DataFrame:
 
     A step that only launches is as long as its work on the device.
     """
-    steps = trace.steps_in_view.stored
-    gpu = trace.stored("gpu")[["device", "start_ns", "end_ns"]]
+    steps, gpu = trace.steps_in_view, trace.gpu
     starts, ends = trace.step_spans
     busy = np.zeros(len(steps), np.int64)
-    for _, rows in per_device(gpu):
-        spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]))
+    for _, rows in rows_by_device(gpu):
+        spans = union(gpu.start_ns[rows], gpu.end_ns[rows])
         busy = np.maximum(busy, covered_before(spans, ends) - covered_before(spans, starts))
-    begun = np.sort(integers(gpu["start_ns"]))
+    begun = np.sort(gpu.start_ns)
     operations = np.searchsorted(begun, ends) - np.searchsorted(begun, starts)
     times = {"start_ns": starts, "length_ns": ends - starts, "busy_ns": busy, "operations": operations}
-    return pl.DataFrame([steps["index"], steps["name"], *(pl.Series(name, each) for name, each in times.items())])
+    return pl.DataFrame([*steps.stored[["index", "name"]], *(pl.Series(name, each) for name, each in times.items())])
 
 
-def covered_before(spans: Spans, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Time of the set before each moment."""
-    if not len(spans):
-        return np.zeros(len(moments), np.int64)
-    lengths = np.concatenate(([0], np.cumsum(spans.ends - spans.starts)))
-    begun = np.searchsorted(spans.starts, moments, side="right")
-    beyond = np.maximum(spans.ends[np.maximum(begun, 1) - 1] - moments, 0)
-    result: npt.NDArray[np.int64] = np.where(begun > 0, lengths[begun] - beyond, 0)
-    return result
+def in_steps(trace: Trace, moments: Int64s) -> Bools:
+    """Which moments lie in one of the steps in view."""
+    starts, ends = trace.step_spans
+    step = np.searchsorted(starts, moments, side="right") - 1
+    return (step >= 0) & (moments < np.append(ends, 0)[step])
+
+
+def in_view(trace: Trace, moments: Int64s) -> Bools:
+    """Which moments lie in the chosen steps; all of them without a choice."""
+    if trace.chosen_steps is None:
+        return np.ones(len(moments), bool)
+    window = trace.window
+    return (moments >= window.start_ns) & (moments < window.end_ns)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.analyses.kernels import in_window
-from warpline.trace.names import named_like
+from warpline.analyses.steps import in_view
+from warpline.trace.arrays import NONE
 from warpline.trace.trace import Trace
 
 _KEYS = ("name", "kind", "copy_kind", "source_memory", "target_memory")
@@ -16,24 +16,25 @@ def copies(trace: Trace) -> pl.DataFrame:
 
     Bytes and bandwidth count only operations whose size is recorded; they are null where none is.
     """
-    length = pl.col("end_ns") - pl.col("start_ns")
-    sized = pl.col("bytes").is_not_null()
+    moved = trace.gpu[trace.gpu.kind.equal("memcpy", "memset") & in_view(trace, trace.gpu.start_ns)]
+    table = pl.DataFrame(
+        {
+            **{key: moved.column(key).series() for key in _KEYS},
+            "length": moved.end_ns - moved.start_ns,
+            "size": moved.bytes,
+        }
+    )
+    length, sized = pl.col("length"), pl.col("size") != NONE
     return (
-        in_window(named_like(trace.stored("gpu"), "^(memcpy|memset)$", "kind"), trace)
-        .lazy()
-        .group_by(_KEYS)
+        table.group_by(_KEYS)
         .agg(
             count=pl.len(),
             total_ns=length.sum(),
-            bytes=pl.when(sized.any()).then(pl.col("bytes").sum()),
+            bytes=pl.when(sized.any()).then(pl.col("size").filter(sized).sum()),
             sized_ns=length.filter(sized).sum(),
-            largest_bytes=pl.col("bytes").max(),
+            largest_bytes=pl.col("size").filter(sized).max(),
         )
-        .with_columns(
-            pl.col(_KEYS).cast(pl.String),
-            bytes_per_second=pl.when(pl.col("sized_ns") > 0).then(pl.col("bytes") / pl.col("sized_ns") * 1e9),
-        )
+        .with_columns(bytes_per_second=pl.when(pl.col("sized_ns") > 0).then(pl.col("bytes") / pl.col("sized_ns") * 1e9))
         .drop("sized_ns")
         .sort("total_ns", *_KEYS, descending=[True, *[False] * len(_KEYS)])
-        .collect()
     )

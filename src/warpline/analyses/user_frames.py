@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from msgspec import Struct
 
 from warpline.library_names import LIBRARY_FRAME
 from warpline.sources.health import HealthEntry
-from warpline.trace.arrays import NONE, Bools, grouped, ids
+from warpline.trace.arrays import NONE, Int64s, Texts, grouped
 from warpline.trace.call_lines import call_lines
 from warpline.trace.nesting import Nest, nearest_marked
+from warpline.trace.schema import Ops
 from warpline.trace.steps.same_ops import OpOrder, same_ops
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
-
-Int64s = npt.NDArray[np.int64]
 
 LEAST_MATCHED = 0.9
 """Share of the ops that must be in the second pass too; fewer are worth a note."""
@@ -102,20 +100,20 @@ class UserFrames:
 
     def names(self, frames: Int64s) -> pl.Series:
         """The frames as text; null for NONE."""
-        return self.python.stored["name"].gather(ids(frames)).cast(pl.String)
+        return self._names.at(frames).series()
 
     def stack_above(self, frame: int, most: int) -> list[str]:
         """The user's frames from this one outwards, at most so many."""
-        rows: list[int] = []
-        while frame != NONE and len(rows) < most:
-            rows.append(frame)
+        found: list[str] = []
+        while frame != NONE and len(found) < most:
+            found.append(self.name(frame))
             frame = int(self._own_or_above[self._parents[frame]])
-        return self.names(np.array(rows, np.int64)).to_list()
+        return found
 
-    def sites(self, threads: Int64s, moments: Int64s) -> pl.Series:
-        """The innermost user frames as text, each with the line that was running, where that is known."""
+    def sites(self, threads: Int64s, moments: Int64s) -> Texts:
+        """The innermost user frames as text, each with the line that was running, where that is known; else None."""
         texts, which = self.distinct_sites(threads, moments)
-        return pl.Series(texts, dtype=pl.String)[which]
+        return np.array(texts, object)[which]
 
     def distinct_sites(self, threads: Int64s, moments: Int64s) -> tuple[list[str | None], Int64s]:
         """The same as the distinct texts, and for each moment which of them it has."""
@@ -188,16 +186,12 @@ class _Twin:
         self.matched_share = float((partner != NONE).mean()) if len(partner) else 0.0
         known = np.flatnonzero(partner != NONE)
         mine, theirs = ops[known], others[partner[known]]
-        thread, start, end = mine.thread, mine.start_ns, mine.end_ns
-        to, begin, stop = theirs.thread, theirs.start_ns, theirs.end_ns
-        depth = mine.depth
-        place = np.append(np.full(len(ops), NONE, np.int64), NONE)
+        place = np.full(len(ops) + 1, NONE, np.int64)
         place[known] = np.arange(len(known))
-        parents = place[mine.parent]
-        self._nest = Nest(thread, start, end, parents, depth)
-        self._begin, self._to = np.append(begin, NONE), np.append(to, NONE)
-        self._outer = {lane: _Outer(start[rows], end[rows], begin[rows], stop[rows], to[rows])
-                       for lane, rows in _rows_by_lane(thread, depth == 0).items()}  # fmt: skip
+        self._nest = Nest(mine.thread, mine.start_ns, mine.end_ns, place[mine.parent], mine.depth)
+        self._begin, self._to = np.append(theirs.start_ns, NONE), np.append(theirs.thread, NONE)
+        outer = np.flatnonzero(mine.depth == 0)
+        self._outer = {lane: _Outer(mine[rows], theirs[rows]) for lane, rows in grouped(outer, mine.thread[outer])}
 
     def moments(self, threads: Int64s, moments: Int64s) -> tuple[Int64s, Int64s]:
         """Threads and moments in the other recording; NONE where nothing corresponds."""
@@ -210,41 +204,26 @@ class _Twin:
         return to, when
 
 
-_NO_ROWS: Int64s = np.empty(0, np.int64)
-
-
-def _rows_by_lane(lanes: Int64s, chosen: Bools) -> dict[int, Int64s]:
-    found = dict(grouped(np.flatnonzero(chosen), lanes[chosen]))
-    return {lane: found.get(lane, _NO_ROWS) for lane in np.unique(lanes).tolist()}
-
-
 class _Outer(Struct, frozen=True):
     """Outermost ops of a thread, in order, here and in the other recording."""
 
-    start: Int64s
-    end: Int64s
-    begin: Int64s
-    stop: Int64s
-    to: Int64s
+    here: Ops
+    there: Ops
 
     def between(self, moments: Int64s) -> tuple[Int64s, Int64s]:
         """The same share of the time between the op before and the op after each moment."""
-        after = np.searchsorted(self.start, moments, side="right")
-        inner = (after > 0) & (after < len(self.start))
-        at = np.clip(after, 1, max(len(self.start) - 1, 1))
-        if len(self.start) < 2:
+        here, there = self.here, self.there
+        after = np.searchsorted(here.start_ns, moments, side="right")
+        inner = (after > 0) & (after < len(here))
+        if not inner.any():
             return np.full(len(moments), NONE, np.int64), np.full(len(moments), NONE, np.int64)
-        here = np.maximum(self.start[at] - self.end[at - 1], 1)
-        there = self.begin[at] - self.stop[at - 1]
-        share = np.clip((moments - self.end[at - 1]) / here, 0.0, 1.0)
-        follows = inner & (there >= 0) & (self.to[at] == self.to[at - 1])
-        when = self.stop[at - 1] + (share * there).astype(np.int64)
-        return np.where(follows, self.to[at], NONE), np.where(follows, when, NONE)
-
-
-def user_sites(trace: Trace, threads: Int64s, moments: Int64s) -> pl.Series:
-    """`UserFrames.sites` for a single lookup."""
-    return UserFrames(trace).sites(threads, moments)
+        at = np.clip(after, 1, len(here) - 1)
+        ended, resumed = there.end_ns[at - 1], there.start_ns[at]
+        length = np.maximum(here.start_ns[at] - here.end_ns[at - 1], 1)
+        share = np.clip((moments - here.end_ns[at - 1]) / length, 0.0, 1.0)
+        follows = inner & (resumed >= ended) & (there.thread[at] == there.thread[at - 1])
+        when = ended + (share * (resumed - ended)).astype(np.int64)
+        return np.where(follows, there.thread[at], NONE), np.where(follows, when, NONE)
 
 
 def with_sites(table: pl.DataFrame) -> pl.DataFrame:

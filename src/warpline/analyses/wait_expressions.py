@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-import polars as pl
-
 from warpline.analyses.user_frames import UserFrames
 from warpline.trace.arrays import NONE, Int64s
-from warpline.trace.names import by_name
+from warpline.trace.trace import Trace
 
 AS_WRITTEN = {
     "aten::item": ".item()",
@@ -70,45 +68,31 @@ def as_written(has_ops: bool) -> dict[str, str]:
     return AS_WRITTEN if has_ops else {**AS_WRITTEN, **dict.fromkeys(STREAM_WAITS, ANY_READ)}
 
 
-def written(
-    ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, moments: Int64s, *, has_ops: bool
-) -> pl.Series:
-    """What the program wrote at each wait, by its op and call as categories; null where neither frames nor the op
-    tell."""
-    by_call = by_name(calls, _as_written if has_ops else _as_written_without_ops)
-    by_op = pl.select(pl.when(ops.is_null()).then(by_call).otherwise(by_name(ops, _as_written))).to_series()
-    if not own.exist or not len(moments):
-        return by_op
-    inner, outer = own.innermost(threads, moments), own.at(threads, moments)
-    known: dict[tuple[int, int], str | None] = {}
-    found = []
-    for pair in zip(inner.tolist(), outer.tolist(), strict=True):
-        if pair not in known:
-            known[pair] = _by_frames(own, *pair)
-        found.append(known[pair])
-    by_frame = pl.Series(found, dtype=pl.String).cast(pl.Categorical)
-    return pl.select(pl.coalesce(by_frame, by_op)).to_series()
+def wait_expressions(trace: Trace, calls: Int64s, ops: Int64s, frames: UserFrames) -> list[str | None]:
+    """What the program wrote at each of these calls, whose outermost ops are `ops`; None where neither frames nor the
+    op tell."""
+    has_ops = len(trace.ops) > 0
+    by_call = {name: text for name, text in AS_WRITTEN.items() if has_ops or name not in STREAM_WAITS}
+    pairs = zip(trace.ops.name.at(ops).texts, trace.api.name[calls].texts, strict=True)
+    found = [AS_WRITTEN.get(op) if op else by_call.get(call) for op, call in pairs]
+    if frames.exist:
+        where = trace.api.thread[calls], trace.api.start_ns[calls]
+        for row, (inner, outer) in enumerate(zip(frames.innermost(*where), frames.at(*where), strict=True)):
+            found[row] = _by_frames(frames, int(inner), int(outer)) or found[row]
+    return found
 
 
-def _as_written(names: pl.Series) -> pl.Series:
-    return names.replace_strict(AS_WRITTEN, default=None, return_dtype=pl.String).cast(pl.Categorical)
-
-
-def _as_written_without_ops(names: pl.Series) -> pl.Series:
-    return _as_written(names.replace(dict.fromkeys(STREAM_WAITS)))
-
-
-def _by_frames(own: UserFrames, inner: int, outer: int) -> str | None:
+def _by_frames(frames: UserFrames, inner: int, outer: int) -> str | None:
     between: list[int] = []
     row = inner
     while row not in {NONE, outer} and len(between) < MAX_FRAMES:
         between.append(row)
-        row = own.caller(row)
-    widest = min(between, key=lambda frame: _width(own.name(frame)), default=NONE)
-    if widest == NONE or _width(own.name(widest)) == len(_BY_FRAME):
+        row = frames.caller(row)
+    widest = min(between, key=lambda frame: _width(frames.name(frame)), default=NONE)
+    if widest == NONE or _width(frames.name(widest)) == len(_BY_FRAME):
         return None
-    text = _BY_FRAME[_width(own.name(widest))][1]
-    return ".cpu().numpy()" if text == ".cpu()" and _then_numpy(own, widest) else text
+    text = _BY_FRAME[_width(frames.name(widest))][1]
+    return ".cpu().numpy()" if text == ".cpu()" and _then_numpy(frames, widest) else text
 
 
 @lru_cache(maxsize=10_000)
@@ -117,11 +101,11 @@ def _width(name: str) -> int:
     return next((place for place, (pattern, _) in enumerate(_BY_FRAME) if pattern.search(name)), len(_BY_FRAME))
 
 
-def _then_numpy(own: UserFrames, frame: int) -> bool:
+def _then_numpy(frames: UserFrames, frame: int) -> bool:
     """Whether the same function calls `.numpy()` next; frames are in order of time."""
-    starts, end = own.python.start_ns, own.python.end_ns[frame]
+    starts, end = frames.python.start_ns, frames.python.end_ns[frame]
     rows = range(frame + 1, min(frame + MAX_FRAMES, len(starts)))
     follower = next((row for row in rows if starts[row] >= end), None)
-    return (
-        follower is not None and own.caller(follower) == own.caller(frame) and bool(_NUMPY.search(own.name(follower)))
-    )
+    if follower is None or frames.caller(follower) != frames.caller(frame):
+        return False
+    return bool(_NUMPY.search(frames.name(follower)))

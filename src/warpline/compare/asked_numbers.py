@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-import polars as pl
-
 from warpline.compare.budgets import ASKED_NUMBERS, COUNTER, Budget
 from warpline.errors import CannotAnswer, UsageError
 from warpline.sources.ncu.model import KernelReport
+from warpline.trace.arrays import NONE
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 CPU = 0
@@ -53,11 +53,12 @@ def counter(budget: Budget, kernels: Sequence[KernelReport]) -> float:
 
 def _peak(column: str) -> Callable[[Trace], float]:
     def peak(trace: Trace) -> float:
-        known = trace.stored("memory").filter(pl.col("device_type").fill_null(CPU) != CPU)[column].drop_nulls()
-        if not len(known):
+        memory = trace.memory
+        totals = memory.column(column)[filled(memory.device_type, CPU) != CPU]
+        if not (totals != NONE).any():
             hint = "record with torch.profiler and profile_memory=True"
             raise CannotAnswer("no-memory", f"{trace.file.name} has no record of GPU memory", hint)
-        return float(known.max()) / 1e6  # type: ignore[arg-type]
+        return float(totals.max()) / 1e6
 
     return peak
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import polars as pl
+import numpy as np
 from msgspec import Struct
 
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.units import several
 
@@ -30,8 +31,9 @@ class Setting(Struct, frozen=True):
 
 def setting_of(trace: Trace) -> Setting:
     """What must be the same."""
-    used = trace.stored("gpu")["device"].fill_null(0).unique().sort()
-    names = dict(trace.stored("devices").select("device", pl.col("name").fill_null("unknown")).iter_rows())
+    used = np.unique(filled(trace.gpu.device, 0))
+    listed = zip(trace.devices.device.tolist(), trace.devices.name.tolist(), strict=True)
+    names = {device: name or "unknown" for device, name in listed}
     others = set(names.values())
     unlisted = others.pop() if len(others) == 1 else "unknown"
     facts = trace.facts
@@ -41,7 +43,7 @@ def setting_of(trace: Trace) -> Setting:
         recorded.add(PROFILER_SETTINGS["with_stack"])
     return Setting(
         trace.source,
-        tuple(str(names.get(device, unlisted)) for device in used.to_list()),
+        tuple(str(names.get(device, unlisted)) for device in used.tolist()),
         facts.get(DRIVER),
         int(ranks) if ranks.isdecimal() and len(ranks) < MAX_DIGITS else 1,
         frozenset(recorded),

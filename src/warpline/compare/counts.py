@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline.analyses.idle.host_activity import SYNCHRONISE
 from warpline.api_names import ALLOCATION, COPY, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans
-from warpline.trace.arrays import integers
-from warpline.trace.names import named
+from warpline.trace.arrays import Bools, Int64s
+from warpline.trace.schema import Api
 from warpline.trace.trace import Trace
 from warpline.units import count
 
@@ -24,16 +23,17 @@ COSTLY = ("launches", "syncs", "copies")
 
 def counts_per_step(trace: Trace, steps: TypicalStep) -> Counts:
     """The number per step of each kind, over all warm steps: of calls those that the CPU makes in its steps."""
-    api, gpu = trace.stored("api"), trace.stored("gpu")
-    work = {name: gpu.filter(pl.col("kind").cast(pl.String) == kind) for name, kind in DEVICE_KINDS.items()}
-    calls = {
-        "launches": api.filter(named(LAUNCH)),
-        "syncs": api.filter(named(SYNCHRONISE) | (named(COPY) & ~named("Async"))),
-        "allocations": api.filter(named(ALLOCATION)),
-    }
-    found = {name: _inside(rows, steps.spans) for name, rows in work.items()}
-    found |= {name: _inside(rows, steps.cpu_spans) for name, rows in calls.items()}
+    api, gpu = trace.api, trace.gpu
+    work = {name: gpu.kind.equal(kind) for name, kind in DEVICE_KINDS.items()}
+    calls = {"launches": api.name.like(LAUNCH), "syncs": waits(api), "allocations": api.name.like(ALLOCATION)}
+    found = {name: _inside(gpu.start_ns[rows], steps.spans) for name, rows in work.items()}
+    found |= {name: _inside(api.start_ns[rows], steps.cpu_spans) for name, rows in calls.items()}
     return {name: found[name] / len(steps.spans) for name in KINDS}
+
+
+def waits(api: Api) -> Bools:
+    """Which calls wait for the device: synchronising ones and blocking copies."""
+    return api.name.like(SYNCHRONISE) | (api.name.like(COPY) & ~api.name.like("Async"))
 
 
 def differing(a: Counts, b: Counts, least_effect: float) -> str:
@@ -45,6 +45,7 @@ def differing(a: Counts, b: Counts, least_effect: float) -> str:
     )
 
 
-def _inside(rows: pl.DataFrame, steps: Spans) -> int:
-    starts = np.sort(integers(rows["start_ns"]))
-    return int((np.searchsorted(starts, steps.ends) - np.searchsorted(starts, steps.starts)).sum())
+def _inside(moments: Int64s, steps: Spans) -> int:
+    """How many moments lie in the steps."""
+    moments = np.sort(moments)
+    return int((np.searchsorted(moments, steps.ends) - np.searchsorted(moments, steps.starts)).sum())

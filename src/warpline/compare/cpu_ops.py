@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.intervals import Spans
-from warpline.trace.names import distinct
+from warpline.trace.arrays import grouped
+from warpline.trace.schema import Ops
 from warpline.trace.trace import Trace
 
 MIN_SHARE = 0.05
@@ -35,7 +35,7 @@ def changed_cpu_ops(a: Trace, b: Trace, steps_a: Spans, steps_b: Spans) -> tuple
     inside_a, inside_b = _inside(a, steps_a), _inside(b, steps_b)
     times_a, times_b = _per_step(inside_a, len(steps_a)), _per_step(inside_b, len(steps_b))
     # An op that is still there, but inside another one, is not gone.
-    moved = set(distinct(inside_a["name"])[0]) - times_a.keys() | set(distinct(inside_b["name"])[0]) - times_b.keys()
+    moved = set(inside_a.name.present()) - times_a.keys() | set(inside_b.name.present()) - times_b.keys()
     longest = max(float((steps.ends - steps.starts).mean()) for steps in (steps_a, steps_b))
     names = sorted({*times_a, *times_b} - moved)
     ops = [CpuOp(name, round(times_a.get(name, 0.0)), round(times_b.get(name, 0.0))) for name in names]
@@ -43,15 +43,15 @@ def changed_cpu_ops(a: Trace, b: Trace, steps_a: Spans, steps_b: Spans) -> tuple
     return tuple(sorted(large, key=lambda one: -abs(one.change_ns))[:MAX_LISTED])
 
 
-def _inside(trace: Trace, steps: Spans) -> pl.DataFrame:
+def _inside(trace: Trace, steps: Spans) -> Ops:
     """The ops that begin in these steps."""
     starts = trace.ops.start_ns
     place = np.searchsorted(steps.starts, starts, side="right") - 1
-    return trace.stored("ops").filter(pl.Series((place >= 0) & (starts < steps.ends[np.maximum(place, 0)])))
+    return trace.ops[(place >= 0) & (starts < steps.ends[np.maximum(place, 0)])]
 
 
-def _per_step(ops: pl.DataFrame, steps: int) -> dict[str, float]:
+def _per_step(ops: Ops, steps: int) -> dict[str, float]:
     """Time per step in the outermost ops of each name."""
-    length = (pl.col("end_ns") - pl.col("start_ns")).sum() / steps
-    totals = ops.filter(pl.col("depth") == 0).group_by(pl.col("name").cast(pl.String)).agg(length.alias("ns"))
-    return {str(name): float(time) for name, time in totals.iter_rows()}
+    lengths, outermost = ops.end_ns - ops.start_ns, np.flatnonzero(ops.depth == 0)
+    by_name = grouped(outermost, ops.name.codes[outermost])
+    return {ops.name.words[code]: int(lengths[rows].sum()) / steps for code, rows in by_name}

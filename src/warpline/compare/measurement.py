@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -18,7 +17,7 @@ from warpline.compare.stopwatch import BareStepTime, stopwatch_of
 from warpline.compare.typical_step import TypicalStep, typical_step
 from warpline.errors import CannotAnswer
 from warpline.intervals import Spans
-from warpline.trace.names import named
+from warpline.trace.arrays import grouped
 from warpline.trace.trace import Trace
 
 LaunchTimes = dict[str, float]
@@ -104,17 +103,15 @@ def launch_times(trace: Trace, steps: Spans) -> LaunchTimes:
     same work for the CPU in every run and does not wait, so its time tells how slow the host was: with that taken out,
     the CPU's time differs by a tenth (docs/noise.md).
     """
-    length = pl.col("end_ns") - pl.col("start_ns")
-    inside = pl.col("start_ns").is_between(int(steps.starts[0]), int(steps.ends[-1]))
-    known = (
-        trace.stored("api")
-        .filter(named(KERNEL_LAUNCH) & inside)
-        .group_by(pl.col("name").cast(pl.String))
-        .agg(median=length.median(), calls=pl.len())
-        .filter((pl.col("calls") >= MIN_CALLS) & (pl.col("median") > 0))
-        .sort("name")
-    )
-    return {str(name): float(median) for name, median, _ in known.iter_rows()}
+    api = trace.api
+    inside = (api.start_ns >= steps.starts[0]) & (api.start_ns <= steps.ends[-1])
+    launches = np.flatnonzero(inside & api.name.like(KERNEL_LAUNCH))
+    found = {}
+    for code, calls in grouped(launches, api.name.codes[launches]):
+        median = float(np.median((api.end_ns - api.start_ns)[calls]))
+        if len(calls) >= MIN_CALLS and median > 0:
+            found[api.name.words[code]] = median
+    return dict(sorted(found.items()))
 
 
 def slowness(runs: Sequence[LaunchTimes]) -> list[float] | None:

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+import numpy as np
 from msgspec import Struct, to_builtins
 
-from warpline.analyses.idle.host_activity import SYNCHRONISE
-from warpline.api_names import ALLOCATION, COPY, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNCH
+from warpline.api_names import ALLOCATION, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNCH
+from warpline.compare.counts import waits
 from warpline.compare.typical_step import TypicalStep
 from warpline.errors import WarplineError
 from warpline.estimate import Estimate
@@ -23,7 +23,9 @@ from warpline.intervals import Spans
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.sources.local_record import append
-from warpline.trace.names import named
+from warpline.trace.arrays import Bools, Int64s, combinations
+from warpline.trace.schema import Gpu
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.units import speedup
 
@@ -114,15 +116,7 @@ def applied_fixes(a: StepContents, b: StepContents) -> tuple[str, ...]:
 def contents_of(trace: Trace, step: TypicalStep) -> StepContents:
     """What a step of a run contains: kernels of the typical one, calls and copies over all steps."""
     steps = step.spans
-    api, gpu = _within(trace.stored("api"), steps), _within(trace.stored("gpu"), steps)
-    copied = (
-        gpu.filter(pl.col("kind").cast(pl.String) == "memcpy")
-        .group_by(
-            *(pl.col(name).cast(pl.String).fill_null("") for name in ("copy_kind", "source_memory", "target_memory"))
-        )
-        .agg(pl.len(), pl.col("bytes").fill_null(0).sum())
-    )
-    kernels = gpu.filter(pl.col("kind").cast(pl.String) == "kernel")
+    api, gpu = trace.api[_within(trace.api.start_ns, steps)], trace.gpu[_within(trace.gpu.start_ns, steps)]
     cold = find_cold_steps(trace) if trace.chosen_steps is None else None
     return StepContents(
         kernels=Counter(one.name for one in step.operations if one.kind == "kernel"),
@@ -130,21 +124,26 @@ def contents_of(trace: Trace, step: TypicalStep) -> StepContents:
         copy_ns=sum(
             float(time) for one, time in zip(step.operations, step.exposed_ns, strict=True) if one.kind == "memcpy"
         ),
-        calls={kind: len(api.filter(named(pattern))) / len(steps) for kind, pattern in CALLS.items()}
-        | {"waits": len(api.filter(named(SYNCHRONISE) | (named(COPY) & ~named("Async")))) / len(steps)},
-        copies={
-            (str(kind), str(source), str(target)): (count / len(steps), size / len(steps))
-            for kind, source, target, count, size in copied.iter_rows()
-        },
-        streams=kernels["stream"].n_unique(),
+        calls={kind: int(api.name.like(pattern).sum()) / len(steps) for kind, pattern in CALLS.items()}
+        | {"waits": int(waits(api).sum()) / len(steps)},
+        copies=_copies(gpu[gpu.kind.equal("memcpy")], len(steps)),
+        streams=len(np.unique(gpu.stream[gpu.kind.equal("kernel")])),
         idle_ns=dict(step.idle_ns),
         cold_steps=cold.count if cold is not None else 0,
     )
 
 
-def _within(rows: pl.DataFrame, steps: Spans) -> pl.DataFrame:
-    first, last = int(steps.starts[0]), int(steps.ends[-1])
-    return rows.filter((pl.col("start_ns") >= first) & (pl.col("start_ns") < last))
+def _within(moments: Int64s, steps: Spans) -> Bools:
+    return (moments >= steps.starts[0]) & (moments < steps.ends[-1])
+
+
+def _copies(copies: Gpu, steps: int) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Number and bytes per step, by direction and memory at both ends."""
+    ends = (copies.copy_kind, copies.source_memory, copies.target_memory)
+    one_of_each, which = combinations(*(names.codes for names in ends))
+    counts, sizes = np.bincount(which), np.bincount(which, filled(copies.bytes, 0))
+    keys = zip(*(names[one_of_each].texts for names in ends), strict=True)
+    return dict(zip(keys, zip(counts / steps, sizes / steps, strict=True), strict=True))
 
 
 def remember_outcome(path: Path, a: Trace, b: Trace, found: Outcome) -> None:

@@ -10,17 +10,17 @@ import re
 from collections import Counter
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.breakdown import PRIORITY, activity
+from warpline.analyses.breakdown import PRIORITY, activities_of
+from warpline.analyses.device import rows_by_device
 from warpline.analyses.idle.gaps import CAUSES, idle_gaps
-from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer
-from warpline.intervals import EMPTY, Spans, pieces, union
+from warpline.intervals import EMPTY, Spans, covered_before, pieces, union
 from warpline.replay.cold_steps import find_cold_steps
-from warpline.trace.arrays import Floats, Int64s, integers
-from warpline.trace.names import distinct, texts
+from warpline.trace.arrays import Floats, Int64s
+from warpline.trace.schema import Gpu
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 MIDDLE = (0.25, 0.75)
@@ -103,20 +103,20 @@ def whole_span(trace: Trace, first: int, stop: int) -> TypicalStep:
 
 
 def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> TypicalStep:
-    device, rows = _busiest(trace, steps)
-    which, step, charged, waited = _charges(rows, steps)
-    alike, are_most = _like_the_median(rows, which, step, steps)
+    device, gpu = _busiest(trace, steps)
+    which, step, charged, waited = _charges(gpu, steps)
+    alike, are_most = _like_the_median(gpu, which, step, steps)
     starts = np.searchsorted(step, alike)
     count = int(np.count_nonzero(step == alike[0]))
     each = starts[:, None] + np.arange(count)
-    gaps = next(gaps.table for gaps in idle_gaps(trace, within=steps) if gaps.device == device)
-    within = np.searchsorted(steps.starts, integers(gaps["start_ns"]), side="right") - 1
-    chosen = np.isin(within, alike)
+    gaps = next(gaps for gaps in idle_gaps(trace, within=steps) if gaps.device == device)
+    in_alike = np.isin(np.searchsorted(steps.starts, gaps.starts, side="right") - 1, alike)
+    idle_ns = gaps.by_cause()[:, in_alike].sum(axis=1) / len(alike)
     lengths = steps.ends - steps.starts
     return TypicalStep(
-        operations=_operations(trace, rows[which[each[0]]]),
+        operations=_operations(trace, gpu[which[each[0]]]),
         exposed_ns=charged[each].mean(axis=0),
-        idle_ns={cause: float(integers(gaps[f"{cause}_ns"])[chosen].sum()) / len(alike) for cause in CAUSES},
+        idle_ns=dict(zip(CAUSES, idle_ns.tolist(), strict=True)),
         spans=steps,
         averaged=len(alike),
         step_ns=float(lengths[alike].mean()),
@@ -139,9 +139,9 @@ def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
         window = trace.window
         whole = Spans(np.array([window.start_ns]), np.array([window.end_ns]))
         return whole, whole, None
-    marked = trace.steps_in_view.stored
-    marks = Spans(integers(marked["start_ns"])[keep], integers(marked["end_ns"])[keep])
-    return Spans(starts[keep], ends[keep]), marks, str(marked["found_by"][0])
+    steps = trace.steps_in_view
+    marks = Spans(steps.start_ns[keep], steps.end_ns[keep])
+    return Spans(starts[keep], ends[keep]), marks, str(steps.found_by[0])
 
 
 def _ahead(steps: Spans, marks: Spans, alike: Int64s) -> float:
@@ -151,36 +151,31 @@ def _ahead(steps: Spans, marks: Spans, alike: Int64s) -> float:
     return float((marks.ends[alike] - marks.starts[alike]).mean())
 
 
-def _busiest(trace: Trace, steps: Spans) -> tuple[int, pl.DataFrame]:
-    devices = {
-        int(device): rows.sort("start_ns", maintain_order=True)
-        for (device,), rows in trace.stored("gpu").group_by(pl.col("device").fill_null(0), maintain_order=True)
-    }
+def _busiest(trace: Trace, steps: Spans) -> tuple[int, Gpu]:
+    """The device that is busy longest in the steps, and what it ran."""
+    devices = {device: trace.gpu[rows] for device, rows in rows_by_device(trace.gpu)}
 
     def busy_ns(device: int) -> int:
-        spans = union(integers(devices[device]["start_ns"]), integers(devices[device]["end_ns"]))
+        spans = union(devices[device].start_ns, devices[device].end_ns)
         return int((covered_before(spans, steps.ends) - covered_before(spans, steps.starts)).sum())
 
-    device = max(sorted(devices), key=busy_ns)
+    device = max(devices, key=busy_ns)
     return device, devices[device]
 
 
-def _charges(rows: pl.DataFrame, steps: Spans) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+def _charges(gpu: Gpu, steps: Spans) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     """For each operation in each step, by step and start: its row, the step, the time charged to it, and the idle time
     before it.
 
     What runs at once is charged once: to the first of compute, communication, copy and memset, and of these to the one
     that started first. So the charges in a step sum to the time in which the device is busy.
     """
-    starts, ends = integers(rows["start_ns"]), integers(rows["end_ns"])
-    kinds, names = texts(rows["kind"]), texts(rows["name"])
-    known = {pair: activity(*pair) for pair in set(zip(kinds, names, strict=True))}
-    labels = np.array([known[pair] for pair in zip(kinds, names, strict=True)], object)
-    which, step, piece_starts, piece_ends = pieces(starts, ends, steps)
+    which, step, piece_starts, piece_ends = pieces(gpu.start_ns, gpu.end_ns, steps)
+    activities = activities_of(gpu)[which]
     charged = np.zeros(len(which), np.int64)
     claimed = EMPTY
-    for part in PRIORITY:
-        places = np.flatnonzero(labels[which] == part)
+    for activity in range(len(PRIORITY)):
+        places = np.flatnonzero(activities == activity)
         if not len(places):
             continue
         reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(piece_ends[places])[:-1]))
@@ -196,12 +191,12 @@ def _charges(rows: pl.DataFrame, steps: Spans) -> tuple[Int64s, Int64s, Int64s, 
     return which, step, charged[order], waited
 
 
-def _like_the_median(rows: pl.DataFrame, which: Int64s, step: Int64s, steps: Spans) -> tuple[Int64s, bool]:
+def _like_the_median(gpu: Gpu, which: Int64s, step: Int64s, steps: Spans) -> tuple[Int64s, bool]:
     """The steps to average: those of the median one's kernels whose length is middling; and whether most steps run
     these kernels."""
-    _, codes = distinct(rows["name"])
+    codes = gpu.name.codes[which]
     first, stop = (np.searchsorted(step, np.arange(len(steps)), side=side) for side in ("left", "right"))
-    marks = [codes[which[slice(*bounds)]].tobytes() for bounds in zip(first, stop, strict=True)]
+    marks = [codes[slice(*bounds)].tobytes() for bounds in zip(first, stop, strict=True)]
     lengths = steps.ends - steps.starts
     usual = {mark for mark, times in Counter(marks).items() if 2 * times > len(marks)}
     order = np.argsort(lengths, kind="stable")
@@ -211,15 +206,10 @@ def _like_the_median(rows: pl.DataFrame, which: Int64s, step: Int64s, steps: Spa
     if len(alike) < MIN_STEPS:
         return alike, are_most
     low, high = np.quantile(lengths[alike], MIDDLE)
-    middling: Int64s = alike[(lengths[alike] >= low) & (lengths[alike] <= high)]
-    return middling, are_most
+    return alike[(lengths[alike] >= low) & (lengths[alike] <= high)], are_most
 
 
-def _operations(trace: Trace, rows: pl.DataFrame) -> tuple[Operation, ...]:
-    op_names = np.append(trace.ops.name.texts, "") if len(trace.ops) else np.array([""], object)
-    launched_by = op_names[integers(rows["op_id"])] if len(trace.ops) else np.full(len(rows), "", object)
-    grids = zip(*(integers(rows[f"grid_{axis}"], 0).tolist() for axis in "xyz"), strict=True)
-    return tuple(
-        Operation(str(kind), str(name), str(op), grid)
-        for kind, name, op, grid in zip(texts(rows["kind"]), texts(rows["name"]), launched_by, grids, strict=True)
-    )
+def _operations(trace: Trace, gpu: Gpu) -> tuple[Operation, ...]:
+    ops = trace.ops.name.at(gpu.op_id).texts
+    grids = zip(*(filled(axis, 0).tolist() for axis in (gpu.grid_x, gpu.grid_y, gpu.grid_z)), strict=True)
+    return tuple(map(Operation, gpu.kind.texts, gpu.name.texts, ops, grids))

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.table import priced
 from warpline.dive.match_launches import Match, match_launches
 from warpline.dive.model import Dive, KernelDive, StepGain
@@ -22,7 +22,6 @@ from warpline.replay.whatif import WhatIf
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu import read_report
 from warpline.sources.ncu.model import NcuReport
-from warpline.trace.arrays import integers
 from warpline.trace.trace import Trace
 
 NOT_IN_TRACE = "the trace has no launch of this kernel with this grid and block"
@@ -62,10 +61,10 @@ def needed_bytes(trace: Trace, matches: Sequence[Match | None]) -> list[float | 
 
     None where the op is unknown, estimated, or launches other kernels too.
     """
-    gathered = Gathered(trace)
-    rows, is_kernel = integers(gathered.gpu["row"]), gathered.is_kernel
+    gpu_work = GpuWork(trace)
+    rows, is_kernel = gpu_work.rows, gpu_work.is_kernel
     known: dict[int, float] = {}
-    for piece, work, _, _ in priced(gathered, None):
+    for piece, work, _, _ in priced(gpu_work, None):
         places = np.array(piece.rows)
         kernels = places[is_kernel[places]]
         if len(kernels) == 1 and not work.estimate and work.bytes:

@@ -108,7 +108,7 @@ def _groups(diagnosis: Diagnosis, window: Window) -> Iterator[tuple[str, list[_P
     """Each device and the busiest threads, with their lines; those without a bar in the window have none."""
     trace = diagnosis.trace if diagnosis.trace.chosen_steps is None else cut_to_steps(diagnosis.trace)
     names, activities = trace.gpu.name.texts, _activities(trace)
-    causes = {gaps.device: np.array(CAUSES, object)[gaps.spans.merged().causes] for gaps in diagnosis.gaps}
+    causes = {gaps.device: np.array(CAUSES, object)[gaps.spans.causes] for gaps in diagnosis.gaps}
     for device, tracks in groupby(device_tracks(trace, diagnosis.gaps), key=lambda track: track.device):
         idle, streams = list[_PictureLine](), list[_PictureLine]()
         for track in tracks:

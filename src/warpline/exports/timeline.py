@@ -213,5 +213,7 @@ def _product(size: str) -> pl.Expr:
 
 def _idle(gaps: Gaps) -> pl.DataFrame:
     """The cause of each part of a gap, and the operation that ended the gap."""
-    spans = gaps.spans.merged()
-    return pl.DataFrame({"name": np.array(CAUSES)[spans.causes], "row": gaps.table["gpu_id"].gather(spans.gaps)})
+    spans = gaps.spans
+    return pl.DataFrame(
+        {"name": np.array(CAUSES)[spans.causes], "row": pl.Series(gaps.ended_by[spans.gaps]).replace(NONE, None)}
+    )

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.idle.host_activity import activities
-from warpline.analyses.steps import covered_before
+from warpline.intervals import covered_before
 from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.trace.arrays import Int64s
 from warpline.trace.launches import launched_ns

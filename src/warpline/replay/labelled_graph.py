@@ -12,8 +12,7 @@ import polars as pl
 from warpline.analyses.idle.gaps import loading_spans
 from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.op_calls import OpCalls
-from warpline.analyses.steps import covered_before
-from warpline.intervals import union
+from warpline.intervals import covered_before, union
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
 from warpline.replay.graph.model import Graph, NodeKind

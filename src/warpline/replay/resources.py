@@ -16,7 +16,7 @@ import numpy as np
 from warpline import api_names
 from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE
 from warpline.analyses.idle.host_time import HostTime
-from warpline.analyses.steps import covered_before
+from warpline.intervals import covered_before
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph

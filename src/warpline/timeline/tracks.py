@@ -84,7 +84,7 @@ def sync_tracks(trace: Trace) -> Iterator[BarTrack]:
 
 def idle_track(gaps: Gaps) -> BarTrack:
     """Idle time by cause: each part of each gap that has one cause."""
-    spans = gaps.spans.merged()
+    spans = gaps.spans
     rows = np.arange(len(spans.starts))
     return BarTrack("idle", "idle, by cause", rows, spans.starts, spans.ends, device=gaps.device)
 

@@ -6,7 +6,7 @@ read-only. Polars stays at the door: `stored` is what readers, the cache, `sql` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -176,6 +176,13 @@ class Names:
         words = stored.gather(_first_rows(codes, len(known))).cast(pl.String).to_list()
         return cls(Words(words), codes)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Names]) -> Names:
+        """The names of several columns, one after the other."""
+        numbers: dict[str, int] = {}
+        codes = [part.numbers(lambda word: numbers.setdefault(word, len(numbers))) for part in parts]
+        return cls(Words(list(numbers)), np.concatenate(codes))
+
     @property
     def words(self) -> list[str]:
         """Each name once; not to be changed. Of chosen rows some may be absent."""
@@ -194,6 +201,12 @@ class Names:
         """The names of these rows, where NONE is no row and has no name."""
         return Names(self._vocabulary, np.append(self.codes, NONE)[rows])
 
+    def renamed(self, name: Callable[[str], str]) -> Names:
+        """The same rows under other names; each name is asked once, and those that become equal are one."""
+        numbers: dict[str, int] = {}
+        codes = self.numbers(lambda word: numbers.setdefault(name(word), len(numbers)))
+        return Names(Words(list(numbers)), codes)
+
     def text(self, row: int) -> str | None:
         """The name of one row."""
         code = int(self.codes[row])
@@ -203,6 +216,10 @@ class Names:
     def texts(self) -> Texts:
         """The names as Python's strings, equal ones being the same object; empty for NONE."""
         return np.array([*self.words, ""], object)[self.codes]
+
+    def series(self) -> pl.Series:
+        """The names as a column of a frame that is handed out; null for NONE."""
+        return pl.Series([*self.words, None], dtype=pl.String).gather(filled(self.codes, len(self.words)))
 
     def like(self, pattern: str) -> Bools:
         """Which rows match a regular expression; NONE does not."""

@@ -13,7 +13,7 @@ from kineto_files import call, copy, kernel, launched, memset, op, write
 from paths import DATA, SHARED
 
 from warpline.analyses.roofline.entry import ABOVE_MEASURED, FINE, IMPOSSIBLE, IN_CACHE, SCHEMA, RooflineTable
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.table import roofline_table
 from warpline.cli.roofline import roofline
 from warpline.errors import CannotAnswer, UsageError
@@ -232,10 +232,10 @@ def test_recorded_profiles_are_modelled_and_possible(name: str, by: str) -> None
 
 @pytest.mark.parametrize("file", sorted(DATA.glob("*/*.gz")), ids=lambda file: file.name)
 def test_every_nanosecond_belongs_to_one_piece(file: Path) -> None:
-    gathered = Gathered(open_trace(file))
-    assert sorted(row for piece in gathered.pieces for row in piece.rows) == list(range(len(gathered.rows)))
-    assert sum(piece.time_ns for piece in gathered.pieces) == sum(row.time_ns for row in gathered.rows)
-    assert all((piece.work is None) == bool(piece.why) for piece in gathered.pieces)
+    work = GpuWork(open_trace(file))
+    assert sorted(row for piece in work.pieces for row in piece.rows) == list(range(len(work.gpu)))
+    assert sum(piece.time_ns for piece in work.pieces) == work.time_ns.sum()
+    assert all((piece.work is None) == bool(piece.why) for piece in work.pieces)
 
 
 @pytest.mark.shared

@@ -8,16 +8,15 @@ trace, else from a second pass at the same program (`warpline run`); without eit
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.user_frames import Site, UserFrames
 from warpline.library_names import LIBRARY_FRAME
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations, ids, integers
-from warpline.trace.names import texts
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace
 
@@ -66,38 +65,35 @@ class GapPlace(Struct, frozen=True):
 
 def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
     """For each kind of gap, what runs in it; the kind with the most idle time first."""
-    lengths = integers(gaps.table["end_ns"]) - integers(gaps.table["start_ns"])
-    ended = np.flatnonzero(integers(gaps.table["gpu_id"]) != NONE)
-    idle, chosen = int(lengths[ended].sum()), ended[np.argsort(-lengths[ended], kind="stable")[:MOST_GAPS]]
-    if not len(chosen):
-        return []
-    table = gaps.table.hstack([pl.Series("length", lengths)])[chosen]
-    largest = np.argmax(np.stack([integers(table[f"{cause}_ns"]) for cause in CAUSES]), axis=0)
-    lengths, found = lengths[chosen], []
+    lengths = gaps.ends - gaps.starts
+    ended = np.flatnonzero(gaps.ended_by != NONE)
+    longest = ended[np.argsort(-lengths[ended], kind="stable")[:MOST_GAPS]]
+    main_cause = np.argmax(gaps.by_cause()[:, longest], axis=0)
+    least_ns, found = LEAST_SHARE * int(lengths[ended].sum()), []
     for number, cause in enumerate(CAUSES):
-        mine = np.flatnonzero(largest == number)
-        total = int(lengths[mine].sum())
-        if cause in HOST_CAUSES and total >= LEAST_SHARE * idle and len(mine):
-            found.append((total, _place(trace, table[mine], cause, frames)))
+        rows = longest[main_cause == number]
+        total_ns = int(lengths[rows].sum())
+        if cause in HOST_CAUSES and len(rows) and total_ns >= least_ns:
+            found.append((total_ns, _place(trace, gaps, rows, cause, frames)))
     return [place for _, place in sorted(found, key=lambda each: -each[0]) if place is not None]
 
 
-def _place(trace: Trace, gaps: pl.DataFrame, cause: str, frames: UserFrames) -> GapPlace | None:
-    calls = np.append(trace.gpu.api_id, NONE)[integers(gaps["gpu_id"])]
-    start, end = integers(gaps["start_ns"]), integers(gaps["end_ns"])
+def _place(trace: Trace, gaps: Gaps, rows: Int64s, cause: str, frames: UserFrames) -> GapPlace | None:
+    start, end, calls = gaps.starts[rows], gaps.ends[rows], trace.gpu.api_id[gaps.ended_by[rows]]
+    total_ns = int((end - start).sum())
     # A launch that takes long, since it loads code, is a part of what fills the gap.
     returned = np.append(trace.api.end_ns, 0)[calls]
     end = np.where(calls == NONE, end, np.clip(returned, start, end))
     known = np.flatnonzero((calls != NONE) & (end > start))
     if not len(known):
         return None
-    thread = trace.api.thread[calls[known]]
+    start, end, thread = start[known], end[known], trace.api.thread[calls[known]]
     samples = int(np.clip(MOMENTS // len(known), LEAST_SAMPLES, MOST_SAMPLES))
     share = (np.arange(samples) + 0.5) / samples
-    moments = (start[known, None] + share * (end - start)[known, None]).astype(np.int64).ravel()
-    weights = np.repeat((end - start)[known] / samples, samples)
-    seen = _Samples(trace, frames, np.repeat(thread, samples), moments, weights)
-    return seen.answer(cause, len(gaps), int(gaps["length"].sum()))
+    moments = (start[:, None] + share * (end - start)[:, None]).astype(np.int64).ravel()
+    weights = np.repeat((end - start) / samples, samples)
+    sampled = _Samples(trace, frames, np.repeat(thread, samples), moments, weights)
+    return sampled.place(cause, len(rows), total_ns)
 
 
 class _Samples:
@@ -111,7 +107,7 @@ class _Samples:
         one_of_each, self._which = combinations(rows, ops)
         rows, ops = rows[one_of_each], ops[one_of_each]
         spent = np.bincount(self._which, weights, len(rows))
-        op_names = texts(trace.stored("ops")["name"].gather(ids(ops)))
+        op_names = trace.ops.name.at(ops).texts
         self._calls = {NONE: ROOT}
         """The call of each frame that was met."""
         self._ends: list[int] = []
@@ -133,7 +129,7 @@ class _Samples:
             at = self._calls[each] = self._tree.call(at, self._frames.name(each))
         return at
 
-    def answer(self, cause: str, count: int, total: int) -> GapPlace | None:
+    def place(self, cause: str, count: int, total_ns: int) -> GapPlace | None:
         """The innermost call that fills half of the sampled time."""
         tree = self._tree
         best = tree.innermost(ROOT, self._total)
@@ -145,7 +141,7 @@ class _Samples:
         return GapPlace(
             cause,
             count,
-            total // count,
+            total_ns // count,
             round(tree.time[best] / count),
             _label(next((name for name in reversed(path) if not name.startswith(MODULE)), path[-1])),
             site.file if site else None,
@@ -155,10 +151,10 @@ class _Samples:
 
     def _site(self, path: list[str], inside: Bools) -> tuple[Site | None, str | None]:
         """The user's line that runs at most of these moments, and the function that it belongs to."""
-        sites = self._frames.sites(self._threads[inside], self._moments[inside]).drop_nulls()
-        if not len(sites):
+        sites = Counter(filter(None, self._frames.sites(self._threads[inside], self._moments[inside])))
+        if not sites:
             return None, _loader(path)
-        site = Site.parse(str(sites.mode().sort()[0]))
+        site = Site.parse(min(sites, key=lambda text: (-sites[text], text)))
         return site, _loader(path) or (site.function if site else None)
 
 

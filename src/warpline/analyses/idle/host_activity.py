@@ -7,11 +7,8 @@ Python frame), the most specific one counts, in the order of `PRIORITY`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 from msgspec import Struct
 
 from warpline.api_names import (
@@ -26,12 +23,12 @@ from warpline.api_names import (
 )
 from warpline.intervals import EMPTY, Spans, difference, joined, union
 from warpline.library_names import PROFILER_FRAME
-from warpline.trace.arrays import NONE, Bools, Int64s, first_of_each, grouped, integers
-from warpline.trace.names import Names, named, named_like, names_in, rows_like
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.schema import Api, Ops, OsRuntime, Overhead, Python, Ranges
 from warpline.trace.trace import Trace
 
-Labels = npt.NDArray[np.int8]
-"""Positions in PRIORITY."""
+ThreadEvents = Api | Ops | Ranges | Python | Overhead | OsRuntime
+"""Tables whose rows lie on threads."""
 
 WAITING = "waiting"
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", WAITING, "dispatch")
@@ -87,10 +84,14 @@ FIRST_LAUNCH_NS = 200_000
 SLOW_FIRST_CALL = 30.0
 """A call that takes this many times the median of its name does something else besides."""
 PROFILER_HELPERS = r"^<built-in|^torch/cuda/"
+"""What the profiler calls of torch and of Python, as `torch.cuda.synchronize()`."""
 HELPER_LEVELS = 3
-LAST_UINT16 = np.iinfo(np.uint16).max
+"""Helpers call helpers: so many levels of them."""
+LONGEST_PYTHON_NS = 300_000
+"""A gap this short between recorded calls or ops is Python; longer gaps may be something else.
+So is as much CPU time between two launches: launching takes tens of µs, loading a batch takes longer."""
 BURST_NS = 1_000_000
-"""File operations closer together than this belong to one import."""
+"""File operations closer together than this belong to one import: between two lookups it only runs a module's code."""
 
 
 class Activity(Struct, frozen=True):
@@ -99,7 +100,7 @@ class Activity(Struct, frozen=True):
     labels: dict[str, Spans]
 
     @property
-    def told(self) -> Spans:
+    def spans(self) -> Spans:
         """All labelled time."""
         return joined(list(self.labels.values()))
 
@@ -110,7 +111,7 @@ def activities(trace: Trace) -> dict[int, Activity]:
     for thread, label, spans in _evidence(trace):
         raw.setdefault(thread, {}).setdefault(label, []).append(spans)
     return {
-        thread: prioritised({label: joined(labels.pop(label)) for label in list(labels)})
+        thread: prioritised({label: joined(spans) for label, spans in labels.items()})
         for thread, labels in sorted(raw.items())
     }
 
@@ -125,99 +126,85 @@ def prioritised(labels: dict[str, Spans]) -> Activity:
     return Activity(result)
 
 
-class _Told(Struct, frozen=True):
-    """Intervals of threads, with their labels."""
+class _Labelled(Struct, frozen=True):
+    """Intervals of threads, each with a label."""
 
     thread: Int64s
     start: Int64s
     end: Int64s
-    label: Labels
+    label: Int64s
+    """Position in PRIORITY."""
 
     @classmethod
-    def rows(cls, table: pl.DataFrame, chosen: Int64s, label: Labels) -> _Told:
-        """These rows of a table; rows without a thread are ignored."""
-        rows = table[["thread", "start_ns", "end_ns"]]
-        rows = rows if len(chosen) == len(table) else rows[chosen]
-        thread, start, end = map(integers, rows)
-        known = thread != NONE
-        return (
-            cls(thread, start, end, label) if known.all() else cls(*(one[known] for one in (thread, start, end, label)))
-        )
+    def of(cls, events: ThreadEvents, labels: Int64s) -> _Labelled:
+        """The rows of a table that have a thread and a label other than NONE."""
+        rows = np.flatnonzero((labels != NONE) & (events.thread != NONE))
+        return cls(events.thread[rows], events.start_ns[rows], events.end_ns[rows], labels[rows])
+
+    @classmethod
+    def like(cls, events: ThreadEvents, patterns: dict[str, str]) -> _Labelled:
+        """The rows whose names match the pattern of a label; the first match counts."""
+        labels = np.full(len(events), NONE)
+        for label, pattern in reversed(patterns.items()):
+            labels[events.name.like(pattern)] = PRIORITY.index(label)
+        return cls.of(events, labels)
 
     def spans(self) -> Iterator[tuple[int, str, Spans]]:
         """(thread, label, time) of every thread and label."""
-        key = self.thread * len(PRIORITY) + self.label
-        if key.max(initial=0) <= LAST_UINT16:
-            key = key.astype(np.uint16)  # NumPy sorts short integers in linear time
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        bounds = np.flatnonzero(key[1:] != key[:-1]) + 1
-        for first, beyond in pairwise([0, *bounds.tolist(), len(order)] if len(order) else []):
-            rows = order[first:beyond]
-            number, label = divmod(int(key[first]), len(PRIORITY))
-            yield number, PRIORITY[label], union(self.start[rows], self.end[rows])
+        for key, rows in grouped(np.arange(len(self.thread)), self.thread * len(PRIORITY) + self.label):
+            thread, label = divmod(key, len(PRIORITY))
+            yield thread, PRIORITY[label], union(self.start[rows], self.end[rows])
 
 
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """(thread, label, time) from every table with thread events."""
-    ranges, frames = trace.stored("ranges"), names_in(trace.stored("python"))
-    if ranges["end_ns"].null_count():
-        ranges = ranges.filter(pl.col("end_ns").is_not_null())
-    # One after the other: each takes a hundred bytes for each of its events.
+    ranges = trace.ranges[trace.ranges.end_ns != NONE]
     yield from _calls(trace).spans()
-    yield from _telling(trace.stored("ops"), {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
-    yield from _captures(trace.stored("api")).spans()
-    yield from _telling(ranges, {"input": LOADING}).spans()
-    yield from _telling(trace.stored("python"), {"cold_start": COMPILING, "input": LOADING}, frames).spans()
-    yield from _telling(trace.stored("overhead"), {"cold_start": DRIVER_LOADING, "profiler": PROFILING}).spans()
-    yield from _telling(trace.stored("osrt"), {"input": OS_READ, WAITING: OS_BLOCK}).spans()
-    yield from _ops(trace.stored("ops")).spans()
-    yield from _profiler_frames(trace.stored("python"), frames)
+    yield from _Labelled.like(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
+    yield from _captures(trace.api).spans()
+    yield from _Labelled.like(ranges, {"input": LOADING}).spans()
+    yield from _Labelled.like(trace.python, {"cold_start": COMPILING, "input": LOADING}).spans()
+    yield from _Labelled.like(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}).spans()
+    yield from _Labelled.like(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK}).spans()
+    # The outermost ops cover everything inside them.
+    yield from _Labelled.of(trace.ops, np.where(trace.ops.parent == NONE, PRIORITY.index("dispatch"), NONE)).spans()
+    yield from _profiler_frames(trace.python)
     yield from _lookups(trace)
 
 
 def _lookups(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """Bursts in which files are looked up: an import, or, where most steps have some, the program's own reading."""
-    lookups = named_like(trace.stored("osrt"), OS_LOOKUP)
-    if not len(lookups):
-        return
-    begins, end = trace.all_steps.start_ns, int(trace.all_steps.end_ns.max(initial=0))
-    moments = integers(lookups["start_ns"])
-    step = np.where(moments < end, np.searchsorted(begins, moments, side="right"), 0)
-    each = np.bincount(step, minlength=len(begins) + 1)[1:]
-    own = (step > 0) & bool(len(each) and np.median(each) > 0)
-    for (number,), files in lookups.with_columns(own=pl.Series(own)).group_by("thread"):
-        for label, chosen in (("cold_start", ~pl.col("own")), ("input", pl.col("own"))):
-            rows = files.filter(chosen)
+    lookups, steps = trace.osrt[trace.osrt.name.like(OS_LOOKUP)], trace.all_steps
+    starts, ends = lookups.start_ns, lookups.end_ns
+    last = int(steps.end_ns.max(initial=0))
+    step = np.where(starts < last, np.searchsorted(steps.start_ns, starts, side="right"), 0)
+    in_each = np.bincount(step, minlength=len(steps) + 1)[1:]
+    own = (step > 0) & bool(len(in_each) and np.median(in_each) > 0)
+    for thread, rows in grouped(np.arange(len(lookups)), lookups.thread):
+        for label, chosen in (("cold_start", rows[~own[rows]]), ("input", rows[own[rows]])):
             # Close the short breaks between the file operations of one import.
-            spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]) + BURST_NS)
-            yield int(number), label, union(spans.starts, spans.ends - BURST_NS)
+            spans = union(starts[chosen], ends[chosen] + BURST_NS)
+            yield thread, label, union(spans.starts, spans.ends - BURST_NS)
 
 
-def _profiler_frames(python: pl.DataFrame, known: Names) -> Iterator[tuple[int, str, Spans]]:
+def _profiler_frames(python: Python) -> Iterator[tuple[int, str, Spans]]:
     """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run).
 
-    What the profiler calls of torch and of Python, as `torch.cuda.synchronize()`, is its own as well.
+    Helpers that the profiler calls are its own as well.
     """
-    profiling = np.append(known.like(PROFILING), False)
+    profiling = np.append(python.name.like(PROFILING), False)
     if not profiling.any():
         return
-    parents, is_helper = integers(python["parent"]), known.matching(PROFILER_HELPERS)
-    called = _called(profiling, parents)
-    # Helpers call helpers: a few levels of them.
+    is_helper = python.name.like(PROFILER_HELPERS)
+    called = _called(profiling, python.parent)
     for _ in range(HELPER_LEVELS):
-        helping = called[is_helper[known.which[called]]]
-        if not len(helping):
-            break
-        profiling[helping] = True
-        called = _called(profiling, parents)
-    own = np.flatnonzero(profiling)
-    frames = _Told.rows(python, own, np.zeros(len(own), np.int8))
-    inner = _Told.rows(python, called, np.zeros(len(called), np.int8))
-    for thread in np.unique(frames.thread).tolist():
-        mine, theirs = frames.thread == thread, inner.thread == thread
-        spans = union(frames.start[mine], frames.end[mine])
-        yield thread, "profiler", difference(spans, union(inner.start[theirs], inner.end[theirs]))
+        profiling[called[is_helper[called]]] = True
+        called = _called(profiling, python.parent)
+    own, inner = python[profiling[:-1]], python[called]
+    for thread, rows in grouped(np.arange(len(own)), own.thread):
+        theirs = inner.thread == thread
+        spans = union(own.start_ns[rows], own.end_ns[rows])
+        yield thread, "profiler", difference(spans, union(inner.start_ns[theirs], inner.end_ns[theirs]))
 
 
 def _called(frames: Bools, parents: Int64s) -> Int64s:
@@ -225,80 +212,66 @@ def _called(frames: Bools, parents: Int64s) -> Int64s:
     return np.flatnonzero(frames[parents] & ~frames[:-1])
 
 
-def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Names | None = None) -> _Told:
-    """The rows whose names match a pattern; the first match counts. `known` are the table's distinct names."""
-    known = known or names_in(table)
-    which = known.which
-    label = np.full(len(known.names) + 1, NONE, np.int8)
-    for word, pattern in reversed(patterns.items()):
-        label[known.matching(pattern)] = PRIORITY.index(word)
-    rows = np.flatnonzero((label >= 0)[which]) if (label >= 0).any() else np.empty(0, np.int64)
-    return _Told.rows(table, rows, label[which[rows]])
+def _captures(api: Api) -> _Labelled:
+    """From the start to the end of each capture: launches in between only build a graph."""
+    marks = np.flatnonzero(api.name.like(f"{BEGIN_CAPTURE}|{END_CAPTURE}"))
+    marks = marks[np.lexsort((api.start_ns[marks], api.thread[marks]))]
+    first, following = marks[:-1], marks[1:]
+    spans = api.name.like(BEGIN_CAPTURE)[first] & (api.thread[first] == api.thread[following])
+    first, following = first[spans], following[spans]
+    labels = np.full(len(first), PRIORITY.index("cold_start"))
+    return _Labelled(api.thread[first], api.start_ns[first], api.end_ns[following], labels)
 
 
-def _captures(api: pl.DataFrame) -> _Told:
-    """From start to end of each capture: launches in between only build a graph."""
-    spans = named_like(api, f"{BEGIN_CAPTURE}|{END_CAPTURE}")
-    if len(spans):
-        marks = spans.sort("start_ns")
-        spans = marks.with_columns(end_ns=pl.col("end_ns").shift(-1).over("thread")).filter(named(BEGIN_CAPTURE))
-        spans = spans.drop_nulls("end_ns")
-    return _Told.rows(spans, np.arange(len(spans)), np.full(len(spans), PRIORITY.index("cold_start"), np.int8))
-
-
-def _ops(ops: pl.DataFrame) -> _Told:
-    """Ops as dispatch. The outermost ops cover everything inside them."""
-    outermost = np.flatnonzero(ops["parent"].is_null().to_numpy())
-    return _Told.rows(ops, outermost, np.full(len(outermost), PRIORITY.index("dispatch"), np.int8))
-
-
-def _calls(trace: Trace) -> _Told:
+def _calls(trace: Trace) -> _Labelled:
     """API calls, by what each waits for."""
-    known = trace.api.name
-    by_call = np.full(len(known), PRIORITY.index("dispatch"), np.int8)
-    by_call[known.like(COPY) & ~known.like("Async")] = PRIORITY.index("transfer")
-    by_call[integers(pageable_copies(trace))] = PRIORITY.index("transfer")
-    for word, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
-        by_call[known.like(pattern)] = PRIORITY.index(word)
-    for first_time in (_launches_of_new_code(trace), _slow_first_calls(trace.stored("api"), trace.stored("ops"))):
-        by_call[first_time] = PRIORITY.index("cold_start")
-    return _Told.rows(trace.stored("api"), np.arange(len(trace.stored("api"))), by_call)
+    names = trace.api.name
+    labels = np.full(len(names), PRIORITY.index("dispatch"))
+    labels[names.like(COPY) & ~names.like("Async")] = PRIORITY.index("transfer")
+    labels[pageable_copies(trace)] = PRIORITY.index("transfer")
+    for label, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
+        labels[names.like(pattern)] = PRIORITY.index(label)
+    for calls in (_launches_of_new_code(trace), _slow_first_calls(trace)):
+        labels[calls] = PRIORITY.index("cold_start")
+    return _Labelled.of(trace.api, labels)
 
 
 def _launches_of_new_code(trace: Trace) -> Int64s:
     """Calls that launched a kernel for the first time, or the first one of an op of that name, and took as long as
     loading code takes."""
     gpu, api = trace.gpu, trace.api
-    call, op = gpu.api_id, gpu.op_id
-    rows = np.flatnonzero(call != NONE)  # in the order of their start, as all of the table
-    of_ops = rows[op[rows] != NONE]
+    launched = np.flatnonzero(gpu.api_id != NONE)  # in the order of their start, as all of the table
+    of_ops = launched[gpu.op_id[launched] != NONE]
     first = (
-        rows[first_of_each(gpu.name.codes[rows])],
-        of_ops[first_of_each(trace.ops.name.codes[op[of_ops]])],
+        launched[_first_of_each(gpu.name.codes[launched])],
+        of_ops[_first_of_each(trace.ops.name.codes[gpu.op_id[of_ops]])],
     )
-    calls = call[np.concatenate(first)]
+    calls = gpu.api_id[np.concatenate(first)]
     slow = (api.end_ns - api.start_ns)[calls] > FIRST_LAUNCH_NS
-    found: Int64s = calls[slow & api.name.like(LAUNCH)[calls]]
-    return found
+    return calls[slow & api.name.like(LAUNCH)[calls]]
 
 
-def _slow_first_calls(api: pl.DataFrame, ops: pl.DataFrame) -> Int64s:
+def _slow_first_calls(trace: Trace) -> Int64s:
     """Allocations and frees in the first op of its name, far longer than others: a library is initialised there."""
-    length = integers(api["end_ns"]) - integers(api["start_ns"])
-    allocating = np.flatnonzero(rows_like(api, ALLOCATE))
-    slow = [np.empty(0, np.int64)]
-    for _, calls in grouped(allocating, names_in(api).which[allocating]):
+    api = trace.api
+    length = api.end_ns - api.start_ns
+    in_first_op = np.isin(api.op_id, _first_of_each(trace.ops.name.codes))
+    allocating = np.flatnonzero(api.name.like(ALLOCATE))
+    found = [allocating[:0]]
+    for _, calls in grouped(allocating, api.name.codes[allocating]):
         usual = float(np.median(length[calls]))
-        slow.append(calls[length[calls] > max(FIRST_LAUNCH_NS, SLOW_FIRST_CALL * usual)])
-    found = np.concatenate(slow)
-    op = integers(api["op_id"])[found]
-    if not (op != NONE).any():
-        return found[:0]
-    return found[np.isin(op, first_of_each(names_in(ops).which))]
+        slow = length[calls] > max(FIRST_LAUNCH_NS, SLOW_FIRST_CALL * usual)
+        found.append(calls[slow & in_first_op[calls]])
+    return np.concatenate(found)
 
 
-def pageable_copies(trace: Trace) -> pl.Series:
+def _first_of_each(codes: Int64s) -> Int64s:
+    """Where each code stands first."""
+    return np.unique(codes, return_index=True)[1]
+
+
+def pageable_copies(trace: Trace) -> Int64s:
     """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
-    ends = (rows_like(trace.stored("gpu"), "^Pageable$", f"{end}_memory") for end in ("source", "target"))
-    found = trace.stored("gpu")["api_id"].filter(pl.Series(np.logical_or(*ends)))
-    return found.drop_nulls() if found.null_count() else found
+    gpu = trace.gpu
+    pageable = gpu.source_memory.equal("Pageable") | gpu.target_memory.equal("Pageable")
+    return gpu.api_id[pageable & (gpu.api_id != NONE)]

@@ -12,17 +12,19 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.idle.host_activity import PRIORITY, SYNCHRONISE, WAITING, Activity, activities
+from warpline.analyses.idle.host_activity import (
+    LONGEST_PYTHON_NS,
+    PRIORITY,
+    SYNCHRONISE,
+    WAITING,
+    Activity,
+    activities,
+)
 from warpline.analyses.idle.other_threads import EARLIEST, OtherThreads
-from warpline.analyses.steps import covered_before
-from warpline.intervals import EMPTY, Spans, complement, difference, intersection, joined, union
-from warpline.trace.arrays import NONE, Bools, Int64s, integers
-from warpline.trace.table import filled
+from warpline.intervals import EMPTY, Spans, complement, covered_before, difference, intersection, joined, union
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.trace import Trace
 
-SHORT_HOLE_NS = 300_000
-"""A gap this short between recorded calls or ops is Python; longer gaps may be something else.
-So is as much CPU time between two launches: launching takes tens of µs, loading a batch takes longer."""
 NUMBER_BYTES = 8
 """A copy to the host up to this size is a loss or a flag; the next batch does not depend on it."""
 FEW_THREADS = 4
@@ -98,7 +100,7 @@ class HostTime:
         quiet, waiting = self._others.quiet, self.threads.get(caller, Activity({})).labels.get(WAITING, EMPTY)
         ends = self._others.ends_of(label)
         found = [intersection(waiting, union(ends - 1, ends)), self._others.active.labels.get(label, EMPTY)]
-        long = quiet.ends - quiet.starts > SHORT_HOLE_NS
+        long = quiet.ends - quiet.starts > LONGEST_PYTHON_NS
         if label == "input":
             calls = self._calls.of(self._calls_of.of(caller))
             before = np.append(np.int64(EARLIEST), calls.start)[:-1]
@@ -114,7 +116,7 @@ class HostTime:
         others, calls = self._others, self._calls.of(self._calls_of.of(caller))
         starts, ends = self._upload_gaps(calls, caller)
         waiting = own.labels.get(WAITING, EMPTY)
-        holes = complement(own.told, self._window.start_ns, self._window.end_ns)
+        holes = complement(own.spans, self._window.start_ns, self._window.end_ns)
         if within is not None:
             # Whether a gap is long, and what ends a wait, is seen only in the whole of it.
             looked_at = others.whole_pauses(joined([within, union(starts, ends)]))
@@ -126,8 +128,6 @@ class HostTime:
             for label, found in result.items():
                 found.append(intersection(free, others.active.labels.get(label, EMPTY)))
             silence, unexplained = intersection(holes, others.quiet), intersection(waiting, others.quiet)
-            del free
-        del holes, waiting  # as many as there are gaps
         for label, spans in others.waking(caller, unexplained).items():
             result[label].append(spans)
         looking = self._after_results(calls)
@@ -138,8 +138,7 @@ class HostTime:
         result["input"].append(making)
         for label, spans in self._silence(calls, difference(silence, joined([making, looking]))).items():
             result[label].append(spans)
-        del silence, unexplained, making, looking
-        return {label: joined(result.pop(label)) for label in list(result)}
+        return {label: joined(spans) for label, spans in result.items()}
 
     @cached_property
     def _others(self) -> OtherThreads:
@@ -148,20 +147,16 @@ class HostTime:
     @cached_property
     def launching(self) -> list[int]:
         """The threads that launch GPU operations."""
-        threads: list[int] = np.unique(self._calls.thread[self._calls.thread != NONE]).tolist()
-        return threads
+        return np.unique(self._calls.thread).tolist()
 
     @cached_property
     def _calls(self) -> _Calls:
         """The calls of all threads that launched GPU operations, in order."""
-        gpu, api = self._trace.gpu, self._trace.stored("api")
-        calls = gpu.api_id
-        upload = gpu.copy_kind.like("^HtoD$")
-        result = gpu.copy_kind.like("^DtoH$") & (filled(gpu.bytes, 0) > NUMBER_BYTES)
-        linked = np.flatnonzero(calls != NONE)
-        linked = linked[np.argsort(integers(api["start_ns"])[calls[linked]], kind="stable")]
-        thread, start, end = (integers(api[name])[calls[linked]] for name in ("thread", "start_ns", "end_ns"))
-        return _Calls(thread, start, end, upload[linked], result[linked])
+        gpu = self._trace.gpu[self._trace.gpu.api_id != NONE]
+        gpu = gpu[np.argsort(self._trace.api.start_ns[gpu.api_id], kind="stable")]
+        api = self._trace.api[gpu.api_id]
+        result = gpu.copy_kind.equal("DtoH") & (gpu.bytes > NUMBER_BYTES)
+        return _Calls(api.thread, api.start_ns, api.end_ns, gpu.copy_kind.equal("HtoD"), result)
 
     @cached_property
     def _calls_of(self) -> _ByThread:
@@ -176,15 +171,13 @@ class HostTime:
 
     @cached_property
     def _outermost_ops_of(self) -> _ByThread:
-        ops = self._trace.stored("ops")
-        outermost = np.flatnonzero(ops["parent"].is_null().to_numpy())
-        return _ByThread.sort(integers(ops["thread"]), integers(ops["start_ns"]), outermost)
+        ops = self._trace.ops
+        return _ByThread.sort(ops.thread, ops.start_ns, np.flatnonzero(ops.parent == NONE))
 
     @cached_property
     def _last_end(self) -> Int64s:
         """The latest end of each call for work and of all before it."""
-        latest: Int64s = np.maximum.accumulate(self._calls.end)
-        return latest
+        return np.maximum.accumulate(self._calls.end)
 
     def _silence(self, calls: _Calls, holes: Spans) -> dict[str, Spans]:
         """Meaning of a thread's unrecorded time: mostly Python between ops, which is dispatch.
@@ -193,13 +186,13 @@ class HostTime:
         step, in a trace with steps, is program start-up. Without steps, a long gap says nothing.
         """
         if not len(self._step_starts):
-            short = (holes.ends - holes.starts) <= SHORT_HOLE_NS
+            short = (holes.ends - holes.starts) <= LONGEST_PYTHON_NS
             return {"dispatch": Spans(holes.starts[short], holes.ends[short])}
         begin, end = int(self._step_starts[0]), self._step_end
         if ((holes.starts < begin) & (holes.ends > begin)).any():
             # A step begins with some Python: the gap before it is not a part of it.
             holes = Spans(*(np.sort(np.append(moments, begin)) for moments in (holes.starts, holes.ends)))
-        long = (holes.ends - holes.starts) > SHORT_HOLE_NS
+        long = (holes.ends - holes.starts) > LONGEST_PYTHON_NS
         starting = long & (holes.ends <= begin)
         loading = long & (holes.starts < end) & (holes.ends > begin) & self._before_batch(calls, holes.ends)
         rest = ~(loading | starting)
@@ -223,15 +216,15 @@ class HostTime:
             return EMPTY
         begin, end = int(self._step_starts[0]), self._step_end
         chosen = (starts < end) & (ends > begin) & self._before_batch(calls, calls.start[calls.upload])
-        chosen &= covered_before(free, ends) - covered_before(free, starts) > SHORT_HOLE_NS
+        chosen &= covered_before(free, ends) - covered_before(free, starts) > LONGEST_PYTHON_NS
         return intersection(free, union(starts[chosen], ends[chosen]))
 
     def _free_since(self, caller: int, moments: Int64s, begin: int) -> Int64s:
         """Return time of the last launch, or of this thread's last wait, that started before each moment."""
-        api, waits = self._trace.stored("api"), self._waits_of.of(caller)
-        waited = np.maximum.accumulate(integers(api["end_ns"])[waits])
+        api, waits = self._trace.api, self._waits_of.of(caller)
+        waited = np.maximum.accumulate(api.end_ns[waits])
         calls_before = np.searchsorted(self._calls.start, moments, side="left")
-        waits_before = np.searchsorted(integers(api["start_ns"])[waits], moments, side="left")
+        waits_before = np.searchsorted(api.start_ns[waits], moments, side="left")
         never = np.iinfo(np.int64).min
         latest = np.maximum(
             np.append(self._last_end, never)[calls_before - 1], np.append(waited, never)[waits_before - 1]
@@ -252,8 +245,8 @@ class HostTime:
 
     def _entered(self, caller: int, called: Int64s) -> Int64s:
         """Start of the outermost op around each moment of the thread; the moment itself if there is none."""
-        ops = self._outermost_ops_of.of(caller)
-        starts, ends = (integers(self._trace.stored("ops")[name])[ops] for name in ("start_ns", "end_ns"))
+        ops = self._trace.ops[self._outermost_ops_of.of(caller)]
+        starts, ends = ops.start_ns, ops.end_ns
         slot = np.searchsorted(starts, called, side="right") - 1
         inside = (slot >= 0) & (np.append(ends, -1)[slot] > called)
         return np.where(inside, np.append(starts, 0)[slot], called)
@@ -267,5 +260,4 @@ class HostTime:
         upload = np.append(calls.upload, False)[following]
         result = np.append(calls.result, False)[following - 1]
         step = np.searchsorted(self._step_starts, np.append(calls.start, 0), side="right")
-        found: Bools = upload & ~(result & (step[following - 1] == step[following]))
-        return found
+        return upload & ~(result & (step[following - 1] == step[following]))

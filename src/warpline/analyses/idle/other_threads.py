@@ -40,7 +40,7 @@ class OtherThreads:
     @cached_property
     def quiet(self) -> Spans:
         """All time without such an activity."""
-        return complement(self.active.told, EARLIEST, LATEST)
+        return complement(self.active.spans, EARLIEST, LATEST)
 
     def whole_pauses(self, moments: Spans) -> Spans:
         """The moments, and all of each quiet time that they touch."""
@@ -60,7 +60,7 @@ class OtherThreads:
         if not len(waits):
             return {}
         found = prioritised({label: self._ending_with(label, caller, waits) for label in OF_WAKING_THREAD})
-        rest = difference(waits, found.told)
+        rest = difference(waits, found.spans)
         others = len(self._launching) - (caller in self._launching)
         running = difference(rest, self._all_waiting) if others else EMPTY
         return {**{label: found.labels[label] for label in OF_WAKING_THREAD}, "dispatch": running}

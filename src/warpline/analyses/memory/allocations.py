@@ -9,8 +9,10 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.user_frames import UserFrames
-from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
-from warpline.trace.nesting import Nest, nearest_marked
+from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.nesting import Nest, outermost
+from warpline.trace.schema import Memory
+from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 
 Counted = Literal["tensors", "CUDA allocations"]
@@ -50,16 +52,15 @@ class Allocations(Struct, frozen=True):
 
 def allocations_of(trace: Trace) -> list[Allocations]:
     """One entry per device, GPUs first."""
-    table = trace.stored("memory")
-    wanted = np.flatnonzero(integers(table["bytes"], 0) != 0)
-    order = wanted[np.argsort(integers(table["time_ns"])[wanted], kind="stable")]
-    rows = table[order]
-    kinds, numbers = integers(rows["device_type"], 0), integers(rows["device"])
-    places = _places(trace, rows)
+    memory = trace.memory
+    order = np.argsort(memory.time_ns, kind="stable")
+    events = memory[order[filled(memory.bytes, 0)[order] != 0]]
+    kinds, numbers = filled(events.device_type, 0), events.device
+    places = _places(trace, events)
     found = []
     for kind, number in sorted(set(zip(kinds.tolist(), numbers.tolist(), strict=True)), key=_gpus_first):
-        mine = np.flatnonzero((kinds == kind) & (numbers == number))
-        found.append(_of_device(_named(kind, number), rows[mine], places[mine], trace.source))
+        rows = np.flatnonzero((kinds == kind) & (numbers == number))
+        found.append(_of_device(_named(kind, number), events[rows], places[rows], trace.source))
     return found
 
 
@@ -73,84 +74,68 @@ def _named(kind: int, number: int) -> str:
     return name if kind == 0 or number < 0 else f"{name}:{number}"
 
 
-def _of_device(device: str, rows: pl.DataFrame, places: pl.DataFrame, source: str) -> Allocations:
-    changes = integers(rows["bytes"], 0)
-    totals = rows["allocated_bytes"]
+def _of_device(device: str, events: Memory, places: pl.DataFrame, source: str) -> Allocations:
     # A profiler of 2021 wrote no totals; some write zeros for devices that they do not follow.
-    known = len(totals) > 0 and not totals.null_count() and bool((totals > 0).any())
+    known = _are_totals(events.allocated_bytes)
     if known:
-        allocated = integers(totals)
+        allocated = events.allocated_bytes
     else:
-        allocated = np.cumsum(changes)
+        allocated = np.cumsum(events.bytes)
         allocated -= min(int(allocated.min()), 0)
-    moments = integers(rows["time_ns"])
     # What a program holds when a capture range begins, nsys lists at its time 0: then the totals are whole.
-    before = int((moments == 0).sum()) if source == "nsys" else 0
-    held = rows["reserved_bytes"]
-    has_reserved = not held.null_count() and bool((held > 0).any())
+    before = int((events.time_ns == 0).sum()) if source == "nsys" else 0
     return Allocations(
         device,
         "CUDA allocations" if source == "nsys" else "tensors",
-        moments,
-        changes,
-        integers(rows["address"]) if not rows["address"].null_count() else None,
+        events.time_ns,
+        events.bytes,
+        events.address if (events.address != NONE).all() else None,
         allocated,
-        integers(held) if has_reserved else None,
-        int(allocated[before - 1]) if before else int(allocated[0] - changes[0]),
+        events.reserved_bytes if _are_totals(events.reserved_bytes) else None,
+        int(allocated[before - 1]) if before else int(allocated[0] - events.bytes[0]),
         known or before > 0,
         places,
     )
 
 
-def _places(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
+def _are_totals(sizes: Int64s) -> bool:
+    """Whether every event has a total, and not all are 0."""
+    return bool((sizes != NONE).all() and (sizes > 0).any())
+
+
+def _places(trace: Trace, events: Memory) -> pl.DataFrame:
     """The outermost op, the module and the user's line at each event."""
-    threads, moments = integers(rows["thread"]), integers(rows["time_ns"])
     if trace.source == "nsys":
-        threads = _calling_threads(trace, moments)
-        return pl.DataFrame({"op": _range_names(trace, threads, moments), **_no_places(len(rows), "module", "line")})
-    ops = trace.stored("ops")
-    nest = _nest(ops, integers(ops["parent"]))
-    inner = nest.innermost(threads, moments)
-    parents = integers(ops["parent"])
-    outer = np.append(nearest_marked(parents, parents == NONE), NONE)[inner]
+        ranges = _range_names(trace, _calling_threads(trace, events.time_ns), events.time_ns)
+        nothing = pl.lit(None, pl.String)
+        return pl.DataFrame({"op": ranges.series()}).with_columns(module=nothing, line=nothing)
+    ops = trace.ops
+    inner = Nest(ops.thread, ops.start_ns, ops.end_ns, ops.parent, ops.depth).innermost(events.thread, events.time_ns)
+    outer = np.append(outermost(ops.parent), NONE)[inner]
+    lines = UserFrames(trace).sites(events.thread, events.time_ns).tolist()
     return pl.DataFrame(
         {
-            "op": ops["name"].gather(ids(outer)).cast(pl.String),
-            "module": ops["module"].gather(ids(inner)).cast(pl.String),
-            "line": UserFrames(trace).sites(threads, moments),
+            "op": ops.name.at(outer).series(),
+            "module": ops.module.at(inner).series(),
+            "line": pl.Series(lines, dtype=pl.String),
         }
     )
 
 
-def _no_places(count: int, *names: str) -> dict[str, pl.Series]:
-    return {name: pl.Series([None] * count, dtype=pl.String) for name in names}
-
-
 def _calling_threads(trace: Trace, moments: Int64s) -> Int64s:
     """The thread whose API call was running: nsys records a time for an allocation, but no thread."""
-    starts, ends, threads = trace.api.start_ns, trace.api.end_ns, trace.api.thread
-    if not len(starts):
-        return np.full(len(moments), NONE, np.int64)
-    at = np.searchsorted(starts, moments, side="right") - 1
-    running: Bools = (at >= 0) & (ends[at] >= moments)
-    return np.where(running, threads[at], NONE)
+    api = trace.api
+    at = np.searchsorted(api.start_ns, moments, side="right") - 1
+    is_running = np.append(api.end_ns, NONE)[at] >= moments
+    return np.where((at != NONE) & is_running, np.append(api.thread, NONE)[at], NONE)
 
 
-def _range_names(trace: Trace, threads: Int64s, moments: Int64s) -> pl.Series:
+def _range_names(trace: Trace, threads: Int64s, moments: Int64s) -> Names:
     """The innermost NVTX range around each moment."""
-    ranges = (
-        trace.stored("ranges")
-        .with_row_index("row")
-        .filter(pl.col("thread").is_not_null() & pl.col("end_ns").is_not_null() & (pl.col("style") != "gpu"))
-    )
-    if not len(ranges):
-        return _no_places(len(moments), "op")["op"]
-    parents = np.full(len(trace.ranges) + 1, NONE, np.int64)
-    parents[integers(ranges["row"])] = np.arange(len(ranges))
-    nest = _nest(ranges, parents[integers(ranges["parent"])])
-    return ranges["name"].gather(ids(nest.innermost(threads, moments))).cast(pl.String)
-
-
-def _nest(table: pl.DataFrame, parents: Int64s) -> Nest:
-    lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
-    return Nest(lanes, starts, ends, parents, integers(table["depth"], 0))
+    ranges = trace.ranges
+    rows = np.flatnonzero((ranges.thread != NONE) & (ranges.end_ns != NONE) & ~ranges.style.equal("gpu"))
+    place = np.full(len(ranges) + 1, NONE, np.int64)
+    place[rows] = np.arange(len(rows))
+    some = ranges[rows]
+    nest = Nest(some.thread, some.start_ns, some.end_ns, place[some.parent], filled(some.depth, 0))
+    return some.name.at(nest.innermost(threads, moments))

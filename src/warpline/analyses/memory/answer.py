@@ -18,7 +18,7 @@ from warpline.analyses.memory.snapshot_allocations import OutOfMemory, allocatio
 from warpline.errors import CannotAnswer
 from warpline.library_names import OPTIMIZER_STEP, PROFILER_STEP
 from warpline.sources.snapshot.read import Snapshot
-from warpline.trace.arrays import Int64s, integers
+from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.trace import Trace
 
 """How torch names the range of an optimizer's step."""
@@ -135,10 +135,10 @@ def memory_of_trace(trace: Trace) -> MemoryUse:
             else "record with profile_memory=True, or give a snapshot of torch.cuda.memory._dump_snapshot()"
         )
         raise CannotAnswer("no-memory-events", "cannot answer, because the trace has no memory events", how)
-    steps = trace.steps_in_view.stored
-    in_view = StepSpans(*(integers(steps[name]) for name in ("index", "start_ns", "end_ns")))
-    devices = trace.stored("devices").drop_nulls("memory_bytes")
-    capacity = {f"cuda:{number}": size for number, size in devices.select("device", "memory_bytes").iter_rows()}
+    steps, devices = trace.steps_in_view, trace.devices
+    in_view = StepSpans(steps.index, steps.start_ns, steps.end_ns)
+    sizes = zip(devices.device.tolist(), devices.memory_bytes.tolist(), strict=True)
+    capacity = {f"cuda:{number}": size for number, size in sizes if size != NONE}
     cut = trace.window if trace.chosen_steps is not None else None
     within = (cut.start_ns, cut.end_ns) if cut is not None else None
     chosen = [_in_view(one, within) for one in found]

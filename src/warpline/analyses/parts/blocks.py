@@ -27,9 +27,7 @@ def block_roles(trace: Trace, backward: Bools) -> Texts:
     ops = trace.ops
     if not len(ops):
         return np.array([""], object)
-    names = ops.name.texts
-    roles = {name: role_of_op(name) for name in set(names.tolist())}
-    own = np.array([roles[name] for name in names.tolist()], object)
+    own = ops.name.renamed(role_of_op).texts
     forward = ~backward
     norm = forward & ((own == NORM) | ops.name.like(NORM_BY_HAND))
     threads = ops.thread

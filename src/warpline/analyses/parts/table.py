@@ -12,20 +12,19 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.breakdown import PRIORITY, activity, busy_spans
+from warpline.analyses.breakdown import activities_of, busy_spans
 from warpline.analyses.device import trace_device
 from warpline.analyses.parts.labels import NO_PART, PartLabels, PartNames
-from warpline.analyses.parts.part_shapes import shapes_by_kernel
 from warpline.analyses.roofline.entry import LATENCY_NS, NEAR_ROOF
-from warpline.analyses.roofline.ops_from_elsewhere import lent_to
-from warpline.analyses.roofline.pieces import Gathered
-from warpline.analyses.roofline.row_work import RowWork, row_work
-from warpline.analyses.steps import covered_before
+from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
+from warpline.analyses.roofline.pieces import GpuWork
+from warpline.analyses.roofline.row_work import ROOF_PCT, RowWork, row_work
+from warpline.analyses.steps import in_steps
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of
-from warpline.intervals import union
-from warpline.trace.arrays import NONE, Bools, Int64s, integers
-from warpline.trace.names import texts
+from warpline.intervals import covered_before, union
+from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace, Window
 from warpline.units import speedup
 
@@ -39,6 +38,8 @@ COLUMNS = (
     *("part", "gpu_ns", "share", "kernel_ns", "kernel_share", "per_step_ns", "calls", "mean_ns", "idle_inside_ns"),
     *("launches", "flops", "bytes", "roof_pct", "headroom_ns", "verdict"),
 )
+LIBRARY_CLASSES = ("gemm", "conv", "attention")
+"""Classes of kernels that a library chooses by the sizes, types and layouts of the operands."""
 KNOWN_SHARE = 0.5
 """With less of its time known, a part has no verdict by its work."""
 
@@ -85,60 +86,50 @@ def parts_table(
     by: str | None = None,
     device: str | None = None,
     shapes_from: Trace | None = None,
-    known_work: Gathered | None = None,
+    known_work: GpuWork | None = None,
 ) -> PartsTable:
     """The parts of the busiest device: by module or range where these cover most of the GPU time, else by role."""
     if by is not None and by not in WAYS:
         raise UsageError("bad-parts", f"no parts by {by!r}", f"the ways are {', '.join(WAYS)}")
-    gathered = known_work or Gathered(trace, borrowed=lent_to(trace, shapes_from))
-    if not len(gathered.gpu):
+    gpu_work = known_work or GpuWork(trace, foreign=foreign_ops(trace, shapes_from))
+    if not len(gpu_work.gpu):
         raise CannotAnswer(
             "no-gpu-work", "the trace has no GPU operations in the selected steps", "record with CUDA activities"
         )
     name, chip = trace_device(trace, device)
-    devices = integers(gathered.gpu["device"], 0)
-    times = gathered.numbers["time_ns"].to_numpy()
-    index = int(np.argmax(np.bincount(devices, weights=times)))
+    devices = filled(gpu_work.gpu.device, 0)
+    index = int(np.argmax(np.bincount(devices, weights=gpu_work.time_ns)))
     here = np.flatnonzero(devices == index)
-    labels = PartLabels(gathered)
+    labels = PartLabels(gpu_work)
     way = by or labels.default()
-    work = row_work(gathered, roof_of(chip) if chip else None)
-    table = _operations(trace, gathered, here, work)
-    busy_ns = busy_spans(trace.stored("gpu").filter(pl.col("device").fill_null(0) == index), trace.window).total_ns()
+    work = row_work(gpu_work, roof_of(chip) if chip else None)
+    table = _operations(trace, gpu_work, here, work)
+    busy_ns = busy_spans(trace.gpu[filled(trace.gpu.device, 0) == index], trace.window).total_ns()
     return PartsTable(
         by=way,
         device=chip.name if chip else name,
         device_index=index,
         window_ns=trace.window.length_ns,
         steps=len(trace.steps_in_view) or None,
-        known_ns=int(times[here][work.known[here]].sum()),
+        known_ns=int(gpu_work.time_ns[here][work.known[here]].sum()),
         frame=_parts(trace, table, labels.by(way), here, busy_ns),
         classes=_parts(trace, table, labels.by("class"), here, busy_ns),
-        shapes=shapes_by_kernel(gathered, here, labels.by("class").names, work),
+        shapes=shapes_by_kernel(gpu_work, here, labels.by("class").names, work),
     )
 
 
-def _operations(trace: Trace, gathered: Gathered, here: Int64s, work: RowWork) -> pl.DataFrame:
+def _operations(trace: Trace, gpu_work: GpuWork, here: Int64s, work: RowWork) -> pl.DataFrame:
     """The operations of the device, by begin, with the time that counts for each and the gap before it."""
-    gpu = gathered.gpu[here]
-    kinds, names = texts(gpu["kind"]).tolist(), texts(gpu["name"]).tolist()
-    known = {key: PRIORITY.index(activity(*key)) for key in set(zip(kinds, names, strict=True))}
-    rank = np.array([known[key] for key in zip(kinds, names, strict=True)], np.int64)
-    starts, ends = integers(gpu["start_ns"]), integers(gpu["end_ns"])
-    window = trace.window
-    before = np.concatenate(([window.start_ns], np.maximum.accumulate(ends)[:-1]))
+    gpu, window = gpu_work.gpu[here], trace.window
+    before = np.concatenate(([window.start_ns], np.maximum.accumulate(gpu.end_ns)[:-1]))
+    gap = np.minimum(gpu.start_ns, window.end_ns) - np.maximum(before, window.start_ns)
     return pl.DataFrame(
         {
-            "time": ends - starts,
-            "counted": counted_times(starts, ends, rank, window),
-            "gap": np.maximum(np.minimum(starts, window.end_ns) - np.maximum(before, window.start_ns), 0),
-            "is_kernel": gathered.is_kernel[here],
-            "in_step": _in_steps(trace, starts),
-            "floor": work.floor_ns[here],
-            "priced": np.where(work.priced[here], ends - starts, 0),
-            "compute": work.compute[here],
-            "flops": work.flops[here],
-            "bytes": work.bytes[here],
+            **work.columns(here),
+            "counted": counted_times(gpu.start_ns, gpu.end_ns, activities_of(gpu), window),
+            "gap": np.maximum(gap, 0),
+            "is_kernel": gpu_work.is_kernel[here],
+            "in_step": in_steps(trace, gpu.start_ns),
         }
     )
 
@@ -162,13 +153,6 @@ def counted_times(starts: Int64s, ends: Int64s, rank: Int64s, window: Window) ->
         result[order] = ends[order] - begin - covered
         above[mine] = True
     return result
-
-
-def _in_steps(trace: Trace, moments: Int64s) -> Bools:
-    starts, ends = trace.step_spans
-    step = np.searchsorted(starts, moments, side="right") - 1
-    inside: Bools = (step >= 0) & (moments < np.append(ends, 0)[step])
-    return inside
 
 
 def _parts(trace: Trace, table: pl.DataFrame, labels: PartNames, here: Int64s, busy_ns: int) -> pl.DataFrame:
@@ -239,3 +223,37 @@ def _verdict(row: dict[str, Any]) -> str:
     if not row["floor_ns"]:
         return "unknown work"
     return f"{speedup(row['priced_ns'] / row['floor_ns'])} its {bound} limit"
+
+
+def shapes_by_kernel(gpu_work: GpuWork, here: Int64s, classes: list[str], work: RowWork) -> pl.DataFrame:
+    """Which kernel ran for which shapes: one row per op, shapes and kernel that a library chooses, longest first."""
+    chosen = np.array([at for at in here.tolist() if classes[at] in LIBRARY_CLASSES], np.int64)
+    known = {at: piece for piece in gpu_work.pieces if piece.work or piece.shapes for at in piece.rows}
+    pieces = [known.get(at) for at in chosen.tolist()]
+    gpu = gpu_work.gpu[chosen]
+    grids = zip(gpu.grid_x.tolist(), gpu.grid_y.tolist(), gpu.grid_z.tolist(), strict=True)
+    table = pl.DataFrame(
+        {
+            "op": [(piece.op or None) if piece else None for piece in pieces],
+            "shapes": [(piece.shapes or None) if piece else None for piece in pieces],
+            "kernel": gpu.name.series(),
+            "grid": [_grid_text(grid) for grid in grids],
+            **work.columns(chosen),
+        },
+        schema_overrides=dict.fromkeys(("op", "shapes", "grid"), pl.String),
+    )
+    return (
+        table.group_by("op", "shapes", "kernel", "grid")
+        .agg(
+            count=pl.len(),
+            time_ns=pl.col("time").sum(),
+            mean_ns=pl.col("time").mean(),
+            flops=pl.col("flops").sum(),
+            roof_pct=ROOF_PCT,
+        )
+        .sort("time_ns", "kernel", "shapes", "op", "grid", descending=[True, False, False, False, False])
+    )
+
+
+def _grid_text(grid: tuple[int, int, int]) -> str | None:
+    return None if grid[0] == NONE else "×".join("?" if size == NONE else str(size) for size in grid)

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
+from warpline.analyses.thread_events import OP, ThreadEvents
 from warpline.kernels import identify
-from warpline.trace.arrays import NONE, Int64s, ids, integers
-from warpline.trace.names import matches, rows_like, texts
-from warpline.trace.nesting import nest, order_for_nesting
+from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.nesting import nest
 from warpline.trace.schema import conform
 from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
@@ -43,24 +43,25 @@ def with_nvtx_ops(trace: Trace) -> Trace | None:
     if found is None:
         return None
     ops, around = found
-    others = trace.stored("ranges").filter(~matches(trace.stored("ranges")["name"], WITH_SIZES))
-    tables = {"ops": ops, "ranges": others, "gpu": trace.stored("gpu").with_columns(op_id=ids(around))}
+    launched_by = pl.Series(around, dtype=pl.Int64).replace(NONE, None).cast(pl.UInt32)
+    tables = {
+        "ops": ops,
+        "ranges": trace.ranges[~trace.ranges.name.like(WITH_SIZES)].stored,
+        "gpu": trace.stored("gpu").with_columns(op_id=launched_by),
+    }
     return trace.replaced(tables, trace.chosen_steps)
 
 
 def _named_ops(trace: Trace) -> tuple[pl.DataFrame, Int64s] | None:
-    ranges = trace.stored("ranges")
-    wanted = rows_like(ranges, WITH_SIZES) & ranges["end_ns"].is_not_null().to_numpy()
-    rows = np.flatnonzero(wanted & ranges["thread"].is_not_null().to_numpy())
-    if not len(rows):
+    """The ops as a table, and for each row of `gpu` the op around its launch."""
+    ranges, api = trace.ranges, trace.api
+    events = ThreadEvents.of((OP, ranges, ranges.name.like(WITH_SIZES))).in_order()
+    if not len(events):
         return None
-    lanes, starts, ends = (integers(ranges[name])[rows] for name in ("thread", "start_ns", "end_ns"))
-    order = order_for_nesting(lanes, starts, ends)
-    tree = nest(lanes[order], starts[order], ends[order])
-    calls, api = trace.gpu.api_id, trace.stored("api")
-    threads, moments = (np.append(integers(api[name]), NONE)[calls] for name in ("thread", "start_ns"))
-    around = tree.innermost(threads, moments)
-    parsed = [_parsed(text) for text in texts(ranges["name"])[rows[order]].tolist()]
+    tree = nest(events.thread, events.start_ns, events.end_ns)
+    calls = trace.gpu.api_id
+    around = tree.innermost(np.append(api.thread, NONE)[calls], np.append(api.start_ns, NONE)[calls])
+    parsed = [_parsed(text) for text in events.name.texts]
     types = _types(trace, around, len(parsed))
     ops = pl.DataFrame(
         {
@@ -68,9 +69,7 @@ def _named_ops(trace: Trace) -> tuple[pl.DataFrame, Int64s] | None:
             "thread": tree.lanes,
             "start_ns": tree.starts,
             "end_ns": tree.ends,
-            "parent": pl.Series(
-                [None if parent == NONE else parent for parent in tree.parents.tolist()], dtype=pl.UInt32
-            ),
+            "parent": pl.Series(tree.parents).replace(NONE, None),
             "shapes": [json.dumps(sizes) for _, sizes in parsed],
             "dtypes": [
                 json.dumps([_argument_type(size, kind) for size in sizes])
@@ -88,11 +87,10 @@ def _parsed(text: str) -> tuple[str, list[Any]]:
 
 def _types(trace: Trace, around: Int64s, count: int) -> list[str]:
     """The type of each op's first kernel whose name shows one."""
-    names, kinds = trace.gpu.name.texts, trace.gpu.kind.texts
+    types = trace.gpu.name.renamed(lambda name: _TYPES.get(identify(name).dtype.a or "", "")).texts
     result = [""] * count
-    for row in np.flatnonzero((around != NONE) & (kinds == "kernel")).tolist():
-        op = int(around[row])
-        result[op] = result[op] or _TYPES.get(identify(names[row]).dtype.a or "", "")
+    for row in np.flatnonzero((around != NONE) & trace.gpu.kind.equal("kernel")).tolist():
+        result[around[row]] = result[around[row]] or types[row]
     return result
 
 

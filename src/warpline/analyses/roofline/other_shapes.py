@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from warpline.analyses.device import trace_device
 from warpline.analyses.roofline.entry import LATENCY_NS
-from warpline.analyses.roofline.pieces import Gathered, Piece
+from warpline.analyses.roofline.pieces import GpuWork, Piece
 from warpline.analyses.roofline.table import floor_of_call, math_of
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import Roof, roof_of
@@ -112,8 +112,8 @@ class Scaled(Struct, frozen=True):
 
 def scaled(trace: Trace, wanted: str, device: str | None = None) -> Scaled:
     """The GPU time if a dimension had another size: `seq=4096`, or `512:4096` where the old size is named."""
-    gathered = Gathered(trace)
-    pieces = gathered.pieces
+    gpu_work = GpuWork(trace)
+    pieces = gpu_work.pieces
     known = [piece for piece in pieces if piece.work is not None and piece.shapes]
     if not known:
         raise CannotAnswer("no-shapes", "the trace has no shapes to scale", "record with record_shapes=True")
@@ -126,7 +126,7 @@ def scaled(trace: Trace, wanted: str, device: str | None = None) -> Scaled:
     groups: dict[tuple[str, str, str], list[Piece]] = {}
     for piece in known:
         groups.setdefault((piece.op, piece.shapes, piece.dtypes), []).append(piece)
-    rows = [_row(group, change, gathered, roof) for group in groups.values()]
+    rows = [_row(group, change, gpu_work, roof) for group in groups.values()]
     return Scaled(
         old=old,
         new=new,
@@ -212,7 +212,7 @@ class _Change:
         return self.sizes.get(shapes, shapes) if type(shapes) is int else shapes
 
 
-def _row(group: list[Piece], change: _Change, gathered: Gathered, roof: Roof) -> ScaledOp:
+def _row(group: list[Piece], change: _Change, gpu_work: GpuWork, roof: Roof) -> ScaledOp:
     first = group[0]
     time_ns = float(sum(piece.time_ns for piece in group))
     new_shapes = json.dumps(change.of(json.loads(first.shapes)), separators=(", ", ": "))
@@ -225,7 +225,7 @@ def _row(group: list[Piece], change: _Change, gathered: Gathered, roof: Roof) ->
         return ScaledOp(
             first.op, first.shapes, first.shapes, len(group), time_ns, time_ns, time_ns, time_ns, flops, flops, ""
         )
-    math = math_of(work, gathered.kernel_names(first))
+    math = math_of(work, gpu_work.kernel_names(first))
     old_ns, new_ns = (floor_of_call(each, math, roof) for each in (before, after))
     if not old_ns or not new_ns:
         ratio = _ratio(before, after)

@@ -8,27 +8,27 @@ op's time and not of its work. Time with no model keeps the reason.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from msgspec import Struct, field
 
 from warpline.analyses.op_calls import OpCalls
-from warpline.analyses.roofline.ops_from_elsewhere import Borrowed
+from warpline.analyses.roofline.ops_from_elsewhere import ForeignOps
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
-from warpline.trace.arrays import NONE, Bools, integers
-from warpline.trace.names import names_in, rows_like
+from warpline.sources.kineto.arguments import read_arguments
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations
+from warpline.trace.schema import Gpu
+from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 from warpline.work import KernelLaunch, Work
 from warpline.work.collective import work_of_record
 from warpline.work.launches import work_of_launch
 
 _LINKS = {"HtoD": "h2d", "DtoH": "d2h", "UnifiedHtoD": "h2d", "UnifiedDtoH": "d2h", "PtoP": "nvlink"}
-LABELS = ("kind", "name", "copy_kind", "source_memory", "target_memory")
 _CLIMB = 6
 """Enclosing ops searched for a model; the deepest nesting seen around such a launch is four."""
 NO_OP = "no op was recorded around its launch"
@@ -43,7 +43,7 @@ class Piece(Struct):
     shapes: str
     dtypes: str
     rows: list[int]
-    """Positions in `Gathered.gpu`."""
+    """Positions in `GpuWork.gpu`."""
     time_ns: int
     work: Work | None = None
     why: str = ""
@@ -54,7 +54,7 @@ class Piece(Struct):
 
 
 class _Row(NamedTuple):
-    """One row of `gpu`; texts are empty where nothing is recorded."""
+    """One operation; texts are empty and numbers None where nothing is recorded."""
 
     kind: str
     name: str
@@ -62,8 +62,7 @@ class _Row(NamedTuple):
     source_memory: str
     target_memory: str
     time_ns: int
-    op: int | None
-    graph: bool
+    in_graph: bool
     bytes: int | None
     blocks: int | None
     threads: int | None
@@ -73,13 +72,13 @@ class _Row(NamedTuple):
         return KernelLaunch(self.name, self.blocks, self.threads)
 
 
-class Gathered(Struct, dict=True):
-    """The selected GPU rows and their pieces."""
+class GpuWork(Struct, dict=True):
+    """The GPU operations in view, and the calls that they are pieces of."""
 
     trace: Trace
     known_calls: OpCalls | None = None
     """The trace's ops, where they have been read already."""
-    borrowed: tuple[Borrowed, ...] = ()
+    foreign: tuple[ForeignOps, ...] = ()
     """Ops of other places for rows whose work is unknown or estimated; the first that knows a row's work counts."""
     prices: dict[str | None, list[Any]] = field(default_factory=dict)
     """What `roofline.priced` found, by chip."""
@@ -87,73 +86,74 @@ class Gathered(Struct, dict=True):
     """What `row_work.row_work` found, by chip."""
 
     @cached_property
-    def gpu(self) -> pl.DataFrame:
-        """Rows that start in the window."""
+    def rows(self) -> Int64s:
+        """Rows of the trace's `gpu` that start in the window. All else here goes by position among them."""
         window, begun = self.trace.window, self.trace.gpu.start_ns
-        inside = (begun >= window.start_ns) & (begun < max(window.end_ns, window.start_ns + 1))
-        gpu = self.trace.stored("gpu").with_row_index("row")
-        return gpu if inside.all() else gpu[np.flatnonzero(inside)]
+        return np.flatnonzero((begun >= window.start_ns) & (begun < max(window.end_ns, window.start_ns + 1)))
 
     @cached_property
-    def numbers(self) -> pl.DataFrame:
-        """What is counted of the same rows: `time_ns`, `op`, `graph`, `bytes`, `blocks` and `threads`."""
-        product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
-        threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
+    def gpu(self) -> Gpu:
+        """The operations."""
+        return self.trace.gpu[self.rows]
+
+    @cached_property
+    def time_ns(self) -> Int64s:
+        """How long each takes."""
+        return self.gpu.end_ns - self.gpu.start_ns
+
+    @cached_property
+    def is_kernel(self) -> Bools:
+        """Which are kernels."""
+        return self.gpu.kind.equal("kernel")
+
+    @cached_property
+    def blocks(self) -> Int64s:
+        """Blocks of each kernel's grid; NONE where the grid was not recorded."""
+        return _product(self.gpu.grid_x, self.gpu.grid_y, self.gpu.grid_z)
+
+    @cached_property
+    def threads(self) -> Int64s:
+        """Threads of each kernel's blocks; NONE where the block was not recorded."""
+        return _product(self.gpu.block_x, self.gpu.block_y, self.gpu.block_z)
+
+    @cached_property
+    def in_graph(self) -> Bools:
+        """Which were replayed by a CUDA graph."""
         replays = np.append(self.trace.api.name.like(GRAPH_LAUNCH), False)
-        return self.gpu.select(
-            "bytes",
-            op=pl.col("op_id"),
-            time_ns=pl.col("end_ns") - pl.col("start_ns"),
-            graph=(pl.col("graph_id").fill_null(0) != 0) | pl.Series(replays[integers(self.gpu["api_id"])]),
-            blocks=product,
-            threads=threads,
-        )
+        return (filled(self.gpu.graph_id, 0) != 0) | replays[self.gpu.api_id]
 
     @cached_property
-    def _columns(self) -> list[list[Any]]:
-        labels = [names_in(self.gpu, name).texts.tolist() for name in LABELS]
-        return labels + [self.numbers[name].to_list() for name in _Row._fields[len(LABELS) :]]
-
-    @cached_property
-    def rows(self) -> list[_Row]:
-        """The same, as plain objects."""
-        return [_Row(*values) for values in zip(*self._columns, strict=True)]
+    def _texts(self) -> tuple[Names, ...]:
+        gpu = self.gpu
+        return gpu.kind, gpu.name, gpu.copy_kind, gpu.source_memory, gpu.target_memory
 
     def _row(self, position: int) -> _Row:
-        return _Row(*(column[position] for column in self._columns))
+        kind, name, copy_kind, source, target = (column.text(position) or "" for column in self._texts)
+        size, blocks, threads = (_number(column[position]) for column in (self.gpu.bytes, self.blocks, self.threads))
+        time_ns, in_graph = int(self.time_ns[position]), bool(self.in_graph[position])
+        return _Row(kind, name, copy_kind, source, target, time_ns, in_graph, size, blocks, threads)
 
     @cached_property
     def _alike(self) -> list[int]:
         """For each row, the first row that differs only in time and op."""
-        features = pl.DataFrame({name: names_in(self.gpu, name).which for name in LABELS}).hstack(
-            self.numbers[["graph", "bytes", "blocks", "threads"]]
-        )
-        first = pl.col("position").first().over(features.columns)
-        return features.with_row_index("position").select(first).to_series().to_list()
+        numbers = (self.in_graph.astype(np.int64), self.gpu.bytes, self.blocks, self.threads)
+        first, which = combinations(*(column.codes for column in self._texts), *numbers)
+        return first[which].tolist()
 
     @cached_property
     def collectives(self) -> dict[int, Work]:
         """Work of NCCL's kernels by position, from what Kineto records with them (since torch 2.2)."""
-        if self.trace.source != "kineto":
+        found = np.flatnonzero(self.is_kernel & self.gpu.name.like("nccl"))
+        if self.trace.source != "kineto" or not len(found):
             return {}
-        found = np.flatnonzero(self.is_kernel & rows_like(self.gpu, "nccl")).tolist()
-        if not found:
-            return {}
-        from warpline.sources.kineto.arguments import read_arguments  # noqa: PLC0415 - few traces have collectives
-
-        chosen = self.gpu[found].select(pl.col("args_offset").fill_null(-1), pl.col("args_length").fill_null(0))
+        offsets, lengths = self.gpu.args_offset[found], filled(self.gpu.args_length[found], 0)
         try:
-            recorded = read_arguments(self.trace.file, chosen["args_offset"].to_list(), chosen["args_length"].to_list())
+            recorded = read_arguments(self.trace.file, offsets.tolist(), lengths.tolist())
         except WarplineError:
             # The file of a cached trace may be deleted; its collectives then have no model.
             return {}
-        works = {position: work_of_record(arguments) for position, arguments in zip(found, recorded, strict=True)}
-        return {position: work for position, work in works.items() if work is not None}
-
-    @cached_property
-    def is_kernel(self) -> Bools:
-        """Which rows are kernels."""
-        return rows_like(self.gpu, "^kernel$", "kind")
+        works = zip(found.tolist(), map(work_of_record, recorded), strict=True)
+        return {position: work for position, work in works if work is not None}
 
     @cached_property
     def pieces(self) -> list[Piece]:
@@ -183,33 +183,33 @@ class Gathered(Struct, dict=True):
             elif not link:
                 modelled.add(op)
         pieces = self._climb(calls, pieces, unmodelled, modelled) if unmodelled else pieces
-        for borrowed in self.borrowed:
-            pieces = self._with_borrowed(pieces, borrowed)
+        for foreign in self.foreign:
+            pieces = self._with_foreign(pieces, foreign)
         self._mark_steps(pieces)
         return pieces
 
-    def _with_borrowed(self, pieces: list[Piece], borrowed: Borrowed) -> list[Piece]:
-        """The pieces, where rows with unknown or estimated work have that of their borrowed op."""
-        rows = self.gpu["row"].to_list()
+    def _with_foreign(self, pieces: list[Piece], foreign: ForeignOps) -> list[Piece]:
+        """The pieces, where rows with unknown or estimated work have that of their op elsewhere."""
+        rows = self.rows.tolist()
         doubtful = [piece for piece in pieces if piece.work is None or (piece.work.estimate and len(piece.rows) == 1)]
         calls: dict[int, list[int]] = defaultdict(list)
         for piece in doubtful:
             for position in piece.rows:
-                if borrowed.ops[rows[position]] != NONE:
-                    calls[int(borrowed.call[rows[position]])].append(position)
+                if foreign.ops[rows[position]] != NONE:
+                    calls[int(foreign.call[rows[position]])].append(position)
         taken: set[int] = set()
         found: list[Piece] = []
         known: dict[Hashable, Work | None] = {}
         for positions in calls.values():
-            op = int(borrowed.ops[rows[positions[0]]])
-            key = (borrowed.calls.alike(op), *[self._alike[position] for position in positions])
+            op = int(foreign.ops[rows[positions[0]]])
+            key = (foreign.calls.alike(op), *[self._alike[position] for position in positions])
             if key not in known:
-                known[key] = self._of_op(borrowed.calls, op, "", positions).work
+                known[key] = self._of_op(foreign.calls, op, "", positions).work
             work = known[key]
             if work is not None:
-                name, shapes, dtypes = borrowed.calls.text(op)
+                name, shapes, dtypes = foreign.calls.text(op)
                 time_ns = sum(self._times[position] for position in positions)
-                found.append(Piece(name, shapes, dtypes, positions, time_ns, work, alike=(id(borrowed), key)))
+                found.append(Piece(name, shapes, dtypes, positions, time_ns, work, alike=(id(foreign), key)))
                 taken.update(positions)
         for piece in doubtful:
             piece.rows = [position for position in piece.rows if position not in taken]
@@ -218,13 +218,13 @@ class Gathered(Struct, dict=True):
 
     @cached_property
     def _times(self) -> list[int]:
-        return self.numbers["time_ns"].to_list()
+        return self.time_ns.tolist()
 
     def _without_op(self) -> list[Piece]:
         """A piece for each row with no op around it."""
         pieces: list[Piece] = []
         known: dict[int, Piece] = {}
-        for position in np.flatnonzero(integers(self.gpu["op_id"]) == NONE).tolist():
+        for position in np.flatnonzero(self.gpu.op_id == NONE).tolist():
             like = self._alike[position]
             first = known.get(like)
             if first is None or position in self.collectives:
@@ -238,27 +238,26 @@ class Gathered(Struct, dict=True):
 
     def _by_op(self) -> dict[tuple[int, str], list[int]]:
         """Positions of the rows of each op; copies over a link apart."""
+        links = self.gpu.copy_kind.renamed(lambda kind: _LINKS.get(kind, "")).texts
+        links = np.where(self.gpu.kind.equal("memcpy"), links, "")
         result: dict[tuple[int, str], list[int]] = defaultdict(list)
-        links = {kind: _LINKS.get(kind, "") for kind in set(self._columns[LABELS.index("copy_kind")])}
-        kinds, copies = (self._columns[LABELS.index(name)] for name in ("kind", "copy_kind"))
-        for position, op in enumerate(self.numbers["op"].to_list()):
-            if op is not None:
-                result[op, links[copies[position]] if kinds[position] == "memcpy" else ""].append(position)
+        for position, key in enumerate(zip(self.gpu.op_id.tolist(), links.tolist(), strict=True)):
+            if key[0] != NONE:
+                result[key].append(position)
         return result
 
     def _mark_steps(self, pieces: list[Piece]) -> None:
         """Mark pieces that ran within a step."""
-        steps, first = self.trace.stored("steps"), [piece.rows[0] for piece in pieces]
-        starts, ends = integers(steps["start_ns"]), np.append(integers(steps["end_ns"]), 0)
-        begins = integers(self.gpu["start_ns"])[first] if first else np.empty(0, np.int64)
-        step = np.searchsorted(starts, begins, side="right") - 1
-        for piece, inside in zip(pieces, ((step >= 0) & (begins < ends[step])).tolist(), strict=True):
-            piece.in_step = inside
+        steps = self.trace.all_steps
+        begins = self.gpu.start_ns[np.array([piece.rows[0] for piece in pieces], np.int64)]
+        step = np.searchsorted(steps.start_ns, begins, side="right") - 1
+        inside = (step >= 0) & (begins < np.append(steps.end_ns, 0)[step])
+        for piece, is_inside in zip(pieces, inside.tolist(), strict=True):
+            piece.in_step = is_inside
 
-    def kernel_names(self, piece: Piece) -> Iterator[str]:
+    def kernel_names(self, piece: Piece) -> list[str]:
         """Names of the kernels of a piece."""
-        kinds, names = self._columns[:2]
-        return (names[position] for position in piece.rows if kinds[position] == "kernel")
+        return [self.gpu.name.text(position) or "" for position in piece.rows if self.is_kernel[position]]
 
     def _alone(self, position: int) -> Piece:
         """A row without an enclosing op: copies and fills record their bytes, some kernels their grid."""
@@ -271,7 +270,7 @@ class Gathered(Struct, dict=True):
             piece.work = transfer(row.kind, row.copy_kind, row.bytes)
         if piece.work is None:
             nsys = self.trace.source == "nsys" and not len(self.trace.ops)
-            piece.why = IN_GRAPH if row.graph or row.kind == "graph" else NO_SHAPES_NSYS if nsys else NO_OP
+            piece.why = IN_GRAPH if row.in_graph or row.kind == "graph" else NO_SHAPES_NSYS if nsys else NO_OP
         return piece
 
     def _of_op(self, calls: OpCalls, op: int, link: str, positions: list[int]) -> Piece:
@@ -291,7 +290,7 @@ class Gathered(Struct, dict=True):
         if piece.work is None and launches:
             piece.work = _sum_of([work_of_launch(launch) for launch in launches])
         if piece.work is None:
-            piece.why = IN_GRAPH if any(row.graph for row in rows) else calls.why(op, launches)
+            piece.why = IN_GRAPH if any(row.in_graph for row in rows) else calls.why(op, launches)
         return piece
 
     def _climb(
@@ -318,6 +317,15 @@ class Gathered(Struct, dict=True):
                 gone.add(id(piece))
                 break
         return [piece for piece in pieces if id(piece) not in gone] + list(merged.values())
+
+
+def _product(x: Int64s, y: Int64s, z: Int64s) -> Int64s:
+    """The product of three sizes; NONE where one was not recorded."""
+    return np.where((x == NONE) | (y == NONE) | (z == NONE), NONE, x * y * z)
+
+
+def _number(value: np.int64) -> int | None:
+    return None if value == NONE else int(value)
 
 
 def _by_name_and_size(launch: KernelLaunch) -> tuple[str, int]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.table import priced
 from warpline.hardware import Roof
-from warpline.trace.arrays import Bools, Floats
+from warpline.trace.arrays import Bools, Floats, Int64s
+
+ROOF_PCT = pl.when(pl.col("priced").sum() > 0).then(100 * pl.col("floor").sum() / pl.col("priced").sum())
+"""Minimum over measured time of a group of operations, in percent, where the minimum is known."""
 
 
 class RowWork(Struct, frozen=True):
-    """By position in `Gathered.gpu`. The operations of one call share its work in proportion to their time."""
+    """By position in `GpuWork.gpu`. The operations of one call share its work in proportion to their time."""
 
+    time_ns: Int64s
     flops: Floats
     bytes: Floats
     known: Bools
@@ -25,22 +30,33 @@ class RowWork(Struct, frozen=True):
     compute: Floats
     """Part of the minimum time of calls that arithmetic bounds; the rest is bound by memory or a link."""
 
+    def columns(self, rows: Int64s) -> dict[str, Floats | Int64s]:
+        """What can be summed over some of the operations; `priced` is the time of those whose minimum is known."""
+        return {
+            "time": self.time_ns[rows],
+            "flops": self.flops[rows],
+            "bytes": self.bytes[rows],
+            "floor": self.floor_ns[rows],
+            "priced": np.where(self.priced, self.time_ns, 0)[rows],
+            "compute": self.compute[rows],
+            "known": self.known.astype(np.float64)[rows],
+        }
 
-def row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
+
+def row_work(gpu_work: GpuWork, roof: Roof | None) -> RowWork:
     """The work of each operation in view, computed once for a chip."""
     chip = roof.chip.name if roof else None
-    if chip not in gathered.row_works:
-        gathered.row_works[chip] = _row_work(gathered, roof)
-    known: RowWork = gathered.row_works[chip]
-    return known
+    if chip not in gpu_work.row_works:
+        gpu_work.row_works[chip] = _row_work(gpu_work, roof)
+    return gpu_work.row_works[chip]
 
 
-def _row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
-    count = len(gathered.gpu)
+def _row_work(gpu_work: GpuWork, roof: Roof | None) -> RowWork:
+    count = len(gpu_work.gpu)
     flops, size, floor_ns, compute = (np.zeros(count) for _ in range(4))
     known, has_floor = np.zeros(count, bool), np.zeros(count, bool)
-    is_kernel, times = gathered.is_kernel, gathered.numbers["time_ns"].to_numpy()
-    calls = priced(gathered, roof)
+    is_kernel, times = gpu_work.is_kernel, gpu_work.time_ns
+    calls = priced(gpu_work, roof)
     rows = np.array([row for piece, *_ in calls for row in piece.rows], np.int64)
     owner = np.repeat(np.arange(len(calls)), [len(piece.rows) for piece, *_ in calls])
     known[rows] = True
@@ -60,4 +76,4 @@ def _row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
     has_floor[rows] = sound[owner]
     floor_ns[working] = share * np.where(sound, np.minimum(least, whole), 0)[caller]
     compute[working] = np.where((computing > moving)[caller], floor_ns[working], 0)
-    return RowWork(flops, size, known, floor_ns, has_floor, compute)
+    return RowWork(times, flops, size, known, floor_ns, has_floor, compute)

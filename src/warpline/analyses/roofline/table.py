@@ -25,8 +25,8 @@ from warpline.analyses.roofline.entry import (
     RooflineTable,
     Unmodelled,
 )
-from warpline.analyses.roofline.ops_from_elsewhere import lent_to
-from warpline.analyses.roofline.pieces import Gathered, Piece
+from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
+from warpline.analyses.roofline.pieces import GpuWork, Piece
 from warpline.errors import CannotAnswer
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
@@ -46,11 +46,11 @@ def roofline_table(
     by: str = "op",
     device: str | None = None,
     shapes_from: Trace | None = None,
-    known_work: Gathered | None = None,
+    known_work: GpuWork | None = None,
 ) -> RooflineTable:
     """The roofline of the selected steps, by `op` (with its shapes) or by `kernel`; another trace can lend shapes."""
-    gathered = known_work or Gathered(trace, borrowed=lent_to(trace, shapes_from))
-    pieces = gathered.pieces
+    gpu_work = known_work or GpuWork(trace, foreign=foreign_ops(trace, shapes_from))
+    pieces = gpu_work.pieces
     if not pieces:
         raise CannotAnswer(
             "no-gpu-work", "the trace has no GPU operations in the selected steps", "record with CUDA activities"
@@ -64,7 +64,7 @@ def roofline_table(
             "an nsys profile records no shapes, so the FLOPs and bytes of its kernels are unknown",
             "record the same program with torch.profiler and record_shapes=True, and name it with --shapes-from",
         )
-    entries = _by_kernel(gathered, roof) if by == "kernel" else _by_op(gathered, roof)
+    entries = _by_kernel(gpu_work, roof) if by == "kernel" else _by_op(gpu_work, roof)
     return RooflineTable(
         by=by,
         device=chip.name if chip else name,
@@ -79,15 +79,14 @@ def roofline_table(
 
 
 def kernel_floors(
-    trace: Trace, device: str | None = None, known_work: Gathered | None = None
+    trace: Trace, device: str | None = None, known_work: GpuWork | None = None
 ) -> dict[int, tuple[float, str]]:
     """By row of `gpu`: a kernel's minimum time and what bounds it; rows with an unknown floor are absent."""
-    gathered = known_work or Gathered(trace)
+    gpu_work = known_work or GpuWork(trace)
     _, chip = trace_device(trace, device)
-    numbers, times = gathered.gpu["row"].to_list(), gathered.numbers["time_ns"].to_list()
-    is_kernel = gathered.is_kernel.tolist()
+    numbers, times, is_kernel = gpu_work.rows.tolist(), gpu_work.time_ns.tolist(), gpu_work.is_kernel.tolist()
     floors: dict[int, tuple[float, str]] = {}
-    for piece, work, _math, floor in priced(gathered, roof_of(chip) if chip else None):
+    for piece, work, _math, floor in priced(gpu_work, roof_of(chip) if chip else None):
         rows = [position for position in piece.rows if is_kernel[position]]
         worked_ns = sum([times[position] for position in rows])
         if not floor.known or not worked_ns or work.link != DRAM:
@@ -180,33 +179,33 @@ def _add(entry: RooflineEntry, piece: Piece, work: Work, floor: _Floor, share: f
 Priced: TypeAlias = tuple[Piece, Work, tuple[str, str], _Floor]
 
 
-def priced(gathered: Gathered, roof: Roof | None) -> list[Priced]:
+def priced(gpu_work: GpuWork, roof: Roof | None) -> list[Priced]:
     """Each piece with known work: its FLOPs and bytes, the type and unit of its arithmetic, and its floor."""
     chip = roof.chip.name if roof else None
-    if chip not in gathered.prices:
-        gathered.prices[chip] = list(_prices(gathered, roof))
-    return gathered.prices[chip]
+    if chip not in gpu_work.prices:
+        gpu_work.prices[chip] = list(_prices(gpu_work, roof))
+    return gpu_work.prices[chip]
 
 
-def _prices(gathered: Gathered, roof: Roof | None) -> Iterator[Priced]:
+def _prices(gpu_work: GpuWork, roof: Roof | None) -> Iterator[Priced]:
     floors: dict[tuple[int, tuple[str, str]], _Floor] = {}
     maths: dict[int, tuple[str, str]] = {}
-    for piece in gathered.pieces:
+    for piece in gpu_work.pieces:
         if piece.work is None:
             continue
         # Calls with the same arguments share one `Work`, and those with the same kernels have the same arithmetic.
         math = maths.get(id(piece.alike)) if piece.alike is not None else None
         if math is None:
-            math = maths[id(piece.alike)] = math_of(piece.work, gathered.kernel_names(piece))
+            math = maths[id(piece.alike)] = math_of(piece.work, gpu_work.kernel_names(piece))
         key = (id(piece.work), math)
         if key not in floors:
             floors[key] = _floor(piece.work, math, roof)
         yield piece, piece.work, math, floors[key]
 
 
-def _by_op(gathered: Gathered, roof: Roof | None) -> list[RooflineEntry]:
+def _by_op(gpu_work: GpuWork, roof: Roof | None) -> list[RooflineEntry]:
     entries: dict[tuple[str, ...], RooflineEntry] = {}
-    for piece, work, math, floor in priced(gathered, roof):
+    for piece, work, math, floor in priced(gpu_work, roof):
         key = (piece.op, piece.shapes, piece.dtypes, *math)
         if key not in entries:
             label = " ".join(math).strip()
@@ -215,21 +214,22 @@ def _by_op(gathered: Gathered, roof: Roof | None) -> list[RooflineEntry]:
     return list(entries.values())
 
 
-def _by_kernel(gathered: Gathered, roof: Roof | None) -> list[RooflineEntry]:
+def _by_kernel(gpu_work: GpuWork, roof: Roof | None) -> list[RooflineEntry]:
     """Kernels of one call share its FLOPs and bytes in proportion to their time; a memset gets none."""
     entries: dict[tuple[str, ...], RooflineEntry] = {}
-    for piece, work, math, floor in priced(gathered, roof):
-        rows = [gathered.rows[position] for position in piece.rows]
-        copies_only = all(row.kind != "kernel" for row in rows)
-        worked_ns = sum(row.time_ns for row in rows if copies_only or row.kind == "kernel")
-        for row in rows:
-            mine = copies_only or row.kind == "kernel"
-            key = (row.name, work.model if mine else "helper", *math)
+    names, times, is_kernel = gpu_work.gpu.name.texts, gpu_work.time_ns.tolist(), gpu_work.is_kernel
+    for piece, work, math, floor in priced(gpu_work, roof):
+        # A call without kernels is done by its copies.
+        workers = {position for position in piece.rows if is_kernel[position]} or set(piece.rows)
+        worked_ns = sum(times[position] for position in workers)
+        for position in piece.rows:
+            works, name, time_ns = position in workers, names[position], times[position]
+            key = (name, work.model if works else "helper", *math)
             if key not in entries:
-                label = " ".join(math).strip() if mine else ""
-                entries[key] = RooflineEntry(row.name, "", "", key[1], label, link=work.link)
-            share = row.time_ns / worked_ns if mine and worked_ns else 0.0
-            _add(entries[key], piece, work, floor, share, row.time_ns)
+                label = " ".join(math).strip() if works else ""
+                entries[key] = RooflineEntry(name, "", "", key[1], label, link=work.link)
+            share = time_ns / worked_ns if works and worked_ns else 0.0
+            _add(entries[key], piece, work, floor, share, time_ns)
     return list(entries.values())
 
 

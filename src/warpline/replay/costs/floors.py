@@ -15,13 +15,14 @@ import numpy as np
 
 from warpline.analyses.device import trace_device
 from warpline.analyses.op_calls import OpCalls
-from warpline.analyses.roofline.pieces import Gathered, Piece
+from warpline.analyses.roofline.pieces import GpuWork, Piece
 from warpline.analyses.roofline.table import math_of
 from warpline.errors import WarplineError
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.replay.costs.device import device_costs
-from warpline.trace.arrays import Floats, Int64s, integers
+from warpline.trace.arrays import Floats, Int64s
+from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.work import Work
 
@@ -31,7 +32,7 @@ Key = TypeVar("Key", str, tuple[str, str])
 
 
 class Floors:
-    """FLOPs and bytes of each GPU row, gathered once, and its roofline time at any precision."""
+    """FLOPs and bytes of each GPU row, gpu_work once, and its roofline time at any precision."""
 
     def __init__(self, trace: Trace, calls: OpCalls | None = None) -> None:
         size = len(trace.gpu)
@@ -51,18 +52,18 @@ class Floors:
 
     def _gather(self, trace: Trace, calls: OpCalls | None) -> None:
         # A device may run behind its steps, so all GPU rows are needed, whichever steps are in view.
-        gathered = Gathered(trace.whole(), calls)
-        known = [(piece, piece.work) for piece in gathered.pieces if piece.work and not piece.work.estimate]
+        gpu_work = GpuWork(trace.whole(), calls)
+        known = [(piece, piece.work) for piece in gpu_work.pieces if piece.work and not piece.work.estimate]
         spots = np.array([spot for piece, _ in known for spot in piece.rows], np.int64)
         owner = np.repeat(np.arange(len(known)), [len(piece.rows) for piece, _ in known])
-        kernel = gathered.is_kernel[spots]
+        kernel = gpu_work.is_kernel[spots]
         computing = np.bincount(owner[kernel], minlength=len(known)) > 0
         chosen = kernel | ~computing[owner]
         spots, owner = spots[chosen], owner[chosen]
         # The kernels of a piece share its FLOPs and bytes in proportion to their times.
-        times = integers(gathered.numbers["time_ns"])[spots].astype(np.float64)
+        times = gpu_work.time_ns[spots].astype(np.float64)
         share = times / np.maximum(np.bincount(owner, times, len(known)), 1)[owner]
-        rows = integers(gathered.gpu["row"])[spots]
+        rows = gpu_work.rows[spots]
         # Equal pieces share one object, which is read once.
         number: dict[int, int] = {}
         which = np.array([number.setdefault(id(work), len(number)) for _, work in known], np.int64)[owner]
@@ -72,9 +73,9 @@ class Floors:
         self._bytes[rows] = share * np.array([work.bytes for work in works], np.float64)[which]
         self._extra[rows] = share * np.array([work.extra_bytes for work in works], np.float64)[which]
         self._additions[rows] = share * np.array([work.additions for work in works], np.float64)[which]
-        self._blocks[rows] = integers(gathered.numbers["blocks"], 0)[spots].astype(np.float64)
+        self._blocks[rows] = filled(gpu_work.blocks, 0)[spots].astype(np.float64)
         self._of_link = _rows_of([work.link for work in works], which, rows)
-        maths = _maths(gathered, known)
+        maths = _maths(gpu_work, known)
         self._of_math = {math: mine for math, mine in _rows_of(maths, owner, rows).items() if math[0]}
 
     @property
@@ -115,14 +116,14 @@ class Floors:
         return result
 
 
-def _maths(gathered: Gathered, pieces: list[tuple[Piece, Work]]) -> list[tuple[str, str]]:
+def _maths(gpu_work: GpuWork, pieces: list[tuple[Piece, Work]]) -> list[tuple[str, str]]:
     """Data type and unit of the arithmetic of each piece; equal pieces are looked at once."""
     seen: dict[object, tuple[str, str]] = {}
     result = []
     for piece, work in pieces:
         key = id(piece) if piece.alike is None else piece.alike
         if key not in seen:
-            seen[key] = math_of(work, gathered.kernel_names(piece))
+            seen[key] = math_of(work, gpu_work.kernel_names(piece))
         result.append(seen[key])
     return result
 

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from warpline import api_names
-from warpline.analyses.steps import covered_before
-from warpline.intervals import Spans, union
+from warpline.intervals import Spans, covered_before, union
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph

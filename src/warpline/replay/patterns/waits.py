@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from warpline import api_names
-from warpline.analyses.steps import covered_before
+from warpline.intervals import covered_before
 from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits

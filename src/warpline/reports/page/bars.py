@@ -10,14 +10,14 @@ import numpy as np
 from warpline import api_names
 from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.op_calls import on_one_line
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.table import kernel_floors
 from warpline.errors import CannotAnswer
 from warpline.reports.page.contract import EventKind, Inputs, Launch
 from warpline.reports.page.names import NameTable
 from warpline.reports.page.rows import Pack
 from warpline.timeline.tracks import BarTrack, call_tracks, idle_track, range_tracks, stream_tracks, sync_tracks
-from warpline.trace.arrays import NONE, Int64s, combinations, integers
+from warpline.trace.arrays import NONE, Int64s, combinations
 from warpline.trace.table import Names
 
 MODULE = "nn.Module: "
@@ -36,7 +36,7 @@ class Bars:
     """Adds the tracks of a trace to the page. `places` are where rows of ops, API calls and GPU activity lie on it, and
     a last element for none."""
 
-    def __init__(self, work: Gathered, inside: Mapping[int, int]) -> None:
+    def __init__(self, work: GpuWork, inside: Mapping[int, int]) -> None:
         self._trace, self._work, self._inside = work.trace, work, inside
         self.pack, self.names = Pack(), NameTable()
         self.launches: list[Launch] = []
@@ -100,8 +100,8 @@ class Bars:
         """Idle time by cause, each part linked with the operation that ended its gap."""
         numbers = [self.names.number(f"idle: {words}", "idle", words, cause) for cause, words in cause_words().items()]
         for one in gaps:
-            spans = one.spans.merged()
-            ended_by = self._places["gpu"][integers(one.table["gpu_id"])[spans.gaps]]
+            spans = one.spans
+            ended_by = self._places["gpu"][one.ended_by[spans.gaps]]
             names = np.array(numbers)[spans.causes]
             self._add([idle_track(one)], len(names), names, links=ended_by, is_rounded=False)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from warpline.analyses.roofline.ops_from_elsewhere import lent_to
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.dive.model import Dive
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
@@ -57,9 +57,9 @@ def page(
     return Page(_document(diagnosis, work, top_kernels, again, rows, cost=cost, dive=dive), timeline.head.events)
 
 
-def _work(diagnosis: Diagnosis) -> Gathered:
+def _work(diagnosis: Diagnosis) -> GpuWork:
     """The work of the trace's operations, which the timeline and the panels share."""
-    return Gathered(diagnosis.trace, borrowed=lent_to(diagnosis.trace))
+    return GpuWork(diagnosis.trace, foreign=foreign_ops(diagnosis.trace))
 
 
 class ServedPage:
@@ -86,7 +86,7 @@ class ServedPage:
 
 def _document(
     diagnosis: Diagnosis,
-    work: Gathered,
+    work: GpuWork,
     top_kernels: int,
     again: str,
     timeline: _Rows,

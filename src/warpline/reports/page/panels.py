@@ -6,7 +6,7 @@ import numpy as np
 
 from warpline.analyses.memory.allocations import Allocations, allocations_of
 from warpline.analyses.memory.curve import memory_curve
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.table import roofline_table
 from warpline.analyses.stacks import Stacks, all_stacks
 from warpline.errors import CannotAnswer, WarplineError
@@ -39,7 +39,7 @@ MIN_SHARE = 0.0002
 MOST_DOTS = 300
 
 
-def panels(diagnosis: Diagnosis, work: Gathered, zero_ns: int) -> Panels:
+def panels(diagnosis: Diagnosis, work: GpuWork, zero_ns: int) -> Panels:
     """The data of all panels; `work` is that of the trace's operations, `zero_ns` the timeline's zero."""
     return Panels(
         whatif=whatif_panel(diagnosis),
@@ -122,7 +122,7 @@ def _cut(stacks: Stacks) -> Flame:
     )
 
 
-def roofline_panel(diagnosis: Diagnosis, work: Gathered) -> Roofline | None:
+def roofline_panel(diagnosis: Diagnosis, work: GpuWork) -> Roofline | None:
     """The longest ops with FLOPs and bytes; None if the device's ceilings or all shapes are unknown."""
     try:
         table = roofline_table(diagnosis.trace, known_work=work)

@@ -10,7 +10,7 @@ import polars as pl
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.ops import ops_table
 from warpline.analyses.parts.table import PartsTable, parts_table
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.contract import DataTable, TableColumn, Tables
@@ -18,13 +18,13 @@ from warpline.reports.page.contract import DataTable, TableColumn, Tables
 MOST_ROWS = 500
 
 
-def tables_panel(diagnosis: Diagnosis, work: Gathered) -> Tables | None:
+def tables_panel(diagnosis: Diagnosis, work: GpuWork) -> Tables | None:
     """Every table with rows; None without any."""
     found = list(_tables(diagnosis, work))
     return Tables(found) if found else None
 
 
-def _tables(diagnosis: Diagnosis, work: Gathered) -> Iterator[DataTable]:
+def _tables(diagnosis: Diagnosis, work: GpuWork) -> Iterator[DataTable]:
     if len(diagnosis.trace.ops):
         yield _ops(ops_table(diagnosis.trace, known_work=work).frame)
     if diagnosis.devices:

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.analyses.roofline.pieces import Gathered
+from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.stacks import thread_title
 from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
@@ -72,7 +72,7 @@ def _text(record: Timeline | Particulars) -> bytes:
     return len(text).to_bytes(4, "little") + text
 
 
-def drawn_timeline(diagnosis: Diagnosis, work: Gathered, dive: Dive | None = None) -> DrawnTimeline:
+def drawn_timeline(diagnosis: Diagnosis, work: GpuWork, dive: Dive | None = None) -> DrawnTimeline:
     """The timeline of the diagnosed trace, whose kernels lead to what a report of Nsight Compute says of them."""
     trace, bars = diagnosis.trace, Bars(work, kernel_of_row(dive))
     bars.add_ops()
