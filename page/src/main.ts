@@ -16,7 +16,7 @@ const nextFrame = (): Promise<void> => new Promise((done) => requestAnimationFra
 
 function contents(): void {
   const links = [...document.querySelectorAll<HTMLElement>("main section[id]")].flatMap((section) => {
-    const title = section.querySelector("h2")?.textContent?.split(",", 1)[0] ?? section.getAttribute("aria-label");
+    const title = section.querySelector("h2")?.textContent?.split(/[,:]/, 1)[0] ?? section.getAttribute("aria-label");
     return title && section.childElementCount ? [make("a", { href: `#${section.id}` }, title)] : [];
   });
   found("contents").replaceChildren(...links);

@@ -399,7 +399,7 @@ location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&this.selectRange(n),t!
 t!==void 0)&&this.parts.stage.scrollIntoView({block:"center"})}writeAddress(){let{time:e,chosen:t,range:n}=this,r=e.start<=0&&e.end>=e.length,s=Tt({...r?{}:{at:[
 e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:{}});if(!(!s&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",s?`#${s}`:location.
 href.split("#")[0])}catch{}}};var Ct={begin:performance.now()},Re=o=>{Ct[o]=performance.now()},Ot=()=>new Promise(o=>requestAnimationFrame(()=>setTimeout(o)));function Ht(){let o=[...document.
-querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.textContent?.split(",",1)[0]??e.getAttribute("aria-label");return t&&e.childElementCount?
+querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.textContent?.split(/[,:]/,1)[0]??e.getAttribute("aria-label");return t&&e.childElementCount?
 [u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...o)}async function mr(){let o=await be("data-timeline");Re("inflated");let{head:e,bytes:t,at:n}=te(
 o),r=null,s=new we(()=>r);return r=new _e(e,t,n,Q("timeline"),()=>s.moved()),Mt(r),Re("drawn"),Ht(),r}function Pt(o,e){for(let[t,n]of document.querySelectorAll(
 o).entries()){let r=e(t),s=n.querySelector("h3, summary")?.textContent??"";r&&n.append(u("button",{type:"button",class:"jump","aria-label":`Show on the timeline\
