@@ -50,7 +50,7 @@ def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
         suite=case.suite,
         case=case.name,
         cause=entry["cause"],
-        said_cause=verdict["cause"] if verdict else None,
+        said_cause=_named_cause(verdict, entry["cause"]) if verdict else None,
         fix=entry["fix"],
         said_fix=named,
         gain=entry["gain"],
@@ -63,6 +63,11 @@ def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
         bare_in_range=_within(replay["bare_step_range_ns"], bare_ns) if replay else None,
         high_on_healthy=healthy and any(finding["confidence"] == "high" for finding in said["findings"]),
     )
+
+
+def _named_cause(verdict: dict[str, Any], true_cause: str) -> str:
+    """The cause that the verdict names; of two that are as good an answer, the true one."""
+    return true_cause if verdict["also"] == true_cause else str(verdict["cause"])
 
 
 def _within(bounds: dict[str, float], value: float) -> bool:
