@@ -25,7 +25,9 @@ def step_times(trace: Trace) -> pl.DataFrame:
     begun = np.sort(gpu.start_ns)
     operations = np.searchsorted(begun, ends) - np.searchsorted(begun, starts)
     times = {"start_ns": starts, "length_ns": ends - starts, "busy_ns": busy, "operations": operations}
-    return pl.DataFrame([*steps.stored[["index", "name"]], *(pl.Series(name, each) for name, each in times.items())])
+    return pl.DataFrame(
+        {"index": steps.index, "name": steps.name.tolist(), **times}, schema_overrides={"name": pl.String}
+    )
 
 
 def in_steps(trace: Trace, moments: Int64s) -> Bools:

@@ -7,23 +7,21 @@ name come before it.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from msgspec import Struct, to_builtins
 
 from warpline.analyses.roofline.entry import LATENCY_NS, NEAR_ROOF
 from warpline.analyses.roofline.table import kernel_floors
+from warpline.dive.launch_groups import LaunchGroup, launch_groups
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
 from warpline.library_names import PROFILER_STEP
 from warpline.sources.ncu.names import function_of
-from warpline.trace.arrays import Int64s, integers
+from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.launches import launched_ns
-from warpline.trace.names import by_name, texts
 from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -33,7 +31,6 @@ SHORT = 2
 """Kernels of up to this many times an empty kernel's time have nothing inside that could be faster."""
 MIN_SHARE = 0.01
 """Kernels with less of the GPU time are not worth a look."""
-_GEOMETRY = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _PLAIN_RANGE = re.compile(r"[\w .:-]+")
 """Names of NVTX ranges that ncu's filter takes without escapes."""
 
@@ -115,53 +112,40 @@ Floors = Mapping[int, tuple[float, str]]
 
 def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
     """The kernels of the selected steps, one per function, geometry and shapes; `floors` if known already."""
-    table = _launches(trace)
+    launches = _Launches(trace)
     steps = len(trace.steps_in_view)
-    if not len(table):
+    if not len(launches.rows):
         return InsideKernels((), steps, {})
     floors = kernel_floors(trace) if floors is None else floors
-    total_ns = int(table["time_ns"].sum())
-    first = pl.col("function", "op", "api_id", "position").first()
-    groups = table.group_by("name", "shapes", *_GEOMETRY, maintain_order=True).agg(
-        first, pl.col("time_ns").sum(), pl.col("row")
-    )
-    large = groups.filter(pl.col("time_ns") >= MIN_SHARE * total_ns)
-    found = [_described(trace, table, group, floors, total_ns) for group in large.iter_rows(named=True)]
+    groups = launch_groups(trace, launches.rows)
+    total_ns = sum(group.time_ns for group in groups)
+    large = [group for group in groups if group.time_ns >= MIN_SHARE * total_ns]
+    found = [_described(launches, group, floors, total_ns) for group in large]
     ranked = sorted(found, key=lambda one: (-one.recoverable_ns, one.position))
     functions = sorted({kernel.function for kernel in found})
-    positions = {name: integers(table["position"].filter(table["function"] == name)) for name in functions}
-    return InsideKernels(tuple(ranked), steps, positions)
+    return InsideKernels(tuple(ranked), steps, {name: launches.of_function(name) for name in functions})
 
 
-def _launches(trace: Trace) -> pl.DataFrame:
-    """The kernels of the selected steps in the order of their launches, with function, op and shapes."""
-    columns = ("name", "api_id", "op_id", "start_ns", "end_ns", *_GEOMETRY)
-    starts, launched = trace.gpu.start_ns, launched_ns(trace.gpu, trace.api)
-    chosen = trace.gpu.kind.like("^kernel$")
-    steps = trace.steps_in_view
-    if len(steps):
-        # Steps on the device's time line begin with its work, other steps with the launches.
-        start_ns = starts if on_device(steps) else launched
-        chosen = chosen & (start_ns >= steps.start_ns[0]) & (start_ns < steps.end_ns[-1])
-    numbers = np.flatnonzero(chosen)
-    numbers = numbers[np.lexsort((starts[numbers], launched[numbers]))]
-    rows = trace.stored("gpu")[list(columns)].with_row_index("row")[numbers]
-    return rows.select(
-        pl.int_range(pl.len(), dtype=pl.UInt32).alias("position"),
-        "row",
-        "name",
-        "api_id",
-        *_GEOMETRY,
-        order=pl.Series(launched[numbers]),
-        function=by_name(rows["name"], _functions),
-        op=trace.stored("ops")["name"].gather(rows["op_id"]),
-        shapes=trace.stored("ops")["shapes"].gather(rows["op_id"]),
-        time_ns=pl.col("end_ns") - pl.col("start_ns"),
-    )
+class _Launches:
+    """The kernels of the selected steps in the order of their launches."""
 
+    def __init__(self, trace: Trace) -> None:
+        self.trace, steps = trace, trace.steps_in_view
+        launched, starts = launched_ns(trace.gpu, trace.api), trace.gpu.start_ns
+        chosen = trace.gpu.kind.equal("kernel")
+        if len(steps):
+            # Steps on the device's time line begin with its work, other steps with the launches.
+            begun = starts if on_device(steps) else launched
+            chosen = chosen & (begun >= steps.start_ns[0]) & (begun < steps.end_ns[-1])
+        rows = np.flatnonzero(chosen)
+        self.rows = rows[np.lexsort((starts[rows], launched[rows]))]
+        """Rows of `gpu`."""
+        self.moments = launched[self.rows]
+        self._functions = trace.gpu.name.renamed(_function)[self.rows]
 
-def _functions(names: pl.Series) -> pl.Series:
-    return pl.Series([_function(name) for name in names.to_list()], dtype=pl.String).cast(pl.Categorical)
+    def of_function(self, name: str) -> Int64s:
+        """The places of a function's launches among all."""
+        return np.flatnonzero(self._functions.equal(name))
 
 
 def _function(name: str) -> str:
@@ -169,48 +153,39 @@ def _function(name: str) -> str:
     return normalise(name).base if name.startswith("_Z") else function_of(name)
 
 
-def _described(
-    trace: Trace,
-    table: pl.DataFrame,
-    group: dict[str, Any],
-    floors: Floors,
-    total_ns: int,
-) -> InsideKernel:
-    name, shapes, rows = str(group["name"] or ""), str(group["shapes"] or ""), group["row"]
-    geometry = [group[one] for one in _GEOMETRY]
+def _described(launches: _Launches, group: LaunchGroup, floors: Floors, total_ns: int) -> InsideKernel:
+    trace, rows, first = launches.trace, group.rows, group.rows[0]
     known = [floors[row] for row in rows if row in floors]
-    whole = len(known) == len(rows)
-    time_ns = float(group["time_ns"])
-    floor_ns = sum(floor for floor, _ in known) if whole else None
-    function = str(group["function"])
-    nvtx, skip, same = _place(trace, table, group, function)
-    bound = known[0][1] if whole else ""
-    answer, why = _answer(name, time_ns, len(rows), floor_ns, bound)
+    floor_ns = sum(floor for floor, _ in known) if len(known) == len(rows) else None
+    bound = known[0][1] if floor_ns is not None else ""
+    position = int(np.flatnonzero(launches.rows == first)[0])
+    # With an NVTX range, only the launches within such ranges count.
+    alike = launches.of_function(_function(group.name))
+    nvtx = _range_around(trace, int(trace.gpu.api_id[first])) if trace.source == "nsys" else ""
+    if nvtx:
+        spans = _spans(trace, nvtx)
+        alike = alike[[any(begin <= at <= end for begin, end in spans) for at in launches.moments[alike].tolist()]]
+    answer, why = _answer(group.name, group.time_ns, len(rows), floor_ns, bound)
     return InsideKernel(
-        name=name,
-        function=function,
-        op=str(group["op"] or ""),
-        shapes=shapes,
-        grid=_three(geometry[:3]),
-        block=_three(geometry[3:]),
+        name=group.name,
+        function=_function(group.name),
+        op=trace.ops.name.at(trace.gpu.op_id[[first]]).text(0) or "",
+        shapes=group.shapes,
+        grid=group.grid,
+        block=group.block,
         launches=len(rows),
-        time_ns=time_ns,
-        share=time_ns / max(total_ns, 1),  # all may be of zero length
+        time_ns=float(group.time_ns),
+        share=group.time_ns / max(total_ns, 1),  # all may be of zero length
         floor_ns=floor_ns,
         bound=bound,
-        position=group["position"],
-        launch_skip=skip,
-        same_function_per_step=same / max(len(trace.steps_in_view), 1),
+        position=position,
+        launch_skip=int((alike < position).sum()),
+        same_function_per_step=len(alike) / max(len(trace.steps_in_view), 1),
         nvtx=nvtx,
-        rows=tuple(rows),
+        rows=rows,
         answer=answer,
         why=why,
     )
-
-
-def _three(values: list[Any]) -> tuple[int, int, int] | None:
-    x, y, z = values
-    return None if x is None or y is None or z is None else (x, y, z)
 
 
 def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bound: str) -> tuple[Answer, str]:
@@ -232,38 +207,19 @@ def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bo
     return "profile", f"{reached}; {duration(time_ns - floor_ns)} recoverable"
 
 
-def _place(trace: Trace, table: pl.DataFrame, first: dict[str, Any], function: str) -> tuple[str, int, int]:
-    """The NVTX range around the launch, if any; the launches of the same function before it, and all of them."""
-    alike = np.flatnonzero((table["function"] == function).to_numpy())
-    nvtx = _range_around(trace, first["api_id"]) if trace.source == "nsys" else ""
-    if nvtx:
-        spans, moments = _spans(trace, nvtx), integers(table["order"])[alike].tolist()
-        alike = alike[[any(begin <= at <= end for begin, end in spans) for at in moments]]
-    return nvtx, int((integers(table["position"])[alike] < first["position"]).sum()), len(alike)
-
-
-def _range_around(trace: Trace, api_id: int | None) -> str:
+def _range_around(trace: Trace, call: int) -> str:
     """The innermost NVTX range of the default domain around a call; steps are no help, since profilers make them."""
-    if api_id is None:
+    if call == NONE:
         return ""
-    call = trace.stored("api").row(api_id, named=True)
-    around = (
-        trace.stored("ranges")
-        .filter(
-            pl.col("thread") == call["thread"],
-            pl.col("start_ns") <= call["start_ns"],
-            pl.col("end_ns") >= call["start_ns"],
-            pl.col("domain").is_null(),
-        )
-        .sort("start_ns", descending=True)
-    )
-    names = [name for name in texts(around["name"]).tolist() if not re.match(PROFILER_STEP, name)]
+    ranges, moment = trace.ranges, trace.api.start_ns[call]
+    around = (ranges.thread == trace.api.thread[call]) & (ranges.start_ns <= moment) & (ranges.end_ns >= moment)
+    rows = np.flatnonzero(around & (ranges.domain.codes == NONE) & ~ranges.name.like(PROFILER_STEP))
+    names = ranges.name[rows[np.argsort(-ranges.start_ns[rows], kind="stable")]].texts
     return next((name for name in names if _PLAIN_RANGE.fullmatch(name)), "")
 
 
 def _spans(trace: Trace, name: str) -> list[tuple[int, int]]:
-    ranges = trace.stored("ranges").filter(pl.col("name").cast(pl.String) == name)
-    found = defaultdict(list)
-    for thread, begin, end in ranges.select("thread", "start_ns", "end_ns").drop_nulls("end_ns").iter_rows():
-        found[thread].append((begin, end))
-    return max(found.values(), key=len, default=[])
+    """The ranges of that name on the thread that has most of them."""
+    ranges = trace.ranges[trace.ranges.name.equal(name) & (trace.ranges.end_ns != NONE)]
+    rows = max((rows for _, rows in grouped(np.arange(len(ranges)), ranges.thread)), key=len)
+    return list(zip(ranges.start_ns[rows].tolist(), ranges.end_ns[rows].tolist(), strict=True))

@@ -10,20 +10,18 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
-import polars as pl
+import numpy as np
 from msgspec import Struct
 
+from warpline.dive.launch_groups import LaunchGroup, launch_groups
 from warpline.kernels.normalise import normalise
-from warpline.sources.ncu.model import Dimensions, KernelReport, NcuReport
-from warpline.trace.names import texts
+from warpline.sources.ncu.model import KernelReport, NcuReport
 from warpline.trace.trace import Trace
 
 How = Literal["name, grid and block", "name and block", "name"]
-_GEOMETRY = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
 class Match(Struct, frozen=True):
@@ -43,21 +41,10 @@ class Match(Struct, frozen=True):
     """What agreed."""
 
 
-class _Kernel(Struct, frozen=True):
-    """The launches of one name, geometry and shapes in the timeline."""
-
-    name: str
-    shapes: str
-    grid: Dimensions | None
-    block: Dimensions | None
-    rows: tuple[int, ...]
-    time_ns: int
-
-
 def match_launches(report: NcuReport, trace: Trace) -> list[Match | None]:
     """For each kernel of the report, its launches in the timeline; None where there is none."""
-    by_function: dict[str, list[_Kernel]] = defaultdict(list)
-    for kernel in _kernels(trace):
+    by_function: dict[str, list[LaunchGroup]] = defaultdict(list)
+    for kernel in launch_groups(trace, np.flatnonzero(trace.gpu.kind.equal("kernel"))):
         by_function[normalise(kernel.name).base].append(kernel)
     seen: dict[tuple[int, ...], int] = defaultdict(int)
     matches: list[Match | None] = []
@@ -74,39 +61,11 @@ def match_launches(report: NcuReport, trace: Trace) -> list[Match | None]:
     return matches
 
 
-def _kernels(trace: Trace) -> Iterator[_Kernel]:
-    rows = trace.stored("gpu").with_row_index("row").filter(pl.col("kind").cast(pl.String) == "kernel")
-    shapes = trace.ops.shapes.texts
-    op_ids = rows["op_id"].to_list()
-    rows = rows.with_columns(
-        name=pl.Series(texts(rows["name"]).tolist(), dtype=pl.String),
-        shapes=pl.Series([shapes[op] if op is not None else "" for op in op_ids], dtype=pl.String),
-    )
-    groups = rows.group_by("name", "shapes", *_GEOMETRY, maintain_order=True).agg(
-        pl.col("row"), time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()
-    )
-    for group in groups.iter_rows(named=True):
-        geometry = [group[axis] for axis in _GEOMETRY]
-        yield _Kernel(
-            name=group["name"],
-            shapes=group["shapes"],
-            grid=_three(geometry[:3]),
-            block=_three(geometry[3:]),
-            rows=tuple(group["row"]),
-            time_ns=int(group["time_ns"]),
-        )
-
-
-def _three(values: Sequence[int | None]) -> Dimensions | None:
-    x, y, z = values
-    return None if x is None or y is None or z is None else (x, y, z)
-
-
 def _function(kernel: KernelReport) -> str:
     return normalise(kernel.name).base or kernel.function
 
 
-def _best(reported: KernelReport, candidates: list[_Kernel]) -> tuple[_Kernel, How] | None:
+def _best(reported: KernelReport, candidates: list[LaunchGroup]) -> tuple[LaunchGroup, How] | None:
     """The candidate with the same geometry and the most alike name; a different block is a different kernel."""
     usable = [one for one in candidates if reported.block is None or one.block in (None, reported.block)]
     same_grid = [one for one in usable if reported.grid is not None and one.grid == reported.grid]
@@ -119,7 +78,7 @@ def _best(reported: KernelReport, candidates: list[_Kernel]) -> tuple[_Kernel, H
     return best, "name and block" if reported.block is not None and best.block is not None else "name"
 
 
-def _apart(reported: KernelReport, kernel: _Kernel) -> float:
+def _apart(reported: KernelReport, kernel: LaunchGroup) -> float:
     """How far the two durations are from each other, as a ratio; 0 where the report has none."""
     mean_ns = kernel.time_ns / len(kernel.rows)
     return abs(math.log(mean_ns / reported.duration_ns)) if reported.duration_ns and mean_ns else 0.0

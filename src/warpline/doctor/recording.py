@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import polars as pl
 from msgspec.structs import replace
 
 from warpline.doctor.advice import check_of, health_table
@@ -46,7 +45,7 @@ def examine_recording(path: Path) -> list[Check]:
     trace = open_trace(path)
     evidence = read_evidence(path)
     # The trace decides, as in every other command; the evidence only says which processes ran kernels.
-    kernels = len(trace.stored("gpu").filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))) > 0
+    kernels = bool(trace.gpu.kind.equal("kernel", "graph").any())
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
     symptoms = health_table().symptoms

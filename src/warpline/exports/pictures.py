@@ -23,7 +23,7 @@ from warpline.intervals import union
 from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, STYLE, document, fitted, label, legend, stroke, words
 from warpline.timeline.lanes import pack
 from warpline.timeline.tracks import BarTrack, device_tracks, thread_tracks
-from warpline.trace.arrays import Int64s, Texts, combinations, integers
+from warpline.trace.arrays import Int64s, Texts, combinations
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.trace import Trace, Window
 from warpline.units import duration, share
@@ -98,7 +98,7 @@ def drawn_window(diagnosis: Diagnosis) -> tuple[Window, str]:
     if diagnosis.trace.chosen_steps is not None or not len(steps):
         window = diagnosis.trace.window
         return window, f"{duration(window.length_ns)} recorded"
-    lengths = integers(steps["length_ns"])
+    lengths = steps["length_ns"].to_numpy()
     middle = int(np.argsort(lengths, kind="stable")[len(lengths) // 2])
     start = int(steps["start_ns"][middle])
     return Window(start, start + int(lengths[middle])), f"step {middle} ({duration(int(lengths[middle]))} recorded)"

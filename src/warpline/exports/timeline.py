@@ -20,7 +20,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.intervals import Spans, union
 from warpline.timeline.lanes import pack
 from warpline.timeline.tracks import THREAD_LABELS, BarTrack, device_tracks, thread_tracks
-from warpline.trace.arrays import NONE, Int64s, integers
+from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.nesting import order_for_nesting
 from warpline.trace.trace import Trace
@@ -130,7 +130,7 @@ def tracks_of(group: str, name: str, table: str, bars: pl.DataFrame) -> Iterator
     """The bars, sorted for nesting, as one track, or as several if they do not nest; nothing for no bars."""
     if not len(bars):
         return
-    lanes, _ = pack(integers(bars["start_ns"]), integers(bars["end_ns"]))
+    lanes, _ = pack(bars["start_ns"].to_numpy(), bars["end_ns"].to_numpy())
     for lane in range(int(lanes.max()) + 1):
         mine = bars if not lanes.any() else bars.filter(pl.Series(lanes == lane))
         yield ViewerTrack(group, name if lane == 0 else f"{name} ({lane + 1})", table, mine)
@@ -140,7 +140,8 @@ def _steps(diagnosis: Diagnosis) -> Iterator[ViewerTrack]:
     bars = diagnosis.steps.with_row_index("row").select(
         "start_ns", (pl.col("start_ns") + pl.col("length_ns")).alias("end_ns"), "name", "row", "busy_ns", "operations"
     )
-    order = order_for_nesting(np.zeros(len(bars), np.int64), integers(bars["start_ns"]), integers(bars["end_ns"]))
+    starts, ends = bars["start_ns"].to_numpy(), bars["end_ns"].to_numpy()
+    order = order_for_nesting(np.zeros(len(bars), np.int64), starts, ends)
     yield from tracks_of(ANSWER, "steps", "steps", bars[order])
 
 

@@ -43,7 +43,7 @@ def sections(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
 
 def _steps(diagnosis: Diagnosis) -> Section:
     """Duration and GPU busy time of every step."""
-    found = diagnosis.trace.stored("steps")["found_by"][0]
+    found = diagnosis.trace.all_steps.found_by[0]
     on_gpu = (
         Column("busy_share", "GPU busy", "share"),
         Column("operations", "GPU operations", "count", priority=3),

@@ -8,7 +8,6 @@ import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION, bytes_per_second, megabytes
 from warpline.analyses.stats.rows import KERNEL, MEMCPY, MEMSET, operation_name, require
-from warpline.trace.names import is_migration
 
 if TYPE_CHECKING:
     from warpline.trace.trace import Trace
@@ -27,7 +26,7 @@ def cuda_gpu_trace(trace: Trace) -> pl.DataFrame:
     )
     source, target = pl.col("source_memory").cast(pl.String), pl.col("target_memory").cast(pl.String)
     # The driver moves unified memory by itself, in no context and on no stream.
-    migration = is_migration()
+    migration = pl.col("copy_kind").cast(pl.String).str.starts_with("Unified").fill_null(False)
     return rows.sort("start_ns", "gpu_id").select(
         pl.col("start_ns").alias("Start (ns)"),
         pl.col(DURATION).alias("Duration (ns)"),

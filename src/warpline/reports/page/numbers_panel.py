@@ -24,9 +24,9 @@ def numbers_panel(diagnosis: Diagnosis) -> Numbers | None:
 
 
 def _steps(diagnosis: Diagnosis) -> Iterator[Provenance]:
-    steps = diagnosis.trace.steps_in_view.stored
+    steps = diagnosis.trace.steps_in_view
     if len(steps):
-        found_by = FOUND_BY.get(str(steps["found_by"][0]), str(steps["found_by"][0]))
+        found_by = FOUND_BY.get(str(steps.found_by[0]), str(steps.found_by[0]))
         yield Provenance("Steps", several(len(steps), "step"), f"Found by {found_by}.")
     if diagnosis.judgement is None and diagnosis.trace.step_ns is not None:
         yield Provenance("Step", duration(diagnosis.trace.step_ns), "The median length of the steps, as recorded.")
