@@ -67,7 +67,7 @@ def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
 
 def _named_cause(verdict: dict[str, Any], true_cause: str) -> str:
     """The cause that the verdict names; of two that are as good an answer, the true one."""
-    return true_cause if verdict["also"] == true_cause else str(verdict["cause"])
+    return true_cause if verdict.get("also") == true_cause else str(verdict["cause"])
 
 
 def _within(bounds: dict[str, float], value: float) -> bool:
