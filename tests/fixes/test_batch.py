@@ -1,4 +1,4 @@
-"""Loops that could be one batch: which turns are independent, and what the batch takes."""
+"""Loops that could be one batch: which iterations are independent, and what the batch takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from small_programs import GEMM_BF16, H200, MUL, STEPS, Body, Program, repeated
 
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
-from warpline.replay.patterns.iterations import Turn
+from warpline.replay.patterns.iterations import Iteration
 from warpline.replay.patterns.loops import RootOps
 from warpline.replay.patterns.op_results import Key
 from warpline.replay.representative_steps import steps_to_judge
@@ -23,15 +23,15 @@ GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long
 Op = tuple[str, list[list[int]]]
 
 
-def turn_of(parts: list[list[int]], *ops: Op) -> Turn:
-    """A turn for which these parts are cut, and that calls these ops, all in fp32."""
-    turn = Turn()
+def iteration_of(parts: list[list[int]], *ops: Op) -> Iteration:
+    """An iteration for which these parts are cut, and that calls these ops, all in fp32."""
+    iteration = Iteration()
     for part in parts:
-        turn.give(Key(tuple(part), "fp32"))
+        iteration.give(Key(tuple(part), "fp32"))
     for name, shapes in ops:
         types = ["float"] * len(shapes)
-        turn.see(call_from_kineto(f"aten::{name}", json.dumps(shapes), json.dumps(types)))
-    return turn
+        iteration.see(call_from_kineto(f"aten::{name}", json.dumps(shapes), json.dumps(types)))
+    return iteration
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def turn_of(parts: list[list[int]], *ops: Op) -> Turn:
     ],
 )
 def test_a_turn_that_takes_what_it_makes_may_carry_a_state(parts: list[list[int]], ops: list[Op]) -> None:
-    assert turn_of(parts, *ops).may_carry_a_state
+    assert iteration_of(parts, *ops).may_carry_a_state
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_turn_that_takes_what_it_makes_may_carry_a_state(parts: list[list[int]
     ],
 )
 def test_a_turn_on_parts_of_its_own_carries_none(parts: list[list[int]], ops: list[Op]) -> None:
-    assert not turn_of(parts, *ops).may_carry_a_state
+    assert not iteration_of(parts, *ops).may_carry_a_state
 
 
 MEMBER: list[Op] = [
@@ -127,7 +127,7 @@ MEMBER: list[Op] = [
 def test_turns_whose_results_are_only_added_up_are_independent(
     parts: list[list[int]], ops: list[Op], added: bool
 ) -> None:
-    assert turn_of(parts, *ops).is_added_up is added
+    assert iteration_of(parts, *ops).is_added_up is added
 
 
 @pytest.mark.parametrize(
@@ -152,16 +152,16 @@ def test_turns_whose_results_are_only_added_up_are_independent(
 def test_of_turns_that_are_all_kept_a_state_meets_its_update(
     parts: list[list[int]], ops: list[Op], kept: tuple[int, ...], updates: bool
 ) -> None:
-    assert turn_of(parts, *ops).may_update_a_state(bool(parts), [kept]) is updates
+    assert iteration_of(parts, *ops).may_update_a_state(bool(parts), [kept]) is updates
 
 
 @pytest.mark.parametrize(("gathered", "carries"), [(None, True), ((32, 256), True), ((32, 10), False)])
 def test_what_is_put_together_says_what_an_unknown_op_made(gathered: tuple[int, ...] | None, carries: bool) -> None:
-    turn = turn_of([[32, 64]], ("linear", [[32, 64], [100, 64]]))
-    turn.see(call_from_kineto("custom::cell", "[[32, 100], [32, 256]]", '["float", "float"]'))
+    iteration = iteration_of([[32, 64]], ("linear", [[32, 64], [100, 64]]))
+    iteration.see(call_from_kineto("custom::cell", "[[32, 100], [32, 256]]", '["float", "float"]'))
     if gathered:
-        turn.gather(gathered)
-    assert turn.may_carry_a_state is carries
+        iteration.gather(gathered)
+    assert iteration.may_carry_a_state is carries
 
 
 def asked(folder: Path, program: Program) -> WhatIf:
@@ -179,7 +179,7 @@ def test_layers_that_are_alike_are_one_turn_where_so_many_parts_were_cut(tmp_pat
                     program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[4, 512]])
             program.wait()
     trial = asked(tmp_path, program).trial("batch")
-    # Of 8 turns with 4 kernels each one remains, not a single layer of it.
+    # Of 8 iterations with 4 kernels each one remains, not a single layer of it.
     assert trial.changed[0] / STEPS == 7 * 4
 
 
@@ -187,11 +187,11 @@ def test_the_first_turn_of_a_sum_goes_with_the_others(tmp_path: Path) -> None:
     program = Program()
     for _ in range(STEPS):
         with program.step():
-            for turn in range(8):
+            for iteration in range(8):
                 program.op("aten::select", cpu=2, shapes=[[8, 4, 512]])
                 program.op("aten::mm", (GEMM_BF16, 4), cpu=15, shapes=[[4, 512], [512, 16]])
                 program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[4, 16]])
-                program.op("aten::add", (MUL, 2), cpu=10, shapes=[[4, 16], [4, 16] if turn else []])
+                program.op("aten::add", (MUL, 2), cpu=10, shapes=[[4, 16], [4, 16] if iteration else []])
             program.wait()
     question = asked(tmp_path, program)
     left = question.labelled.is_work & ~question.trial("batch").gone & question.labelled.in_steps
@@ -203,14 +203,14 @@ def test_a_backward_pass_is_batched_with_its_forward_pass(tmp_path: Path, last: 
     program = Program()
     for number in range(STEPS):
         with program.step():
-            for turn in range(8):
+            for iteration in range(8):
                 program.op("aten::select", cpu=2, shapes=[[8, 4, 512]])
                 program.op("aten::mm", (GEMM_BF16, 4), cpu=15, shapes=[[4, 512], [512, 16]])
-                program.events[-1]["args"]["Sequence number"] = 100 * number + turn
+                program.events[-1]["args"]["Sequence number"] = 100 * number + iteration
                 program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[4, 16]])
-            for turn in range(last, last - 8, -1):
+            for iteration in range(last, last - 8, -1):
                 program.op("autograd::engine::evaluate_function: MmBackward0", (GEMM_BF16, 4), cpu=25)
-                program.events[-1]["args"] |= {"Sequence number": 100 * number + turn, "Fwd thread id": 1}
+                program.events[-1]["args"] |= {"Sequence number": 100 * number + iteration, "Fwd thread id": 1}
             program.wait()
     question = asked(tmp_path, program)
     left = question.labelled.is_work & ~question.trial("batch").gone & question.labelled.in_steps
@@ -221,12 +221,12 @@ def test_gradients_that_the_engine_adds_up_are_part_of_the_batch(tmp_path: Path)
     program = Program()
     for number in range(STEPS):
         with program.step():
-            for turn in range(8):
+            for iteration in range(8):
                 program.op("aten::select", cpu=2, shapes=[[8, 4, 512]])
                 program.op("aten::mm", (GEMM_BF16, 4), cpu=15, shapes=[[4, 512], [512, 16]])
-                program.events[-1]["args"]["Sequence number"] = 100 * number + turn
-            for turn in range(7, -1, -1):
-                begin, order = program.now, {"Sequence number": 100 * number + turn, "Fwd thread id": 1}
+                program.events[-1]["args"]["Sequence number"] = 100 * number + iteration
+            for iteration in range(7, -1, -1):
+                begin, order = program.now, {"Sequence number": 100 * number + iteration, "Fwd thread id": 1}
                 program.op("MmBackward0", (GEMM_BF16, 4), cpu=25)
                 program.op("aten::add_", (MUL, 2), cpu=5, shapes=[[512, 16], [512, 16]])
                 name = "autograd::engine::evaluate_function: MmBackward0"
@@ -234,7 +234,7 @@ def test_gradients_that_the_engine_adds_up_are_part_of_the_batch(tmp_path: Path)
             program.wait()
     question = asked(tmp_path, program)
     left = question.labelled.is_work & ~question.trial("batch").gone & question.labelled.in_steps
-    assert set(question.labelled.op_name[left]) == {"aten::mm", "MmBackward0"}
+    assert set(question.labelled.op_name[left].present()) == {"aten::mm", "MmBackward0"}
     assert left.sum() == 2 * STEPS
 
 
@@ -264,8 +264,8 @@ def test_updates_of_tensors_of_different_shapes_take_a_list(
     program = Program()
     for _ in range(STEPS):
         with program.step():
-            for turn in range(16):
-                shape = shapes[turn % len(shapes)]
+            for iteration in range(16):
+                shape = shapes[iteration % len(shapes)]
                 program.op("aten::mul_", (MUL, 2), cpu=6, shapes=[shape, []], grid=4)
                 program.op("aten::add_", (MUL, 2), cpu=6, shapes=[shape, shape], grid=4)
             program.wait()
@@ -324,5 +324,5 @@ def test_before_the_first_turn_of_a_loop_there_is_none(tmp_path: Path) -> None:
         program.op("aten::select", cpu=2, shapes=[[8, 512]])
         program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[512]])
     labelled = asked(tmp_path, program).labelled
-    ops, turns = RootOps(labelled), labelled.work.reshape(-1, 1)
-    assert [ops.of_turn(turns, position).tolist() for position in range(3)] == [[], [2, 3], [4, 5]]
+    ops, iterations = RootOps(labelled), labelled.work.reshape(-1, 1)
+    assert [ops.of_iteration(iterations, position).tolist() for position in range(3)] == [[], [2, 3], [4, 5]]

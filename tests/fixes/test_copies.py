@@ -41,7 +41,7 @@ def pages(kind: str, name: str = "aten::copy_", between: float = 0.0) -> Body:
 def one_copy(question: WhatIf) -> tuple[float, float]:
     """Of the last step: the time of its one copy, and what the copy's call takes more than before."""
     labelled, trial = question.labelled, question.trial("coalesce_copies")
-    copies = np.flatnonzero((labelled.kind == "memcpy") & (labelled.step == STEPS - 1))
+    copies = np.flatnonzero(labelled.is_copy & (labelled.step == STEPS - 1))
     first = copies[~trial.gone[copies]]
     assert len(first) == 1
     call = labelled.call_of_work[first]
@@ -106,7 +106,7 @@ def expanded_keys(reading: float, *, stored: bool = False) -> Body:
 def reading_times(question: WhatIf) -> list[float]:
     labelled, trial = question.labelled, question.trial("drop_copies")
     assert trial.changed == (STEPS,)
-    reading = np.flatnonzero((labelled.op_name == "aten::bmm") & (labelled.step == STEPS - 1))
+    reading = np.flatnonzero(labelled.op_name.equal("aten::bmm") & (labelled.step == STEPS - 1))
     times: list[float] = (trial.duration[reading] / 1000).tolist()
     return times
 
@@ -195,7 +195,7 @@ def joined(pieces: list[list[int]], *, strides: bool = True, engine: bool = Fals
 def test_joins_of_what_was_there_go_and_growing_ones_write_what_is_new(tmp_path: Path, body: Body, left: float) -> None:
     question = asked(tmp_path, body)
     labelled, trial = question.labelled, question.trial("preallocate")
-    joins = (labelled.op_name == "aten::cat") & labelled.in_steps
+    joins = labelled.op_name.equal("aten::cat") & labelled.in_steps
     assert trial.duration[joins].tolist() == pytest.approx([left * 1000] * 4 * STEPS)
     assert bool(trial.gone[joins].all()) == (left == 0.0)
 

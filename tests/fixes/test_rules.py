@@ -369,8 +369,8 @@ def copies_of_one_type(program: Program) -> None:
 
 
 def straggling_kernel(program: Program) -> None:
-    for turn in range(12):
-        program.op("aten::mul", (MUL, 500 if turn == 5 else 20))
+    for iteration in range(12):
+        program.op("aten::mul", (MUL, 500 if iteration == 5 else 20))
 
 
 def equally_long_kernels(program: Program) -> None:

@@ -123,8 +123,8 @@ def test_a_loop_is_one_kernel_if_all_is_elementwise_and_else_one_for_each_turn()
     added = by_element(x, x, name="add")
     assert len(groups([plain, added] * 5)) == 1
     assert members([moved, added] * 3) == [[0, 1], [2, 3], [4, 5]]
-    turns = groups([plain, *[moved, added] * 8, plain])
-    assert [group.begins_iteration for group in turns] == [False, *[True] * 8]
+    iterations = groups([plain, *[moved, added] * 8, plain])
+    assert [group.begins_iteration for group in iterations] == [False, *[True] * 8]
     assert members([replace(plain, in_place=True), added] * 3) == [[0, 1], [2, 3], [4, 5]]
 
 
@@ -332,7 +332,7 @@ def test_libraries_are_asked_one_by_one(tmp_path: Path) -> None:
     question = judged(tmp_path, body).evidence.question
     host = question.labelled.host
     call, launch, library = (cost.expected for cost in (host.region, host.compiled_launch, host.launched_op))
-    # Of each turn remain the product, the second kernel that its library launches, and one kernel for the other two ops.
+    # Of each iteration remain the product, the second kernel that its library launches, and one kernel for the other two ops.
     expected = call + 10 * (library + 2 * launch)
     assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(expected, rel=0.02)
     # A graph is one launch, and its 40 kernels take 70 µs.

@@ -28,9 +28,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     chosen = np.flatnonzero((floor > 0) & labelled.in_steps & ~edit.gone)
     if case != OPTIMISTIC:
         pace = labelled.floors.pace_ns()[labelled.graph.row[chosen]]
-        chosen = chosen[
-            (edit.graph.duration[chosen] > MIN_ALGORITHM_SLOWDOWN * pace) & (labelled.kind[chosen] == "kernel")
-        ]
+        chosen = chosen[(edit.graph.duration[chosen] > MIN_ALGORITHM_SLOWDOWN * pace) & labelled.is_kernel[chosen]]
     launches = EXTRA_LAUNCHES.at(case)
     launching = launches * labelled.host.launched_op.at(case)
     new = REWRITTEN.at(case) * floor[chosen] + launches * labelled.device.smallest_kernel.at(case)

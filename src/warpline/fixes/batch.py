@@ -21,7 +21,7 @@ from warpline.replay.patterns.loops import MIN_REPEATS, RootOps, begun_before, l
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.patterns.tensor_lists import lists_of_tensors
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import NONE, Floats, Int64s, Texts, grouped
+from warpline.trace.arrays import NONE, Floats, Int64s, Texts, combinations, grouped
 from warpline.units import count, several
 
 SMALL_KERNEL_IN_OPS = 2.0
@@ -34,18 +34,19 @@ def apply(edit: GraphEdit, case: int) -> int:
     changed, removed = 0, [NOTHING]
     batched = _Batched(labelled)
     for loop in _loops(edit):
-        turns = loop.turns
+        iterations = loop.iterations
         edit.remove_work(loop.first)
-        graph.duration[turns[0]] = batched.duration_ns(loop, graph.duration, case)
+        graph.duration[iterations[0]] = batched.duration_ns(loop, graph.duration, case)
         sums = loop.sums_of_gradients
-        removed += [turns[1:].reshape(-1), turns[0, sums]]
+        removed += [iterations[1:].reshape(-1), iterations[0, sums]]
         edit.remove_ops(loop.cutting)
-        longer = 1 - int(sums.sum()) / turns.shape[1]
-        _keep_one_turn(edit, turns, loop.gathered_ns, longer)
-        if loop.is_over_a_list and labelled.call_of_work[turns[0, -1]] != NONE:
-            graph.duration[labelled.call_of_work[turns[0, -1]]] += turns.size * labelled.host.list_tensor.at(case)
+        longer = 1 - int(sums.sum()) / iterations.shape[1]
+        _keep_one_iteration(edit, iterations, loop.gathered_ns, longer)
+        call = int(labelled.call_of_work[iterations[0, -1]])
+        if loop.is_over_a_list and call != NONE:
+            graph.duration[call] += iterations.size * labelled.host.list_tensor.at(case)
         edit.remove_work(loop.gathering)
-        changed += turns[1:].size
+        changed += iterations[1:].size
     edit.remove_work(np.concatenate(removed), dispatch=False)
     return changed
 
@@ -60,43 +61,42 @@ def _loops(edit: GraphEdit) -> Iterator[Loop]:
     for _, nodes in grouped(np.flatnonzero(usable), graph.lane[usable]):
         if len(nodes) < MIN_REPEATS:
             continue
-        for turns in loops(nodes, labels[nodes], labelled.step):
-            small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_IN_OPS * op_ns
-            if small and (labelled.kind[turns[0]] == "kernel").any() and not _waits(edit, turns):
+        for iterations in loops(nodes, labels[nodes], labelled.step):
+            small = np.median(graph.duration[iterations], axis=0).max() <= SMALL_KERNEL_IN_OPS * op_ns
+            if small and labelled.is_kernel[iterations[0]].any() and not _waits(edit, iterations):
                 loop = Loop(
                     labelled,
                     labelled.once(RootOps),
                     nodes,
-                    turns,
-                    begun_before(nodes, labelled.once(_spelled), turns, labelled.step),
+                    iterations,
+                    begun_before(nodes, labelled.once(_spelled), iterations, labelled.step),
                 )
                 if _is_independent(labelled, loop) or any(forward.leads_to(loop) for forward in forwards):
                     forwards.append(loop)
-                    usable[turns] = False
+                    usable[iterations] = False
                     yield loop
         left = nodes[usable[nodes] & ~optimizer[nodes]]
-        for turns in lists_of_tensors(labelled, left, names[left]):
-            yield Loop(labelled, labelled.once(RootOps), left, turns, NOTHING, is_over_a_list=True)
+        for iterations in lists_of_tensors(labelled, left, names[left]):
+            yield Loop(labelled, labelled.once(RootOps), left, iterations, NOTHING, is_over_a_list=True)
 
 
 def _labels(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
     """A number for the kind and the name of each GPU operation, and one that tells its shapes apart too."""
-    kernels, shapes = len(labelled.name.numbers), labelled.op_column("shapes")
-    named = np.where(labelled.op == NONE, labelled.name.codes, kernels + labelled.op_name.codes)
-    names = labelled.kind.codes * (kernels + len(labelled.op_name.numbers)) + named
-    return names, names * len(shapes.numbers) + shapes.codes
+    kernel = np.where(labelled.op == NONE, labelled.name.codes, NONE)  # an op's kernels have the name of the op
+    _, names = combinations(labelled.kind.codes, kernel, labelled.op_name.codes)
+    _, with_shapes = combinations(names, labelled.op_shapes.codes)
+    return names, with_shapes
 
 
 def _spelled(labelled: LabelledGraph) -> Texts:
     """The kind and the name of each GPU operation."""
-    result: Texts = labelled.kind + "|" + np.where(labelled.op == NONE, labelled.name, labelled.op_name)
-    return result
+    return labelled.kind.texts + "|" + np.where(labelled.op == NONE, labelled.name.texts, labelled.op_name.texts)
 
 
 def _is_independent(labelled: LabelledGraph, loop: Loop) -> bool:
     """By the recorded data flow; without it, by the shapes of what an iteration takes and makes."""
     guessed = loop.is_independent
-    known = labelled.dataflow.are_independent(loop.turns) if labelled.dataflow is not None else None
+    known = labelled.dataflow.are_independent(loop.iterations) if labelled.dataflow is not None else None
     return guessed if known is None else known
 
 
@@ -107,31 +107,30 @@ class _Batched:
         self._labelled, self._floor = labelled, labelled.floor_ns()
         # A library's batched GEMM has another grid than the GEMM of one iteration.
         self._full = np.where(labelled.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(labelled.once(Grids).waves, 1.0))
-        self._full[labelled.kind == "memcpy"] = 1.0
+        self._full[labelled.is_copy] = 1.0
 
     def duration_ns(self, loop: Loop, duration: Floats, case: int) -> Floats:
         """For each kernel of an iteration, the duration of one kernel for all iterations."""
-        turns = loop.turns
-        whole, typical = duration[turns].sum(0), np.median(duration[turns], axis=0)
-        crowded = (duration[turns] * self._full[turns]).sum(0)
-        shared = np.array([loop.shared(node) for node in turns[0].tolist()])
-        floor = self._floor[turns]
+        iterations = loop.iterations
+        whole, typical = duration[iterations].sum(0), np.median(duration[iterations], axis=0)
+        crowded = (duration[iterations] * self._full[iterations]).sum(0)
+        shared = np.array([loop.shared(node) for node in iterations[0].tolist()])
+        floor = self._floor[iterations]
         least = np.minimum((1 - shared) * floor.sum(0) + shared * floor.max(0), whole)
-        rows = np.array([loop.rows(root) for root in self._labelled.root_op[turns[0]].tolist()])
-        looked_up = self._labelled.device.block.at(case) * len(turns) * rows
-        result: Floats = np.maximum.reduce([shares.BATCHED.at(case) * typical, crowded, least, looked_up])
-        bounded: Floats = np.minimum(result, np.maximum(whole, looked_up))
-        return bounded
+        rows = np.array([loop.rows(root) for root in self._labelled.root_op[iterations[0]].tolist()])
+        looked_up = self._labelled.device.block.at(case) * len(iterations) * rows
+        longest = np.maximum.reduce([shares.BATCHED.at(case) * typical, crowded, least, looked_up])
+        return np.minimum(longest, np.maximum(whole, looked_up))
 
 
-def _keep_one_turn(edit: GraphEdit, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
+def _keep_one_iteration(edit: GraphEdit, iterations: Int64s, gathered_ns: int | None, longer: float) -> None:
     """The first iteration keeps its CPU time, or a typical iteration's if that is less: the first is often cold.
 
     The batch takes `longer` times that. The rest is removed, to the end of the last iteration or of the op that gathers
     the results.
     """
     labelled, graph = edit.labelled, edit.graph
-    calls = labelled.call_of_work[turns[:, -1]]
+    calls = labelled.call_of_work[iterations[:, -1]]
     if NONE in calls:
         return
     lane = int(graph.lane[calls[0]])
@@ -145,9 +144,9 @@ def _keep_one_turn(edit: GraphEdit, turns: Int64s, gathered_ns: int | None, long
     edit.remove_cpu(lane, int(graph.measured_end[calls[0]]), gathered_ns or int(graph.measured_end[calls[-1]]))
 
 
-def _waits(edit: GraphEdit, turns: Int64s) -> bool:
+def _waits(edit: GraphEdit, iterations: Int64s) -> bool:
     """Whether the CPU waits for the device inside the loop, so that an iteration may depend on the previous one."""
-    moments = edit.labelled.launch_moment[turns]
+    moments = edit.labelled.launch_moment[iterations]
     waiting = edit.graph.edge_to[edit.graph.edge_kind == EdgeKind.SYNC]
     when = edit.graph.measured_start[waiting]
     return bool(((when > moments[0, 0]) & (when < moments[-1, -1])).any())

@@ -36,7 +36,7 @@ def _batch_norm_channels_first(identity: KernelIdentity) -> bool:
 
 def _along_one_dimension(labelled: LabelledGraph) -> Bools:
     """Kernels of 1-D convolutions and norms: tensors of three dimensions have no channels_last layout."""
-    flat = labelled.op_column("shapes").where(_has_three_dimensions)
+    flat = labelled.op_shapes.where(_has_three_dimensions)
     return flat | labelled.under_op("aten::conv1d", "aten::conv_transpose1d")
 
 

@@ -20,7 +20,7 @@ from warpline.replay.patterns.copies import (
     in_a_row,
     same_op_waits,
 )
-from warpline.replay.patterns.gathering import gathered_after
+from warpline.replay.patterns.loops import gathered_after
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Int64s
 from warpline.units import count, size
@@ -36,20 +36,20 @@ def apply(edit: GraphEdit, case: int) -> int:
     labelled, changed, removed = edit.labelled, 0, [NOTHING]
     for direction in ("HtoD", "DtoH", "DtoD"):
         copies = copies_of(labelled, direction, edit)
-        pinned = labelled.work_text("source_memory")[copies] == "Pinned"
+        pinned = labelled.source_memory[copies].equal("Pinned")
         copies = copies[labelled.bytes[copies] <= np.where(pinned, SMALL_PINNED_BYTES, SMALL_COPY_BYTES)]
-        for mine in in_a_row(labelled, copies):
-            size = float(labelled.bytes[mine].sum())
-            removed.append(mine[1:])
-            calls = labelled.call_of_work[mine[1:]]
+        for run in in_a_row(labelled, copies):
+            size = float(labelled.bytes[run].sum())
+            removed.append(run[1:])
+            calls = labelled.call_of_work[run[1:]]
             waits = same_op_waits(labelled, calls[calls != NONE])
             edit.remove_calls(np.setdiff1d(waits, calls))
-            _remove_loop(edit, mine)
+            _remove_loop(edit, run)
             time = labelled.device.smallest_copy.at(case) + size * labelled.device.pinned_byte.at(case)
-            edit.graph.duration[mine[0]] = max(time, float(edit.graph.duration[mine[0]]))
-            if labelled.call_of_work[mine[0]] != NONE and direction == "HtoD":
-                removed.append(_as_one_upload(edit, mine, size, case))
-            changed += len(mine) - 1
+            edit.graph.duration[run[0]] = max(time, float(edit.graph.duration[run[0]]))
+            if labelled.call_of_work[run[0]] != NONE and direction == "HtoD":
+                removed.append(_as_one_upload(edit, run, size, case))
+            changed += len(run) - 1
     edit.remove_work(np.concatenate(removed))
     return changed
 
@@ -58,12 +58,9 @@ def _as_one_upload(edit: GraphEdit, copies: Int64s, size: float, case: int) -> I
     """Extra cost of one merged copy on host and device; removes the kernels that gathered the pieces."""
     labelled, first = edit.labelled, int(copies[0])
     call = int(labelled.call_of_work[first])
-    if labelled.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
+    if labelled.source_memory.text(first) != "Pinned" or case == PESSIMISTIC:
         edit.graph.duration[call] += size * labelled.host.host_byte.at(case)
-    if (
-        labelled.root_op[first] != NONE
-        and labelled.trace.stored("ops")["name"][int(labelled.root_op[first])] == "aten::copy_"
-    ):
+    if labelled.root_op[first] in labelled.ops_named("aten::copy_"):
         edit.graph.duration[call] += labelled.host.launched_op.at(case)
         edit.graph.duration[first] += labelled.device.smallest_copy.at(case) + 2 * size * device_byte_ns(labelled, case)
     edit.remove_ops(_cut_before(labelled, call))
@@ -76,11 +73,9 @@ def _cut_before(labelled: LabelledGraph, call: int) -> Int64s:
     begin = int(labelled.graph.measured_start[call])
     launched = labelled.launch_moment[labelled.work]
     since = int(launched[launched < begin].max(initial=0))
-    starts, ends, threads = labelled.op_spans
-    near = (starts > since) & (ends <= begin) & (threads == labelled.graph.lane[call])
-    near &= labelled.roots[:-1] == np.arange(len(starts))
-    names = labelled.trace.stored("ops")["name"]
-    return np.array([row for row in np.flatnonzero(near).tolist() if str(names[row]) in CUTS], np.int64)
+    ops = labelled.trace.ops
+    near = (ops.start_ns > since) & (ops.end_ns <= begin) & (ops.thread == labelled.graph.lane[call])
+    return np.flatnonzero(near & (ops.depth == 0) & ops.name.equal(*CUTS))
 
 
 def _remove_loop(edit: GraphEdit, copies: Int64s) -> None:
@@ -105,7 +100,7 @@ def _remove_loop(edit: GraphEdit, copies: Int64s) -> None:
 def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Many small copies, each with the overhead of a call."""
     change = evidence.changed(FIX.name)
-    copies = change.work & (evidence.labelled.kind == "memcpy")
+    copies = change.work & evidence.labelled.is_copy
     copied = evidence.per_step(copies)
     if copied < MIN_COPIES:
         return None

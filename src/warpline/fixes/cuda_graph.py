@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import numpy as np
-import polars as pl
 
 from warpline import api_names
 from warpline.fixes.claim import Claim
@@ -19,7 +21,7 @@ from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, wai
 from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import NONE, Bools, Int64s, ids, integers
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.nesting import nearest_marked
 from warpline.units import duration, several
 
@@ -87,7 +89,7 @@ def _read_later(edit: GraphEdit) -> None:
     """Remove waits after which the step launches more, unless the step waits repeatedly."""
     labelled, graph = edit.labelled, edit.graph
     calls = awaited_calls(labelled)
-    inputs = labelled.root_op[(labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "HtoD")]
+    inputs = labelled.root_op[labelled.is_copy & labelled.copy_kind.equal("HtoD")]
     calls = calls[(labelled.step[calls] != NONE) & ~np.isin(labelled.root_op_of_call[calls], inputs[inputs != NONE])]
     calls = calls[~np.isin(labelled.root_op_of_call[calls], labelled.ops_named(*DECIDING))]
     if not len(calls) or waits_often(edit, stays_on_host(edit)):
@@ -103,7 +105,7 @@ def _take_begin(edit: GraphEdit, run: Int64s, stays: Bools) -> None:
     segment = int(labelled.segment_of_call[run[0]])
     if segment == NONE or labelled.step[segment] >= labelled.step[run[0]] or stays[segment]:
         return
-    begin = int(labelled.trace.steps_in_view.stored["start_ns"][int(labelled.step[run[0]])])
+    begin = int(labelled.trace.steps_in_view.start_ns[labelled.step[run[0]]])
     length = graph.measured_end[segment] - graph.measured_start[segment]
     graph.duration[segment] *= (begin - graph.measured_start[segment]) / max(length, 1)
 
@@ -130,27 +132,28 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
 def _how(evidence: Evidence, captured: Bools) -> str | None:
     """General advice, plus the module or function that launches most of the operations; None without frames."""
     for launchers in (_modules(evidence, captured), _functions(evidence, captured)):
-        counted = launchers.drop_nulls().alias("launcher").value_counts(sort=True)
-        if len(counted) and counted["count"][0] >= MIN_NAMED_SHARE * evidence.in_steps(captured).sum():
-            return f"Most operations are launched by {counted['launcher'][0]}. {CAPTURE}"
+        for launcher, count in launchers.most_common(1):
+            if count >= MIN_NAMED_SHARE * evidence.in_steps(captured).sum():
+                return f"Most operations are launched by {launcher}. {CAPTURE}"
     return None
 
 
-def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
+def _modules(evidence: Evidence, captured: Bools) -> Counter[str]:
     """The outermost nn.Module around the op of each launch."""
-    python, frames = evidence.trace.stored("python"), evidence.trace.ops.frame
-    parents, modules = integers(python["parent"]), python["module"].is_not_null().to_numpy()
-    within = np.append(nearest_marked(parents, modules), NONE)
-    around = np.append(nearest_marked(parents, modules & (within[parents] == NONE)), NONE)
-    rows = around[frames[evidence.written_ops(captured)]]
-    return "the module " + python["module"].gather(ids(rows)).cast(pl.String).str.replace(INSTANCE, "")
+    python = evidence.trace.python
+    is_module = python.module.codes != NONE
+    within = np.append(nearest_marked(python.parent, is_module), NONE)
+    around = np.append(nearest_marked(python.parent, is_module & (within[python.parent] == NONE)), NONE)
+    modules = python.module.at(around[evidence.trace.ops.frame[evidence.written_ops(captured)]]).texts
+    return Counter(f"the module {re.sub(INSTANCE, '', module, count=1)}" for module in modules if module)
 
 
-def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
+def _functions(evidence: Evidence, captured: Bools) -> Counter[str]:
     """The user's function that called the op of each launch, and its first line."""
-    ops, table = evidence.written_ops(captured), evidence.trace.stored("ops")
-    rows = evidence.user_frames.at(integers(table["thread"])[ops], integers(table["start_ns"])[ops])
-    return evidence.user_frames.names(rows).str.replace(FRAME, "${3} (${1}:${2})")
+    ops = evidence.trace.ops[evidence.written_ops(captured)]
+    frames = evidence.user_frames.at(ops.thread, ops.start_ns)
+    names = (evidence.user_frames.name(frame) for frame in frames.tolist() if frame != NONE)
+    return Counter(re.sub(FRAME, r"\3 (\1:\2)", name, count=1) for name in names)
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:

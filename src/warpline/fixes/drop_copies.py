@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -29,7 +28,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     usable = labelled.in_steps & ~edit.gone & labelled.is_work
     unread = labelled.once(copies_never_read)
     copies = np.flatnonzero(((labelled.once(copies_asked_for) & ~labelled.once(copies_needed)) | unread) & usable)
-    copies = copies[~np.isin(labelled.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
+    copies = copies[~labelled.copy_kind[copies].equal("HtoD", "DtoH")]
     doubtful = copies[~unread[copies]]
     dropped = np.sort(np.concatenate([doubtful[::2], copies[unread[copies]]])) if case == PESSIMISTIC else copies
     edit.remove_work(dropped)
@@ -62,16 +61,9 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
     updating = copies & labelled.under_op(*UPDATING)
     makers = "clone, contiguous, repeat and to make device-to-device copies"
     if 2 * evidence.time_per_step(updating) > evidence.time_per_step(copies):
-        written = np.unique(labelled.root_op[evidence.in_steps(updating)])
-        names = (
-            evidence.trace.stored("ops")["name"]
-            .gather(written)
-            .cast(pl.String)
-            .unique()
-            .sort()
-            .str.replace("^aten::", "")
-        )
-        makers = f"{listed(names)} copies the whole tensor to change a part of it"
+        written = evidence.trace.ops.name[labelled.root_op[evidence.in_steps(updating)]].present()
+        names = listed(name.removeprefix("aten::") for name in sorted(written))
+        makers = f"{names} copies the whole tensor to change a part of it"
     return Claim(
         f"{makers}: {several(evidence.per_step(copies), 'copy', 'copies')} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(copies))}.{among}",

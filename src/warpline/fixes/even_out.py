@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -12,7 +11,7 @@ from warpline.replay.costs.cost import Cost
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import Bools, Floats
+from warpline.trace.arrays import Bools, Floats, combinations, grouped
 from warpline.units import count, duration
 
 MIN_SIBLINGS = 8
@@ -26,33 +25,24 @@ LEFT = Cost(0.0, 0.0, 0.5, "the worst case keeps half of the extra time")
 
 def usual_length(labelled: LabelledGraph) -> Floats:
     """Median duration of each kernel's siblings (same name, grid and recorded shapes); 0 if there are too few."""
-    nodes = labelled.work[(labelled.kind[labelled.work] == "kernel") & labelled.in_steps[labelled.work]]
+    nodes = labelled.work[labelled.is_kernel[labelled.work] & labelled.in_steps[labelled.work]]
     result = np.zeros(len(labelled.graph))
-    if not len(nodes):
-        return result
-    rows = pl.DataFrame(
-        {
-            "name": labelled.name.codes[nodes],
-            "shapes": labelled.op_column("shapes").codes[nodes],
-            **{f"grid_{axis}": labelled.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
-            "length": labelled.graph.duration[nodes],
-            "node": nodes,
-        }
-    )
-    siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
-    rows = rows.filter(pl.len().over(siblings) >= MIN_SIBLINGS)
-    usual = pl.col("length").median().over(siblings)
+    grid = (labelled.work_number(f"grid_{axis}")[nodes] for axis in "xyz")
+    _, alike = combinations(labelled.name.codes[nodes], labelled.op_shapes.codes[nodes], *grid)
     extra = MIN_EXTRA_IN_OPS * labelled.host.launched_op.expected
-    long = (pl.col("length") > MIN_TIMES_MEDIAN * usual) & (pl.col("length") > usual + extra)
-    few = long.mean().over(siblings) <= MAX_STRAGGLING_SHARE
-    result[rows["node"].to_numpy()] = rows.select(usual=pl.when(few).then(usual).otherwise(0.0))["usual"].to_numpy()
+    for _, siblings in grouped(nodes, alike):
+        if len(siblings) >= MIN_SIBLINGS:
+            lengths = labelled.graph.duration[siblings]
+            usual = float(np.median(lengths))
+            long = (lengths > MIN_TIMES_MEDIAN * usual) & (lengths > usual + extra)
+            result[siblings] = usual if long.mean() <= MAX_STRAGGLING_SHARE else 0.0
     return result
 
 
 def stragglers(labelled: LabelledGraph, usual: Floats) -> Bools:
     """Kernels that take many times the median; collectives are excluded, because they wait for other ranks."""
     extra = labelled.graph.duration - usual
-    late: Bools = (usual > 0) & (labelled.graph.duration > MIN_TIMES_MEDIAN * usual)
+    late = (usual > 0) & (labelled.graph.duration > MIN_TIMES_MEDIAN * usual)
     late &= extra > MIN_EXTRA_IN_OPS * labelled.host.launched_op.expected
     return late & ~labelled.kernels("comm")
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.framework import Framework, framework_of
@@ -18,8 +17,7 @@ from warpline.replay.fix import GraphFix
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction, Trial, WhatIf
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import distinct, names_in
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
@@ -123,7 +121,7 @@ class Evidence:
     def roofline_share(self) -> float | None:
         """Roofline floor of a step's kernels over their duration; None if most kernels have no known floor."""
         labelled = self.labelled
-        kernels = np.flatnonzero(labelled.in_steps & (labelled.kind == "kernel"))
+        kernels = np.flatnonzero(labelled.in_steps & labelled.is_kernel)
         length, floor = labelled.graph.duration[kernels], labelled.floor_ns()[kernels]
         known = floor > 0
         if length[known].sum() <= length.sum() / 2:
@@ -157,7 +155,7 @@ class Evidence:
         """Time of the nodes per step during which their own device runs no other kernel, in nanoseconds; devices add
         up, since another device's kernels hide nothing."""
         graph, mine = self.labelled.graph, self.in_steps(nodes)
-        others = (self.labelled.kind == "kernel") & ~nodes
+        others = self.labelled.is_kernel & ~nodes
         device, total = self.labelled.work_number("device"), 0
         for number in np.unique(device[mine]):
             here = device == number
@@ -184,17 +182,15 @@ class Evidence:
 
     def written_ops(self, nodes: Bools) -> Int64s:
         """The op in the program that led to each of these nodes; for a backward op, its forward op."""
-        written: Int64s = self._forward_ops[self.labelled.op[self._under_ops(nodes)]]
-        return written
+        return self._forward_ops[self.labelled.op[self._under_ops(nodes)]]
 
     def _under_ops(self, nodes: Bools) -> Int64s:
         return np.flatnonzero(self.in_steps(nodes) & (self.labelled.op != NONE))
 
     def _op_places(self, nodes: Bools, weight: Floats) -> tuple[Place, ...]:
-        chosen, table = self._under_ops(nodes), self.trace.stored("ops")
-        known, written = names_in(table), self.written_ops(nodes)
-        moments = integers(table["thread"])[written], integers(table["start_ns"])[written]
-        return self._places(known.names.to_list(), known.which[self.labelled.op[chosen]], *moments, weight[chosen])
+        chosen, written = self._under_ops(nodes), self.trace.ops[self.written_ops(nodes)]
+        names = self.labelled.op_name
+        return self._places(names.words, names.codes[chosen], written.thread, written.start_ns, weight[chosen])
 
     @cached_property
     def _forward_ops(self) -> Int64s:
@@ -203,8 +199,7 @@ class Evidence:
         forward = np.append(table.forward_op, NONE)
         around = np.append(nearest_marked(table.parent, forward[:-1] != NONE), NONE)
         written = forward[around[:-1]]
-        result: Int64s = np.where(written == NONE, np.arange(len(table)), written)
-        return result
+        return np.where(written == NONE, np.arange(len(table)), written)
 
     def host_places(self, nodes: Bools, weight: Floats | None = None) -> tuple[Place, ...]:
         """The outermost ops around these API calls, or after these segments; else the calls themselves."""
@@ -212,10 +207,10 @@ class Evidence:
         moments = self.trace.api.thread[rows], self.trace.api.start_ns[rows]
         return self._places(*self._call_labels(rows), *moments, None if weight is None else weight[chosen])
 
-    def host_labels(self, nodes: Bools) -> pl.Series:
+    def host_labels(self, nodes: Bools) -> list[str]:
         """The outermost op around each of these API calls, or the call's own name."""
         labels, which = self._call_labels(self._api_rows(nodes)[1])
-        return pl.Series(labels, dtype=pl.String)[which]
+        return [labels[number] for number in which.tolist()]
 
     def _api_rows(self, nodes: Bools) -> tuple[Int64s, Int64s]:
         graph = self.labelled.graph
@@ -234,11 +229,12 @@ class Evidence:
         return list(known), number[np.where(op == NONE, of_call, np.append(ops.codes, NONE)[op])]
 
     def places_at(
-        self, labels: pl.Series, threads: Int64s, moments: Int64s, weight: Floats | None = None
+        self, labels: Sequence[str], threads: Int64s, moments: Int64s, weight: Floats | None = None
     ) -> tuple[Place, ...]:
         """Places at these moments, by label and user source line, the largest weight first."""
-        names, which = distinct(labels.cast(pl.Categorical))
-        return self._places([*names.to_list(), ""], which, threads, moments, weight)
+        known = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+        which = np.array([known[label] for label in labels], np.int64)
+        return self._places(list(known), which, threads, moments, weight)
 
     def _places(
         self, labels: list[str], which: Int64s, threads: Int64s, moments: Int64s, weight: Floats | None = None
@@ -255,17 +251,13 @@ class Evidence:
 
     def costliest_shapes(self, nodes: Bools) -> str:
         """Shapes of the op with the longest total time among these nodes; empty if none were recorded."""
-        graph, chosen = self.labelled.graph, np.flatnonzero(self.in_steps(nodes))
-        rows = pl.DataFrame(
-            {
-                "shapes": pl.Series(self.labelled.op_column("shapes")[chosen].tolist(), dtype=pl.String),
-                "time": (graph.measured_end - graph.measured_start)[chosen],
-            }
-        )
-        total = rows.filter(pl.col("shapes") != "").group_by("shapes").agg(pl.col("time").sum())
-        if not len(total):
-            return ""
-        return _matrices(str(total.sort("time", "shapes", descending=[True, False])["shapes"][0]))
+        graph, shapes = self.labelled.graph, self.labelled.op_shapes
+        chosen = self.in_steps(nodes) & shapes.where(bool)
+        time_ns = np.zeros(len(shapes.words), np.int64)
+        np.add.at(time_ns, shapes.codes[chosen], (graph.measured_end - graph.measured_start)[chosen])
+        present = set(shapes[chosen].present())
+        totals = [(-ns, text) for text, ns in zip(shapes.words, time_ns.tolist(), strict=True) if text in present]
+        return _matrices(min(totals)[1]) if totals else ""
 
 
 def _change_of(labelled: LabelledGraph, trial: Trial) -> GraphChange:

@@ -30,14 +30,14 @@ def short_kernels(labelled: LabelledGraph) -> Bools:
     """Kernels of the steps that take less time than their launch."""
     graph = labelled.graph
     tiny = graph.measured_end - graph.measured_start < TINY_IN_OPS * labelled.host.launched_op.expected
-    short: Bools = (labelled.kind == "kernel") & labelled.in_steps & tiny
+    short: Bools = labelled.is_kernel & labelled.in_steps & tiny
     return short
 
 
 def apply(edit: GraphEdit, case: int) -> int:
     """Fuse the optimizer first, then the chains that remain."""
     labelled = edit.labelled
-    tiny, whole = int(short_kernels(labelled).sum()), int(((labelled.kind == "kernel") & labelled.in_steps).sum())
+    tiny, whole = int(short_kernels(labelled).sum()), int((labelled.is_kernel & labelled.in_steps).sum())
     if tiny < MIN_KERNELS * labelled.step_count or tiny < MIN_TINY_SHARE * whole:
         return 0
     if len(awaited_calls(labelled)) <= MAX_WAITS_PER_STEP * labelled.step_count:
@@ -49,7 +49,7 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """A stream of tiny kernels: each costs more to launch than to run."""
     change = evidence.changed(FIX.name)
     tiny = short_kernels(evidence.labelled) & (change.work | change.relaunched)
-    launched, whole = evidence.per_step(tiny), evidence.per_step(evidence.labelled.kind == "kernel")
+    launched, whole = evidence.per_step(tiny), evidence.per_step(evidence.labelled.is_kernel)
     waits = evidence.per_step(awaited(evidence.labelled))
     if waits <= MAX_WAITS_PER_STEP or launched < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None

@@ -29,7 +29,7 @@ LEFT_BY_OTHER_TILES = Cost(0.0, 0.5, 1.0, "not measured yet: a cautious range")
 def empty_kernels(labelled: LabelledGraph, floor: Floats) -> tuple[Bools, Bools]:
     """Kernels far above their floors: those with few blocks, and those with a tail."""
     grids, length = labelled.once(Grids), labelled.graph.duration
-    usable = labelled.in_steps & (labelled.kind == "kernel") & (floor > 0)
+    usable = labelled.in_steps & labelled.is_kernel & (floor > 0)
     few = usable & grids.few() & ~labelled.kernels(*LIBRARY_CLASSES)
     op_ns = labelled.host.launched_op.expected
     few &= (length > VERY_LONG_KERNEL_IN_OPS * op_ns) & (length > MIN_SLOWDOWN_WITH_FEW_BLOCKS * floor)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -42,7 +41,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Per step: one launch with the host cost of the fused version, and a share of the device time."""
     labelled = edit.labelled
     inside = labelled.once(in_optimizer) & labelled.in_steps
-    unfused = inside & ~labelled.once(updates_at_once) & (labelled.kind == "kernel")
+    unfused = inside & ~labelled.once(updates_at_once) & labelled.is_kernel
     kernels = np.flatnonzero(unfused & ~edit.gone)
     changed = 0
     for step in np.unique(labelled.step[kernels]):
@@ -57,7 +56,7 @@ def apply(edit: GraphEdit, case: int) -> int:
         # What the CPU does for longer than any dispatch takes (a lock, a full queue, the program's own work) stays.
         short = edit.graph.duration <= labelled.host.long_work.expected
         cpu = np.flatnonzero(
-            short & inside & ~labelled.is_work & (labelled.step == step) & (labelled.graph.kind <= NodeKind.CALL)
+            short & inside & (labelled.step == step) & labelled.graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL)
         )
         now = float(edit.graph.duration[cpu].sum())
         edit.remove_work(mine[1:], dispatch=False)
@@ -75,7 +74,7 @@ def _remaining_passes(labelled: LabelledGraph, kernels: Int64s) -> float:
     The ops identify the optimizer: square roots mean Adam (four tensors read, three written), several ops momentum,
     and a single op plain SGD, which reads two tensors and writes one whether it is fused or not.
     """
-    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in set(labelled.op_name[kernels].tolist())]
+    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in labelled.op_name[kernels].present()]
     passes = sum(PASSES.get(name, 2) for name in names)
     needed = 7 if "sqrt" in names else 5 if len(names) > 1 else 3
     return min(1.0, needed / max(passes, 1))
@@ -83,9 +82,8 @@ def _remaining_passes(labelled: LabelledGraph, kernels: Int64s) -> float:
 
 def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
     """Advice for the optimizers that launched these kernels; None if no range names them."""
-    names = (
-        evidence.trace.stored("ranges")["name"].cast(pl.String).str.extract(CLASS_IN_RANGE).drop_nulls().unique().sort()
-    )
+    ranges = evidence.trace.ranges.name.present()
+    names = sorted({found[1] for name in ranges if (found := re.search(CLASS_IN_RANGE, name))})
     mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
     in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
     without = [name for name in mine if name not in WITH_FUSED]

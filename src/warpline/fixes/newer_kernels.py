@@ -16,7 +16,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.alignment import misaligned
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import Bools, first_known
+from warpline.trace.arrays import NONE, Bools
 from warpline.units import count, duration
 
 WELL_ABOVE = 1.5
@@ -31,18 +31,18 @@ def old_kernels(labelled: LabelledGraph) -> Bools:
     Misaligned GEMMs, and those on CUDA cores, belong to other fixes. Convolutions are excluded, because
     measured GEMMs do not show what they could reach.
     """
-    major = first_known(labelled.trace.stored("devices")["compute_major"])
-    if major is None:
+    majors = labelled.trace.devices.compute_major
+    majors = majors[majors != NONE]
+    if not len(majors):
         return np.zeros(len(labelled.graph), bool)
 
     def old(identity: KernelIdentity) -> bool:
         made_for = re.fullmatch(r"sm(\d+)\d", identity.arch or "")
         matrix = identity.kernel_class == "gemm" and identity.tensor_core is True
-        return matrix and made_for is not None and int(made_for[1]) < int(major)
+        return matrix and made_for is not None and int(made_for[1]) < majors[0]
 
-    convolving = labelled.under_op(*(name for name in labelled.known_ops if "conv" in name))
-    chosen: Bools = labelled.kernels_where(old) & ~labelled.once(misaligned) & ~convolving
-    return chosen
+    convolving = labelled.under_op_where(lambda name: "conv" in name)
+    return labelled.kernels_where(old) & ~labelled.once(misaligned) & ~convolving
 
 
 def apply(edit: GraphEdit, case: int) -> int:
@@ -66,7 +66,7 @@ def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None
     time = evidence.time_per_step(chosen)
     if time < MIN_STEP_SHARE * evidence.step_ns:
         return None
-    names = set(evidence.labelled.name[np.flatnonzero(evidence.in_steps(chosen))].tolist())
+    names = evidence.labelled.name[evidence.in_steps(chosen)].present()
     made_for = sorted({str(identify(name).arch) for name in names})
     how_slow = (
         "slower than GEMMs of that size should be" if evidence.per_step(slow) else "as fast as other GEMMs of that size"

@@ -14,8 +14,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import Floats, integers
-from warpline.trace.names import named_like
+from warpline.trace.arrays import Floats
 from warpline.units import duration, several
 
 COLLECTING = r"^<built-in (function|method) collect\b"
@@ -36,9 +35,8 @@ def apply(edit: GraphEdit, case: int) -> int:
 
 def collecting(labelled: LabelledGraph) -> Floats:
     """Share of each CPU segment within steps in which Python frames show garbage collection."""
-    frames = named_like(labelled.trace.stored("python"), COLLECTING)
-    shown = labelled.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
-    return np.where(labelled.in_steps, shown, 0.0)
+    frames = labelled.trace.python
+    return np.where(labelled.in_steps, labelled.covered_by(frames[frames.name.like(COLLECTING)]), 0.0)
 
 
 def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:

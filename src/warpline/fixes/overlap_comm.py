@@ -31,7 +31,7 @@ def apply(edit: GraphEdit, case: int) -> int:
         return 0
     edit.detach(comm)
     _let_cpu_go_on(edit, comm, case)
-    others = np.flatnonzero((labelled.kind == "kernel") & labelled.in_steps & ~edit.gone & ~moving)
+    others = np.flatnonzero(labelled.is_kernel & labelled.in_steps & ~edit.gone & ~moving)
     slower = shares.COMM_SLOWDOWN.at(case) - 1
     share = float(edit.graph.duration[comm].sum()) / max(1.0, float(edit.graph.duration[others].sum()))
     edit.graph.duration[others] *= 1 + slower * min(1.0, share)
@@ -44,7 +44,7 @@ def _let_cpu_go_on(edit: GraphEdit, comm: Int64s, case: int) -> None:
     if case == PESSIMISTIC:
         return
     labelled, graph = edit.labelled, edit.graph
-    others = (labelled.kind == "kernel") & ~graph.marked(comm)
+    others = labelled.is_kernel & ~graph.marked(comm)
     begun, done = graph.measured_start, graph.measured_end
     exposed = difference(union(begun[comm], done[comm]), union(begun[others], done[others]))
     share = labelled.covered(exposed.starts, exposed.ends) * (1 - labelled.op_share)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -37,8 +36,7 @@ def apply(edit: GraphEdit, case: int) -> int:
 def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """GEMMs whose sizes rule out the fast kernels."""
     odd = evidence.changed(FIX.name).work
-    names = evidence.trace.stored("ops")["name"].cast(pl.String).unique()
-    convolving = odd & evidence.labelled.under_op(*names.filter(names.str.contains("conv")))
+    convolving = odd & evidence.labelled.under_op_where(lambda name: "conv" in name)
     if not evidence.per_step(odd) or evidence.time_per_step(
         convolving
     ) > MAX_CONVOLUTION_SHARE * evidence.time_per_step(odd):

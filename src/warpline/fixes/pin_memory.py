@@ -24,8 +24,8 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Speed up the copies, and let their calls return at once."""
     labelled = edit.labelled
     up, down = copies_of(labelled, "HtoD", edit), copies_of(labelled, "DtoH", edit)
-    up = up[(labelled.work_text("source_memory")[up] == "Pageable") & (labelled.bytes[up] > FEW_NUMBERS_BYTES)]
-    down = down[(labelled.work_text("target_memory")[down] == "Pageable") & (labelled.bytes[down] > SMALL_COPY_BYTES)]
+    up = up[labelled.source_memory[up].equal("Pageable") & (labelled.bytes[up] > FEW_NUMBERS_BYTES)]
+    down = down[labelled.target_memory[down].equal("Pageable") & (labelled.bytes[down] > SMALL_COPY_BYTES)]
     copies = np.union1d(up, down)
     if not len(copies):
         return 0
@@ -40,9 +40,8 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Copies from pageable memory block the CPU and run at a fraction of the bandwidth."""
     labelled = evidence.labelled
     # A small copy carries a single number in either direction, so its wait matters, not its bandwidth.
-    direction, copy = labelled.work_text("copy_kind"), labelled.kind == "memcpy"
-    up = copy & (direction == "HtoD") & (labelled.work_text("source_memory") == "Pageable")
-    down = copy & (direction == "DtoH") & (labelled.work_text("target_memory") == "Pageable")
+    up = labelled.is_copy & labelled.copy_kind.equal("HtoD") & labelled.source_memory.equal("Pageable")
+    down = labelled.is_copy & labelled.copy_kind.equal("DtoH") & labelled.target_memory.equal("Pageable")
     every = up | down
     up, down = up & (labelled.bytes > FEW_NUMBERS_BYTES), down & (labelled.bytes > SMALL_COPY_BYTES)
     copies = up | down

@@ -58,9 +58,9 @@ def apply(edit: GraphEdit, case: int) -> int:
     zeros = np.flatnonzero(filled & labelled.is_work & labelled.in_steps & ~edit.gone)
     large = zeros[edit.graph.duration[zeros] >= LARGE_FILL_IN_KERNELS * labelled.device.smallest_kernel.expected]
     edit.remove_work(large)
-    plain_copy = (labelled.op_name == "aten::copy_") & ~labelled.under_op(*MAKES_COPIES)
+    plain_copy = labelled.op_name.equal("aten::copy_") & ~labelled.under_op(*MAKES_COPIES)
     into = np.flatnonzero(plain_copy & labelled.in_steps & ~edit.gone)
-    into = into[labelled.work_text("copy_kind")[into] != "HtoD"]
+    into = into[~labelled.copy_kind[into].equal("HtoD")]
     if len(large) and case != PESSIMISTIC:
         edit.remove_work(into)
     return len(calls) + len(joined) + len(shifted) + len(large)

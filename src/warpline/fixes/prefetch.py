@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
-import polars as pl
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from warpline.analyses.idle.gaps import loading_spans
 from warpline.analyses.idle.host_activity import LOADING
@@ -22,9 +26,8 @@ from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.patterns.copies import copies_of, unblock
 from warpline.replay.patterns.loading import hand_over, has_workers
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import integers
-from warpline.trace.names import named_like
-from warpline.trace.trace import Trace
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
+from warpline.trace.trace import Trace, Window
 from warpline.units import count, duration
 
 MIN_STEP_SHARE = 0.03
@@ -36,7 +39,7 @@ LISTED = 3
 LISTED_SHARE = 0.1
 """Names listed in a claim, and the share of the loading time that each must have."""
 LOADER = r"(?i)dataloader"
-SHORT_NAME = r"^<built-in (?:function|method) (\w+).*$|^.*\(\d+\): (.*)$"
+SHORT_NAME = re.compile(r"^<built-in (?:function|method) (\w+).*$|^.*\(\d+\): (.*)$")
 """Function name in a Python frame: `<built-in function sleep>`, `torch/utils/data/dataloader.py(733): __next__`."""
 LOAD_IN_BACKGROUND = (
     "Load in the background: DataLoader(dataset, batch_size=…, num_workers=8, pin_memory=True, prefetch_factor=4, "
@@ -55,7 +58,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     loading = 0.0 if case == PESSIMISTIC and loads_already else hand_over(edit, case)
     if case != OPTIMISTIC:
         # A separate stream does not help a copy that blocks its thread.
-        pinned = copies[labelled.work_text("source_memory")[copies] != "Pageable"]
+        pinned = copies[~labelled.source_memory[copies].equal("Pageable")]
         copies = NOTHING if loading > edit.graph.duration[copies].sum() / labelled.step_count else pinned
     if len(copies):
         if case != PESSIMISTIC:
@@ -64,15 +67,60 @@ def apply(edit: GraphEdit, case: int) -> int:
     return int((labelled.input_share > 0).sum()) + len(copies)
 
 
+class HostLoading(Struct, frozen=True):
+    """Host time that loads data, and what runs there."""
+
+    name: Texts
+    thread: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def __getitem__(self, rows: Int64s | Bools) -> HostLoading:
+        return HostLoading(self.name[rows], self.thread[rows], self.start_ns[rows], self.end_ns[rows])
+
+    @property
+    def time_ns(self) -> Int64s:
+        """How long each takes."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def labels(self) -> list[str]:
+        """The name of each for a claim."""
+        return [_label(name) for name in self.name]
+
+    def within(self, window: Window) -> HostLoading:
+        """What starts in the window."""
+        return self[(self.start_ns >= window.start_ns) & (self.start_ns <= window.end_ns)]
+
+    def outermost(self) -> HostLoading:
+        """What lies in no other of the same thread."""
+        ordered = self[np.lexsort((-self.end_ns, self.start_ns, self.thread))]
+        is_outer = np.ones(len(ordered), bool)
+        for _, rows in grouped(np.arange(len(ordered)), ordered.thread):
+            reach = np.maximum.accumulate(ordered.end_ns[rows])
+            is_outer[rows[1:]] = ordered.start_ns[rows[1:]] >= reach[:-1]
+        return ordered[is_outer]
+
+
+def _label(name: str) -> str:
+    if re.search(LOADER, name):
+        return "DataLoader"
+    found = SHORT_NAME.search(name)
+    return next((text for text in found.groups() if text is not None), name) if found else name
+
+
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits while the program loads its data."""
     waited = evidence.bare_idle_ns["input"]
     if waited < MIN_STEP_SHARE * evidence.step_ns or evidence.recorded_steps < MIN_STEPS:
         return None
     loading = _loading(evidence)
-    names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
-    names = names.filter(pl.col("time") >= LISTED_SHARE * pl.col("time").sum())
-    among = f" ({listed(names['label'].head(LISTED))})" if len(names) else ""
+    time_ns = _time_by_name(loading.labels, loading)
+    names = sorted((-length, label) for label, length in time_ns.items() if length >= LISTED_SHARE * time_ns.total())
+    among = f" ({listed(label for _, label in names[:LISTED])})" if names else ""
     places = _places(evidence, loading)
     average = ", on average," if evidence.question.replay.is_average else ""
     return Claim(
@@ -83,14 +131,22 @@ def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     )
 
 
-def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
+def _time_by_name(names: Iterable[str], loading: HostLoading) -> Counter[str]:
+    time_ns = Counter[str]()
+    for name, length in zip(names, loading.time_ns.tolist(), strict=True):
+        time_ns[name] += length
+    return time_ns
+
+
+def _now(trace: Trace, loading: HostLoading, places: tuple[Place, ...]) -> str:
     """Describes the current loader."""
-    iterators = _within(trace.stored("ranges"), trace)["name"].cast(pl.String)
-    if iterators.str.contains("_SingleProcessDataLoaderIter").any():
+    ranges, window = trace.ranges, trace.window
+    iterators = ranges.name[(ranges.start_ns >= window.start_ns) & (ranges.start_ns <= window.end_ns)]
+    if iterators.like("_SingleProcessDataLoaderIter").any():
         reading = _own_function(trace, loading)
         inside = f", most of it in {reading}" if reading else ""
         return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
-    if iterators.str.contains("_MultiProcessingDataLoaderIter").any():
+    if iterators.like("_MultiProcessingDataLoaderIter").any():
         return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper. "
     return f"{places[0].op} blocks the loop{in_function(places[0].spot)}. " if len(loading) else ""
 
@@ -109,84 +165,59 @@ def _with_workers(evidence: Evidence) -> str:
     )
 
 
-def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
+def _own_function(trace: Trace, loading: HostLoading) -> str | None:
     """The user's function that takes the most time during loading."""
-    own = (
-        trace.stored("python")
-        .filter(~trace.python.name.like(LIBRARY_FRAME))
-        .select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
-    )
-    spans = loading.select("thread", "start_ns", begun="start_ns", until="end_ns").sort("start_ns")
-    during = own.sort("start_ns").join_asof(spans, on="start_ns", by="thread", check_sortedness=False)
-    called = _outermost(during.filter(pl.col("start_ns") > pl.col("begun"), pl.col("end_ns") <= pl.col("until")))
-    by_name = called.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("time"))
-    site = Site.parse(by_name.sort("time", "name", descending=[True, False])["name"][0]) if len(by_name) else None
+    own = trace.python[~trace.python.name.like(LIBRARY_FRAME)]
+    during = np.zeros(len(own), bool)
+    for thread, spans in grouped(np.arange(len(loading)), loading.thread):
+        begun, until = loading.start_ns[spans], loading.end_ns[spans]  # by time
+        frames = np.flatnonzero(own.thread == thread)
+        span = np.searchsorted(begun, own.start_ns[frames], side="right") - 1
+        inside = (own.start_ns[frames] > begun[span]) & (own.end_ns[frames] <= until[span])
+        during[frames] = (span >= 0) & inside
+    called = HostLoading(own.name.texts, own.thread, own.start_ns, own.end_ns)[during].outermost()
+    time_ns = _time_by_name(called.name, called)
+    longest = min(time_ns, key=lambda name: (-time_ns[name], name), default=None)
+    site = Site.parse(longest) if longest else None
     return f"{site.function} ({site.file}:{site.line})" if site else None
 
 
-def _loading(evidence: Evidence) -> pl.DataFrame:
+def _loading(evidence: Evidence) -> HostLoading:
     """Loading in the window: outermost ops, ranges and frames named so, else the frames in gaps before uploads."""
-    trace = evidence.trace
-    columns = ("name", "thread", "start_ns", "end_ns")
-    ranges = trace.stored("ranges").filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
-    # A thread that launches nothing loads beside the loop, or sleeps.
-    own = pl.col("thread").is_in(evidence.labelled.host_time.launching)
-    told = [
-        named_like(part, LOADING).filter(own).select(columns)
-        for part in (trace.stored("ops"), ranges, trace.stored("python"))
-    ]
-    rows = pl.concat(
-        [
-            part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
-            for part in told
-        ]
-    )
-    rows, silences = _outermost(_within(rows, trace)), _silences(evidence)
+    trace, found = evidence.trace, list[HostLoading]()
+    for table in (trace.ops, trace.ranges, trace.python):
+        # A thread that launches nothing loads beside the loop, or sleeps.
+        launches = np.isin(table.thread, evidence.labelled.host_time.launching)
+        rows = table[table.name.like(LOADING) & launches & (table.end_ns != NONE)]
+        found.append(HostLoading(rows.name.texts, rows.thread, rows.start_ns, rows.end_ns))
+    named = _joined(found).within(trace.window).outermost()
+    before_uploads = _before_uploads(evidence)
     # A lock or a short read does not explain loading that happens elsewhere.
-    rows = rows if _total_ns(rows) >= _total_ns(silences) / 2 else silences
-    name = pl.col("name")
-    short = pl.coalesce(name.str.extract(SHORT_NAME, 1), name.str.extract(SHORT_NAME, 2), name)
-    label = pl.when(name.str.contains(LOADER)).then(pl.lit("DataLoader")).otherwise(short)
-    return rows.with_columns(label=label, time=pl.col("end_ns") - pl.col("start_ns"))
+    return named if named.time_ns.sum() >= before_uploads.time_ns.sum() / 2 else before_uploads
 
 
-def _total_ns(rows: pl.DataFrame) -> int:
-    return int((rows["end_ns"] - rows["start_ns"]).sum())
+def _joined(parts: list[HostLoading]) -> HostLoading:
+    return HostLoading(*(np.concatenate(column) for column in zip(*map(astuple, parts), strict=True)))
 
 
-def _within(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    window = trace.window
-    return rows.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns))
+def _before_uploads(evidence: Evidence) -> HostLoading:
+    """Time before an upload, named after the user's function that runs at its midpoint; empty without frames."""
+    found = [HostLoading(np.empty(0, object), *np.empty((3, 0), np.int64))]
+    if evidence.user_frames.exist:
+        for thread, spans in loading_spans(evidence.labelled.host_time).items():
+            threads = np.full(len(spans), thread)
+            frames = evidence.user_frames.at(threads, (spans.starts + spans.ends) // 2).tolist()
+            names = np.array([evidence.user_frames.name(frame) or "Python" for frame in frames], object)
+            found.append(HostLoading(names, threads, spans.starts, spans.ends))
+    return _joined(found).within(evidence.trace.window)
 
 
-def _outermost(rows: pl.DataFrame) -> pl.DataFrame:
-    rows = rows.sort("thread", "start_ns", "end_ns", descending=[False, False, True])
-    before = pl.col("end_ns").cum_max().shift(1).over("thread")
-    return rows.filter(before.is_null() | (pl.col("start_ns") >= before))
-
-
-def _silences(evidence: Evidence) -> pl.DataFrame:
-    """Time before an upload, labelled with the user's function that runs at its midpoint; empty without frames."""
-    trace = evidence.trace
-    found = [
-        pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
-        for thread, spans in loading_spans(evidence.labelled.host_time).items()
-    ]
-    rows = _within(pl.concat(found), trace) if found and evidence.user_frames.exist else None
-    if rows is None or not len(rows):
-        return pl.DataFrame(schema={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
-    middle = (integers(rows["start_ns"]) + integers(rows["end_ns"])) // 2
-    names = evidence.user_frames.names(evidence.user_frames.at(integers(rows["thread"]), middle))
-    return rows.with_columns(name=names.fill_null("Python"))
-
-
-def _places(evidence: Evidence, loading: pl.DataFrame) -> tuple[Place, ...]:
+def _places(evidence: Evidence, loading: HostLoading) -> tuple[Place, ...]:
     """Where data is loaded; without ranges and frames, where it is copied to the device."""
     if not len(loading):
-        return evidence.places(evidence.labelled.work_text("copy_kind") == "HtoD")
-    middle = (integers(loading["start_ns"]) + integers(loading["end_ns"])) // 2
-    weight = loading["time"].cast(pl.Float64).to_numpy()
-    return evidence.places_at(loading["label"], integers(loading["thread"]), middle, weight)
+        return evidence.places(evidence.labelled.copy_kind.equal("HtoD"))
+    middle = (loading.start_ns + loading.end_ns) // 2
+    return evidence.places_at(loading.labels, loading.thread, middle, loading.time_ns.astype(np.float64))
 
 
 def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | None:

@@ -72,17 +72,17 @@ class _HostWork:
     """CPU time spent on tensors that were copied to the host, in ops that launch nothing."""
 
     def __init__(self, labelled: LabelledGraph) -> None:
-        starts, ends, threads = labelled.op_spans
-        launching = np.zeros(len(starts) + 1, bool)
+        ops = labelled.trace.ops
+        launching = np.zeros(len(ops) + 1, bool)
         launching[labelled.root_op[labelled.work]] = True
-        ops = np.flatnonzero((labelled.roots[:-1] == np.arange(len(starts))) & ~launching[:-1])
+        rows = np.flatnonzero((ops.depth == 0) & ~launching[:-1])
         length = labelled.graph.measured_end - labelled.graph.measured_start
         self._labelled = labelled
-        self._ops = ops[np.argsort(starts[ops], kind="stable")]
-        self._starts, self._threads = starts[self._ops], threads[self._ops]
-        self._shapes, self._names = labelled.trace.ops.shapes.texts, labelled.trace.ops.name.texts
+        self._ops = rows[np.argsort(ops.start_ns[rows], kind="stable")]
+        self._starts, self._threads = ops.start_ns[self._ops], ops.thread[self._ops]
+        self._shapes, self._names = ops.shapes.texts, ops.name.texts
         self._in_ops = labelled.op_share * length
-        self._of_host = labelled.covered(starts[ops], ends[ops], threads[ops]) * length
+        self._of_host = labelled.covered_by(ops[rows]) * length
 
     def on(self, copy: int, node: int) -> float:
         """Time that a segment after a copy spends on its result; 0 if none."""
@@ -133,16 +133,15 @@ def _sent_back(edit: GraphEdit, copies: Int64s) -> Int64s:
     following = np.append(order, NONE)[place[copies] + 1]
     copies, following = copies[following != NONE], following[following != NONE]
     ratio = labelled.bytes[following] / np.maximum(labelled.bytes[copies], 1)
-    back = (labelled.work_text("copy_kind")[following] == "HtoD") & (labelled.step[following] == labelled.step[copies])
+    back = labelled.copy_kind[following].equal("HtoD") & (labelled.step[following] == labelled.step[copies])
     back &= (ratio >= 1 / MAX_SIZE_RATIO) & (ratio <= MAX_SIZE_RATIO)
-    result: Int64s = following[back]
-    return result
+    return following[back]
 
 
 def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Tensors that take an unnecessary detour through the host."""
     change = evidence.changed(FIX.name)
-    down = change.work & (evidence.labelled.work_text("copy_kind") == "DtoH")
+    down = change.work & evidence.labelled.copy_kind.equal("DtoH")
     back = change.work & ~down
     if not evidence.per_step(down):
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
-import polars as pl
 
 from warpline.analyses.wait_expressions import as_written
 from warpline.estimate import NOTICEABLE_GAIN
@@ -15,12 +16,11 @@ from warpline.fixes.words import in_function, listed
 from warpline.kernels.identity import MATRIX_CLASSES
 from warpline.replay.costs.cost import EXPECTED, PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
-from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
-from warpline.replay.patterns.python_constants import made_again, take_out_made
+from warpline.replay.patterns.lookups import looked_up, remove_inner_ops
+from warpline.replay.patterns.python_constants import created_again, remove_creation
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import Bools
-from warpline.trace.names import named_like
 from warpline.units import duration, several
 
 COUNTING = (
@@ -80,11 +80,11 @@ def apply(edit: GraphEdit, case: int) -> int:
     if case == PESSIMISTIC:
         edit.remove_work(copies)
         return len(calls)
-    take_out_made(edit, made_again(labelled))
+    remove_creation(edit, created_again(labelled))
     counting = np.flatnonzero(labelled.under_op(*COUNTING) & labelled.in_steps & labelled.is_work & ~edit.gone)
     removed = np.unique(np.concatenate([copies, counting, looked_up(labelled, copies)]))
     edit.remove_work(removed)
-    take_out_inner_ops(edit, removed)
+    remove_inner_ops(edit, removed)
     return len(calls)
 
 
@@ -102,7 +102,7 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The CPU waits for the GPU in {several(count, 'call')} {evidence.noun.per} ({_written(evidence, calls)}), "
         f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}{after}.",
         places,
-        _how(places, as_written(len(evidence.trace.ops) > 0), again=bool(made_again(evidence.labelled))),
+        _how(places, as_written(len(evidence.trace.ops) > 0), again=bool(created_again(evidence.labelled))),
     )
 
 
@@ -120,11 +120,10 @@ def _how(places: tuple[Place, ...], known: dict[str, str], *, again: bool) -> st
 
 def _written(evidence: Evidence, calls: Bools) -> str:
     """The waits as they appear in the code, the most frequent first."""
-    labels = evidence.host_labels(calls)
-    if evidence.framework == "pytorch":
-        labels = labels.replace(as_written(len(evidence.trace.ops) > 0))
-    kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
-    parts = [several(row[1] / evidence.steps, row[0], row[0]) for row in kinds.head(LISTED).rows()]
+    known = as_written(len(evidence.trace.ops) > 0) if evidence.framework == "pytorch" else {}
+    counts = Counter(known.get(label, label) for label in evidence.host_labels(calls))
+    kinds = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    parts = [several(number / evidence.steps, kind, kind) for kind, number in kinds[:LISTED]]
     parts += [several(len(kinds) - LISTED, "other kind")] if len(kinds) > LISTED else []
     text = listed(parts)
     clipped = _clipping_line(evidence)
@@ -133,13 +132,12 @@ def _written(evidence: Evidence, calls: Bools) -> str:
 
 def _clipping_line(evidence: Evidence) -> str | None:
     """Where gradients are clipped within the window; None if they are not, or no frames were recorded."""
-    window = evidence.trace.window
-    frames = named_like(evidence.trace.stored("python"), CLIPPING)
-    frames = frames.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns)).head(1)
+    window, python = evidence.trace.window, evidence.trace.python
+    inside = (python.start_ns >= window.start_ns) & (python.start_ns <= window.end_ns)
+    frames = np.flatnonzero(python.name.like(CLIPPING) & inside)[:1]
     if not len(frames):
         return None
-    moments = (frames[name].cast(pl.Int64).to_numpy() for name in ("thread", "start_ns"))
-    (place, *_) = evidence.places_at(pl.Series(["clip_grad_norm_"]), *moments)
+    (place, *_) = evidence.places_at(["clip_grad_norm_"], python.thread[frames], python.start_ns[frames])
     return f" in {place.spot}" if place.spot else ""
 
 

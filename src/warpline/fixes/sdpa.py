@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.fixes.claim import Claim
@@ -136,34 +135,27 @@ def _in_half(edit: GraphEdit, products: Int64s) -> Floats:
     labelled, now = edit.labelled, edit.labelled.graph.duration[products]
     cores = labelled.kernels_where(lambda identity: identity.tensor_core is False)[products]
     slow, fast = (edit.labelled.device.converted_ns(now, dtype, "bf16") for dtype in ("fp32", "tf32"))
-    result: Floats = np.maximum(np.where(cores, slow, fast), labelled.floor_ns("bf16")[products])
-    return result
+    return np.maximum(np.where(cores, slow, fast), labelled.floor_ns("bf16")[products])
 
 
 def _casts_beside(labelled: LabelledGraph, nodes: Int64s, members: Int64s) -> Int64s:
     """Casts shortly before and after an attention."""
     first, last = np.searchsorted(nodes, members[[0, -1]])
     near = np.append(nodes[max(first - REACH, 0) : first], nodes[last + 1 : last + 1 + REACH])
-    beside: Int64s = near[labelled.once(casts)[near]]
-    return beside
+    return near[labelled.once(casts)[near]]
 
 
 def _with_half_types(labelled: LabelledGraph) -> Bools:
     """GPU operations of ops that take a tensor in half precision."""
-    return labelled.op_column("dtypes").where(lambda types: "c10::BFloat16" in types or "c10::Half" in types)
+    return labelled.op_dtypes.where(lambda types: "c10::BFloat16" in types or "c10::Half" in types)
 
 
 def _op_around(labelled: LabelledGraph, name: str) -> Int64s:
     """The row of the op of this name around each GPU operation; NONE if there is none."""
-    if name not in labelled.known_ops:
-        return np.full(len(labelled.graph), NONE, np.int64)
-    named = np.append((labelled.trace.stored("ops")["name"].cast(pl.String) == name).to_numpy(), False)
-    parents, found = (
-        np.append(labelled.trace.ops.parent, NONE),
-        np.full(len(labelled.graph), NONE, np.int64),
-    )
-    around = labelled.op
-    while (around != NONE).any():
+    named = np.append(labelled.trace.ops.name.equal(name), False)
+    parents = np.append(labelled.trace.ops.parent, NONE)
+    found, around = np.full(len(labelled.graph), NONE, np.int64), labelled.op
+    while named.any() and (around != NONE).any():
         found = np.where(named[around] & (found == NONE), around, found)
         around = parents[around]
     return found
@@ -173,7 +165,7 @@ def _batched(labelled: LabelledGraph) -> Bools:
     """GPU operations of batched GEMM ops; all operations if the profile has no ops."""
     if not len(labelled.trace.ops):
         return np.ones(len(labelled.graph), bool)
-    return labelled.op_name.where(BATCHED.__contains__)
+    return labelled.op_name.equal(*BATCHED)
 
 
 def _backward(labelled: LabelledGraph) -> Bools:
@@ -208,12 +200,12 @@ def _averages(labelled: LabelledGraph, nodes: Int64s, softmax: Int64s) -> Int64s
 
 def _means(labelled: LabelledGraph) -> Bools:
     """GPU operations of means."""
-    return labelled.op_name == "aten::mean"
+    return labelled.op_name.equal("aten::mean")
 
 
 def _elements(labelled: LabelledGraph, node: int) -> int:
     """Elements of the first tensor of a kernel's op; 0 if no shapes are recorded."""
-    sizes = recorded_sizes(labelled.op_column("shapes")[node])
+    sizes = recorded_sizes(labelled.op_shapes.text(node) or "")
     return math.prod(sizes[0]) if sizes and sizes[0] else 0
 
 
@@ -238,7 +230,7 @@ def _how_to_leave_math(labelled: LabelledGraph, softmax: Bools) -> str | None:
     calls = np.unique(_op_around(labelled, MATH)[softmax])
     if not len(calls) or calls[0] == NONE:
         return None
-    sizes = recorded_sizes(str(labelled.trace.stored("ops")["shapes"][int(calls[0])]))
+    sizes = recorded_sizes(labelled.trace.ops.shapes.text(int(calls[0])) or "")
     axes = len(sizes[0]) if sizes and sizes[0] else FUSED_AXES
     first = f"; here they have {axes}: add the missing ones with unsqueeze" if axes < FUSED_AXES else ""
     return (

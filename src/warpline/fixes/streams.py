@@ -12,7 +12,7 @@ from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import Bools, Int64s, first_known
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.units import count, duration, several
 
 SMALL_GRID_SHARE = 0.25
@@ -27,15 +27,16 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Detach copies; except in the worst case, run small kernels side by side too."""
     labelled = edit.labelled
     usable = labelled.in_steps & ~edit.gone
-    copies = usable & (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "DtoH")
+    copies = usable & labelled.is_copy & labelled.copy_kind.equal("DtoH")
     chosen = np.flatnonzero(copies)
     edit.detach(chosen)
     if case == PESSIMISTIC:
         return len(chosen)
-    sms = first_known(labelled.trace.stored("devices")["sm_count"])
-    limit = SMALL_GRID_SHARE * (DEFAULT_SMS if sms is None else sms)
+    sms = labelled.trace.devices.sm_count
+    known = sms[sms != NONE]
+    limit = SMALL_GRID_SHARE * (int(known[0]) if len(known) else DEFAULT_SMS)
     blocks = labelled.work_number("grid_x") * labelled.work_number("grid_y") * labelled.work_number("grid_z")
-    small = usable & (labelled.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~labelled.kernels("comm")
+    small = usable & labelled.is_kernel & (blocks > 0) & (blocks <= limit) & ~labelled.kernels("comm")
     small &= edit.graph.duration >= LONG_KERNEL_IN_OPS * edit.labelled.host.launched_op.expected
     return len(chosen) + _side_by_side(edit, small, blocks, limit / SMALL_GRID_SHARE)
 
@@ -45,10 +46,9 @@ def _side_by_side(edit: GraphEdit, small: Bools, blocks: Int64s, sms: float) -> 
     labelled, graph, changed = edit.labelled, edit.graph, 0
     for lane in np.unique(graph.lane[small]).tolist():
         nodes = labelled.work_of_lane[lane]
-        labels = np.where(small[nodes], labelled.name[nodes], np.arange(len(nodes)).astype(str))
-        for run in np.split(
-            nodes, np.flatnonzero((labels[1:] != labels[:-1]) | (np.diff(labelled.step[nodes]) != 0)) + 1
-        ):
+        # Each node that is not small is alone.
+        labels = np.where(small[nodes], labelled.name.codes[nodes], NONE - 1 - np.arange(len(nodes)))
+        for run in np.split(nodes, np.flatnonzero((np.diff(labels) != 0) | (np.diff(labelled.step[nodes]) != 0)) + 1):
             if len(run) < 2 or not small[run].all():
                 continue
             rounds = np.ceil(blocks[run].sum() / sms)
@@ -75,8 +75,8 @@ def results_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim 
 def serialised_streams(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Independent small kernels, one after the other on one stream."""
     change = evidence.changed(FIX.name)
-    kernels = change.work & (evidence.labelled.kind == "kernel")
-    copies = change.moved & (evidence.labelled.kind == "memcpy")
+    kernels = change.work & evidence.labelled.is_kernel
+    copies = change.moved & evidence.labelled.is_copy
     if (kernels & evidence.labelled.kernels("comm")).any():
         return None
     saved = float(change.saved_ns[evidence.in_steps(kernels)].sum()) / evidence.steps

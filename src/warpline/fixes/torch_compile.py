@@ -20,8 +20,7 @@ from warpline.replay.patterns.growth import grows_over_steps
 from warpline.replay.patterns.launch_runs import launch_runs
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import named_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.units import count, duration, several
 
 STATIC_OR_DYNAMIC = (
@@ -94,16 +93,16 @@ def _cheaper_dispatch(edit: GraphEdit, case: int, wanted: Bools, own: Bools, ext
 def _left_to_autograd(labelled: LabelledGraph) -> Floats:
     """Share of each segment in which autograd accumulates a gradient, or hands a backward pass from thread to
     thread: compiling does not remove that."""
-    rows = named_like(labelled.trace.stored("ops"), f"^{ACCUMULATING}$")
-    spans = [tuple(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")), _handed_over(labelled)]
+    ops = labelled.trace.ops[labelled.ops_named(ACCUMULATING)]
+    spans = (ops.start_ns, ops.end_ns, ops.thread), _handed_over(labelled)
     return labelled.covered(*(np.concatenate(column) for column in zip(*spans, strict=True)))
 
 
 def _handed_over(labelled: LabelledGraph) -> tuple[Int64s, Int64s, Int64s]:
     """When threads that call backward wait for autograd's thread to begin, and continue after it has ended:
     starts, ends and threads."""
-    starts, ends, threads = labelled.op_spans
-    outer = labelled.roots[:-1] == np.arange(len(starts))
+    starts, ends, threads = labelled.trace.ops.start_ns, labelled.trace.ops.end_ns, labelled.trace.ops.thread
+    outer = labelled.trace.ops.depth == 0
     engine = outer & labelled.engine_ops[:-1]
     began, ended = np.sort(starts[engine]), np.sort(ends[engine])
     found = [(NOTHING, NOTHING, NOTHING)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import polars as pl
 
 from warpline import api_names
 from warpline.estimate import NOTICEABLE_GAIN
@@ -21,7 +20,7 @@ from warpline.replay.patterns.calm_steps import MIN_COLD_SHARE, calm_steps, sett
 from warpline.replay.patterns.planning import planned_in_many_steps, planning_ops
 from warpline.replay.patterns.preparation import (
     NEVER,
-    Stretch,
+    HostSpan,
     without_captures,
     without_compiling,
     without_preparing,
@@ -31,8 +30,8 @@ from warpline.replay.patterns.preparation import (
 from warpline.replay.replay import are_uneven
 from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import NONE, Floats, Int64s, grouped, integers
-from warpline.trace.names import named_like, rows_like
+from warpline.trace.arrays import NONE, Floats, Int64s, grouped
+from warpline.trace.schema import Ops
 from warpline.trace.steps.choice import ColdSteps, on_device
 from warpline.units import duration, several
 
@@ -87,29 +86,28 @@ def apply(edit: GraphEdit, case: int) -> int:
     return len(gone) + changed
 
 
-def _warm_segments(edit: GraphEdit, nodes: Int64s, gone: list[Stretch], case: int) -> Floats:
+def _warm_segments(edit: GraphEdit, nodes: Int64s, gone: list[HostSpan], case: int) -> Floats:
     """Warm duration of CPU segments: the dispatch of their ops, and the program's own time outside ops."""
     labelled, graph = edit.labelled, edit.graph
-    ops = _remaining(labelled.trace.stored("ops"), gone)
-    regions = named_like(ops, api_names.COMPILED_REGION)
+    ops = _remaining(labelled.trace.ops, gone)
+    regions = ops[ops.name.like(api_names.COMPILED_REGION)]
     calls = labelled.call_of_work[labelled.work]
     launching = np.isin(graph.before[nodes], graph.row[calls[calls != NONE]])
     host, count = labelled.host, _within(labelled, nodes, ops)
     # An op that launches nothing, such as a view, costs about as much as a small call.
     warm = np.where(launching, host.op.at(case), host.call.at(case) * (1 + count))
     warm += host.region.at(case) * _within(labelled, nodes, regions)
-    result: Floats = shares.SECOND_RUN.at(case) * warm + _begins(edit, nodes) + _own_work(edit, nodes)
-    return result
+    return shares.SECOND_RUN.at(case) * warm + _begins(edit, nodes) + _own_work(edit, nodes)
 
 
 def _begins(edit: GraphEdit, segments: Int64s) -> Floats:
     """Python time before a step's first op, unless a compiler runs there: the minimum over the steps is warm."""
     labelled, steps = edit.labelled, edit.labelled.trace.steps_in_view
-    ops = labelled.trace.stored("ops")
-    if not len(steps) or on_device(steps) or rows_like(ops, api_names.COMPILED_REGION).any():
+    ops = labelled.trace.ops
+    if not len(steps) or on_device(steps) or ops.name.like(api_names.COMPILED_REGION).any():
         return np.zeros(len(segments))
     thread, starts, ends = int(steps.thread[0]), steps.start_ns, steps.end_ns
-    first = np.sort(integers(ops.filter(pl.col("thread") == thread)["start_ns"]))
+    first = np.sort(ops.start_ns[ops.thread == thread])
     until = np.append(first, NEVER)[np.searchsorted(first, starts)]
     share = labelled.covered(starts, np.minimum(until, ends), np.full(len(starts), thread))[segments]
     begin = edit.graph.duration[segments] * share
@@ -117,13 +115,12 @@ def _begins(edit: GraphEdit, segments: Int64s) -> Floats:
     return np.minimum(begin, least)
 
 
-def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
+def _remaining(ops: Ops, gone: list[HostSpan]) -> Ops:
     """The ops that do not start inside a removed segment."""
-    starts, threads = integers(ops["start_ns"]), integers(ops["thread"])
     inside = np.zeros(len(ops), bool)
-    for thread, start, end in gone:
-        inside |= (threads == thread) & (starts >= start) & (starts < end)
-    return ops.filter(~inside)
+    for span in gone:
+        inside |= (ops.thread == span.thread) & (ops.start_ns >= span.start_ns) & (ops.start_ns < span.end_ns)
+    return ops[~inside]
 
 
 def _own_work(edit: GraphEdit, segments: Int64s) -> Floats:
@@ -134,20 +131,17 @@ def _own_work(edit: GraphEdit, segments: Int64s) -> Floats:
     totals = np.zeros(labelled.step_count + 1)
     np.add.at(totals, np.where(labelled.step[segments] == NONE, labelled.step_count, labelled.step[segments]), outside)
     usual = float(np.median(totals[:-1]))
-    kept: Floats = outside * np.minimum(1.0, usual / np.maximum(totals, 1.0))[labelled.step[segments]]
-    return kept
+    return outside * np.minimum(1.0, usual / np.maximum(totals, 1.0))[labelled.step[segments]]
 
 
-def _within(labelled: LabelledGraph, segments: Int64s, ops: pl.DataFrame) -> Floats:
+def _within(labelled: LabelledGraph, segments: Int64s, ops: Ops) -> Floats:
     """Number of ops in each segment; the start and the end of an op count one half each."""
     graph, result = labelled.graph, np.zeros(len(segments))
-    threads, edges = integers(ops["thread"]), [integers(ops[name]) for name in ("start_ns", "end_ns")]
-    rows_of, nothing = dict(grouped(np.arange(len(threads)), threads)), np.empty(0, np.int64)
-    for lane, mine in grouped(np.arange(len(segments)), graph.lane[segments]):
-        own = rows_of.get(lane, nothing)
-        moments = np.sort(np.concatenate([moment[own] for moment in edges]))
-        begin, end = graph.measured_start[segments[mine]], graph.measured_end[segments[mine]]
-        result[mine] = (np.searchsorted(moments, end) - np.searchsorted(moments, begin)) / 2
+    for lane, places in grouped(np.arange(len(segments)), graph.lane[segments]):
+        own = ops[ops.thread == lane]
+        moments = np.sort(np.concatenate([own.start_ns, own.end_ns]))
+        begin, end = graph.measured_start[segments[places]], graph.measured_end[segments[places]]
+        result[places] = (np.searchsorted(moments, end) - np.searchsorted(moments, begin)) / 2
     return result
 
 
@@ -156,20 +150,20 @@ def _warm_calls(edit: GraphEdit, case: int) -> int:
     labelled, graph = edit.labelled, edit.graph
     names, inside = labelled.call_name, (graph.kind == NodeKind.CALL) & labelled.in_steps
     before, host, slower = graph.duration.copy(), labelled.host, shares.SECOND_RUN.at(case)
-    for name in set(names[inside].tolist()):
-        calls = np.flatnonzero(inside & (names == name))
+    for name in names[inside].present():
+        calls = np.flatnonzero(inside & names.equal(name))
         usual = float(np.median(graph.duration[calls]))
         if re.search(LOADING, name):
             edit.shorten(calls, host.call.at(case))
         elif re.search(api_names.GRAPH_LAUNCH, name):
             kernels = np.bincount(labelled.trace.gpu.api_id + 1, minlength=len(labelled.trace.api) + 1)
-            nodes: Floats = kernels[graph.row[calls] + 1].astype(np.float64)
+            nodes = kernels[graph.row[calls] + 1].astype(np.float64)
             edit.shorten(calls, host.graph_launch.at(case) + nodes * host.graph_node.at(case))
         elif re.search(f"{api_names.KERNEL_LAUNCH}|{api_names.MEMSET}", name):
             edit.shorten(calls, slower * host.launch.at(case))
         else:
             edit.shorten(calls[graph.duration[calls] > max(WARM_CALLS * usual, host.longest_dispatch.expected)], usual)
-    within = labelled.call_of_work[labelled.work_text("copy_kind") == "DtoD"]
+    within = labelled.call_of_work[labelled.copy_kind.equal("DtoD")]
     within = within[(within != NONE) & inside[within]]
     edit.shorten(within, slower * host.copy_call.at(case))
     return int((graph.duration < before).sum())

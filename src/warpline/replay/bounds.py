@@ -18,7 +18,7 @@ from warpline.intervals import union
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.whatif import Prediction, Trial, WhatIf
-from warpline.trace.arrays import Bools, Floats, Int64s, grouped, integers
+from warpline.trace.arrays import Bools, Floats, Int64s, grouped
 from warpline.trace.table import filled
 
 
@@ -141,9 +141,9 @@ class DeviceWork:
 
     def _waited_ns(self, trial: Trial) -> float:
         """Time of the calls that no longer wait."""
-        labelled, api = self._labelled, self._labelled.trace.stored("api")
-        rows = labelled.graph.row[trial.freed & labelled.in_steps & ~labelled.is_work]
-        return float((integers(api["end_ns"])[rows] - integers(api["start_ns"])[rows]).sum())
+        labelled = self._labelled
+        calls = labelled.trace.api[labelled.graph.row[trial.freed & labelled.in_steps & ~labelled.is_work]]
+        return float((calls.end_ns - calls.start_ns).sum())
 
     def most_saved(self, trial: Trial) -> MostSaved:
         """What a fix takes away, whether or not a step becomes shorter by it."""

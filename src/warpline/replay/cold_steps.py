@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline.analyses.idle.host_activity import activities
 from warpline.intervals import covered_before
 from warpline.replay.replay import UNEVEN, are_uneven
-from warpline.trace.arrays import Int64s
+from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.launches import launched_ns
 from warpline.trace.steps.choice import ColdSteps, on_device
 from warpline.trace.trace import Trace
@@ -62,14 +61,13 @@ def _more_work_ns(trace: Trace, long: Int64s) -> float:
 
 def _preparing_ns(trace: Trace, start: int, end: int) -> int:
     """Time in which a launching thread loads, compiles or allocates."""
-    launching = (
-        trace.stored("api")["thread"].gather(trace.stored("gpu")["api_id"].drop_nulls().unique()).drop_nulls().unique()
-    )
+    calls = trace.gpu.api_id
+    launching = np.unique(trace.api.thread[calls[calls != NONE]])
     known = activities(trace)
     moments = np.array([start, end])
     spent = [
         np.diff(covered_before(known[thread].labels[label], moments))[0]
-        for thread in launching.to_list()
+        for thread in launching.tolist()
         if thread in known
         for label in ("cold_start", "memory")
     ]
@@ -78,19 +76,16 @@ def _preparing_ns(trace: Trace, start: int, end: int) -> int:
 
 def _slow_ops(trace: Trace, start: int, end: int, cold: int, warm: int) -> tuple[tuple[str, int], ...]:
     """Outermost ops of the cold steps, else API calls, by what they take beyond the usual; the longest first."""
-    steps = trace.stored("steps")
-    window = pl.col("start_ns").is_between(int(steps["start_ns"][0]), int(steps["end_ns"][-1]))
-    if on_device(trace.all_steps):
-        window = pl.col("start_ns") < int(steps["end_ns"][-1])
-    table = trace.stored("ops").filter(pl.col("depth") == 0) if len(trace.stored("ops")) else trace.stored("api")
-    inside = pl.col("start_ns").is_between(start, end) | pl.col("end_ns").is_between(start, end)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    named = (
-        table.filter(window)
-        .group_by(pl.col("name").cast(pl.String))
-        .agg(cold=length.filter(inside).sum(), other=length.filter(~inside).sum())
-        .select("name", beyond=pl.col("cold") - pl.col("other") * cold // warm)
-        .filter(pl.col("beyond") > 0)
-        .sort("beyond", "name", descending=[True, False])
-    )
-    return tuple((name, int(beyond)) for name, beyond in named.head(LISTED).iter_rows())
+    steps = trace.all_steps
+    rows = trace.ops[trace.ops.depth == 0] if len(trace.ops) else trace.api
+    in_view = (rows.start_ns >= steps.start_ns[0]) & (rows.start_ns <= steps.end_ns[-1])
+    if on_device(steps):
+        in_view = rows.start_ns < steps.end_ns[-1]
+    rows = rows[in_view]
+    starts_in, ends_in = ((moments >= start) & (moments <= end) for moments in (rows.start_ns, rows.end_ns))
+    cold_ns, other_ns = np.zeros((2, len(rows.name.words)), np.int64)
+    for total, chosen in ((cold_ns, starts_in | ends_in), (other_ns, ~(starts_in | ends_in))):
+        np.add.at(total, rows.name.codes[chosen], (rows.end_ns - rows.start_ns)[chosen])
+    beyond = (cold_ns - other_ns * cold // warm).tolist()
+    slow = [(name, ns) for name, ns in zip(rows.name.words, beyond, strict=True) if ns > 0]
+    return tuple(sorted(slow, key=lambda pair: (-pair[1], pair[0]))[:LISTED])

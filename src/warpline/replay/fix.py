@@ -9,7 +9,7 @@ from warpline.errors import UsageError
 from warpline.replay.graph_edit import GraphEdit
 
 Apply = Callable[[GraphEdit, int], int]
-"""Changes the graph on the workbench for a case, and returns the number of changed nodes; 0 means not applicable."""
+"""Changes a graph for a case, and returns the number of changed nodes; 0 means not applicable."""
 
 
 class GraphFix(Protocol):

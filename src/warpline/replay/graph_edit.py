@@ -1,4 +1,4 @@
-"""The workbench: a graph that one or several fixes change.
+"""A graph that one or several fixes change.
 
 Nodes are never deleted; removed operations and calls take no time and delay nothing.
 """
@@ -64,7 +64,7 @@ class GraphEdit:
         if not len(ops):
             return
         labelled = self.labelled
-        self.graph.duration *= 1 - labelled.covered(*(values[ops] for values in labelled.op_spans))
+        self.graph.duration *= 1 - labelled.covered_by(labelled.trace.ops[ops])
         inside = np.zeros(len(labelled.trace.ops) + 1, bool)
         inside[ops] = True
         calls = np.flatnonzero((self.graph.kind == NodeKind.CALL) & inside[labelled.root_op_of_call])
@@ -78,6 +78,25 @@ class GraphEdit:
         nodes = np.flatnonzero(inside & ~self.labelled.is_work)
         graph.duration[nodes] = 0.0
         self.stop_waiting(nodes[graph.kind[nodes] == NodeKind.CALL])
+
+    def remove_spans(self, starts: Int64s, ends: Int64s, threads: Int64s, *, bare: bool = False) -> None:
+        """Remove the host time between these moments, waits included; the intervals of a thread do not overlap.
+
+        From a host segment that they cover in part, they remove their share of its time without profiler overhead, or,
+        if `bare`, all of their own time.
+        """
+        graph, share = self.graph, self.labelled.covered(starts, ends, threads)
+        own = share * (graph.measured_end - graph.measured_start) if bare else share * graph.duration
+        graph.duration[:] = np.maximum(graph.duration - own, 0.0)
+        calls = np.flatnonzero(graph.kind == NodeKind.CALL)
+        moment = graph.measured_start[calls]
+        inside = np.zeros(len(calls), bool)
+        for thread, rows in grouped(np.arange(len(threads)), threads):
+            ordered = rows[np.argsort(starts[rows])]
+            spot = np.searchsorted(starts[ordered], moment, side="right") - 1
+            inside |= (graph.lane[calls] == thread) & (spot >= 0) & (moment < ends[ordered][spot])
+        graph.duration[calls[inside]] = 0.0
+        self.stop_waiting(calls[inside])
 
     def settle(self) -> Graph:
         """The graph as it is to be replayed: what waited for room beside other work waits a share of its new length."""

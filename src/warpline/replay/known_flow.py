@@ -42,9 +42,9 @@ class KnownFlow:
         calls = self.call[nodes]
         return None if (calls == NONE).any() else self.flow.connected(calls)
 
-    def are_independent(self, turns: Int64s) -> bool | None:
+    def are_independent(self, iterations: Int64s) -> bool | None:
         """Whether iterations (a row of nodes each) read nothing that another one wrote; None if that is not known."""
-        calls = self.call[turns]
+        calls = self.call[iterations]
         if (calls == NONE).any():
             return None
         return self.flow.are_independent(list(calls), self._adding)

@@ -1,4 +1,4 @@
-"""What a fix needs to know about a graph: besides its nodes, the ops and ranges around them, and their floors."""
+"""A graph whose nodes are labelled with what the trace says of them: steps, calls, ops, ranges, kernels and floors."""
 
 from __future__ import annotations
 
@@ -7,55 +7,68 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 import numpy as np
-import polars as pl
 
+from warpline import api_names
 from warpline.analyses.idle.gaps import loading_spans
 from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.op_calls import OpCalls
 from warpline.intervals import covered_before, union
+from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
-from warpline.replay.graph.model import Graph, NodeKind
+from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.known_flow import KnownFlow
-from warpline.replay.labelled_nodes import LabelledNodes
-from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped, integers
-from warpline.trace.names import named_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
+from warpline.trace.launches import launch_moments, launched_ns
 from warpline.trace.nesting import outermost
+from warpline.trace.schema import Ops, Python, Ranges
+from warpline.trace.steps.choice import on_device
+from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 
 OP_LEVELS = 6
 """Number of enclosing ops searched for a name."""
-AUTOGRAD = "autograd::engine::"
+AUTOGRAD = "^autograd::engine::"
 """How the names of the ops begin around what autograd calls."""
-
 
 Found = TypeVar("Found")
 
 
-class LabelledGraph(LabelledNodes):
-    """The labelled nodes with their ops, and what fixes found among them, which is found once."""
+class LabelledGraph:
+    """A trace's graph, and what fixes need to know of its nodes; everything is found once.
+
+    Arrays and names have one entry per node unless documented otherwise, and are not to be changed. A GPU operation is
+    also called work.
+    """
 
     def __init__(self, trace: Trace, graph: Graph, marks: StepMarks, costs: Costs) -> None:
-        super().__init__(trace, graph, marks)
+        self.trace, self.graph, self.marks = trace, graph, marks
         self.host, self.device = costs.host, costs.device
+        self.is_work: Bools = graph.kind == NodeKind.WORK
+        self.work: Int64s = np.flatnonzero(self.is_work)
+        """The GPU operations."""
+        self._gpu_row: Int64s = np.where(self.is_work, graph.row, NONE)
+        """Row of `gpu`; NONE for CPU nodes."""
+        self._api_row: Int64s = np.where(self.is_work, NONE, graph.row)
+        """Row of `api` of calls and returns; NONE elsewhere."""
+        self._numbers: dict[str, Int64s] = {}
+        self._classes: dict[tuple[str, ...], Bools] = {}
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
         self._within: dict[str, Bools] = {}
         self._found: dict[Callable[[LabelledGraph], object], object] = {}
         self._found_among: dict[tuple[Callable[[LabelledGraph, Bools], object], bytes], object] = {}
 
+    # What fixes find, which is the same for every trial.
+
     def once(self, find: Callable[[LabelledGraph], Found]) -> Found:
-        """What a function finds in this labelled, which is the same for every trial; an array is not to be changed."""
+        """What a function finds in this graph."""
         if find not in self._found:
             found = find(self)
             if isinstance(found, np.ndarray):
                 found.setflags(write=False)
-                is_mark = found.dtype == bool and len(found) == len(self.graph)
-                self._found[find] = self.mark(found) if is_mark else found
-            else:
-                self._found[find] = found
+            self._found[find] = found
         return cast("Found", self._found[find])
 
     def once_for(self, nodes: Bools, find: Callable[[LabelledGraph, Bools], Found]) -> Found:
@@ -65,50 +78,211 @@ class LabelledGraph(LabelledNodes):
             self._found_among[key] = find(self, nodes)
         return cast("Found", self._found_among[key])
 
-    # Ops.
+    # Steps.
+
+    @cached_property
+    def step(self) -> Int64s:
+        """The step in which each node began, or was launched; NONE outside."""
+        steps = self.trace.steps_in_view
+        if not len(steps):
+            return np.zeros(len(self.graph), np.int64)
+        starts, end = steps.start_ns, int(steps.end_ns[-1])
+        moment = self.graph.measured_start.copy()
+        if not on_device(steps):
+            launched = launch_moments(self.trace.gpu, self.trace.api, int(starts[0]), end)
+            moment[self.work] = launched[self.graph.row[self.work]]
+        index = np.searchsorted(starts, moment, side="right") - 1
+        return np.where((index >= 0) & (moment < end), index, NONE)
+
+    @cached_property
+    def has_step(self) -> Bools:
+        """Whether the node began, or was launched, in a selected step."""
+        return self.step != NONE
+
+    @cached_property
+    def in_steps(self) -> Bools:
+        """Whether the node belongs to a selected step; for steps found on the device, all CPU nodes do."""
+        return self.has_step | ~self.is_work if on_device(self.trace.all_steps) else self.has_step
+
+    @property
+    def step_count(self) -> int:
+        """Number of selected steps."""
+        return max(1, self.marks.count)
+
+    # Calls.
+
+    @cached_property
+    def call_name(self) -> Names:
+        """The API call of calls and returns."""
+        return self.trace.api.name.at(self._api_row)
+
+    def calls_like(self, pattern: str) -> Bools:
+        """API calls whose name matches."""
+        return self.call_name.like(pattern) & (self.graph.kind == NodeKind.CALL)
+
+    @cached_property
+    def stream_waits(self) -> Bools:
+        """Calls that wait for a stream or the device."""
+        return self.calls_like(api_names.STREAM_WAIT)
+
+    @cached_property
+    def _call_of_segment(self) -> Int64s:
+        graph = self.graph
+        result = np.full(len(graph), NONE, np.int64)
+        edges = (graph.edge_kind == EdgeKind.THREAD) & (graph.kind[graph.edge_from] == NodeKind.SEGMENT)
+        result[graph.edge_from[edges]] = graph.edge_to[edges]
+        return result
+
+    @cached_property
+    def segment_of_call(self) -> Int64s:
+        """The segment before each call."""
+        result = np.full(len(self.graph), NONE, np.int64)
+        segments = np.flatnonzero(self._call_of_segment != NONE)
+        result[self._call_of_segment[segments]] = segments
+        return result
+
+    @cached_property
+    def call_of_work(self) -> Int64s:
+        """The call that launched each GPU operation, NONE if unknown; for graphs, of each stream's first one."""
+        graph = self.graph
+        result = np.full(len(graph), NONE, np.int64)
+        edges = graph.edge_kind == EdgeKind.LAUNCH
+        source, target = graph.edge_from[edges], graph.edge_to[edges]
+        result[target] = np.where(graph.kind[source] == NodeKind.CALL, source, self._call_of_segment[source])
+        return result
+
+    @cached_property
+    def launch_moment(self) -> Int64s:
+        """Measured launch time of each GPU operation, its own start if no launch is known; the start of other nodes."""
+        moment = self.graph.measured_start.copy()
+        moment[self.work] = launched_ns(self.trace.gpu, self.trace.api)[self.graph.row[self.work]]
+        return moment
+
+    # GPU operations.
+
+    @cached_property
+    def work_of_lane(self) -> dict[int, Int64s]:
+        """The operations on each lane that has any, in order."""
+        return dict(grouped(self.work, self.graph.lane[self.work]))
+
+    @cached_property
+    def kind(self) -> Names:
+        """kernel, memcpy, memset, graph."""
+        return self.trace.gpu.kind.at(self._gpu_row)
+
+    @cached_property
+    def is_kernel(self) -> Bools:
+        """Whether the node is a kernel."""
+        return self.kind.equal("kernel")
+
+    @cached_property
+    def is_copy(self) -> Bools:
+        """Whether the node is a copy by the copy engine (memcpy)."""
+        return self.kind.equal("memcpy")
+
+    @cached_property
+    def name(self) -> Names:
+        """The name of each GPU operation."""
+        return self.trace.gpu.name.at(self._gpu_row)
+
+    @cached_property
+    def copy_kind(self) -> Names:
+        """The direction of each copy."""
+        return self.trace.gpu.copy_kind.at(self._gpu_row)
+
+    @cached_property
+    def source_memory(self) -> Names:
+        """The memory that each copy reads."""
+        return self.trace.gpu.source_memory.at(self._gpu_row)
+
+    @cached_property
+    def target_memory(self) -> Names:
+        """The memory that each copy writes."""
+        return self.trace.gpu.target_memory.at(self._gpu_row)
+
+    def work_number(self, column: str) -> Int64s:
+        """A number of `gpu`; 0 for CPU nodes and where nothing is recorded."""
+        if column not in self._numbers:
+            values = np.append(filled(self.trace.gpu.column(column), 0), 0)
+            self._numbers[column] = values[self._gpu_row]
+        return self._numbers[column]
+
+    @property
+    def bytes(self) -> Int64s:
+        """Bytes of copies and memsets."""
+        return self.work_number("bytes")
+
+    @cached_property
+    def _identities(self) -> tuple[list[KernelIdentity], Int64s]:
+        """What each different kernel is, and for each node which of them it is; the number beyond for the others."""
+        kernels = np.flatnonzero(self.is_kernel)
+        codes, which = np.unique(self.name.codes[kernels], return_inverse=True)
+        result = np.full(len(self.graph), len(codes), np.int64)
+        result[kernels] = which
+        return [identify(self.name.words[code]) for code in codes.tolist()], result
+
+    @property
+    def kernel_archs(self) -> set[str]:
+        """Architectures that the names of kernels contain."""
+        return {identity.arch for identity in self._identities[0] if identity.arch}
+
+    def kernels(self, *classes: str) -> Bools:
+        """Kernels of these classes."""
+        if classes not in self._classes:
+            self._classes[classes] = self.kernels_where(lambda identity: identity.kernel_class in classes)
+        return self._classes[classes]
+
+    def kernels_where(self, test: Callable[[KernelIdentity], bool]) -> Bools:
+        """Kernels whose identity passes the test."""
+        identities, which = self._identities
+        return np.array([*map(test, identities), False], bool)[which]
+
+    # Ops around GPU operations and calls.
 
     @cached_property
     def op(self) -> Int64s:
         """Row of `ops` around each operation's launch; NONE elsewhere."""
-        result = np.full(len(self.graph), NONE, np.int64)
-        result[self.work] = self.trace.gpu.op_id[self.graph.row[self.work]]
-        return result
+        return np.append(self.trace.gpu.op_id, NONE)[self._gpu_row]
 
     @cached_property
-    def dataflow(self) -> KnownFlow | None:
-        """Which GPU operations share tensors, where `warpline run` recorded it; None elsewhere."""
-        return KnownFlow.of(self.trace, self.op)
-
-    def op_column(self, column: str) -> Labels:
-        """A text column of the op around each GPU operation; empty without an op."""
-        key = f"ops.{column}"
-        if key not in self._texts:
-            self._texts[key] = self._labels(self.trace.ops.column(column), self.work, self.op[self.work])
-        return self._texts[key]
+    def op_name(self) -> Names:
+        """The op around each GPU operation."""
+        return self.trace.ops.name.at(self.op)
 
     @cached_property
-    def op_name(self) -> Labels:
-        """Name of the op around each GPU operation."""
-        return self.op_column("name")
+    def op_shapes(self) -> Names:
+        """The input shapes of the op around each GPU operation, as JSON text."""
+        return self.trace.ops.shapes.at(self.op)
 
     @cached_property
-    def _op_names(self) -> tuple[dict[str, int], Int64s]:
-        """Names of ops with their numbers, and for each op the number of its name."""
-        known = self.trace.ops.name
-        return {name: number for number, name in enumerate(known.words)}, known.codes
+    def op_dtypes(self) -> Names:
+        """Its input types, likewise."""
+        return self.trace.ops.dtypes.at(self.op)
 
-    @property
-    def known_ops(self) -> list[str]:
-        """The different names of ops."""
-        return list(self._op_names[0])
+    @cached_property
+    def op_strides(self) -> Names:
+        """Its input strides, likewise."""
+        return self.trace.ops.strides.at(self.op)
 
-    def _is_named(self, names: tuple[str, ...]) -> Bools:
-        """Whether each op has one of these names."""
-        numbers, which = self._op_names
-        chosen = np.zeros(len(numbers) + 1, bool)
-        chosen[[numbers[name] for name in names if name in numbers]] = True
-        result: Bools = chosen[which]
-        return result
+    @cached_property
+    def op_of_call(self) -> Int64s:
+        """Row of `ops` around each API call; NONE elsewhere."""
+        return np.append(self.trace.api.op_id, NONE)[self._api_row]
+
+    @cached_property
+    def roots(self) -> Int64s:
+        """The outermost op around each op (one entry per row of `ops`, and NONE for none)."""
+        return np.append(outermost(self.trace.ops.parent), NONE)
+
+    @cached_property
+    def root_op(self) -> Int64s:
+        """The outermost op around each operation's launch; NONE elsewhere."""
+        return self.roots[self.op]
+
+    @cached_property
+    def root_op_of_call(self) -> Int64s:
+        """The outermost op around each API call; NONE elsewhere."""
+        return self.roots[self.op_of_call]
 
     @cached_property
     def _ops_around(self) -> Int64s:
@@ -120,117 +294,89 @@ class LabelledGraph(LabelledNodes):
 
     def ops_named(self, *names: str) -> Int64s:
         """Rows of `ops` with one of these names."""
-        return np.flatnonzero(self._is_named(names))
+        return np.flatnonzero(self.trace.ops.name.equal(*names))
 
     def under_op(self, *names: str) -> Bools:
         """GPU operations launched by an op with one of these names, or by an op within it."""
-        if names in self._under:
-            return self._under[names]
-        result = np.zeros(len(self.graph), bool)
-        result[self.work] = np.append(self._is_named(names), False)[self._ops_around].any(axis=0)
-        self._under[names] = self.mark(result)
+        if names not in self._under:
+            self._under[names] = self.under_op_where(set(names).__contains__)
         return self._under[names]
 
-    @cached_property
-    def roots(self) -> Int64s:
-        """The outermost op around each op; NONE for none, at the end."""
-        return np.append(outermost(self.trace.ops.parent), NONE)
-
-    @cached_property
-    def op_spans(self) -> tuple[Int64s, Int64s, Int64s]:
-        """Begin, end and thread of each op."""
-        starts, ends, threads = self.trace.ops.start_ns, self.trace.ops.end_ns, self.trace.ops.thread
-        return starts, ends, threads
-
-    @cached_property
-    def _outermost_ops(self) -> pl.DataFrame:
-        return self.trace.stored("ops").with_row_index("row")[np.flatnonzero(self.trace.ops.depth == 0)]
-
-    def root_op_at(self, segments: Int64s) -> Int64s:
-        """The outermost op of its thread in whose time each segment's middle lies; NONE outside."""
-        rows, threads, starts, ends = (
-            integers(self._outermost_ops[name]) for name in ("row", "thread", "start_ns", "end_ns")
-        )
-        middle = (self.graph.measured_start[segments] + self.graph.measured_end[segments]) // 2
-        found = np.full(len(segments), NONE, np.int64)
-        rows_of = dict(grouped(np.arange(len(threads)), threads))
-        for lane, mine in grouped(np.arange(len(segments)), self.graph.lane[segments]):
-            own = rows_of.get(lane)
-            if own is None:
-                continue
-            spot = np.searchsorted(starts[own], middle[mine], side="right") - 1
-            inside = (spot >= 0) & (middle[mine] < ends[own][spot])
-            found[mine[inside]] = rows[own][spot[inside]]
-        return found
-
-    @cached_property
-    def root_op(self) -> Int64s:
-        """The outermost op around each operation's launch; NONE elsewhere."""
-        result: Int64s = self.roots[self.op]
+    def under_op_where(self, test: Callable[[str], bool]) -> Bools:
+        """The same for ops whose name passes the test."""
+        result = np.zeros(len(self.graph), bool)
+        result[self.work] = np.append(self.trace.ops.name.where(test), False)[self._ops_around].any(axis=0)
         return result
 
     @cached_property
     def engine_ops(self) -> Bools:
-        """Which ops are autograd's engine at work; a trailing False stands for NONE."""
-        names, which = self._op_names
-        return np.append(np.array([*(name.startswith(AUTOGRAD) for name in names), False])[which], False)
+        """Which ops are autograd's engine at work (one entry per row of `ops`, and False for none)."""
+        return np.append(self.trace.ops.name.like(AUTOGRAD), False)
 
     @cached_property
     def of_autograd(self) -> Bools:
         """GPU operations that autograd's engine launched."""
-        result: Bools = self.engine_ops[self.root_op] & self.is_work
-        return result
+        return self.engine_ops[self.root_op] & self.is_work
 
     @cached_property
-    def root_op_of_call(self) -> Int64s:
-        """The outermost op around each API call; NONE elsewhere."""
-        result: Int64s = self.roots[self.op_of_call]
-        return result
+    def dataflow(self) -> KnownFlow | None:
+        """Which GPU operations share tensors, where `warpline run` recorded it; None elsewhere."""
+        return KnownFlow.of(self.trace, self.op)
 
-    @cached_property
-    def op_of_call(self) -> Int64s:
-        """Row of `ops` around each API call; NONE elsewhere."""
-        result = np.full(len(self.graph), NONE, np.int64)
-        calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
-        result[calls] = self.trace.api.op_id[self.graph.row[calls]]
-        return result
+    # Time of the host.
 
     @cached_property
     def _segments_of_lane(self) -> dict[int, Int64s]:
         segments = self.graph.nodes(NodeKind.SEGMENT)
         return dict(grouped(segments, self.graph.lane[segments]))
 
-    def covered(self, starts: Int64s, ends: Int64s, thread: Int64s | None = None) -> Floats:
+    def covered(self, starts: Int64s, ends: Int64s, threads: Int64s | None = None) -> Floats:
         """Share of each CPU segment that lies within any of these intervals (of its own thread, where given)."""
         graph, result = self.graph, np.zeros(len(self.graph))
         for lane, nodes in self._segments_of_lane.items():
-            mine = np.ones(len(starts), bool) if thread is None else thread == lane
-            if not mine.any():
+            own = np.ones(len(starts), bool) if threads is None else threads == lane
+            if not own.any():
                 continue
-            spans = union(starts[mine], ends[mine])
+            spans = union(starts[own], ends[own])
             begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
             before, after = np.split(covered_before(spans, np.concatenate([begin, end])), 2)
             result[nodes] = (after - before) / np.maximum(end - begin, 1)
         return result
 
-    def within_ranges(self, pattern: str) -> Bools:
-        """Nodes of threads that began, and work that was launched, within a range whose name matches."""
-        if pattern not in self._within:
-            ranges = named_like(self.trace.stored("ranges"), pattern)
-            inside = np.zeros(len(self.graph), bool)
-            moment = self.launch_moment
-            spans = [integers(ranges[column]).tolist() for column in ("start_ns", "end_ns", "thread")]
-            for start, end, thread in zip(*spans, strict=True):
-                if thread != NONE:
-                    inside |= (moment >= start) & (moment < end)  # nothing, if its end is not known
-            inside.setflags(write=False)
-            self._within[pattern] = inside
-        return self._within[pattern]
+    def covered_by(self, rows: Ops | Ranges | Python) -> Floats:
+        """Share of each CPU segment that these rows of its own thread cover."""
+        return self.covered(rows.start_ns, rows.end_ns, rows.thread)
 
     @cached_property
     def op_share(self) -> Floats:
         """Share of each segment that an op covers (outermost ops of its thread)."""
-        return self.covered(*(integers(self._outermost_ops[name]) for name in ("start_ns", "end_ns", "thread")))
+        return self.covered_by(self.trace.ops[self.trace.ops.depth == 0])
+
+    def root_op_at(self, segments: Int64s) -> Int64s:
+        """The outermost op of its thread in whose time each segment's middle lies; NONE outside."""
+        outer = np.flatnonzero(self.trace.ops.depth == 0)
+        ops = self.trace.ops[outer]
+        middle = (self.graph.measured_start[segments] + self.graph.measured_end[segments]) // 2
+        found = np.full(len(segments), NONE, np.int64)
+        of_thread = dict(grouped(np.arange(len(outer)), ops.thread))
+        for lane, places in grouped(np.arange(len(segments)), self.graph.lane[segments]):
+            if lane in of_thread:
+                own = of_thread[lane]
+                spot = np.searchsorted(ops.start_ns[own], middle[places], side="right") - 1
+                inside = (spot >= 0) & (middle[places] < ops.end_ns[own][spot])
+                found[places[inside]] = outer[own[spot[inside]]]
+        return found
+
+    def within_ranges(self, pattern: str) -> Bools:
+        """Nodes of threads that began, and work that was launched, within a range whose name matches."""
+        if pattern not in self._within:
+            ranges, moment = self.trace.ranges, self.launch_moment
+            inside = np.zeros(len(self.graph), bool)
+            for row in np.flatnonzero(ranges.name.like(pattern) & (ranges.thread != NONE)).tolist():
+                # Nothing, if its end is not known.
+                inside |= (moment >= ranges.start_ns[row]) & (moment < ranges.end_ns[row])
+            self._within[pattern] = inside
+        return self._within[pattern]
 
     @cached_property
     def host_time(self) -> HostTime:
@@ -246,9 +392,7 @@ class LabelledGraph(LabelledNodes):
         starts = np.concatenate([spans.starts for spans in found.values()])
         ends = np.concatenate([spans.ends for spans in found.values()])
         threads = np.concatenate([np.full(len(spans), thread) for thread, spans in found.items()])
-        share = self.covered(starts, ends, threads)
-        result: Floats = np.where(self.in_steps, share, 0.0)
-        return result
+        return np.where(self.in_steps, self.covered(starts, ends, threads), 0.0)
 
     # Floors.
 
@@ -265,8 +409,5 @@ class LabelledGraph(LabelledNodes):
     def floor_ns(self, dtype: str | None = None) -> Floats:
         """Minimum time of each GPU operation, at its own or another precision; 0 if unknown, and for CPU nodes."""
         if dtype not in self._floors:
-            result = np.zeros(len(self.graph))
-            result[self.work] = self.floors.least_ns(dtype)[self.graph.row[self.work]]
-            result.setflags(write=False)
-            self._floors[dtype] = result
+            self._floors[dtype] = np.append(self.floors.least_ns(dtype), 0.0)[self._gpu_row]
         return self._floors[dtype]

@@ -21,8 +21,7 @@ def stream_ns(labelled: LabelledGraph, duration: Floats, counted: Bools) -> Floa
     if not len(chosen):
         return np.zeros(steps)
     by_lane = np.bincount(cell[chosen], duration[work[chosen]], lanes * steps).reshape(lanes, steps)
-    busiest: Floats = by_lane[by_lane.sum(axis=1).argmax()]
-    return busiest
+    return by_lane[by_lane.sum(axis=1).argmax()]
 
 
 def _cells(labelled: LabelledGraph) -> tuple[Int64s, Int64s, int, int]:
@@ -36,5 +35,5 @@ def _cells(labelled: LabelledGraph) -> tuple[Int64s, Int64s, int, int]:
 def untouched_ns(labelled: LabelledGraph, duration: Floats, elsewhere: Bools) -> float:
     """Least GPU time per step of what a fix does not touch, in a fast run and in the step that has least of it. It
     removes and moves the `elsewhere` nodes, and shortens others."""
-    kept = (duration >= SAME * labelled.graph.duration) & ~elsewhere
-    return (1 - KERNEL_SPREAD) * float(stream_ns(labelled, duration, kept).min())
+    untouched = (duration >= SAME * labelled.graph.duration) & ~elsewhere
+    return (1 - KERNEL_SPREAD) * float(stream_ns(labelled, duration, untouched).min())

@@ -2,8 +2,8 @@
 
 Steps that are alike say the same, so a few of them in a row are enough. Cold steps, which a recording has once, are set
 aside: the answer is about warm ones. Where long steps come again and again, they belong to it. Steps are taken from one
-stretch of the recording: what lies in a pause between two stretches (the profiler was off, the program did something
-else) is no part of a step. docs/steps.md says all this to users.
+run without a pause: what lies in a pause between two runs (the profiler was off, the program did something else) is no
+part of a step. docs/steps.md says all this to users.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.replay.replay import UNEVEN, are_uneven, typical_ns
-from warpline.trace.arrays import Floats, Int64s, integers
+from warpline.trace.arrays import Floats, Int64s
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.steps.choice import ColdSteps, StepChoice
 from warpline.trace.trace import Trace
@@ -38,16 +38,15 @@ LONGER_BY = 1.4
 
 def steps_to_judge(trace: Trace) -> Trace:
     """The trace, looked at during the steps that stand for all of it; steps that were asked for stay."""
-    steps = trace.stored("steps")
+    steps = trace.all_steps
     if trace.chosen_steps is None and len(steps):
-        starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-        begun, done = trace.step_spans
-        lengths = (done - begun).astype(np.float64)
-        pauses = _long_pauses(starts, ends, is_exact=steps["found_by"][0] == "profiler_step")
+        starts, ends = trace.step_spans
+        lengths = (ends - starts).astype(np.float64)
+        pauses = _long_pauses(steps.start_ns, steps.end_ns, is_exact=steps.found_by[0] == "profiler_step")
         cold = find_cold_steps(trace)
         if cold is not None:
             trace = trace.without(cold)
-        first, beyond = _stretch(lengths, pauses, cold)
+        first, beyond = _unbroken_run(lengths, pauses, cold)
         calls_per_step = max(len(trace.api), 1) / len(steps)
         chosen = representative_steps(lengths[first:beyond], round(ENOUGH_CALLS / calls_per_step))
         trace = trace.with_steps(StepChoice(first + chosen.start, first + chosen.stop))
@@ -66,19 +65,19 @@ def _long_pauses(starts: Int64s, ends: Int64s, *, is_exact: bool) -> Int64s:
     return np.flatnonzero(long) + 1
 
 
-def _stretch(lengths: Floats, pauses: Int64s, cold: ColdSteps | None) -> tuple[int, int]:
-    """Of the stretches between pauses and cold steps, a longest; of several, the one whose typical step is that of all,
-    and of these the one in the middle."""
+def _unbroken_run(lengths: Floats, pauses: Int64s, cold: ColdSteps | None) -> tuple[int, int]:
+    """Of the runs of steps between pauses and cold steps, a longest; of several, the one whose typical step is that of
+    all, and of these the one in the middle."""
     breaks = {0, *pauses.tolist(), len(lengths)}
-    taken = range(cold.first, cold.first + cold.count) if cold else range(0)
-    breaks |= {taken.start, taken.stop} if cold else set()
-    stretches = [stretch for stretch in pairwise(sorted(breaks)) if stretch[0] not in taken]
-    most = max(beyond - first for first, beyond in stretches)
-    longest = [(first, beyond) for first, beyond in stretches if beyond - first == most]
-    typical = max(typical_ns(np.concatenate([lengths[slice(*stretch)] for stretch in longest])), 1.0)
-    misses = [abs(typical_ns(lengths[slice(*stretch)]) / typical - 1) for stretch in longest]
-    good = [stretch for stretch, miss in zip(longest, misses, strict=True) if miss <= max(SAME_LENGTH, min(misses))]
-    return min(good, key=lambda stretch: abs(sum(stretch) - len(lengths)))
+    cold_steps = range(cold.first, cold.first + cold.count) if cold else range(0)
+    breaks |= {cold_steps.start, cold_steps.stop} if cold else set()
+    runs = [run for run in pairwise(sorted(breaks)) if run[0] not in cold_steps]
+    most = max(beyond - first for first, beyond in runs)
+    longest = [(first, beyond) for first, beyond in runs if beyond - first == most]
+    typical = max(typical_ns(np.concatenate([lengths[slice(*run)] for run in longest])), 1.0)
+    misses = [abs(typical_ns(lengths[slice(*run)]) / typical - 1) for run in longest]
+    good = [run for run, miss in zip(longest, misses, strict=True) if miss <= max(SAME_LENGTH, min(misses))]
+    return min(good, key=lambda run: abs(sum(run) - len(lengths)))
 
 
 def representative_steps(lengths: Floats, enough: int) -> range:
@@ -108,5 +107,4 @@ def _stays_uneven(lengths: Floats) -> bool:
 
 def _misses(lengths: Floats, count: int, typical: float, average: Callable[..., Floats]) -> Floats:
     """How far the typical step of each run of so many steps is from that of all, as a share of it."""
-    misses: Floats = np.abs(average(sliding_window_view(lengths, count), axis=1) / max(typical, 1.0) - 1)
-    return misses
+    return np.abs(average(sliding_window_view(lengths, count), axis=1) / max(typical, 1.0) - 1)

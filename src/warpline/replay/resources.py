@@ -7,7 +7,6 @@ analysis: Ousterhout et al., Making Sense of Performance in Data Analytics Frame
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from functools import cached_property
 
@@ -65,11 +64,11 @@ class Resources:
         """The resource of each GPU operation; NONE for CPU nodes."""
         labelled, found = self._labelled, np.full(len(self._labelled.graph), NONE)
         found[labelled.is_work] = Resource.KERNEL
-        direction, copies = labelled.work_text("copy_kind"), labelled.kind == "memcpy"
+        copies = labelled.is_copy
         moving = labelled.kernels_where(lambda kernel: kernel.kernel_class == "memory" and kernel.op != "cast")
-        moves = (moving | copies | (labelled.kind == "memset")) & ~labelled.once(casts)
+        moves = (moving | copies | labelled.kind.equal("memset")) & ~labelled.once(casts)
         found[self._asked_for(moves)] = Resource.MEMORY
-        found[copies & ((direction == "HtoD") | (direction == "DtoH"))] = Resource.TRANSFER
+        found[copies & labelled.copy_kind.equal("HtoD", "DtoH")] = Resource.TRANSFER
         found[labelled.kernels("comm")] = Resource.COMM
         found[self._results] = Resource.SYNC
         return found
@@ -90,7 +89,7 @@ class Resources:
         labelled, graph = self._labelled, self._labelled.graph
         found = np.zeros(len(graph), bool)
         waits = np.flatnonzero(graph.edge_kind == EdgeKind.SYNC)
-        waits = waits[labelled.work_text("copy_kind")[graph.edge_from[waits]] == "DtoH"]
+        waits = waits[labelled.copy_kind[graph.edge_from[waits]].equal("DtoH")]
         work, rows = graph.edge_from[waits], graph.row[graph.edge_to[waits]]
         first, last = np.full(len(graph), np.iinfo(np.int64).max), np.zeros(len(graph), np.int64)
         np.minimum.at(first, work, labelled.trace.api.start_ns[rows])
@@ -113,7 +112,7 @@ class Resources:
         return found
 
     def _calls(self, pattern: str) -> Bools:
-        return self._labelled.call_name.where(lambda name: re.search(pattern, name) is not None)
+        return self._labelled.call_name.like(pattern)
 
     @cached_property
     def of_call(self) -> Int64s:
@@ -121,7 +120,7 @@ class Resources:
         labelled, graph = self._labelled, self._labelled.graph
         found = np.full(len(graph), Resource.DISPATCH)
         work = labelled.work
-        copies = work[(labelled.kind[work] == "memcpy") & (labelled.call_of_work[work] != NONE)]
+        copies = work[labelled.is_copy[work] & (labelled.call_of_work[work] != NONE)]
         found[labelled.call_of_work[copies]] = self.of_work[copies]
         found[self._calls(SYNCHRONISE)] = Resource.SYNC
         found[self._calls(ALLOCATE)] = Resource.MEMORY
@@ -170,12 +169,11 @@ class Resources:
                 if label in ("cold_start", "input"):
                     take(Resource.COLD_START if label == "cold_start" else Resource.INPUT, part)
         take(Resource.UNKNOWN, np.clip(1 - explained, 0, 1) * segments)
-        starts, ends, threads = labelled.op_spans
         outermost = labelled.trace.ops.depth == 0
         for resource in (Resource.TRANSFER, Resource.SYNC, Resource.MEMORY, Resource.COMM):
             ops = np.flatnonzero((self._of_op[:-1] == resource) & outermost)
             if len(ops):
-                take(resource, labelled.covered(starts[ops], ends[ops], threads[ops]))
+                take(resource, labelled.covered_by(labelled.trace.ops[ops]))
         take(Resource.DISPATCH, left.copy())
         calls = np.flatnonzero((graph.kind == NodeKind.CALL) | (graph.kind == NodeKind.RELEASE))
         shares[self.of_call[calls], calls] = 1.0 - self._cold_share[calls]

@@ -342,11 +342,18 @@ class WhatIf:
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
         step_ns = self._as_timed(step_ns, graph, edit.gone)
-        gone, moved, freed = map(self.labelled.mark, (edit.gone, edit.moved, edit.freed))
-        bare_ns = self._bare.graphs[bare].duration
-        duration = bare_ns if np.array_equal(graph.duration, bare_ns) else graph.duration
-        certain, alone = edit.is_certain and len(chosen) == 1, edit.may_do_nothing and len(chosen) == 1
-        return Trial(step_ns, changed, duration, gone, moved, freed, unbounded, edit.step_floor_ns, certain, alone)
+        return Trial(
+            step_ns=step_ns,
+            changed=changed,
+            duration=graph.duration,
+            gone=edit.gone,
+            moved=edit.moved,
+            freed=edit.freed,
+            unbounded_ns=unbounded,
+            floor_ns=edit.step_floor_ns,
+            is_certain=edit.is_certain and len(chosen) == 1,
+            may_do_nothing=edit.may_do_nothing and len(chosen) == 1,
+        )
 
     def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:
         """The step with its part of what the run's stopwatch showed beyond the estimate.

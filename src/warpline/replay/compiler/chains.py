@@ -49,10 +49,9 @@ BATCH_NORM = re.compile(r"aten::\w*batch_norm\w*")
 
 def fusible_kernels(labelled: LabelledGraph) -> Bools:
     """Kernels within steps that a compiler generates itself."""
-    library = labelled.under_op(*(name for name in labelled.known_ops if LIBRARY.fullmatch(name)))
-    copies = (labelled.work_text("copy_kind") == "DtoD") & (labelled.op != NONE)
-    fusible: Bools = (labelled.kernels(*FUSIBLE) | copies) & ~library & labelled.in_steps
-    return fusible
+    library = labelled.under_op_where(lambda name: LIBRARY.fullmatch(name) is not None)
+    copies = labelled.copy_kind.equal("DtoD") & (labelled.op != NONE)
+    return (labelled.kernels(*FUSIBLE) | copies) & ~library & labelled.in_steps
 
 
 def fusible_chains(labelled: LabelledGraph, fusible: Bools) -> tuple[Int64s, Bools]:
@@ -113,11 +112,12 @@ def fuse(edit: GraphEdit, kernels: Fused, extra: Floats, case: int) -> Int64s:
 
 def _of_batch_norms(labelled: LabelledGraph, nodes: Int64s, lengths: Floats, starts: Int64s, case: int) -> Floats:
     """Time that remains of the batch norms in each fused kernel."""
-    names = [name for name in labelled.known_ops if BATCH_NORM.fullmatch(name)]
-    if not names:
-        return np.zeros(len(starts))
-    own = np.where(labelled.under_op(*names)[nodes], lengths, 0.0)
+    own = np.where(labelled.once(_batch_norms)[nodes], lengths, 0.0)
     return shares.BATCH_NORM_COMPILED.at(case) * np.add.reduceat(own, starts)
+
+
+def _batch_norms(labelled: LabelledGraph) -> Bools:
+    return labelled.under_op_where(lambda name: BATCH_NORM.fullmatch(name) is not None)
 
 
 def _launching_thread(labelled: LabelledGraph, nodes: Int64s) -> Int64s:

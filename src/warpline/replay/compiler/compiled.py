@@ -20,6 +20,5 @@ def already_compiled(labelled: LabelledGraph, nodes: Bools) -> bool:
 
 def _compiled(labelled: LabelledGraph) -> Bools:
     """Kernels that were generated or launched by a compiler."""
-    names = [name for name in labelled.trace.ops.name.words if re.search(api_names.COMPILED_CODE, name)]
-    generated = labelled.kernels_where(lambda kernel: kernel.library == "triton")
-    return labelled.under_op(*names) | generated if names else generated
+    launched = labelled.under_op_where(lambda name: re.search(api_names.COMPILED_CODE, name) is not None)
+    return launched | labelled.kernels_where(lambda kernel: kernel.library == "triton")

@@ -143,7 +143,7 @@ class _Compiler:
     """The ops of a trace, and the fused kernels of their chains; cached, because every trial asks."""
 
     def __init__(self, labelled: LabelledGraph) -> None:
-        self._op, self._name, self._calls = labelled.op, labelled.name, labelled.op_calls
+        self._op, self._name, self._calls = labelled.op, labelled.name.texts, labelled.op_calls
         self._of_autograd = labelled.of_autograd
         self._sms = int(filled(labelled.trace.devices.sm_count, 0).max(initial=0))
         self._numbers: dict[object, int] = {}

@@ -32,7 +32,7 @@ Key = TypeVar("Key", str, tuple[str, str])
 
 
 class Floors:
-    """FLOPs and bytes of each GPU row, gpu_work once, and its roofline time at any precision."""
+    """FLOPs and bytes of each GPU row, found once, and its roofline time at any precision."""
 
     def __init__(self, trace: Trace, calls: OpCalls | None = None) -> None:
         size = len(trace.gpu)

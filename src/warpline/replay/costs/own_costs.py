@@ -30,9 +30,8 @@ from warpline.api_names import (
     STREAM_WAIT,
 )
 from warpline.replay.costs.cost import Cost
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.trace.launches import graph_calls
-from warpline.trace.names import named_like
 from warpline.trace.schema import Ops, Python
 from warpline.trace.trace import Trace
 
@@ -79,12 +78,12 @@ class OwnCosts:
         }
         worked = np.zeros(len(trace.api) + 1, dtype=bool)
         worked[trace.gpu.api_id] = True  # a launch into a graph that is being captured starts nothing
-        times = [integers(trace.stored("api")[column]) for column in ("start_ns", "end_ns", "thread")]
-        self._row = np.lexsort((times[0], times[2]))  # by thread, then by time
-        self._start, self._end, self._thread = (column[self._row] for column in times)
+        self._row = np.lexsort((trace.api.start_ns, trace.api.thread))  # by thread, then by time
+        api = trace.api[self._row]
+        self._start, self._end, self._thread = api.start_ns, api.end_ns, api.thread
         self._length = (self._end - self._start).astype(np.float64)
         kinds = (KERNEL_LAUNCH, GRAPH_LAUNCH, NOT_PLAIN)
-        launch, self._graph, special = (trace.api.name.like(pattern)[self._row] for pattern in kinds)
+        launch, self._graph, special = (api.name.like(pattern) for pattern in kinds)
         self._launch, self._plain = launch & worked[self._row], ~special
         self._close = self._follows_closely()
         self.launch_ns = self._recorded_launch_ns()
@@ -127,8 +126,8 @@ class OwnCosts:
         """CPU time between two launches with at least one op between them."""
         taken, ops, frames = self._between_launches
         cost = ops * recording.op_ns + frames * recording.frame_ns + recording.call_ns / 2
-        made = ops > 0
-        return _bare(taken[made], cost[made])
+        has_ops = ops > 0
+        return _bare(taken[has_ops], cost[has_ops])
 
     @cached_property
     def _between_launches(self) -> tuple[Floats, Int64s, Int64s]:
@@ -164,9 +163,9 @@ class OwnCosts:
 
     @cached_property
     def _compiled_regions(self) -> list[tuple[int, int, int]]:
-        """Thread, begin and end."""
-        regions = named_like(self._trace.stored("ops"), COMPILED_REGION)
-        columns = (integers(regions[column]).tolist() for column in ("thread", "start_ns", "end_ns"))
+        """Thread, start and end."""
+        regions = self._trace.ops[self._trace.ops.name.like(COMPILED_REGION)]
+        columns = (regions.thread.tolist(), regions.start_ns.tolist(), regions.end_ns.tolist())
         return list(zip(*columns, strict=True))
 
     def _begun(self, table: Ops | Python, threads: Int64s, begin: Int64s, end: Int64s) -> Int64s:
@@ -181,5 +180,4 @@ class OwnCosts:
 
 def _bare(recorded: Floats, recording: Floats | float) -> Floats:
     """Recorded times without the cost of recording."""
-    result: Floats = np.maximum(recorded - recording, MIN_LEFT * recorded)
-    return result
+    return np.maximum(recorded - recording, MIN_LEFT * recorded)

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from warpline.kernels import KernelIdentity
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.precision import HALF_TYPES
-from warpline.trace.arrays import Bools
+from warpline.trace.arrays import Bools, combinations
 from warpline.work import Tensor, call_from_kineto
 
 UNITS = {"bf16": 8, "fp16": 8, "fp32": 4}
 """Elements to which the sizes of a matmul must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
-PRODUCTS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_addmm_activation")]
+MATMULS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_addmm_activation")]
 """Ops whose recorded shapes are those of a matmul; those of a convolution are not."""
 
 
 def misaligned(labelled: LabelledGraph) -> Bools:
     """GPU activity of ops with unaligned matrix rows; without shapes, kernels made for unaligned operands."""
-    columns = [labelled.op_column(column) for column in ("shapes", "strides", "dtypes")]
-    rows = list(zip(*(column[labelled.work] for column in columns), strict=True))
-    known = {row: _odd(*row) for row in set(rows)}
+    work, columns = labelled.work, (labelled.op_shapes, labelled.op_strides, labelled.op_dtypes)
+    one_of_each, which = combinations(*(column.codes[work] for column in columns))
+    texts = zip(*(column.texts[work[one_of_each]] for column in columns), strict=True)
     result = np.zeros(len(labelled.graph), bool)
-    result[labelled.work] = [known[row] for row in rows]
-    result &= labelled.op_name.where(PRODUCTS.__contains__) & ~labelled.kernels_where(_takes_any_alignment_well)
-    result |= labelled.kernels_where(_takes_single_elements) & (columns[0] == "")
+    result[work] = np.array([_odd(*row) for row in texts], bool)[which]
+    result &= labelled.op_name.equal(*MATMULS) & ~labelled.kernels_where(_takes_any_alignment_well)
+    result |= labelled.kernels_where(_takes_single_elements) & ~labelled.op_shapes.where(bool)
     return result
 
 
@@ -40,7 +38,6 @@ def _takes_any_alignment_well(identity: KernelIdentity) -> bool:
     return identity.tensor_core is False and identity.dtype.a == "f32"
 
 
-@lru_cache(maxsize=10_000)
 def _odd(shapes: str, strides: str, dtypes: str) -> bool:
     """Whether the rows of an operand or of the result are not aligned. The rows of the result are as long as those of
     the last operand. The number of rows does not matter."""

@@ -7,7 +7,7 @@ import numpy as np
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.replay.patterns.preparation import Stretch
+from warpline.replay.patterns.preparation import HostSpan
 from warpline.replay.replay import UNEVEN
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 
@@ -15,11 +15,11 @@ MIN_COLD_SHARE = 0.5
 """A long step is long because it is cold if removing the cold work removes this share of its excess over the median."""
 
 
-def untouched(labelled: LabelledGraph, gone: list[Stretch]) -> Bools:
+def untouched(labelled: LabelledGraph, gone: list[HostSpan]) -> Bools:
     """Steps in which no removed node starts."""
     starts = labelled.trace.steps_in_view.start_ns
     result = np.ones(labelled.step_count, bool)
-    begins = np.array([start for _, start, _ in gone], np.int64)
+    begins = np.array([span.start_ns for span in gone], np.int64)
     result[np.searchsorted(starts, begins, side="right") - 1] = False
     return result
 
@@ -27,12 +27,13 @@ def untouched(labelled: LabelledGraph, gone: list[Stretch]) -> Bools:
 def settle(edit: GraphEdit, bare: Floats, steps: Int64s, step_of: Int64s) -> None:
     """Host times of warm steps: the minimum of each part over equal steps, because later steps are only warmer."""
     labelled, graph = edit.labelled, edit.graph
-    alike: dict[tuple[tuple[str, ...], ...], list[Int64s]] = {}
+    alike: dict[tuple[tuple[int, ...], ...], list[Int64s]] = {}
     host = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL, NodeKind.RELEASE)
     for step in steps.tolist():
         nodes, work = np.flatnonzero(host & (step_of == step)), np.flatnonzero(labelled.is_work & (step_of == step))
         nodes = nodes[np.argsort(graph.lane[nodes], kind="stable")]
-        alike.setdefault((tuple(labelled.call_name[nodes]), tuple(labelled.name[work])), []).append(nodes)
+        calls, kernels = labelled.call_name.codes[nodes], labelled.name.codes[work]
+        alike.setdefault((tuple(calls.tolist()), tuple(kernels.tolist())), []).append(nodes)
     for group in alike.values():
         graph.duration[np.array(group)] = bare[np.array(group)].min(axis=0)
 
@@ -48,5 +49,4 @@ def step_that_follows(labelled: LabelledGraph) -> Int64s:
 def calm_steps(before: Floats, after: Floats) -> Bools:
     """The steps that show how long a warm step takes: without those that are long mostly because they are cold."""
     usual = float(np.median(before))
-    calm: Bools = (before <= UNEVEN * usual) | (before - after < MIN_COLD_SHARE * (before - usual))
-    return calm
+    return (before <= UNEVEN * usual) | (before - after < MIN_COLD_SHARE * (before - usual))

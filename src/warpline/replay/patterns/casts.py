@@ -19,18 +19,17 @@ and the device is the right place for them."""
 def casts(labelled: LabelledGraph) -> Bools:
     """Kernels that cast a tensor to another floating-point type: by the recorded types of `copy_`, else by the
     enclosing `_to_copy`."""
-    copying = (labelled.op_name == "aten::copy_") & (labelled.kind == "kernel")
-    told: Bools = labelled.op_column("dtypes") != ""
+    copying = labelled.op_name.equal("aten::copy_") & labelled.is_kernel
     by_type = _copies(labelled, lambda target, source: target != source and {target, source} <= FLOATING)
-    result: Bools = copying & np.where(told, by_type, labelled.under_op("aten::_to_copy"))
-    return result
+    has_types = labelled.op_dtypes.where(bool)
+    return copying & np.where(has_types, by_type, labelled.under_op("aten::_to_copy"))
 
 
 def plain_copies(labelled: LabelledGraph) -> Bools:
     """Copies that neither convert nor compute: `copy_` between tensors of one type, and copies on the device."""
     same = _copies(labelled, lambda target, source: target == source)
-    moved = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "DtoD")
-    return same | (moved & (labelled.op_name == "aten::copy_"))
+    moved = labelled.is_copy & labelled.copy_kind.equal("DtoD")
+    return same | (moved & labelled.op_name.equal("aten::copy_"))
 
 
 def keeps_type(labelled: LabelledGraph) -> Bools:
@@ -40,8 +39,8 @@ def keeps_type(labelled: LabelledGraph) -> Bools:
 
 def _copies(labelled: LabelledGraph, test: Callable[[str, str], bool]) -> Bools:
     """GPU activity of `copy_` whose recorded target and source types pass the test."""
-    passes = labelled.op_column("dtypes").where(lambda dtypes: _passes(dtypes, test))
-    return passes & (labelled.op_name == "aten::copy_")
+    passes = labelled.op_dtypes.where(lambda dtypes: _passes(dtypes, test))
+    return passes & labelled.op_name.equal("aten::copy_")
 
 
 def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:

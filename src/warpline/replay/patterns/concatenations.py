@@ -61,7 +61,7 @@ def _concatenates(identity: KernelIdentity) -> bool:
 
 def _pieces(labelled: LabelledGraph, node: int) -> int:
     """The number of inputs of a concatenation, by the recorded shapes; 0 if none were recorded."""
-    shapes, strides = (json_list(labelled.op_column(column)[node])[:1] for column in ("shapes", "strides"))
+    shapes, strides = (json_list(text.text(node) or "")[:1] for text in (labelled.op_shapes, labelled.op_strides))
     # If strides are recorded, so are the shapes in lists, except long ones.
     long = shapes == strides == [[]]
     return LONGEST_LIST + 1 if long else len(piece_shapes(labelled, node))
@@ -69,6 +69,6 @@ def _pieces(labelled: LabelledGraph, node: int) -> int:
 
 def piece_shapes(labelled: LabelledGraph, node: int) -> list[tuple[int, ...]]:
     """The recorded input shapes of a concatenation."""
-    shapes = json_list(labelled.op_column("shapes")[node])[:1]
+    shapes = json_list(labelled.op_shapes.text(node) or "")[:1]
     listed = shapes[0] if shapes and isinstance(shapes[0], list) else []
     return [sizes for shape in listed if (sizes := sizes_of(shape)) is not None]

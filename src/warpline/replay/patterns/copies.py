@@ -23,7 +23,7 @@ PASSING = Cost(1.1, 1.4, 2.5, "not measured yet: a cautious range")
 
 def copies_of(labelled: LabelledGraph, direction: str, edit: GraphEdit) -> Int64s:
     """Remaining copies within steps, in one direction."""
-    mine = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == direction) & labelled.in_steps & ~edit.gone
+    mine = labelled.is_copy & labelled.copy_kind.equal(direction) & labelled.in_steps & ~edit.gone
     return np.flatnonzero(mine)
 
 

@@ -34,14 +34,13 @@ def copies_asked_for(labelled: LabelledGraph) -> Bools:
 def made_for_a_kernel(labelled: LabelledGraph) -> Bools:
     """Copies within an op of torch that computes something, too: layer_norm makes a strided input contiguous and
     convolutions change the layout, because their kernels read no other."""
-    copies = labelled.once(plain_copies) | labelled.op_name.where(lambda name: name in COPYING)
-    names = labelled.trace.ops.name
-    own = [name.startswith(OP_OF_TORCH) and name not in UPDATING for name in names.words]
+    copies = labelled.once(plain_copies) | labelled.op_name.equal(*COPYING)
+    own = labelled.trace.ops.name.where(lambda name: name.startswith(OP_OF_TORCH) and name not in UPDATING)
     around = np.zeros(len(labelled.trace.ops) + 1, bool)
-    computing = labelled.work[(labelled.kind[labelled.work] == "kernel") & ~copies[labelled.work]]
+    computing = labelled.work[labelled.is_kernel[labelled.work] & ~copies[labelled.work]]
     for ops in _levels(labelled, labelled.op[computing]):
         around[ops] = True
-    around &= np.append(np.array([*own, False])[names.codes], False)
+    around &= np.append(own, False)
     result = np.zeros(len(labelled.graph), bool)
     nodes = np.flatnonzero(copies)
     for ops in _levels(labelled, labelled.op[nodes]):

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from warpline.replay.graph_edit import GraphEdit
-from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.work import OpCall, work_of
 
 MIN_MEMORY_SHARE = 0.5
@@ -15,14 +15,14 @@ MIN_MEMORY_SHARE = 0.5
 
 
 class Expansions:
-    """Copies of expanded tensors in a labelled, and the ops that read them."""
+    """Copies of expanded tensors in a graph, and the ops that read them."""
 
     def __init__(self, edit: GraphEdit, copies: Int64s) -> None:
-        self._bench, self._labelled, self._copies = edit, edit.labelled, copies
+        self._edit, self._labelled, self._copies = edit, edit.labelled, copies
 
     def shorten_readers(self) -> None:
         """Shortens kernels that are bound by the bytes of a copy in proportion to the smaller original."""
-        edit, labelled = self._bench, self._labelled
+        edit, labelled = self._edit, self._labelled
         memory = labelled.floors.memory_bytes_per_ns
         if memory is None:
             return
@@ -62,7 +62,7 @@ class Expansions:
     def _streams(self) -> dict[int, Int64s]:
         """Remaining kernels that have an op, by stream."""
         labelled = self._labelled
-        stays: Bools = (labelled.kind == "kernel") & (labelled.op != NONE) & ~self._bench.gone
+        stays = labelled.is_kernel & (labelled.op != NONE) & ~self._edit.gone
         lanes, nothing = labelled.graph.lane, np.empty(0, np.int64)
         remaining = dict(grouped(np.flatnonzero(stays), lanes[stays]))
         return {lane: remaining.get(lane, nothing) for lane in np.unique(lanes[self._copies]).tolist()}

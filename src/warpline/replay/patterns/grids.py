@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.arrays import Bools, Floats
+from warpline.trace.arrays import NONE, Bools, Floats
 
 FEW_BLOCKS = 0.5
 """A grid with fewer blocks than this share of the SMs leaves most of them idle."""
@@ -23,23 +23,25 @@ class Grids:
     """Blocks and waves of each kernel; zero if not recorded."""
 
     def __init__(self, labelled: LabelledGraph) -> None:
-        devices = labelled.trace.stored("devices")
-        known = devices.select("sm_count", "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm").drop_nulls()
+        devices = labelled.trace.devices
+        sizes = (devices.sm_count, devices.max_threads_per_sm, devices.registers_per_sm, devices.shared_bytes_per_sm)
+        known = np.flatnonzero(np.all([size != NONE for size in sizes], axis=0))
         self.blocks: Floats = np.ones(len(labelled.graph))
         threads: Floats = np.ones(len(labelled.graph))
         for axis in "xyz":
             self.blocks = self.blocks * labelled.work_number(f"grid_{axis}")
             threads = threads * labelled.work_number(f"block_{axis}")
-        self.sms = float(known["sm_count"][0]) if len(known) else 0.0
+        self.sms = float(devices.sm_count[known[0]]) if len(known) else 0.0
         self.waves: Floats = np.zeros(len(labelled.graph))
         if not self.sms:
             return
+        device = known[0]
         registers = np.maximum(labelled.work_number("registers"), 1) * np.maximum(threads, 1)
         shared = labelled.work_number("shared_bytes") + RESERVED_SHARED_BYTES
         limits = (
-            float(known["max_threads_per_sm"][0]) / np.maximum(threads, 1),
-            float(known["registers_per_sm"][0]) / registers,
-            float(known["shared_bytes_per_sm"][0]) / shared,
+            devices.max_threads_per_sm[device] / np.maximum(threads, 1),
+            devices.registers_per_sm[device] / registers,
+            devices.shared_bytes_per_sm[device] / shared,
         )
         per_sm = np.clip(np.floor(np.minimum.reduce(limits)), 1, BLOCKS_PER_SM)
         self.waves = self.blocks / (self.sms * per_sm)
@@ -56,5 +58,4 @@ class Grids:
     def used(self) -> Floats:
         """Share of the SM time that such kernels use; 1 for other kernels."""
         few, waves = self.few(), np.where(self.tails(), self.waves, 1.0)
-        result: Floats = np.where(few, self.blocks / max(self.sms, 1.0), waves / np.ceil(waves))
-        return result
+        return np.where(few, self.blocks / max(self.sms, 1.0), waves / np.ceil(waves))

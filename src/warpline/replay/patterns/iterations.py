@@ -41,7 +41,7 @@ VIEWS = (
 ADDING = ("aten::add", "aten::add_")
 
 
-class Turn(Struct):
+class Iteration(Struct):
     """Inputs and results of one iteration, collected op by op."""
 
     there: Counter[Key] = field(default_factory=Counter)

@@ -8,7 +8,6 @@ from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import Floats, Int64s
-from warpline.trace.names import rows_like
 
 LOADER_RANGE = r"DataLoaderIter"
 """Part of the name of the range that torch records around the next batch of a DataLoader."""
@@ -50,10 +49,10 @@ def _batches(labelled: LabelledGraph, nodes: Int64s, case: int) -> tuple[Int64s,
     order = labelled.work[np.argsort(labelled.launch_moment[labelled.work], kind="stable")]
     following = np.searchsorted(labelled.launch_moment[order], _middle(labelled)[nodes], side="right")
     first, batch = np.unique(following, return_inverse=True)
-    others = np.flatnonzero(np.append(labelled.work_text("copy_kind")[order] != "HtoD", True))
+    others = np.flatnonzero(np.append(~labelled.copy_kind[order].equal("HtoD"), True))
     other = np.append(others, len(order))[np.searchsorted(others, first)]
     beyond = np.minimum(other, np.append(first[1:], len(order)))
-    taken, pinned = labelled.host.worker_tensor, labelled.work_text("source_memory")[order] == "Pinned"
+    taken, pinned = labelled.host.worker_tensor, labelled.source_memory[order].equal("Pinned")
     each = np.where(pinned & labelled.once(_has_loader), taken.low, taken.at(case))
     until = np.append(0.0, np.cumsum(each))
     return batch.astype(np.int64), np.where(beyond > first, until[beyond] - until[first], taken.at(case))
@@ -62,10 +61,7 @@ def _batches(labelled: LabelledGraph, nodes: Int64s, case: int) -> tuple[Int64s,
 def has_workers(labelled: LabelledGraph) -> bool:
     """Whether worker processes load already."""
     trace = labelled.trace
-    named = any(
-        rows_like(table, WORKERS).any()
-        for table in (trace.stored("ranges"), trace.stored("ops"), trace.stored("python"))
-    )
+    named = any(table.name.like(WORKERS).any() for table in (trace.ranges, trace.ops, trace.python))
     received = trace.osrt.name.like(RECEIVED) & np.isin(trace.osrt.thread, labelled.host_time.launching)
     return bool(named or received.any())
 
@@ -76,5 +72,4 @@ def _has_loader(labelled: LabelledGraph) -> bool:
 
 def _middle(labelled: LabelledGraph) -> Int64s:
     """The middle of each node: a batch is mostly prepared in its own step, from the end of the previous one."""
-    middle: Int64s = (labelled.graph.measured_start + labelled.graph.measured_end) // 2
-    return middle
+    return (labelled.graph.measured_start + labelled.graph.measured_end) // 2

@@ -9,7 +9,6 @@ import numpy as np
 
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.replay.patterns.host_spans import take_out
 from warpline.trace.arrays import NONE, Bools, Int64s
 
 CONDITIONS = (
@@ -42,7 +41,7 @@ and argmax are results, and so are floating-point numbers: they stay, in nine of
 NUMBER_BYTES = 8
 INTEGERS = re.compile(r"<(?:unsigned |signed )?(?:long|int)\b")
 """Part of a kernel's name that says it works on integers."""
-DIMENSION = re.compile(r"\d")
+DIMENSION = r"\d"
 """Matches recorded shapes in which a tensor has dimensions."""
 
 
@@ -59,47 +58,43 @@ def looked_up(labelled: LabelledGraph, reads: Int64s) -> Int64s:
     thread = np.append(labelled.graph.lane, NONE)[labelled.call_of_work]
     found: list[int] = []
     for read in numbers.tolist():
-        op, mine = NONE, list[int]()
+        op, computing = NONE, list[int]()
         for at in range(int(place[read]) - 1, -1, -1):
             work = int(order[at])
             if labelled.step[work] != labelled.step[read] or thread[work] != thread[read]:
                 break
             if checks[work]:
-                mine.clear()
+                computing.clear()
                 break
             # One reduction leads to a number; arithmetic and conditions on it may follow.
             bound = bounds[work] and op in (NONE, labelled.op[work])
             if not (flags[work] if labelled.bytes[read] == 1 else bound or scalars[work]):
                 break
             op = int(labelled.op[work]) if bound else op
-            mine.append(work)
-        found += mine
+            computing.append(work)
+        found += computing
     return np.unique(np.array(found, np.int64))
 
 
 def _bounds(labelled: LabelledGraph) -> Bools:
     """Maximum and minimum reductions of integers, with the other GPU activity of the same ops."""
-    mine = labelled.under_op(*BOUNDS)
-    kernels = np.flatnonzero(mine & (labelled.kind == "kernel"))
-    whole = [INTEGERS.search(name) is not None for name in labelled.name[kernels].tolist()]
-    result: Bools = mine & np.isin(labelled.op, labelled.op[kernels[whole]])
-    return result
+    reductions = labelled.under_op(*BOUNDS)
+    of_integers = reductions & labelled.is_kernel & labelled.name.where(_is_of_integers)
+    return reductions & np.isin(labelled.op, labelled.op[of_integers])
 
 
 def _arithmetic(labelled: LabelledGraph) -> Bools:
     """Elementwise integer kernels of one block whose ops have no tensor with known dimensions."""
     blocks = [labelled.work_number(f"grid_{axis}") for axis in "xyz"]
-    mine = np.flatnonzero(labelled.kernels("elementwise") & (blocks[0] * blocks[1] * blocks[2] == 1))
-    shapes = labelled.op_column("shapes")
-    result = np.zeros(len(labelled.graph), bool)
-    result[mine] = [
-        INTEGERS.search(name) is not None and not DIMENSION.search(shape or "")
-        for name, shape in zip(labelled.name[mine].tolist(), shapes[mine].tolist(), strict=True)
-    ]
-    return result
+    single = labelled.kernels("elementwise") & (blocks[0] * blocks[1] * blocks[2] == 1)
+    return single & labelled.name.where(_is_of_integers) & ~labelled.op_shapes.like(DIMENSION)
 
 
-def take_out_inner_ops(edit: GraphEdit, removed: Int64s) -> None:
+def _is_of_integers(kernel: str) -> bool:
+    return INTEGERS.search(kernel) is not None
+
+
+def remove_inner_ops(edit: GraphEdit, removed: Int64s) -> None:
     """Removes the host time of nested ops whose GPU activity is all removed, if the outer op stays."""
     labelled = edit.labelled
     parents = np.append(labelled.trace.ops.parent, NONE)
@@ -114,7 +109,8 @@ def take_out_inner_ops(edit: GraphEdit, removed: Int64s) -> None:
     # Outermost ops were removed with their GPU activity.
     inner = np.flatnonzero(around & empty & (parents != NONE) & ~empty[parents])
     if len(inner):
-        take_out(edit, *(values[inner] for values in labelled.op_spans))
+        ops = labelled.trace.ops[inner]
+        edit.remove_spans(ops.start_ns, ops.end_ns, ops.thread)
 
 
 def _levels(ops: Int64s, parents: Int64s) -> Iterator[Int64s]:

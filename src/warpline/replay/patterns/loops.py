@@ -12,6 +12,8 @@ LONGEST_PERIOD = 96
 """GPU activities in one iteration: one sample through a transformer block has thirty to sixty."""
 SHORT_PERIOD = 12
 """Up to this length every period is tried; longer ones only if a label repeats at that distance."""
+GATHERING = ("aten::stack", "aten::cat")
+"""Ops that join the results of iterations; a batched loop does not need them."""
 SHAPING = ("aten::as_strided", "aten::view", "aten::_reshape_alias")
 """Innermost ops of views, which record the shape of the view."""
 
@@ -36,21 +38,21 @@ def loops(nodes: Int64s, labels: Int64s, step: Int64s) -> list[Int64s]:
     return found
 
 
-def begun_before(nodes: Int64s, names: Texts, turns: Int64s, step: Int64s) -> Int64s:
+def begun_before(nodes: Int64s, names: Texts, iterations: Int64s, step: Int64s) -> Int64s:
     """GPU activity of iterations directly before a loop that lack some of the others' work, or use other shapes.
 
     The first iteration of an accumulating loop has nothing to add to, or a number; the second adds out of place.
     """
-    wanted = [name.rstrip("_") for name in names[turns[0]].tolist()]
-    before: Int64s = nodes[: np.searchsorted(nodes, turns[0, 0])]
-    before = before[step[before] == step[turns[0, 0]]]
+    wanted = [name.rstrip("_") for name in names[iterations[0]].tolist()]
+    before = nodes[: np.searchsorted(nodes, iterations[0, 0])]
+    before = before[step[before] == step[iterations[0, 0]]]
     begin = len(before)
-    while (earlier := _partial_turn(before[:begin], names, wanted)) > len(wanted) // 2:
+    while (earlier := _partial_iteration(before[:begin], names, wanted)) > len(wanted) // 2:
         begin -= earlier
     return before[begin:]
 
 
-def _partial_turn(nodes: Int64s, names: Texts, wanted: list[str]) -> int:
+def _partial_iteration(nodes: Int64s, names: Texts, wanted: list[str]) -> int:
     """How many of the last nodes match an iteration, in order."""
     count, left = 0, list(wanted)
     for node in nodes[: -len(wanted) - 1 : -1].tolist():
@@ -62,6 +64,14 @@ def _partial_turn(nodes: Int64s, names: Texts, wanted: list[str]) -> int:
         left.pop()
         count += 1
     return count
+
+
+def gathered_after(labelled: LabelledGraph, stream: Int64s, last: int) -> Int64s:
+    """GPU activity of gathering ops directly after a node on a stream, within its step."""
+    after = stream[np.searchsorted(stream, last, side="right") :]
+    is_gathering = np.append(labelled.trace.ops.name.equal(*GATHERING), False)[labelled.root_op[after]]
+    others = np.flatnonzero(~is_gathering | (labelled.step[after] != labelled.step[last]))
+    return after[: others[0]] if len(others) else after
 
 
 def _periods(labels: Int64s) -> set[int]:
@@ -79,13 +89,11 @@ class RootOps:
 
     def __init__(self, labelled: LabelledGraph) -> None:
         self._labelled, ops = labelled, labelled.trace.ops
-        self._starts, self._ends, self._threads = labelled.op_spans
+        self._starts, self._ends, self._threads = ops.start_ns, ops.end_ns, ops.thread
         self.call = labelled.op_calls.alone
         """What an op was called with."""
-        known, shapes = ops.name, ops.shapes
-        self.names, self._words, self._name_codes = known.texts, known.words, known.codes
-        self._called: dict[tuple[str, ...], Bools] = {}
-        self.has_shapes: Bools = shapes.where(lambda text: bool(text.strip("[] ")))
+        self.names = ops.name.texts
+        self.has_shapes: Bools = ops.shapes.where(lambda text: bool(text.strip("[] ")))
         """Ops with recorded shapes."""
         self._order = np.argsort(self._starts, kind="stable")
         self._begun = self._starts[self._order]
@@ -98,12 +106,11 @@ class RootOps:
     def between(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
         """Ops that a thread started between two moments."""
         rows = self._within(thread, start_ns, end_ns)
-        found: Int64s = rows[self._is_root[rows]]
-        return found
+        return rows[self._is_root[rows]]
 
-    def of_turn(self, turns: Int64s, position: int) -> Int64s:
+    def of_iteration(self, iterations: Int64s, position: int) -> Int64s:
         """The ops of one iteration, from the end of the previous one to the end of its last op; none for the first."""
-        roots = self._labelled.root_op[turns[max(position - 1, 0) : position + 1, -1]]
+        roots = self._labelled.root_op[iterations[max(position - 1, 0) : position + 1, -1]]
         if len(roots) < 2 or NONE in roots:
             return np.empty(0, np.int64)
         start, end = self._ends[roots].tolist()
@@ -114,9 +121,9 @@ class RootOps:
         rows = self._within(int(self._threads[row]), int(self._starts[row]), int(self._ends[row]))
         return [self.call(one).integers(1) for one in rows[self.named(rows, *SHAPING)].tolist()]
 
-    def turns_with(self, turns: Int64s, *names: str) -> int:
+    def iterations_with(self, iterations: Int64s, *names: str) -> int:
         """In how many iterations ops with these names start, without the first."""
-        roots = self._labelled.root_op[turns[:, -1]]
+        roots = self._labelled.root_op[iterations[:, -1]]
         if NONE in roots:
             return 0
         rows = self.between(int(self._threads[roots[0]]), int(self._ends[roots[0]]), int(self._ends[roots[-1]]))
@@ -124,13 +131,9 @@ class RootOps:
 
     def named(self, rows: Int64s, *names: str) -> Bools:
         """Which of these ops have one of the names."""
-        if names not in self._called:
-            self._called[names] = np.array([*(name in names for name in self._words), False])
-        found: Bools = self._called[names][self._name_codes[rows]]
-        return found
+        return self._labelled.trace.ops.name[rows].equal(*names)
 
     def _within(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
         begin, end = np.searchsorted(self._begun, [start_ns, end_ns]).tolist()
         rows = self._order[begin:end]
-        found: Int64s = rows[self._threads[rows] == thread]
-        return found
+        return rows[self._threads[rows] == thread]

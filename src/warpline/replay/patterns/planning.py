@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from warpline import api_names
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import rows_like
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
 
 MIN_PLANNING_SHARE = 0.2
 """Minimum share of the step spent on planning if every step is cold."""
@@ -18,7 +16,7 @@ MIN_PLANNING_SHARE = 0.2
 def planning_ops(labelled: LabelledGraph, case: int) -> Bools:
     """Outermost ops (rows of `ops`, and one for none) that plan or compile: they compute for longer than they dispatch,
     and no other op of their name and shapes does."""
-    graph, ops = labelled.graph, labelled.trace.stored("ops")
+    graph, ops = labelled.graph, labelled.trace.ops
     segments, root = _computing(labelled)
     computing, longest, within = (np.zeros(len(ops) + 1) for _ in range(3))
     np.add.at(computing, root, graph.duration[segments])
@@ -27,7 +25,7 @@ def planning_ops(labelled: LabelledGraph, case: int) -> Bools:
     # Libraries query the driver while they plan: such a call is no dispatch of its own.
     calls = labelled.call_of_work[labelled.work]
     np.add.at(within, labelled.root_op_of_call[np.unique(calls[calls != NONE])], 1.0)
-    launches = np.append(rows_like(ops, api_names.COMPILING_OPS), False)
+    launches = np.append(ops.name.like(api_names.COMPILING_OPS), False)
     launches[labelled.root_op[labelled.work]] = True
     host = labelled.host
     much = (computing > host.own_work.at(case)) & (computing > host.longest_dispatch.expected * within)
@@ -65,12 +63,12 @@ def _computing(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
 
 def _done_before(labelled: LabelledGraph, ops: Int64s) -> Bools:
     """Which of these ops other steps repeat with the same shapes: they are slow, but not because they are new."""
-    table, steps = labelled.trace.stored("ops")[ops], labelled.trace.steps_in_view.start_ns
-    known = table.select(
-        pl.col("name", "shapes").cast(pl.String), step=np.searchsorted(steps, integers(table["start_ns"]), side="right")
-    )
-    elsewhere = pl.col("step").n_unique().over("name", "shapes") > 1
-    again = known.select(elsewhere & (pl.col("shapes").fill_null("") != ""))
+    table = labelled.trace.ops[ops]
+    step = np.searchsorted(labelled.trace.steps_in_view.start_ns, table.start_ns, side="right")
+    _, alike = combinations(table.name.codes, table.shapes.codes)
+    first, last = (np.full(len(ops), step_number) for step_number in (step.max(initial=0), 0))
+    np.minimum.at(first, alike, step)
+    np.maximum.at(last, alike, step)
     result = np.zeros(len(labelled.trace.ops) + 1, bool)
-    result[ops] = again.to_series().to_numpy()
+    result[ops] = (first < last)[alike] & table.shapes.where(bool)
     return result

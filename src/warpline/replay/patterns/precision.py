@@ -14,7 +14,7 @@ from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import FLOATING, HALF_OPS
-from warpline.trace.arrays import NONE, Bools, first_known
+from warpline.trace.arrays import NONE, Bools
 from warpline.work.parse import recorded_types
 
 AMD = re.compile(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
@@ -46,11 +46,10 @@ def fp32_products(labelled: LabelledGraph) -> Bools:
     """Products and convolutions on CUDA cores that are known to be fp32: by the kernel's name, or by the types of the
     op around it where the name has none. What the op contradicts is not known."""
     named = labelled.kernels_where(lambda identity: identity.dtype.a == "f32")
-    types = labelled.op_column("dtypes")
+    types = labelled.op_dtypes
     single = types.where(lambda text: _floating(text) == {SINGLE_OP})
     other = types.where(lambda text: bool(_floating(text)) and SINGLE_OP not in _floating(text))
-    result: Bools = labelled.kernels_where(on_cuda_cores) & (named | single) & ~other
-    return result
+    return labelled.kernels_where(on_cuda_cores) & (named | single) & ~other
 
 
 @lru_cache(maxsize=10_000)
@@ -69,7 +68,7 @@ def mostly_half(labelled: LabelledGraph) -> bool:
     """Whether most of the time of GEMMs, convolutions and attention is in half precision already."""
     heavy = labelled.kernels(*GEMM_CLASSES, "attention") & labelled.in_steps
     half = labelled.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
-    half |= labelled.op_column("dtypes").where(lambda text: _first_floating(text) in HALF_OPS)
+    half |= labelled.op_dtypes.where(lambda text: _first_floating(text) in HALF_OPS)
     time = labelled.graph.measured_end - labelled.graph.measured_start
     return float(time[heavy & half].sum()) >= MOSTLY_HALF * float(max(time[heavy].sum(), 1))
 
@@ -106,7 +105,7 @@ def on_amd(labelled: LabelledGraph) -> bool:
 
 
 def _on_amd(labelled: LabelledGraph) -> bool:
-    named = any(AMD.search(name) for name in labelled.trace.stored("devices")["name"].to_list() if name)
+    named = any(AMD.search(name) for name in labelled.trace.devices.name if name)
     return bool(named or labelled.trace.api.name.like(r"^hip").any() or labelled.kernels_where(_is_amd).any())
 
 
@@ -122,11 +121,11 @@ def has_tensor_cores(labelled: LabelledGraph) -> bool:
 def _nvidia_major(labelled: LabelledGraph) -> int:
     """The compute capability; where it is not recorded, the newest that a kernel's name proves, as kernels run on their
     own generation or later ones. 0 if unknown."""
-    major = first_known(labelled.trace.stored("devices")["compute_major"])
-    if major is not None:
-        return int(major)
-    names = labelled.trace.stored("devices")["name"].to_list()
-    chip = next((found for name in names if name and (found := find_device(name)) is not None), None)
+    devices = labelled.trace.devices
+    recorded = devices.compute_major[devices.compute_major != NONE]
+    if len(recorded):
+        return int(recorded[0])
+    chip = next((found for name in devices.name if name and (found := find_device(name)) is not None), None)
     if chip is not None:
         return chip.compute[0]
     return max((sm // 10 for sm in map(sm_number, labelled.kernel_archs) if sm is not None), default=0)

@@ -6,18 +6,16 @@ All of it leaves host time and GPU activity in a trace, and none of it is part o
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
+from msgspec import Struct
 
 from warpline import api_names
 from warpline.intervals import Spans, covered_before, union
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.arrays import NONE, Bools, Int64s, integers
-from warpline.trace.names import named_like, rows_like
+from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.schema import Ops
 
-Stretch = tuple[int, int, int]
-"""A thread (row of `threads`), and an interval of time."""
 NEVER = np.iinfo(np.int64).max
 MAX_WAITS_IN_OP = 3
 """An op that synchronizes more often than this between its launches is autotuning; ops that need a count from the
@@ -26,29 +24,36 @@ MAX_OPS_BEFORE_CAPTURE = 8
 """Ops between the last warm-up run of a captured function and its capture, such as setting seeds."""
 
 
-def without_captures(edit: GraphEdit) -> list[Stretch]:
+class HostSpan(Struct, frozen=True):
+    """An interval of a thread."""
+
+    thread: int
+    """Row of `threads`."""
+    start_ns: int
+    end_ns: int
+
+
+def without_captures(edit: GraphEdit) -> list[HostSpan]:
     """Removes graph captures from the steps, with the warm-up runs of the same ops."""
     found = [span for thread in edit.labelled.once(_capturing_threads) for span in _captures(edit.labelled, thread)]
     _remove(edit, found)
     return found
 
 
-def without_compiling(edit: GraphEdit) -> list[Stretch]:
+def without_compiling(edit: GraphEdit) -> list[HostSpan]:
     """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
-    labelled, found = edit.labelled, list[Stretch]()
-    if not labelled.trace.ops.name.like(api_names.COMPILING_OPS).any():
-        return found
-    for (thread,), ops in labelled.trace.stored("ops").group_by("thread"):
-        compiling = named_like(ops, api_names.COMPILING_OPS)
-        if not len(compiling):
-            continue
-        roots = ops.filter(pl.col("depth") == 0, ~rows_like(ops, api_names.COMPILING_OPS)).sort("start_ns")
-        starts = np.append(integers(roots["start_ns"]), NEVER)
-        runs = np.append(rows_like(roots, api_names.COMPILED_REGION), False)
-        ends = integers(compiling["end_ns"])
-        following = np.searchsorted(starts, ends)
-        reached = np.where(runs[following], starts[following], ends)
-        found += [(int(thread), *span) for span in _in_steps(labelled, union(integers(compiling["start_ns"]), reached))]
+    labelled, found = edit.labelled, list[HostSpan]()
+    ops = labelled.trace.ops
+    is_compiling = ops.name.like(api_names.COMPILING_OPS)
+    for thread in np.unique(ops.thread[is_compiling]).tolist():
+        compiling = ops[is_compiling & (ops.thread == thread)]
+        roots = _outermost_ops(labelled, thread, ~is_compiling)
+        # The time until compiled code runs belongs to the compiler.
+        starts = np.append(roots.start_ns, NEVER)
+        runs = np.append(roots.name.like(api_names.COMPILED_REGION), False)
+        following = np.searchsorted(starts, compiling.end_ns)
+        reached = np.where(runs[following], starts[following], compiling.end_ns)
+        found += _in_steps(labelled, thread, union(compiling.start_ns, reached))
     _remove(edit, found)
     return found
 
@@ -76,12 +81,12 @@ def without_tables(edit: GraphEdit, planning: Bools) -> None:
     The copies of a plan's tables have no recorded call; the op's own work has one.
     """
     labelled = edit.labelled
-    silent = labelled.work[(labelled.call_of_work[labelled.work] == NONE) & (labelled.kind[labelled.work] != "kernel")]
+    silent = labelled.work[(labelled.call_of_work[labelled.work] == NONE) & ~labelled.is_kernel[labelled.work]]
     silent = silent[planning[labelled.root_op[silent]] & ~edit.gone[silent]]
     edit.remove_work(silent, dispatch=False)
 
 
-def without_trials(edit: GraphEdit) -> list[Stretch]:
+def without_trials(edit: GraphEdit) -> list[HostSpan]:
     """Keeps only the launches after the last wait of ops that synchronize repeatedly between launches."""
     labelled = edit.labelled
     work = labelled.work[labelled.in_steps[labelled.work] & ~edit.gone[labelled.work]]
@@ -101,7 +106,7 @@ def _launches_of_ops(labelled: LabelledGraph, work: Int64s) -> list[Int64s]:
     return [np.unique(labelled.call_of_work[own]) for own in np.split(order, first[1:]) if len(own) > MAX_WAITS_IN_OP]
 
 
-def _until_last_wait(edit: GraphEdit, calls: Int64s) -> Stretch | None:
+def _until_last_wait(edit: GraphEdit, calls: Int64s) -> HostSpan | None:
     """From an op's first call to the last wait between its launches; None if it rarely waits there."""
     graph, labelled = edit.graph, edit.labelled
     lane = int(graph.lane[calls[0]])
@@ -110,51 +115,56 @@ def _until_last_wait(edit: GraphEdit, calls: Int64s) -> Stretch | None:
     if len(waits) <= MAX_WAITS_IN_OP:
         return None
     first = np.flatnonzero((graph.kind == NodeKind.CALL) & (labelled.op_of_call == labelled.op_of_call[calls[0]]))[0]
-    return lane, int(graph.measured_start[first]), int(graph.measured_end[waits].max()) + 1
+    return HostSpan(lane, int(graph.measured_start[first]), int(graph.measured_end[waits].max()) + 1)
 
 
-def _remove(edit: GraphEdit, spans: list[Stretch]) -> None:
-    """Removes the host time of threads in these intervals (thread, begin, end), and the GPU activity they launched."""
+def _remove(edit: GraphEdit, spans: list[HostSpan]) -> None:
+    """Removes the host time of threads in these intervals, and the GPU activity they launched."""
     if not spans:
         return
     labelled, graph = edit.labelled, edit.graph
-    threads, starts, ends = (np.array(column, np.int64) for column in zip(*spans, strict=True))
+    threads, starts, ends = np.array([(one.thread, one.start_ns, one.end_ns) for one in spans], np.int64).T
     graph.duration *= 1 - labelled.covered(starts, ends, threads)
-    launched_by = np.append(labelled.trace.api.thread, NONE)[
-        np.append(labelled.trace.gpu.api_id, NONE)[np.where(labelled.is_work, graph.row, NONE)]
-    ]
-    lane = np.where(labelled.is_work, launched_by, graph.lane)
-    inside: Bools = np.zeros(len(graph), bool)
-    for thread, start, end in spans:
-        inside |= (lane == thread) & (labelled.launch_moment >= start) & (labelled.launch_moment < end)
+    # The thread of a GPU operation is the one that launched it.
+    thread_of = graph.lane.copy()
+    calls = labelled.trace.gpu.api_id[graph.row[labelled.work]]
+    thread_of[labelled.work] = np.append(labelled.trace.api.thread, NONE)[calls]
+    inside = np.zeros(len(graph), bool)
+    for span in spans:
+        launched = (labelled.launch_moment >= span.start_ns) & (labelled.launch_moment < span.end_ns)
+        inside |= (thread_of == span.thread) & launched
     edit.remove_work(np.flatnonzero(inside & labelled.is_work & ~edit.gone), dispatch=False)
     calls = np.flatnonzero(inside & graph.of_kinds(NodeKind.CALL, NodeKind.RELEASE))
     edit.graph.duration[calls] = 0.0
     edit.stop_waiting(calls[graph.kind[calls] == NodeKind.CALL])
 
 
-def _in_steps(labelled: LabelledGraph, spans: Spans) -> list[tuple[int, int]]:
+def _in_steps(labelled: LabelledGraph, thread: int, spans: Spans) -> list[HostSpan]:
     """Those that begin within the steps in view."""
-    steps = labelled.trace.steps_in_view.stored
-    pairs = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
-    if not len(steps):
-        return pairs
-    first, last = int(integers(steps["start_ns"])[0]), int(integers(steps["end_ns"])[-1])
-    return [(start, end) for start, end in pairs if first <= start < last]
+    steps = labelled.trace.steps_in_view
+    chosen = np.ones(len(spans), bool)
+    if len(steps):
+        chosen = (spans.starts >= steps.start_ns[0]) & (spans.starts < steps.end_ns[-1])
+    return [HostSpan(thread, int(spans.starts[one]), int(spans.ends[one])) for one in np.flatnonzero(chosen)]
+
+
+def _outermost_ops(labelled: LabelledGraph, thread: int, wanted: Bools | bool = True) -> Ops:
+    """The outermost ops of a thread among the wanted ones, by time."""
+    ops = labelled.trace.ops
+    return ops[(ops.thread == thread) & (ops.depth == 0) & wanted]
 
 
 def _capturing_threads(labelled: LabelledGraph) -> list[int]:
     threads = labelled.trace.api.thread[labelled.trace.api.name.like(api_names.BEGIN_CAPTURE)]
-    capturing: list[int] = np.unique(threads[threads != NONE]).tolist()
-    return capturing
+    return np.unique(threads[threads != NONE]).tolist()
 
 
-def _captures(labelled: LabelledGraph, thread: int) -> list[Stretch]:
+def _captures(labelled: LabelledGraph, thread: int) -> list[HostSpan]:
     """From the first warm-up run of a captured function (else from the wait before the capture) to its graph."""
-    calls = labelled.trace.stored("api").filter(pl.col("thread") == thread).sort("start_ns")
-    starts, ends = integers(calls["start_ns"]), integers(calls["end_ns"])
+    calls = labelled.trace.api[labelled.trace.api.thread == thread]  # by start time
+    starts, ends = calls.start_ns, calls.end_ns
     begin, end, making, waiting, working = (
-        rows_like(calls, pattern)
+        calls.name.like(pattern)
         for pattern in (
             api_names.BEGIN_CAPTURE,
             api_names.END_CAPTURE,
@@ -177,15 +187,15 @@ def _captures(labelled: LabelledGraph, thread: int) -> list[Stretch]:
         start = min(int(starts[before]), _first_rehearsal(labelled, thread, free, int(starts[first]), int(ends[last])))
         captures.append((start, int(ends[last])))
         free = int(ends[last])
-    return [(thread, *span) for span in _in_steps(labelled, Spans(*np.array(captures, np.int64).reshape(-1, 2).T))]
+    return _in_steps(labelled, thread, Spans(*np.array(captures, np.int64).reshape(-1, 2).T))
 
 
 def _first_rehearsal(labelled: LabelledGraph, thread: int, free: int, begin: int, end: int) -> int:
     """Start times of the runs that repeat the captured ops directly before the capture, in the same step."""
     steps = labelled.trace.steps_in_view.start_ns
     lower = max(free, int(steps[steps <= begin].max(initial=free)))
-    ops = labelled.trace.stored("ops").filter(pl.col("thread") == thread, pl.col("depth") == 0).sort("start_ns")
-    starts, names = integers(ops["start_ns"]), ops["name"].cast(pl.String).to_list()
+    ops = _outermost_ops(labelled, thread)
+    starts, names = ops.start_ns, ops.name.texts.tolist()
     first, last = np.searchsorted(starts, [begin, end]).tolist()
     captured = names[first:last]
     runs = [spot for spot in range(first, first - MAX_OPS_BEFORE_CAPTURE - 1, -1) if _ends_with(names, spot, captured)]

@@ -11,11 +11,10 @@ from msgspec import Struct
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import SMALL_COPY_BYTES
-from warpline.replay.patterns.host_spans import take_out
 from warpline.trace.arrays import NONE, Int64s
 
 
-class Made(Struct, frozen=True):
+class TensorFromNumbers(Struct, frozen=True):
     """A tensor created from Python numbers: its copy to the device, and when the thread created it."""
 
     copy: int
@@ -24,31 +23,27 @@ class Made(Struct, frozen=True):
     """One pass over the numbers, the allocation, another pass, the rest."""
 
 
-def made_again(labelled: LabelledGraph) -> list[Made]:
+def created_again(labelled: LabelledGraph) -> list[TensorFromNumbers]:
     """Tensors created by `torch.tensor([…], device="cuda")` or `x[[1, 2]]`, except the first of each size in a
     step, which may be new."""
-    small = (
-        (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "HtoD") & (labelled.bytes <= SMALL_COPY_BYTES)
-    )
-    copies = np.flatnonzero(small & (labelled.work_text("source_memory") == "Pageable") & labelled.in_steps)
+    small = labelled.is_copy & labelled.copy_kind.equal("HtoD") & (labelled.bytes <= SMALL_COPY_BYTES)
+    copies = np.flatnonzero(small & labelled.source_memory.equal("Pageable") & labelled.in_steps)
     seen: set[tuple[int, int]] = set()
     again = []
-    for made in made_from_numbers(labelled, copies):
-        key = int(labelled.step[made.copy]), int(labelled.bytes[made.copy])
+    for tensor in created_from_numbers(labelled, copies):
+        key = int(labelled.step[tensor.copy]), int(labelled.bytes[tensor.copy])
         if key in seen:
-            again.append(made)
+            again.append(tensor)
         seen.add(key)
     return again
 
 
-def made_from_numbers(labelled: LabelledGraph, copies: Int64s) -> Iterator[Made]:
+def created_from_numbers(labelled: LabelledGraph, copies: Int64s) -> Iterator[TensorFromNumbers]:
     """The copies that torch makes to create a tensor from numbers: host allocation, copy, new tensor."""
-    starts, ends, threads = labelled.op_spans
-    outer = np.flatnonzero(labelled.roots[:-1] == np.arange(len(starts)))
-    outer = outer[np.lexsort((starts[outer], threads[outer]))]
-    names = labelled.trace.ops.name.texts[outer].tolist()
-    begin, end, thread = starts[outer], ends[outer], threads[outer]
-    place = np.full(len(starts) + 1, NONE, np.int64)
+    outer = np.flatnonzero(labelled.trace.ops.depth == 0)  # by thread and start
+    ops = labelled.trace.ops[outer]
+    names, begin, end, thread = ops.name.texts.tolist(), ops.start_ns, ops.end_ns, ops.thread
+    place = np.full(len(labelled.trace.ops) + 1, NONE, np.int64)
     place[outer] = np.arange(len(outer))
     for copy in copies.tolist():
         at = int(place[labelled.root_op[copy]])
@@ -61,18 +56,19 @@ def made_from_numbers(labelled: LabelledGraph, copies: Int64s) -> Iterator[Made]
         if at > 1 and thread[at - 2] == thread[at]:
             first = max(first, int(end[at - 2]))
         cuts = [first, int(begin[at - 1]), int(end[at - 1]), int(begin[at]), int(end[at + 1])]
-        yield Made(copy, int(thread[at]), tuple(pairwise(cuts)))
+        yield TensorFromNumbers(copy, int(thread[at]), tuple(pairwise(cuts)))
 
 
-def take_out_made(edit: GraphEdit, made: list[Made]) -> None:
+def remove_creation(edit: GraphEdit, tensors: list[TensorFromNumbers]) -> None:
     """Removes the creation of these tensors: copies, calls, waits, and the host time of lists and ops."""
-    if not made:
+    if not tensors:
         return
-    edit.remove_work(np.array([one.copy for one in made], np.int64), dispatch=False)
-    threads = np.tile(np.array([one.thread for one in made], np.int64), 2)
-    walk, memory, again, rest = np.array([one.spans for one in made], np.int64).transpose(1, 2, 0)
+    edit.remove_work(np.array([one.copy for one in tensors], np.int64), dispatch=False)
+    threads = np.tile(np.array([one.thread for one in tensors], np.int64), 2)
+    # One row of starts and one of ends for each of the four spans.
+    walk, memory, again, rest = np.array([one.spans for one in tensors], np.int64).transpose(1, 2, 0)
     # Reading a list costs what was recorded: nothing else is recorded meanwhile.
     starts, ends = np.hstack([walk, again])
-    take_out(edit, starts, ends, threads, bare=True)
+    edit.remove_spans(starts, ends, threads, bare=True)
     starts, ends = np.hstack([memory, rest])
-    take_out(edit, starts, ends, threads)
+    edit.remove_spans(starts, ends, threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -34,30 +35,29 @@ def shifts(labelled: LabelledGraph) -> Bools:
     is written, as between the windows of a network, compute something."""
     if not len(labelled.trace.ops):
         return _before_small_copies(labelled)
-    rows = [row for thread in _outer_ops(labelled) for row in _moves(labelled, thread)]
-    moving: Bools = np.isin(labelled.root_op, np.array(rows, np.int64)) & labelled.is_work & ~labelled.of_autograd
-    return moving
+    rows = [row for ops in _outer_ops(labelled) for row in _moves(labelled, ops)]
+    return np.isin(labelled.root_op, np.array(rows, np.int64)) & labelled.is_work & ~labelled.of_autograd
 
 
 def _outer_ops(labelled: LabelledGraph) -> Iterator[Int64s]:
     """The outermost ops of each thread that could have a part in it, in order."""
-    starts, _, threads = labelled.op_spans
+    ops = labelled.trace.ops
     named = labelled.ops_named(ROLL, "aten::clone", "aten::copy_", *VIEWS, *WRITES_PART)
     outer = named[labelled.roots[named] == named]
-    outer = outer[np.argsort(starts[outer], kind="stable")]
-    for thread in np.unique(threads[outer]).tolist():
-        yield outer[threads[outer] == thread]
+    outer = outer[np.argsort(ops.start_ns[outer], kind="stable")]
+    for thread in np.unique(ops.thread[outer]).tolist():
+        yield outer[ops.thread[outer] == thread]
 
 
 def _moves(labelled: LabelledGraph, ops: Int64s) -> Iterator[int]:
     """Rows of the ops that move a buffer."""
-    names, kept = labelled.trace.ops.name.texts, dict[str, Shape | None]()
+    names, shapes = labelled.trace.ops.name.texts, labelled.trace.ops.shapes
     for place, row in enumerate(ops.tolist()):
         if names[row] not in (ROLL, "aten::clone"):
             continue
         following = ops[place + 1 : place + 1 + NEAR].tolist()
-        nearby = [(int(one), str(names[one]), _shape(labelled, int(one), kept)) for one in following]
-        whole = _shape(labelled, row, kept)
+        nearby = [(int(one), str(names[one]), _first_shape(shapes.text(one))) for one in following]
+        whole = _first_shape(shapes.text(row))
         if whole is None:
             continue
         if names[row] == ROLL:
@@ -69,13 +69,11 @@ def _moves(labelled: LabelledGraph, ops: Int64s) -> Iterator[int]:
                 yield from (row, back)
 
 
-def _shape(labelled: LabelledGraph, row: int, kept: dict[str, Shape | None]) -> Shape | None:
-    """The shape of an op's first input."""
-    text = str(labelled.trace.stored("ops")["shapes"][row] or "")
-    if text not in kept:
-        first = json_list(text)[:1]
-        kept[text] = sizes_of(first[0]) if first else None
-    return kept[text]
+@lru_cache(maxsize=10_000)
+def _first_shape(shapes: str | None) -> Shape | None:
+    """The shape of an op's first input, of its recorded shapes."""
+    first = json_list(shapes or "")[:1]
+    return sizes_of(first[0]) if first else None
 
 
 Nearby = Sequence[tuple[int, str, Shape | None]]
@@ -115,7 +113,7 @@ def _before_small_copies(labelled: LabelledGraph) -> Bools:
     """Without ops: kernels that roll, before a much shorter copy within the device."""
     result, length = np.zeros(len(labelled.graph), bool), labelled.graph.measured_end - labelled.graph.measured_start
     rolls = labelled.name.where(lambda name: ROLL_KERNEL in name)
-    inside = labelled.work_text("copy_kind") == "DtoD"
+    inside = labelled.copy_kind.equal("DtoD")
     for lane in np.unique(labelled.graph.lane[rolls]).tolist():
         nodes = labelled.work_of_lane[lane]
         for place in np.flatnonzero(rolls[nodes]).tolist():

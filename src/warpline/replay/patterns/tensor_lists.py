@@ -52,28 +52,21 @@ OTHERS = (
 
 def lists_of_tensors(labelled: LabelledGraph, nodes: Int64s, names: Int64s) -> list[Int64s]:
     """Runs of equal groups of such ops, each on tensors of one shape, which changes between iterations."""
-    return [turns for turns in loops(nodes, names, labelled.step) if _is_over_a_list(labelled, turns)]
+    return [iterations for iterations in loops(nodes, names, labelled.step) if _is_over_a_list(labelled, iterations)]
 
 
-def _is_over_a_list(labelled: LabelledGraph, turns: Int64s) -> bool:
-    roots = labelled.root_op[turns[0]]
-    if len(turns) < MIN_TENSORS or NONE in roots:
+def _is_over_a_list(labelled: LabelledGraph, iterations: Int64s) -> bool:
+    roots = labelled.root_op[iterations[0]]
+    if len(iterations) < MIN_TENSORS or NONE in roots:
         return False
-    known = [str(name) for name in labelled.trace.stored("ops")["name"].gather(roots.tolist())]
-    if not any(name in (*IN_PLACE, *NORMS) for name in known):
+    names = labelled.trace.ops.name[roots]
+    if not names.equal(*IN_PLACE, *NORMS).any() or not names.equal(*IN_PLACE, *NORMS, *OTHERS).all():
         return False
-    if not all(name in (*IN_PLACE, *NORMS, *OTHERS) for name in known):
-        return False
-    shapes = shapes_of_turns(labelled, turns)
+    shapes = shapes_of_iterations(labelled, iterations)
     return all(len(each) == 1 for each in shapes) and len(set.union(*shapes)) >= MIN_SHAPES
 
 
-def shapes_of_turns(labelled: LabelledGraph, turns: Int64s) -> list[set[tuple[int, ...]]]:
-    """The distinct input shapes of the ops of each iteration."""
-    recorded = labelled.op_column("shapes")
-    return [_shapes(recorded[turn].tolist()) for turn in turns]
-
-
-def _shapes(recorded: list[str]) -> set[tuple[int, ...]]:
-    """The distinct input shapes of ops, without numbers."""
-    return {sizes for each in recorded for sizes in recorded_sizes(each) if sizes}
+def shapes_of_iterations(labelled: LabelledGraph, iterations: Int64s) -> list[set[tuple[int, ...]]]:
+    """The distinct input shapes of the ops of each iteration, without numbers."""
+    texts = labelled.op_shapes.texts
+    return [{sizes for text in texts[nodes] for sizes in recorded_sizes(text) if sizes} for nodes in iterations]

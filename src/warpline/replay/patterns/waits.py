@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from warpline import api_names
@@ -11,7 +9,7 @@ from warpline.intervals import covered_before
 from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
-from warpline.replay.patterns.python_constants import made_from_numbers
+from warpline.replay.patterns.python_constants import created_from_numbers
 from warpline.trace.arrays import NONE, Bools, Int64s
 
 LARGEST_RESULT_BYTES = 1 << 20
@@ -22,14 +20,14 @@ SOON_DONE = 0.1
 """A result that is not small is still no transfer if the copy takes less than this share of its call."""
 
 
-EXPLICIT = re.compile("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
+EXPLICIT = "|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT))
 
 
 def awaited_calls(labelled: LabelledGraph) -> Int64s:
     """Calls within steps that wait for the device without moving much data: explicit synchronizations, and copies of
     results that are small or short."""
     graph = labelled.graph
-    explicit = labelled.call_name.where(lambda name: EXPLICIT.search(name) is not None)
+    explicit = labelled.call_name.like(EXPLICIT)
     waits = np.flatnonzero((graph.kind == NodeKind.RELEASE) & labelled.in_steps & explicit)
     rows = set(graph.row[waits[~_of_the_harness(labelled, waits)]].tolist())
     rows -= set(graph.row[labelled.once(waits_of_uploads)].tolist())
@@ -42,14 +40,14 @@ def waits_of_uploads(labelled: LabelledGraph) -> Int64s:
     """Waits for a copy to the device from pageable memory: they end where the copy is pinned, or made with others in
     one. A few numbers are no batch, so that their wait is the program's, unless many such copies follow one another;
     and so are tensors made from Python numbers."""
-    copies = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "HtoD") & labelled.in_steps
-    uploads = np.flatnonzero(copies & (labelled.work_text("source_memory") == "Pageable"))
-    made = np.array([one.copy for one in made_from_numbers(labelled, uploads)], np.int64)
-    uploads = np.setdiff1d(uploads, made)
+    copies = labelled.is_copy & labelled.copy_kind.equal("HtoD") & labelled.in_steps
+    uploads = np.flatnonzero(copies & labelled.source_memory.equal("Pageable"))
+    constants = np.array([one.copy for one in created_from_numbers(labelled, uploads)], np.int64)
+    uploads = np.setdiff1d(uploads, constants)
     small = uploads[labelled.bytes[uploads] <= SMALL_COPY_BYTES]
     many = [run for run in in_a_row(labelled, small) if len(run) >= MIN_COPIES]
-    mended = np.concatenate([uploads[labelled.bytes[uploads] > FEW_NUMBERS_BYTES], *many])
-    calls = labelled.call_of_work[mended]
+    batches = np.concatenate([uploads[labelled.bytes[uploads] > FEW_NUMBERS_BYTES], *many])
+    calls = labelled.call_of_work[batches]
     return same_op_waits(labelled, calls[calls != NONE])
 
 
@@ -67,8 +65,8 @@ def _of_the_harness(labelled: LabelledGraph, waits: Int64s) -> Bools:
     if labelled.step_count < FEWEST_STEPS:
         return harness
     bare = labelled.op_of_call[waits] == NONE
-    names = labelled.call_name[waits]
-    for name in set(names[bare].tolist()):
+    names = labelled.call_name.codes[waits]
+    for name in np.unique(names[bare]):
         own = bare & (names == name)
         if len(np.unique(labelled.step[waits[own]])) < RARE * labelled.step_count:
             harness |= own
@@ -95,12 +93,11 @@ def awaited(labelled: LabelledGraph) -> Bools:
 def _calls_of_results(labelled: LabelledGraph) -> Int64s:
     """Calls that copy a result to the host and wait, mostly not for the copy itself."""
     graph = labelled.graph
-    results = (labelled.kind == "memcpy") & (labelled.work_text("copy_kind") == "DtoH") & labelled.in_steps
+    results = labelled.is_copy & labelled.copy_kind.equal("DtoH") & labelled.in_steps
     copies = graph.edge_from[(graph.edge_kind == EdgeKind.SYNC) & results[graph.edge_from]]
     calls = labelled.call_of_work[copies]
     copies, calls = copies[calls != NONE], calls[calls != NONE]
-    held = (labelled.trace.api.end_ns - labelled.trace.api.start_ns)[graph.row[calls]]
-    soon_done = (graph.measured_end - graph.measured_start)[copies] < SOON_DONE * held
+    waited = (labelled.trace.api.end_ns - labelled.trace.api.start_ns)[graph.row[calls]]
+    soon_done = (graph.measured_end - graph.measured_start)[copies] < SOON_DONE * waited
     size = labelled.bytes[copies]
-    result: Int64s = calls[(size <= SMALL_COPY_BYTES) | ((size <= LARGEST_RESULT_BYTES) & soon_done)]
-    return result
+    return calls[(size <= SMALL_COPY_BYTES) | ((size <= LARGEST_RESULT_BYTES) & soon_done)]
