@@ -55,7 +55,7 @@ def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
     return Claim(
         f"{evidence.noun.one('a').capitalize()} spends {duration(evidence.time_per_step(slow))} in {kernels} far "
         f"from the roofline; rewritten, {'it' if kernels.endswith('1 kernel') else 'they'} "
-        f"{'might' if prediction.is_vague else 'would'} take about {duration(least)}.",
+        f"{'might' if prediction.gain.is_wide else 'would'} take about {duration(least)}.",
         evidence.costliest_places(slow),
         ON_AMD if on_amd(evidence.labelled) else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.estimate import Estimate
+from warpline.findings.model import MEASURE_IT
 from warpline.replay.whatif import Prediction
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
 from warpline.units import duration, several, speedup
@@ -52,9 +53,9 @@ def report_all(predictions: Sequence[Prediction], recording: str) -> Report:
     rows = tuple(
         (
             prediction.fixes[0].name,
-            prediction.gain.expected,
+            MEASURE_IT if prediction.gain.is_wide else prediction.gain.expected,
             prediction.gain,
-            prediction.new_step_ns.expected,
+            None if prediction.gain.is_wide else prediction.new_step_ns.expected,
             "none" if prediction.warnings else "yes",
             prediction.fixes[0].summary,
         )
@@ -66,12 +67,13 @@ def report_all(predictions: Sequence[Prediction], recording: str) -> Report:
 def _answer(prediction: Prediction) -> Iterator[Content]:
     speed_up, new = prediction.gain, prediction.new_step_ns
     spread = f"{speedup(speed_up.low).removesuffix('×')}–{speedup(speed_up.high)}"
-    if prediction.is_vague:
-        yield Text(f"How much this gains cannot be told from this trace (range {spread}).", "strong")
+    if speed_up.is_wide:
+        yield Text(f"{spread}: {MEASURE_IT}.", "strong")
         yield Text("Time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare.")
     else:
+        verb = "would" if speed_up.low >= 1.0 else "might"
         yield Text(
-            f"The step would take {duration(new.expected)} instead of {duration(prediction.old_step_ns.expected)}: "
+            f"The step {verb} take {duration(new.expected)} instead of {duration(prediction.old_step_ns.expected)}: "
             f"{speedup(speed_up.expected)} (range {spread}).",
             "strong",
         )
