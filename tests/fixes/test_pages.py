@@ -15,13 +15,11 @@ import pytest
 from paths import ROOT, SUITES
 
 from warpline import api_names
-from warpline.findings import confidence, rank, verdict
+from warpline.findings import confidence, judge, verdict
 from warpline.fixes import model
 from warpline.fixes.model import Rule
 from warpline.fixes.registry import all_fixes, fix_of, rules
-from warpline.replay import compiler, patterns, ranges
-from warpline.replay import graph_edit as workbench
-from warpline.replay import labelled_graph as labelled
+from warpline.replay import compiler, graph_edit, labelled_graph, patterns, ranges
 from warpline.replay.costs import host, shares
 
 PAGES = ROOT / "docs" / "findings"
@@ -73,7 +71,7 @@ def test_a_page_says_how_sure_the_rule_can_be(rule: Rule) -> None:
 
 def modules_of(rule: Rule | None) -> list[ModuleType]:
     """Where a page's constants may live."""
-    shared = [verdict, rank, confidence, ranges, host, shares, labelled, workbench, api_names]
+    shared = [verdict, judge, confidence, ranges, host, shares, labelled_graph, graph_edit, api_names]
     if rule is None:
         return shared
     own = importlib.import_module(fix_of(rule.name).apply.__module__)

@@ -1,4 +1,4 @@
-"""Loading handed over to workers: what the loop still pays, what the workers allow, and recorded cures."""
+"""Loading handed over to workers: what the loop still pays, what the workers allow, and recorded fixes."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_part_that_the_host_takes_of_a_copied_tensor_is_all_that_is_wanted(
         assert question.ask("reduce_before_copy").new_step_ns.expected / 1e3 == pytest.approx(2 * PRODUCT, rel=0.04)
 
 
-def test_a_silence_after_a_large_copy_may_be_anything(tmp_path: Path) -> None:
+def test_a_gap_after_a_large_copy_may_be_anything(tmp_path: Path) -> None:
     def body(program: Program) -> None:
         product(program)
         program.copy(DOWN, 4000, 32 * MEGABYTE)

@@ -427,7 +427,7 @@ CASES: dict[str, tuple[Body, Body]] = {
     "uncompiled": (uncompiled, pointwise_behind_a_large_one),
     "below_roofline": (below_roofline, at_the_roof),
 }
-"""For each rule a step that has its fault, and an innocent one that looks like it."""
+"""For each rule a step that has its fault, and one without it that looks like it."""
 
 
 SPEAKS_TO_THE_PROGRAM = {

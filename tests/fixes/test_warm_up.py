@@ -42,7 +42,7 @@ class Loop:
         self.events.append(files.kernel(KERNEL, begin, length, number, stream=stream))
 
     def op(self, name: str, *parts: float | tuple[float, bool], shapes: Any = None, stream: int = 7) -> None:
-        """An op of stretches of CPU time, each followed by a kernel of 10 µs; (time, False) for a capture."""
+        """An op of CPU segments, each followed by a kernel of 10 µs; (time, False) for a capture."""
         start = self.now
         for part in parts:
             length, runs = part if isinstance(part, tuple) else (part, True)

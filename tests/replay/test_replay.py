@@ -19,7 +19,7 @@ from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
 LAUNCH, LATENCY = 5, 2
-"""Length of a launch call, and from its end to the begin of its kernel on an empty stream."""
+"""Length of a launch call, and from its end to the start of its kernel on an empty stream."""
 
 
 def opened(folder: Path, events: list[Event]) -> Trace:

@@ -127,7 +127,7 @@ def test_long_steps_that_come_again_are_judged_as_often_as_they_come() -> None:
     assert steps[chosen].mean() == steps.mean()
 
 
-def test_steps_are_taken_from_one_stretch_of_the_recording(tmp_path: Path) -> None:
+def test_steps_are_taken_from_a_run_without_a_pause(tmp_path: Path) -> None:
     program = Program()
     for number in range(8):
         if number in {3, 7}:

@@ -66,13 +66,13 @@ def channels_first(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Convolutions in channels-first layout, which is slow on tensor cores."""
     change = evidence.changed(FIX.name)
     transposes, norms = change.work & change.gone, evidence.labelled.kernels("norm")
-    kept = change.work & ~change.gone
+    remaining = change.work & ~change.gone
     parts = [
         f"{several(evidence.per_step(nodes), *noun)} ({duration(evidence.time_per_step(nodes))})"
         for nodes, *noun in (
             (transposes, "transpose kernel"),
-            (kept & ~norms, "convolution"),
-            (kept & norms, "norm kernel", "norm kernels"),
+            (remaining & ~norms, "convolution"),
+            (remaining & norms, "norm kernel", "norm kernels"),
         )
         if evidence.per_step(nodes)
     ]

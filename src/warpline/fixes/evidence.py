@@ -154,13 +154,13 @@ class Evidence:
     def exposed_per_step(self, nodes: Bools) -> float:
         """Time of the nodes per step during which their own device runs no other kernel, in nanoseconds; devices add
         up, since another device's kernels hide nothing."""
-        graph, mine = self.labelled.graph, self.in_steps(nodes)
+        graph, chosen = self.labelled.graph, self.in_steps(nodes)
         others = self.labelled.is_kernel & ~nodes
         device, total = self.labelled.work_number("device"), 0
-        for number in np.unique(device[mine]):
+        for number in np.unique(device[chosen]):
             here = device == number
             spans = [
-                union(graph.measured_start[part], graph.measured_end[part]) for part in (mine & here, others & here)
+                union(graph.measured_start[part], graph.measured_end[part]) for part in (chosen & here, others & here)
             ]
             total += difference(*spans).total_ns()
         return total / self.steps

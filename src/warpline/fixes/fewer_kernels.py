@@ -30,8 +30,7 @@ def short_kernels(labelled: LabelledGraph) -> Bools:
     """Kernels of the steps that take less time than their launch."""
     graph = labelled.graph
     tiny = graph.measured_end - graph.measured_start < TINY_IN_OPS * labelled.host.launched_op.expected
-    short: Bools = labelled.is_kernel & labelled.in_steps & tiny
-    return short
+    return labelled.is_kernel & labelled.in_steps & tiny
 
 
 def apply(edit: GraphEdit, case: int) -> int:

@@ -42,8 +42,8 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Shorten kernels that leave multiprocessors empty, never below the roofline."""
     labelled, changed = edit.labelled, 0
     floor, empty = labelled.floor_ns(), 1 - labelled.once(Grids).used()
-    for mine, left in zip(empty_kernels(labelled, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
-        chosen = np.flatnonzero(mine & ~edit.gone)
+    for kernels, left in zip(empty_kernels(labelled, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
+        chosen = np.flatnonzero(kernels & ~edit.gone)
         now = edit.graph.duration[chosen]
         edit.shorten(chosen, now * (1 - empty[chosen] * (1 - left.at(case))), floor[chosen])
         changed += len(chosen)

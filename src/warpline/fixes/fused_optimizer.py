@@ -45,13 +45,13 @@ def apply(edit: GraphEdit, case: int) -> int:
     kernels = np.flatnonzero(unfused & ~edit.gone)
     changed = 0
     for step in np.unique(labelled.step[kernels]):
-        mine = kernels[labelled.step[kernels] == step]
+        of_step = kernels[labelled.step[kernels] == step]
         beside = inside & labelled.once(updates_at_once) & (labelled.step == step)
-        if len(mine) < MANY_KERNELS or edit.graph.duration[beside].sum() > edit.graph.duration[mine].sum():
+        if len(of_step) < MANY_KERNELS or edit.graph.duration[beside].sum() > edit.graph.duration[of_step].sum():
             continue
-        share = min(1.0, shares.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(labelled, mine))
-        whole = float(edit.graph.duration[mine].sum())
-        parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if takes_lists(labelled, mine) else 1)
+        share = min(1.0, shares.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(labelled, of_step))
+        whole = float(edit.graph.duration[of_step].sum())
+        parameters = len(of_step) / KERNELS_PER_PARAMETER * (4 if takes_lists(labelled, of_step) else 1)
         host = labelled.host.fused_step.at(case) + parameters * labelled.host.fused_parameter.at(case)
         # What the CPU does for longer than any dispatch takes (a lock, a full queue, the program's own work) stays.
         short = edit.graph.duration <= labelled.host.long_work.expected
@@ -59,12 +59,12 @@ def apply(edit: GraphEdit, case: int) -> int:
             short & inside & (labelled.step == step) & labelled.graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL)
         )
         now = float(edit.graph.duration[cpu].sum())
-        edit.remove_work(mine[1:], dispatch=False)
-        edit.graph.duration[mine[0]] = max(share * whole, labelled.device.smallest_kernel.at(case))
+        edit.remove_work(of_step[1:], dispatch=False)
+        edit.graph.duration[of_step[0]] = max(share * whole, labelled.device.smallest_kernel.at(case))
         edit.graph.duration[cpu] = 0.0
-        calls = labelled.call_of_work[mine]
+        calls = labelled.call_of_work[of_step]
         edit.graph.duration[calls[calls != NONE][:1]] = min(host, now)
-        changed += len(mine)
+        changed += len(of_step)
     return changed
 
 
@@ -84,10 +84,10 @@ def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
     """Advice for the optimizers that launched these kernels; None if no range names them."""
     ranges = evidence.trace.ranges.name.present()
     names = sorted({found[1] for name in ranges if (found := re.search(CLASS_IN_RANGE, name))})
-    mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
+    used = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
     in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
-    without = [name for name in mine if name not in WITH_FUSED]
-    parts = [_advice(name, in_lists=in_lists) for name in mine if name in WITH_FUSED]
+    without = [name for name in used if name not in WITH_FUSED]
+    parts = [_advice(name, in_lists=in_lists) for name in used if name in WITH_FUSED]
     parts += [_instead(without)] if without else []
     return "; ".join(parts) or None
 

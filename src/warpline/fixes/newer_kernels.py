@@ -52,10 +52,10 @@ def apply(edit: GraphEdit, case: int) -> int:
     floor = labelled.floor_ns()
     single = labelled.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
     for dtype, kind in (("tf32", single), ("bf16", ~single)):
-        mine = old[kind[old] & (floor[old] > 0)]
-        usual = labelled.device.product_ns(floor[mine], dtype) * shares.PRECISION_SPREAD.at(case)
-        slow = edit.graph.duration[mine] > WELL_ABOVE * usual
-        edit.shorten(mine[slow], usual[slow], floor[mine[slow]])
+        kernels = old[kind[old] & (floor[old] > 0)]
+        usual = labelled.device.product_ns(floor[kernels], dtype) * shares.PRECISION_SPREAD.at(case)
+        slow = edit.graph.duration[kernels] > WELL_ABOVE * usual
+        edit.shorten(kernels[slow], usual[slow], floor[kernels[slow]])
     return len(old)
 
 

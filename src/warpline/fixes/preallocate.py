@@ -87,9 +87,9 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     parts += [several(calls, "driver allocation", "driver allocations")] if calls else []
     if not parts:
         return None
-    made = "moved" if not calls and not (change.work & ~shifted).any() else "created"
+    verb = "moved" if not calls and not (change.work & ~shifted).any() else "created"
     return Claim(
-        f"Buffers are {made} again in {evidence.noun.one('every')}: {listed(parts)}.", evidence.places(change.work)
+        f"Buffers are {verb} again in {evidence.noun.one('every')}: {listed(parts)}.", evidence.places(change.work)
     )
 
 

@@ -38,7 +38,7 @@ class Attentions(Struct, frozen=True):
     multiplying: Int64s
     """Their GEMMs."""
     first_products: Int64s
-    """Where among these each one's begin."""
+    """Where among these the products of each begin."""
     averages: Int64s
     """Means of their weights, which a fused kernel does not have."""
     casts: list[Int64s]
@@ -83,10 +83,10 @@ def _found_attentions(labelled: LabelledGraph, usable: Bools) -> Attentions | No
     for lane in np.unique(labelled.graph.lane[softmax & usable]).tolist():
         nodes = labelled.work_of_lane[lane]
         nodes = nodes[usable[nodes]]
-        for mine in _attentions(nodes, matrix, softmax, labelled.once(_backward)):
-            found.append(mine)
-            averages.append(_averages(labelled, nodes, mine[softmax[mine]]))
-            beside.append(_casts_beside(labelled, nodes, mine))
+        for attention in _attentions(nodes, matrix, softmax, labelled.once(_backward)):
+            found.append(attention)
+            averages.append(_averages(labelled, nodes, attention[softmax[attention]]))
+            beside.append(_casts_beside(labelled, nodes, attention))
     if not found:
         return None
     members = np.concatenate(found)
@@ -194,8 +194,7 @@ def _averages(labelled: LabelledGraph, nodes: Int64s, softmax: Int64s) -> Int64s
     after = nodes[np.searchsorted(nodes, softmax[-1], side="right") :][: 2 * REACH]
     means = after[labelled.once(_means)[after]]
     size = _elements(labelled, softmax[-1]) if len(means) else 0
-    averaging: Int64s = means[[size > 0 and _elements(labelled, node) == size for node in means]]
-    return averaging
+    return means[[size > 0 and _elements(labelled, node) == size for node in means]]
 
 
 def _means(labelled: LabelledGraph) -> Bools:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from warpline import api_names
@@ -11,7 +13,6 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
-from warpline.replay.compiler.compiled import already_compiled
 from warpline.replay.compiler.units import fused
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -36,6 +37,8 @@ MIN_REMOVED_SHARE = 0.5
 """If another fix removes this share of the kernels' time, they belong to that fix."""
 MIN_CHAINED_KERNELS, MIN_KERNELS = 2, 4
 """A step with fewer kernels to fuse, or to launch, is not worth compiling."""
+MIN_COMPILED_SHARE = 0.5
+"""Share of kernels generated or launched by a compiler from which a program counts as compiled."""
 MIN_IDLE_SHARE = 0.1
 """Below this, the device is the limit, and fusion gains by shortening kernels."""
 
@@ -107,8 +110,8 @@ def _handed_over(labelled: LabelledGraph) -> tuple[Int64s, Int64s, Int64s]:
     began, ended = np.sort(starts[engine]), np.sort(ends[engine])
     found = [(NOTHING, NOTHING, NOTHING)]
     for thread in np.setdiff1d(np.unique(threads[outer]), threads[engine]):
-        mine = outer & (threads == thread)
-        after, before = np.sort(ends[mine])[:-1], np.sort(starts[mine])[1:]
+        own = outer & (threads == thread)
+        after, before = np.sort(ends[own])[:-1], np.sort(starts[own])[1:]
         first, last = np.searchsorted(began, after), np.searchsorted(ended, before) - 1
         passed = np.flatnonzero(first <= last)
         times = after[passed], began[first[passed]], ended[last[passed]], before[passed]
@@ -121,7 +124,7 @@ def _handed_over(labelled: LabelledGraph) -> tuple[Int64s, Int64s, Int64s]:
 def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """A busy device that reads and writes the same data repeatedly; a fused kernel does it once."""
     change = evidence.changed(FIX.name)
-    if already_compiled(evidence.labelled, change.work):
+    if _already_compiled(evidence.labelled, change.work):
         return None
     chains = change.work
     if evidence.bare_idle_share >= MAX_IDLE_SHARE or evidence.per_step(chains) < MIN_CHAINED_KERNELS:
@@ -148,7 +151,7 @@ def _done_away_with(evidence: Evidence) -> Bools:
 def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Many small kernels, dispatched one by one; compiled, they are fewer and cheaper to launch."""
     change = evidence.changed(FIX.name)
-    if already_compiled(evidence.labelled, change.work):
+    if _already_compiled(evidence.labelled, change.work):
         return None
     launches = change.gone | change.relaunched
     if evidence.per_step(change.work) < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
@@ -160,6 +163,18 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
         evidence.places(launches),
         STATIC_OR_DYNAMIC if evidence.labelled.once(grows_over_steps).any() else None,
     )
+
+
+def _already_compiled(labelled: LabelledGraph, nodes: Bools) -> bool:
+    """Whether at least half of these kernels were generated or launched by a compiler."""
+    chosen = nodes & labelled.has_step
+    return bool(chosen.any()) and float(labelled.once(_compiled)[chosen].mean()) >= MIN_COMPILED_SHARE
+
+
+def _compiled(labelled: LabelledGraph) -> Bools:
+    """Kernels that were generated or launched by a compiler."""
+    launched = labelled.under_op_where(lambda name: re.search(api_names.COMPILED_CODE, name) is not None)
+    return launched | labelled.kernels_where(lambda kernel: kernel.library == "triton")
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:

@@ -132,12 +132,12 @@ class _Lanes:
     def add(self, totals: Floats, threads: Int64s, moments: Int64s, cost: float | Floats) -> None:
         """Adds the cost to the nodes at these moments; threads without calls have no nodes."""
         for lane, nodes in self._nodes.items():
-            mine = threads == lane
-            if not mine.any():
+            on_lane = threads == lane
+            if not on_lane.any():
                 continue
-            spot = np.searchsorted(self._starts[lane], moments[mine], side="right") - 1
+            spot = np.searchsorted(self._starts[lane], moments[on_lane], side="right") - 1
             inside = spot >= 0
-            weight = cost[mine][inside] if isinstance(cost, np.ndarray) else np.full(int(inside.sum()), cost)
+            weight = cost[on_lane][inside] if isinstance(cost, np.ndarray) else np.full(int(inside.sum()), cost)
             totals += np.bincount(nodes[spot[inside]], weight, len(totals))
 
 

@@ -97,8 +97,8 @@ class DeviceWork:
         graph, device = self._labelled.graph, self._cell // self._steps
         totals = np.zeros(self._shape[0])
         for number in range(self._shape[0]):
-            mine = self._work[device == number]
-            totals[number] = union(graph.measured_start[mine], graph.measured_end[mine]).total_ns()
+            own = self._work[device == number]
+            totals[number] = union(graph.measured_start[own], graph.measured_end[own]).total_ns()
         return totals
 
     @cached_property
@@ -123,8 +123,8 @@ class DeviceWork:
         stays = self._typical(self._busy + self._by_cell(self._cell, change))
         if not moved.any():
             return stays
-        on_lane = (mine for _, mine in grouped(np.flatnonzero(moved), self._labelled.graph.lane[self._work[moved]]))
-        return max(stays, *(self._typical(self._by_cell(self._cell[mine], left[mine])) for mine in on_lane))
+        on_lane = (own for _, own in grouped(np.flatnonzero(moved), self._labelled.graph.lane[self._work[moved]]))
+        return max(stays, *(self._typical(self._by_cell(self._cell[own], left[own])) for own in on_lane))
 
     def _roof_ns(self, changed: Bools) -> Floats:
         """Roofline floor of the changed kernels; zero for all others."""

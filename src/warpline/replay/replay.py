@@ -69,8 +69,7 @@ class Replay(Struct, frozen=True):
     @property
     def step_errors_pct(self) -> Floats:
         """The same for each step."""
-        result: Floats = 100 * np.abs(self.replayed_ns / np.maximum(self.measured_ns, 1.0) - 1)
-        return result
+        return 100 * np.abs(self.replayed_ns / np.maximum(self.measured_ns, 1.0) - 1)
 
     @property
     def total_error_pct(self) -> float:

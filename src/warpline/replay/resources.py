@@ -126,10 +126,10 @@ class Resources:
         found[self._calls(ALLOCATE)] = Resource.MEMORY
         for thread, activity in labelled.host_time.threads.items():
             spans = activity.labels["cold_start"]
-            mine = np.flatnonzero((graph.lane == thread) & (graph.kind == NodeKind.CALL))
-            if len(spans) and len(mine):
-                start = graph.measured_start[mine]
-                found[mine[covered_before(spans, start + 1) > covered_before(spans, start)]] = Resource.COLD_START
+            calls = np.flatnonzero((graph.lane == thread) & (graph.kind == NodeKind.CALL))
+            if len(spans) and len(calls):
+                start = graph.measured_start[calls]
+                found[calls[covered_before(spans, start + 1) > covered_before(spans, start)]] = Resource.COLD_START
         return found
 
     @cached_property

@@ -107,20 +107,22 @@ def _on_thread(trace: Trace, graph: Graph, steps: Steps) -> StepMarks:
     """Boundaries lie within segments (or calls) of the thread on which the steps lie."""
     starts, end = steps.start_ns, int(steps.end_ns[-1])
     host = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL)
-    mine = np.flatnonzero((graph.lane == steps.thread[0]) & host)
+    host_nodes = np.flatnonzero((graph.lane == steps.thread[0]) & host)
     calls = graph.lane[graph.of_kinds(NodeKind.CALL)]
-    if not len(mine) and len(calls):
+    if not len(host_nodes) and len(calls):
         # Another thread launches the work of these steps.
-        mine = np.flatnonzero((graph.lane == np.bincount(calls).argmax()) & host)
-    if not len(mine):
+        host_nodes = np.flatnonzero((graph.lane == np.bincount(calls).argmax()) & host)
+    if not len(host_nodes):
         raise CannotAnswer(
             "no-step-thread",
             "the steps are on a thread that made no CUDA call",
             "select a range of the launching thread with --step-range NAME",
         )
     boundaries = np.append(starts, end)
-    spot = np.clip(np.searchsorted(graph.measured_start[mine], boundaries, side="right") - 1, 0, len(mine) - 1)
-    node = mine[spot]
+    spot = np.clip(
+        np.searchsorted(graph.measured_start[host_nodes], boundaries, side="right") - 1, 0, len(host_nodes) - 1
+    )
+    node = host_nodes[spot]
     offset = np.clip((graph.measured_end[node] - boundaries).astype(np.float64), 0, None)
     return StepMarks(node, offset, _boundary_of_work(trace, graph, starts, end), len(steps))
 

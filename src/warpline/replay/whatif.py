@@ -160,7 +160,7 @@ class Prediction(ShownAsCard, Struct, frozen=True):
 
 
 class WhatIf:
-    """A trace prepared for what-if questions: its graph, its bare versions and its labelled are built once.
+    """A trace prepared for what-if questions: its graph, without the profiler and with labels, is built once.
 
     `fixes` are the available fixes by name, in the order in which they are applied.
     """

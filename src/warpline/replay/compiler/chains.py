@@ -124,8 +124,7 @@ def _launching_thread(labelled: LabelledGraph, nodes: Int64s) -> Int64s:
     """The thread that launched each GPU activity; if unknown, the thread of the previous activity."""
     calls = labelled.call_of_work[nodes]
     latest = np.maximum.accumulate(np.where(calls != NONE, np.arange(len(nodes)), 0))
-    threads: Int64s = labelled.graph.lane[calls[latest]]
-    return threads
+    return labelled.graph.lane[calls[latest]]
 
 
 def _time_by_shapes(kernels: Fused, labelled: LabelledGraph, case: int) -> Floats | None:
@@ -139,8 +138,7 @@ def _time_by_shapes(kernels: Fused, labelled: LabelledGraph, case: int) -> Float
     step_ns = shares.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
     moved, done, present = np.moveaxis(kernels.parts, -1, 0)
     least = labelled.device.smallest_kernel.at(case) * present
-    times: Floats = (least + np.maximum(moved * byte_ns, done * step_ns)).sum(axis=1)
-    return times
+    return (least + np.maximum(moved * byte_ns, done * step_ns)).sum(axis=1)
 
 
 def _time_by_times(lengths: Floats, floor: Floats, starts: Int64s, longest: Int64s, case: int) -> Floats:
@@ -150,5 +148,4 @@ def _time_by_times(lengths: Floats, floor: Floats, starts: Int64s, longest: Int6
     size = np.where(np.repeat(floor[longest] > 0, counts), floor, lengths)
     large = size >= LARGE_SHARE * np.repeat(np.maximum.reduceat(size, starts), counts)
     least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)
-    times: Floats = least + shares.FUSED_CHAIN.at(case) * (lengths[longest] - least)
-    return times
+    return least + shares.FUSED_CHAIN.at(case) * (lengths[longest] - least)

@@ -1,7 +1,7 @@
 """The least time of each row of `gpu`: its share of its op's work, under the roof of its device.
 
 Half-precision arithmetic halves the bytes of fp32 tensors as well. Where the device or the work is unknown, the floor
-is zero and the interventions' own constants bound what they promise.
+is zero and the fixes' own constants bound what they promise.
 
 A kernel's pace is what its own algorithm and grid allow: its blocks have to be started, additions to memory are done in
 the caches, and sectors and passes carry more than what is asked for.
@@ -76,7 +76,7 @@ class Floors:
         self._blocks[rows] = filled(gpu_work.blocks, 0)[spots].astype(np.float64)
         self._of_link = _rows_of([work.link for work in works], which, rows)
         maths = _maths(gpu_work, known)
-        self._of_math = {math: mine for math, mine in _rows_of(maths, owner, rows).items() if math[0]}
+        self._of_math = {math: of_math for math, of_math in _rows_of(maths, owner, rows).items() if math[0]}
 
     @property
     def memory_bytes_per_ns(self) -> float | None:
@@ -89,20 +89,20 @@ class Floors:
         result = np.zeros(len(self._bytes))
         if self.roof is None:
             return result
-        for link, mine in self._of_link.items():
+        for link, rows in self._of_link.items():
             bandwidth = self.roof.bandwidth(link)
             if bandwidth is not None:
-                result[mine] = self._bytes[mine] / bandwidth.value * 1e9
-        for (own, unit), mine in self._of_math.items():
+                result[rows] = self._bytes[rows] / bandwidth.value * 1e9
+        for (own, unit), rows in self._of_math.items():
             lower = dtype is not None and own in SINGLE
             if lower and dtype in HALF and DRAM in self._of_link:
-                result[np.intersect1d(mine, self._of_link[DRAM])] /= 2
+                result[np.intersect1d(rows, self._of_link[DRAM])] /= 2
             peak = self.roof.compute(str(dtype) if lower else own, TENSOR if lower else unit)
             if peak is not None:
-                result[mine] = np.maximum(result[mine], self._matrix[mine] / peak.value * 1e9)
+                result[rows] = np.maximum(result[rows], self._matrix[rows] / peak.value * 1e9)
             plain = self.roof.compute("fp32", VECTOR)
             if plain is not None:
-                result[mine] = np.maximum(result[mine], self._vector[mine] / plain.value * 1e9)
+                result[rows] = np.maximum(result[rows], self._vector[rows] / plain.value * 1e9)
         return result
 
     def pace_ns(self) -> Floats:
@@ -112,8 +112,7 @@ class Floors:
         memory = self.memory_bytes_per_ns
         extra = self._extra / memory if memory else 0.0
         paces = (floor + extra, self._additions * costs.addition.low, self._blocks * costs.block.low)
-        result: Floats = np.where(floor > 0, np.maximum.reduce(paces), 0.0)
-        return result
+        return np.where(floor > 0, np.maximum.reduce(paces), 0.0)
 
 
 def _maths(gpu_work: GpuWork, pieces: list[tuple[Piece, Work]]) -> list[tuple[str, str]]:

@@ -173,8 +173,8 @@ class OwnCosts:
         owner, start = table.thread, table.start_ns
         result = np.zeros(len(threads), np.int64)
         for thread in np.unique(threads):
-            moments, mine = np.sort(start[owner == thread]), threads == thread
-            result[mine] = np.searchsorted(moments, end[mine]) - np.searchsorted(moments, begin[mine])
+            moments, here = np.sort(start[owner == thread]), threads == thread
+            result[here] = np.searchsorted(moments, end[here]) - np.searchsorted(moments, begin[here])
         return result
 
 

@@ -160,10 +160,10 @@ def measured_delays(works: Works, calls: TopCalls, blocking: Bools, device: Devi
     pair = works.plain_kind * len(WorkKind) + np.where(works.previous == NONE, NONE, works.plain_kind[works.previous])
     pair = 2 * pair + works.in_launch
     for one in np.unique(pair[sample]):
-        mine = pair == one
-        if (mine & sample).sum() >= ENOUGH:
-            average = np.mean if (mine & sample).sum() >= MANY else np.median
-            queue_of[mine] = _ordinary(gap[mine & sample], 0.0, start_ns, average)
+        alike = pair == one
+        if (alike & sample).sum() >= ENOUGH:
+            average = np.mean if (alike & sample).sum() >= MANY else np.median
+            queue_of[alike] = _ordinary(gap[alike & sample], 0.0, start_ns, average)
     return Delays(launch, queue, queue_of)
 
 

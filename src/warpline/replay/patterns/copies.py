@@ -23,8 +23,8 @@ PASSING = Cost(1.1, 1.4, 2.5, "not measured yet: a cautious range")
 
 def copies_of(labelled: LabelledGraph, direction: str, edit: GraphEdit) -> Int64s:
     """Remaining copies within steps, in one direction."""
-    mine = labelled.is_copy & labelled.copy_kind.equal(direction) & labelled.in_steps & ~edit.gone
-    return np.flatnonzero(mine)
+    chosen = labelled.is_copy & labelled.copy_kind.equal(direction) & labelled.in_steps & ~edit.gone
+    return np.flatnonzero(chosen)
 
 
 def device_byte_ns(labelled: LabelledGraph, case: int) -> float:
@@ -66,8 +66,7 @@ def _next_waits(labelled: LabelledGraph, calls: Int64s) -> Int64s:
     in_order = in_order[np.lexsort((graph.measured_start[in_order], graph.lane[in_order]))]
     before, after = in_order[:-1], in_order[1:]
     follows = (graph.lane[before] == graph.lane[after]) & np.isin(before, calls) & labelled.stream_waits[after]
-    found: Int64s = after[follows]
-    return found
+    return after[follows]
 
 
 def in_a_row(labelled: LabelledGraph, copies: Int64s) -> list[Int64s]:
@@ -78,6 +77,6 @@ def in_a_row(labelled: LabelledGraph, copies: Int64s) -> list[Int64s]:
     for lane in np.unique(labelled.graph.lane[copies]).tolist():
         nodes = labelled.work_of_lane[lane]
         group = np.cumsum(~chosen[nodes] | (np.diff(labelled.step[nodes], prepend=labelled.step[nodes[:1]]) != 0))
-        mine, keys = nodes[chosen[nodes]], group[chosen[nodes]]
-        runs += [run for run in np.split(mine, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
+        own, keys = nodes[chosen[nodes]], group[chosen[nodes]]
+        runs += [run for run in np.split(own, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
     return runs

@@ -27,11 +27,11 @@ class Expansions:
         if memory is None:
             return
         for op, saved in self._saved_bytes().items():
-            mine = np.flatnonzero((labelled.op == op) & ~edit.gone)
-            work = work_of(self._call(int(mine[0])))
-            time = float(edit.graph.duration[mine].sum())
+            kernels = np.flatnonzero((labelled.op == op) & ~edit.gone)
+            work = work_of(self._call(int(kernels[0])))
+            time = float(edit.graph.duration[kernels].sum())
             if work is not None and work.bytes / memory >= MIN_MEMORY_SHARE * time:
-                edit.shorten(mine, edit.graph.duration[mine] * (1 - saved / work.bytes))
+                edit.shorten(kernels, edit.graph.duration[kernels] * (1 - saved / work.bytes))
 
     def _saved_bytes(self) -> dict[int, float]:
         """For each op that reads such copies, the bytes that it does not need to read."""

@@ -21,8 +21,8 @@ def grows_over_steps(labelled: LabelledGraph) -> Bools:
     """
     nodes = np.flatnonzero(labelled.once(joins) & labelled.in_steps)
     result = np.zeros(len(labelled.graph), bool)
-    made: dict[int, set[tuple[int, ...]]] = {}
-    read: dict[int, dict[tuple[int, ...], list[int]]] = {}
+    joined_shapes: dict[int, set[tuple[int, ...]]] = {}
+    readers: dict[int, dict[tuple[int, ...], list[int]]] = {}
     for node in nodes.tolist():
         pieces = piece_shapes(labelled, node)
         step = int(labelled.step[node])
@@ -31,11 +31,11 @@ def grows_over_steps(labelled: LabelledGraph) -> Bools:
         largest = max(pieces, key=prod)
         joined = _joined(pieces)
         if joined is not None and 2 * prod(largest) > prod(joined):
-            made.setdefault(step, set()).add(joined)
-            read.setdefault(step, {}).setdefault(largest, []).append(node)
+            joined_shapes.setdefault(step, set()).add(joined)
+            readers.setdefault(step, {}).setdefault(largest, []).append(node)
     growing = {
-        step: [node for shape, found in read[step].items() if shape in made.get(step - 1, set()) for node in found]
-        for step in read
+        step: [node for shape in shapes.keys() & joined_shapes.get(step - 1, set()) for node in shapes[shape]]
+        for step, shapes in readers.items()
     }
     if sum(bool(found) for found in growing.values()) >= LEAST_GROWTHS:
         for found in growing.values():

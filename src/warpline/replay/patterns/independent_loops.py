@@ -99,7 +99,7 @@ class Loop:
                 iteration.see(ops.call(row), _viewed(ops, row) if ops.names[row] in VIEWS else None)
         for shape in self._gathered_shapes[:1]:
             iteration.gather(shape)
-        if not iteration.made:
+        if not iteration.results:
             return parts > 0 and (len(self.gathering) > 0 or iteration.is_added_up)
         if iteration.is_added_up:
             return True
@@ -137,7 +137,7 @@ class Loop:
         if call is None or call.name.removeprefix("aten::") not in PRODUCTS or not self._iteration.parts:
             return 0.0
         sizes = {Key(tensor.shape, tensor.dtype): tensor.bytes for tensor in call.all_tensors() if tensor.shape}
-        known = self._iteration.parts | self._iteration.made
+        known = self._iteration.parts | self._iteration.results
         return sum(size for key, size in sizes.items() if key not in known) / max(sum(sizes.values()), 1)
 
     @property

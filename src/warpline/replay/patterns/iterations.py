@@ -50,7 +50,7 @@ class Iteration(Struct):
     """Slices taken for this iteration."""
     entered: set[Key] = field(default_factory=set)
     """Inputs that the iteration neither computed nor was given."""
-    made: set[Key] = field(default_factory=set)
+    results: set[Key] = field(default_factory=set)
     begun: Counter[Key] = field(default_factory=Counter)
     """How often a tensor of this shape is new: a slice, or computed from other shapes."""
     merges: Counter[Key] = field(default_factory=Counter)
@@ -101,15 +101,15 @@ class Iteration(Struct):
         self.met |= {key for key, count in Counter(taken).items() if count > 1 or results is None}
         self.unknown += results is None
         for key in results or []:
-            self.made.add(key)
+            self.results.add(key)
             self.there[key] += 1
             self.begun[key] += key not in taken
 
     def gather(self, shape: tuple[int, ...]) -> None:
         """Marks what is joined after the loop as a result of the iteration."""
-        if self.unknown and all(key.shape != shape for key in self.made):
+        if self.unknown and all(key.shape != shape for key in self.results):
             self.unknown -= 1
-            self.made |= {key for key in self.entered if key.shape == shape}
+            self.results |= {key for key in self.entered if key.shape == shape}
 
     @property
     def may_carry_a_state(self) -> bool:
@@ -118,20 +118,20 @@ class Iteration(Struct):
         Tensors of one shape that are combined must all originate in this iteration, from a slice or from other shapes;
         one that does not may come from the previous iteration.
         """
-        if self.entered & self.made or (self.unknown and self.entered):
+        if self.entered & self.results or (self.unknown and self.entered):
             return True
-        return any(0 < self.begun[key] <= self.merges[key] for key in self.parts & self.made)
+        return any(0 < self.begun[key] <= self.merges[key] for key in self.parts & self.results)
 
-    def may_update_a_state(self, has_parts: bool, kept: Sequence[tuple[int, ...]]) -> bool:
+    def may_update_a_state(self, has_parts: bool, joined: Sequence[tuple[int, ...]]) -> bool:
         """The same, if the results of all iterations are joined: a plain chain keeps only its last result.
 
         A recurrence keeps all results, but combines the state with an update of the same shape. If no slice
         distinguishes the iterations, the kept result must be something else than the state.
         """
-        states = self.entered & self.made
+        states = self.entered & self.results
         if (self.unknown and self.entered) or states & self.met:
             return True
-        return not has_parts and (not kept or any(key.shape in kept for key in states))
+        return not has_parts and (not joined or any(key.shape in joined for key in states))
 
     def _is_recurrent(self, taken: list[Key], results: list[Key]) -> bool:
         """Whether a matmul with square weights reads a result that only matmuls have read: two matmuls in a row are
@@ -156,7 +156,7 @@ class Iteration(Struct):
         for key, count in Counter(keys).items():
             while self.there[key] < count and self.unknown:
                 self.unknown -= 1
-                self.made.add(key)
+                self.results.add(key)
                 self._begin(key)
             while self.there[key] < count and self.unknown_parts:
                 self.unknown_parts -= 1

@@ -46,7 +46,7 @@ def launch_runs(edit: GraphEdit, wanted: Bools) -> list[Int64s]:
         change = np.flatnonzero(np.diff(labelled.step[nodes]) != 0) + 1 if not repeated else np.empty(0, np.int64)
         step = np.searchsorted(change, np.arange(len(nodes)), side="right")
         group = np.cumsum(marks) * (len(change) + 1) + step
-        kept, keys = nodes[~marks], group[~marks]
-        bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(kept)]
-        runs += [kept[first:beyond] for first, beyond in pairwise(bounds) if beyond > first]
+        others, keys = nodes[~marks], group[~marks]
+        bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(others)]
+        runs += [others[first:beyond] for first, beyond in pairwise(bounds) if beyond > first]
     return runs

@@ -36,8 +36,8 @@ def hand_over(edit: GraphEdit, case: int) -> float:
     loading = loading_ns(labelled, part)
     before, taking = _batches(labelled, nodes, case)
     total = np.bincount(before, part[nodes], minlength=len(taking))
-    kept = np.minimum(total, taking) / np.maximum(total, 1.0)
-    graph.duration[nodes] -= part[nodes] * (1 - kept[before])
+    remaining = np.minimum(total, taking) / np.maximum(total, 1.0)
+    graph.duration[nodes] -= part[nodes] * (1 - remaining[before])
     needed = loading * shares.LOADER_SHARE.at(case)
     edit.step_floor_ns = max(edit.step_floor_ns, needed)
     return loading

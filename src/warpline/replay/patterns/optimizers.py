@@ -48,9 +48,9 @@ def counted_on_the_host(labelled: LabelledGraph) -> Bools:
     kernels = np.flatnonzero(inside & labelled.is_kernel)
     result = np.zeros(len(inside), bool)
     for step in np.unique(labelled.step[kernels]):
-        mine = kernels[labelled.step[kernels] == step]
-        on_device = labelled.op_shapes[mine].like(ON_A_NUMBER).any()
-        if labelled.op_name[mine].equal(*ROOTS).any() and not on_device and not takes_lists(labelled, mine):
+        of_step = kernels[labelled.step[kernels] == step]
+        on_device = labelled.op_shapes[of_step].like(ON_A_NUMBER).any()
+        if labelled.op_name[of_step].equal(*ROOTS).any() and not on_device and not takes_lists(labelled, of_step):
             result |= inside & (labelled.step == step)
     return result
 

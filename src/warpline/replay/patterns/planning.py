@@ -39,12 +39,12 @@ def planning_ops(labelled: LabelledGraph, case: int) -> Bools:
 def planned_in_many_steps(labelled: LabelledGraph, planning: Bools, lengths: Floats) -> bool:
     """Whether half of the steps plan something of their own, and planning takes a large share of the time."""
     segments, root = _computing(labelled)
-    mine = segments[planning[root]]
+    planned = segments[planning[root]]
     much = (
-        float(labelled.graph.duration[mine].sum())
+        float(labelled.graph.duration[planned].sum())
         > MIN_PLANNING_SHARE * float(np.median(lengths)) * labelled.step_count
     )
-    steps = np.unique(labelled.step[mine])
+    steps = np.unique(labelled.step[planned])
     return much and int((steps != NONE).sum()) >= labelled.step_count / 2
 
 

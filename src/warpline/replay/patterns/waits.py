@@ -58,10 +58,10 @@ def _of_the_harness(labelled: LabelledGraph, waits: Int64s) -> Bools:
     harness = np.zeros(len(waits), bool)
     for thread, activity in labelled.host_time.threads.items():
         spans = activity.labels["profiler"]
-        mine = np.flatnonzero(graph.lane[waits] == thread)
-        if len(spans) and len(mine):
-            called = labelled.trace.api.start_ns[graph.row[waits[mine]]]
-            harness[mine] |= covered_before(spans, called + 1) > covered_before(spans, called)
+        own = np.flatnonzero(graph.lane[waits] == thread)
+        if len(spans) and len(own):
+            called = labelled.trace.api.start_ns[graph.row[waits[own]]]
+            harness[own] |= covered_before(spans, called + 1) > covered_before(spans, called)
     if labelled.step_count < FEWEST_STEPS:
         return harness
     bare = labelled.op_of_call[waits] == NONE
