@@ -64,10 +64,10 @@ def api_split(trace: Trace) -> ApiSplit:
     inside = (step >= 0) & (api.start_ns < np.append(steps.end_ns, 0)[step])
     parts = []
     for number, kind in enumerate(ORDER):
-        mine, spent = (beyond > 0, beyond) if kind == "first" else (kinds == number, lengths)
-        if mine.any():
-            within = int(spent[mine & inside].sum()) if len(steps) else None
-            parts.append(ApiPart(kind, int(spent[mine].sum()), int(mine.sum()), within))
+        calls, spent = (beyond > 0, beyond) if kind == "first" else (kinds == number, lengths)
+        if calls.any():
+            within = int(spent[calls & inside].sum()) if len(steps) else None
+            parts.append(ApiPart(kind, int(spent[calls].sum()), int(calls.sum()), within))
     return ApiSplit(tuple(parts), len(steps))
 
 

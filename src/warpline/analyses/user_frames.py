@@ -43,7 +43,7 @@ class Site(Struct, frozen=True):
 class UserFrames:
     """The frames of the user's code, prepared for many lookups.
 
-    A trace without frames borrows those of a second pass: a moment within an op becomes the begin of the same op there,
+    A trace without frames borrows those of a second pass: a moment within an op becomes the start of the same op there,
     and a moment between two ops the same share of the time between the same two ops.
     """
 

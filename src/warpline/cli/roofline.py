@@ -11,7 +11,7 @@ import click
 from msgspec import Struct
 
 from warpline.analyses.roofline.by_hand import envelope
-from warpline.analyses.roofline.other_shapes import scaled
+from warpline.analyses.roofline.other_shapes import other_shapes
 from warpline.analyses.roofline.table import roofline_table
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options
@@ -156,7 +156,7 @@ def roofline(
         _by_hand(work, chip.device, output)
     elif rows.scale is not None:
         opened = selection.open(trace)
-        prediction = scaled(opened, rows.scale, chip.device)
+        prediction = other_shapes(opened, rows.scale, chip.device)
         output.put(lambda: scaled_report(prediction, str(opened.file), rows.top), prediction.to_dict)
     else:
         _of_trace(trace, rows, chip, output, selection)

@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from warpline.analyses.roofline.pieces import GpuWork
-from warpline.analyses.roofline.table import priced
 from warpline.dive.match_launches import Match, match_launches
 from warpline.dive.model import Dive, KernelDive, StepGain
 from warpline.dive.tree import explain
@@ -64,7 +63,7 @@ def needed_bytes(trace: Trace, matches: Sequence[Match | None]) -> list[float | 
     gpu_work = GpuWork(trace)
     rows, is_kernel = gpu_work.rows, gpu_work.is_kernel
     known: dict[int, float] = {}
-    for piece, work, _, _ in priced(gpu_work, None):
+    for piece, work, _, _ in gpu_work.priced(None):
         places = np.array(piece.rows)
         kernels = places[is_kernel[places]]
         if len(kernels) == 1 and not work.estimate and work.bytes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from warpline.analyses.memory import DeviceMemory, MemoryUse
-from warpline.analyses.memory.fragmentation import Pieces
-from warpline.analyses.memory.snapshot_allocations import OutOfMemory
+from warpline.analyses.memory.snapshot import OutOfMemory, Pieces
 from warpline.analyses.user_frames import Site
 from warpline.reports.memory_plot import character_plot
 from warpline.reports.sections import Column, Content, Fact, Facts, Figure, Report, Section, Table, Text

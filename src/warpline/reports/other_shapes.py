@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from warpline.analyses.roofline.other_shapes import Scaled, ScaledOp
+from warpline.analyses.roofline.other_shapes import OtherShapes, ScaledOp
 from warpline.estimate import Estimate
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
@@ -21,7 +21,7 @@ _COLUMNS = (
 )
 
 
-def scaled_report(answer: Scaled, path: str, top: int) -> Report:
+def scaled_report(answer: OtherShapes, path: str, top: int) -> Report:
     """The total, the ops, and what is assumed."""
     times = f"{duration(answer.time_ns)} of GPU time become {duration(answer.expected_ns)}"
     span = f"{duration(answer.low_ns)} to {duration(answer.high_ns)}"
@@ -45,7 +45,7 @@ def scaled_report(answer: Scaled, path: str, top: int) -> Report:
     return Report(title, sections)
 
 
-def _row(row: ScaledOp, answer: Scaled) -> tuple[Value, ...]:
+def _row(row: ScaledOp, answer: OtherShapes) -> tuple[Value, ...]:
     return (
         row.time_ns,
         row.time_ns / answer.time_ns if answer.time_ns else None,

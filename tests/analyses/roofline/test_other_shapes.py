@@ -10,7 +10,7 @@ import pytest
 from kineto_files import launched, op, write
 from paths import SHARED
 
-from warpline.analyses.roofline.other_shapes import Scaled, scaled
+from warpline.analyses.roofline.other_shapes import OtherShapes, other_shapes
 from warpline.cli.main import run
 from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.open import open_trace
@@ -39,8 +39,8 @@ def attention_block() -> list[Any]:
     ]
 
 
-def prediction(folder: Path, events: list[Any], change: str) -> Scaled:
-    return scaled(open_trace(write(folder, events, **H200)), change)
+def prediction(folder: Path, events: list[Any], change: str) -> OtherShapes:
+    return other_shapes(open_trace(write(folder, events, **H200)), change)
 
 
 def test_rows_grow_linearly_scores_quadratically_and_weights_not_at_all(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_command_prints_the_change(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.shared
 def test_attention_does_not_dominate_the_block_of_512_at_4096() -> None:
     """Batch 16, hidden 4096, FFN 16384: the two products of attention are 14.3 % of the FLOPs at 4,096 positions."""
-    found = scaled(open_trace(SHARED / "h200" / "kineto" / "block_fp32.json.gz"), "seq=4096")
+    found = other_shapes(open_trace(SHARED / "h200" / "kineto" / "block_fp32.json.gz"), "seq=4096")
     assert found.old == 512
     products = [row for row in found.rows if row.name in {"aten::mm", "aten::bmm"}]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,8 @@ Counted = Literal["tensors", "CUDA allocations"]
 
 DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip"}
 """torch's DeviceType."""
+CURVE_POINTS = 1_000
+"""Points of a curve that is drawn."""
 PLACES = ("op", "module", "line")
 """Columns of `Allocations.places`."""
 
@@ -48,6 +50,25 @@ class Allocations(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.time_ns)
+
+
+class MemoryCurve(Struct, frozen=True):
+    """Points in order of time; each holds until the next."""
+
+    time_ns: Int64s
+    allocated_bytes: Int64s
+    reserved_bytes: Int64s | None
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists, for JSON."""
+        return {
+            "time_ns": self.time_ns.tolist(),
+            "allocated_bytes": self.allocated_bytes.tolist(),
+            "reserved_bytes": None if self.reserved_bytes is None else self.reserved_bytes.tolist(),
+        }
 
 
 def allocations_of(trace: Trace) -> list[Allocations]:
@@ -139,3 +160,18 @@ def _range_names(trace: Trace, threads: Int64s, moments: Int64s) -> Names:
     some = ranges[rows]
     nest = Nest(some.thread, some.start_ns, some.end_ns, place[some.parent], filled(some.depth, 0))
     return some.name.at(nest.innermost(threads, moments))
+
+
+def memory_curve(allocations: Allocations, rows: slice = slice(None), points: int = CURVE_POINTS) -> MemoryCurve:
+    """The curve over these events: each point is the largest value of an equal part of the time."""
+    times, allocated = allocations.time_ns[rows], allocations.allocated[rows]
+    reserved = allocations.reserved[rows] if allocations.reserved is not None else None
+    if len(times) <= points:
+        return MemoryCurve(times, allocated, reserved)
+    edges = np.linspace(times[0], times[-1], points, endpoint=False)
+    first = np.unique(np.searchsorted(times, edges))
+    return MemoryCurve(
+        times[first],
+        np.maximum.reduceat(allocated, first),
+        None if reserved is None else np.maximum.reduceat(reserved, first),
+    )

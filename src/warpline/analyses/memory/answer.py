@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, to_builtins
 
-from warpline.analyses.memory.allocations import PLACES, Allocations, Counted, allocations_of
-from warpline.analyses.memory.curve import MemoryCurve, memory_curve
-from warpline.analyses.memory.fragmentation import Pieces, pieces
+from warpline.analyses.memory.allocations import PLACES, Allocations, Counted, MemoryCurve, allocations_of, memory_curve
 from warpline.analyses.memory.growth import WARM_UP_STEPS, Growth, growth
 from warpline.analyses.memory.lifetimes import Grower, Holder, alive_after, freed_at, growers, holders
-from warpline.analyses.memory.snapshot_allocations import OutOfMemory, allocations_of_snapshot, failures_of
+from warpline.analyses.memory.snapshot import OutOfMemory, Pieces, allocations_of_snapshot, failures_of, pieces
 from warpline.errors import CannotAnswer
 from warpline.library_names import OPTIMIZER_STEP, PROFILER_STEP
 from warpline.sources.snapshot.read import Snapshot
@@ -142,14 +140,14 @@ def memory_of_trace(trace: Trace) -> MemoryUse:
     cut = trace.window if trace.chosen_steps is not None else None
     within = (cut.start_ns, cut.end_ns) if cut is not None else None
     chosen = [_in_view(one, within) for one in found]
-    kept = [
+    shown = [
         _device(one, rows, in_view, capacity.get(one.device.replace("hip", "cuda")))
         for one, rows in zip(found, chosen, strict=True)
         if rows.stop > rows.start
     ]
-    if not kept:
+    if not shown:
         raise CannotAnswer("no-memory-events", "cannot answer, because the chosen steps have no memory events")
-    return MemoryUse(trace.source, tuple(kept))
+    return MemoryUse(trace.source, tuple(shown))
 
 
 def memory_of_snapshot(snapshot: Snapshot) -> MemoryUse:

@@ -48,8 +48,7 @@ def freed_at(addresses: Int64s) -> Int64s:
 def alive_after(allocations: Allocations, ends: Int64s, event: int) -> Bools:
     """Which events allocated something that is still in use after this event."""
     positions = np.arange(len(allocations))
-    alive: Bools = (allocations.bytes > 0) & (positions <= event) & (ends > event)
-    return alive
+    return (allocations.bytes > 0) & (positions <= event) & (ends > event)
 
 
 def holders(allocations: Allocations, alive: Bools | None, place: str) -> tuple[Holder, ...]:
@@ -58,15 +57,16 @@ def holders(allocations: Allocations, alive: Bools | None, place: str) -> tuple[
         none_alive = np.zeros(len(allocations), bool)
         found = holders(allocations, none_alive, place)
         return tuple(Holder(one.name, None, None, one.allocated_bytes, one.allocated_count) for one in found)
-    made = allocations.bytes > 0
-    table = pl.DataFrame(
-        {"name": allocations.places[place], "bytes": allocations.bytes, "alive": alive, "made": made}
-    ).filter("made")
-    grouped = table.group_by("name").agg(
-        peak_bytes=pl.col("bytes").filter("alive").sum(),
-        peak_count=pl.col("alive").sum(),
-        allocated_bytes=pl.col("bytes").sum(),
-        allocated_count=pl.len(),
+    table = pl.DataFrame({"name": allocations.places[place], "bytes": allocations.bytes, "alive": alive})
+    grouped = (
+        table.filter(pl.col("bytes") > 0)
+        .group_by("name")
+        .agg(
+            peak_bytes=pl.col("bytes").filter("alive").sum(),
+            peak_count=pl.col("alive").sum(),
+            allocated_bytes=pl.col("bytes").sum(),
+            allocated_count=pl.len(),
+        )
     )
     ordered = grouped.sort("peak_bytes", "allocated_bytes", "name", descending=[True, True, False], nulls_last=True)
     return tuple(Holder(*row) for row in ordered.iter_rows())
@@ -77,10 +77,10 @@ def growers(allocations: Allocations, ends: Int64s, early: int, late: int, steps
     before, after = (alive_after(allocations, ends, event) for event in (early, late))
     table = allocations.places.select("op", "line").with_columns(
         change=np.where(after, allocations.bytes, 0) - np.where(before, allocations.bytes, 0),
-        held=np.where(after, allocations.bytes, 0),
+        late_bytes=np.where(after, allocations.bytes, 0),
         count=after,
     )
     grouped = table.filter((pl.col("change") != 0) | pl.col("count")).group_by("op", "line").agg(pl.all().sum())
     grown = grouped.filter(pl.col("change") > 0)
     ordered = grown.sort("change", "op", "line", descending=[True, False, False], nulls_last=True)
-    return tuple(Grower(op, line, change / steps, held, count) for op, line, change, held, count in ordered.iter_rows())
+    return tuple(Grower(op, line, change / steps, size, count) for op, line, change, size, count in ordered.iter_rows())

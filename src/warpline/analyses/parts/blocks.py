@@ -2,7 +2,7 @@
 
 Each block of a transformer begins or ends with a norm. What lies between two norms on the forward thread is attention
 if it has an attention op (or a softmax between batched matmuls), an MLP if it has an activation and at least two
-matmuls. A stretch with both, as in parallel blocks, or with neither keeps no role.
+matmuls. A block with both, as in parallel blocks, or with neither keeps no role.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def block_roles(trace: Trace, backward: Bools) -> Texts:
     norm = forward & ((own == NORM) | ops.name.like(NORM_BY_HAND))
     threads = ops.thread
     starts = norm | np.append(True, threads[1:] != threads[:-1])
-    stretch = np.cumsum(starts) - 1
-    count = int(stretch[-1]) + 1
+    block = np.cumsum(starts) - 1
+    count = int(block[-1]) + 1
 
     def tally(which: Bools) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        return np.bincount(stretch[which & forward], minlength=count)
+        return np.bincount(block[which & forward], minlength=count)
 
     softmax, batched = (tally(ops.name.like(pattern)) for pattern in (SOFTMAX, BATCHED))
     attends = (tally(own == ATTENTION) > 0) | ((softmax > 0) & (batched >= LEAST_MATMULS))
     activates = tally(ops.name.like(ACTIVATION)) > 0
     matmuls = tally(ops.name.like(MATMUL))
-    # A stretch lies between two norms if it begins with one and the next one begins with another on its thread.
+    # A block lies between two norms if it begins with one and the next one begins with another on its thread.
     first = np.flatnonzero(starts)
     between = np.append(norm[first[1:]] & (threads[first[1:]] == threads[first[:-1]]), False) & norm[first]
     role = np.full(count, "", object)
     role[between & attends & ~activates] = ATTENTION
     role[between & ~attends & activates & (matmuls >= LEAST_MATMULS)] = MLP
-    return np.append(np.where(forward, role[stretch], ""), "")
+    return np.append(np.where(forward, role[block], ""), "")

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from warpline.analyses.device import trace_device
 from warpline.analyses.roofline.entry import LATENCY_NS
+from warpline.analyses.roofline.floors import floor_of_call, math_of
 from warpline.analyses.roofline.pieces import GpuWork, Piece
-from warpline.analyses.roofline.table import floor_of_call, math_of
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import Roof, roof_of
 from warpline.trace.trace import Trace
@@ -43,7 +43,7 @@ class ScaledOp(Struct, frozen=True):
     """What bounds it at the new size; empty if it is not predicted."""
 
 
-class Scaled(Struct, frozen=True):
+class OtherShapes(Struct, frozen=True):
     """The GPU time of a trace with another size of one dimension."""
 
     old: int
@@ -110,7 +110,7 @@ class Scaled(Struct, frozen=True):
         }
 
 
-def scaled(trace: Trace, wanted: str, device: str | None = None) -> Scaled:
+def other_shapes(trace: Trace, wanted: str, device: str | None = None) -> OtherShapes:
     """The GPU time if a dimension had another size: `seq=4096`, or `512:4096` where the old size is named."""
     gpu_work = GpuWork(trace)
     pieces = gpu_work.pieces
@@ -127,7 +127,7 @@ def scaled(trace: Trace, wanted: str, device: str | None = None) -> Scaled:
     for piece in known:
         groups.setdefault((piece.op, piece.shapes, piece.dtypes), []).append(piece)
     rows = [_row(group, change, gpu_work, roof) for group in groups.values()]
-    return Scaled(
+    return OtherShapes(
         old=old,
         new=new,
         inferred=inferred,
@@ -232,9 +232,9 @@ def _row(group: list[Piece], change: _Change, gpu_work: GpuWork, roof: Roof) -> 
         times = (time_ns * min(1.0, ratio), time_ns * ratio, time_ns * ratio)
     else:
         added = max(0.0, time_ns + len(group) * (new_ns - old_ns))
-        kept = time_ns * new_ns / old_ns
-        latency = new_ns < LATENCY_NS
-        times = (min(added, kept), added if latency else kept, max(added, kept))
+        scaled = time_ns * new_ns / old_ns
+        expected = added if new_ns < LATENCY_NS else scaled
+        times = (min(added, scaled), expected, max(added, scaled))
     return ScaledOp(
         name=first.op,
         shapes=first.shapes,

@@ -8,17 +8,19 @@ op's time and not of its work. Time with no model keeps the reason.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
 from warpline.analyses.op_calls import OpCalls
+from warpline.analyses.roofline.floors import CallFloor, floor_of, math_of
 from warpline.analyses.roofline.ops_from_elsewhere import ForeignOps
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
+from warpline.hardware import Roof
 from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import NONE, Bools, Int64s, combinations
 from warpline.trace.schema import Gpu
@@ -53,6 +55,16 @@ class Piece(Struct):
     """Equal for calls of one op with the same arguments and kernels; None for a unique piece."""
 
 
+class PricedPiece(NamedTuple):
+    """A piece with known FLOPs and bytes, and its minimum time."""
+
+    piece: Piece
+    work: Work
+    math: tuple[str, str]
+    """Type and unit of its main arithmetic."""
+    floor: CallFloor
+
+
 class _Row(NamedTuple):
     """One operation; texts are empty and numbers None where nothing is recorded."""
 
@@ -80,10 +92,8 @@ class GpuWork(Struct, dict=True):
     """The trace's ops, where they have been read already."""
     foreign: tuple[ForeignOps, ...] = ()
     """Ops of other places for rows whose work is unknown or estimated; the first that knows a row's work counts."""
-    prices: dict[str | None, list[Any]] = field(default_factory=dict)
-    """What `roofline.priced` found, by chip."""
-    row_works: dict[str | None, Any] = field(default_factory=dict)
-    """What `row_work.row_work` found, by chip."""
+    prices: dict[str | None, list[PricedPiece]] = field(default_factory=dict)
+    """What `priced` found, by chip."""
 
     @cached_property
     def rows(self) -> Int64s:
@@ -183,14 +193,35 @@ class GpuWork(Struct, dict=True):
             elif not link:
                 modelled.add(op)
         pieces = self._climb(calls, pieces, unmodelled, modelled) if unmodelled else pieces
-        for foreign in self.foreign:
-            pieces = self._with_foreign(pieces, foreign)
+        for number in range(len(self.foreign)):
+            pieces = self._with_foreign(pieces, number)
         self._mark_steps(pieces)
         return pieces
 
-    def _with_foreign(self, pieces: list[Piece], foreign: ForeignOps) -> list[Piece]:
+    def priced(self, roof: Roof | None) -> list[PricedPiece]:
+        """Each piece with known work, and its minimum time under this roof."""
+        chip = roof.chip.name if roof else None
+        if chip not in self.prices:
+            self.prices[chip] = list(self._priced(roof))
+        return self.prices[chip]
+
+    def _priced(self, roof: Roof | None) -> Iterator[PricedPiece]:
+        maths: dict[Hashable, tuple[str, str]] = {}
+        floors: dict[tuple[Work, tuple[str, str]], CallFloor] = {}
+        for piece in self.pieces:
+            if piece.work is None:
+                continue
+            math = maths.get(piece.alike) if piece.alike is not None else None
+            if math is None:
+                math = maths[piece.alike] = math_of(piece.work, self.kernel_names(piece))
+            key = (piece.work, math)
+            if key not in floors:
+                floors[key] = floor_of(piece.work, math, roof)
+            yield PricedPiece(piece, piece.work, math, floors[key])
+
+    def _with_foreign(self, pieces: list[Piece], number: int) -> list[Piece]:
         """The pieces, where rows with unknown or estimated work have that of their op elsewhere."""
-        rows = self.rows.tolist()
+        rows, foreign = self.rows.tolist(), self.foreign[number]
         doubtful = [piece for piece in pieces if piece.work is None or (piece.work.estimate and len(piece.rows) == 1)]
         calls: dict[int, list[int]] = defaultdict(list)
         for piece in doubtful:
@@ -209,7 +240,7 @@ class GpuWork(Struct, dict=True):
             if work is not None:
                 name, shapes, dtypes = foreign.calls.text(op)
                 time_ns = sum(self._times[position] for position in positions)
-                found.append(Piece(name, shapes, dtypes, positions, time_ns, work, alike=(id(foreign), key)))
+                found.append(Piece(name, shapes, dtypes, positions, time_ns, work, alike=(number, key)))
                 taken.update(positions)
         for piece in doubtful:
             piece.rows = [position for position in piece.rows if position not in taken]
@@ -300,7 +331,6 @@ class GpuWork(Struct, dict=True):
         already counted within it."""
         taken = {ancestor for op in modelled for ancestor in calls.ancestors(op)} | modelled
         merged: dict[int, Piece] = {}
-        gone: set[int] = set()
         for op, piece in unmodelled:
             for ancestor in calls.ancestors(op)[:_CLIMB]:
                 if ancestor in taken:
@@ -314,9 +344,9 @@ class GpuWork(Struct, dict=True):
                     known = merged[ancestor] = Piece(name, shapes, dtypes, [], 0, work)
                 known.rows.extend(piece.rows)
                 known.time_ns += piece.time_ns
-                gone.add(id(piece))
+                piece.rows = []
                 break
-        return [piece for piece in pieces if id(piece) not in gone] + list(merged.values())
+        return [piece for piece in pieces if piece.rows] + list(merged.values())
 
 
 def _product(x: Int64s, y: Int64s, z: Int64s) -> Int64s:

@@ -7,7 +7,6 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.roofline.pieces import GpuWork
-from warpline.analyses.roofline.table import priced
 from warpline.hardware import Roof
 from warpline.trace.arrays import Bools, Floats, Int64s
 
@@ -44,19 +43,12 @@ class RowWork(Struct, frozen=True):
 
 
 def row_work(gpu_work: GpuWork, roof: Roof | None) -> RowWork:
-    """The work of each operation in view, computed once for a chip."""
-    chip = roof.chip.name if roof else None
-    if chip not in gpu_work.row_works:
-        gpu_work.row_works[chip] = _row_work(gpu_work, roof)
-    return gpu_work.row_works[chip]
-
-
-def _row_work(gpu_work: GpuWork, roof: Roof | None) -> RowWork:
+    """The work of each operation in view."""
     count = len(gpu_work.gpu)
     flops, size, floor_ns, compute = (np.zeros(count) for _ in range(4))
     known, has_floor = np.zeros(count, bool), np.zeros(count, bool)
     is_kernel, times = gpu_work.is_kernel, gpu_work.time_ns
-    calls = priced(gpu_work, roof)
+    calls = gpu_work.priced(roof)
     rows = np.array([row for piece, *_ in calls for row in piece.rows], np.int64)
     owner = np.repeat(np.arange(len(calls)), [len(piece.rows) for piece, *_ in calls])
     known[rows] = True

@@ -1,18 +1,10 @@
-"""How far each op and each kernel is from the roofline: its FLOPs and bytes, its time, and its minimum time.
-
-The floor of a piece is the longest of its GEMMs at the tensor-core ceiling of their type, its other
-arithmetic at the CUDA cores', and its bytes at the memory's (or the link's). Ceilings are measured ones where the
-device was measured. What no time can go below is the data sheet, with the cache left out of the traffic.
-"""
+"""How far each op and each kernel is from the roofline: its FLOPs and bytes, its time, and its minimum time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import TypeAlias
+from collections.abc import Iterable
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.analyses.device import trace_device
@@ -25,14 +17,14 @@ from warpline.analyses.roofline.entry import (
     RooflineTable,
     Unmodelled,
 )
+from warpline.analyses.roofline.floors import CallFloor
 from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
 from warpline.analyses.roofline.pieces import GpuWork, Piece
 from warpline.errors import CannotAnswer
 from warpline.hardware import Roof, roof_of
-from warpline.hardware.chips import DRAM, TENSOR, VECTOR
-from warpline.kernels import identify
+from warpline.hardware.chips import DRAM
 from warpline.trace.trace import Trace
-from warpline.work import MATRIX, Work
+from warpline.work import Work
 
 TOLERANCE = 0.98
 """A time this close below a limit is the clock's rounding (Kineto's, 1 ns) or a boost above the data sheet's."""
@@ -86,7 +78,7 @@ def kernel_floors(
     _, chip = trace_device(trace, device)
     numbers, times, is_kernel = gpu_work.rows.tolist(), gpu_work.time_ns.tolist(), gpu_work.is_kernel.tolist()
     floors: dict[int, tuple[float, str]] = {}
-    for piece, work, _math, floor in priced(gpu_work, roof_of(chip) if chip else None):
+    for piece, work, _math, floor in gpu_work.priced(roof_of(chip) if chip else None):
         rows = [position for position in piece.rows if is_kernel[position]]
         worked_ns = sum([times[position] for position in rows])
         if not floor.known or not worked_ns or work.link != DRAM:
@@ -99,65 +91,7 @@ def kernel_floors(
     return floors
 
 
-@lru_cache(maxsize=10_000)
-def _on_tensor_cores(kernel: str) -> bool | None:
-    return identify(kernel).tensor_core
-
-
-def math_of(work: Work, kernels: Iterable[str]) -> tuple[str, str]:
-    """Type and unit of the main arithmetic: FP32 GEMMs run as TF32 on tensor cores, or on CUDA cores."""
-    if not work.flops:
-        return "", ""
-    main = next((part for part in work.flops if part.unit == MATRIX), work.flops[0])
-    if main.unit != MATRIX:
-        return main.dtype, VECTOR
-    if main.dtype != "fp32":
-        return main.dtype, TENSOR
-    answers = {_on_tensor_cores(kernel) for kernel in kernels}
-    return ("tf32", TENSOR) if True in answers or answers == {None} else ("fp32", VECTOR)
-
-
-class _Floor(Struct, frozen=True):
-    compute_ns: float
-    memory_ns: float
-    paper_memory_ns: float
-    hard_ns: float
-    known: bool
-    flops: int
-    """Main operations of the call."""
-
-
-def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
-    """Minimum times of one call; unknown if significant arithmetic has no ceiling."""
-    bandwidth = roof.bandwidth(work.link) if roof else None
-    if roof is None or bandwidth is None:
-        return _Floor(0, 0, 0, 0, False, work.main_flops)
-    compute_ns, hard_ns, known = 0.0, 0.0, True
-    for part in work.flops:
-        dtype, unit = math if part.unit == MATRIX else (part.dtype, VECTOR)
-        peak, paper = roof.compute(dtype, unit), roof.compute(dtype, unit, on_paper=True)
-        if peak is None:
-            known = known and part.unit != MATRIX
-            continue
-        compute_ns = max(compute_ns, part.count / peak.value * 1e9)
-        if paper is not None:  # Only the data sheet is a limit: a measured figure may be surpassed.
-            hard_ns = max(hard_ns, part.count / paper.value * 1e9)
-    memory_ns = work.bytes / bandwidth.value * 1e9
-    paper_bandwidth = roof.bandwidth(work.link, on_paper=True) or bandwidth
-    cached = roof.chip.cache_bytes if work.link == DRAM else 0
-    must_travel = max(0, work.read_bytes - cached) + max(0, work.written_bytes - cached)
-    paper_memory_ns = work.bytes / paper_bandwidth.value * 1e9
-    hard_ns = max(hard_ns, must_travel / paper_bandwidth.value * 1e9)
-    return _Floor(compute_ns, memory_ns, paper_memory_ns, hard_ns, known, work.main_flops)
-
-
-def floor_of_call(work: Work, math: tuple[str, str], roof: Roof) -> float | None:
-    """Minimum time of one call under this roof, in ns; None if a ceiling is unknown."""
-    floor = _floor(work, math, roof)
-    return max(floor.compute_ns, floor.memory_ns) if floor.known else None
-
-
-def _add(entry: RooflineEntry, piece: Piece, work: Work, floor: _Floor, share: float, time_ns: float) -> None:
+def _add(entry: RooflineEntry, piece: Piece, work: Work, floor: CallFloor, share: float, time_ns: float) -> None:
     entry.count += 1
     entry.time_ns += time_ns
     entry.flops += share * floor.flops
@@ -176,36 +110,9 @@ def _add(entry: RooflineEntry, piece: Piece, work: Work, floor: _Floor, share: f
     entry.estimate = entry.estimate or work.estimate
 
 
-Priced: TypeAlias = tuple[Piece, Work, tuple[str, str], _Floor]
-
-
-def priced(gpu_work: GpuWork, roof: Roof | None) -> list[Priced]:
-    """Each piece with known work: its FLOPs and bytes, the type and unit of its arithmetic, and its floor."""
-    chip = roof.chip.name if roof else None
-    if chip not in gpu_work.prices:
-        gpu_work.prices[chip] = list(_prices(gpu_work, roof))
-    return gpu_work.prices[chip]
-
-
-def _prices(gpu_work: GpuWork, roof: Roof | None) -> Iterator[Priced]:
-    floors: dict[tuple[int, tuple[str, str]], _Floor] = {}
-    maths: dict[int, tuple[str, str]] = {}
-    for piece in gpu_work.pieces:
-        if piece.work is None:
-            continue
-        # Calls with the same arguments share one `Work`, and those with the same kernels have the same arithmetic.
-        math = maths.get(id(piece.alike)) if piece.alike is not None else None
-        if math is None:
-            math = maths[id(piece.alike)] = math_of(piece.work, gpu_work.kernel_names(piece))
-        key = (id(piece.work), math)
-        if key not in floors:
-            floors[key] = _floor(piece.work, math, roof)
-        yield piece, piece.work, math, floors[key]
-
-
 def _by_op(gpu_work: GpuWork, roof: Roof | None) -> list[RooflineEntry]:
     entries: dict[tuple[str, ...], RooflineEntry] = {}
-    for piece, work, math, floor in priced(gpu_work, roof):
+    for piece, work, math, floor in gpu_work.priced(roof):
         key = (piece.op, piece.shapes, piece.dtypes, *math)
         if key not in entries:
             label = " ".join(math).strip()
@@ -218,7 +125,7 @@ def _by_kernel(gpu_work: GpuWork, roof: Roof | None) -> list[RooflineEntry]:
     """Kernels of one call share its FLOPs and bytes in proportion to their time; a memset gets none."""
     entries: dict[tuple[str, ...], RooflineEntry] = {}
     names, times, is_kernel = gpu_work.gpu.name.texts, gpu_work.time_ns.tolist(), gpu_work.is_kernel
-    for piece, work, math, floor in priced(gpu_work, roof):
+    for piece, work, math, floor in gpu_work.priced(roof):
         # A call without kernels is done by its copies.
         workers = {position for position in piece.rows if is_kernel[position]} or set(piece.rows)
         worked_ns = sum(times[position] for position in workers)

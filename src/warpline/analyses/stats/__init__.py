@@ -7,7 +7,6 @@ Systems 2025.3; ``REPORTS`` lists them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import polars as pl
 from msgspec import Struct
@@ -27,9 +26,7 @@ from warpline.analyses.stats.nvtx import nvtx_pushpop_sum, nvtx_startend_sum, nv
 from warpline.analyses.stats.nvtx_gpu import nvtx_gpu_proj_sum, nvtx_kern_sum
 from warpline.analyses.stats.system import osrt_sum, um_sum
 from warpline.errors import UsageError
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 __all__ = ["REPORTS", "StatsReport", "find_report", "report"]
 

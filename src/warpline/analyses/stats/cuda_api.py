@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION, time_summary
 from warpline.analyses.stats.rows import api_calls, thread_ids
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 
 def cuda_api_sum(trace: Trace) -> pl.DataFrame:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION, megabytes, spread, time_summary
@@ -18,9 +16,7 @@ from warpline.analyses.stats.rows import (
     operation_name,
     require,
 )
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 
 def cuda_gpu_kern_sum(trace: Trace) -> pl.DataFrame:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION, bytes_per_second, megabytes
 from warpline.analyses.stats.rows import KERNEL, MEMCPY, MEMSET, operation_name, require
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 
 def cuda_gpu_trace(trace: Trace) -> pl.DataFrame:

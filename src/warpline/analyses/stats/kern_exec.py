@@ -7,15 +7,11 @@ total runs from the start of the call to the end of the later of the two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION, spread, titled
 from warpline.analyses.stats.rows import api_calls, dimensions, kernels, require, thread_ids
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 
 def cuda_kern_exec_sum(trace: Trace) -> pl.DataFrame:

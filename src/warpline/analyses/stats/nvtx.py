@@ -5,15 +5,11 @@ A record_function annotation nests like a push/pop range and is reported as one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION, time_summary
 from warpline.analyses.stats.rows import require, thread_ids
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 PUSH_POP, START_END = "PushPop", "StartEnd"
 KINETO = "kineto"

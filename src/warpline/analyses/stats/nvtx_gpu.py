@@ -8,7 +8,7 @@ its nodes, where recorded, are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,9 +18,7 @@ from warpline.analyses.stats.nvtx import named_ranges
 from warpline.analyses.stats.rows import KERNEL, MEMCPY, MEMSET, require, thread_ids
 from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.nesting import nest, order_for_nesting
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 
 def nvtx_kern_sum(trace: Trace) -> pl.DataFrame:

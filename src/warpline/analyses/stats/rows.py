@@ -5,16 +5,12 @@ Also the one way in which a report says that the trace lacks its data.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION
 from warpline.errors import CannotAnswer
+from warpline.trace.trace import Trace
 from warpline.untrusted_json import parse_json
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
 
 KERNEL, MEMCPY, MEMSET = "kernel", "memcpy", "memset"
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from warpline.analyses.stats.numbers import DURATION, bytes_per_second, megabytes, time_summary
 from warpline.analyses.stats.rows import require
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace
 
 # nsys marks where the tracing of a process began and ended with rows of this name, and does not list them.
 TRACING_MARK = "[Unknown]"

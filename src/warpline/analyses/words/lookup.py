@@ -66,6 +66,6 @@ def _lines() -> dict[Kind, list[_Line]]:
         elif row and not row.startswith("#"):
             pattern, when, text = row.split(" | ", 2)
             names = tuple(pattern.split("|")) if _PLAIN.fullmatch(pattern) else ()
-            kept = next(word for word in get_args(When) if word == when)
-            found[section].append(_Line(re.compile(pattern, re.DOTALL), kept, text, names))
+            moment = next(word for word in get_args(When) if word == when)
+            found[section].append(_Line(re.compile(pattern, re.DOTALL), moment, text, names))
     return found

@@ -15,8 +15,8 @@ import numpy as np
 
 from warpline.analyses.device import trace_device
 from warpline.analyses.op_calls import OpCalls
+from warpline.analyses.roofline.floors import math_of
 from warpline.analyses.roofline.pieces import GpuWork, Piece
-from warpline.analyses.roofline.table import math_of
 from warpline.errors import WarplineError
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR

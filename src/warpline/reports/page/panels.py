@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.analyses.memory.allocations import Allocations, allocations_of
-from warpline.analyses.memory.curve import memory_curve
+from warpline.analyses.memory.allocations import Allocations, allocations_of, memory_curve
 from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.table import roofline_table
 from warpline.analyses.stacks import Stacks, all_stacks

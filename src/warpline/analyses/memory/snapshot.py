@@ -1,4 +1,7 @@
-"""The allocations of a memory snapshot of torch, in the same form as those of a trace."""
+"""A memory snapshot of torch: its allocations, in the same form as those of a trace, its failures, and unused memory.
+
+Unused memory is cached by the allocator, lost to rounding, or in pieces too small.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from msgspec import Struct
 
 from warpline.analyses.memory.allocations import Allocations
 from warpline.library_names import LIBRARY_FRAME
-from warpline.sources.snapshot.read import ACTIONS, NO_STACK, AllocationHistory, MemoryBlock, Snapshot, Stack
+from warpline.sources.snapshot.read import ACTIONS, NO_STACK, AllocationHistory, MemoryBlock, Segment, Snapshot, Stack
 from warpline.trace.arrays import Int64s
 
 _ALLOC, _REQUESTED, _COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
@@ -33,6 +36,29 @@ class OutOfMemory(Struct, frozen=True):
     unused_bytes: int
     """What the allocator held and did not use."""
     line: str | None
+
+
+class Pieces(Struct, frozen=True):
+    """The segments of a device at the time of a snapshot."""
+
+    segments: int
+    reserved_bytes: int
+    in_use_bytes: int
+    """In blocks that tensors use."""
+    rounding_bytes: int
+    """Part of these blocks that nobody asked for."""
+    awaiting_bytes: int
+    """Freed, but another stream may still use it."""
+    free_bytes: int
+    returnable_bytes: int
+    """Free in segments without any block in use: `empty_cache()` gives it back."""
+    largest_free_bytes: int
+    """The largest allocation that fits without cudaMalloc."""
+
+    @property
+    def split_share(self) -> float | None:
+        """Share of the free memory that lies outside of its largest piece; None without free memory."""
+        return 1 - self.largest_free_bytes / self.free_bytes if self.free_bytes else None
 
 
 def allocations_of_snapshot(snapshot: Snapshot) -> list[Allocations]:
@@ -59,6 +85,27 @@ def failures_of(snapshot: Snapshot) -> list[OutOfMemory]:
                 )
             )
     return found
+
+
+def pieces(segments: list[Segment]) -> Pieces:
+    """Sums over all blocks."""
+    reserved = in_use = rounding = awaiting = free = returnable = largest = 0
+    for segment in segments:
+        reserved += segment.size_bytes
+        unused = 0
+        for block in segment.blocks:
+            if block.state == "inactive":
+                unused += block.size_bytes
+                largest = max(largest, block.size_bytes)
+            elif block.state == "active_allocated":
+                in_use += block.size_bytes
+                rounding += max(block.size_bytes - block.requested_bytes, 0)
+            else:
+                awaiting += block.size_bytes
+        free += unused
+        if segment.blocks and all(block.state == "inactive" for block in segment.blocks):
+            returnable += unused
+    return Pieces(len(segments), reserved, in_use, rounding, awaiting, free, returnable, largest)
 
 
 def _of_device(snapshot: Snapshot, device: int, places: list[tuple[str | None, str | None]]) -> Allocations:
@@ -139,8 +186,8 @@ def _blocks(snapshot: Snapshot, device: int) -> list[MemoryBlock]:
 
 def _older_blocks(snapshot: Snapshot, device: int, history: AllocationHistory) -> list[MemoryBlock]:
     """Blocks in use that the history says nothing about: they were allocated before it begins."""
-    told = set(history.address[_events(history)].tolist())
-    return [block for block in _blocks(snapshot, device) if block.state == IN_USE and block.address not in told]
+    recorded = set(history.address[_events(history)].tolist())
+    return [block for block in _blocks(snapshot, device) if block.state == IN_USE and block.address not in recorded]
 
 
 def _place(stack: Stack) -> tuple[str | None, str | None]:

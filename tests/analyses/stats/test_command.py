@@ -19,7 +19,7 @@ from warpline.reports.frame_text import table_text, to_csv
 from warpline.reports.text import shorten
 from warpline.trace.trace import Trace
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "commands" / "stats.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "commands" / "stats.md"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, trace: Trace, *arguments: str) -> tuple[int, str, str]:
