@@ -13,12 +13,13 @@ from warpline.replay.compiler.chains import _along_tensors
 from warpline.replay.known_flow import KnownFlow
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.growth import shapes_change
-from warpline.trace.dataflow import Dataflow
+from warpline.trace.dataflow import DataflowGraph
+from warpline.trace.schema import Dataflow
 
 
 def known(flow: Flow, ops: list[int]) -> KnownFlow:
     """Nodes launched by these calls; NONE for a node without one."""
-    return KnownFlow(Dataflow(flow.table()), np.arange(flow.calls), np.array(ops))
+    return KnownFlow(DataflowGraph(Dataflow(flow.table())), np.arange(flow.calls), np.array(ops))
 
 
 def two_chains() -> Flow:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from data_flows import Flow
 
-from warpline.trace.dataflow import Dataflow
+from warpline.trace.dataflow import DataflowGraph, ShapeChange
+from warpline.trace.schema import Dataflow
 
 
-def flow_of(flow: Flow) -> Dataflow:
-    return Dataflow(flow.table())
+def flow_of(flow: Flow) -> DataflowGraph:
+    return DataflowGraph(Dataflow(flow.table()))
 
 
 def test_a_read_depends_on_the_last_write() -> None:
@@ -18,7 +19,7 @@ def test_a_read_depends_on_the_last_write() -> None:
     added = flow.call("aten::add_", update=[1])
     read = flow.call("aten::relu", read=[1], make=[2])
     known = flow_of(flow)
-    assert known.edges.rows() == [(made, added), (added, read)]
+    assert known.edges.tolist() == [[made, added], [added, read]]
     assert known.producers_of(read) == [added]
     assert known.readers_of(made) == [added]
 
@@ -28,7 +29,7 @@ def test_an_address_that_is_made_again_is_another_tensor() -> None:
     flow.call("aten::mul", make=[1])
     second = flow.call("aten::add", make=[1])
     read = flow.call("aten::relu", read=[1])
-    assert flow_of(flow).edges.rows() == [(second, read)]
+    assert flow_of(flow).edges.tolist() == [[second, read]]
 
 
 def test_a_view_is_read_through_its_storage_and_parts_apart_are_not() -> None:
@@ -37,7 +38,7 @@ def test_a_view_is_read_through_its_storage_and_parts_apart_are_not() -> None:
     right = flow.call("aten::copy_", write=[(1, 4, 4)])
     one = flow.call("aten::relu", read=[(1, 4, 4)])
     both = flow.call("aten::sum", read=[(1, 0, 8)])
-    assert flow_of(flow).edges.rows() == [(left, both), (right, one), (right, both)]
+    assert flow_of(flow).edges.tolist() == [[left, both], [right, one], [right, both]]
 
 
 def test_an_op_within_writes_what_the_op_around_it_writes() -> None:
@@ -46,7 +47,7 @@ def test_an_op_within_writes_what_the_op_around_it_writes() -> None:
     inner = flow.call("aten::fill_", parent=outer, write=[2])
     read = flow.call("aten::item", read=[2])
     # The outer op may have written after the inner one.
-    assert set(flow_of(flow).edges.rows()) == {(outer, read), (inner, read)}
+    assert flow_of(flow).edges.tolist() == [[outer, read], [inner, read]]
 
 
 def test_iterations_are_independent_unless_one_reads_what_another_wrote() -> None:
@@ -149,6 +150,5 @@ def test_what_grows_from_step_to_step() -> None:
     for step, shape in enumerate(("[1,8]", "[2,8]")):
         flow.call("aten::mul", step=step, read=[1], make=[2])
         flow.call("aten::cat", step=step, shape=shape, read=[3, 2], make=[3])
-    grown = flow_of(flow).growing
-    assert grown.select("op", "before", "after").unique().rows() == [("aten::cat", "[1,8]", "[2,8]")]
+    assert flow_of(flow).growing == [ShapeChange(1, "aten::cat", "[1,8]", "[2,8]")]
     assert flow_of(flow).same_in_first_step.tolist() == [0, 1, 0, 1]

@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from warpline.trace.arrays import NONE, Bools, Int64s
-from warpline.trace.dataflow import Dataflow
-from warpline.trace.names import rows_like
+from warpline.trace.dataflow import DataflowGraph
 from warpline.trace.trace import Trace
 
 LEAST_MATCHED = 0.5
@@ -23,7 +22,7 @@ ADDING = r"^aten::(add_?|_foreach_add_?|cat|stack|_cat|copy_|accumulate_?)$"
 class KnownFlow:
     """The data flow of GPU operations: arrays have one entry per graph node."""
 
-    def __init__(self, flow: Dataflow, call_of_op: Int64s, op: Int64s) -> None:
+    def __init__(self, flow: DataflowGraph, call_of_op: Int64s, op: Int64s) -> None:
         self.flow = flow
         self.call: Int64s = np.append(call_of_op, NONE)[op]
         """The call of each node's innermost op; NONE if it has none."""
@@ -31,7 +30,7 @@ class KnownFlow:
     @classmethod
     def of(cls, trace: Trace, op: Int64s) -> KnownFlow | None:
         """The data flow recorded with a trace; None without, and if it does not fit. `op` is the op of each node."""
-        flow = Dataflow.of(trace)
+        flow = DataflowGraph.of(trace)
         if flow is None or not len(trace.ops):
             return None
         calls = flow.calls_of(trace)
@@ -51,7 +50,7 @@ class KnownFlow:
 
     @cached_property
     def _adding(self) -> Bools:
-        return rows_like(self.flow.calls, ADDING, "op")
+        return self.flow.calls.op.like(ADDING)
 
     @cached_property
     def never_read(self) -> Bools:
@@ -75,4 +74,4 @@ class KnownFlow:
         if self.flow.steps < 2:
             return None
         used = np.append(self._in_first_step[self.call[self.call != NONE]], NONE)
-        return bool(np.isin(self.flow.growing["call"].to_numpy(), used).any())
+        return bool(np.isin([change.call for change in self.flow.growing], used).any())

@@ -6,42 +6,52 @@ next op that makes one at the same address. Views share the buffer of their base
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
-from warpline.trace.arrays import NONE, Bools, Int64s, integers
-from warpline.trace.names import named
+from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.schema import Dataflow
 from warpline.trace.steps.same_ops import OpOrder, same_ops
 from warpline.trace.trace import Trace
 
-READS, WRITES = r"^(read|update)$", r"^(write|update|make)$"
+Shapes = dict[tuple[int, int, int], str]
 MOST_WRITERS = 256
 """Writes to a buffer that are searched for those that a read depends on; beyond, it depends on the last of them."""
 
 
-class Dataflow:
+class ShapeChange(Struct, frozen=True):
+    """A tensor that has another shape in the next step."""
+
+    call: int
+    op: str
+    before: str
+    after: str
+
+
+class DataflowGraph:
     """The calls and tensors of a few steps; a call is a position in `calls`."""
 
-    def __init__(self, table: pl.DataFrame) -> None:
-        first = np.flatnonzero(np.diff(integers(table["call"]), prepend=NONE) != 0)
-        self.calls = table[first].select("step", "op", "lane", "parent", "record_function")
-        """One row per call, in order of begin."""
-        self.tensors = table.filter(pl.col("direction").is_not_null())
+    def __init__(self, table: Dataflow) -> None:
+        self.calls = table[np.flatnonzero(np.diff(table.call, prepend=NONE) != 0)]
+        """One row per call, in order of begin, without its tensors."""
+        self.tensors = table[table.direction.codes != NONE]
         """One row per tensor of a call, in order of calls."""
-        self._parents: list[int] = integers(self.calls["parent"]).tolist()
-        self.steps = int(np.unique(integers(self.calls["step"])[integers(self.calls["step"]) != NONE]).size)
-        self._call = integers(self.tensors["call"])
-        self._first, self._size = (integers(self.tensors[name]) for name in ("offset", "extent"))
-        self._reads = self.tensors.select(named(READS, "access"))["access"].to_numpy()
-        self._writes = self.tensors.select(named(WRITES, "access"))["access"].to_numpy()
+        self.steps = len(np.unique(self.calls.step[self.calls.step != NONE]))
+        self._parents: list[int] = self.calls.parent.tolist()
+        self._call, self._storage = self.tensors.call, self.tensors.storage
+        self._first, self._size = self.tensors.offset, self.tensors.extent
+        self._reads = self.tensors.access.equal("read", "update")
+        self._writes = self.tensors.access.equal("write", "update", "make")
 
     @classmethod
-    def of(cls, trace: Trace) -> Dataflow | None:
+    def of(cls, trace: Trace) -> DataflowGraph | None:
         """The data flow recorded with a trace, or None."""
-        return cls(trace.stored("dataflow")) if len(trace.dataflow) else None
+        return cls(trace.dataflow) if len(trace.dataflow) else None
 
     def calls_of(self, trace: Trace) -> Int64s:
         """For each op of a recording of the same program, its call; NONE for ops that do not match."""
@@ -50,21 +60,19 @@ class Dataflow:
     @cached_property
     def buffer(self) -> Int64s:
         """The buffer of each of `tensors`."""
-        storage = integers(self.tensors["storage"])
-        made = (self.tensors["access"].cast(pl.String) == "make").to_numpy()
         # A composite op and the op within it make the same tensor: the buffer begins with the outer one.
-        order = np.lexsort((self._call, storage))
+        order = np.lexsort((self._call, self._storage))
         begins = np.zeros(len(order), bool)
-        begins[order] = np.diff(storage[order], prepend=NONE) != 0
-        begins |= made & ~self._is_made_within()
+        begins[order] = np.diff(self._storage[order], prepend=NONE) != 0
+        begins |= self.tensors.access.equal("make") & ~self._is_made_within()
         count = np.empty(len(order), np.int64)
         count[order] = np.cumsum(begins[order])
         return count
 
     def _is_made_within(self) -> Bools:
         """Which made tensors an enclosing op makes too: there the buffer begins already."""
-        made = np.flatnonzero((self.tensors["access"].cast(pl.String) == "make").to_numpy())
-        calls, storages = self._call[made].tolist(), integers(self.tensors["storage"])[made].tolist()
+        made = np.flatnonzero(self.tensors.access.equal("make"))
+        calls, storages = self._call[made].tolist(), self._storage[made].tolist()
         keys = set(zip(calls, storages, strict=True))
         result = np.zeros(len(self._call), bool)
         result[made] = [
@@ -80,8 +88,8 @@ class Dataflow:
             yield call
 
     @cached_property
-    def edges(self) -> pl.DataFrame:
-        """`producer` and `consumer`: calls of which the second reads what the first has written last, once per pair."""
+    def edges(self) -> Int64s:
+        """Pairs of calls, producer and consumer: the second reads what the first has written last. Each pair once."""
         pairs: set[tuple[int, int]] = set()
         for rows in self._rows_by_buffer():
             written: list[int] = []
@@ -90,8 +98,7 @@ class Dataflow:
                     pairs.update((int(self._call[at]), int(self._call[row])) for at in self._sources(written, row))
                 if self._writes[row]:
                     written.append(row)
-        found = sorted(pair for pair in pairs if pair[0] != pair[1])
-        return pl.DataFrame(found, schema={"producer": pl.Int64, "consumer": pl.Int64}, orient="row")
+        return np.array(sorted(pair for pair in pairs if pair[0] != pair[1]), np.int64).reshape(-1, 2)
 
     def _sources(self, written: list[int], row: int) -> list[int]:
         """Which of these writes a read sees: backwards, up to one that covers all of it, and the ops around that one
@@ -118,11 +125,11 @@ class Dataflow:
 
     def producers_of(self, call: int) -> list[int]:
         """The calls that wrote what this call reads."""
-        return self.edges.filter(pl.col("consumer") == call)["producer"].to_list()
+        return self.edges[self.edges[:, 1] == call, 0].tolist()
 
     def readers_of(self, call: int) -> list[int]:
         """The calls that read what this call writes."""
-        return self.edges.filter(pl.col("producer") == call)["consumer"].to_list()
+        return self.edges[self.edges[:, 0] == call, 1].tolist()
 
     @cached_property
     def never_read(self) -> Bools:
@@ -131,27 +138,25 @@ class Dataflow:
         A tensor that is still there at the end may be read later. Tensors on the CPU are left out, because reads by
         NumPy and Python are not recorded.
         """
-        on_cpu = self.tensors.select(named("^cpu", "device"))["device"].to_numpy()
+        on_cpu = self.tensors.device.like("^cpu")
         lost = self._ends() | self._is_overwritten()
         result = np.zeros(len(self.calls), bool)
         result[self._call[self._writes]] = True
         result[self._call[self._writes & (on_cpu | ~lost)]] = False
-        result[integers(self.edges["producer"])] = False
+        result[self.edges[:, 0]] = False
         return result
 
     def _ends(self) -> Bools:
         """Tensors whose memory is another tensor's later."""
-        storage = integers(self.tensors["storage"])
-        _, which = np.unique(storage, return_inverse=True)
+        _, which = np.unique(self._storage, return_inverse=True)
         last = np.zeros(int(which.max(initial=-1)) + 1, np.int64)
         np.maximum.at(last, which, self.buffer)
-        result: Bools = self.buffer < last[which]
-        return result
+        return self.buffer < last[which]
 
     def _is_overwritten(self) -> Bools:
         """Tensors that a later call overwrites as a whole."""
         result = np.zeros(len(self._call), bool)
-        over = (self.tensors["access"].cast(pl.String) == "write").to_numpy()
+        over = self.tensors.access.equal("write")
         for rows in self._rows_by_buffer():
             latest = rows[over[rows]][-1:]
             if len(latest):
@@ -193,21 +198,29 @@ class Dataflow:
         return result
 
     @cached_property
-    def growing(self) -> pl.DataFrame:
-        """Tensors whose shape changes from one step to the next: `call`, `op`, `before` and `after` (shapes)."""
+    def growing(self) -> list[ShapeChange]:
+        """Tensors whose shape changes from the first step to the second, in order of calls."""
         order = OpOrder.of_dataflow(self.calls)
         partner = same_ops(_only(order, order.step == 0), _only(order, order.step == 1))
-        sides = self.tensors.select(
-            "call", "direction", "argument", pl.int_range(pl.len()).over("call", "direction", "argument").alias("at"),
-            "shape", "op",
-        )  # fmt: skip
-        pairs = pl.DataFrame({"call": np.arange(len(partner)), "later": partner}).filter(pl.col("later") != NONE)
-        keys = ["direction", "argument", "at"]
-        before = sides.with_columns(pl.col("call").cast(pl.Int64)).join(pairs, on="call", maintain_order="left")
-        after = sides.select(pl.col("call").cast(pl.Int64).alias("later"), *keys, pl.col("shape").alias("after"))
-        joined = before.join(after, on=["later", *keys], maintain_order="left").rename({"shape": "before"})
-        changed = joined.filter(pl.col("before").cast(pl.String) != pl.col("after").cast(pl.String))
-        return changed.select("call", "op", "before", "after").unique(maintain_order=True).sort("call")
+        shapes = self._shapes()
+        return [
+            ShapeChange(call, self.calls.op.text(call) or "", before, after)
+            for call, later in enumerate(partner.tolist())
+            for before, after in dict.fromkeys(_pairs(shapes.get(call, {}), shapes.get(later, {})))
+            if before != after
+        ]
+
+    def _shapes(self) -> dict[int, Shapes]:
+        """The shapes of each call's tensors by their place: direction, argument, and position in a list of tensors."""
+        found: dict[int, Shapes] = {}
+        place: Counter[tuple[int, int, int]] = Counter()
+        tensors = self.tensors
+        columns = (tensors.call, tensors.direction.codes, tensors.argument)
+        for *key, shape in zip(*(column.tolist() for column in columns), tensors.shape.texts, strict=True):
+            call, direction, argument = key
+            found.setdefault(call, {})[direction, argument, place[call, direction, argument]] = shape
+            place[call, direction, argument] += 1
+        return found
 
     def are_independent(self, groups: list[Int64s], adding: Bools) -> bool | None:
         """Whether no group of calls reads what another wrote; calls that only sum over the groups (`adding`) may.
@@ -220,7 +233,7 @@ class Dataflow:
             if NONE in calls:
                 return None
             of[calls] = number
-        producer, consumer = (integers(self.edges[name]) for name in ("producer", "consumer"))
+        producer, consumer = self.edges.T
         inside = (of[producer] != NONE) & (of[consumer] != NONE)
         producer, consumer = producer[inside], consumer[inside]
         sums, crosses = adding[consumer], of[producer] != of[consumer]
@@ -249,7 +262,7 @@ class Dataflow:
                 group[item] = item = group[group[item]]
             return item
 
-        many = integers(self.tensors["elements"]) > 1
+        many = self.tensors.elements > 1
         rows_of = np.searchsorted(self._call, calls), np.searchsorted(self._call, calls, side="right")
         for call, begin, end in zip(calls.tolist(), *(bounds.tolist() for bounds in rows_of), strict=True):
             for buffer in self.buffer[begin:end][many[begin:end]].tolist():
@@ -258,6 +271,13 @@ class Dataflow:
         return np.array([number.setdefault(root(call), len(number)) for call in calls.tolist()], np.int64)
 
 
+def _pairs(before: Shapes, after: Shapes) -> Iterator[tuple[str, str]]:
+    """Recorded shapes of the tensors that are in both."""
+    for place, shape in before.items():
+        if shape and after.get(place):
+            yield shape, after[place]
+
+
 def _only(order: OpOrder, keep: Bools) -> OpOrder:
     """The same ops, with only these in a step."""
-    return OpOrder(order.names, order.name, order.lane, np.where(keep, 0, NONE), order.parent)
+    return replace(order, step=np.where(keep, 0, NONE))

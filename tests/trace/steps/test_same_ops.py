@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.trace.steps.same_ops import OpOrder, same_ops
+from warpline.trace.table import Names, Words
 
 
 def order(names: str, *, lanes: list[int] | None = None, parents: list[int] | None = None, step: int = 0) -> OpOrder:
@@ -12,8 +13,7 @@ def order(names: str, *, lanes: list[int] | None = None, parents: list[int] | No
     different = sorted(set(names))
     count = len(names)
     return OpOrder(
-        different,
-        np.array([different.index(name) for name in names]),
+        Names(Words(different), np.array([different.index(name) for name in names])),
         np.array(lanes or [0] * count),
         np.full(count, step),
         np.array(parents or [-1] * count),
@@ -42,7 +42,8 @@ def test_threads_are_told_apart_by_what_they_do() -> None:
 
 
 def test_each_step_takes_the_step_that_is_most_like_it() -> None:
-    two = OpOrder(["a", "b", "c"], np.array([0, 1, 0, 2]), np.zeros(4, int), np.array([0, 0, 1, 1]), np.full(4, -1))
+    names = Names(Words(["a", "b", "c"]), np.array([0, 1, 0, 2]))
+    two = OpOrder(names, np.zeros(4, int), np.array([0, 0, 1, 1]), np.full(4, -1))
     assert same_ops(order("ab"), two).tolist() == [0, 1]
     assert same_ops(order("ac"), two).tolist() == [2, 3]
     assert same_ops(order("ac", step=-1), two).tolist() == [-1, -1]

@@ -10,13 +10,13 @@ from collections import Counter
 from difflib import SequenceMatcher
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from warpline.library_names import PROFILER_STEP
-from warpline.trace.arrays import NONE, Int64s, grouped, integers
-from warpline.trace.names import distinct, named
+from warpline.trace.arrays import NONE, Int64s, grouped
+from warpline.trace.schema import Dataflow
 from warpline.trace.steps.choice import on_device
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
 LONGEST_COMPARED = 2_000
@@ -26,10 +26,7 @@ LONGEST_COMPARED = 2_000
 class OpOrder(Struct, frozen=True):
     """Ops in order of (lane, begin), parents before what they call."""
 
-    names: list[str]
-    """The different names."""
-    name: Int64s
-    """Which of them each op has."""
+    name: Names
     lane: Int64s
     """Its thread."""
     step: Int64s
@@ -40,41 +37,31 @@ class OpOrder(Struct, frozen=True):
     @classmethod
     def of_trace(cls, trace: Trace) -> OpOrder:
         """The ops of a trace."""
-        names, which = distinct(trace.stored("ops")["name"])
-        lane, parent = trace.ops.thread, trace.ops.parent
-        return cls(names.to_list(), which, lane, _steps_of(trace), parent)
+        return cls(trace.ops.name, trace.ops.thread, _steps_of(trace), trace.ops.parent)
 
     @classmethod
-    def of_dataflow(cls, calls: pl.DataFrame) -> OpOrder:
+    def of_dataflow(cls, calls: Dataflow) -> OpOrder:
         """The calls of a `dataflow` table: one row per call, in order."""
-        names, which = distinct(calls["op"])
-        lane, step, parent = (integers(calls[name]) for name in ("lane", "step", "parent"))
-        return cls(names.to_list(), which, lane, step, parent)
+        return cls(calls.op, calls.lane, calls.step, calls.parent)
 
 
 def _steps_of(trace: Trace) -> Int64s:
     """The step in which each op begins: between the marks of the profiler, else of the steps that were found on the
     CPU; without either, all ops are one step."""
-    marks = trace.stored("ranges").filter(
-        named(PROFILER_STEP), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()
-    )
-    steps = marks.sort("start_ns", maintain_order=True) if len(marks) else trace.stored("steps")
-    starts = trace.ops.start_ns
+    ranges, ops = trace.ranges, trace.ops
+    marks = ranges[ranges.name.like(PROFILER_STEP) & (ranges.thread != NONE) & (ranges.end_ns != NONE)]
+    steps = marks[np.argsort(marks.start_ns, kind="stable")] if len(marks) else trace.all_steps
     if not len(steps) or (not len(marks) and on_device(trace.all_steps)):
-        return np.zeros(len(starts), np.int64)
-    begins, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-    step = np.searchsorted(begins, starts, side="right") - 1
-    result: Int64s = np.where((step >= 0) & (starts < np.append(ends, 0)[step]), step, NONE)
-    return result
+        return np.zeros(len(ops), np.int64)
+    step = np.searchsorted(steps.start_ns, ops.start_ns, side="right") - 1
+    return np.where((step >= 0) & (ops.start_ns < np.append(steps.end_ns, 0)[step]), step, NONE)
 
 
 def same_ops(mine: OpOrder, others: OpOrder) -> Int64s:
     """For each op, the position of its partner in the step of the other recording that is most like its own; NONE
     where there is none."""
-    number = {name: at for at, name in enumerate(dict.fromkeys([*mine.names, *others.names]))}
-    own, other = (
-        np.append([number[name] for name in order.names], -2).astype(np.int64)[order.name] for order in (mine, others)
-    )
+    number = {name: at for at, name in enumerate(dict.fromkeys([*mine.name.words, *others.name.words]))}
+    own, other = (order.name.numbers(number.__getitem__) for order in (mine, others))
     found = np.full(len(own), NONE, np.int64)
     candidates = [_lanes(others, step) for step in np.unique(others.step[others.step != NONE]).tolist()]
     for step in np.unique(mine.step[mine.step != NONE]).tolist():
