@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -70,6 +70,15 @@ def combinations(*columns: Int64s) -> tuple[Int64s, Int64s]:
     which = np.empty(len(order), np.int64)
     which[order] = np.cumsum(begins) - 1
     return order[begins], which
+
+
+def last_match(keys: Sequence[Int64s], asked: Sequence[Int64s]) -> Int64s:
+    """For each row of the asked columns, the last row that has the same values in the key columns, or NONE."""
+    count = len(keys[0])
+    which = combinations(*(np.append(key, wanted) for key, wanted in zip(keys, asked, strict=True)))[1]
+    row = np.full(len(which), NONE)
+    row[which[:count]] = np.arange(count)  # of rows with the same number, the last one stays
+    return row[which[count:]]
 
 
 def hashed(*columns: Int64s) -> Hashes:

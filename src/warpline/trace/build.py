@@ -19,13 +19,12 @@ from warpline.trace.trace import Trace
 def build(file: Path, rows: Rows) -> Trace:
     """Build a trace from a reader's rows: all tables, linked and checked. Removes the tables from the rows, so that
     none is in memory twice."""
-    tables, repairs = guarantee(rows)
-    link(tables)
+    frames, repairs = guarantee(rows)
     facts = {"source": rows.source, **rows.meta}
-    tables["meta"] = pl.DataFrame(
+    frames["meta"] = pl.DataFrame(
         {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}
     )
-    trace = Trace(file, rows.source, tables)
+    trace = Trace(file, rows.source, link(frames))
     steps = find_steps(trace)
     if steps is not None:
         trace = trace.replaced({"steps": steps.table()}, None)

@@ -34,8 +34,10 @@ def cut_to_steps(trace: Trace) -> Trace:
     tables: dict[str, Table] = {"steps": steps}
     for name, kept in rows.items():
         table = trace.tables[name][kept]
-        references = _REFERENCES.get(name, {}).items()
-        tables[name] = table.with_ids({column: places[target][table.column(column)] for column, target in references})
+        references = _REFERENCES.get(name, {})
+        tables[name] = table.with_columns(
+            {column: places[target][table.column(column)] for column, target in references.items()}
+        )
     return trace.replaced(tables, StepChoice(0, len(steps)))
 
 

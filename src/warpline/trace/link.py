@@ -6,26 +6,26 @@ Joins are by (process, correlation). A GPU row without a launch keeps its place 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
+from warpline.intervals import union
 from warpline.library_names import OWN_FRAME
-from warpline.trace.arrays import NONE, Int64s, ids, integers
-from warpline.trace.lookup import Lookup, pair_keys
-from warpline.trace.names import Names
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations, grouped, last_match
 from warpline.trace.nesting import (
     ROUNDED_TWICE,
     Nest,
     clock_tick_ns,
     nearest_marked,
     nest,
+    order_for_nesting,
     sort_for_nesting,
     spread_to_parents,
 )
-from warpline.trace.own_frames import without_own_frames
-
-Tables = dict[str, pl.DataFrame]
+from warpline.trace.schema import TABLES, Api, Events, Gpu, Ops, Python, Ranges, Syncs
+from warpline.trace.table import Table, filled
 
 CLOCK_SLACK_NS = 100_000
 """CUPTI's clock and the framework's are converted into each other only approximately: an API call may seem to
@@ -33,198 +33,179 @@ begin this long before the op that makes it, or end after it. Observed up to ten
 
 NESTED_STYLES = ("pushpop", "annotation")
 FAR = np.iinfo(np.int64).max // 4
-UNKNOWN_PROCESS = int(np.iinfo(np.int64).min)
-"""Stands for null among process ids, which may be negative in a Kineto file."""
 MODULE_PREFIX = "nn.Module: "
+THREAD_START = r"^threading\.py\("
+"""Frames between the start of a thread and its function."""
+Timed = TypeVar("Timed", Gpu, Api)
+Launched = TypeVar("Launched", Gpu, Syncs, Events)
+Nested = TypeVar("Nested", Ops, Python)
 
 
-def link(tables: Tables) -> None:
-    """Sort and link the tables in place. All columns of the schema must exist."""
-    # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
+def link(frames: dict[str, pl.DataFrame]) -> dict[str, Table]:
+    """The tables, sorted and linked. Removes the frames that are sorted, so that none is in memory twice."""
+    # Python frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
     with ThreadPoolExecutor(1) as second_core:
-        nested_frames = second_core.submit(_nested_frames, tables.pop("python"))
-        _link_calls(tables)
-        python, frames = nested_frames.result()
-        del nested_frames
-    tables["python"] = python
-    tables["ops"] = _with_frames(tables["ops"], python, frames)
+        nested_frames = second_core.submit(_nested_frames, frames.pop("python"))
+        api = _by_time(Api(frames.pop("api")), longest_first=True)
+        gpu = _with_launches(_by_time(Gpu(frames.pop("gpu")), longest_first=False), api)
+        ops, op_tree = _nested(Ops(frames.pop("ops")))
+        ranges, range_tree = _nested_ranges(Ranges(frames.pop("ranges")))
+        api = api.with_columns({"op_id": _ops_of_calls(api, ops, op_tree)})
+        gpu = gpu.with_columns({"op_id": _ops_of_work(gpu, api, ops)})
+        ops = ops.with_columns({"forward_op": _forward_ops(ops)})
+        python, frame_tree = nested_frames.result()
+    return {name: table(frames[name]) for name, table in TABLES.items() if name in frames} | {
+        "gpu": gpu,
+        "api": api,
+        "ops": _with_frames(ops, python, frame_tree),
+        "ranges": _with_gpu_span(ranges, range_tree, gpu, api),
+        "python": python,
+        "syncs": _with_launches(Syncs(frames["syncs"]), api),
+        "events": _with_launches(Events(frames["events"]), api),
+    }
 
 
-def _nested_frames(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
-    names = Names(table["name"])
-    own = names.like(OWN_FRAME)
-    if own.any():
-        return _nested_frames(without_own_frames(table, own))
-    return _nested(table.with_columns(module=_module_names(names)) if len(table) else table)
-
-
-def _link_calls(tables: Tables) -> None:
-    """Everything but the Python frames."""
-    api = _by_time(tables.pop("api"), longest_first=True)
-    tables["gpu"] = _with_process(_by_time(tables.pop("gpu"), longest_first=False), api)
-    tables["ops"], ops = _nested(tables.pop("ops"))
-    tables["ranges"], ranges = _nested_ranges(tables["ranges"])
-    for name in ("syncs", "events"):
-        tables[name] = _with_process(tables[name], api)
-    for name in ("gpu", "syncs", "events"):
-        tables[name] = tables[name].with_columns(api_id=_launches(tables[name], api))
-    by_id = _external_ids(tables["ops"])
-    tables["api"] = api.with_columns(op_id=_ops_of_calls(api, by_id, ops))
-    tables["gpu"] = tables["gpu"].with_columns(op_id=_ops_of_work(tables["gpu"], tables["api"], by_id, ops))
-    tables["ops"] = tables["ops"].with_columns(forward_op=_forward_ops(tables["ops"]))
-    tables["ranges"] = _with_gpu_span(tables, ranges)
-
-
-def _by_time(table: pl.DataFrame, longest_first: bool) -> pl.DataFrame:
+def _by_time(table: Timed, longest_first: bool) -> Timed:
     """Sorted by start; of rows that begin together, the longest or the shortest first."""
-    starts, ends = integers(table["start_ns"]), integers(table["end_ns"])
-    order = sort_for_nesting(np.zeros_like(starts), starts, ends if longest_first else -ends)
-    return table if order is None else table[order]
+    one_lane, ends = np.zeros(len(table), np.int64), table.end_ns if longest_first else -table.end_ns
+    order = sort_for_nesting(one_lane, table.start_ns, ends)
+    return table if order is None else type(table)(table.stored[order])
 
 
-def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
-    if not len(table):
-        return table, Nest(*(np.empty(0, np.int64) for _ in range(5)))
-    lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
-    order = sort_for_nesting(lanes, starts, ends)
+def _nested(table: Nested) -> tuple[Nested, Nest]:
+    order = sort_for_nesting(table.thread, table.start_ns, table.end_ns)
     if order is not None:
-        table = table[order]
-        lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
-    tree = nest(lanes, starts, ends, ROUNDED_TWICE * clock_tick_ns(starts, ends))
-    return table.with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree
+        table = type(table)(table.stored[order])
+    tree = _tree(table.thread, table.start_ns, table.end_ns)
+    return table.with_columns({"parent": tree.parents, "depth": tree.depths}), tree
 
 
-def _nested_ranges(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
+def _tree(lanes: Int64s, starts: Int64s, ends: Int64s) -> Nest:
+    return nest(lanes, starts, ends, ROUNDED_TWICE * clock_tick_ns(starts, ends))
+
+
+def _nested_ranges(ranges: Ranges) -> tuple[Ranges, Nest]:
     """Ranges that nest come first, so that their positions are those of the tree; the others follow."""
-    if not len(table):
-        return _nested(table)
-    nests = pl.col("style").cast(pl.String).is_in(NESTED_STYLES).fill_null(False)
-    inner, tree = _nested(table.filter(nests).with_columns(pl.col("end_ns").fill_null(FAR)))
-    inner = inner.with_columns(pl.when(pl.col("end_ns") == FAR).then(None).otherwise(pl.col("end_ns")).alias("end_ns"))
-    others = table.filter(~nests).sort("start_ns", maintain_order=True)
-    return pl.concat([inner, others]), tree
+    nests = ranges.style.equal(*NESTED_STYLES)
+    inner, others = np.flatnonzero(nests), np.flatnonzero(~nests)
+    inner = inner[order_for_nesting(ranges.thread[inner], ranges.start_ns[inner], filled(ranges.end_ns, FAR)[inner])]
+    others = others[np.argsort(ranges.start_ns[others], kind="stable")]
+    ranges = Ranges(ranges.stored[np.append(inner, others)])
+    nested = ranges[: len(inner)]
+    tree = _tree(nested.thread, nested.start_ns, filled(nested.end_ns, FAR))
+    rest = np.full(len(others), NONE)
+    return ranges.with_columns({"parent": np.append(tree.parents, rest), "depth": np.append(tree.depths, rest)}), tree
 
 
-def _with_process(work: pl.DataFrame, api: pl.DataFrame) -> pl.DataFrame:
+def _with_launches(work: Launched, api: Api) -> Launched:
+    """With the API call of each row. Of several calls under one correlation id, the innermost (last begun) counts."""
+    process = _launching_process(work, api)
+    calls = np.flatnonzero(api.correlation > 0)
+    found = last_match((api.process[calls], api.correlation[calls]), (process, work.correlation))
+    return work.with_columns({"process": process, "api_id": np.append(calls, NONE)[found]})
+
+
+def _launching_process(work: Launched, api: Api) -> Int64s:
     """Kineto does not record the launching process: it is the only one, or the only one with that correlation."""
-    if work["process"].null_count() == 0:
-        return work
-    processes = api["process"].drop_nulls().unique()
+    processes = np.unique(api.process[api.process != NONE])
     if len(processes) == 1:
-        return work.with_columns(pl.col("process").fill_null(processes[0]))
-    owners = api.group_by("correlation").agg(owner=pl.col("process").unique()).filter(pl.col("owner").list.len() == 1)
-    owned = work.join(
-        owners.with_columns(pl.col("owner").list.first()), on="correlation", how="left", maintain_order="left"
-    )
-    return owned.with_columns(pl.coalesce("process", "owner").alias("process")).drop("owner")
+        return filled(work.process, int(processes[0]))
+    pairs = combinations(api.correlation, api.process)[0]
+    correlations, count = np.unique(api.correlation[pairs], return_counts=True)
+    owned = pairs[np.isin(api.correlation[pairs], correlations[(count == 1) & (correlations != NONE)])]
+    owner = np.append(api.process[owned], NONE)[last_match((api.correlation[owned],), (work.correlation,))]
+    return np.where(work.process == NONE, owner, work.process)
 
 
-def _launches(work: pl.DataFrame, api: pl.DataFrame) -> pl.Series:
-    """The API call of each row. Of several calls under one correlation id, the innermost (last begun) counts."""
-    if not len(work):
-        return ids(np.empty(0, np.int64))
-    correlations = integers(api["correlation"])
-    calls = np.flatnonzero(correlations > 0)
-    keys, asked = pair_keys(
-        integers(api["process"], UNKNOWN_PROCESS)[calls],
-        correlations[calls],
-        integers(work["process"], UNKNOWN_PROCESS),
-        integers(work["correlation"]),
-    )
-    return ids(Lookup.last(keys, calls).find(asked))
+def _by_external_id(asked: Int64s, ops: Ops) -> Int64s:
+    """Row of the first op with the same External id, or NONE."""
+    known = np.flatnonzero(ops.external_id > 0)[::-1]
+    return np.append(known, NONE)[last_match((ops.external_id[known],), (asked,))]
 
 
-def _by_external_id(table: pl.DataFrame, ops: Lookup) -> Int64s:
-    """Row of the op with the same External id, or NONE."""
-    return ops.find(integers(table["external_id"]))
-
-
-def _external_ids(ops: pl.DataFrame) -> Lookup:
-    numbers = integers(ops["external_id"])
-    known = np.flatnonzero(numbers > 0)
-    return Lookup.first(numbers[known], known)
-
-
-def _ops_of_calls(api: pl.DataFrame, by_id: Lookup, tree: Nest) -> pl.Series:
+def _ops_of_calls(api: Api, ops: Ops, tree: Nest) -> Int64s:
     """The op with the call's External id if it was running then on that thread, else the innermost one around it."""
-    threads, starts = integers(api["thread"]), integers(api["start_ns"])
-    around = tree.innermost(threads, starts)
-    named = _by_external_id(api, by_id)
-    candidates = np.flatnonzero(named != NONE)
-    of = named[candidates]
+    around = tree.innermost(api.thread, api.start_ns)
+    named = _by_external_id(api.external_id, ops)
+    rows = np.flatnonzero(named != NONE)
+    calls, of = api[rows], ops[named[rows]]
     plausible = (
-        (tree.lanes[of] == threads[candidates])
-        & (tree.starts[of] - CLOCK_SLACK_NS <= starts[candidates])
-        & (starts[candidates] <= tree.ends[of] + CLOCK_SLACK_NS)
+        (of.thread == calls.thread)
+        & (of.start_ns - CLOCK_SLACK_NS <= calls.start_ns)
+        & (calls.start_ns <= of.end_ns + CLOCK_SLACK_NS)
     )
-    around[candidates[plausible]] = of[plausible]
-    return ids(around)
+    around[rows[plausible]] = named[rows[plausible]]
+    return around
 
 
-def _ops_of_work(gpu: pl.DataFrame, api: pl.DataFrame, by_id: Lookup, tree: Nest) -> pl.Series:
+def _ops_of_work(gpu: Gpu, api: Api, ops: Ops) -> Int64s:
     """Through the launching call; without one, the op of the External id if it began before the work."""
-    calls = integers(gpu["api_id"])
-    by_call = np.append(integers(api["op_id"]), NONE)[calls]
-    named = _by_external_id(gpu, by_id)
-    op_starts = np.append(tree.starts, FAR)
-    usable = (calls == NONE) & (named != NONE) & (op_starts[named] <= integers(gpu["start_ns"]))
-    return ids(np.where(usable, named, by_call))
+    named = _by_external_id(gpu.external_id, ops)
+    usable = (gpu.api_id == NONE) & (named != NONE) & (np.append(ops.start_ns, FAR)[named] <= gpu.start_ns)
+    return np.where(usable, named, np.append(api.op_id, NONE)[gpu.api_id])
 
 
-def _module_names(names: Names) -> pl.Series:
-    """The name of the module that each frame runs; null for other frames."""
-    stripped = names.names.str.strip_prefix(MODULE_PREFIX)
-    modules = stripped.set(~names.names.str.starts_with(MODULE_PREFIX), None).cast(pl.Categorical)
-    return modules.extend_constant(None, 1).gather(names.which)
-
-
-def _with_frames(ops: pl.DataFrame, python: pl.DataFrame, frames: Nest) -> pl.DataFrame:
-    """Innermost Python frame and innermost nn.Module around each op."""
-    if not len(python):
-        return ops
-    innermost = frames.innermost(integers(ops["thread"]), integers(ops["start_ns"]))
-    is_module = python["module"].is_not_null().to_numpy()
-    module = np.append(nearest_marked(frames.parents, is_module), NONE)[innermost]
-    return ops.with_columns(frame=ids(innermost), module=python["module"].gather(ids(module)))
-
-
-def _forward_ops(ops: pl.DataFrame) -> pl.Series:
+def _forward_ops(ops: Ops) -> Int64s:
     """The forward op of each backward op: the last one begun with the same autograd sequence number.
 
     Several nested forward ops carry one number; the node was made by the last of them.
     """
-    sequences, starts = integers(ops["sequence"]), integers(ops["start_ns"])
-    is_backward = integers(ops["forward_thread"]) > 0
-    backward, forward = (np.flatnonzero((sequences >= 0) & which) for which in (is_backward, ~is_backward))
-    forward = forward[np.argsort(starts[forward], kind="stable")]
+    is_backward = ops.forward_thread > 0
+    backward, forward = (np.flatnonzero((ops.sequence >= 0) & which) for which in (is_backward, ~is_backward))
+    forward = forward[np.argsort(ops.start_ns[forward], kind="stable")]
     result = np.full(len(ops), NONE, np.int64)
-    result[backward] = Lookup.last(sequences[forward], forward).find(sequences[backward])
-    return ids(result)
+    result[backward] = np.append(forward, NONE)[last_match((ops.sequence[forward],), (ops.sequence[backward],))]
+    return result
 
 
-def _with_gpu_span(tables: Tables, tree: Nest) -> pl.DataFrame:
-    """First and last GPU operation launched within each nested range."""
-    gpu, api, ranges = tables["gpu"], tables["api"], tables["ranges"]
+def _with_gpu_span(ranges: Ranges, tree: Nest, gpu: Gpu, api: Api) -> Ranges:
+    """With the first and last GPU operation launched within each nested range."""
+    launched = gpu[gpu.api_id != NONE]
+    calls = api[launched.api_id]
+    around = tree.innermost(calls.thread, calls.start_ns)
+    first, last = np.full(len(ranges) + 1, FAR), np.full(len(ranges) + 1, -FAR)
+    np.minimum.at(first, around, launched.start_ns)
+    np.maximum.at(last, around, launched.end_ns)
     count = len(tree.starts)
-    if not count or not len(gpu):
-        return ranges
-    calls = integers(gpu["api_id"])
-    launched = np.flatnonzero(calls != NONE)
-    around = tree.innermost(integers(api["thread"])[calls[launched]], integers(api["start_ns"])[calls[launched]])
-    inside = launched[around != NONE]
-    around = around[around != NONE]
-    first, last = np.full(count, FAR), np.full(count, -FAR)
-    np.minimum.at(first, around, integers(gpu["start_ns"])[inside])
-    np.maximum.at(last, around, integers(gpu["end_ns"])[inside])
-    spread_to_parents(tree.parents, tree.depths, first, last)
-    rest = len(ranges) - count
-    begin = pl.concat([_unless(first, FAR), pl.Series([None] * rest, dtype=pl.Int64)])
-    end = pl.concat([_unless(last, -FAR), pl.Series([None] * rest, dtype=pl.Int64)])
+    spread_to_parents(tree.parents, tree.depths, first[:count], last[:count])
+    first[first == FAR] = last[last == -FAR] = NONE
     return ranges.with_columns(
-        gpu_start_ns=pl.coalesce("gpu_start_ns", begin), gpu_end_ns=pl.coalesce("gpu_end_ns", end)
+        {
+            "gpu_start_ns": np.where(ranges.gpu_start_ns != NONE, ranges.gpu_start_ns, first[:-1]),
+            "gpu_end_ns": np.where(ranges.gpu_end_ns != NONE, ranges.gpu_end_ns, last[:-1]),
+        }
     )
 
 
-def _unless(values: Int64s, missing: int) -> pl.Series:
-    series = pl.Series(values)
-    return series.set(series == missing, None)
+def _nested_frames(frame: pl.DataFrame) -> tuple[Python, Nest]:
+    """The program's frames: what warpline does inside the program is never evidence about the program."""
+    python = Python(frame)
+    own = python.name.like(OWN_FRAME)
+    if own.any():
+        python = Python(frame.filter(~_of_warpline(python, own)))
+    python, tree = _nested(python)
+    return python.with_columns({"module": python.name.renamed(_module)}), tree
+
+
+def _module(frame: str) -> str | None:
+    """The name of the module that a frame runs."""
+    return frame.removeprefix(MODULE_PREFIX) if frame.startswith(MODULE_PREFIX) else None
+
+
+def _of_warpline(python: Python, own: Bools) -> Bools:
+    """The frames of `warpline.capture`, given as `own`, and what they call; its watching thread altogether."""
+    gone, starting = own.copy(), python.name.like(THREAD_START)
+    for _, rows in grouped(np.arange(len(python)), python.thread):
+        spans = union(python.start_ns[rows[own[rows]]], python.end_ns[rows[own[rows]]])
+        slot = np.searchsorted(spans.starts, python.start_ns[rows], side="right") - 1
+        gone[rows] |= (slot >= 0) & (python.end_ns[rows] <= np.append(spans.ends, 0)[slot])
+        if own[rows].any() and (gone[rows] | starting[rows]).all():
+            gone[rows] = True
+    return gone
+
+
+def _with_frames(ops: Ops, python: Python, tree: Nest) -> Ops:
+    """With the innermost Python frame and the innermost nn.Module around each op."""
+    innermost = tree.innermost(ops.thread, ops.start_ns)
+    module = np.append(nearest_marked(tree.parents, python.module.codes != NONE), NONE)[innermost]
+    return ops.with_columns({"frame": innermost, "module": python.module.at(module)})

@@ -6,7 +6,7 @@ read-only. Polars stays at the door: `stored` is what readers, the cache, `sql` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -71,11 +71,13 @@ class Column(Generic[T]):
         array.setflags(write=False)
         return array
 
-    def series(self, numbers: Int64s) -> pl.Series:
-        """A column of whole numbers as it is stored."""
+    def series(self, values: Int64s | Names) -> pl.Series:
+        """A column of whole numbers or names as it is stored."""
+        numbers = values.codes if isinstance(values, Names) else values
         missing = numbers == NONE
-        stored = pl.Series(np.where(missing, 0, numbers), dtype=self.dtype)
-        return stored.set(pl.Series(missing), None) if missing.any() else stored
+        stored = pl.Series(np.where(missing, 0, numbers)).cast(pl.UInt32 if isinstance(values, Names) else self.dtype)
+        stored = stored.set(pl.Series(missing), None) if missing.any() else stored
+        return pl.Series(values.words, dtype=pl.Categorical).gather(stored) if isinstance(values, Names) else stored
 
 
 class Table:
@@ -119,12 +121,12 @@ class Table:
         chosen._whole = self, places
         return chosen
 
-    def with_ids(self, ids: dict[str, Int64s]) -> Self:
-        """The same rows, whose columns of these names refer to other rows."""
+    def with_columns(self, columns: Mapping[str, Int64s | Names]) -> Self:
+        """The same rows with other values in these columns."""
         other = self[:]
-        other._arrays = dict(ids)
+        other._arrays = dict(columns)
         other._load = lambda: self.stored.with_columns(
-            self.columns[name].series(column).alias(name) for name, column in ids.items()
+            self.columns[name].series(values).alias(name) for name, values in columns.items()
         )
         return other
 
@@ -201,11 +203,12 @@ class Names:
         """The names of these rows, where NONE is no row and has no name."""
         return Names(self._vocabulary, np.append(self.codes, NONE)[rows])
 
-    def renamed(self, name: Callable[[str], str]) -> Names:
-        """The same rows under other names; each name is asked once, and those that become equal are one."""
-        numbers: dict[str, int] = {}
-        codes = self.numbers(lambda word: numbers.setdefault(name(word), len(numbers)))
-        return Names(Words(list(numbers)), codes)
+    def renamed(self, name: Callable[[str], str | None]) -> Names:
+        """The same rows under other names; each name is asked once, and those that become equal are one. None stands
+        for no name."""
+        numbers: dict[str | None, int] = {None: NONE}
+        codes = self.numbers(lambda word: numbers.setdefault(name(word), len(numbers) - 1))
+        return Names(Words([word for word in numbers if word is not None]), codes)
 
     def text(self, row: int) -> str | None:
         """The name of one row."""
@@ -236,12 +239,6 @@ class Names:
     def numbers(self, value: Callable[[str], int], missing: int = NONE) -> Int64s:
         """A number for each row, from its name; each name is asked once."""
         return np.array([*map(value, self.words), missing], np.int64)[self.codes]
-
-    def groups(self, key: Callable[[str], str]) -> Int64s:
-        """A number for each row: the same for names with the same key, in the alphabetical order of the keys."""
-        keys = [key(word) for word in self.words]
-        number = {name: at for at, name in enumerate(sorted(set(keys)))}
-        return np.array([*(number[name] for name in keys), NONE], np.int64)[self.codes]
 
     def present(self) -> list[str]:
         """The names that these rows have."""

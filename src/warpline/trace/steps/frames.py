@@ -40,7 +40,7 @@ class Frames:
         self.thread, self.offset, self.moments = thread, first, launches.moments
         self.starts, self.ends, self.parents = own.start_ns, own.end_ns, own.parent
         self.names = own.name
-        self.codes: Hashes = own.name.groups(lambda name: ADDRESS.sub("", name)).astype(np.uint64)
+        self.codes: Hashes = own.name.renamed(lambda name: ADDRESS.sub("", name)).codes.astype(np.uint64)
         self.library = own.name.like(TORCH_FRAME)
         self.profiler = own.name.like(PROFILER_FRAME)
 

@@ -45,7 +45,7 @@ def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
         & ~ranges.name.like(PART_OF_A_STEP)
         & ~ranges.domain.like(LIBRARY_DOMAIN)
     ]
-    groups, group = combinations(own.thread, own.name.groups(lambda name: re.sub(r"\d+", "", name)))
+    groups, group = combinations(own.thread, own.name.renamed(lambda name: re.sub(r"\d+", "", name)).codes)
     count, total = np.bincount(group), np.bincount(group, own.end_ns - own.start_ns)
     first, last = own.start_ns[groups], own.end_ns[groups]
     np.minimum.at(first, group, own.start_ns)
