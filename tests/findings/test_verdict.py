@@ -34,6 +34,12 @@ def test_two_halves_what_is_waited_for_and_what_to_do_first() -> None:
     )
 
 
+def test_a_fix_that_brings_little_alone_is_named_with_the_one_that_needs_it() -> None:
+    waits = PlanStep("remove_sync", Estimate(2.8e6, 2.9e6, 3e6), Estimate(1.0, 1.03, 1.1))
+    said = verdict_of(limits(dispatch=3.75), [waits, GRAPH], STATE).sentence
+    assert "First, removing the waits, then a CUDA graph: both would bring it to 1.00 ms" in said
+
+
 def test_the_plan_does_not_change_the_cause() -> None:
     waits = replace(GRAPH, fix="remove_sync")
     assert verdict_of(limits(dispatch=3.75, sync=1.1), [waits], STATE).cause == "dispatch"

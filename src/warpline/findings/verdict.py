@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpline.estimate import Estimate
+from warpline.estimate import CLEAR_GAIN, Estimate
 from warpline.findings.limits import Limits
 from warpline.findings.model import MEASURE_IT, Verdict
 from warpline.findings.plan import PlanStep
@@ -54,7 +54,7 @@ def _verdict(cause: Cause, sentence: str, plan: Sequence[PlanStep], state: State
         return Verdict(cause, None, sentence, Estimate(1.0, 1.0, 1.0), Estimate(step, step, step), also=also)
     first = plan[0]
     return Verdict(
-        cause, first.fix, f"{sentence} {_first(first, state)}", first.gain, first.new_step_ns, first.why, also
+        cause, first.fix, f"{sentence} {_what_to_do(plan, state)}", first.gain, first.new_step_ns, first.why, also
     )
 
 
@@ -76,14 +76,21 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     return f"{name}: {waited}; {free}, {unit} would take {after} instead of {now}."
 
 
-def _first(first: PlanStep, state: State) -> str:
-    """The second half: what to do first, and what it brings."""
-    subject, gain = all_fixes()[first.fix].subject(state.framework), first.gain
+def _what_to_do(plan: Sequence[PlanStep], state: State) -> str:
+    """The second half: what to do first, and what it brings; with what needs it, where it brings little alone."""
+    subjects = [all_fixes()[step.fix].subject(state.framework) for step in plan[:2]]
+    if plan[0].gain.expected < CLEAR_GAIN and len(plan) > 1:
+        return f"First, {subjects[0]}, then {subjects[1]}: both {_brings(plan[1])}."
+    return f"First, {subjects[0]}{':' if plan[0].gain.is_wide else ''} {_brings(plan[0])}."
+
+
+def _brings(step: PlanStep) -> str:
+    gain = step.gain
     spread = f"{speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
     if gain.is_wide:
-        return f"First, {subject}: {spread}, {MEASURE_IT}."
-    verb, after = "would" if gain.low >= 1.0 else "might", duration(first.new_step_ns.expected)
-    return f"First, {subject} {verb} bring it to {after} ({speedup(gain.expected)}, range {spread})."
+        return f"{spread}, {MEASURE_IT}"
+    verb = "would" if gain.low >= 1.0 else "might"
+    return f"{verb} bring it to {duration(step.new_step_ns.expected)} ({speedup(gain.expected)}, range {spread})"
 
 
 def _healthy(limits: Limits, state: State) -> str:
