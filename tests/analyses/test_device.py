@@ -20,7 +20,7 @@ def test_the_device_with_most_of_the_time_counts(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path, EVENTS, deviceProperties=DEVICES), cache=False)
     name, chip = trace_device(trace)
     assert (name, chip.name if chip else None) == ("NVIDIA H200", "H200-SXM")
-    assert trace_device(trace, "A100")[0] == "A100"
+    assert trace_device(trace, "H100-SXM")[0] == "H100-SXM"
     assert {device: rows.tolist() for device, rows in rows_by_device(trace.gpu)} == {0: [0], 1: [1]}
 
 
