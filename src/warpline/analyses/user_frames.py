@@ -98,10 +98,6 @@ class UserFrames:
         """A frame as text."""
         return (self._names.text(frame) if frame != NONE else None) or ""
 
-    def names(self, frames: Int64s) -> pl.Series:
-        """The frames as text; null for NONE."""
-        return self._names.at(frames).series()
-
     def stack_above(self, frame: int, most: int) -> list[str]:
         """The user's frames from this one outwards, at most so many."""
         found: list[str] = []

@@ -50,14 +50,6 @@ def first_known(column: pl.Series) -> Any:
     return next((value for value in column.to_list() if value is not None), None)
 
 
-def first_of_each(keys: Int64s) -> Int64s:
-    """Where each of some small numbers, none below 0, stands first."""
-    first = np.full(int(keys.max(initial=-1)) + 1, NONE)
-    first[keys[::-1]] = np.arange(len(keys))[::-1]
-    present: Int64s = first[first != NONE]
-    return present
-
-
 def combinations(*columns: Int64s) -> tuple[Int64s, Int64s]:
     """A row of each combination of the columns' values, in ascending order, and for every row which combination it has.
     NumPy's `unique` along an axis takes fifteen times as long, or more."""
@@ -89,13 +81,6 @@ def hashed(*columns: Int64s) -> Hashes:
         result = (result ^ (column + 1).astype(np.uint64)) * FIBONACCI
         result ^= result >> np.uint64(29)
     return result
-
-
-def per_device(gpu: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Each device, in ascending order, with its rows; rows without a device are the first one's."""
-    devices = integers(gpu["device"], 0)
-    for device, rows in grouped(np.arange(len(gpu)), devices):
-        yield device, gpu if len(rows) == len(gpu) else gpu[rows]
 
 
 def ids(values: Int64s) -> pl.Series:
