@@ -17,12 +17,10 @@ import slow_texts
 from slow_texts import LONG, slow_text
 
 import warpline
-from warpline import api_names
 from warpline.analyses import gpu_metrics
 from warpline.analyses.parts import roles as part_roles
 from warpline.analyses.words import lookup
 from warpline.doctor import messages
-from warpline.fixes import words as fix_words
 from warpline.hardware.chips import chips
 from warpline.hardware.counters import meaning, replace
 from warpline.hardware.counters.names import MAX_NAME_CHARS
@@ -55,10 +53,6 @@ def _in_tables() -> Iterator[tuple[str, list[Any], str, int, int]]:
     lines = [line.pattern for kind in lookup._lines().values() for line in kind]
     yield "analyses.words.lookup", [line.pattern for line in lines], "fullmatch", re.DOTALL, LONG
     yield "doctor.messages", [message.pattern for message in messages.known_messages()], "search", re.IGNORECASE, LONG
-    yield "fixes.words", [pattern for pattern, _ in fix_words.WORDS_OF_A_RECORDING], "sub", 0, LONG
-    calls = [text for name, text in vars(api_names).items() if name.isupper()]
-    yield "replay.graph.waits", calls, "search", 0, LONG
-    yield "replay.labelled_nodes", calls, "search", 0, LONG
     yield "front.query", [r"\bkernels\b"], "search", re.IGNORECASE, LONG
     yield "scrub.messages", [r"\d{4}\.\d{1,2}\.\d{1,3}(?:\.\d{1,4})?"], "match", 0, LONG
 

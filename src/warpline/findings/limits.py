@@ -24,6 +24,8 @@ MIN_GAIN = 1.10
 """A resource whose removal gives less than a tenth is no cause."""
 TOGETHER = 0.9
 """Resources whose gains differ by a tenth or less are named together."""
+OF_KERNELS = ("kernel", "memory")
+"""Causes whose fixes make kernels faster: what an op moves for its own kernel belongs to that kernel."""
 CALM_HOST = len(CASES)
 """Position of the calm host among the gains of a limit, where the one that recorded was slow."""
 
@@ -96,7 +98,7 @@ def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
     replays = _Replays(findings, evidence)
     rows = sorted((replays.row(resource) for resource in Resource), key=lambda row: -row.gain.expected)
     together = replays.gains(ALL_BUT_KERNELS)[EXPECTED_STEP]
-    sure = any(finding.cause == "kernel" and finding.gain.low >= CLEAR_GAIN for finding in findings)
+    sure = any(finding.cause in OF_KERNELS and finding.gain.low >= CLEAR_GAIN for finding in findings)
     found = Limits(tuple(rows), together, sure)
     if found.named or together < MIN_GAIN:
         return found
@@ -158,6 +160,6 @@ def _reachable_ns(findings: Sequence[Finding], evidence: Evidence) -> np.ndarray
     """What each kernel takes with the best of the fixes of kernels that gain 5 % or more."""
     least = evidence.labelled.graph.duration
     for finding in findings:
-        if finding.cause == "kernel" and finding.gain.expected >= CLEAR_GAIN:
+        if finding.cause in OF_KERNELS and finding.gain.expected >= CLEAR_GAIN:
             least = np.minimum(least, evidence.trial(finding.fix).duration)
     return least

@@ -41,7 +41,7 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdic
         return _verdict("unclear", _slow_host(limits, state), [], state)
     causes = limits.named or limits.pair
     if not causes:
-        return _verdict("healthy", _healthy(limits, state), plan, state)
+        return _verdict("healthy", _healthy(limits, state), [], state)
     if causes[0] == "unknown":
         return _verdict("unclear", _unknown(limits, state), [], state)
     known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]

@@ -11,7 +11,7 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
-from warpline.library_names import OPTIMIZER_STEP
+from warpline.library_names import OPTIMIZER_RANGE
 from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.casts import casts
@@ -68,7 +68,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     moving = labelled.kernels_where(
         lambda identity: identity.kernel_class in MEMORY_CLASSES and identity.dtype.a == "f32"
     )
-    chosen = np.flatnonzero(moving & usable & ~edit.gone & ~labelled.within_ranges(OPTIMIZER_STEP))
+    chosen = np.flatnonzero(moving & usable & ~edit.gone & ~labelled.within_ranges(OPTIMIZER_RANGE))
     now = edit.graph.duration[chosen]
     edit.shorten(
         chosen, np.maximum(now * shares.HALF_MEMORY.at(case), np.minimum(now, labelled.device.smallest_kernel.at(case)))

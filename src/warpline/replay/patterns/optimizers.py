@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from warpline.library_names import OPTIMIZER_STEP
+from warpline.library_names import OPTIMIZER_RANGE
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.loops import MIN_REPEATS, loops
 from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_iterations
@@ -28,7 +28,7 @@ MANY_KERNELS = 12
 
 def in_optimizer(labelled: LabelledGraph) -> Bools:
     """Nodes of parameter updates: by torch.optim, or hand-written."""
-    ranges = labelled.within_ranges(OPTIMIZER_STEP)
+    ranges = labelled.within_ranges(OPTIMIZER_RANGE)
     return ranges | _written_by_hand(labelled, ~ranges)
 
 
