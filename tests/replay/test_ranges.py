@@ -18,8 +18,8 @@ from warpline.replay.ranges import (
     HalfWidth,
     Idle,
     OwnError,
+    PredictedRanges,
     RangeLimits,
-    Ranges,
     bare_range,
     calm_step_ns,
     doubt_of_bare,
@@ -158,8 +158,10 @@ def test_low_expected_and_high_are_in_order_and_the_gain_is_old_over_new(
 
 
 def test_a_fix_without_a_finding_may_gain_nothing() -> None:
-    known = ranges.Ranges(Estimate(80.0, 100.0, 125.0), Estimate(2.0, 4.0, 8.0))
-    assert down_to_no_gain(known, old_ns=400.0) == ranges.Ranges(Estimate(80.0, 100.0, 500.0), Estimate(0.5, 4.0, 8.0))
+    known = ranges.PredictedRanges(Estimate(80.0, 100.0, 125.0), Estimate(2.0, 4.0, 8.0))
+    assert down_to_no_gain(known, old_ns=400.0) == ranges.PredictedRanges(
+        Estimate(80.0, 100.0, 500.0), Estimate(0.5, 4.0, 8.0)
+    )
 
 
 def test_the_bare_step_is_less_certain_the_more_the_host_sets_the_pace() -> None:
@@ -185,7 +187,7 @@ def test_a_calm_step_has_its_device_s_work_and_its_waits() -> None:
     assert calm_step_ns(100.0, busy_ns=120.0, waits_ns=0.0, slowness=2.0) == 100.0
 
 
-def on_a_slow_host(calm: Calm | None) -> Ranges:
+def on_a_slow_host(calm: Calm | None) -> PredictedRanges:
     return ranges_of(["cuda_graph"], Estimate(60.0, 100.0, 120.0), 50.0, 1.2, HOST_PACED, RangeLimits(calm=calm))
 
 

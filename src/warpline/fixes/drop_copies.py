@@ -12,8 +12,7 @@ from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.replay.patterns.device_copies import UPDATING, copies_asked_for
-from warpline.replay.patterns.expansions import Expansions
+from warpline.replay.patterns.device_copies import UPDATING, Expansions, copies_asked_for
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Bools
 from warpline.units import duration, several

@@ -16,21 +16,21 @@ from warpline.replay.costs import shares
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.replay.patterns.calm_steps import MIN_COLD_SHARE, calm_steps, settle, step_that_follows, untouched
-from warpline.replay.patterns.planning import planned_in_many_steps, planning_ops
 from warpline.replay.patterns.preparation import (
     NEVER,
     HostSpan,
+    planned_in_many_steps,
+    planning_ops,
     without_captures,
     without_compiling,
     without_preparing,
     without_tables,
     without_trials,
 )
-from warpline.replay.replay import are_uneven
+from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import NONE, Floats, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
 from warpline.trace.schema import Ops
 from warpline.trace.steps.choice import ColdSteps, on_device
 from warpline.units import duration, several
@@ -47,6 +47,8 @@ CERTAIN_GAIN = 2.0
 """A replayed gain this large needs no idle time as evidence: compiling may overlap with kernels."""
 WORTH_COUNTING_IN_OPS = 2.0
 """Segments and calls that lose less than this many ops take are ordinary dispatch, which is faster on a warm CPU."""
+MIN_COLD_SHARE = 0.5
+"""A long step is long because it is cold if removing the cold work removes this share of its excess over the median."""
 
 
 def apply(edit: GraphEdit, case: int) -> int:
@@ -76,14 +78,51 @@ def apply(edit: GraphEdit, case: int) -> int:
     edit.shorten(segments, warm)
     changed += _warm_calls(edit, case)
     if not every:
-        calm = calm_steps(lengths, labelled.marks.lengths(graph, simulate(graph)))
+        calm = _calm_steps(lengths, labelled.marks.lengths(graph, simulate(graph)))
         if calm.all() and not (gone or edit.gone.any()):
             graph.duration[:] = bare
             return 0
         edit.counted = calm
-        step_of = step_that_follows(labelled)
-        settle(edit, bare, np.flatnonzero(calm & untouched(labelled, gone)), step_of)
+        step_of = _step_that_follows(labelled)
+        _take_warmest(edit, bare, np.flatnonzero(calm & _untouched(labelled, gone)), step_of)
     return len(gone) + changed
+
+
+def _untouched(labelled: LabelledGraph, gone: list[HostSpan]) -> Bools:
+    """Steps in which no removed node starts."""
+    starts = labelled.trace.steps_in_view.start_ns
+    result = np.ones(labelled.step_count, bool)
+    begins = np.array([span.start_ns for span in gone], np.int64)
+    result[np.searchsorted(starts, begins, side="right") - 1] = False
+    return result
+
+
+def _take_warmest(edit: GraphEdit, bare: Floats, steps: Int64s, step_of: Int64s) -> None:
+    """Host times of warm steps: the minimum of each part over equal steps, because later steps are only warmer."""
+    labelled, graph = edit.labelled, edit.graph
+    alike: dict[tuple[tuple[int, ...], ...], list[Int64s]] = {}
+    host = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL, NodeKind.RELEASE)
+    for step in steps.tolist():
+        nodes, work = np.flatnonzero(host & (step_of == step)), np.flatnonzero(labelled.is_work & (step_of == step))
+        nodes = nodes[np.argsort(graph.lane[nodes], kind="stable")]
+        calls, kernels = labelled.call_name.codes[nodes], labelled.name.codes[work]
+        alike.setdefault((tuple(calls.tolist()), tuple(kernels.tolist())), []).append(nodes)
+    for group in alike.values():
+        graph.duration[np.array(group)] = bare[np.array(group)].min(axis=0)
+
+
+def _step_that_follows(labelled: LabelledGraph) -> Int64s:
+    """The step of each node; host time that spans two steps belongs to the later one. NONE after the last step."""
+    result, marks = labelled.step.copy(), labelled.marks.node
+    on_cpu = ~labelled.is_work[marks]
+    result[marks[on_cpu]] = np.append(np.arange(len(marks) - 1), NONE)[on_cpu]
+    return result
+
+
+def _calm_steps(before: Floats, after: Floats) -> Bools:
+    """The steps that show how long a warm step takes: without those that are long mostly because they are cold."""
+    usual = float(np.median(before))
+    return (before <= UNEVEN * usual) | (before - after < MIN_COLD_SHARE * (before - usual))
 
 
 def _warm_segments(edit: GraphEdit, nodes: Int64s, gone: list[HostSpan], case: int) -> Floats:

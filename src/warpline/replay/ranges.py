@@ -220,7 +220,7 @@ def is_host_paced(idle_share: float) -> bool:
     return idle_share >= BARE[0].below_idle_share
 
 
-class Ranges(Struct, frozen=True):
+class PredictedRanges(Struct, frozen=True):
     """The predicted step and its gain, with their ranges."""
 
     step_ns: Estimate
@@ -261,7 +261,7 @@ def ranges_of(
     spread: float,
     idle: Idle,
     limits: RangeLimits | None = None,
-) -> Ranges:
+) -> PredictedRanges:
     """Ranges around the predicted step and old over new step. What is predicted for a calm host is no better known, and
     ranges cover both: a slow host may make up a gain, and may as well hide one, since what it takes itself is left when
     the device is done sooner."""
@@ -281,16 +281,16 @@ def ranges_of(
     if limits.may_do_nothing:
         longest = max(longest, of_old.above(old_ns.expected, half))
         least_gain = min(least_gain, math.exp(-half_gain))
-    return Ranges(
+    return PredictedRanges(
         Estimate(min(shortest, new_ns), new_ns, max(longest, new_ns)),
         Estimate(min(least_gain, gain), gain, max(most_gain, gain)),
     )
 
 
-def down_to_no_gain(known: Ranges, old_ns: float) -> Ranges:
+def down_to_no_gain(known: PredictedRanges, old_ns: float) -> PredictedRanges:
     """The same for a fix that no finding supports: it may change nothing."""
     step, gain = known.step_ns, known.gain
-    return Ranges(
+    return PredictedRanges(
         Estimate(step.low, step.expected, max(step.high, old_ns * step.high / step.expected)),
         Estimate(min(gain.low, gain.low / gain.expected), gain.expected, gain.high),
     )

@@ -24,8 +24,8 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.ranges import (
     Calm,
     Idle,
+    PredictedRanges,
     RangeLimits,
-    Ranges,
     bare_range,
     calm_step_ns,
     doubt_of_bare,
@@ -120,7 +120,7 @@ class Prediction(ShownAsCard, Struct, frozen=True):
 
     def without_finding(self, names: Sequence[str]) -> Prediction:
         """The same if no finding names these fixes: with a warning, and a range down to no gain at all."""
-        wider = down_to_no_gain(Ranges(self.new_step_ns, self.gain), self.old_step_ns.expected)
+        wider = down_to_no_gain(PredictedRanges(self.new_step_ns, self.gain), self.old_step_ns.expected)
         warning = UNNAMED.format(names=" and ".join(names))
         return replace(self, new_step_ns=wider.step_ns, gain=wider.gain, warnings=(*self.warnings, warning))
 
