@@ -6,6 +6,8 @@ another thread or waits for it. Between two stops lies a segment of CPU time who
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from msgspec import Struct
 
@@ -48,6 +50,17 @@ class Handoffs(Struct, frozen=True):
     awaited: Bools
 
 
+class _Episode(Struct, frozen=True):
+    """One of them."""
+
+    caller: int
+    worker: int
+    begin: int
+    end: int
+    idle_since: int
+    awaited: bool
+
+
 def top_calls(api: Api) -> TopCalls:
     """Driver calls within runtime calls belong to the outer call."""
     order = np.lexsort((-api.end_ns, api.start_ns, api.thread))  # of two that begin together, the longer is the outer
@@ -80,14 +93,20 @@ def handoffs(trace: Trace, calls: TopCalls, op_ns: float) -> Handoffs:
     main = _main_thread(trace, calls, workers)
     if not by_ops and not len(trace.ops):
         workers = [thread for thread in activity if thread != main]
-    rows = [
+    episodes = [
         episode
         for worker in workers
         if worker in activity and main in activity and worker != main
         for episode in _episodes(main, activity[main], worker, activity[worker], calls, None if by_ops else op_ns)
     ]
-    caller, worker, begin, end, idle_since, awaited = np.array(rows, np.int64).reshape(len(rows), 6).T
-    return Handoffs(caller, worker, begin, end, idle_since, awaited.astype(bool))
+    return Handoffs(
+        caller=np.array([one.caller for one in episodes], np.int64),
+        worker=np.array([one.worker for one in episodes], np.int64),
+        begin=np.array([one.begin for one in episodes], np.int64),
+        end=np.array([one.end for one in episodes], np.int64),
+        idle_since=np.array([one.idle_since for one in episodes], np.int64),
+        awaited=np.array([one.awaited for one in episodes], bool),
+    )
 
 
 def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
@@ -115,11 +134,10 @@ def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:
 
 def _episodes(
     main: int, main_spans: Spans, worker: int, spans: Spans, calls: TopCalls, op_ns: float | None
-) -> list[tuple[int, int, int, int, int, bool]]:
+) -> Iterator[_Episode]:
     """Runs of the worker's activity between two activities of the main thread; without ops to tell, long ones."""
     position = np.searchsorted(main_spans.starts, spans.starts, side="right")
     own_calls = np.sort(calls.start[calls.thread == worker])
-    found: list[tuple[int, int, int, int, int, bool]] = []
     idle_since = NONE
     for begin, beyond in _runs(position):
         after = int(position[begin])  # the main thread's next activity
@@ -133,9 +151,7 @@ def _episodes(
         if op_ns is not None:
             count = int(np.searchsorted(own_calls, end) - np.searchsorted(own_calls, start))
             gap = (back if back is not None else end) - left
-            if count < LEAST_HANDOFF_CALLS or end - start < max(
-                LEAST_HANDOFF_IN_OPS * op_ns, LEAST_HANDOFF_SHARE * gap
-            ):
+            least_ns = max(LEAST_HANDOFF_IN_OPS * op_ns, LEAST_HANDOFF_SHARE * gap)
+            if count < LEAST_HANDOFF_CALLS or end - start < least_ns:
                 continue
-        found.append((main, worker, start, end, since, awaited))
-    return found
+        yield _Episode(main, worker, start, end, since, awaited)
