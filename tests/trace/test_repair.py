@@ -19,9 +19,8 @@ from warpline.sources.kineto import read_kineto
 from warpline.sources.rows import FAR_NS, Rows
 from warpline.trace.build import build
 from warpline.trace.column_rules import NAME_CHARS, NO_NAME, TEXT_CHARS, UNKNOWN
-from warpline.trace.long_text import shortened
 from warpline.trace.open import open_trace
-from warpline.trace.repair import guarantee, guaranteed
+from warpline.trace.repair import guarantee, guaranteed, shortened
 from warpline.trace.schema import TABLES
 
 READ = [name for name in TABLES if name not in {"steps", "meta", "health", "long_names"}]

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from warpline.library_names import LIBRARY_FRAME
 from warpline.sources.health import HealthEntry
-from warpline.trace.arrays import NONE, Int64s, Texts, grouped
-from warpline.trace.call_lines import call_lines
+from warpline.trace.arrays import NONE, Int64s, Texts, grouped, last_match
 from warpline.trace.nesting import Nest, nearest_marked
 from warpline.trace.schema import Ops
 from warpline.trace.steps.same_ops import OpOrder, same_ops
@@ -61,7 +60,7 @@ class UserFrames:
         self._own_or_above = np.append(nearest_marked(frames.parents, own), NONE)
         self._frames = frames if len(own) else None
         lines = trace.companions.look.lines if trace.companions is not None else pl.DataFrame()
-        self._lines = np.append(call_lines(source, lines), NONE)
+        self._lines = np.append(_calling_lines(source, lines), NONE)
 
     @property
     def exist(self) -> bool:
@@ -155,6 +154,29 @@ class UserFrames:
                 break
             row[climbing] = self._parents[row[climbing]]
         return np.where((row == above) | (above == NONE), NONE, row)
+
+
+def _calling_lines(trace: Trace, lines: pl.DataFrame) -> Int64s:
+    """For each row of `python`, the calling line in the file of its parent; NONE where it is not known.
+
+    torch's trace names the first line of the function that is called. The file of a second pass has the calling lines,
+    by the moment at which the call began. Calls that begin at the same nanosecond are told apart by their order, if
+    they are as many.
+    """
+    if not len(lines):
+        return np.full(len(trace.python), NONE, np.int64)
+    start = trace.python.start_ns + int(trace.facts.get("epoch_ns", "0"))
+    row = last_match(_numbered(lines["start_ns"].to_numpy()), _numbered(start))
+    return np.append(lines["line"].to_numpy(), NONE)[row]
+
+
+def _numbered(moments: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The moments, the position of each among equal ones, and how many are equal."""
+    _, which, count = np.unique(moments, return_inverse=True, return_counts=True)
+    order = np.argsort(which, kind="stable")
+    position = np.empty(len(moments), np.int64)
+    position[order] = np.arange(len(moments)) - np.searchsorted(which[order], which[order])
+    return moments, position, count[which]
 
 
 def _with_line(frame: str | None, line: int) -> str | None:

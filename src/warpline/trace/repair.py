@@ -8,9 +8,8 @@ left out, and a number outside its column's bounds becomes null. Names that are 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,9 @@ from msgspec import Struct, field
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import FAR_NS, Rows
 from warpline.sources.valid_text import valid_text
-from warpline.trace.arrays import integers
 from warpline.trace.column_rules import NAME_CHARS, NO_NAME, UNKNOWN
-from warpline.trace.long_text import longest_bytes, shortened, without_long
 from warpline.trace.schema import TABLES, conform, empty
-from warpline.trace.table import Column
+from warpline.trace.table import Column, Names
 
 Tables = dict[str, pl.DataFrame]
 Columns = dict[str, Column[Any]]
@@ -33,6 +30,7 @@ _MADE_LATER = ("steps", "meta", "health", "long_names")
 """Tables that the trace layer makes; a reader gives none of them."""
 _NAMES = {"name", "op"}
 _GPU_RANGE = "gpu"
+_DIGEST_CHARS = 12
 _LAST_NS = int(np.iinfo(np.int64).max) // 4
 """Times beyond it could not be added to another time."""
 
@@ -52,18 +50,18 @@ class Repairs(Struct):
         """One entry for each kind of repair."""
         entries = []
         if self.impossible_times:
-            told = "have no time, are decades away from the others, or are decades long, and are ignored"
-            entries.append(HealthEntry("impossible-time", "error", f"{_counted(self.impossible_times)} {told}."))
+            problem = "have no time, are decades away from the others, or are decades long, and are ignored"
+            entries.append(HealthEntry("impossible-time", "error", f"{_counted(self.impossible_times)} {problem}."))
         if self.negative:
-            told = "end before they start, which counts as zero"
-            entries.append(HealthEntry("negative-duration", "warning", f"{_counted(self.negative)} {told}."))
+            problem = "end before they start, which counts as zero"
+            entries.append(HealthEntry("negative-duration", "warning", f"{_counted(self.negative)} {problem}."))
         if self.impossible_values:
-            told = "cannot be true (below zero, or larger than any device allows) and are ignored"
-            message = f"{_counted(self.impossible_values, 'values')} {told}."
+            problem = "cannot be true (below zero, or larger than any device allows) and are ignored"
+            message = f"{_counted(self.impossible_values, 'values')} {problem}."
             entries.append(HealthEntry("impossible-values", "warning", message))
         if self.missing:
-            told = f"are missing; {NO_NAME} and {UNKNOWN} stand in for them"
-            message = f"{_counted(self.missing, 'values')} {told}."
+            problem = f"are missing; {NO_NAME} and {UNKNOWN} stand in for them"
+            message = f"{_counted(self.missing, 'values')} {problem}."
             entries.append(HealthEntry("missing-values", "info", message))
         if self.long_arguments:
             message = f"{_counted(self.long_arguments, 'values')} are too long for arguments and are ignored."
@@ -88,10 +86,9 @@ def guarantee(rows: Rows) -> tuple[Tables, Repairs]:
     read = rows.tables
     tables = {name: _typed(name, read.pop(name, pl.DataFrame()), repairs) for name in TABLES}
     _in_time(tables, repairs)
-    longest = longest_bytes(tables.values())
-    for name, table in TABLES.items():
+    for name in TABLES:
         if name not in _MADE_LATER:
-            tables[name] = _checked(name, table.columns, tables[name], longest, repairs)
+            tables[name] = _checked(name, tables[name], repairs)
     _threads(tables, repairs)
     if len(tables["devices"]) > 1:
         ordinal = pl.col("device")
@@ -105,8 +102,17 @@ def guarantee(rows: Rows) -> tuple[Tables, Repairs]:
 def guaranteed(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     """One table that comes beside a trace, the same way; its long names are only shortened."""
     repairs = Repairs()
-    typed = _typed(name, frame, repairs)
-    return _checked(name, TABLES[name].columns, typed, longest_bytes([typed]), repairs)
+    return _checked(name, _typed(name, frame, repairs), repairs)
+
+
+def shortened(text: str, most_chars: int = NAME_CHARS) -> str:
+    """The beginning and the end of a longer text; a digest of the whole keeps different texts different."""
+    if len(text) <= most_chars:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
+    mark = f"…[{len(text):,} characters, {digest}]…"
+    tail = (most_chars - len(mark)) // 2
+    return text[: most_chars - len(mark) - tail] + mark + text[len(text) - tail :]
 
 
 def _typed(name: str, frame: pl.DataFrame, repairs: Repairs) -> pl.DataFrame:
@@ -132,7 +138,7 @@ def _in_time(tables: Tables, repairs: Repairs) -> None:
             tables[name] = table.drop_nulls(needed)
             repairs.impossible_times[name] += len(table) - len(tables[name])
     timed = {name: _first_time(TABLES[name].columns) for name in tables if name not in _MADE_LATER}
-    starts = {name: integers(tables[name][column]) for name, column in timed.items() if column and len(tables[name])}
+    starts = {name: tables[name][column].to_numpy() for name, column in timed.items() if column and len(tables[name])}
     if not starts:
         return
     first, last = min(int(some.min()) for some in starts.values()), max(int(some.max()) for some in starts.values())
@@ -169,7 +175,7 @@ def _near(name: str, table: pl.DataFrame, column: str, low: int, high: int, repa
 
 
 def _all_near(table: pl.DataFrame, column: str, low: int, high: int) -> bool:
-    starts = integers(table[column])
+    starts = table[column].to_numpy()
     if int(starts.min()) < low or int(starts.max()) > high:
         return False
     for other in ("gpu_start_ns", "gpu_end_ns"):
@@ -177,7 +183,8 @@ def _all_near(table: pl.DataFrame, column: str, low: int, high: int) -> bool:
             return False
     if "end_ns" not in table.columns:
         return True
-    lengths = integers(table["end_ns"], high) - starts  # may overflow, and is then below zero or far too long
+    # The difference may overflow, and is then below zero or far too long.
+    lengths = table["end_ns"].fill_null(high).to_numpy() - starts
     return int(lengths.min()) >= 0 and int(lengths.max()) <= FAR_NS
 
 
@@ -188,14 +195,15 @@ def _possible_gpu_span(low: int, high: int) -> pl.Expr:
     )
 
 
-def _checked(name: str, about: Columns, table: pl.DataFrame, longest: int, repairs: Repairs) -> pl.DataFrame:
+def _checked(name: str, table: pl.DataFrame, repairs: Repairs) -> pl.DataFrame:
     """With possible values in every column, and a text in every required one."""
     if not len(table):
         return table
+    about = TABLES[name].columns
     changed: list[pl.Series] = []
     for column, rule in about.items():
         series = table[column]
-        checked = _possible(series, rule, longest, f"{name}.{column}", repairs)
+        checked = _possible(series, rule, f"{name}.{column}", repairs)
         if rule.required and checked.null_count() and rule.dtype in (pl.Categorical, pl.String):
             repairs.missing[f"{name}.{column}"] += checked.null_count()
             checked = checked.fill_null(NO_NAME if column in _NAMES else UNKNOWN)
@@ -206,21 +214,18 @@ def _checked(name: str, about: Columns, table: pl.DataFrame, longest: int, repai
     return table.drop_nulls(keys) if any(table[column].null_count() for column in keys) else table
 
 
-def _possible(series: pl.Series, rule: Column[Any], longest: int, place: str, repairs: Repairs) -> pl.Series:
-    if rule.bounds is not None and len(series):
+def _possible(series: pl.Series, rule: Column[Any], place: str, repairs: Repairs) -> pl.Series:
+    if rule.bounds is not None:
         least, most = rule.bounds.least, rule.bounds.most
         low, high = series.min(), series.max()
         if low is not None and (low < least or high > most):  # type: ignore[operator]
             return _nulled(series, ~series.is_between(least, most), place, repairs.impossible_values)
     if rule.dtype is pl.Float64 and not series.is_finite().all():
         return _nulled(series, ~series.is_finite(), place, repairs.impossible_values)
-    if rule.dtype in (pl.Categorical, pl.String) and longest > rule.most_chars:
-        repair: Callable[[pl.Series], pl.Series] = (
-            partial(_short_names, repairs=repairs)
-            if rule.most_chars == NAME_CHARS
-            else partial(_short_arguments, most_chars=rule.most_chars, place=place, repairs=repairs)
-        )
-        return without_long(series, rule.most_chars, repair)
+    if rule.dtype in (pl.Categorical, pl.String):
+        longest = series.unique().cast(pl.String).str.len_chars().max()
+        if int(longest or 0) > rule.most_chars:  # type: ignore[arg-type]
+            return _without_long(series, rule, place, repairs)
     return series
 
 
@@ -230,17 +235,21 @@ def _nulled(series: pl.Series, wrong: pl.Series, place: str, counts: Counter[str
     return series.set(wrong, None)
 
 
-def _short_names(names: pl.Series, repairs: Repairs) -> pl.Series:
-    short = [shortened(name) for name in names]
-    repairs.long_names |= {new: old for new, old in zip(short, names, strict=True) if new != old}
-    return pl.Series(short, dtype=pl.String)
+def _without_long(series: pl.Series, rule: Column[Any], place: str, repairs: Repairs) -> pl.Series:
+    """The column with shorter names, or without the arguments that are too long: they are JSON, of which a part means
+    nothing."""
 
+    def short(text: str) -> str | None:
+        if len(text) <= rule.most_chars:
+            return text
+        if rule.most_chars != NAME_CHARS:
+            repairs.long_arguments[place] += 1
+            return None
+        repairs.long_names[shortened(text)] = text
+        return shortened(text)
 
-def _short_arguments(texts: pl.Series, most_chars: int, place: str, repairs: Repairs) -> pl.Series:
-    """Arguments are JSON, of which a part means nothing."""
-    long = texts.str.len_chars() > most_chars
-    repairs.long_arguments[place] += int(long.sum())
-    return texts.set(long, None)
+    names = Names.of(series.cast(pl.Categorical)).renamed(short)
+    return names.series().cast(rule.dtype)
 
 
 def _threads(tables: Tables, repairs: Repairs) -> None:
