@@ -68,8 +68,8 @@ def test_the_strings_are_those_of_the_analyses_nulls_included() -> None:
     linked = open_trace(DEMO)
     for name in TABLES:
         plain = linked.stored(name).with_columns(pl.col(pl.Categorical).cast(pl.String)).with_row_index("id")
-        assert to_query(linked.stored(name)).equals(plain)
-        assert to_scan(linked.stored(name)).collect().equals(plain)
+        assert to_query(linked.tables[name]).equals(plain)
+        assert to_scan(linked.tables[name]).collect().equals(plain)
 
 
 def test_an_unknown_table_says_which_there_are(trace: warpline.Trace) -> None:

@@ -51,7 +51,6 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     """
 
     trace: Trace
-    """The trace as the analyses use it, with categorical names."""
     health: list[HealthEntry]
     devices: list[DeviceTime]
     gaps: list[Gaps]

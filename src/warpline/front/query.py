@@ -26,10 +26,10 @@ def run_query(trace: Trace, query: str, rows: Mapping[str, Bools] | None = None)
             f"{function[0]} reads files; a query reads the tables of the trace",
             "warpline sql FILE",
         )
-    kept = rows or {}
+    marked = rows or {}
     # Only the named tables are loaded: a cached trace reads each table on first use.
     named = [name for name in TABLES if re.search(rf"\b{name}\b", query, re.IGNORECASE)]
-    context = pl.SQLContext({name: to_scan(trace.stored(name), kept.get(name)) for name in named})
+    context = pl.SQLContext({name: to_scan(trace.tables[name], marked.get(name)) for name in named})
     try:
         return context.execute(query, eager=True)
     except pl.exceptions.PolarsError as error:
@@ -43,7 +43,7 @@ def table_list(trace: Trace) -> pl.DataFrame:
     """Every table and column, with its meaning."""
     return pl.DataFrame(
         [
-            {"table": name, "rows": len(trace.stored(name)), "column": column, "meaning": about.meaning}
+            {"table": name, "rows": len(trace.tables[name]), "column": column, "meaning": about.meaning}
             for name in TABLES
             for column, about in columns_of(name).items()
         ]

@@ -36,7 +36,7 @@ class Steps(ShownAsCard):
     @property
     def table(self) -> pl.DataFrame:
         """One row per step: `id`, `index`, `name`, `start_ns`, `end_ns`, `thread`, `found_by`."""
-        shown = to_query(self._trace.stored("steps"))
+        shown = to_query(self._trace.all_steps)
         positions = self._positions
         return shown[positions.start : positions.stop]
 

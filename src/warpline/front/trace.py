@@ -43,8 +43,9 @@ class Trace(ShownAsCard, base.Trace):
     >>> trace.whatif("cuda_graph", "tf32").gain.expected
     >>> trace.steps[1:3].roofline()
 
-    Every frame has an `id` column, to which columns such as `api_id`, `op_id` and `parent` refer. A trace of some
-    steps (`trace.steps[1:3]`) keeps these ids; its frames have rows that overlap the steps or were launched in them.
+    Every frame has an `id` column, to which columns such as `api_id`, `op_id` and `parent` refer; in arrays it is the
+    position. A trace of some steps (`trace.steps[1:3]`) keeps these ids: its frames have the rows that overlap the
+    steps or were launched in them, and its arrays are those of the whole recording.
     """
 
     @property
@@ -58,7 +59,9 @@ class Trace(ShownAsCard, base.Trace):
         >>> trace.table("gpu").columns[:3]
         ['id', 'kind', 'name']
         """
-        return to_query(self.stored(name), self._rows.get(name))
+        if name not in self.tables:
+            raise UsageError("no-such-table", f"there is no table {name!r}", f"the tables are {', '.join(self.tables)}")
+        return to_query(self.tables[name], self._rows.get(name))
 
     def to_pandas(self, name: str) -> Any:
         """A table as a pandas DataFrame; needs `pip install 'warpline[pandas]'`.
@@ -229,7 +232,7 @@ class Trace(ShownAsCard, base.Trace):
     @property
     def _size(self) -> str:
         gpu, api, ops = (
-            int(self._rows[name].sum()) if name in self._rows else len(self.stored(name))
+            int(self._rows[name].sum()) if name in self._rows else len(self.tables[name])
             for name in ("gpu", "api", "ops")
         )
         return f"{gpu:,} GPU activities, {api:,} API calls, {ops:,} ops"

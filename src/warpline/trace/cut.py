@@ -32,8 +32,8 @@ def cut_to_steps(trace: Trace) -> Trace:
     targets = {target for columns in _REFERENCES.values() for target in columns.values()}
     places = {name: _places(rows[name]) for name in targets}
     tables: dict[str, Table] = {"steps": steps}
-    for name, kept in rows.items():
-        table = trace.tables[name][kept]
+    for name, chosen in rows.items():
+        table = trace.tables[name][chosen]
         references = _REFERENCES.get(name, {})
         tables[name] = table.with_columns(
             {column: places[target][table.column(column)] for column, target in references.items()}
@@ -48,17 +48,17 @@ def rows_of_steps(trace: Trace) -> dict[str, Bools]:
     starts, ends = trace.gpu.start_ns, trace.gpu.end_ns
     launched = launch_moments(trace.gpu, trace.api, window.start_ns, window.end_ns)
     # Work that was launched before the steps, and is not done when they begin, delays theirs.
-    kept = (launched < window.end_ns) & (ends > window.start_ns)
+    work = (launched < window.end_ns) & (ends > window.start_ns)
     if on_device(steps):
-        kept &= (starts < window.end_ns) | (launched >= window.start_ns)
+        work &= (starts < window.end_ns) | (launched >= window.start_ns)
         # Steps found on the device were launched before they ran.
         own = (starts >= window.start_ns) & (starts < window.end_ns)
         window = Window(int(launched[own].min(initial=window.start_ns)), window.end_ns)
-    return _rows(trace, window, kept)
+    return _rows(trace, window, work)
 
 
 def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
-    """Which rows of each table are kept."""
+    """Which rows of each table belong to the window; `work` are those of `gpu`."""
     rows = {"gpu": work}
     for name in ("api", "ops", "ranges", "python", "osrt", "overhead", "faults"):
         starts, ends = trace.tables[name].column("start_ns"), trace.tables[name].column("end_ns")
@@ -71,8 +71,8 @@ def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
     return rows
 
 
-def _places(kept: Bools) -> Int64s:
-    """Where each row lies among those kept; NONE for the others, and at the end."""
-    places = np.full(len(kept) + 1, NONE, np.int64)
-    places[np.flatnonzero(kept)] = np.arange(np.count_nonzero(kept))
+def _places(chosen: Bools) -> Int64s:
+    """Where each row lies among the chosen ones; NONE for the others, and at the end."""
+    places = np.full(len(chosen) + 1, NONE, np.int64)
+    places[np.flatnonzero(chosen)] = np.arange(np.count_nonzero(chosen))
     return places

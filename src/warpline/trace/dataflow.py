@@ -1,4 +1,4 @@
-"""Who made the tensor that who reads, from the `dataflow` table.
+"""Which op writes the tensor that another one reads, from the `dataflow` table.
 
 Ids of tensors and storages are addresses, which are reused. A *buffer* is a storage from the op that makes it to the
 next op that makes one at the same address. Views share the buffer of their base.
@@ -38,7 +38,7 @@ class DataflowGraph:
 
     def __init__(self, table: Dataflow) -> None:
         self.calls = table[np.flatnonzero(np.diff(table.call, prepend=NONE) != 0)]
-        """One row per call, in order of begin, without its tensors."""
+        """One row per call, in order of start, without its tensors."""
         self.tensors = table[table.direction.codes != NONE]
         """One row per tensor of a call, in order of calls."""
         self.steps = len(np.unique(self.calls.step[self.calls.step != NONE]))
@@ -64,18 +64,18 @@ class DataflowGraph:
         order = np.lexsort((self._call, self._storage))
         begins = np.zeros(len(order), bool)
         begins[order] = np.diff(self._storage[order], prepend=NONE) != 0
-        begins |= self.tensors.access.equal("make") & ~self._is_made_within()
+        begins |= self.tensors.access.equal("make") & ~self._is_new_within()
         count = np.empty(len(order), np.int64)
         count[order] = np.cumsum(begins[order])
         return count
 
-    def _is_made_within(self) -> Bools:
-        """Which made tensors an enclosing op makes too: there the buffer begins already."""
-        made = np.flatnonzero(self.tensors.access.equal("make"))
-        calls, storages = self._call[made].tolist(), self._storage[made].tolist()
+    def _is_new_within(self) -> Bools:
+        """Which new tensors an enclosing op makes too: there the buffer begins already."""
+        new = np.flatnonzero(self.tensors.access.equal("make"))
+        calls, storages = self._call[new].tolist(), self._storage[new].tolist()
         keys = set(zip(calls, storages, strict=True))
         result = np.zeros(len(self._call), bool)
-        result[made] = [
+        result[new] = [
             any((above, storage) in keys for above in self._above(call))
             for call, storage in zip(calls, storages, strict=True)
         ]

@@ -24,7 +24,7 @@ def graph_calls(gpu: Gpu, api: Api) -> Int64s:
 
 
 def launch_moments(gpu: Gpu, api: Api, first: int, beyond: int) -> Int64s:
-    """When each operation was launched, for steps from `first` to `beyond`: its own begin where the launch is unknown.
+    """When each operation was launched, for steps from `first` to `beyond`: its own start where the launch is unknown.
 
     A stream runs its work in the order of the launches: what has no launch and runs before all work that these steps
     launched to its stream (or to any, if they launched none there) was launched before them.

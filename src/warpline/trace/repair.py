@@ -26,7 +26,7 @@ from warpline.trace.table import Column, Names
 Tables = dict[str, pl.DataFrame]
 Columns = dict[str, Column[Any]]
 
-_MADE_LATER = ("steps", "meta", "health", "long_names")
+_WITHOUT_READER = ("steps", "meta", "health", "long_names")
 """Tables that the trace layer makes; a reader gives none of them."""
 _NAMES = {"name", "op"}
 _GPU_RANGE = "gpu"
@@ -87,7 +87,7 @@ def guarantee(rows: Rows) -> tuple[Tables, Repairs]:
     tables = {name: _typed(name, read.pop(name, pl.DataFrame()), repairs) for name in TABLES}
     _in_time(tables, repairs)
     for name in TABLES:
-        if name not in _MADE_LATER:
+        if name not in _WITHOUT_READER:
             tables[name] = _checked(name, tables[name], repairs)
     _threads(tables, repairs)
     if len(tables["devices"]) > 1:
@@ -134,10 +134,10 @@ def _in_time(tables: Tables, repairs: Repairs) -> None:
         needed = [
             column for column, about in TABLES[name].columns.items() if about.required and about.dtype is pl.Int64
         ]
-        if name not in _MADE_LATER and any(table[column].null_count() for column in needed):
+        if name not in _WITHOUT_READER and any(table[column].null_count() for column in needed):
             tables[name] = table.drop_nulls(needed)
             repairs.impossible_times[name] += len(table) - len(tables[name])
-    timed = {name: _first_time(TABLES[name].columns) for name in tables if name not in _MADE_LATER}
+    timed = {name: _first_time(TABLES[name].columns) for name in tables if name not in _WITHOUT_READER}
     starts = {name: tables[name][column].to_numpy() for name, column in timed.items() if column and len(tables[name])}
     if not starts:
         return
@@ -167,11 +167,10 @@ def _near(name: str, table: pl.DataFrame, column: str, low: int, high: int, repa
         keep = keep & (pl.col("end_ns") <= start.clip(low, high) + FAR_NS).fill_null(value=True)
     if name == "ranges":
         keep = keep & _possible_gpu_span(low, high)
-    kept = table.filter(keep)
-    if len(kept) < len(table):
-        repairs.impossible_times[name] += len(table) - len(kept)
-        return kept
-    return table
+    possible = table.filter(keep)
+    if len(possible) < len(table):
+        repairs.impossible_times[name] += len(table) - len(possible)
+    return possible
 
 
 def _all_near(table: pl.DataFrame, column: str, low: int, high: int) -> bool:
@@ -258,7 +257,7 @@ def _threads(tables: Tables, repairs: Repairs) -> None:
     unknown = False
     for name in TABLES:
         table = tables[name]
-        if "thread" not in table.columns or name in _MADE_LATER or not len(table):
+        if "thread" not in table.columns or name in _WITHOUT_READER or not len(table):
             continue
         threads = table["thread"]
         if not threads.null_count() and int(threads.max() or 0) < count:  # type: ignore[arg-type]

@@ -132,7 +132,7 @@ class Ranges(Table):
     )
     thread = Column[Int64s](ID, "row of `threads`; null for style gpu")
     start_ns, end_ns = START, OPEN_END
-    gpu_start_ns = Column[Int64s](TIME, "begin of the first GPU work launched within the range")
+    gpu_start_ns = Column[Int64s](TIME, "start of the first GPU work launched within the range")
     gpu_end_ns = Column[Int64s](TIME, "end of the last GPU work launched within the range")
     parent = Column[Int64s](ID, "row of the enclosing range on the same thread")
     depth = Column[Int64s](pl.UInt16, "number of enclosing ranges")

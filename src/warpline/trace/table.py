@@ -20,7 +20,7 @@ from warpline.trace.column_rules import NAME_CHARS, Bounds
 T = TypeVar("T")
 Rows = Int64s | Bools | slice
 Stored = pl.DataFrame | Callable[[], pl.DataFrame]
-"""A table as it is kept: a frame, or what loads one."""
+"""A table as it is stored: a frame, or what loads one."""
 
 
 class Column(Generic[T]):

@@ -74,9 +74,7 @@ class Trace:
         """Every table by name; not to be changed."""
 
     def stored(self, name: str) -> pl.DataFrame:
-        """A table by name as it is kept: names are categorical, what was not recorded is null."""
-        if name not in TABLES:
-            raise UsageError("no-such-table", f"there is no table {name!r}", f"the tables are {', '.join(TABLES)}")
+        """A table by name as it is stored: names are categorical, what was not recorded is null."""
         return self.tables[name].stored
 
     def _table(self, name: str, kind: type[T]) -> T:
