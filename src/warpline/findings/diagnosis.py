@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
-from msgspec import Struct, to_builtins
+from msgspec import Struct, field, structs, to_builtins
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.cpu_time import CpuTime, cpu_time
@@ -22,18 +21,17 @@ from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.analyses.user_frames import UserFrames, second_pass_health
 from warpline.errors import CannotAnswer
+from warpline.findings.audit import Objection, audit_accounting
+from warpline.findings.judge import Judgement, judge
+from warpline.findings.model import Finding, Verdict
+from warpline.findings.next_tool import NextTool, next_tools
+from warpline.findings.plan import PlanStep
+from warpline.findings.sync_places import sync_places
 from warpline.notebook import ShownAsCard
 from warpline.sanitise import sanitise
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import speedup
-
-if TYPE_CHECKING:
-    from warpline.findings.audit import Objection
-    from warpline.findings.judge import Judgement
-    from warpline.findings.model import Finding, Verdict
-    from warpline.findings.next_tool import NextTool
-    from warpline.findings.plan import PlanStep
 
 SCHEMA = "warpline.diagnosis/1"
 LISTED_KERNELS = 20
@@ -59,16 +57,16 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     kernels: pl.DataFrame
     launches: pl.DataFrame
     copies: pl.DataFrame
-    syncs: pl.DataFrame
-    """Places where the CPU waits, per step: the blocked time, and the time recoverable by not waiting."""
     gap_places: list[GapPlace]
     """What runs on the CPU while the busiest device is idle, by kind of gap."""
     queue: QueueDepth | None
-    judgement: Judgement | None
-    """Findings and verdict; None if nothing can be replayed, or replaying was turned off."""
     cpu: CpuTime | None
     """Where the CPU's time goes; None if the trace has GPU work."""
-    next_tools: list[NextTool]
+    judgement: Judgement | None = None
+    """Findings and verdict; None if nothing can be replayed, or replaying was turned off."""
+    syncs: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """Places where the CPU waits, per step: the blocked time, and the time recoverable by not waiting."""
+    next_tools: list[NextTool] = field(default_factory=list)
     """For each top kernel: whether the timeline explains it, or Nsight Compute is needed, with its command."""
 
     @property
@@ -84,8 +82,6 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     @property
     def audit(self) -> list[Objection]:
         """What the trace contradicted, and was withdrawn or downgraded."""
-        from warpline.findings.audit import audit_accounting  # noqa: PLC0415 - as the replay
-
         return [*(self.judgement.audit if self.judgement else []), *audit_accounting(self.devices, self.gaps)]
 
     @property
@@ -177,82 +173,52 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
     `why` replays the trace for findings and a verdict; by default, if that takes a few seconds at most.
     """
-    # Imported here: the replay loads only when it is needed, and never on one of two threads.
-    from warpline.findings.next_tool import next_tools  # noqa: PLC0415
-    from warpline.findings.sync_places import sync_places  # noqa: PLC0415
-
-    judged = _judge_of(trace, why)
     # The accounting needs nothing of the replay, and most of its time is spent outside Python's lock.
     with ThreadPoolExecutor(1) as second_core:
         counting = second_core.submit(_account, trace)
-        judgement = judged(trace)
+        judgement = _judgement(trace, why)
         syncs = sync_places(trace, judgement.evidence if judgement else None)
-        counted = counting.result()
-    health = [*trace.health_entries, *counted.health, *(judgement.health if judgement else [])]
-    return Diagnosis(
-        trace=trace,
+        account = counting.result()
+    health = [*account.health, *(judgement.health if judgement else [])]
+    return structs.replace(
+        account,
         health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
-        devices=counted.devices,
-        gaps=counted.gaps,
-        steps=counted.steps,
-        kernels=counted.kernels,
-        launches=counted.launches,
-        copies=counted.copies,
         syncs=syncs,
-        gap_places=counted.gap_places,
-        queue=counted.queue,
         judgement=judgement,
-        cpu=cpu_time(trace),
         next_tools=next_tools(trace, judgement),
     )
 
 
-class _Account(Struct, frozen=True):
+def _account(trace: Trace) -> Diagnosis:
     """What is counted in the whole trace, without a replay."""
-
-    devices: list[DeviceTime]
-    gaps: list[Gaps]
-    steps: pl.DataFrame
-    kernels: pl.DataFrame
-    launches: pl.DataFrame
-    copies: pl.DataFrame
-    queue: QueueDepth | None
-    gap_places: list[GapPlace]
-    health: list[HealthEntry]
-
-
-def _account(trace: Trace) -> _Account:
     devices, gaps, frames = device_times(trace), idle_gaps(trace), UserFrames(trace)
     busiest = max(zip(devices, gaps, strict=True), key=lambda pair: pair[0].busy_ns, default=None)
-    return _Account(
+    return Diagnosis(
+        trace=trace,
+        health=[*trace.health_entries, *second_pass_health(trace, frames)],
         devices=devices,
         gaps=gaps,
         steps=step_times(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),
         copies=copies(trace),
-        queue=queue_depth(trace),
         gap_places=gap_places(trace, busiest[1], frames) if busiest else [],
-        health=second_pass_health(trace, frames),
+        queue=queue_depth(trace),
+        cpu=cpu_time(trace),
     )
+
+
+def _judgement(trace: Trace, why: bool | None) -> Judgement | None:
+    """Findings and verdict; None where the replay is turned off, takes too long or cannot answer."""
+    if why is False or (why is None and _calls_per_step(trace) > MOST_CALLS):
+        return None
+    try:
+        return judge(trace)
+    except CannotAnswer:
+        return None
 
 
 def _calls_per_step(trace: Trace) -> float:
     window, starts = trace.window, trace.api.start_ns
     inside = (starts >= window.start_ns) & (starts <= window.end_ns)
     return int(inside.sum()) / max(len(trace.steps_in_view), 1)
-
-
-def _judge_of(trace: Trace, why: bool | None) -> Callable[[Trace], Judgement | None]:
-    """What gives the findings and the verdict: the replay, or nothing where it is turned off or takes too long."""
-    if why is False or (why is None and _calls_per_step(trace) > MOST_CALLS):
-        return lambda _: None
-    from warpline.findings.judge import judge  # noqa: PLC0415
-
-    def judged(trace: Trace) -> Judgement | None:
-        try:
-            return judge(trace)
-        except CannotAnswer:
-            return None
-
-    return judged
