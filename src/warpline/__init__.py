@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from warpline.findings.model import Finding, Verdict
     from warpline.front.functions import diagnose, memory_use, whatif
     from warpline.front.functions import open_trace as open  # noqa: A004
-    from warpline.front.steps import Steps
-    from warpline.front.trace import Trace
+    from warpline.front.trace import Trace, TraceSteps
     from warpline.hardware import roofline
     from warpline.kernels import identify
     from warpline.replay.whatif import Prediction
@@ -37,8 +36,8 @@ __all__ = [
     "Finding",
     "KernelDive",
     "Prediction",
-    "Steps",
     "Trace",
+    "TraceSteps",
     "Verdict",
     "WarplineError",
     "__version__",
@@ -67,8 +66,8 @@ _HOMES = {
     "Finding": ("warpline.findings.model", "Finding"),
     "KernelDive": ("warpline.dive.model", "KernelDive"),
     "Prediction": ("warpline.replay.whatif", "Prediction"),
-    "Steps": ("warpline.front.steps", "Steps"),
     "Trace": ("warpline.front.trace", "Trace"),
+    "TraceSteps": ("warpline.front.trace", "TraceSteps"),
     "Verdict": ("warpline.findings.model", "Verdict"),
     "WarplineError": ("warpline.errors", "WarplineError"),
     "bench": ("warpline.bench", ""),

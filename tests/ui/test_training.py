@@ -100,13 +100,13 @@ def test_a_failure_is_one_line_and_no_more(
 def test_the_trainer_of_hugging_face_calls_it(answer: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     module(monkeypatch, "transformers", TrainerCallback=object)
     monkeypatch.delitem(sys.modules, "warpline.ui.hugging_face", raising=False)
-    callback = importlib.import_module("warpline.ui.hugging_face").WarplineCallback(start=0, steps=1)
+    callback = importlib.import_module("warpline.ui.hugging_face").WarplineTrainerCallback(start=0, steps=1)
     callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
     callback.on_step_end(None, None, None, model=1)
     assert callback.recorded is None
     callback.on_train_end(None, None, None)
     assert callback.recorded is answer
-    other = importlib.import_module("warpline.ui.hugging_face").WarplineCallback()
+    other = importlib.import_module("warpline.ui.hugging_face").WarplineTrainerCallback()
     other.on_train_begin(None, SimpleNamespace(is_world_process_zero=False), None)
     other.on_train_end(None, None, None)
     assert other.recorded is None, "only the first process records"
@@ -180,7 +180,7 @@ def test_a_real_trainer_of_hugging_face(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     pytest.importorskip("accelerate", reason="accelerate is not installed")
     sys.modules.pop("warpline.ui.hugging_face", None)
-    callback = importlib.import_module("warpline.ui.hugging_face").WarplineCallback(
+    callback = importlib.import_module("warpline.ui.hugging_face").WarplineTrainerCallback(
         start=2, steps=2, output=tmp_path / "out"
     )
 

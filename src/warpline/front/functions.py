@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from warpline.analyses.memory import MemoryUse, memory_of_snapshot
 from warpline.errors import UsageError
+from warpline.findings.diagnosis import Diagnosis
 from warpline.front.trace import Trace
 from warpline.hardware import RooflinePoint
 from warpline.hardware import roofline as roofline_of_numbers
+from warpline.replay.whatif import Prediction
+from warpline.sources.detect import detect
+from warpline.sources.kinds import MEMORY_SNAPSHOT
+from warpline.sources.snapshot import read_snapshot
 from warpline.trace.open import open_trace as open_linked
-
-if TYPE_CHECKING:
-    from warpline.analyses.memory import MemoryUse
-    from warpline.findings.diagnosis import Diagnosis
-    from warpline.replay.whatif import Prediction
 
 
 def open_trace(
@@ -53,16 +54,12 @@ def memory_use(path: str | Path, *, steps: str | None = None, step_range: str | 
 
     >>> warpline.memory_use("snapshot.pickle").devices[0].peak.allocated_bytes
     """
-    from warpline.sources.detect import detect  # noqa: PLC0415 - loads when it is used
-    from warpline.sources.kinds import MEMORY_SNAPSHOT  # noqa: PLC0415
 
     file = Path(path)
     if detect(file) is not MEMORY_SNAPSHOT:
         return open_trace(file, steps=steps, step_range=step_range).memory_use()
     if steps or step_range:
         raise UsageError("no-steps", "a memory snapshot has no steps to choose from", "leave out steps")
-    from warpline.analyses.memory import memory_of_snapshot  # noqa: PLC0415
-    from warpline.sources.snapshot import read_snapshot  # noqa: PLC0415
 
     return memory_of_snapshot(read_snapshot(file))
 

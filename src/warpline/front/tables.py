@@ -10,7 +10,7 @@ from polars.datatypes import DataTypeClass
 from warpline.trace.arrays import Bools
 from warpline.trace.column_rules import ID
 from warpline.trace.schema import TABLES
-from warpline.trace.table import Table
+from warpline.trace.table import TraceTable
 
 ROW_NUMBER = "row number, from 0; columns such as `api_id`, `op_id`, `parent` and `thread` refer to it"
 
@@ -31,7 +31,7 @@ def columns_of(name: str) -> dict[str, ColumnDoc]:
     return {"id": ColumnDoc(ID, ROW_NUMBER), **texts}
 
 
-def to_query(table: Table, rows: Bools | None = None) -> pl.DataFrame:
+def to_query(table: TraceTable, rows: Bools | None = None) -> pl.DataFrame:
     """A table for users: all rows, or the marked ones, with the ids of the whole table."""
     chosen = table if rows is None else table[rows]
     ids = np.arange(len(table)) if rows is None else np.flatnonzero(rows)
@@ -40,7 +40,7 @@ def to_query(table: Table, rows: Bools | None = None) -> pl.DataFrame:
     return pl.DataFrame({"id": ids}, schema={"id": ID}).hstack(chosen.stored.with_columns(texts))
 
 
-def to_scan(table: Table, rows: Bools | None = None) -> pl.LazyFrame:
+def to_scan(table: TraceTable, rows: Bools | None = None) -> pl.LazyFrame:
     """The same as a lazy frame, which converts only the columns that a query reads."""
     numbered = table.stored.lazy().with_row_index("id")
     chosen = numbered if rows is None else numbered.filter(pl.Series(rows))

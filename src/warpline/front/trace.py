@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
+from warpline.analyses.dispatch_path import dispatch_path
+from warpline.analyses.memory import MemoryUse, memory_of_trace
+from warpline.analyses.ops import OpsTable, ops_table
+from warpline.analyses.parts.table import PartsTable, parts_table
+from warpline.analyses.roofline.entry import RooflineTable
+from warpline.analyses.roofline.table import roofline_table
+from warpline.analyses.stats import report as table_of
 from warpline.atomic_write import write_atomically
+from warpline.dive.answer import dive_files
 from warpline.errors import UsageError, WarplineError
+from warpline.exports.formats import Exported, Picture, export
+from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.fixes.whatif import every_fix, whatif
 from warpline.front.query import run_query
-from warpline.front.steps import Steps
 from warpline.front.tables import to_query
 from warpline.notebook import ShownAsCard
+from warpline.replay.whatif import Prediction
+from warpline.reports.page.document import page
 from warpline.sanitise import sanitise
 from warpline.trace import trace as base
+from warpline.trace.arrays import Bools
 from warpline.trace.cut import cut_to_steps, rows_of_steps
-from warpline.units import duration
-
-if TYPE_CHECKING:
-    from warpline.analyses.memory import MemoryUse
-    from warpline.analyses.ops import OpsTable
-    from warpline.analyses.parts.table import PartsTable
-    from warpline.analyses.roofline.entry import RooflineTable
-    from warpline.exports.formats import Exported, Picture
-    from warpline.findings.diagnosis import Diagnosis
-    from warpline.replay.whatif import Prediction
-    from warpline.trace.arrays import Bools
+from warpline.trace.steps.choice import StepChoice
+from warpline.units import duration, several
 
 PANDAS_HINT = "pip install 'warpline[pandas]'"
 
@@ -49,9 +54,9 @@ class Trace(ShownAsCard, base.Trace):
     """
 
     @property
-    def steps(self) -> Steps:
+    def steps(self) -> TraceSteps:
         """The steps: `steps.table` is a DataFrame, `steps[1:3]` a trace of some steps."""
-        return Steps(self)
+        return TraceSteps(self)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table as a polars DataFrame, with ids and strings.
@@ -89,8 +94,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.diagnose().verdict.sentence
         """
-        from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used
-
         return diagnose(self, why)
 
     def whatif(self, *fixes: str) -> Prediction:
@@ -98,7 +101,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.whatif("cuda_graph", "tf32").new_step_ns.expected
         """
-        from warpline.fixes.whatif import whatif  # noqa: PLC0415 - loads when it is used
 
         if not fixes:
             raise UsageError("no-fix", "whatif() needs the name of a fix", "or every_fix(), which tries each alone")
@@ -109,8 +111,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> [(found.fixes[0].name, found.gain.expected) for found in trace.every_fix()]
         """
-        from warpline.fixes.whatif import every_fix  # noqa: PLC0415 - loads when it is used
-
         return every_fix(self)
 
     def roofline(
@@ -126,7 +126,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.roofline(by="kernel").table
         """
-        from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415 - loads when it is used
 
         if by not in {"op", "kernel"}:
             raise UsageError("bad-rows", f"by is op or kernel, not {by!r}", 'by="op" or by="kernel"')
@@ -144,7 +143,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.ops_table(group="shape").frame.select("name", "group", "calls", "gpu_self_ns")
         """
-        from warpline.analyses.ops import ops_table  # noqa: PLC0415 - loads when it is used
 
         return ops_table(self, group=group, sort=sort, device=device, shapes_from=shapes_from)
 
@@ -159,7 +157,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.parts(by="role").frame.select("part", "gpu_ns", "share", "verdict")
         """
-        from warpline.analyses.parts.table import parts_table  # noqa: PLC0415 - loads when it is used
 
         return parts_table(self, by=by, device=device, shapes_from=shapes_from)
 
@@ -169,8 +166,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.report("report.html")
         """
-        from warpline.dive.answer import dive_files  # noqa: PLC0415 - loads when it is used
-        from warpline.reports.page.document import page  # noqa: PLC0415
 
         dive = dive_files([ncu], self) if ncu else None
         target = Path(file)
@@ -182,7 +177,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.stats("cuda_gpu_kern_sum")
         """
-        from warpline.analyses.stats import report as table_of  # noqa: PLC0415 - loads when it is used
 
         return table_of(self if self.chosen_steps is None else cut_to_steps(self), report)
 
@@ -191,7 +185,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.path("aten::linear").select("count", "python_ns", "framework_ns", "api_ns", "queue_ns", "kernel_ns")
         """
-        from warpline.analyses.dispatch_path import dispatch_path  # noqa: PLC0415 - loads when it is used
 
         return dispatch_path(self, op)
 
@@ -201,7 +194,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.export("trace.pftrace").bars
         """
-        from warpline.exports.formats import export  # noqa: PLC0415 - loads when it is used
 
         return export(self, Path(file), picture)
 
@@ -210,8 +202,6 @@ class Trace(ShownAsCard, base.Trace):
 
         >>> trace.memory_use().devices[0].peak.allocated_bytes
         """
-        from warpline.analyses.memory import memory_of_trace  # noqa: PLC0415 - loads when it is used
-
         return memory_of_trace(self)
 
     def __repr__(self) -> str:
@@ -244,3 +234,62 @@ class Trace(ShownAsCard, base.Trace):
             return {}
         chosen = np.isin(self.all_steps.index, self.steps_in_view.index)
         return {**rows_of_steps(self), "steps": chosen}
+
+
+class TraceSteps(ShownAsCard):
+    """The selected steps. `steps[1:3]` and `steps[2]` are traces of these steps only; `steps.table` is a DataFrame.
+
+    Positions count from the first selected step, as in any Python sequence: `steps[-1]` is the last.
+
+    >>> len(trace.steps)
+    4
+    >>> trace.steps[1:3].diagnose()
+    >>> [step.step_ns for step in trace.steps]
+    >>> trace.steps.table.select("name", "start_ns", "end_ns")
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row per step: `id`, `index`, `name`, `start_ns`, `end_ns`, `thread`, `found_by`."""
+        shown = to_query(self._trace.all_steps)
+        positions = self._positions
+        return shown[positions.start : positions.stop]
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, chosen: int | slice) -> Trace:
+        wanted = chosen if isinstance(chosen, slice) else slice(chosen, chosen + 1 if chosen != -1 else None)
+        if wanted.step not in {None, 1}:
+            raise UsageError("bad-steps", "a slice of steps cannot have a stride", "slice without a stride")
+        positions = self._positions[wanted]
+        if len(self) and not positions:
+            raise UsageError(
+                "no-such-step", f"the trace has {several(len(self), 'step')}, numbered from 0; none is in that range"
+            )
+        return self._trace.with_steps(StepChoice(positions.start, positions.stop))
+
+    def __iter__(self) -> Iterator[Trace]:
+        return (self[position] for position in range(len(self)))
+
+    def __repr__(self) -> str:
+        return sanitise(f"<TraceSteps: {self.summary}>")
+
+    @property
+    def summary(self) -> str:
+        """Number, duration and source of the steps, as text."""
+        step_ns = self._trace.step_ns
+        if step_ns is None:
+            return "no steps"
+        found_by = self._trace.all_steps.found_by[0]
+        return f"{len(self)} step{'s' if len(self) != 1 else ''} of {duration(step_ns)}, found by {found_by}"
+
+    @property
+    def _positions(self) -> range:
+        """The selected steps, as positions in the whole table."""
+        everything = range(len(self._trace.all_steps))
+        choice = self._trace.chosen_steps
+        return everything if choice is None else everything[slice(choice.first, choice.beyond)]

@@ -11,7 +11,7 @@ import numpy as np
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.launches import launch_moments
 from warpline.trace.steps.choice import StepChoice, on_device
-from warpline.trace.table import Table
+from warpline.trace.table import TraceTable
 from warpline.trace.trace import Trace, Window
 
 _REFERENCES = {
@@ -31,7 +31,7 @@ def cut_to_steps(trace: Trace) -> Trace:
     steps, rows = trace.steps_in_view, rows_of_steps(trace)
     targets = {target for columns in _REFERENCES.values() for target in columns.values()}
     places = {name: _places(rows[name]) for name in targets}
-    tables: dict[str, Table] = {"steps": steps}
+    tables: dict[str, TraceTable] = {"steps": steps}
     for name, chosen in rows.items():
         table = trace.tables[name][chosen]
         references = _REFERENCES.get(name, {})

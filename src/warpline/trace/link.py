@@ -25,7 +25,7 @@ from warpline.trace.nesting import (
     spread_to_parents,
 )
 from warpline.trace.schema import TABLES, Api, Events, Gpu, Ops, Python, Ranges, Syncs
-from warpline.trace.table import Table, filled
+from warpline.trace.table import TraceTable, filled
 
 CLOCK_SLACK_NS = 100_000
 """CUPTI's clock and the framework's are converted into each other only approximately: an API call may seem to
@@ -41,7 +41,7 @@ Launched = TypeVar("Launched", Gpu, Syncs, Events)
 Nested = TypeVar("Nested", Ops, Python)
 
 
-def link(frames: dict[str, pl.DataFrame]) -> dict[str, Table]:
+def link(frames: dict[str, pl.DataFrame]) -> dict[str, TraceTable]:
     """The tables, sorted and linked. Removes the frames that are sorted, so that none is in memory twice."""
     # Python frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
     with ThreadPoolExecutor(1) as second_core:

@@ -21,10 +21,10 @@ from warpline.sources.rows import FAR_NS, Rows
 from warpline.sources.valid_text import valid_text
 from warpline.trace.column_rules import NAME_CHARS, NO_NAME, UNKNOWN
 from warpline.trace.schema import TABLES, conform, empty
-from warpline.trace.table import Column, Names
+from warpline.trace.table import Names, TraceColumn
 
 Tables = dict[str, pl.DataFrame]
-Columns = dict[str, Column[Any]]
+Columns = dict[str, TraceColumn[Any]]
 
 _WITHOUT_READER = ("steps", "meta", "health", "long_names")
 """Tables that the trace layer makes; a reader gives none of them."""
@@ -213,7 +213,7 @@ def _checked(name: str, table: pl.DataFrame, repairs: Repairs) -> pl.DataFrame:
     return table.drop_nulls(keys) if any(table[column].null_count() for column in keys) else table
 
 
-def _possible(series: pl.Series, rule: Column[Any], place: str, repairs: Repairs) -> pl.Series:
+def _possible(series: pl.Series, rule: TraceColumn[Any], place: str, repairs: Repairs) -> pl.Series:
     if rule.bounds is not None:
         least, most = rule.bounds.least, rule.bounds.most
         low, high = series.min(), series.max()
@@ -234,7 +234,7 @@ def _nulled(series: pl.Series, wrong: pl.Series, place: str, counts: Counter[str
     return series.set(wrong, None)
 
 
-def _without_long(series: pl.Series, rule: Column[Any], place: str, repairs: Repairs) -> pl.Series:
+def _without_long(series: pl.Series, rule: TraceColumn[Any], place: str, repairs: Repairs) -> pl.Series:
     """The column with shorter names, or without the arguments that are too long: they are JSON, of which a part means
     nothing."""
 

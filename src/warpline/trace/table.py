@@ -23,7 +23,7 @@ Stored = pl.DataFrame | Callable[[], pl.DataFrame]
 """A table as it is stored: a frame, or what loads one."""
 
 
-class Column(Generic[T]):
+class TraceColumn(Generic[T]):
     """One column of a table: its type in the stored frame, its meaning, and which values are possible."""
 
     name: str
@@ -52,8 +52,8 @@ class Column(Generic[T]):
     @overload
     def __get__(self, table: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, table: Table, owner: type) -> T: ...
-    def __get__(self, table: Table | None, owner: type) -> Self | T:
+    def __get__(self, table: TraceTable, owner: type) -> T: ...
+    def __get__(self, table: TraceTable | None, owner: type) -> Self | T:
         return self if table is None else table.column(self.name)
 
     def array(self, stored: pl.Series) -> Any:
@@ -80,19 +80,19 @@ class Column(Generic[T]):
         return pl.Series(values.words, dtype=pl.Categorical).gather(stored) if isinstance(values, Names) else stored
 
 
-class Table:
+class TraceTable:
     """Rows of one kind. The subclasses in `warpline.trace.schema` name the columns."""
 
-    columns: ClassVar[dict[str, Column[Any]]] = {}
+    columns: ClassVar[dict[str, TraceColumn[Any]]] = {}
 
     def __init_subclass__(cls) -> None:
-        cls.columns = {name: value for name, value in vars(cls).items() if isinstance(value, Column)}
+        cls.columns = {name: value for name, value in vars(cls).items() if isinstance(value, TraceColumn)}
         listed = (f"- {name} ({column.dtype.__name__}): {column.meaning}" for name, column in cls.columns.items())
         cls.__doc__ = "\n".join([f"{cls.__doc__}\n", *listed])  # so that help() explains each column
 
     def __init__(self, stored: Stored) -> None:
         self._load = stored if callable(stored) else lambda: stored
-        self._whole: tuple[Table, Rows] | None = None
+        self._whole: tuple[TraceTable, Rows] | None = None
         """For some rows of another table, that table and which."""
         self._arrays: dict[str, Any] = {}
 

@@ -38,9 +38,9 @@ from warpline.trace.schema import (
     empty,
 )
 from warpline.trace.steps.choice import ColdSteps, StepChoice, completed, steps_named
-from warpline.trace.table import Stored, Table
+from warpline.trace.table import Stored, TraceTable
 
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=TraceTable)
 
 
 class Window(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Trace:
     A row's id is its position. Tables are read when they are first asked for.
     """
 
-    def __init__(self, file: Path, source: str, stored: Mapping[str, Stored | Table]) -> None:
+    def __init__(self, file: Path, source: str, stored: Mapping[str, Stored | TraceTable]) -> None:
         self.file = file
         self.source = source
         """`kineto`, `nsys` or another source."""
@@ -225,7 +225,7 @@ class Trace:
         other.chosen_steps = other.cold = None
         return other
 
-    def replaced(self, tables: Mapping[str, Stored | Table], choice: StepChoice | None) -> Self:
+    def replaced(self, tables: Mapping[str, Stored | TraceTable], choice: StepChoice | None) -> Self:
         """The same trace with some other tables, looked at during these steps."""
         other = self._with_tables(tables)
         other.chosen_steps = choice
@@ -259,15 +259,15 @@ class Trace:
         same.chosen_steps, same.cold, same.companions = trace.chosen_steps, trace.cold, trace.companions
         return same
 
-    def _with_tables(self, tables: Mapping[str, Stored | Table]) -> Self:
+    def _with_tables(self, tables: Mapping[str, Stored | TraceTable]) -> Self:
         """The same trace with other tables in place of its own."""
         other = self.of(self)
         other.tables |= {name: _table(name, table) for name, table in tables.items()}
         return other
 
 
-def _table(name: str, stored: Stored | Table) -> Table:
-    return stored if isinstance(stored, Table) else TABLES[name](stored)
+def _table(name: str, stored: Stored | TraceTable) -> TraceTable:
+    return stored if isinstance(stored, TraceTable) else TABLES[name](stored)
 
 
 def _dataflow_of(companions: Companions) -> pl.DataFrame:

@@ -12,8 +12,7 @@ from warpline.compare.comparison import Comparison
 from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding, Verdict
-from warpline.front.steps import Steps
-from warpline.front.trace import Trace
+from warpline.front.trace import Trace, TraceSteps
 from warpline.replay.whatif import Prediction
 from warpline.reports import compare, dive, html, roofline, whatif
 from warpline.reports.bench import result_section
@@ -100,7 +99,7 @@ def _(result: Trace) -> Report:
 
 
 @report_of.register
-def _(result: Steps) -> Report:
+def _(result: TraceSteps) -> Report:
     columns = (Column("index", "step", "count", key=True), Column("name", "name"), Column("length_ns", "length", "ns"))
     listed = result.table.select("index", "name", "start_ns", "end_ns").head(LISTED_STEPS).iter_rows()
     rows = tuple((index, name or "", end_ns - start_ns) for index, name, start_ns, end_ns in listed)

@@ -1,7 +1,7 @@
 """A callback for the Hugging Face `Trainer`: records some steps, and writes their diagnosis and report.
 
->>> from warpline.ui.hugging_face import WarplineCallback
->>> Trainer(..., callbacks=[WarplineCallback(start=20, steps=5)])
+>>> from warpline.ui.hugging_face import WarplineTrainerCallback
+>>> Trainer(..., callbacks=[WarplineTrainerCallback(start=20, steps=5)])
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 from warpline.ui.training import Recorded, StepRecorder
 
 
-class WarplineCallback(TrainerCallback):  # type: ignore[misc] # transformers is not there when types are checked
+class WarplineTrainerCallback(TrainerCallback):  # type: ignore[misc] # transformers is not there when types are checked
     """Record `steps` steps after the first `start` ones; options as for `StepRecorder`."""
 
     def __init__(self, **options: Any) -> None:
