@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,6 @@ def atomic_file(target: Path) -> Iterator[Path]:
     A target that is no regular file (`/dev/stdout`, a pipe), or in a folder without room for another name, is written
     in place. A link stays one: the file that it names is replaced.
     """
-    import tempfile  # noqa: PLC0415 - most commands write no file
-
     target = target.resolve()
     try:
         mode = target.stat().st_mode

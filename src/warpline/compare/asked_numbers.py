@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from warpline.analyses.roofline.table import roofline_table
 from warpline.compare.budgets import ASKED_NUMBERS, COUNTER, Budget
 from warpline.errors import CannotAnswer, UsageError
+from warpline.sources.ncu import read_report
 from warpline.sources.ncu.model import KernelReport
 from warpline.trace.arrays import NONE
 from warpline.trace.table import filled
@@ -25,8 +27,6 @@ def asked_numbers(budgets: Sequence[Budget], trace: Trace, reports: Sequence[Pat
     counters = [budget for budget in budgets if budget.number.startswith(COUNTER)]
     if not counters:
         return found
-    from warpline.sources.ncu import read_report  # noqa: PLC0415 - loads when it is used
-
     if not reports:
         raise UsageError(
             "needs-report", f"{counters[0].number} needs a report of Nsight Compute", "give it with --ncu REPORT"
@@ -64,8 +64,6 @@ def _peak(column: str) -> Callable[[Trace], float]:
 
 
 def _roof_pct(trace: Trace) -> float:
-    from warpline.analyses.roofline.table import roofline_table  # noqa: PLC0415 - loads when it is used
-
     table = roofline_table(trace)
     if table.roof is None or not table.modelled_ns:
         raise CannotAnswer("no-roof", f"the roofline of {trace.file.name} is unknown", "warpline roofline says why")

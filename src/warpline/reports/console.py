@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.text import Text
 
 from warpline.sanitise import sanitise
@@ -41,8 +42,6 @@ def progress(what: str) -> Iterator[Callable[[float], None]]:
     if not console.is_terminal:
         yield lambda share: None
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # noqa: PLC0415 - loaded when used
-
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(sanitise(what), total=1.0)

@@ -16,6 +16,7 @@ from warpline.fixes.words import listed
 from warpline.reports import cpu_time, findings
 from warpline.reports import diagnosis_tables as tables
 from warpline.reports import plan as plans
+from warpline.reports.cost import cost_section
 from warpline.reports.sections import (
     Bar,
     Column,
@@ -83,8 +84,6 @@ def report(
     again = again or f"warpline diagnose {_quoted(diagnosis)}"
     sections = list(_everything(diagnosis, top) if verbose else _first_screen(diagnosis))
     if cost is not None and diagnosis.judgement is not None:
-        from warpline.reports.cost import cost_section  # noqa: PLC0415 - loads where a price is given
-
         sections.append(cost_section(diagnosis.judgement, cost, brief=not verbose))
     following = Section("next", "Next", (Commands(tuple(_next(diagnosis, verbose, again))),), is_lead=not verbose)
     return Report(_title(diagnosis, verbose), (*sections, following))

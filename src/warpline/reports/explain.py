@@ -10,6 +10,9 @@ from msgspec import Struct
 from warpline.analyses.stats import REPORTS
 from warpline.analyses.words import KINDS, names_of, words_of
 from warpline.fixes.registry import all_fixes
+from warpline.hardware.counters.explain import explain
+from warpline.hardware.counters.table import catalogue
+from warpline.kernels import identify
 
 SCHEMA = "warpline.explain/1"
 _TITLES = {
@@ -74,9 +77,6 @@ def _of_fixes(name: str) -> list[Meaning]:
 
 
 def _of_metric(name: str) -> tuple[Meaning, ...]:
-    from warpline.hardware.counters.explain import explain  # noqa: PLC0415 - a large table, loaded when it is used
-    from warpline.hardware.counters.table import catalogue  # noqa: PLC0415
-
     if "__" not in name:
         return ()
     one = explain(name, None, catalogue(None))
@@ -87,8 +87,6 @@ def _of_metric(name: str) -> tuple[Meaning, ...]:
 
 
 def _of_kernel(name: str) -> tuple[Meaning, ...]:
-    from warpline.kernels import identify  # noqa: PLC0415 - loads when it is used
-
     one = identify(name)
     words = words_of(one.kernel_class, "class")
     if one.kernel_class in {"unknown", "other"} or words is None:

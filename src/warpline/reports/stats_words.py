@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from warpline.analyses.api_split import KINDS, ApiSplit
 from warpline.analyses.gpu_metrics import GpuMetric
 from warpline.analyses.words import words_of
+from warpline.kernels import identify
 from warpline.units import duration, several, share
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ def _sentence(report: str, name: str) -> str | None:
         return call.text
     if report not in _KERNELS:
         return None
-    from warpline.kernels import identify  # noqa: PLC0415 - loads when it is used
-
     kernel_class = identify(name).kernel_class
     words = words_of(kernel_class, "class")
     return f"{kernel_class}: {words.text}" if words is not None else None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from warpline.analyses.device import UNKNOWN_DEVICE, trace_device
+from warpline.trace.trace import Trace
 from warpline.units import several
-
-if TYPE_CHECKING:
-    from warpline.trace.trace import Trace
 
 NO_GPU, UNNAMED = "no GPU activity", "unnamed GPU"
 
@@ -20,8 +18,6 @@ def joined(path: Path, *words: str) -> str:
 
 def recording(trace: Trace, *words: str, chip: str | None = None) -> str:
     """File, GPU and steps; `chip` is the one that the user asked to compare with."""
-    from warpline.analyses.device import UNKNOWN_DEVICE, trace_device  # noqa: PLC0415 - a diagnosis needs none of it
-
     name = trace_device(trace)[0] if len(trace.gpu) else NO_GPU
     device = UNNAMED if name == UNKNOWN_DEVICE else name
     steps = len(trace.steps_in_view)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from warpline.errors import UnreadableFile
+from warpline.sources.second_pass import SecondPassRows, nothing_seen, read_second_pass
 
 if TYPE_CHECKING:
-    from warpline.sources.second_pass import SecondPassRows
     from warpline.trace.trace import Trace
 
 LOOK, STACKS = ".look.json.gz", (".stacks.json.gz", ".stacks.json")
@@ -40,8 +40,6 @@ class Companions(Struct, dict=True):
     @cached_property
     def look(self) -> SecondPassRows:
         """Data flow and lines; empty where there are none, or where their file is damaged."""
-        from warpline.sources.second_pass import nothing_seen, read_second_pass  # noqa: PLC0415 - loads polars
-
         file = self._file(LOOK)
         try:
             return read_second_pass(file) if file is not None else nothing_seen()
