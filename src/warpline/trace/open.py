@@ -14,9 +14,8 @@ from warpline.sources.registry import source_of, sources, suffixes_of
 from warpline.sources.rows import Rows
 from warpline.trace.build import build
 from warpline.trace.cache import load, store
-from warpline.trace.companion_files import COMPANIONS, Companions
 from warpline.trace.steps.choice import StepChoice
-from warpline.trace.trace import Trace
+from warpline.trace.trace import COMPANIONS, Companions, Trace
 
 
 def open_trace(

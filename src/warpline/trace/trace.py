@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -10,10 +11,10 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.errors import UsageError
+from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
+from warpline.sources.second_pass import SecondPassRows, nothing_seen, read_second_pass
 from warpline.trace.arrays import Int64s
-from warpline.trace.companion_files import Companions
 from warpline.trace.nesting import Nest
 from warpline.trace.repair import guaranteed
 from warpline.trace.schema import (
@@ -41,6 +42,9 @@ from warpline.trace.steps.choice import ColdSteps, StepChoice, completed, steps_
 from warpline.trace.table import Stored, TraceTable
 
 T = TypeVar("T", bound=TraceTable)
+LOOK, STACKS = ".look.json.gz", (".stacks.json.gz", ".stacks.json")
+COMPANIONS = (LOOK, *STACKS)
+"""Endings of the files beside a trace, which are not traces to open by themselves."""
 
 
 class Window(Struct, frozen=True):
@@ -268,6 +272,49 @@ class Trace:
 
 def _table(name: str, stored: Stored | TraceTable) -> TraceTable:
     return stored if isinstance(stored, TraceTable) else TABLES[name](stored)
+
+
+class Companions(Struct, dict=True):
+    """What `warpline run` left beside a trace: a second pass at a few more steps, with Python frames and tensors.
+
+    The files are read on first use.
+    """
+
+    path: Path
+    """The trace."""
+    opened: Callable[[Path], Trace]
+    problem: str = ""
+    """Why a file could not be read; known once it is asked for."""
+
+    def _file(self, suffix: str) -> Path | None:
+        stem = self.path.name.removesuffix(".gz").removesuffix(".json")
+        file = self.path.with_name(stem + suffix)
+        return file if file != self.path and file.is_file() else None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there was a second pass. A trace of that name alone may be somebody's own recording."""
+        return self._file(LOOK) is not None
+
+    @cached_property
+    def look(self) -> SecondPassRows:
+        """Data flow and lines; empty where there are none, or where their file is damaged."""
+        file = self._file(LOOK)
+        try:
+            return read_second_pass(file) if file is not None else nothing_seen()
+        except UnreadableFile as error:
+            self.problem = str(error.args[0] if error.args else error)
+            return nothing_seen()
+
+    @cached_property
+    def stacks(self) -> Trace | None:
+        """The trace of the same steps with Python frames."""
+        file = next((found for suffix in STACKS if (found := self._file(suffix)) is not None), None)
+        try:
+            return self.opened(file) if file is not None else None
+        except UnreadableFile as error:
+            self.problem = str(error.args[0] if error.args else error)
+            return None
 
 
 def _dataflow_of(companions: Companions) -> pl.DataFrame:
