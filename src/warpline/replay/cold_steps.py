@@ -14,9 +14,9 @@ from warpline.trace.trace import Trace
 
 LEAST_WARM = 2
 """Steps beside the cold ones: one alone does not show what is usual."""
-HALF = 0.5
-"""Share of what cold steps take beyond warm ones that must not be work of the device; and, unless the recording begins
-with them, that must be loading or compiling."""
+LEAST_PREPARATION = 0.5
+"""Share of what cold steps take beyond warm ones that is preparation: not work of the device and, unless the recording
+begins with them, loading or compiling."""
 LISTED = 5
 
 
@@ -32,10 +32,10 @@ def find_cold_steps(trace: Trace) -> ColdSteps | None:
         return None
     usual = int(np.median(warm))
     once = int(lengths[long].sum()) - len(long) * usual
-    if _more_work_ns(trace, long) > HALF * once:
+    if _more_work_ns(trace, long) > (1 - LEAST_PREPARATION) * once:
         return None
     first, beyond = int(starts[long[0]]), int(ends[long[-1]])
-    if long[0] > 0 and _preparing_ns(trace, first, beyond) < HALF * once:
+    if long[0] > 0 and _preparing_ns(trace, first, beyond) < LEAST_PREPARATION * once:
         return None
     return ColdSteps(
         first=int(long[0]),

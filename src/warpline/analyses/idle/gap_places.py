@@ -26,7 +26,8 @@ MOST_GAPS = 1_000
 """The longest gaps: short ones add little."""
 LEAST_SHARE = 0.05
 """Kinds of gaps with a smaller share of the idle time are left out."""
-HALF = 0.5
+LEAST_OF_TIME = 0.5
+"""A place is named where it has at least this share of the time."""
 SCRIPT, LEAST_OF_SCRIPT = ": <module>", 0.2
 """A script's own frame says nothing; of the calls that it makes, one with less of the time says nothing either."""
 HOST_CAUSES = ("dispatch", "sync", "transfer", "input", "memory", "cold_start", "unknown")
@@ -185,7 +186,7 @@ class _Tree:
         small, and so on within that one."""
         while True:
             best = at
-            while (largest := self._largest(best)) != ROOT and self.time[largest] >= HALF * total:
+            while (largest := self._largest(best)) != ROOT and self.time[largest] >= LEAST_OF_TIME * total:
                 best = largest
             if not self.name[best].endswith(SCRIPT):
                 return best

@@ -26,8 +26,8 @@ from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.work import Work
 
-HALF = {"bf16", "fp16"}
-SINGLE = {"fp32", "tf32"}
+HALF_PRECISION = {"bf16", "fp16"}
+SINGLE_PRECISION = {"fp32", "tf32"}
 Key = TypeVar("Key", str, tuple[str, str])
 
 
@@ -94,8 +94,8 @@ class Floors:
             if bandwidth is not None:
                 result[rows] = self._bytes[rows] / bandwidth.value * 1e9
         for (own, unit), rows in self._of_math.items():
-            lower = dtype is not None and own in SINGLE
-            if lower and dtype in HALF and DRAM in self._of_link:
+            lower = dtype is not None and own in SINGLE_PRECISION
+            if lower and dtype in HALF_PRECISION and DRAM in self._of_link:
                 result[np.intersect1d(rows, self._of_link[DRAM])] /= 2
             peak = self.roof.compute(str(dtype) if lower else own, TENSOR if lower else unit)
             if peak is not None:
