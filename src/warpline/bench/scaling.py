@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from warpline.bench.result import Result
@@ -25,13 +25,7 @@ class Scaling:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "work_ratio": self.work_ratio,
-            "time_ratio": self.time_ratio,
-            "sentence": self.sentence,
-        }
+        return asdict(self)
 
 
 def scalings(results: tuple[Result, ...]) -> list[Scaling]:

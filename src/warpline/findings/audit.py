@@ -7,9 +7,8 @@ was wrong: docs/audit.md lists the codes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.analyses.breakdown import DeviceTime
@@ -38,10 +37,6 @@ class Objection(Struct, frozen=True):
     finding: str | None
     """The finding's rule; None for the answer as a whole."""
     message: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The objection as JSON."""
-        return to_builtins(self)
 
 
 def audit_findings(
