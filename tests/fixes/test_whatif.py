@@ -23,11 +23,6 @@ from warpline.reports.terminal import render
 from warpline.reports.whatif import report
 from warpline.trace.open import open_trace
 
-DESIGN = (
-    "remove_sync cuda_graph torch_compile pin_memory prefetch tf32 bf16 pad sdpa channels_last fused_optimizer batch "
-    "coalesce_copies reduce_before_copy preallocate no_empty_cache streams overlap_comm at_roofline drop_copies warm_up "
-    "drop_casts even_out fewer_kernels fill_gpu newer_kernels"
-)
 SGEMM = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(cutlass_80_simt_sgemm_128x64_8x5_nn_align1::Params)"
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char*, 2ul> >"
@@ -58,8 +53,7 @@ def dispatch_bound() -> list[Event]:
     return loop(1000, [(100 * i + 20, 100 * i + 27, 4, ELEMENTWISE) for i in range(10)])
 
 
-def test_every_fix_of_the_design_exists_with_assumptions_and_documentation() -> None:
-    assert set(all_fixes()) == set(DESIGN.split())
+def test_every_fix_has_assumptions_and_documentation() -> None:
     pages = " ".join(page.read_text() for page in (ROOT / "docs" / "findings").glob("*.md"))
     documented = set(re.findall(r"replay\s+of\s+`(\w+)`", pages))
     for name, fix in all_fixes().items():
