@@ -116,7 +116,7 @@ def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> C
 
 
 def _cold(trace: Trace) -> ColdSteps | None:
-    return find_cold_steps(trace) if trace.chosen_steps is None else None
+    return find_cold_steps(trace) if not trace.has_some_steps_chosen else None
 
 
 def _span(trace: Trace, cold: ColdSteps | None, first: int, stop: int) -> TypicalStep:

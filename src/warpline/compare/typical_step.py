@@ -131,7 +131,7 @@ def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> 
 def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
     """The steps, from the CPU's or the device's start to the later end; their marks; and how they were found."""
     starts, ends = trace.step_spans
-    cold = find_cold_steps(trace) if trace.chosen_steps is None else None
+    cold = find_cold_steps(trace) if not trace.has_some_steps_chosen else None
     keep = ends > starts
     if cold is not None:
         keep[cold.first : cold.first + cold.count] = False

@@ -68,7 +68,7 @@ def covered_share(trace: Trace) -> float:
     """Share of the GPU time that was launched (or ran, where the launch is unknown) in the steps; 1 where steps were
     asked for, or none were found. A model that is loaded before the first kernel is not counted."""
     steps = trace.steps_in_view
-    if trace.chosen_steps is not None or not len(steps) or not len(trace.gpu):
+    if trace.has_some_steps_chosen or not len(steps) or not len(trace.gpu):
         return 1.0
     starts, ends = trace.gpu.start_ns, trace.gpu.end_ns
     launched = launched_ns(trace.gpu, trace.api)

@@ -37,9 +37,9 @@ LONGER_BY = 1.4
 
 
 def steps_to_judge(trace: Trace) -> Trace:
-    """The trace, looked at during the steps that stand for all of it; steps that were asked for stay."""
+    """The trace, looked at during the steps that stand for all; steps that were asked for stay."""
     steps = trace.all_steps
-    if trace.chosen_steps is None and len(steps):
+    if not trace.has_some_steps_chosen and len(steps):
         starts, ends = trace.step_spans
         lengths = (ends - starts).astype(np.float64)
         pauses = _long_pauses(steps.start_ns, steps.end_ns, is_exact=steps.found_by[0] == "profiler_step")

@@ -11,6 +11,7 @@ from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.arrays import NONE, Bools, combinations, grouped
 from warpline.trace.schema import MIGRATION, Api, Gpu
+from warpline.trace.steps.choice import have_gpu_work, profiler_steps
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
@@ -276,23 +277,18 @@ def _graphs(trace: Trace) -> list[HealthEntry]:
 
 def _steps(trace: Trace) -> list[HealthEntry]:
     """Steps in which the device is idle throughout, and which launch nothing that runs later."""
-    steps, gpu = trace.all_steps, trace.gpu
-    if not len(steps) or not len(gpu):
+    steps = profiler_steps(trace.ranges) or trace.all_steps
+    if not len(steps.start_ns) or not len(trace.gpu):
         return []
-    spans = union(gpu.start_ns, gpu.end_ns)
-    starts, ends = steps.start_ns, steps.end_ns
-    busy = np.searchsorted(spans.ends, starts, side="right") < np.searchsorted(spans.starts, ends, side="left")
-    launches = np.sort(trace.api.start_ns[gpu.api_id[gpu.api_id != NONE]])
-    launching = np.searchsorted(launches, starts) < np.searchsorted(launches, ends)
-    empty_steps = steps.index[~busy & ~launching]
-    if not len(empty_steps):
+    found = np.flatnonzero(~have_gpu_work(steps.start_ns, steps.end_ns, trace.gpu, trace.api))
+    if not len(found):
         return []
-    which = ", ".join(str(step) for step in empty_steps[:5]) + (" …" if len(empty_steps) > 5 else "")
+    which = ", ".join(str(step) for step in found[:5]) + (" …" if len(found) > 5 else "")
     return [
         HealthEntry(
             "empty-steps",
             "warning",
-            f"{len(empty_steps)} of {len(steps)} steps have no GPU operations (step {which}): "
-            "the profiler had not started on the device, or the step was detected wrongly.",
+            f"{len(found)} of {len(steps.start_ns)} recorded steps have no GPU operations (step {which}): the device "
+            "was not recorded yet, or the recording ends there; at either end they are left out.",
         )
     ]

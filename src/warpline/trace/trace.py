@@ -204,6 +204,11 @@ class Trace:
         return self.all_steps if choice is None else self.all_steps[slice(choice.first, choice.beyond)]
 
     @property
+    def has_some_steps_chosen(self) -> bool:
+        """Whether some of the steps were chosen: all of them are the same as no choice."""
+        return self.chosen_steps is not None and len(self.steps_in_view) < len(self.all_steps)
+
+    @property
     def step_ns(self) -> int | None:
         """Median length of the steps in view, None without steps."""
         starts, ends = self.step_spans

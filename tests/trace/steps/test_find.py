@@ -202,6 +202,51 @@ def test_pauses_that_are_not_regular_say_nothing(tmp_path: Path) -> None:
     assert starts(tmp_path, names, pause_before="L", pause=30) == list(range(0, 63, 3))
 
 
+def test_layers_of_one_pass_are_not_steps(tmp_path: Path) -> None:
+    """An embedding, twelve layers and a head, launched in one go."""
+    assert starts(tmp_path, "e" + 12 * "lmn" + "h") == []
+
+
+def test_a_loop_after_a_pause_is_no_pass(tmp_path: Path) -> None:
+    """What comes before the loop is not launched in one go with it."""
+    assert starts(tmp_path, "e" + "L" + "mn" + 11 * "lmn" + "h", pause_before="L", pause=900) == list(range(1, 37, 3))
+
+
+@pytest.mark.parametrize("name", ["execute_context_1(128)_generation_0(0)", "step[EXTEND bs=15 toks=15360]"])
+def test_one_range_of_an_engine_is_a_step_and_its_layers_are_not(tmp_path: Path, name: str) -> None:
+    trace = open_trace(write(tmp_path, [annotation(name, 0, 800), *in_order(12 * "lmn")]))
+    assert trace.stored("steps")["name"].to_list() == [name]
+    assert trace.stored("steps")["found_by"].to_list() == ["range"]
+
+
+def test_prefills_and_decodes_of_an_engine_are_its_steps_whatever_lies_between(tmp_path: Path) -> None:
+    names = ["step[EXTEND bs=1 toks=512]", *(f"step[DECODE bs={batch}]" for batch in (1, 2, 2))]
+    marks = [annotation(name, 1000 * step, 500) for step, name in enumerate(names)]
+    inner = [annotation("step[DRAFT bs=1]", 1000, 100)]
+    assert open_trace(write(tmp_path, repeated(4) + marks + inner)).stored("steps")["name"].to_list() == names
+
+
+def test_two_ranges_named_as_steps_that_hold_the_work_are_steps(tmp_path: Path) -> None:
+    marks = [annotation(f"iteration {step}", 1000 * step, 995) for step in range(2)]
+    assert len(open_trace(write(tmp_path, repeated(2) + marks)).all_steps) == 2
+
+
+def test_an_epoch_is_not_a_step(tmp_path: Path) -> None:
+    epochs = [annotation(f"epoch {epoch}", 2000 * epoch, 2000) for epoch in range(3)]
+    batches = [annotation(f"batch {step}", 1000 * step, 990) for step in range(6)]
+    assert len(open_trace(write(tmp_path, repeated(6) + epochs + batches)).all_steps) == 6
+
+
+def test_profiler_steps_without_gpu_work_at_either_end_are_no_steps(tmp_path: Path) -> None:
+    """The recording begins on the device in step 1, and ends in step 4."""
+    marks = [annotation(f"ProfilerStep#{step}", 1000 * step, 900) for step in range(-1, 2)]
+    marks.append(annotation("ProfilerStep#9", 1950, 5))
+    assert open_trace(write(tmp_path, repeated(2) + marks)).stored("steps")["name"].to_list() == [
+        "ProfilerStep#0",
+        "ProfilerStep#1",
+    ]
+
+
 def test_a_wait_in_every_step_tells_steps_from_layers(tmp_path: Path) -> None:
     assert starts(tmp_path, 4 * (6 * "lm" + "|")) == [0, 12, 24, 36]
 

@@ -78,6 +78,27 @@ def test_repeats_within_one_call_of_a_module_are_its_layers(tmp_path: Path, name
     assert len(opened(tmp_path, [around, *layers(6)]).all_steps) == steps
 
 
+@pytest.mark.parametrize(("instances", "steps"), [(6, 0), (1, 6)])
+def test_layers_are_different_modules_and_steps_the_same_ones_again(tmp_path: Path, instances: int, steps: int) -> None:
+    """Each repeat calls a module: another one each time, or the same one, all of them within one call of a sampler."""
+    calls = [frame(f"nn.Module: Layer_{turn % instances}", 300 * turn - 5, 290, 2 + turn, 1) for turn in range(6)]
+    assert (
+        len(opened(tmp_path, [frame("nn.Module: Sampler_0", -10, 2_000, 1, None), *calls, *layers(6)]).all_steps)
+        == steps
+    )
+
+
+def test_what_comes_twice_in_a_corner_of_the_recording_is_no_step(tmp_path: Path) -> None:
+    """Nine kernels twice in 2 ms, at the end of 20 ms with next to no GPU time."""
+    twice = [
+        event
+        for number in range(18)
+        for event in launched(f"k{number % 9}", 20_000 + 100 * number, 20_010 + 100 * number, 80, 1 + number)
+    ]
+    assert not len(opened(tmp_path, launched("first", 0, 10, 5, 99) + twice).all_steps)
+    assert len(opened(tmp_path, twice).all_steps) == 2
+
+
 def test_two_repeats_of_which_one_takes_far_longer_are_not_steps(tmp_path: Path) -> None:
     """Nine different kernels twice: a second time at once, or after a second."""
 

@@ -10,7 +10,9 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.errors import UsageError
-from warpline.trace.arrays import NONE, Int64s
+from warpline.intervals import union
+from warpline.library_names import PROFILER_STEP
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.launches import launch_moments
 from warpline.trace.schema import Api, Gpu, Ranges, Steps, conform
 from warpline.units import several
@@ -118,6 +120,33 @@ def steps_named(ranges: Ranges, name: str) -> FoundSteps:
 def _known_ranges(ranges: Ranges) -> str:
     names = [name for name, _ in Counter(ranges.name.texts.tolist()).most_common(6)]
     return f"the trace has {', '.join(names)}" if names else "the trace has no ranges at all"
+
+
+def with_gpu_work(steps: FoundSteps, gpu: Gpu, api: Api) -> FoundSteps:
+    """The steps without those at either end that launch nothing and in which no device works: the recording begins or
+    ends in them. All of them where none has GPU work."""
+    working = have_gpu_work(steps.start_ns, steps.end_ns, gpu, api)
+    if not working.any():
+        return steps
+    first, last = working.argmax(), len(working) - working[::-1].argmax()
+    return FoundSteps(
+        steps.names[first:last], steps.start_ns[first:last], steps.end_ns[first:last], steps.thread, steps.found_by
+    )
+
+
+def have_gpu_work(starts: Int64s, ends: Int64s, gpu: Gpu, api: Api) -> Bools:
+    """For each of these spans, whether a device works in it or it launches something."""
+    spans = union(gpu.start_ns, gpu.end_ns)
+    busy = np.searchsorted(spans.ends, starts, side="right") < np.searchsorted(spans.starts, ends, side="left")
+    launches = np.sort(api.start_ns[gpu.api_id[gpu.api_id != NONE]])
+    launching: Bools = np.searchsorted(launches, starts) < np.searchsorted(launches, ends)
+    return busy | launching
+
+
+def profiler_steps(ranges: Ranges) -> FoundSteps | None:
+    """The steps that torch.profiler marked, whatever is in them."""
+    marked = ranges[ranges.name.like(PROFILER_STEP) & (ranges.end_ns != NONE)]
+    return steps_of_ranges(marked, "profiler_step") if len(marked) else None
 
 
 def steps_of_ranges(ranges: Ranges, found_by: str) -> FoundSteps:

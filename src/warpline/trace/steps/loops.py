@@ -6,17 +6,19 @@ import re
 
 import numpy as np
 
-from warpline.library_names import OPTIMIZER_STEP
+from warpline.library_names import ENGINE_STEP, OPTIMIZER_STEP
 from warpline.trace.arrays import NONE, Bools, Int64s, combinations
 from warpline.trace.launches import Launches
 from warpline.trace.schema import Ranges
-from warpline.trace.steps.choice import FoundSteps
+from warpline.trace.steps.choice import FoundSteps, steps_of_ranges
 from warpline.trace.steps.period import LEAST_REPEATS
 
 FILLED = 0.9
 """Share of the time from the first to the last iteration that the iterations must cover."""
 OWN_WORK = 0.5
 """Share of the device's busy time whose launches the loop must hold, or else of its window."""
+MOST_WORK = 2 / 3
+"""The same where ranges are too few to be seen to repeat, and only their name says that they are steps."""
 WORKING = 0.9
 """Share of the iterations in which their thread must launch something."""
 GROUPS_TRIED = 32
@@ -28,21 +30,43 @@ LIBRARY_RANGE = (
 """Ranges that torch or a library adds around its own operations."""
 PART_OF_A_STEP = r"(?i)layer|block|stage|head|expert|level|attention|attn|mlp|micro|chunk|bucket"
 """Names of ranges that occur several times a step: they may fill the time, but are not steps."""
+SEVERAL_STEPS = r"(?i)^\W*epoch\W*\d*\W*$"
+"""Names of ranges that hold many steps."""
+NAMED_STEP = r"(?i)^\W*(\w+[ _.:/-])?(step|iter|iteration)s?([ _#:.=\[({-]*\d+.*)?\W*$"
+"""Names that say that a range is an iteration of a loop: `step 3`, `iteration_7`, `train_step`."""
 MOST_LAUNCHES = 1.5
 """Steps between those of an optimizer launch about equally often; several optimizers take turns otherwise."""
 LIBRARY_DOMAIN = r"(?i)^(nccl|cccl|cub|thrust|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|nvshmem|mpi|ucx)\b"
 
 
+def steps_of_engine(ranges: Ranges, launches: Launches) -> FoundSteps | None:
+    """The ranges in which an engine or a trainer puts each iteration of its loop, the outermost ones: prefills and
+    decodes follow one another, and one alone is a step too."""
+    marked = ranges[ranges.name.like(ENGINE_STEP) & (ranges.end_ns != NONE)]
+    own = marked[_of_launching_threads(marked, launches) | (marked.thread == NONE)]
+    if not len(own):
+        return None
+    found = steps_of_ranges(own, "range")
+    ended = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(found.end_ns)[:-1])
+    outer = np.flatnonzero(found.start_ns >= ended)
+    starts, ends = found.start_ns[outer], found.end_ns[outer]
+    if launches.share(int(starts[0]), int(ends[-1])) < OWN_WORK:
+        return None
+    return FoundSteps([found.names[row] for row in outer], starts, ends, found.thread, "range")
+
+
 def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
     """The ranges of the outermost loop, in order; names that differ in a number are of one loop (`step 3`).
 
-    Of the groups of ranges that form a loop it is the one with the longest total time.
+    Of the groups of ranges that form a loop it is the one with the longest total time. One or two ranges are a loop if
+    their name says so.
     """
     own = ranges[
         _of_launching_threads(ranges, launches)
         & (ranges.end_ns > ranges.start_ns)
         & ~ranges.name.like(LIBRARY_RANGE)
         & ~ranges.name.like(PART_OF_A_STEP)
+        & ~ranges.name.like(SEVERAL_STEPS)
         & ~ranges.domain.like(LIBRARY_DOMAIN)
     ]
     groups, group = combinations(own.thread, own.name.renamed(lambda name: re.sub(r"\d+", "", name)).codes)
@@ -51,7 +75,8 @@ def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
     np.minimum.at(first, group, own.start_ns)
     np.maximum.at(last, group, own.end_ns)
     whole = last - first
-    fitting = np.flatnonzero((count >= LEAST_REPEATS) & (total >= FILLED * whole) & (total <= whole))
+    repeats = (count >= LEAST_REPEATS) | own.name.like(NAMED_STEP)[groups]
+    fitting = np.flatnonzero(repeats & (total >= FILLED * whole) & (total <= whole))
     longest = fitting[np.lexsort((count[fitting], -total[fitting]))]
     for candidate in longest[:GROUPS_TRIED]:
         rows = np.flatnonzero(group == candidate)
@@ -70,7 +95,7 @@ def _is_loop(starts: Int64s, ends: Int64s, thread: int, launches: Launches) -> b
     """Consecutive spans, with launches in each and most of the launches in total."""
     return bool(
         (starts[1:] >= ends[:-1]).all()
-        and launches.share(int(starts[0]), int(ends[-1])) >= OWN_WORK
+        and launches.share(int(starts[0]), int(ends[-1])) >= (OWN_WORK if len(starts) >= LEAST_REPEATS else MOST_WORK)
         and launches.working(thread, starts, ends) >= WORKING
     )
 

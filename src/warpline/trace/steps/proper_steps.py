@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.arrays import NONE, Bools, Int64s
-from warpline.trace.schema import Gpu
+from warpline.trace.arrays import NONE, Bools, Int64s, hashed
+from warpline.trace.schema import Gpu, Python
 from warpline.trace.steps.choice import FoundSteps
 from warpline.trace.steps.period import LEAST_REPEATS
 from warpline.trace.trace import Trace
@@ -20,6 +20,8 @@ A_GOOD_PART = 1 / 3
 """Share that is enough where the steps span most of the recording: generated tokens after a long prompt."""
 ALIKE = 2.0
 """Steps whose GPU time differs from the usual one by a larger factor are not alike."""
+NEARLY_ALL = 0.9
+"""Share of the launches that one call of a module must hold to be the pass whose layers repeat."""
 MOST_ALIKE = 0.5
 """More than this share of the steps must be alike: work of a second stream may run in the step after its own."""
 
@@ -36,9 +38,11 @@ def are_proper(steps: FoundSteps, trace: Trace) -> bool:
     spanned = (last - first) / max(1, int(ends.max() - starts[counted].min(initial=int(ends.max()))))
     if covered < MOST and not (covered >= A_GOOD_PART and spanned >= MOST):
         return False
+    if len(steps.start_ns) < LEAST_REPEATS and spanned < MOST:
+        return False  # what comes twice in a corner of the recording says nothing about the rest
     if _within_launches(steps, gpu):
         return False
-    return _alike(steps, starts[inside], length[inside]) and not _in_one_call_of_a_module(steps, trace)
+    return _alike(steps, starts[inside], length[inside]) and not _are_layers(steps, trace)
 
 
 def _within_launches(steps: FoundSteps, gpu: Gpu) -> bool:
@@ -69,14 +73,47 @@ def _alike(steps: FoundSteps, starts: Int64s, length: Int64s) -> bool:
     return len(took) >= LEAST_REPEATS or bool(took.max() <= ALIKE * took.min())
 
 
-def _in_one_call_of_a_module(steps: FoundSteps, trace: Trace) -> bool:
-    """Whether one call of an nn.Module launches all of them: then they are its layers."""
+def _are_layers(steps: FoundSteps, trace: Trace) -> bool:
+    """Whether the repeats are layers of one pass, where Python frames are recorded.
+
+    Each calls other nn.Modules than the one before it, or one call of an nn.Module, with no others in it, launches them
+    all. Steps call the same modules again.
+    """
     gpu, api, python = trace.gpu, trace.api, trace.python
-    inside = (gpu.start_ns >= steps.start_ns[0]) & (gpu.start_ns < steps.end_ns[-1]) & (gpu.api_id != NONE)
-    if not len(python) or not inside.any():
+    inside = np.flatnonzero((gpu.start_ns >= steps.start_ns[0]) & (gpu.start_ns < steps.end_ns[-1]))
+    inside = inside[gpu.api_id[inside] != NONE]
+    if not len(python) or not len(inside):
         return False
     calls = api[gpu.api_id[inside]]
     thread = np.bincount(calls.thread[calls.thread != NONE]).argmax()
-    moments = calls.start_ns[calls.thread == thread]
-    around = (python.thread == thread) & (python.start_ns <= moments.min()) & (python.end_ns >= moments.max())
-    return bool((around & (python.module.codes != NONE)).any())
+    own = calls.thread == thread
+    moments = calls.start_ns[own]
+    repeat = np.searchsorted(steps.start_ns, gpu.start_ns[inside][own], side="right") - 1
+    begins = np.full(len(steps.start_ns), np.iinfo(np.int64).max)
+    np.minimum.at(begins, repeat, moments)
+    modules = python[(python.thread == thread) & (python.module.codes != NONE)]
+    return _other_modules(modules, begins, int(moments.max())) or _one_module(modules, moments)
+
+
+def _other_modules(modules: Python, begins: Int64s, end: int) -> bool:
+    """Whether most modules that a repeat calls are not those of the repeat before it."""
+    called = modules[(modules.start_ns >= begins[0]) & (modules.start_ns <= end)]
+    if (np.diff(begins) <= 0).any() or not len(called):
+        return False
+    repeat = np.searchsorted(begins, called.start_ns, side="right") - 1
+    pairs = np.unique(np.stack([repeat, called.module.codes], axis=1), axis=0)
+    again = np.isin(hashed(pairs[:, 0] - 1, pairs[:, 1]), hashed(pairs[:, 0], pairs[:, 1]))
+    return bool(again[pairs[:, 0] > 0].mean() < MOST_ALIKE) if (pairs[:, 0] > 0).any() else False
+
+
+def _one_module(modules: Python, moments: Int64s) -> bool:
+    """Whether one call of a module launches nearly all, and none inside it is called twice."""
+    around = modules[modules.end_ns - modules.start_ns > 0]
+    launched = np.searchsorted(np.sort(moments), [around.start_ns, around.end_ns])
+    whole = np.flatnonzero(launched[1] - launched[0] >= NEARLY_ALL * len(moments))
+    if not len(whole):
+        return False
+    outer = around[whole]
+    first, last = int(outer.start_ns.max()), int(outer.end_ns.min())
+    inner = modules[(modules.start_ns > first) & (modules.end_ns < last)]
+    return len(np.unique(inner.module.codes)) == len(inner)

@@ -26,6 +26,8 @@ too, and so does the filling of parameters."""
 LONGEST_OPENING = 64
 """Number of items that identify the start of a step."""
 ABOUT_A_PERIOD = (0.8, 1.25)
+IN_ONE_GO = 3.0
+"""A pause this many times the longest one of a usual repeat ends what is asked for in one go."""
 LAST_ALIKE = 0.9
 """Share of the last step that must exist and match the others."""
 
@@ -49,9 +51,32 @@ def steps_from_repetition(trace: Trace) -> FoundSteps | None:
     for codes, same in ((requests.kinds, SAME), (requests.names, ALIKE)):
         period = find_period(codes, same)
         if period is not None and _variety(codes, requests.row != NONE, period) >= LEAST_DISTINCT:
+            if _is_one_pass(trace.gpu, requests, codes, period):
+                return None
             steps = _steps(trace.gpu, requests, *_marks(codes, requests.pause_ns, period))
             return steps if steps is not None and are_proper(steps, trace) else None
     return None
+
+
+def _is_one_pass(gpu: Gpu, requests: Requests, codes: Hashes, period: Period) -> bool:
+    """Whether the repeats are layers of one pass.
+
+    They are asked for in one go with something before and something after them that no repeat has (an embedding, a
+    head), and none of them has to do with the host.
+    """
+    inside = slice(period.first, period.beyond)
+    rows = requests.row[inside]
+    if NONE in rows or gpu.copy_kind[rows].like("HtoD|DtoH").any():
+        return False
+    pauses = requests.pause_ns[inside][: period.repeats * period.length].reshape(-1, period.length)
+    longest = IN_ONE_GO * np.median(pauses[1:].max(axis=1))
+    # A request continues what is asked for in one go if nothing is waited for before it.
+    continues = (requests.row != NONE) & (requests.pause_ns <= longest)
+    before = np.arange(period.first - 1, max(period.first - period.length, 0) - 1, -1)
+    after = np.arange(period.beyond, min(period.beyond + period.length, len(codes)))
+    before = before[np.logical_and.accumulate(continues[before + 1] & (requests.row[before] != NONE))]
+    after = after[np.logical_and.accumulate(continues[after])]
+    return all(len(around) > 0 and not np.isin(codes[around], codes[inside]).all() for around in (before, after))
 
 
 def _variety(codes: Hashes, is_work: Bools, period: Period) -> float:
