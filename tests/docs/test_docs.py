@@ -117,6 +117,7 @@ def fields(answer: Any, by_name: set[str]) -> Iterator[str]:
 COMMANDS = {name: app.get_command(click.Context(app), name) for name in VERBS}
 NOT_RUN = {
     "run": "runs a program",
+    "try": "runs a program; tests/trial checks its fields",
     "demo": "answers as diagnose does",
     "stats": "has the columns of nsys stats",
 }

@@ -33,7 +33,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"warpline.cli.{VERBS[cmd_name].module or cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, VERBS[cmd_name].function or cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

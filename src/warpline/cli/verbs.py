@@ -20,6 +20,8 @@ class Verb(Struct, frozen=True):
     """A call; TRACE, REPORT, SOURCE and PROGRAM stand for an input, and OUTPUT for a file without its suffix."""
     module: str = ""
     """The module in `warpline.cli`, if its name is not the verb's."""
+    function: str = ""
+    """The command in that module, if its name is not the verb's."""
 
     def words(self, **meant: str) -> list[str]:
         """The sample's words, with what the words in capitals stand for: `TRACE="demo.json"`."""
@@ -40,6 +42,12 @@ VERBS = {
         "view TRACE",
     ),
     "run": Verb("Run a program unchanged, profile some of its steps, and diagnose them.", "run PROGRAM"),
+    "try": Verb(
+        "Apply fixes to an unchanged program, measure each against it, and check that the results stay the same.",
+        "try --budget 30s PROGRAM",
+        module="trial",
+        function="try_fixes",
+    ),
     "compare": Verb("Compare two recordings: is B faster, by how much, and what changed.", "compare TRACE TRACE"),
     "baseline": Verb(
         "Save what a program takes, to compare later runs with it.", "baseline save sample TRACE -f --folder OUTPUT"

@@ -114,4 +114,5 @@ FIX = Fix(
     after=("newer_kernels",),
     same_work=True,
     is_limit=True,
+    not_tried="it is a limit, not a change",
 )

@@ -9,6 +9,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
+from warpline.fixes.tryable import TryableChange, no_fp32_matmul
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.library_names import OPTIMIZER_RANGE
@@ -157,4 +158,13 @@ FIX = Fix(
     after=("drop_casts",),
     was_made=was_made,
     implies=("tf32", "channels_last", "batch", "drop_copies", "preallocate", "pad"),
+    tried=(
+        TryableChange(
+            "bf16",
+            "forwards and losses under autocast to bfloat16",
+            "with torch.autocast('cuda', torch.bfloat16): loss = …  # around the forward and the loss",
+            no_fp32_matmul,
+            precision="bfloat16",
+        ),
+    ),
 )

@@ -8,6 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents, is_gone
+from warpline.fixes.tryable import TryableChange, no_convolution
 from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
@@ -123,4 +124,12 @@ FIX = Fix(
     needs=("kernel names that contain the layout",),
     after=("bf16", "tf32"),
     was_made=was_made,
+    tried=(
+        TryableChange(
+            "channels_last",
+            "models with convolutions and their images in channels_last",
+            "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)",
+            no_convolution,
+        ),
+    ),
 )

@@ -160,4 +160,5 @@ FIX = Fix(
     after=("reduce_before_copy",),
     was_made=was_made,
     implies=("remove_sync", "prefetch", "pin_memory", "batch", "drop_copies", "preallocate", "pad"),
+    not_tried="which copies belong together is known only in the source",
 )

@@ -12,6 +12,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MIN_PER_STEP, StepContents
+from warpline.fixes.tryable import TryableChange, no_gpu, no_module
 from warpline.replay.bare_step import LAUNCHING
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import EdgeKind
@@ -209,4 +210,13 @@ FIX = Fix(
     first=("warm_up", "remove_sync", "no_empty_cache", "pin_memory", "coalesce_copies"),
     was_made=was_made,
     implies=("remove_sync", "streams", "prefetch"),
+    tried=(
+        TryableChange(
+            "cuda_graph",
+            "the kernels of each module replayed as CUDA graphs",
+            "model = torch.compile(model, backend='cudagraphs')",
+            lambda use: no_gpu(use) or no_module(use),
+            compiles=True,
+        ),
+    ),
 )

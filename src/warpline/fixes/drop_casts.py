@@ -64,4 +64,5 @@ FIX = Fix(
     ),
     needs=("the dtypes of ops' tensors, or ops named _to_copy",),
     after=("warm_up",),
+    not_tried="the casts stand in the source",
 )

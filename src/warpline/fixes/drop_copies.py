@@ -121,4 +121,5 @@ FIX = Fix(
     needs=("ops named clone, contiguous, repeat or to",),
     after=("pad",),
     was_made=was_made,
+    not_tried="the copies stand in the source",
 )

@@ -100,4 +100,5 @@ FIX = Fix(
     needs=("kernels with their launches", "CPU ops"),
     after=("batch",),
     first=CUDA_GRAPH.first,
+    not_tried="the kernels are launched by the program's own code",
 )

@@ -6,10 +6,12 @@ import re
 
 import numpy as np
 
+from warpline.capture.trial.use import ProgramUse
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
+from warpline.fixes.tryable import TryableChange
 from warpline.library_names import OPTIMIZER_STEP
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import NodeKind
@@ -151,6 +153,15 @@ def was_made(before: StepContents, after: StepContents) -> bool:
     return after.count("optimizer") > before.count("optimizer") and after.total < before.total
 
 
+def why_not_tried(use: ProgramUse) -> str | None:
+    """Where it would change nothing."""
+    if not use.optimizers:
+        return "no optimizer took a step"
+    if not any(one.can_fuse for one in use.optimizers):
+        return f"{use.optimizers[0].name} has no fused form"
+    return "the optimizers are fused already" if all(one.is_fused for one in use.optimizers) else None
+
+
 FIX = Fix(
     name="fused_optimizer",
     words="a fused optimizer",
@@ -199,4 +210,12 @@ FIX = Fix(
     after=("fewer_kernels",),
     was_made=was_made,
     implies=("batch", "drop_copies", "preallocate", "pad"),
+    tried=(
+        TryableChange(
+            "fused_optimizer",
+            "optimizers made with fused=True",
+            "torch.optim.AdamW(params, …, fused=True)",
+            why_not_tried,
+        ),
+    ),
 )

@@ -11,6 +11,7 @@ from warpline.estimate import NOTICEABLE_GAIN
 from warpline.fixes.claim import Cause, Claim, Confidence, Effort
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.step_contents import StepContents
+from warpline.fixes.tryable import TryableChange
 from warpline.replay.fix import Apply
 from warpline.replay.whatif import Prediction
 
@@ -81,6 +82,11 @@ class Fix(Struct, frozen=True):
     """Whether a step before and one after a change show that this fix was made; None if nothing would show it."""
     implies: tuple[str, ...] = ()
     """Fixes whose marks this one leaves too: where it was made, `was_made` of those says nothing."""
+
+    tried: tuple[TryableChange, ...] = ()
+    """How `warpline try` makes it from outside."""
+    not_tried: str = ""
+    """Why it cannot be made from outside; empty if it can."""
 
     def subject(self, framework: Framework) -> str:
         """Subject of the verdict's sentence for a program of that framework."""

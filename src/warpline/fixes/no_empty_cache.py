@@ -9,6 +9,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents, is_gone
+from warpline.fixes.tryable import TryableChange
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -94,4 +95,12 @@ FIX = Fix(
     after=("remove_sync",),
     was_made=was_made,
     implies=("remove_sync",),
+    tried=(
+        TryableChange(
+            "no_empty_cache",
+            "torch.cuda.empty_cache() does nothing",
+            "remove torch.cuda.empty_cache() from the loop",
+            lambda use: None if use.empty_cache_calls else "empty_cache() was not called",
+        ),
+    ),
 )

@@ -116,4 +116,5 @@ FIX = Fix(
     ),
     needs=("collectives by their kernel names",),
     after=("at_roofline",),
+    not_tried="it depends on how the program makes its communication",
 )

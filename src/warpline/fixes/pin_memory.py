@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.capture.trial.use import ProgramUse
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents, is_about_equal, is_gone
+from warpline.fixes.tryable import TryableChange, no_gpu
 from warpline.fixes.words import in_function
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
@@ -85,6 +87,13 @@ def was_made(before: StepContents, after: StepContents) -> bool:
     )
 
 
+def why_not_tried(use: ProgramUse) -> str | None:
+    """Where it would change nothing."""
+    if not use.loaders:
+        return "the program makes no DataLoader"
+    return no_gpu(use) or ("the loaders are pinned already" if all(one.is_pinned for one in use.loaders) else None)
+
+
 FIX = Fix(
     name="pin_memory",
     words="pinned memory",
@@ -120,4 +129,12 @@ FIX = Fix(
     after=("even_out",),
     was_made=was_made,
     implies=("remove_sync", "prefetch"),
+    tried=(
+        TryableChange(
+            "pin_memory",
+            "loaders with pin_memory=True, and copies to the GPU with non_blocking=True",
+            "DataLoader(…, pin_memory=True); x = x.to('cuda', non_blocking=True)",
+            why_not_tried,
+        ),
+    ),
 )

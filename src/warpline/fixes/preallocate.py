@@ -144,4 +144,5 @@ FIX = Fix(
     needs=("ops, and their shapes",),
     after=("remove_sync",),
     was_made=was_made,
+    not_tried="the tensors are made in the source",
 )

@@ -14,10 +14,12 @@ from msgspec.structs import astuple
 from warpline.analyses.idle.gaps import loading_spans
 from warpline.analyses.idle.host_activity import LOADING
 from warpline.analyses.user_frames import Site
+from warpline.capture.trial.use import ProgramUse
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, StepContents
+from warpline.fixes.tryable import TryableChange
 from warpline.fixes.words import in_function, listed
 from warpline.library_names import LIBRARY_FRAME
 from warpline.replay.costs import shares
@@ -243,6 +245,15 @@ def was_made(before: StepContents, after: StepContents) -> bool:
     return loading or (before.copy_ns >= least and after.copy_ns <= MAX_LEFT * before.copy_ns)
 
 
+def why_not_tried(use: ProgramUse) -> str | None:
+    """Where it would change nothing, or the data."""
+    if not use.loaders:
+        return "the program makes no DataLoader"
+    if all(one.is_iterable and not one.workers for one in use.loaders):
+        return "each worker would yield the whole IterableDataset"
+    return "the loaders keep their workers already" if all(one.is_persistent for one in use.loaders) else None
+
+
 FIX = Fix(
     name="prefetch",
     words="prefetching in the background",
@@ -306,4 +317,12 @@ FIX = Fix(
     needs=("a step", "ranges, frames or CPU calls that show loading"),
     after=("coalesce_copies",),
     was_made=was_made,
+    tried=(
+        TryableChange(
+            "prefetch",
+            "more DataLoader workers, kept alive, each with four batches ahead",
+            "DataLoader(…, num_workers=8, persistent_workers=True, prefetch_factor=4)",
+            why_not_tried,
+        ),
+    ),
 )

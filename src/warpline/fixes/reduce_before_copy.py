@@ -198,4 +198,5 @@ FIX = Fix(
     after=("pin_memory",),
     was_made=was_made,
     implies=("remove_sync", "prefetch", "pin_memory"),
+    not_tried="what is computed on the CPU afterwards is known only in the source",
 )

@@ -7,11 +7,13 @@ from collections import Counter
 import numpy as np
 
 from warpline.analyses.wait_expressions import as_written
+from warpline.capture.trial.use import ProgramUse
 from warpline.estimate import NOTICEABLE_GAIN
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents, is_gone
+from warpline.fixes.tryable import TryableChange, no_gpu
 from warpline.fixes.words import in_function, listed
 from warpline.kernels.identity import MATRIX_CLASSES
 from warpline.replay.costs.cost import EXPECTED, PESSIMISTIC
@@ -147,6 +149,12 @@ def was_made(before: StepContents, after: StepContents) -> bool:
     return same and is_gone(before.calls["waits"], after.calls["waits"])
 
 
+def why_not_tried(use: ProgramUse) -> str | None:
+    """Where it would change nothing."""
+    waits = use.values_read or use.synchronize_calls
+    return no_gpu(use) or (None if waits else "no float is read from the GPU, and synchronize() is not called")
+
+
 FIX = Fix(
     name="remove_sync",
     words="removing the waits",
@@ -193,4 +201,13 @@ FIX = Fix(
     needs=("API calls with their times", "ops or frames for the place"),
     after=("prefetch",),
     was_made=was_made,
+    tried=(
+        TryableChange(
+            "remove_sync",
+            "each float read from the GPU is the one read before, and synchronize() does nothing",
+            "read losses and metrics every N steps, and remove torch.cuda.synchronize() from the loop",
+            why_not_tried,
+            is_bound=True,
+        ),
+    ),
 )

@@ -7,10 +7,12 @@ import math
 import numpy as np
 from msgspec import Struct
 
+from warpline.capture.trial.use import ProgramUse
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
+from warpline.fixes.tryable import TryableChange
 from warpline.replay.costs import shares
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -246,6 +248,14 @@ def was_made(before: StepContents, after: StepContents) -> bool:
     return is_new and after.count("softmax") < before.count("softmax")
 
 
+def why_not_tried(use: ProgramUse) -> str | None:
+    """Where it would change nothing."""
+    kinds = [module.attention for module in use.modules if module.attention]
+    if not kinds:
+        return "no model has a config that chooses its attention"
+    return None if "eager" in kinds else f"attention is {kinds[0]} already"
+
+
 FIX = Fix(
     name="sdpa",
     words="fused attention (sdpa)",
@@ -294,4 +304,12 @@ FIX = Fix(
     after=("bf16", "tf32"),
     was_made=was_made,
     implies=("batch", "drop_copies", "preallocate", "pad", "tf32", "bf16"),
+    tried=(
+        TryableChange(
+            "sdpa",
+            "attention by scaled_dot_product_attention where the model's config says eager",
+            "from_pretrained(…, attn_implementation='sdpa')",
+            why_not_tried,
+        ),
+    ),
 )

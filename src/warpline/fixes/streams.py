@@ -153,4 +153,5 @@ FIX = Fix(
     needs=("the direction of copies", "the grids of kernels"),
     after=("overlap_comm",),
     was_made=was_made,
+    not_tried="which ops do not depend on each other is known only in the source",
 )

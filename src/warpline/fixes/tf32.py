@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from warpline.capture.trial.use import ProgramUse
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
+from warpline.fixes.tryable import TryableChange, no_fp32_matmul, no_gpu
 from warpline.fixes.words import listed
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.precision import (
@@ -73,6 +75,13 @@ def was_made(before: StepContents, after: StepContents) -> bool:
     return old["tf32"] < new["tf32"] and new["f32"] + new["f64"] < old["f32"] + old["f64"]
 
 
+def why_not_tried(use: ProgramUse) -> str | None:
+    """Where it would change nothing."""
+    if use.precision != "highest":
+        return "TF32 is allowed already"
+    return no_gpu(use) or no_fp32_matmul(use)
+
+
 FIX = Fix(
     name="tf32",
     words="TF32",
@@ -133,4 +142,13 @@ FIX = Fix(
     after=("drop_casts",),
     was_made=was_made,
     implies=("channels_last", "batch", "drop_copies", "preallocate", "pad"),
+    tried=(
+        TryableChange(
+            "tf32",
+            "FP32 matmuls in TF32",
+            "torch.set_float32_matmul_precision('high')",
+            why_not_tried,
+            precision="TF32",
+        ),
+    ),
 )

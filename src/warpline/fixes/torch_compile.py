@@ -7,11 +7,13 @@ import re
 import numpy as np
 
 from warpline import api_names
+from warpline.capture.trial.use import ProgramUse
 from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
+from warpline.fixes.tryable import TryableChange, no_gpu, no_module
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
 from warpline.replay.compiler.units import fused
 from warpline.replay.graph_edit import NOTHING, GraphEdit
@@ -182,6 +184,13 @@ def was_made(before: StepContents, after: StepContents) -> bool:
     return after.fused > before.fused
 
 
+def why_not_by_layer(use: ProgramUse) -> str | None:
+    """Where there is no list of layers of one class."""
+    if not any(module.repeated for module in use.modules):
+        return "no model has a list of three or more layers of one class"
+    return no_module(use)
+
+
 FIX = Fix(
     name="torch_compile",
     words="torch.compile",
@@ -242,4 +251,27 @@ FIX = Fix(
     first=("warm_up", "remove_sync", "no_empty_cache"),
     was_made=was_made,
     implies=("batch", "drop_copies", "preallocate", "pad", "fused_optimizer"),
+    tried=(
+        TryableChange(
+            "torch_compile",
+            "each module that the program calls is compiled",
+            "model = torch.compile(model)",
+            no_module,
+            compiles=True,
+        ),
+        TryableChange(
+            "torch_compile_layers",
+            "each layer of the longest list of equal layers is compiled",
+            "for layer in model.layers: layer.compile()",
+            why_not_by_layer,
+            compiles=True,
+        ),
+        TryableChange(
+            "torch_compile_graphs",
+            "compiled with mode='reduce-overhead'",
+            "model = torch.compile(model, mode='reduce-overhead')",
+            lambda use: no_gpu(use) or no_module(use),
+            compiles=True,
+        ),
+    ),
 )

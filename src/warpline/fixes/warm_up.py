@@ -326,4 +326,5 @@ FIX = Fix(
     after=(),
     was_made=was_made,
     implies=("prefetch",),
+    not_tried="it changes the start, not the step",
 )

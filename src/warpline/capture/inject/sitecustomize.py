@@ -1,7 +1,7 @@
-"""Python imports this before the profiled program: it waits for torch, and does nothing else.
+"""Python imports this before the program: it waits for torch, and does nothing else.
 
-``warpline run`` prepends this folder to PYTHONPATH. A sitecustomize that it hides still runs. No error here may stop
-the program.
+``warpline run`` and ``warpline try`` prepend this folder to PYTHONPATH. A sitecustomize that it hides still runs. No
+error here may stop the program.
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120, PTH123
@@ -18,60 +18,71 @@ if TYPE_CHECKING:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.dirname(os.path.dirname(HERE))
-PLAN = "WARPLINE_CAPTURE"
+PLAN, TRIAL = "WARPLINE_CAPTURE", "WARPLINE_TRY"
+AGENTS = {
+    PLAN: {"torch": ("warpline.capture.agent", "arm")},
+    TRIAL: {
+        "torch": ("warpline.capture.trial.agent", "arm"),
+        "transformers.generation.utils": ("warpline.capture.trial.agent", "arm_generate"),
+    },
+}
+"""By the variable that holds the plan: what is called once which module has been imported."""
+HELPERS = ("compile_worker", "resource_tracker")
+"""Words in the command of a process that torch starts for itself."""
 
 
-class TorchWatcher:
-    """Arm the recorder once torch has been imported, and serve ``import warpline`` from this installation."""
+class ImportWatcher:
+    """Arm an agent once a module has been imported, and serve ``import warpline`` from this installation."""
 
-    def __init__(self) -> None:
+    def __init__(self, variable: str) -> None:
+        self.variable = variable
         self.looking = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name == "warpline":
             return PathFinder.find_spec(name, [os.path.dirname(PACKAGE)])
-        if name != "torch" or self.looking:
+        if name not in AGENTS[self.variable] or self.looking:
             return None
         self.looking = True
         try:
-            spec = self.found_by_others(name)
+            spec = self.found_by_others(name, path)
         finally:
             self.looking = False
         if spec is not None and spec.loader is not None:
-            watch(spec.loader)
+            watch(spec.loader, *AGENTS[self.variable][name], self.variable)
         return spec
 
-    def found_by_others(self, name: str) -> Any:
+    def found_by_others(self, name: str, path: Any) -> Any:
         for finder in sys.meta_path:
             if finder is not self and hasattr(finder, "find_spec"):
-                spec = finder.find_spec(name, None)
+                spec = finder.find_spec(name, path)
                 if spec is not None:
                     return spec
         return None
 
 
-def watch(loader: Any) -> None:
-    """Arm the recorder when the loader is done."""
+def watch(loader: Any, agent: str, function: str, variable: str) -> None:
+    """Arm the agent when the loader is done."""
     load = loader.exec_module
 
     def exec_module(module: Any) -> None:
         load(module)
         try:
-            from warpline.capture.agent import arm  # noqa: PLC0415
+            from importlib import import_module  # noqa: PLC0415
 
-            arm(module)
+            getattr(import_module(agent), function)(module)
         except Exception as error:  # the program comes first
-            complain(error)
+            complain(error, variable)
 
     loader.exec_module = exec_module
 
 
-def complain(error: Exception) -> None:
-    """Leave a message for ``warpline run``, which looks for it."""
+def complain(error: Exception, variable: str) -> None:
+    """Leave a message for the command that started the program, which looks for it."""
     try:
         import json  # noqa: PLC0415
 
-        folder = json.loads(os.environ[PLAN])["folder"]
+        folder = json.loads(os.environ[variable])["folder"]
         with open(os.path.join(folder, "problems.txt"), "a") as file:
             file.write(f"{type(error).__name__}: {' '.join(str(error).split())}\n")
     except Exception:
@@ -91,6 +102,12 @@ def run_the_hidden_one() -> None:
     spec.loader.exec_module(module)
 
 
-if os.environ.get(PLAN):
-    sys.meta_path.insert(0, TorchWatcher())
+def is_helper() -> bool:
+    """Whether torch or Python started this process for itself."""
+    return any(word in " ".join(getattr(sys, "orig_argv", sys.argv)[1:4]) for word in HELPERS)
+
+
+for variable in (PLAN, TRIAL):
+    if os.environ.get(variable) and not (variable == TRIAL and is_helper()):
+        sys.meta_path.insert(0, ImportWatcher(variable))
 run_the_hidden_one()

@@ -1,0 +1,394 @@
+"""The agent that `warpline try` injects: it makes the changes of one variant, finds the steps, and reports."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import importlib
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from warpline.capture.patches import after, before, replace
+from warpline.capture.this_process import is_data_worker, resident_bytes
+from warpline.capture.trial.changes import CHANGES, FUSED_FORMS, StaticCache, is_compiled, repeated_layers
+from warpline.capture.trial.gate import READY, WindowGate, compile_counts, is_alive
+from warpline.capture.trial.op_counts import count_ops
+from warpline.capture.trial.outermost import Call, OutermostCalls
+from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, TrialPlan
+from warpline.capture.trial.results import FIRST_INPUT, FirstResults
+from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, ProgramUse
+from warpline.capture.trial.writes import FileWrites
+
+LOOKED, ENDED, LEADER, PROCESSES = "looked.json", "ended.json", "leader", "processes"
+ENOUGH_OPTIMIZER_STEPS = 60
+"""The first run has seen enough after so many."""
+MIN_EVENTS = 4
+OWN_FOLDER = str(Path(__file__).parents[2])
+
+
+class TrialAgent:
+    """One process of a variant."""
+
+    def __init__(self, torch: Any, plan: TrialPlan) -> None:
+        self.torch, self.plan, self.pid, self.folder = torch, plan, os.getpid(), Path(plan.folder)
+        self.armed_at = time.time()
+        self.finished = False
+        self.leads: bool | None = None
+        self.gate: WindowGate | None = None
+        self.use = ProgramUse(threads=torch.get_num_threads())
+        self.results = FirstResults(torch, plan.skip)
+        self.events: dict[str, list[float]] = {}
+        self.names: dict[str, str] = {}
+        self.places: dict[int, str] = {}
+        self.optimizers: dict[int, int] = {}
+        self.generating = False
+        self.ready_after_s: float | None = None
+        with contextlib.suppress(OSError), (self.folder / PROCESSES).open("a") as file:
+            file.write(f"{self.pid}\n")
+        self.writes = FileWrites(plan.working_copy, str(self.folder.parent))
+        seed_all(torch)
+        named = [name.partition("=") for name in plan.changes]
+        self.changes = [CHANGES[name](torch, value) for name, _, value in named]
+        for change in self.changes:
+            change.arm()
+        if plan.eager_random:
+            config: Any = importlib.import_module("torch._inductor.config")
+            config.fallback_random = True
+        self._listen()
+        self.calls = OutermostCalls(torch, self._adopt, self._call)
+        atexit.register(self._at_exit)
+        faulthandler.dump_traceback_later(plan.hang_after_s)
+
+    def _listen(self) -> None:
+        torch = self.torch
+        optimizer = importlib.import_module("torch.optim.optimizer")
+        optimizer.register_optimizer_step_post_hook(self._optimizer_stepped)
+        before(torch.autograd, "backward", self._backward)
+        before(torch, "save", self._saving)
+        if self.plan.step is None:
+            self._watch_use()
+
+    def _saving(self, what: Any, path: Any, *_: Any, **__: Any) -> None:
+        if isinstance(path, (str, os.PathLike)):
+            self.writes.about_to_write(os.fspath(path))
+
+    def _backward(self, tensors: Any, *_: Any, **__: Any) -> None:
+        if os.getpid() == self.pid:
+            self.use.backward_calls += 1
+            self.results.keep_loss(tensors)
+
+    # What the program uses, in the first run only.
+
+    def _watch_use(self) -> None:
+        torch, use = self.torch, self.use
+        data = importlib.import_module("torch.utils.data")
+        base = importlib.import_module("torch.optim.optimizer").Optimizer
+
+        def loader_made(loader: Any, *_: Any, **__: Any) -> None:
+            is_iterable = isinstance(loader.dataset, data.IterableDataset)
+            persistent = bool(loader.persistent_workers)
+            pinned = bool(loader.pin_memory)
+            size = loader.batch_size
+            use.loaders.append(LoaderUse(loader.num_workers, pinned, persistent, is_iterable, size, caller()))
+
+        def optimizer_made(optimizer: Any, *_: Any, **__: Any) -> None:
+            self.places[id(optimizer)] = caller()
+
+        def zeroed(owner: Any, set_to_none: bool = True) -> None:
+            use.gradients_kept += not set_to_none
+
+        def emptied() -> None:
+            use.empty_cache_calls += 1
+
+        def read(tensor: Any) -> None:
+            use.values_read += bool(tensor.is_cuda and tensor.is_floating_point())
+
+        def synchronised(*_: Any) -> None:
+            use.synchronize_calls += 1
+
+        def moved(tensor: Any, *arguments: Any, **named: Any) -> None:
+            target = named.get("device", arguments[0] if arguments else "cuda")
+            to_gpu = type(target) is int or str(target).startswith("cuda")
+            use.gpu_copies += to_gpu and tensor.device.type == "cpu"
+
+        after(data.DataLoader, "__init__", loader_made)
+        after(base, "__init__", optimizer_made)
+        for owner in (base, torch.nn.Module):
+            before(owner, "zero_grad", zeroed)
+        before(torch.cuda, "empty_cache", emptied)
+        before(torch.cuda, "synchronize", synchronised)
+        for name in ("item", "__float__"):
+            before(torch.Tensor, name, read)
+        for name in ("to", "cuda"):
+            before(torch.Tensor, name, moved)
+
+    # Events that may end a step.
+
+    def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
+        if self._is_elsewhere():
+            return
+        if id(optimizer) not in self.optimizers:
+            self.optimizers[id(optimizer)] = len(self.optimizers)
+            group, name = optimizer.param_groups[0], type(optimizer).__name__
+            can_fuse = name in FUSED_FORMS and type(optimizer).__module__.startswith("torch.optim")
+            place = self.places.get(id(optimizer), "") if self.plan.step is None else ""
+            self.use.optimizers.append(
+                OptimizerUse(name, bool(group.get("fused")), bool(group.get("foreach")), can_fuse, place)
+            )
+        self._event(OPTIMIZER, self.optimizers[id(optimizer)], type(optimizer).__name__)
+
+    def generate(self, original: Any) -> Any:
+        """Wrap transformers' generate()."""
+
+        def call(model: Any, *arguments: Any, **named: Any) -> Any:
+            if self._is_elsewhere() or self.generating:
+                return original(model, *arguments, **named)
+            self.generating = True
+            try:
+                self.results.keep(FIRST_INPUT, (arguments, named))
+                for change in self.changes:
+                    if isinstance(change, StaticCache):
+                        change.generate(named)
+                output = original(model, *arguments, **named)
+            finally:
+                self.generating = False
+            self.use.generate_calls += 1
+            self.results.keep(f"{GENERATE} 0", output)
+            self._event(GENERATE, 0, type(model).__name__)
+            return output
+
+        return call
+
+    def _adopt(self, module: Any, who: int) -> None:
+        if self._is_elsewhere():
+            return
+        convolutions = sum(isinstance(inner, self.torch.nn.Conv2d) for inner in module.modules())
+        size = sum(parameter.numel() for parameter in module.parameters())
+        repeated = len(repeated_layers(self.torch, module))
+        attention = getattr(getattr(module, "config", None), "_attn_implementation", None) or ""
+        self.use.modules.append(
+            ModuleUse(type(module).__name__, size, convolutions, repeated, is_compiled(module), str(attention))
+        )
+        if self.plan.is_twin:
+            move_by_rounding(self.torch, module)
+        for change in self.changes:
+            change.adopt(module)
+
+    def _call(self, module: Any, who: int, call: Call, arguments: Any, named: Any) -> Any:
+        if self._is_elsewhere():
+            return call(module, arguments, named)
+        first = len(self.events.get(f"{FORWARD} {who}", ())) == 0 and self.plan.step is None
+        self.results.keep(FIRST_INPUT, (arguments, named))
+        for change in self.changes:
+            call = bound(change, call)
+        with count_ops(self.torch, self.use) if first and not is_compiled(module) else contextlib.nullcontext():
+            output = call(module, arguments, named)
+        self.results.keep(f"{FORWARD} {who}", output)
+        self._event(FORWARD, who, type(module).__name__)
+        return output
+
+    def _is_elsewhere(self) -> bool:
+        """Whether this is a forked process, a worker, or one that has nothing to do any more."""
+        return self.finished or os.getpid() != self.pid or is_data_worker()
+
+    def _event(self, kind: str, who: int, name: str) -> None:
+        if self.leads is None:
+            self._take_role()
+        if self.plan.step is None:
+            self._look(kind, who, name)
+        elif self.plan.step.kind == kind and self.plan.step.who == who and self.gate is not None:
+            if self.gate.steps >= self.plan.skip - 2:
+                self.calls.stop_searching()
+            self.gate.step()
+
+    def _take_role(self) -> None:
+        """The first process of rank 0 leads; other ranks run the same windows; all else is left alone."""
+        rank, self.use.world_size = rank_and_size(self.torch)
+        self.leads = rank == 0 and claim(self.folder / LEADER)
+        if rank == 0 and not self.leads:
+            self.finished = True
+            return
+        plan = self.plan
+        steps = plan.skip, plan.settle, plan.steps_per_window
+        self.gate = WindowGate(self.torch, plan.folder, plan.starter, steps, self._state, self.leads)
+        self.gate.on_ready = self._ready
+
+    def _look(self, kind: str, who: int, name: str) -> None:
+        if not self.leads:
+            return
+        now = time.perf_counter()
+        times = self.events.setdefault(f"{kind} {who}", [])
+        self.names[f"{kind} {who}"] = name
+        times.append(now)
+        first = min(all_times[0] for all_times in self.events.values())
+        long = now - first > self.plan.look_s
+        if kind == OPTIMIZER:
+            enough = len(times) >= MIN_EVENTS and (long or len(times) >= ENOUGH_OPTIMIZER_STEPS)
+        elif kind == GENERATE:
+            enough = long and len(times) > 1 and not self.use.backward_calls
+        else:
+            enough = long and len(times) >= MIN_EVENTS and not self.use.backward_calls and not self.generating
+        if enough:
+            self._write(LOOKED, self._seen(ended=False))
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait for the end: the command that started this process ends it."""
+        self.finished = True
+        sys.stdout.flush()
+        while self.folder.is_dir() and is_alive(self.plan.starter):
+            time.sleep(0.05)
+        os._exit(0)
+
+    def _seen(self, ended: bool) -> dict[str, Any]:
+        use = self.use
+        use.on_gpu = bool(self.torch.cuda.is_initialized())
+        use.precision = self.torch.get_float32_matmul_precision()
+        use.cudnn_benchmark = bool(self.torch.backends.cudnn.benchmark)
+        use.writes = self.writes.files
+        events = [
+            {"kind": key.split()[0], "who": int(key.split()[1]), "name": self.names[key], "times_s": times}
+            for key, times in self.events.items()
+        ]
+        return {"ended": ended, "use": asdict(use), "events": events, **self._report()}
+
+    def _ready(self) -> None:
+        """The steps before the first window are over."""
+        faulthandler.cancel_dump_traceback_later()
+        self.calls.stop_searching()
+        for change in self.changes:
+            change.ready()
+        self.ready_after_s = time.time() - self.plan.started
+        if self.leads:
+            self._write(READY, self._report())
+
+    def _report(self) -> dict[str, Any]:
+        return {
+            "results": self.results.to_dict(),
+            "ready_after_s": self.ready_after_s,
+            "imported_after_s": self.armed_at - self.plan.started,
+            "steps": self.gate.steps if self.gate is not None else 0,
+            **self._state(),
+        }
+
+    def _state(self) -> dict[str, Any]:
+        """What may change from window to window."""
+        cuda = self.torch.cuda
+        on_gpu = cuda.is_initialized()
+        proof: dict[str, int] = {}
+        for change in self.changes:
+            proof.update(change.proof())
+        return {
+            "gpu_bytes": cuda.max_memory_allocated() if on_gpu else 0,
+            "gpu_reserved_bytes": cuda.max_memory_reserved() if on_gpu else 0,
+            "gpu_free_bytes": cuda.mem_get_info()[0] if on_gpu else 0,
+            "host_bytes": resident_bytes(),
+            "proof": proof,
+            "compile": compile_counts(),
+            "loss": self.results.loss_now(),
+        }
+
+    def _at_exit(self) -> None:
+        """The program has ended by itself."""
+        if self.finished or os.getpid() != self.pid or not self.leads:
+            return
+        self.finished = True
+        looks = self.plan.step is None
+        self._write(LOOKED if looks else ENDED, self._seen(ended=True) if looks else self._report())
+
+    def _write(self, name: str, report: dict[str, Any]) -> None:
+        part = self.folder / f"{name}.part"
+        part.write_text(json.dumps(report))
+        part.replace(self.folder / name)
+
+
+def bound(change: Any, call: Call) -> Call:
+    """The call as the change makes it."""
+    return lambda module, arguments, named: change.around(call, module, arguments, named)
+
+
+def seed_all(torch: Any) -> None:
+    """The same random numbers in all processes of a session, unless the program seeds itself."""
+    random.seed(0)
+    torch.manual_seed(0)
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return
+    numpy.random.seed(0)
+
+    def make(original: Any) -> Any:
+        def default_rng(seed: Any = None) -> Any:
+            return original(0 if seed is None else seed)
+
+        return default_rng
+
+    replace(numpy.random, "default_rng", make)
+
+
+def move_by_rounding(torch: Any, module: Any) -> None:
+    """Move each weight by up to one rounding error."""
+    for parameter in module.parameters():
+        if parameter.is_floating_point():
+            generator = torch.Generator(parameter.device).manual_seed(1)
+            noise = torch.rand(parameter.shape, generator=generator, device=parameter.device) * 2 - 1
+            with torch.no_grad():
+                parameter.mul_(1 + torch.finfo(parameter.dtype).eps * noise)
+
+
+def rank_and_size(torch: Any) -> tuple[int, int]:
+    """This process's rank and the number of ranks; 0 of 1 outside a job."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def claim(path: Path) -> bool:
+    """Whether this process is the first to make the file."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except OSError:
+        return False
+    return True
+
+
+def caller() -> str:
+    """File and line of the program's own code that led here: the innermost frame that no installed package has."""
+    for frame in frames():
+        file = frame.f_code.co_filename
+        if not any(part in file for part in ("site-packages", "dist-packages", "<frozen", OWN_FOLDER, sys.base_prefix)):
+            return f"{file}:{frame.f_lineno}"
+    return ""
+
+
+def frames() -> Iterator[Any]:
+    """The frames of this thread, innermost first."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+_agent: TrialAgent | None = None
+
+
+def arm(torch: Any) -> None:
+    """Called once torch has been imported."""
+    global _agent  # noqa: PLW0603 - one a process
+    plan = TrialPlan.from_environment()
+    if plan is not None and _agent is None:
+        _agent = TrialAgent(torch, plan)
+
+
+def arm_generate(utils: Any) -> None:
+    """Called once transformers' module of generate() has been imported."""
+    if _agent is not None:
+        replace(utils.GenerationMixin, "generate", _agent.generate)

@@ -1,0 +1,77 @@
+"""What the first run saw of the program: which changes can apply at all follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class LoaderUse:
+    """A DataLoader that the program made."""
+
+    workers: int
+    is_pinned: bool
+    is_persistent: bool
+    is_iterable: bool
+    """Whether its dataset is an IterableDataset: more workers would each yield all of it."""
+    batch_size: int | None
+    place: str = ""
+    """File and line of the program where it was made."""
+
+
+@dataclass
+class OptimizerUse:
+    """An optimizer that took a step."""
+
+    name: str
+    is_fused: bool
+    is_foreach: bool
+    can_fuse: bool
+    """Whether its class has a fused form."""
+    place: str = ""
+
+
+@dataclass
+class ModuleUse:
+    """A module that the program calls itself."""
+
+    name: str
+    parameters: int
+    convolutions: int
+    repeated: int
+    """How many layers of one class its longest list of layers has."""
+    is_compiled: bool
+    attention: str = ""
+    """The attention that its config names, as Hugging Face's models do."""
+
+
+@dataclass
+class ProgramUse:
+    """What the program uses."""
+
+    on_gpu: bool = False
+    loaders: list[LoaderUse] = field(default_factory=list)
+    optimizers: list[OptimizerUse] = field(default_factory=list)
+    modules: list[ModuleUse] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
+    """Files that it opened for writing."""
+    matmuls: dict[str, int] = field(default_factory=dict)
+    """Matmuls and convolutions of the first forwards, by data type; empty if none was seen."""
+    random_ops: int = 0
+    """Ops of the first forwards that draw random numbers."""
+    gpu_copies: int = 0
+    """Blocking copies from pageable memory to the GPU."""
+    empty_cache_calls: int = 0
+    gradients_kept: int = 0
+    """Calls of zero_grad(set_to_none=False)."""
+    generate_calls: int = 0
+    values_read: int = 0
+    """Floats that the program read from the GPU with .item() or float()."""
+    synchronize_calls: int = 0
+    backward_calls: int = 0
+    """Calls of backward()."""
+    precision: str = "highest"
+    """torch.get_float32_matmul_precision()."""
+    cudnn_benchmark: bool = False
+    threads: int = 1
+    world_size: int = 1

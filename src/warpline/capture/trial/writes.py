@@ -1,0 +1,48 @@
+"""Files that the program opens for writing: noted, and copied first where they are links in the working folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from typing import Any
+
+MOST = 50
+"""Files that are noted."""
+NOT_THE_PROGRAMS = ("/dev/", "/proc/", "__pycache__")
+
+
+class FileWrites:
+    """Notes what is opened for writing, by Python's audit events; files that C++ code opens are not seen."""
+
+    def __init__(self, working_copy: str, ignored: str) -> None:
+        self.files: list[str] = []
+        self._copy, self._ignored, self._busy = working_copy, ignored, False
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, details: tuple[Any, ...]) -> None:
+        if event != "open" or self._busy or not isinstance(details[0], (str, bytes)):
+            return
+        path, mode, flags = details
+        writes = any(letter in mode for letter in "wax+") if mode else (flags or 0) & (os.O_WRONLY | os.O_RDWR)
+        if writes:
+            self._busy = True
+            try:
+                self.about_to_write(os.fsdecode(path), keeps="w" not in (mode or ""))
+            finally:
+                self._busy = False
+
+    def about_to_write(self, path: str, keeps: bool = False) -> None:
+        """Note it. A link in the working folder becomes a file of its own; `keeps`: with what was in it."""
+        full = os.path.abspath(path)  # noqa: PTH100 - links are not followed
+        if any(part in full for part in NOT_THE_PROGRAMS) or full.startswith(self._ignored):
+            return
+        if full not in self.files and len(self.files) < MOST:
+            self.files.append(full)
+        if self._copy and full.startswith(self._copy + os.sep) and os.path.islink(full):  # noqa: PTH114
+            with contextlib.suppress(OSError):
+                original = os.path.realpath(full)
+                os.unlink(full)  # noqa: PTH108
+                if keeps:
+                    shutil.copyfile(original, full)

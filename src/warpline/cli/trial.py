@@ -1,0 +1,99 @@
+"""``warpline try``: fixes applied to an unchanged program and measured."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import click
+
+from warpline.capture.program import program_of
+from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.write import say
+from warpline.errors import EXIT_INCONCLUSIVE, UsageError
+from warpline.reports.trial import trial_report
+from warpline.trial.candidates import candidates, tryable
+from warpline.trial.process import LookReport
+from warpline.trial.session import TrialRequest, TrialSession
+
+CONTEXT = {"allow_interspersed_args": False}
+"""Arguments after the program's name belong to the program."""
+UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class TimeLength(click.ParamType[float]):
+    """A length of time: 90, 90s, 10m, 1h."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """In seconds."""
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value).strip())
+        if found is None or not float(found[1]):
+            self.fail(f"{value!r} is no length of time; type 90s, 10m or 1h", param, ctx)
+        return float(found[1]) * UNITS_S[found[2]]
+
+
+def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in sorted(tryable()) if name.startswith(incomplete)]
+
+
+class WithTryable(click.Command):
+    """A command whose help lists all that can be tried."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help with the list filled in."""
+        written = self.help
+        self.help = (written or "").format(fixes=", ".join(sorted(tryable())))
+        super().format_help_text(ctx, formatter)
+        self.help = written
+
+
+@click.command("try", cls=WithTryable, context_settings=CONTEXT)
+@click.argument("words", nargs=-1, metavar="PROGRAM…", help="Run this: a command, a script, or a module with -m.")
+@click.option("-m", "module", is_flag=True, help="Run the program as a Python module.")
+@click.option(
+    "--fix",
+    "fixes",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_completed,
+    help="Try this fix; may be repeated. Default: all that apply.",
+)
+@click.option("--budget", type=TimeLength(), default="10m", help="Measure for at most this long: 90s, 10m, 1h.")
+@click.option("--yes", is_flag=True, help="Do not ask before running a program that writes files again and again.")
+@output_options
+def try_fixes(
+    words: tuple[str, ...], module: bool, fixes: tuple[str, ...], budget: float, yes: bool, output: ReportOutput
+) -> int:
+    """Apply fixes to an unchanged program, measure each against it, and check that the results stay the same.
+
+    The program runs in several processes at once; one at a time runs a window of steps, the others wait. It is ended
+    when enough steps are measured. The fixes: {fixes}.
+
+    Examples:
+
+      warpline try -- python train.py --lr 0.1
+
+      warpline try --fix tf32 --fix torch_compile --budget 5m train.py
+
+      warpline try --json -- python sample.py
+    """
+    program = program_of(list(words), module)
+    request = TrialRequest(program.command, tuple(candidates(fixes)), budget)
+
+    def may_go_on(look: LookReport) -> bool:
+        if not look.use.writes or yes:
+            return True
+        say("The program writes these files, and each run writes them again:", err=True)
+        for file in look.use.writes:
+            say(f"  {file}", err=True)
+        if not sys.stdin.isatty():
+            raise UsageError("writes-files", "the program writes files, and each run would do so", "add --yes")
+        return bool(click.confirm("Go on?", err=True))
+
+    answer = TrialSession(request, lambda text: say(f"warpline: {text}", err=True), may_go_on).run()
+    output.put(lambda: trial_report(answer), answer.to_dict)
+    return 0 if answer.baseline_s is not None else EXIT_INCONCLUSIVE

@@ -1,0 +1,1 @@
+"""`warpline try`: fixes applied to an unchanged program, measured against it, with proof and a check of the results."""

@@ -1,0 +1,172 @@
+"""A row of the answer, made from everything that was measured so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from warpline.estimate import NOTICEABLE_GAIN, Estimate
+from warpline.trial.answer import LaterLoss, MemoryPeak, TriedFix
+from warpline.trial.candidates import Candidate
+from warpline.trial.judge import MeasuredProcess, between_processes, gain_of, verdict_of_gain
+from warpline.trial.look import TimedSteps
+from warpline.trial.process import LookReport, ProcessReport, TimedWindow
+from warpline.trial.sameness import compare_results
+
+BASELINE = "baseline"
+RESULTS_ONLY = " (results only)"
+MIN_LATER_START_S = 3.0
+"""A smaller difference of the starts is that of two processes."""
+
+
+class Measured(Struct, frozen=True):
+    """A process that came to its first window."""
+
+    name: str
+    group: int
+    report: ProcessReport
+    windows: tuple[TimedWindow, ...]
+
+    def timed(self) -> MeasuredProcess:
+        """As the judge needs it."""
+        return MeasuredProcess(
+            self.name, self.group, tuple(None if one.compiled else one.step_s for one in self.windows)
+        )
+
+
+def combination_name(changes: Sequence[Candidate]) -> str:
+    """The names joined."""
+    return "+".join(one.name for one in changes)
+
+
+def step_of_baseline(measured: Sequence[Measured], on_gpu: bool) -> Estimate | None:
+    """Seconds of a step of the program as it is."""
+    medians = [
+        median(window.step_s for window in one.windows) for one in measured if one.name == BASELINE and one.windows
+    ]
+    if not medians:
+        return None
+    spread, _ = between_processes(BASELINE, [one.timed() for one in measured], on_gpu)
+    centre = fmean(map(math.log, medians))
+    half = 2 * spread / math.sqrt(len(medians))
+    return Estimate(math.exp(centre - half), math.exp(centre), math.exp(centre + half))
+
+
+def row_of(
+    changes: Sequence[Candidate],
+    measured: Sequence[Measured],
+    look: LookReport,
+    steps: TimedSteps,
+    rows: int,
+    errors: Mapping[str, str],
+    predicted: Mapping[str, Estimate],
+) -> TriedFix:
+    """The row of a fix or of several together."""
+    name = combination_name(changes)
+    does = " + ".join(one.change.does for one in changes)
+    lines = "\n".join(one.change.lines for one in changes)
+    fix = changes[0].fix if len(changes) == 1 else None
+    blank = TriedFix(name, does, lines, fix, predicted=predicted.get(fix or ""))
+    own = [one for one in measured if one.name == name]
+    error = errors.get(name, "")
+    if not own:
+        return replace(blank, why_not=error or "not tried: the budget ended")
+    compiles = any(one.change.compiles for one in changes)
+    proof = _proof(own, compiles)
+    if not proof:
+        return replace(blank, why_not="did not apply: it changed nothing in the program")
+    timed = [one.timed() for one in measured]
+    gain = gain_of(name, BASELINE, timed, rows, look.use.on_gpu)
+    if gain is None:
+        reason = error or "no whole window: something was compiled in each, or the program ended"
+        return replace(blank, applied=True, proof=proof, why_not=reason)
+    groups = sorted({one.group for one in own if any(not window.compiled for window in one.windows)})
+    verdict = verdict_of_gain(gain)
+    confirmed = False
+    if verdict == "faster":
+        later = [
+            gain_of(name, BASELINE, [one for one in timed if one.group == group], rows, look.use.on_gpu)
+            for group in groups[1:]
+        ]
+        confirmed = bool(later) and all(one is not None and one.expected >= NOTICEABLE_GAIN for one in later)
+        is_alone = len(changes) > 1  # a combination is measured once, after its parts
+        if not confirmed and not is_alone:
+            verdict = "inconclusive"
+    bases = [one for one in measured if one.name == BASELINE]
+    later_start = _later_start(own, bases)
+    step_s = step_of_baseline(measured, look.use.on_gpu)
+    saved = step_s.expected * (1 - 1 / gain.expected) if step_s else 0.0
+    checked = next((one for one in measured if one.name == name + RESULTS_ONLY), own[0])
+    random_differs = compiles and look.use.random_ops > 0 and checked is own[0]
+    precision = next((one.change.precision for one in changes if one.change.precision), "")
+    return replace(
+        blank,
+        applied=True,
+        proof=proof,
+        gain=gain,
+        verdict=verdict,
+        confirmed=confirmed,
+        is_bound=any(one.change.is_bound for one in changes),
+        sameness=compare_results(
+            steps.result,
+            [one.report.results for one in bases],
+            look.results,
+            checked.report.results,
+            precision,
+            random_differs,
+        ),
+        memory=MemoryPeak(*(max(map(_memory, some)) for some in (bases, own))) if bases else None,
+        later_start_s=later_start,
+        pays_after_steps=math.ceil(later_start / saved) if later_start and verdict == "faster" and saved > 0 else None,
+        loss=_later_loss(own, bases),
+        processes=len(own),
+        note=f"one process failed: {error}" if error else "",
+    )
+
+
+def _proof(own: Sequence[Measured], compiles: bool) -> tuple[str, ...]:
+    """What was changed, in words; none if nothing was."""
+    last = own[0].windows[-1] if own[0].windows else own[0].report
+    said = [f"{what}: {count:,}" if count > 1 else what for what, count in last.proof.items()]
+    if not compiles or not said:
+        return tuple(said)
+    graphs, breaks = last.compile.get("graphs", 0), last.compile.get("breaks", 0)
+    if not graphs:
+        return ()
+    said.append(f"{graphs} graphs, {breaks} breaks" + "".join(f" ({reason})" for reason in last.compile["reasons"][:1]))
+    if last.compile.get("seconds"):
+        said.append(f"{last.compile['seconds']:.0f} s of compilation")
+    return tuple(said)
+
+
+def _memory(one: Measured) -> int:
+    last = one.windows[-1] if one.windows else one.report
+    return last.gpu_bytes or last.host_bytes
+
+
+def _later_start(own: Sequence[Measured], bases: Sequence[Measured]) -> float | None:
+    """How much later the first process was ready than the baselines that started with it."""
+    first = own[0]
+    before = [one.report.ready_after_s for one in bases if one.group == first.group and one.report.ready_after_s]
+    if not before or first.report.ready_after_s is None:
+        return None
+    later = first.report.ready_after_s - fmean(before)
+    return round(later, 1) if later >= MIN_LATER_START_S else None
+
+
+def _later_loss(own: Sequence[Measured], bases: Sequence[Measured]) -> LaterLoss | None:
+    """The loss at the end of the last window that both have."""
+    for one in own:
+        for base in bases:
+            pairs = [
+                LaterLoss(a.last_step, a.loss, b.loss)
+                for a, b in zip(base.windows, one.windows, strict=False)
+                if a.loss is not None and b.loss is not None
+            ]
+            if pairs:
+                return pairs[-1]
+    return None

@@ -1,0 +1,426 @@
+"""A session: the first run looks, then groups of processes are measured by turns, then what won is measured again.
+
+The processes of a group start together and wait at a gate. Then one at a time runs a window of steps while the others
+are stopped, round by round, so that drift of the machine meets all alike. Where memory holds only one process, they run
+one after the other, a baseline first and last. Each group has baselines of its own. What looks faster is measured again
+in fresh processes, together with combinations, before it is announced.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from warpline.capture.launch import forwarding_environment
+from warpline.capture.run import INJECTED
+from warpline.capture.trial.plan import VARIABLE, TrialPlan
+from warpline.errors import WarplineError
+from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
+from warpline.trial.answer import TrialAnswer, TriedFix
+from warpline.trial.candidates import NOTHING, Candidate
+from warpline.trial.look import TimedSteps, alive_together, timed_steps
+from warpline.trial.process import LookReport, VariantProcess
+from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, combination_name, row_of, step_of_baseline
+
+MAX_ALIVE = 16
+POLL_S = 0.004
+BASELINES = 2
+"""Of each group: their difference shows what no change at all does."""
+MIN_START_S, START_FACTOR = 30.0, 5.0
+"""A process that is not ready after so many times what the first run took hangs."""
+COMPILE_START_S = 180.0
+"""Likewise what a compiler may take."""
+WINDOW_GRACE_S = 30.0
+MAX_WINNERS = 6
+
+
+class TrialRequest(Struct, frozen=True):
+    """What to try, and for how long."""
+
+    command: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    budget_s: float
+    predicted: Mapping[str, Estimate] = field(default_factory=dict)
+    """The predicted speed-up by the fix's name."""
+    max_processes: int = 4
+    """Of one variant: an open verdict after so many stays open; with one, nothing is measured again."""
+    working_folder: Path = field(default_factory=Path.cwd)
+    working_copy: Path | None = None
+
+
+class StopTrial(Exception):
+    """The budget is over."""
+
+
+Say = Callable[[str], None]
+
+
+class TrialSession:
+    """One `warpline try`."""
+
+    def __init__(self, request: TrialRequest, say: Say, may_go_on: Callable[[LookReport], bool]) -> None:
+        self._request, self._say, self._may_go_on = request, say, may_go_on
+        self._began = time.monotonic()
+        self._folder = Path(tempfile.mkdtemp(prefix="warpline-try-"))
+        self._alive: list[VariantProcess] = []
+        self._measured: list[Measured] = []
+        self._errors: dict[str, str] = {}
+        self._why_not: dict[str, str] = {}
+        self._combinations: list[tuple[Candidate, ...]] = []
+        self._fresh: set[str] = set()
+        self._groups = 0
+        self._number = 0
+        self._look: LookReport | None = None
+        self._steps: TimedSteps | None = None
+        self._start_s = MIN_START_S
+        self._took_s = 0.0
+        self._last_group_s = 0.0
+
+    def run(self) -> TrialAnswer:
+        """Do all of it; whatever ends it early, what is known is answered."""
+        stopped = ""
+        try:
+            self._first_look()
+            self._measure_all()
+        except StopTrial:
+            stopped = f"the budget of {self._request.budget_s:.0f} s is over"
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+        finally:
+            for process in self._alive:
+                process.end()
+            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._look is None or self._steps is None:
+            raise WarplineError("no-answer", stopped or "the first run showed nothing", "give it a larger --budget")
+        return self._answer(stopped)
+
+    # Processes.
+
+    def _left_s(self) -> float:
+        return self._request.budget_s - (time.monotonic() - self._began)
+
+    def _start(self, name: str, changes: Sequence[Candidate] = (), **more: object) -> VariantProcess:
+        self._number += 1
+        folder = self._folder / str(self._number)
+        folder.mkdir()
+        request, steps = self._request, self._steps
+        compiles = any(one.change.compiles for one in changes)
+        limit_s = self._start_s + COMPILE_START_S * compiles
+        settings: dict[str, object] = {"hang_after_s": 0.9 * limit_s}
+        if steps is not None:
+            settings |= {
+                "step": steps.step,
+                "skip": steps.skip,
+                "settle": steps.settle,
+                "steps_per_window": steps.per_window,
+            }
+        plan = TrialPlan(
+            str(folder),
+            os.getpid(),
+            time.time(),
+            tuple(one.name for one in changes),
+            working_copy=str(request.working_copy or ""),
+            **{**settings, **more},  # type: ignore[arg-type]
+        )
+        environment = forwarding_environment({**os.environ, VARIABLE: plan.to_text()}, INJECTED)
+        environment |= {
+            "PYTHONHASHSEED": "0",
+            "TORCHINDUCTOR_CACHE_DIR": str(self._folder / "inductor"),
+            "TRITON_CACHE_DIR": str(self._folder / "triton"),
+        }
+        for one in changes:
+            environment |= one.change.environment
+        try:
+            process = VariantProcess(name, folder, request.command, environment, request.working_folder)
+        except OSError as error:
+            raise WarplineError("cannot-run", f"{request.command[0]} could not be started: {error.strerror}") from error
+        process.limit_s = limit_s
+        self._alive.append(process)
+        return process
+
+    def _end(self, processes: Sequence[VariantProcess]) -> None:
+        for process in processes:
+            process.end()
+            if process in self._alive:
+                self._alive.remove(process)
+
+    def _first_look(self) -> None:
+        """Run the program once, as a rounding twin: which steps it makes, and what it uses."""
+        look_s = min(6.0, self._request.budget_s / 20)
+        process = self._start("the first run", is_twin=True, look_s=look_s, hang_after_s=self._request.budget_s / 3)
+        self._say("looking at the program")
+        while (look := process.looked()) is None:
+            if process.is_over:
+                look = process.looked()
+                if look is not None:
+                    break
+                process.fail_by_itself()
+                reason = process.problem() or process.error
+                raise WarplineError("no-steps", f"the program as it is could not be measured: {reason}")
+            if self._left_s() < self._request.budget_s / 2:
+                process.fail_late(time.monotonic() - process.started)
+                raise WarplineError("no-steps", f"the program as it is: {process.error}", "give it a larger --budget")
+            time.sleep(POLL_S)
+        took = time.monotonic() - process.started
+        self._end([process])
+        self._look = look
+        self._steps = timed_steps(look)
+        self._took_s = took
+        self._start_s = max(MIN_START_S, START_FACTOR * took)
+        self._say(f"step: {self._steps.words}, about {self._steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")
+        if not self._may_go_on(look):
+            raise WarplineError("not-started", "nothing was tried", "add --yes to run the program again and again")
+
+    def _group(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
+        """Measure some variants (name, changes, results only) against baselines of their own."""
+        assert self._look is not None
+        self._groups += 1
+        began = time.monotonic()
+        room = alive_together(self._look, _free_host_bytes(), MAX_ALIVE)
+        if room > BASELINES:
+            size = room - BASELINES
+            for first in range(0, len(variants), size):
+                if first:
+                    self._groups += 1
+                self._together(variants[first : first + size])
+        else:
+            self._one_by_one(variants)
+        self._last_group_s = time.monotonic() - began
+
+    def _together(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
+        steps = self._steps
+        assert steps is not None
+        names = [BASELINE] * BASELINES + [name for name, _, _ in variants]
+        self._say(f"starting {len(names)} processes: {', '.join(names)}")
+        group = [self._start(BASELINE) for _ in range(BASELINES)]
+        group += [self._start(name, changes, eager_random=results) for name, changes, results in variants]
+        try:
+            self._until_ready(group)
+            runs = [one for one in group if not one.is_over and not one.name.endswith(RESULTS_ONLY)]
+            # Baselines first and in the middle; the order turns round in each round.
+            bases = [one for one in runs if one.name == BASELINE]
+            others = [one for one in runs if one.name != BASELINE]
+            half = len(others) // 2
+            order = [*bases[:1], *others[:half], *bases[1:], *others[half:]]
+            for turn in range(steps.windows):
+                if all(one.is_over for one in bases) or all(one.is_over for one in others or bases):
+                    break
+                for process in order if turn % 2 == 0 else order[::-1]:
+                    if not process.is_over:
+                        self._window(process)
+                self._report_round(turn, group)
+        finally:
+            self._keep(group)
+
+    def _one_by_one(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
+        steps = self._steps
+        assert steps is not None
+        for name, changes, results in [(BASELINE, (), False), *variants, (BASELINE, (), False)]:
+            process = self._start(name, changes, eager_random=results)
+            try:
+                self._until_ready([process])
+                for _ in range(0 if results else steps.windows):
+                    if not process.is_over:
+                        self._window(process)
+            finally:
+                self._keep([process])
+            self._report_round(steps.windows - 1, [process])
+
+    def _until_ready(self, group: Sequence[VariantProcess]) -> None:
+        waiting = list(group)
+        while waiting:
+            for process in list(waiting):
+                if process.is_ready():
+                    process.pause()
+                    waiting.remove(process)
+                    if process.problem():
+                        process.fail(f"could not be made: {process.problem()}")
+                elif process.is_over:
+                    process.fail_by_itself()
+                    waiting.remove(process)
+                elif (late_s := time.monotonic() - process.started) > min(process.limit_s, self._patience_s(process)):
+                    process.fail_late(late_s)
+                    waiting.remove(process)
+                if process.error:
+                    self._say(f"{process.name} {process.error}")
+            if self._left_s() < 0:
+                raise StopTrial
+            time.sleep(POLL_S)
+
+    def _patience_s(self, process: VariantProcess) -> float:
+        """A compiler may take half of what is left of the budget, but not less than the program as it is."""
+        return max(2 * self._took_s, (time.monotonic() - process.started + self._left_s()) / 2)
+
+    def _window(self, process: VariantProcess) -> None:
+        steps = self._steps
+        assert steps is not None
+        if self._left_s() < 0:
+            raise StopTrial
+        until = time.monotonic() + 20 * steps.step_s * (steps.per_window + steps.settle) + WINDOW_GRACE_S
+        process.run_window()
+        while not process.has_window():
+            if process.is_over:
+                if not process.has_window():
+                    process.fail_by_itself()
+                return
+            if time.monotonic() > until:
+                process.fail("hung: a window of steps did not end")
+                return
+            time.sleep(POLL_S)
+        process.pause()
+
+    def _keep(self, group: Sequence[VariantProcess]) -> None:
+        """Keep what the processes measured, and end them."""
+        for process in group:
+            process.is_ready()
+            if process.error and process.name != BASELINE:
+                self._errors.setdefault(process.name, process.error)
+            if process.report is not None:
+                self._measured.append(Measured(process.name, self._groups, process.report, tuple(process.windows)))
+        self._end(group)
+
+    def _report_round(self, turn: int, group: Sequence[VariantProcess]) -> None:
+        assert self._steps is not None
+        times = ", ".join(
+            f"{one.name} {1e3 * one.windows[-1].step_s:.3g} ms" for one in group if one.windows and not one.error
+        )
+        self._say(f"round {turn + 1} of {self._steps.windows}: {times}")
+
+    # What is measured when.
+
+    def _measure_all(self) -> None:
+        look = self._look
+        assert look is not None
+        open_ = []
+        for one in self._request.candidates:
+            why = one.change.why_not(look.use)
+            if why:
+                self._why_not[one.name] = why
+            else:
+                open_.append(one)
+        quick = [one for one in open_ if not one.change.compiles]
+        slow = [one for one in open_ if one.change.compiles]
+        if quick or not slow:
+            self._group([(one.name, (one,), False) for one in quick])
+        if slow:
+            checks = [one for one in slow if look.use.random_ops]
+            self._group(
+                [(one.name, (one,), False) for one in slow]
+                + [(f"{one.name}{RESULTS_ONLY}", (one,), True) for one in checks]
+            )
+        self._confirm(open_)
+        self._settle_open(open_)
+
+    def _confirm(self, tried: Sequence[Candidate]) -> None:
+        """Measure what looks faster again, in fresh processes, together with combinations of it."""
+        likely = []
+        for one in tried:
+            row = self._row(one)
+            if row.gain is None or not row.applied or row.is_bound:
+                continue
+            if row.verdict == "faster" or (row.verdict == "inconclusive" and row.gain.expected >= CLEAR_GAIN):
+                likely.append((row.gain.expected, one))
+        winners = [one for _, one in sorted(likely, key=lambda pair: -pair[0])][:MAX_WINNERS]
+        if not winners or self._request.max_processes == 1:
+            return
+        chosen: list[Candidate] = []
+        for one in winners:
+            if one.change is not NOTHING and not (
+                one.change.compiles and any(other.change.compiles for other in chosen)
+            ):
+                chosen.append(one)
+                if len(chosen) > 1:
+                    self._combinations.append(tuple(chosen))
+        variants: list[tuple[str, Sequence[Candidate], bool]] = [(one.name, (one,), False) for one in winners]
+        variants += [(combination_name(some), some, False) for some in self._combinations]
+        self._fresh = {one.name for one in winners}
+        self._say("measuring what looks faster again, in fresh processes")
+        self._group(variants)
+
+    def _settle_open(self, tried: Sequence[Candidate]) -> None:
+        """More processes for what is still open, while the budget lasts."""
+        while True:
+            unsure = [
+                one
+                for one in tried
+                if (row := self._row(one)).verdict == "inconclusive"
+                and row.applied
+                and row.processes < self._request.max_processes
+            ]
+            took = self._last_group_s
+            if not unsure or self._left_s() < took:
+                return
+            self._say(f"measuring what is still open again: {', '.join(one.name for one in unsure)}")
+            self._group([(one.name, (one,), False) for one in unsure])
+
+    # The answer.
+
+    def _row(self, *changes: Candidate) -> TriedFix:
+        assert self._look is not None
+        assert self._steps is not None
+        rows = len(self._request.candidates) - len(self._why_not) + len(self._combinations)
+        return row_of(changes, self._measured, self._look, self._steps, rows, self._errors, self._request.predicted)
+
+    def _answer(self, stopped: str) -> TrialAnswer:
+        look, steps = self._look, self._steps
+        assert look is not None
+        assert steps is not None
+        rows = []
+        for one in self._request.candidates:
+            why = self._why_not.get(one.name)
+            if why:
+                predicted = self._request.predicted.get(one.fix or "")
+                rows.append(
+                    TriedFix(one.name, one.change.does, one.change.lines, one.fix, why_not=why, predicted=predicted)
+                )
+            else:
+                rows.append(self._row(one))
+        rows += [self._row(*some) for some in self._combinations]
+        baseline = step_of_baseline(self._measured, look.use.on_gpu)
+        return TrialAnswer(
+            command=self._request.command,
+            step=steps.words,
+            on_gpu=look.use.on_gpu,
+            baseline_s=baseline,
+            baseline_processes=sum(one.name == BASELINE and bool(one.windows) for one in self._measured),
+            windows=steps.windows,
+            steps_per_window=steps.per_window,
+            tries=tuple(rows),
+            best=best_of(rows),
+            writes=tuple(look.use.writes),
+            seconds=time.monotonic() - self._began,
+            stopped=stopped,
+        )
+
+
+def best_of(rows: Sequence[TriedFix]) -> tuple[str, ...]:
+    """The fixes of the fastest row that is known to be faster; a longer combination only if it gains noticeably."""
+    faster = [row for row in rows if row.verdict == "faster" and row.gain is not None and not row.is_bound]
+    best: TriedFix | None = None
+    for row in sorted(faster, key=lambda one: one.name.count("+")):
+        if (
+            best is None
+            or best.gain is None
+            or row.gain is None
+            or (
+                row.gain.expected
+                > (SHOWN_GAIN if row.name.count("+") > best.name.count("+") else 1.0) * best.gain.expected
+            )
+        ):
+            best = row
+    return tuple(best.name.split("+")) if best else ()
+
+
+def _free_host_bytes() -> int:
+    """Memory that is free on this machine; much if it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return 1 << 40
