@@ -77,6 +77,11 @@ class StepTimer:
         """Seconds from the first lap to the last."""
         return (self._ends[-1].clock_ns - self._ends[0].clock_ns) / 1e9 if self._ends else 0.0
 
+    def longest_s(self) -> float:
+        """The longest step by the CPU's clock."""
+        ends = self._ends
+        return max((ends[at].clock_ns - ends[at - 1].clock_ns for at in range(1, len(ends))), default=0) / 1e9
+
     def restart(self) -> None:
         """Discard all laps."""
         self._ends.clear()

@@ -12,7 +12,7 @@ from warpline.capture.patches import Undo, after, before
 from warpline.capture.plan import TORCH
 from warpline.capture.recorders import ours
 from warpline.capture.session import Session
-from warpline.capture.steps import EXPLICIT, FORWARD, NVTX, OPTIMIZER, PROFILER, REPLAY
+from warpline.capture.steps import EXPLICIT, FORWARD, NVTX, OPTIMIZER, PROFILER, REPLAY, Unit
 
 
 class Listeners:
@@ -22,6 +22,7 @@ class Listeners:
         self._torch, self._session = torch, session
         self._ranges: list[str] = []
         self._forwards = ModuleCalls(torch, self._forward)
+        session.on_narrow = self._narrow
         self._undo: list[Undo] = [
             self._listen_to_optimizers(),
             marks.listen(self._step),
@@ -57,16 +58,21 @@ class Listeners:
             return lambda: None  # torch before 2.0: forward calls mark steps
         return register(self._optimizer).remove
 
+    def _narrow(self, unit: Unit | None) -> None:
+        """Listen only to what ends a step, once that is known, so that nothing else slows the program."""
+        if unit is None:
+            self._forwards.search()
+        else:
+            self._forwards.listen_only_to(unit.who if unit.source == FORWARD else 0)
+
     def _optimizer(self, optimizer: Any, *_: Any) -> None:
-        self._forwards.stop_searching()
         self._session.boundary(OPTIMIZER, id(optimizer))
 
     def _step(self) -> None:
-        self._forwards.stop_searching()
         self._session.boundary(EXPLICIT)
 
-    def _forward(self, who: int, patience: int) -> None:
-        self._session.boundary(FORWARD, who, patience)
+    def _forward(self, who: int, holds_gradients: bool) -> None:
+        self._session.boundary(FORWARD, who, holds_gradients)
 
     def _replay(self, graph: Any, *_: Any, **__: Any) -> None:
         self._session.boundary(REPLAY, id(graph))

@@ -9,6 +9,7 @@ from warpline.capture.launch import Ending
 from warpline.capture.manifest import PROBLEMS
 from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import RECORDED, RECORDING
+from warpline.capture.steps import LOOP
 from warpline.errors import EXIT_INCONCLUSIVE, WarplineError
 
 _RECORD_ALL = "omit steps= to record everything"
@@ -51,8 +52,8 @@ def _reason(
         return "not-recorded", f"the recording failed: {part['notes'][-1]}", hint
     seen = max(part["steps_seen"].values(), default=0)
     if seen:
-        source = max(part["steps_seen"], key=lambda name: part["steps_seen"][name])
-        return _too_few(plan, seen, source, in_code)
+        source = LOOP if LOOP in part["steps_seen"] else max(part["steps_seen"], key=part["steps_seen"].__getitem__)
+        return _too_few(plan, part["steps_seen"][source], source, in_code)
     if in_code:
         return "no-steps", "no step was found", f"{_RECORD_ALL}, or call warpline.step() at the end of each step"
     return (

@@ -7,9 +7,15 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from warpline.capture.recorded import MIN_TIMED_STEPS
+
 VARIABLE = "WARPLINE_CAPTURE"
 """The environment variable that passes the plan to the program."""
 MAX_SKIP_FACTOR = 3
+STEPS_TO_KNOW = 3
+"""What a step is is known after so many, unless a loop around it may be the step."""
+MAX_BARE_S = 3.0
+"""Bare steps go on for longer only until three are timed."""
 TORCH, NSYS, NCU = "torch", "nsys", "ncu"
 
 
@@ -17,11 +23,12 @@ TORCH, NSYS, NCU = "torch", "nsys", "ncu"
 class Plan:
     """A bounded recording: bare steps, warm-up steps, recorded steps, and limits.
 
-    At least eight bare steps, until a fifth of a second has passed or three times as many have run: first steps load,
-    tune and allocate, and the clocks of an idle GPU take that long to rise. Two warm-up steps, because the first
-    contains the profiler's own first calls. Six recorded steps, because a median and its spread need that many, and a
-    file of six steps is read in a second. Shapes are on, because work models and the roofline need them. Stacks are
-    off, because every Python call then costs as much as an op: two more steps have them, whose times are not used.
+    At least eight bare steps once it is known what a step is, until a fifth of a second has passed or three times as
+    many have run: first steps load, tune and allocate, and the clocks of an idle GPU take that long to rise. Two
+    warm-up steps, because the first contains the profiler's own first calls. Six recorded steps, because a median and
+    its spread need that many, and a file of six steps is read in a second. Shapes are on, because work models and the
+    roofline need them. Stacks are off, because every Python call then costs as much as an op: two more steps have them,
+    whose times are not used.
     """
 
     folder: str
@@ -34,10 +41,10 @@ class Plan:
     seconds: float = 10.0
     """Maximum length of the recording. A CPU records at most about 300,000 events per second, so this bounds the file
     too."""
-    megabytes: int = 2000
-    """Maximum growth of the process while it records."""
+    megabytes: int = 400
+    """Maximum growth of the process while it records: 0.8 million events, for which torch needs about a minute."""
     after_s: float = 5.0
-    """If no step is found by then, a window of `seconds` is recorded instead."""
+    """If no step is known by then, a time window is recorded, which the steps replace if they come."""
     whole: bool = False
     """Record from the start of the program, with or without steps."""
     shapes: bool = True
@@ -67,13 +74,16 @@ class Plan:
         return cls(**json.loads(text)) if text else None
 
     def has_settled(self, steps: int, seconds: float) -> bool:
-        """Whether enough bare steps have run."""
+        """Whether enough bare steps have run; of long ones, fewer are enough."""
+        if self.settle_s and seconds >= MAX_BARE_S and steps > MIN_TIMED_STEPS:
+            return True
         return steps >= max(self.skip, 1) and (seconds >= self.settle_s or steps >= MAX_SKIP_FACTOR * self.skip)
 
     @property
     def first_recorded(self) -> int:
         """Maximum number of steps before the first recorded one."""
-        return (MAX_SKIP_FACTOR * self.skip if self.settle_s else max(self.skip, 1)) + self.warmup
+        bare = STEPS_TO_KNOW + MAX_SKIP_FACTOR * self.skip if self.settle_s else max(self.skip, 1)
+        return bare + self.warmup
 
 
 def skipping(skip: int | None) -> dict[str, Any]:

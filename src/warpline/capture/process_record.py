@@ -35,6 +35,8 @@ class ProcessRecord:
     cuda: str | None = None
     device: str | None = None
     steps_found_by: str | None = None
+    step_is: str | None = None
+    """What a step is, for people."""
     steps_seen: dict[str, int] = field(default_factory=dict)
     """How often each source of steps fired, until the recording ended."""
     steps_recorded: int = 0

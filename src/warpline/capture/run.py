@@ -26,9 +26,10 @@ from warpline.capture.manifest import (
 from warpline.capture.missing_trace import why_nothing
 from warpline.capture.ncu_log import NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
-from warpline.capture.process_record import NOTHING, RECORDED, read_parts
+from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, read_parts
 from warpline.capture.program import ProgramCommand, has_torch, run_name
 from warpline.capture.second_pass import in_second_pass
+from warpline.capture.session import WINDOW_S
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tool_commands import (
     NCU_LAUNCHES,
@@ -239,14 +240,30 @@ class _Watcher:
         if self._ending is not None:
             self._ending.insist()
             return
-        parts = [part for part in read_parts(self._folder) if part["state"] != NOTHING]
-        if parts and "recording" not in self._told:
-            self._told.add("recording")
+        every = read_parts(self._folder)
+        parts = [part for part in every if part["state"] != NOTHING]
+        if every:
+            self._tell_progress(every[0])
+        if parts and self._is_new("recording"):
             self.devices = gpu_states()
         done = [part for part in parts if part["state"] == RECORDED and not in_second_pass(part)]
-        if done and len(done) == len(parts) and "recorded" not in self._told:
-            self._told.add("recorded")
+        if done and len(done) == len(parts) and self._is_new(f"recorded {done[0]['steps_recorded']}"):
             self._after_recording(child, done)
+
+    def _tell_progress(self, part: dict[str, Any]) -> None:
+        records, by_steps = part["state"] == RECORDING, part["steps_found_by"]
+        if records and not by_steps and not self._plan.whole and self._is_new("window"):
+            self._say(f"no step is known after {self._plan.after_s:g} s; recording {WINDOW_S:g} s of the program")
+        if records and part["ended_by"] and self._is_new(f"stopped {by_steps}"):
+            self._say("the profiler has stopped; torch puts its events together")
+        elif part["step_is"] and not part["steps_recorded"] and self._is_new(part["step_is"]):
+            self._say(f"a step is {part['step_is']}; timing some, then recording {self._plan.steps}")
+
+    def _is_new(self, subject: str) -> bool:
+        """Whether nothing was said about it yet."""
+        is_new = subject not in self._told
+        self._told.add(subject)
+        return is_new
 
     def _after_recording(self, child: subprocess.Popen[bytes], done: list[dict[str, Any]]) -> None:
         first = done[0]

@@ -19,7 +19,7 @@ from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
 from warpline.capture.recorders import Recorder, export_whole, recorder_for
 from warpline.capture.second_pass import SecondPass, wants_second_pass
-from warpline.capture.steps import NAMES, StepFinder
+from warpline.capture.steps import LOOP, NAMES, StepFinder, Unit
 from warpline.capture.this_process import (
     LastWords,
     hold_signals,
@@ -30,6 +30,10 @@ from warpline.capture.this_process import (
 )
 
 WAITING, RECORDS, WINDOW, SECOND_PASS, DONE = "waiting", "records", "window", "second pass", "done"
+WINDOW_S = 2.0
+"""Maximum length of a time window: torch takes many times as long to put its events together."""
+MAX_MISSED_STEPS = 3
+"""After so many steps' time without one, they have ended."""
 STEPS_AFTER_RECORDING = 8
 """Steps timed after the recording, to show its lasting effect."""
 
@@ -50,43 +54,44 @@ class Session:
         self._torch = torch
         self._is_traced = tracing_check(torch)
         self._on_idle = on_idle
+        self.on_narrow: Callable[[Unit | None], None] = lambda unit: None
+        """Called with the step once it is known, so that only its end is listened to; with None to listen to all."""
+        self._listens_narrowly = False
         self._laps = StepTimer(torch)
         self._recorder: Recorder | None = None
         self._second_pass: SecondPass | None = None
         self._thread: threading.Thread | None = None
+        self.step_ended = 0.0
         self._busy = False
         self._position = 0
         self._before_bytes = 0
         self._grown_bytes = 0
         self._last_words = LastWords(self.close)
 
-    def boundary(self, source: int, who: int = 0, patience: int = 0) -> None:
-        """Handle a possible end of a step."""
+    def boundary(self, source: int, who: int = 0, accumulates: bool = False) -> None:
+        """Handle a call that may end a step."""
         if self._busy or self._is_traced():
             return
         with self._careful():
             if not self._is_our_thread() or self.capturing() or is_data_worker():
                 return
-            if self.phase == WINDOW and not self._leave_window():
-                return
-            chosen = self.finder.chosen
-            position = self.finder.hear(source, who, patience)
+            unit = self.finder.unit
+            position = self.finder.hear(source, who, accumulates)
             if not position:
                 self._restart_if_lost()
-                return
-            self._thread = threading.current_thread()
-            if self.finder.chosen != chosen or position <= self._position:
-                self._laps.restart()
-            self._position = position
-            self._advance(position)
+            elif self.phase != WINDOW:
+                self._thread = threading.current_thread()
+                if self.finder.unit != unit or position <= self._position:
+                    self._laps.restart()
+                self._position, self.step_ended = position, time.monotonic()
+                self._advance(position)
+            self._listen_as_narrowly_as_possible()
 
     def graph_captured(self) -> None:
         """Handle the start of a CUDA graph capture: earlier steps were warm-up."""
         keep_attached_with_graphs(self._torch)
         if self.phase == WAITING:
-            self.finder.restart()
-            self._laps.restart()
-            self._position = 0
+            self._forget_the_step()
         elif self.phase == RECORDS:
             self.note("a CUDA graph was captured during the recording: record later with a larger --skip")
 
@@ -98,6 +103,17 @@ class Session:
             self.window_taken = True
             self._thread = threading.current_thread()
             self._start(by_steps=False)
+
+    def has_lost_the_step(self) -> bool:
+        """Whether the step that is known has not ended for longer than several of them take."""
+        silent_s = time.monotonic() - self.step_ended
+        return self.finder.narrow and silent_s > self.plan.after_s + MAX_MISSED_STEPS * self._laps.longest_s()
+
+    def look_for_another_step(self) -> None:
+        """Listen to everything again, because the known step does not come any more."""
+        if self.phase == WAITING and not self._busy and self.has_lost_the_step():
+            with self._careful():
+                self._forget_the_step()
 
     def close(self, reason: str) -> None:
         """End the recording in any state, write it, and ignore all later calls."""
@@ -155,7 +171,9 @@ class Session:
             return "look" if self._second_pass.over_limit(grace) else None
         if self.phase not in {RECORDS, WINDOW} or not self.recording_since:
             return None
-        if time.monotonic() - self.recording_since > grace * self.plan.seconds:
+        by_time = self.phase == WINDOW and not self.plan.whole
+        seconds = min(self.plan.seconds, WINDOW_S) if by_time else self.plan.seconds
+        if time.monotonic() - self.recording_since > grace * seconds:
             return "seconds"
         return "megabytes" if self._grown_bytes > grace * self.plan.megabytes * 1_000_000 else None
 
@@ -174,19 +192,19 @@ class Session:
         thread = self._thread
         return thread is None or thread is threading.current_thread() or not thread.is_alive()
 
-    def _leave_window(self) -> bool:
-        """Discard the time window when steps appear, which are better; nsys records only once."""
-        if self.plan.tool != TORCH or self.plan.whole:
-            return False
-        self._start_over()
-        return True
-
     def _restart_if_lost(self) -> None:
         """Discard steps that stopped before the first was recorded, such as a trial run before training."""
-        if self.finder.lost and self.phase == RECORDS and not self.recording_since:
-            self.finder.restart()
-            self._position = 0
-            self._start_over()
+        if self.finder.lost and self.phase in {WAITING, RECORDS} and not self.recording_since:
+            if self.phase == RECORDS:
+                self._start_over()
+            self._forget_the_step()
+
+    def _forget_the_step(self) -> None:
+        self.finder.restart()
+        self._position = 0
+        self._laps.restart()
+        self.record.step_is = None
+        self._listen_as_narrowly_as_possible()
 
     def _start_over(self) -> None:
         recorder, self._recorder, self.phase = self._recorder, None, WAITING
@@ -194,13 +212,33 @@ class Session:
         if recorder is not None:
             recorder.stop(whole=True)
         self.note("the profiler was active before the bare steps were timed")
-        self.record.state, self.record.bare_step_ns, self.recording_since = NOTHING, None, 0.0
+        self.record.bare_step_ns, self.recording_since = None, 0.0
+        self.record.state = RECORDED if self.record.file else NOTHING
         self._laps.restart()
+
+    def _listen_as_narrowly_as_possible(self) -> None:
+        if self.finder.narrow != self._listens_narrowly:
+            self._listens_narrowly = self.finder.narrow
+            self.on_narrow(self.finder.unit if self.finder.narrow else None)
+
+    def _knows_the_step(self) -> bool:
+        """Whether bare steps can be timed: what a step is is known, and nothing else is listened to."""
+        if self.plan.settle_s and not self.finder.narrow:
+            if not self.finder.settled():
+                return False
+            self.finder.narrow = True
+            self._laps.restart()
+            self._laps.lap()
+            self.record.step_is = self.finder.unit.describe() if self.finder.unit else None
+            self._keep()
+        return True
 
     def _advance(self, position: int) -> None:
         if self.phase == WAITING:
             self._laps.lap()
-            if self.plan.has_settled(position, self._laps.elapsed_s()):
+            if self._knows_the_step() and self.plan.has_settled(
+                len(self._laps) if self.plan.settle_s else position, self._laps.elapsed_s()
+            ):
                 self.finder.lock()
                 if self.plan.tool != NCU:  # which slows every launch, recorded or not
                     self.record.bare_step_ns = self._laps.summary()
@@ -234,15 +272,15 @@ class Session:
     def _start(self, by_steps: bool) -> None:
         self._laps.restart()
         describe(self.record, self._torch)
-        if by_steps:
-            self.record.steps_found_by = NAMES[self.finder.chosen or 0]
+        if by_steps and self.finder.unit is not None:
+            self.record.steps_found_by, self.record.step_is = self.finder.unit.name, self.finder.unit.describe()
         with hold_signals():
             self._recorder = recorder_for(self._torch, self.plan)
             self._recorder.start(by_steps)
             self.phase = RECORDS if by_steps else WINDOW
             if not by_steps or not self.plan.warmup:
                 self.recording_since, self._before_bytes = time.monotonic(), resident_bytes()
-            self.record.state = RECORDING
+            self.record.state, self.record.ended_by = RECORDING, None
             self.record.write(Path(self.plan.folder))
         self._last_words.hold()
         if by_steps and not self.plan.warmup:
@@ -256,6 +294,8 @@ class Session:
         if not recorder.can_stop_here():
             raise RuntimeError("the recorded thread has ended, which stopped torch's profiler")
         with hold_signals():
+            self.record.ended_by = reason
+            self.record.write(Path(self.plan.folder))  # putting the events together may take long
             self.record.recorded_step_ns = self._laps.summary(cold=0) if self.record.steps_recorded else None
             recorder.stop(whole)
             began = bool(self.recording_since)
@@ -267,8 +307,7 @@ class Session:
             self.record.bare_step_ns, doubt = reliable_bare_step(self.record.bare_step_ns, self.record.recorded_step_ns)
             if doubt:
                 self.note(doubt)
-            self.record.state = RECORDED if began else NOTHING
-            self.record.ended_by = reason
+            self.record.state = RECORDED if began or self.record.file else NOTHING
             again = began and by_steps and whole and wants_second_pass(self.plan)
             if again:
                 self._second_pass = SecondPass(self._torch, self.plan, self.record)
@@ -284,6 +323,7 @@ class Session:
         self._laps.restart()
         if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
             self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still appear
+            self._forget_the_step()  # the profiler has distorted what was heard of it
             self.note("the profiler was active before the bare steps were timed")
         elif not by_steps or not whole:
             self._rest()
@@ -315,6 +355,8 @@ class Session:
 
     def _keep(self) -> None:
         self.record.steps_seen = {NAMES[at]: count for at, count in enumerate(self.finder.seen) if count}
+        if self.finder.unit is not None and self.finder.unit.by_loop:
+            self.record.steps_seen[LOOP] = self._position
         self.record.write(Path(self.plan.folder))
 
     def _note_later_steps(self) -> None:

@@ -37,6 +37,7 @@ class LimitWatch:
         self._on_gpu = False
         self._open_soon = in_main_thread(self._open)
         self._end_soon = in_main_thread(self._end_recording)
+        self._look_soon = in_main_thread(session.look_for_another_step)
         threading.Thread(target=self._run, name="warpline-watch", daemon=True).start()
 
     def _run(self) -> None:
@@ -50,9 +51,12 @@ class LimitWatch:
         if session.phase == WAITING:
             if self._torch.cuda.is_initialized() and not self._on_gpu:
                 self._on_gpu, self._quiet_since = True, time.monotonic()
-            late = time.monotonic() - self._quiet_since > session.plan.after_s
-            if late and session.finder.chosen is None and not session.window_taken and self._may_open():
+            heard = session.finder.first_heard
+            late = time.monotonic() - max(self._quiet_since, heard) > session.plan.after_s
+            if late and not session.finder.narrow and not session.window_taken and self._may_open():
                 self._open_soon()
+            elif session.has_lost_the_step():
+                self._look_soon()
         elif session.over_bounds(self._grace()):
             self._end_soon()
 
