@@ -185,7 +185,7 @@ def _grid(span_ns: int, top: float, bottom: float) -> str:
 
 
 def _ticks(span_ns: int) -> Iterator[tuple[float, int]]:
-    """Round times from the begin of the window, at most about `TICKS`."""
+    """Round times from the start of the window, at most about `TICKS`."""
     least = max(span_ns / TICKS, 1)
     power = 10 ** int(np.floor(np.log10(least)))
     step = int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least))

@@ -116,7 +116,7 @@ class Inside(Struct, frozen=True):
     name: int | None
     """Position in `Timeline.names` of its launch on the timeline, and …"""
     start_ns: int | None
-    """… the begin of it; null where the trace has none."""
+    """… the start of it; null where the trace has none."""
 
 
 class Spot(Struct, frozen=True):
