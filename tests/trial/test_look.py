@@ -10,6 +10,8 @@ from warpline.trial.look import ROUNDS, alive_together, timed_steps
 from warpline.trial.process import HeardEvent, LookReport
 
 GB = 10**9
+LONG = 600.0
+"""A budget in seconds."""
 
 
 def look(*events: HeardEvent, ended: bool = False, use: ProgramUse | None = None, **memory: int) -> LookReport:
@@ -25,34 +27,37 @@ def calls(kind: str, count: int, step_s: float, who: int = 0, name: str = "Net")
 
 def test_the_optimizer_that_appears_last_ends_the_step() -> None:
     found = timed_steps(
-        look(calls("forward", 90, 0.01), calls("optimizer", 30, 0.03), calls("optimizer", 30, 0.03, who=1, name="Adam"))
+        look(
+            calls("forward", 90, 0.01), calls("optimizer", 30, 0.03), calls("optimizer", 30, 0.03, who=1, name="Adam")
+        ),
+        LONG,
     )
     assert (found.words, found.step.who, found.result) == ("Adam.step()", 1, "loss")
     assert found.per_window == 20
 
 
 def test_generate_comes_before_the_forwards_inside_it() -> None:
-    found = timed_steps(look(calls("forward", 300, 0.01), calls("generate", 4, 1.0, name="Llama"), ended=True))
+    found = timed_steps(look(calls("forward", 300, 0.01), calls("generate", 4, 1.0, name="Llama"), ended=True), LONG)
     assert found.words == "generate() of Llama"
     assert (found.skip, found.per_window, found.windows) == (1, 1, 3)
 
 
 def test_the_largest_module_called_often_is_the_step() -> None:
     use = ProgramUse(modules=[ModuleUse("Text", 10, 0, 0, False), ModuleUse("UNet", 1000, 9, 0, False)])
-    found = timed_steps(look(calls("forward", 8, 0.1), calls("forward", 40, 0.02, who=1, name="UNet"), use=use))
+    found = timed_steps(look(calls("forward", 8, 0.1), calls("forward", 40, 0.02, who=1, name="UNet"), use=use), LONG)
     assert found.words == "forward of UNet"
 
 
 @pytest.mark.parametrize("count", [4, 9, 20, 40, 100])
 def test_all_windows_fit_into_a_program_that_ends_early(count: int) -> None:
-    found = timed_steps(look(calls("optimizer", count, 0.05), ended=True))
+    found = timed_steps(look(calls("optimizer", count, 0.05), ended=True), LONG)
     assert 1 <= found.windows <= ROUNDS
     assert found.skip + found.windows * (found.settle + found.per_window) <= count
 
 
 def test_a_program_without_steps_is_refused() -> None:
     with pytest.raises(WarplineError, match="no-steps"):
-        timed_steps(look())
+        timed_steps(look(), LONG)
 
 
 def test_as_many_processes_are_alive_as_memory_holds() -> None:
@@ -62,3 +67,10 @@ def test_as_many_processes_are_alive_as_memory_holds() -> None:
     assert alive_together(small, 100 * GB, 16) == 16
     assert alive_together(large, 100 * GB, 16) == 1
     assert alive_together(small, 5 * GB, 16) == 3
+
+
+def test_a_small_budget_has_short_windows() -> None:
+    event = calls("optimizer", 60, 0.01)
+    assert timed_steps(look(event), LONG).per_window == 60
+    assert timed_steps(look(event), 100.0).per_window == 25
+    assert timed_steps(look(event), 10.0).per_window == 15

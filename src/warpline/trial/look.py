@@ -11,8 +11,9 @@ from warpline.capture.trial.results import LOSS
 from warpline.errors import WarplineError
 from warpline.trial.process import HeardEvent, LookReport
 
-WINDOW_S = 0.6
-"""Length of a window: long against the clock and a pause, short against the drift of a machine."""
+WINDOW_S, MIN_WINDOW_S, WINDOW_SHARE = 0.6, 0.15, 1 / 400
+"""Length of a window: long against the clock and a pause, short against the drift of a machine; of a small budget, this
+share."""
 ROUNDS = 6
 """Windows of each process."""
 SKIP, SETTLE = 8, 2
@@ -37,18 +38,19 @@ class TimedSteps(Struct, frozen=True):
     """Name of the results that are compared."""
 
 
-def timed_steps(look: LookReport) -> TimedSteps:
+def timed_steps(look: LookReport, budget_s: float) -> TimedSteps:
     """Choose the steps: optimizer steps, else calls of generate(), else calls of the largest module called often."""
     event = _chosen(look)
+    window_s = min(WINDOW_S, max(MIN_WINDOW_S, WINDOW_SHARE * budget_s))
     times = event.times_s
     later = times[len(times) // 2 :] if len(times) > MIN_CALLS else times
     gaps = [two - one for one, two in pairwise(later)]
-    step_s = max(sum(gaps) / len(gaps) if gaps else WINDOW_S, 1e-6)
+    step_s = max(sum(gaps) / len(gaps) if gaps else window_s, 1e-6)
     step = StepKind(event.kind, event.who, event.name)
     words = {OPTIMIZER: f"{event.name}.step()", GENERATE: f"generate() of {event.name}"}
     skip = SKIP if SKIP * step_s < MAX_WARM_UP_S else 3
     settle = SETTLE
-    per_window, windows = max(1, round(WINDOW_S / step_s)), ROUNDS
+    per_window, windows = max(1, round(window_s / step_s)), ROUNDS
     if look.ended:
         count = len(times)
         skip = min(skip, max(1, count // 8))

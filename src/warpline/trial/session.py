@@ -28,7 +28,7 @@ from warpline.trial.look import TimedSteps, alive_together, timed_steps
 from warpline.trial.process import LookReport, VariantProcess
 from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, combination_name, row_of, step_of_baseline
 
-MAX_ALIVE = 16
+MAX_ALIVE = 24
 POLL_S = 0.004
 BASELINES = 2
 """Of each group: their difference shows what no change at all does."""
@@ -170,7 +170,7 @@ class TrialSession:
         took = time.monotonic() - process.started
         self._end([process])
         self._look = look
-        self._steps = timed_steps(look)
+        self._steps = timed_steps(look, self._request.budget_s)
         self._took_s = took
         self._start_s = max(MIN_START_S, START_FACTOR * took)
         self._say(f"step: {self._steps.words}, about {self._steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")
