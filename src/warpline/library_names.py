@@ -10,7 +10,8 @@ TORCH = "torch|functorch|triton"
 LIBRARIES = (
     f"{TORCH}|torchgen|torchvision|torchaudio|torchao|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|"
     "flash_attn|vllm|apex|scipy|PIL|pandas|sklearn|skimage|cv2|datasets|tokenizers|timm|einops|diffusers|peft|safetensors|"
-    "huggingface_hub|tqdm|jax|jaxlib|flax|optax|tensorflow|keras|cupy|numba|sympy|networkx|xformers|bitsandbytes"
+    "huggingface_hub|tqdm|jax|jaxlib|flax|optax|tensorflow|keras|cupy|numba|sympy|networkx|xformers|bitsandbytes|sglang|"
+    "flashinfer|tensorrt_llm|transformer_engine|torch_xla|torch_npu|trl|ray|aiter"
 )
 """Public packages that a user calls and does not edit."""
 STANDARD_LIBRARY = (
@@ -23,8 +24,14 @@ called test.py, trace.py or profile.py."""
 TORCH_FRAME = rf"^<|^({TORCH}|{STANDARD_LIBRARY})[/.]"
 """Frames of torch, of Python itself and of what is built in. A call of another library may be a whole training step
 (`transformers/trainer.py`), one of these never is."""
-LIBRARY_FRAME = rf"^<|^nn\.Module|^({LIBRARIES}|{STANDARD_LIBRARY})[/.]|site-packages/|dist-packages/|lib/python\d"
-"""Frames of all libraries: the others are the user's lines."""
+GENERATED_FILE = (
+    r"(^|/)torchinductor_|/(torch_compile_cache|inductor_cache|torch_compile_debug)/|/\.triton/|(^|/)c[a-z2-7]{51}\.py"
+)
+"""Files that a compiler writes: nobody edits their lines. Inductor names a module by a hash of its text."""
+LIBRARY_FRAME = (
+    rf"^<|^nn\.Module|^({LIBRARIES}|{STANDARD_LIBRARY})[/.]|site-packages/|dist-packages/|lib/python\d|{GENERATED_FILE}"
+)
+"""Frames of all libraries, and of generated files: the others are the user's lines."""
 PROFILER_FRAME = r"torch/(autograd/)?profiler"
 """Frames of torch.profiler."""
 OWN_FRAME = r"(^|/)warpline/capture/\w+\.py\("

@@ -59,6 +59,32 @@ def test_an_allocator_under_pressure_collects_no_garbage(tmp_path: Path) -> None
     assert judged(tmp_path, body).verdict.fix != "no_empty_cache"
 
 
+def test_a_program_that_starts_has_no_cache_to_keep(tmp_path: Path) -> None:
+    """Libraries free once where they allocate three times, and their first frees create contexts: a cold start."""
+    program = Program()
+    for number, start_up in enumerate((3_000_000, 900_000, 900)):
+        program.call("cudaFree", start_up)
+        for _ in range(3):
+            program.call("cudaMalloc", 100)
+        program.op(f"first_{number}", (f"kernel_{number}", 50))
+    program.wait()
+    judgement = program.judged(tmp_path)
+    assert "no_empty_cache" not in [finding.fix for finding in judgement.findings]
+    assert judgement.limits.row("memory").gain.expected == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_program_that_ends_has_no_cache_to_keep(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(4):
+        program.call("cudaMalloc", 500)
+    for _ in range(5):
+        program.large_product(BUSY_US)
+    program.wait()
+    for _ in range(4):
+        program.call("cudaFree", 900)
+    assert "no_empty_cache" not in [finding.fix for finding in program.judged(tmp_path).findings]
+
+
 def written(folder: Path, body: Body) -> Path:
     program = Program()
     for _ in range(STEPS):

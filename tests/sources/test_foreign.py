@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from kineto_files import Event, op
 
+from warpline.analyses.device import trace_device
 from warpline.analyses.framework import framework_of
 from warpline.cli.main import run
 from warpline.doctor.files import examine_file
@@ -101,6 +102,43 @@ def test_the_autograd_profiler_of_old_torch_is_read(tmp_path: Path) -> None:
     assert (len(trace.ops), len(trace.gpu)) == (1, 1)
 
 
+def rocprof_events() -> list[Event]:
+    """A copy and a kernel on the third GPU, with the arrows that link them to their calls; numbers in quotes."""
+
+    def arrow(phase: str, process: int, thread: int, moment: int, number: int) -> Event:
+        place = {"pid": process, "tid": thread, "ts": moment}
+        return {"ph": phase, "cat": "DataFlow", "name": "dep", "id": number, **place}
+
+    return [
+        {},
+        named("process", "CPU HIP API", 2),
+        named("process", "COPY", 1),
+        named("process", "GPU0", 6),
+        named("process", "GPU2", 8),
+        span("CopyHostToDevice", "1", 1, 120, 8),
+        span("scale_kernel", "8", 1, 220, 30),
+        span("hipMemcpyWithStream", "2", 517, 100, 30),
+        span("hipLaunchKernel", "2", 517, 200, 10),
+        arrow("s", 2, 517, 110, 0),
+        arrow("t", 1, 1, 120, 0),
+        arrow("s", 2, 517, 205, 1),
+        arrow("t", 8, 1, 220, 1),
+    ]
+
+
+def test_a_rocprof_trace_is_read_with_its_launches_and_its_device(tmp_path: Path) -> None:
+    agents = {"Agent3.Node": "2", "Agent3.DeviceType": "GPU", "Agent3.MarketingName": "AMDInstinctMI210"}
+    trace = open_trace(written(tmp_path, {"traceEvents": rocprof_events(), "otherData": agents}), cache=False)
+    assert trace.source == "rocprof"
+    assert trace_device(trace)[0] == "AMD Instinct MI210"
+    gpu = trace.stored("gpu").sort("start_ns")
+    assert gpu["kind"].cast(pl.String).to_list() == ["memcpy", "kernel"]
+    assert gpu["device"].to_list() == [2, 2]
+    assert gpu["copy_kind"].cast(pl.String).to_list() == ["HtoD", None]
+    calls = trace.api.name[trace.gpu.api_id].texts.tolist()
+    assert calls == ["hipMemcpyWithStream", "hipLaunchKernel"]
+
+
 def test_events_without_a_process_are_foreign(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="foreign-trace"):
         open_trace(written(tmp_path, [{"ph": "X", "name": "a", "ts": 1, "dur": 2}]), cache=False)
@@ -126,7 +164,12 @@ REFUSED: dict[str, tuple[list[Event], str, str]] = {
         "foreign-trace",
         "2 events (2 of them begin/end)",
     ),
-    "another program": (
+    "another program, and events without a category": (
+        [{**span("layout", 1, 1, 0, 5), "cat": "db"}, span("paint", 1, 1, 5, 5)],
+        "foreign-trace",
+        'another program: 2 events, 1 of them in the category "db"',
+    ),
+    "a browser": (
         [{**span("layout", 1, 1, 0, 5), "cat": "blink"}, {**span("paint", 1, 1, 5, 5), "cat": "gpu"}],
         "foreign-trace",
         '2 events in the categories "blink", "gpu"',

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpline.hardware import Chip, chip_named, find_device
+from warpline.hardware import Chip, CitedFigure, chip_named, find_device
+from warpline.hardware.find import host_link
 from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.schema import Gpu
 from warpline.trace.table import filled
@@ -19,16 +20,40 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     """The device's name and its chip: the requested one, else the one that most of the trace ran on."""
     if wanted is not None:
         return wanted, chip_named(wanted)
-    devices = trace.devices
-    if not len(devices):
+    devices, row = trace.devices, _listed(trace, _busiest_device(trace.gpu))
+    if row is None:
         return UNKNOWN_DEVICE, None
-    # Some profiles number devices otherwise in their list than in their events.
-    matching = np.flatnonzero(devices.device == _busiest_device(trace.gpu))
-    row = int(matching[0]) if len(matching) else 0
     name, sm_count = devices.name[row], int(devices.sm_count[row])
-    major, minor = int(devices.compute_major[row]), int(devices.compute_minor[row])
-    compute = None if NONE in (major, minor) else (major, minor)
-    return name or UNKNOWN_DEVICE, find_device(name, None if sm_count == NONE else sm_count, compute)
+    return name or UNKNOWN_DEVICE, find_device(name, None if sm_count == NONE else sm_count, _compute(trace, row))
+
+
+def trace_host_link(trace: Trace) -> CitedFigure | None:
+    """What the link between host and device carries at most, by the device's architecture; None if that is unknown."""
+    row = _listed(trace, _busiest_device(trace.gpu))
+    compute = None if row is None else _compute(trace, row)
+    return None if row is None or compute is None else host_link(trace.devices.name[row], compute)
+
+
+def _compute(trace: Trace, row: int) -> tuple[int, int] | None:
+    """The compute capability of a listed device, if recorded."""
+    major, minor = int(trace.devices.compute_major[row]), int(trace.devices.compute_minor[row])
+    return None if NONE in (major, minor) else (major, minor)
+
+
+def device_name(trace: Trace, device: int) -> str | None:
+    """The name of a device, if the trace has it."""
+    row = _listed(trace, device)
+    return None if row is None else trace.devices.name[row] or None
+
+
+def _listed(trace: Trace, device: int) -> int | None:
+    """The row of a device in the trace's list. ROCm numbers devices otherwise in its list than in its events: a list
+    with one name only, be it of one device or of eight, names every device."""
+    devices = trace.devices
+    matching = np.flatnonzero(devices.device == device)
+    if len(matching):
+        return int(matching[0])
+    return 0 if len(set(devices.name.tolist())) == 1 else None
 
 
 def rows_by_device(gpu: Gpu) -> Iterator[tuple[int, Int64s]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from warpline.analyses.device import device_name
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.units import several
@@ -32,10 +33,6 @@ class Setting(Struct, frozen=True):
 def setting_of(trace: Trace) -> Setting:
     """What must be the same."""
     used = np.unique(filled(trace.gpu.device, 0))
-    listed = zip(trace.devices.device.tolist(), trace.devices.name.tolist(), strict=True)
-    names = {device: name or "unknown" for device, name in listed}
-    others = set(names.values())
-    unlisted = others.pop() if len(others) == 1 else "unknown"
     facts = trace.facts
     ranks = facts.get("world_size", "")
     recorded = {what for key, what in PROFILER_SETTINGS.items() if facts.get(key) not in {None, "0", "false"}}
@@ -43,7 +40,7 @@ def setting_of(trace: Trace) -> Setting:
         recorded.add(PROFILER_SETTINGS["with_stack"])
     return Setting(
         trace.source,
-        tuple(str(names.get(device, unlisted)) for device in used.tolist()),
+        tuple(device_name(trace, device) or "unknown" for device in used.tolist()),
         facts.get(DRIVER),
         int(ranks) if ranks.isdecimal() and len(ranks) < MAX_DIGITS else 1,
         frozenset(recorded),

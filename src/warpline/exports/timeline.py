@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from warpline.analyses.device import device_name
 from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.stacks import thread_title
 from warpline.findings.diagnosis import Diagnosis
@@ -122,8 +123,8 @@ def arrows_of(trace: Trace) -> tuple[Arrows, ...]:
 
 def device_title(trace: Trace, device: int | None) -> str:
     """`GPU 0 · NVIDIA H200`."""
-    names = dict(zip(trace.devices.device.tolist(), trace.devices.name.tolist(), strict=True))
-    return f"GPU {device}" + (f" · {names[device]}" if names.get(device) else "")
+    name = None if device is None else device_name(trace, device)
+    return f"GPU {device}" + (f" · {name}" if name else "")
 
 
 def tracks_of(group: str, name: str, table: str, bars: pl.DataFrame) -> Iterator[ViewerTrack]:

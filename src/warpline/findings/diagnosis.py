@@ -13,6 +13,7 @@ from msgspec import Struct, field, structs, to_builtins
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.cpu_time import CpuTime, cpu_time
+from warpline.analyses.device import device_name
 from warpline.analyses.idle.gap_places import GapPlace, gap_places
 from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
@@ -101,11 +102,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     @property
     def device_name(self) -> str | None:
         """Name of the first device that ran anything."""
-        if not self.devices:
-            return None
-        devices = self.trace.devices
-        names = devices.name[devices.device == self.devices[0].device]
-        return next((str(name) for name in names if name), None)
+        return device_name(self.trace, self.devices[0].device) if self.devices else None
 
     def _replay(self) -> dict[str, Any] | None:
         if self.judgement is None:

@@ -15,23 +15,36 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import Floats
+from warpline.trace.arrays import Floats, Int64s
 from warpline.units import duration, several
 
 COLLECTING = r"^<built-in (function|method) collect\b"
 """The frame of gc.collect."""
+MIN_BALANCE = 0.5
+"""A loop that returns memory frees as often as it allocates, give or take what the recording cuts off. A program that
+starts allocates far more, and frees only what libraries tried out."""
 
 
 def apply(edit: GraphEdit, case: int) -> int:
     """Remove frees and allocations."""
     frees = calls_in_steps(edit.labelled, api_names.EMPTY_CACHE_FREE)
-    if not len(frees):
+    allocations = calls_in_steps(edit.labelled, api_names.ALLOCATION)
+    if not _come_again(edit.labelled.graph.measured_start, frees, allocations):
         return 0
-    calls = frees if case == PESSIMISTIC else np.union1d(frees, calls_in_steps(edit.labelled, api_names.ALLOCATION))
+    calls = frees if case == PESSIMISTIC else np.union1d(frees, allocations)
     drop_calls(edit, calls)
     if case != PESSIMISTIC:
         edit.graph.duration *= 1 - collecting(edit.labelled)
     return len(calls)
+
+
+def _come_again(start_ns: Int64s, frees: Int64s, allocations: Int64s) -> bool:
+    """Whether memory is allocated again after it was freed: neither a program that starts, nor one that ends."""
+    if not len(frees) or not len(allocations):
+        return False
+    again = int((start_ns[allocations] > start_ns[frees].min()).sum())
+    freed = int((start_ns[frees] < start_ns[allocations].max()).sum())
+    return again > 0 and freed >= MIN_BALANCE * again
 
 
 def collecting(labelled: LabelledGraph) -> Floats:

@@ -31,6 +31,10 @@ STATIC_OR_DYNAMIC = (
     "give it a fixed size, model.generate(…, cache_implementation='static') in transformers, then model.forward = "
     "torch.compile(model.forward, mode='reduce-overhead'); without that, torch.compile(model, dynamic=True)."
 )
+COMPILE_THE_REST = (
+    "Some of the program is compiled already. Compile the modules that run outside it too, with torch.compile(module), "
+    "or find out why they are left out: TORCH_LOGS=graph_breaks,recompiles shows it."
+)
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 ZEROED_GRADIENTS = r"^Optimizer\.zero_grad"
 MAX_IDLE_SHARE = 0.1
@@ -49,6 +53,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Fuse runs of fusible kernels, then shorten the dispatch of the rest."""
     labelled = edit.labelled
     outside = labelled.once(in_optimizer) | labelled.within_ranges(ZEROED_GRADIENTS) | labelled.once(_in_graphs)
+    outside |= labelled.once(_in_compiled_code)
     fusible = labelled.once(fusible_kernels) & ~edit.gone & ~outside
     extra = np.zeros(len(edit.graph))
     nodes, begins = fusible_chains(labelled, fusible)
@@ -62,6 +67,15 @@ def _in_graphs(labelled: LabelledGraph) -> Bools:
     result = labelled.calls_like(api_names.GRAPH_LAUNCH)
     calls = labelled.trace.gpu.api_id[labelled.graph.row[labelled.work]]
     result[labelled.work] = np.append(labelled.trace.api.name.like(api_names.GRAPH_LAUNCH), False)[calls]
+    return result
+
+
+def _in_compiled_code(labelled: LabelledGraph) -> Bools:
+    """What a compiled region launches, with its calls and the CPU time in it."""
+    regions = labelled.trace.ops[labelled.trace.ops.name.like(api_names.COMPILED_CODE)]
+    result = labelled.once(_compiled) | (labelled.covered_by(regions) > 0)
+    calls = labelled.call_of_work[np.flatnonzero(result & labelled.is_work)]
+    result[calls[calls != NONE]] = True
     return result
 
 
@@ -129,15 +143,17 @@ def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | N
     if _already_compiled(evidence.labelled, change.work):
         return None
     chains = change.work
+    outside = _outside(evidence.labelled)
     if evidence.bare_idle_share >= MAX_IDLE_SHARE or evidence.per_step(chains) < MIN_CHAINED_KERNELS:
         return None
     if evidence.time_per_step(chains & _done_away_with(evidence)) >= MIN_REMOVED_SHARE * evidence.time_per_step(chains):
         return None
     return Claim(
-        f"{several(evidence.per_step(chains), 'kernel')} {evidence.noun.per} "
+        f"{several(evidence.per_step(chains), 'kernel')} {evidence.noun.per}{outside} "
         f"({duration(evidence.time_per_step(chains))}) read and write the same data one after the other (elementwise, "
         f"norms, reductions); fused, they would be {count(evidence.per_step(chains & ~change.gone))}.",
         evidence.places(chains),
+        COMPILE_THE_REST if outside else None,
     )
 
 
@@ -158,13 +174,20 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
     launches = change.gone | change.relaunched
     if evidence.per_step(change.work) < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None
+    outside = _outside(evidence.labelled)
+    growing = STATIC_OR_DYNAMIC if evidence.labelled.once(grows_over_steps).any() else None
     return Claim(
-        f"{several(evidence.per_step(launches), 'operation')} {evidence.noun.per} are dispatched one by one; "
+        f"{several(evidence.per_step(launches), 'operation')} {evidence.noun.per}{outside} are dispatched one by one; "
         f"compiled, {count(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with "
         "others.",
         evidence.places(launches),
-        STATIC_OR_DYNAMIC if evidence.labelled.once(grows_over_steps).any() else None,
+        COMPILE_THE_REST if outside else growing,
     )
+
+
+def _outside(labelled: LabelledGraph) -> str:
+    """Says that a claim is about the rest, where some of the program is compiled."""
+    return " outside the compiled code" if (labelled.once(_compiled) & labelled.has_step).any() else ""
 
 
 def _already_compiled(labelled: LabelledGraph, nodes: Bools) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from warpline.analyses.device import trace_device
 from warpline.analyses.dispatch_path import dispatch_path
 from warpline.analyses.memory import MemoryUse, memory_of_trace
 from warpline.analyses.ops import OpsTable, ops_table
@@ -216,8 +217,7 @@ class Trace(ShownAsCard, base.Trace):
 
     @property
     def _device(self) -> str:
-        named = self.stored("devices")["name"].drop_nulls()
-        return str(named[0]) if len(named) else "unknown device"
+        return trace_device(self)[0]
 
     @property
     def _size(self) -> str:

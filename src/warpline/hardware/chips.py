@@ -24,7 +24,7 @@ BY_OTHERS = "measured by others"
 
 _TABLES = ("nvidia.toml", "amd.toml")
 _TERA, _GIGA, _MEGA = 1e12, 1e9, 1 << 20
-_PCIE_SOURCE = "PCI-SIG base specification: 16 lanes, 128b/130b encoding, one direction"
+PCIE_SOURCE = "PCI-SIG base specification: 16 lanes, 128b/130b encoding, one direction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,7 @@ def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
         },
         vector={dtype: CitedFigure(value * _TERA, source) for dtype, value in entry["vector"].items()},
         bandwidth={
-            link: CitedFigure(
-                entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else _link_source(entry, link, sources)
-            )
+            link: CitedFigure(entry[key] * _GIGA, PCIE_SOURCE if link == "pcie" else _link_source(entry, link, sources))
             for link, key in links.items()
             if key in entry
         },

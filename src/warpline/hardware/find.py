@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
+from importlib.resources import files
 
-from warpline.hardware.chips import Chip, chips
+from warpline.hardware.chips import PCIE_SOURCE, Chip, CitedFigure, chips
 
 _SLICE = re.compile(r"\bMIG\b", re.IGNORECASE)
 """A slice of a chip (Multi-Instance GPU) has a fraction of its peaks."""
+_AMD = re.compile(r"\b(AMD|Radeon|Instinct|gfx)", re.IGNORECASE)
+_SHARED_MEMORY = {(5, 3), (6, 2), (7, 2), (8, 7), (11, 0), (12, 1)}
+"""Compute capabilities of Tegra, Thor and GB10, whose memory is the host's."""
 
 
 def find_device(name: str | None, sm_count: int | None = None, compute: tuple[int, int] | None = None) -> Chip | None:
@@ -28,3 +34,21 @@ def find_device(name: str | None, sm_count: int | None = None, compute: tuple[in
     ]
     called = [chip for chip in fitting if chip.is_called(text)] if text else fitting
     return called[0] if len(called) == 1 else None
+
+
+def host_link(name: str | None, compute: tuple[int, int]) -> CitedFigure | None:
+    """What the link to the host carries at most in one direction, by the chip's architecture; None if it has none, or
+    if that is unknown."""
+    vendor = "amd" if _AMD.search(name or "") else "nvidia"
+    if vendor == "nvidia" and compute in _SHARED_MEMORY:
+        return None
+    major, minor = compute
+    table = _pcie()[vendor]
+    rate = table.get(f"{major}.{minor}", table.get(str(major)))
+    return None if rate is None else CitedFigure(rate * 1e9, PCIE_SOURCE)
+
+
+@cache
+def _pcie() -> dict[str, dict[str, float]]:
+    text = files("warpline.hardware").joinpath("data", "pcie.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

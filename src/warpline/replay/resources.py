@@ -107,7 +107,8 @@ class Resources:
         is_copy = self.of_work[graph.edge_from[waits]] == Resource.TRANSFER
         found[waits] = np.where(is_copy, Resource.TRANSFER, Resource.SYNC)
         back = graph.edge_to[waits]
-        found[waits[self._calls(ALLOCATE)[back]]] = Resource.MEMORY
+        allocating = self._calls(ALLOCATE)[back]
+        found[waits[allocating]] = self.of_call[back[allocating]]
         found[waits[self._calls(api_names.LAUNCH)[back]]] = NONE
         return found
 
@@ -126,9 +127,9 @@ class Resources:
         found[self._calls(ALLOCATE)] = Resource.MEMORY
         for thread, activity in labelled.host_time.threads.items():
             spans = activity.labels["cold_start"]
-            calls = np.flatnonzero((graph.lane == thread) & (graph.kind == NodeKind.CALL))
+            calls = np.flatnonzero((graph.lane == thread) & np.isin(graph.kind, [NodeKind.CALL, NodeKind.RELEASE]))
             if len(spans) and len(calls):
-                start = graph.measured_start[calls]
+                start = labelled.trace.api.start_ns[graph.row[calls]]
                 found[calls[covered_before(spans, start + 1) > covered_before(spans, start)]] = Resource.COLD_START
         return found
 

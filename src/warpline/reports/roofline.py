@@ -86,7 +86,9 @@ def _coverage(table: RooflineTable) -> Text:
     if table.estimated_ns:
         line += f", {share(table.estimated_ns, table.total_ns)} of it estimated (~)"
     if table.roof is not None:
-        line += f"; at the roofline it would take {duration(table.floor_ns)} instead of {duration(table.modelled_ns)}"
+        rest = " without collectives and the like" if table.bounded_ns < table.modelled_ns else ""
+        times = f"{duration(table.floor_ns)} instead of {duration(table.bounded_ns)}"
+        line += f"; at the roofline it would take {times}{rest}"
     return Text(line)
 
 

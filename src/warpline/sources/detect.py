@@ -6,11 +6,14 @@ from pathlib import Path
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kinds import DIRECTORY, UNKNOWN, Kind
+from warpline.sources.other_formats import other_format
 from warpline.sources.registry import kinds
 from warpline.sources.unpack import Packing, packing_of, unpacked_head
 
 HEAD_BYTES = 1 << 20
 """Kineto writes all device properties before its first event: far less than this."""
+
+READS = "give a torch.profiler trace or an nsys export"
 
 _COMMANDS = {Packing.GZIP: "gunzip -k", Packing.XZ: "xz -dk"}
 _OTHER_PACKING = {
@@ -87,4 +90,9 @@ def _kind(head: bytes, path: Path) -> Kind:
         raise UnreadableFile(
             "damaged-file", f"{path} begins with zeros: it was never written in full", "record or export it again"
         )
-    return next((kind for kind in kinds() if kind.recognises(head, path)), UNKNOWN)
+    found = next((kind for kind in kinds() if kind.recognises(head, path)), None)
+    if found is not None:
+        return found
+    if (described := other_format(head.removeprefix(b"\xef\xbb\xbf"))) is not None:
+        raise UnreadableFile("other-format", f"{path} is {described}", READS)
+    return UNKNOWN

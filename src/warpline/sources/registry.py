@@ -40,6 +40,7 @@ SOURCES = (
             "kineto": "torch.profiler",
             "autograd": "torch.autograd.profiler",
             "xla": "XLA's profiler (JAX, TensorFlow)",
+            "rocprof": "rocprof",
         },
     ),
     Source(NSYS_SQLITE, read_nsys, _NSYS),

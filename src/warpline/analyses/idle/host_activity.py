@@ -21,7 +21,7 @@ from warpline.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
-from warpline.intervals import EMPTY, Spans, difference, joined, union
+from warpline.intervals import EMPTY, Spans, covered_before, difference, joined, union
 from warpline.library_names import PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.schema import Api, Ops, OsRuntime, Overhead, Python, Ranges
@@ -252,17 +252,36 @@ def _launches_of_new_code(trace: Trace) -> Int64s:
 
 
 def _slow_first_calls(trace: Trace) -> Int64s:
-    """Allocations and frees in the first op of its name, far longer than others: a library is initialised there."""
+    """Allocations and frees that are far longer than others, the wait for the device aside, in the first op of its
+    name, or, outside ops, before the first launch of a kernel: a library is initialised there, which calls cudaFree(0)
+    to create a context."""
     api = trace.api
-    length = api.end_ns - api.start_ns
-    in_first_op = np.isin(api.op_id, _first_of_each(trace.ops.name.codes))
-    allocating = np.flatnonzero(api.name.like(ALLOCATE))
-    found = [allocating[:0]]
-    for _, calls in grouped(allocating, api.name.codes[allocating]):
-        usual = float(np.median(length[calls]))
-        slow = length[calls] > max(FIRST_LAUNCH_NS, SLOW_FIRST_CALL * usual)
-        found.append(calls[slow & in_first_op[calls]])
-    return np.concatenate(found)
+    calls = np.flatnonzero(api.name.like(ALLOCATE))
+    if not len(calls):
+        return calls
+    busy = union(trace.gpu.start_ns, trace.gpu.end_ns)
+    waited = covered_before(busy, api.end_ns[calls]) - covered_before(busy, api.start_ns[calls])
+    length = (api.end_ns - api.start_ns)[calls] - waited
+    slow = length > max(FIRST_LAUNCH_NS, SLOW_FIRST_CALL * float(np.median(length)))
+    of_op = api.op_id[calls]
+    in_first_op = np.isin(of_op, _first_of_each(trace.ops.name.codes))
+    return calls[slow & np.where(of_op == NONE, _before_new_code(trace, calls), in_first_op)]
+
+
+def _before_new_code(trace: Trace, calls: Int64s) -> Bools:
+    """Whether the next launch on the same thread after each call is the first one of its kernel."""
+    gpu, api = trace.gpu, trace.api
+    launched = np.flatnonzero(gpu.api_id != NONE)
+    is_first = np.zeros(len(launched), bool)
+    is_first[_first_of_each(gpu.name.codes[launched])] = True
+    found = np.zeros(len(calls), bool)
+    launching = gpu.api_id[launched]
+    for thread, rows in grouped(np.arange(len(launched)), api.thread[launching]):
+        mine = rows[np.argsort(api.start_ns[launching[rows]], kind="stable")]
+        here = np.flatnonzero(api.thread[calls] == thread)
+        following = np.searchsorted(api.start_ns[launching[mine]], api.end_ns[calls[here]])
+        found[here] = np.append(is_first[mine], False)[following]
+    return found
 
 
 def _first_of_each(codes: Int64s) -> Int64s:

@@ -176,6 +176,11 @@ class RooflineTable(ShownAsCard, Struct, frozen=True):
         return sum(min(entry.floor_ns, entry.time_ns) for entry in self.entries if entry.floor_ns is not None)
 
     @property
+    def bounded_ns(self) -> float:
+        """Time of the entries that have a minimum."""
+        return sum(entry.time_ns for entry in self.entries if entry.floor_ns is not None)
+
+    @property
     def table(self) -> pl.DataFrame:
         """The entries as a DataFrame, longest first."""
         return pl.DataFrame([entry.to_dict(self.steps) for entry in self.entries], infer_schema_length=None)

@@ -16,6 +16,7 @@ from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.kernels import identify
 from warpline.work import MATRIX, Work
+from warpline.work.collective import FAMILY as COLLECTIVE
 
 
 @lru_cache(maxsize=10_000)
@@ -49,9 +50,10 @@ class CallFloor(Struct, frozen=True):
 
 
 def floor_of(work: Work, math: tuple[str, str], roof: Roof | None) -> CallFloor:
-    """Minimum times of one call; unknown if significant arithmetic has no ceiling."""
+    """Minimum times of one call; unknown if significant arithmetic has no ceiling, and for a collective, which also
+    waits for other ranks."""
     bandwidth = roof.bandwidth(work.link) if roof else None
-    if roof is None or bandwidth is None:
+    if roof is None or bandwidth is None or work.model == COLLECTIVE:
         return CallFloor(0, 0, 0, 0, False, work.main_flops)
     compute_ns, hard_ns, known = 0.0, 0.0, True
     for part in work.flops:

@@ -165,8 +165,9 @@ class DeviceCosts(Struct, frozen=True):
         return figure.value if figure else None
 
 
-def device_costs(roof: Roof | None) -> DeviceCosts:
-    """The costs of the device with this roofline; for an unknown device those of an H200, with wide ranges."""
+def device_costs(roof: Roof | None, host_link: CitedFigure | None = None) -> DeviceCosts:
+    """The costs of the device with this roofline; for an unknown device those of an H200, with wide ranges. `host_link`
+    is the link of its architecture, for a chip without a figure of its own."""
     own = roof is not None and roof.chip.name == MEASURED_CHIP
     memory = roof.bandwidth(DRAM) if roof else None
 
@@ -180,7 +181,7 @@ def device_costs(roof: Roof | None) -> DeviceCosts:
     return DeviceCosts(
         chip=roof.chip.name if roof else "unknown device",
         memory_byte=_per_unit(memory, SUSTAINED),
-        pinned_byte=_pinned(roof),
+        pinned_byte=_pinned(roof, host_link),
         block=constant(BLOCK),
         addition=constant(ADDITION, 1 / faster, "scaled by memory bandwidth"),
         launch_to_start=constant(LAUNCH_TO_START),
@@ -193,8 +194,8 @@ def device_costs(roof: Roof | None) -> DeviceCosts:
     )
 
 
-def _pinned(roof: Roof | None) -> Cost:
-    link = roof.bandwidth("h2d") if roof else None
+def _pinned(roof: Roof | None, host_link: CitedFigure | None) -> Cost:
+    link = (roof.bandwidth("h2d") if roof else None) or host_link
     cost = _per_unit(link or DEFAULT_LINK, REACHED)
     assert cost is not None
     return cost if link else cost.widened(2.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpline.analyses.device import trace_device
+from warpline.analyses.device import trace_device, trace_host_link
 from warpline.errors import WarplineError
 from warpline.hardware import roof_of
 from warpline.replay.costs.device import DeviceCosts, device_costs
@@ -26,7 +26,7 @@ def find_costs(trace: Trace) -> Costs:
         roof = roof_of(chip) if chip else None
     except WarplineError:
         roof = None
-    return Costs(host_costs(trace), device_costs(roof))
+    return Costs(host_costs(trace), device_costs(roof, trace_host_link(trace)))
 
 
 def default_costs() -> Costs:

@@ -1,7 +1,8 @@
 """The least time of each row of `gpu`: its share of its op's work, under the roof of its device.
 
-Half-precision arithmetic halves the bytes of fp32 tensors as well. Where the device or the work is unknown, the floor
-is zero and the fixes' own constants bound what they promise.
+Half-precision arithmetic halves the bytes of fp32 tensors as well. A collective has no floor, because it also waits for
+other ranks. Where the device or the work is unknown, the floor is zero and the fixes' own constants bound what they
+promise.
 
 A kernel's pace is what its own algorithm and grid allow: its blocks have to be started, additions to memory are done in
 the caches, and sectors and passes carry more than what is asked for.
@@ -25,6 +26,7 @@ from warpline.trace.arrays import Floats, Int64s
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.work import Work
+from warpline.work.collective import FAMILY as COLLECTIVE
 
 HALF_PRECISION = {"bf16", "fp16"}
 SINGLE_PRECISION = {"fp32", "tf32"}
@@ -53,7 +55,11 @@ class Floors:
     def _gather(self, trace: Trace, calls: OpCalls | None) -> None:
         # A device may run behind its steps, so all GPU rows are needed, whichever steps are in view.
         gpu_work = GpuWork(trace.whole(), calls)
-        known = [(piece, piece.work) for piece in gpu_work.pieces if piece.work and not piece.work.estimate]
+        known = [
+            (piece, piece.work)
+            for piece in gpu_work.pieces
+            if piece.work and not piece.work.estimate and piece.work.model != COLLECTIVE
+        ]
         spots = np.array([spot for piece, _ in known for spot in piece.rows], np.int64)
         owner = np.repeat(np.arange(len(known)), [len(piece.rows) for piece, _ in known])
         kernel = gpu_work.is_kernel[spots]

@@ -285,7 +285,8 @@ def _costs_of(waits: Waits, lookup: _Launched, names: Names, call_ns: float) -> 
     # A call that found its work done returned so long after it at most.
     found_done = ~waited[call]
     release[found_done] = np.minimum(release, after_work)[found_done]
-    # What the host does after its own copy (it moves the data out of the staging buffer) belongs to that copy's size.
-    itself = how[call] == WaitKind.OWN
+    # What the host does after its own copy (it moves the data out of the staging buffer) belongs to that copy's size,
+    # and what a free does after its wait to the memory that it frees.
+    itself = (how[call] == WaitKind.OWN) | (names.like(api_names.FREE)[call] & waited[call])
     release[itself] = after_work[itself]
     return replace(waits, own_ns=own, release_ns=release)

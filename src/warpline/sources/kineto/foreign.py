@@ -20,6 +20,14 @@ OTHER_DEVICES = {
     "a TPU": re.compile(r"^/device:TPU|\bTPU\b"),
 }
 """Devices that are no GPUs, by the name that their traces give to a process."""
+PROGRAMS = {
+    "VizTracer": re.compile(r"viztracer_metadata$"),
+    "ONNX Runtime": re.compile(r"Session$"),
+    "a browser (Chrome, Edge)": re.compile(r"(devtools\.timeline|blink|toplevel|v8)\b"),
+    "clang (-ftime-trace)": re.compile(r"beginningOfTime$"),
+    "Ray": re.compile(r"task::"),
+}
+"""Other programs that write Chrome traces, by a top-level key or a category of theirs."""
 PHASES = {
     "b": "asynchronous",
     "e": "asynchronous",
@@ -79,7 +87,13 @@ def refuse_foreign(raw: RawEvents, path: Path, known: set[str]) -> None:
         raise UnreadableFile(
             "other-device", f"{path} is a trace {device}, which warpline does not read: it knows GPUs only", READS
         )
-    raise UnreadableFile("foreign-trace", f"{path} is a Chrome trace of another program: {_described(raw)}", READS)
+    raise UnreadableFile("foreign-trace", f"{path} is a Chrome trace of {_program(raw)}: {_described(raw)}", READS)
+
+
+def _program(raw: RawEvents) -> str:
+    """The program that wrote the file, by marks that only it writes."""
+    seen = {*raw.header, *raw.categories}
+    return next((program for program, marks in PROGRAMS.items() if any(map(marks.match, seen))), "another program")
 
 
 def _described(raw: RawEvents) -> str:
@@ -94,8 +108,10 @@ def _described(raw: RawEvents) -> str:
     codes, counts = np.unique(raw.category[timed & (raw.category >= 0)], return_counts=True)
     names = [f'"{raw.categories[int(code)]}"' for code in codes[np.argsort(-counts, kind="stable")]]
     more = " …" if len(names) > LISTED else ""
+    some = int(counts.sum())
+    counted = f", {some:,} of them" if names and some < total else ""
     of = f" in the {'category' if len(names) == 1 else 'categories'} {', '.join(names[:LISTED])}{more}" if names else ""
     return (
-        f"{several(total, 'event')}{of}{f' ({kinds})' if kinds else ''}, and none in a category of torch.profiler "
-        "(cpu_op, kernel, cuda_runtime …) or on a GPU's lane"
+        f"{several(total, 'event')}{counted}{of}{f' ({kinds})' if kinds else ''}, and none in a category of "
+        "torch.profiler (cpu_op, kernel, cuda_runtime …) or on a GPU's lane"
     )

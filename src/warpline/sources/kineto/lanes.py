@@ -1,14 +1,16 @@
 """Events without torch.profiler's categories: what they are, by the names of their process and thread.
 
 XLA's profiler (JAX, TensorFlow) names a process after the device (`/device:GPU:0`) and a thread after the stream; the
-autograd profiler of old torch has the processes `CPU functions` and `CUDA functions`. Such events are given the
-category, device, stream and correlation that torch.profiler would have written, so that one reader serves all.
+autograd profiler of old torch has the processes `CPU functions` and `CUDA functions`; rocprof has `GPU0`, `COPY` and
+`CPU HIP API`. Such events are given the category, device, stream and correlation that torch.profiler would have
+written, so that one reader serves all.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +22,22 @@ from warpline.sources.kineto.threads import KinetoThreads
 GPU_PROCESS = re.compile(r"^/device:GPU:(\d+)")
 HOST_PROCESS = re.compile(r"^/host:(CPU|python-tracer)")
 STREAM = re.compile(r"^Stream #(\d+)")
-XLA_CALL = re.compile(r"^cu(da)?[A-Z]")
+API_CALL = re.compile(r"^(cu(da)?|(__)?hip)[A-Z]")
 XLA_FRAME = re.compile(r"^\$(?P<file>\S+):(?P<line>\d+) (?P<name>.+)$")
 """A Python frame of JAX: `$train.py:12 step`."""
-COPY, SET = re.compile(r"^Memcpy"), re.compile(r"^Memset")
+ROC_GPU = re.compile(r"^GPU ?(\d+)$")
+ROC_COPIES, ROC_CALLS = "COPY", "CPU HIP API"
+"""Processes of rocprof's trace. `CPU HSA API` has the same calls again, one layer below."""
+ROC_AGENT = re.compile(r"^(Agent\d+)\.Node$")
+ROC_COPY = re.compile(r"^Copy(?P<source>[HD])[a-z]+To(?P<target>[HD])[a-z]+$")
+MISSING_SPACE = re.compile(r"(?<=AMD)(?=[A-Z])|(?<=[a-z])(?=[A-Z])")
+"""rocprof writes `AMDInstinctMI210`."""
+COPY_STREAM = -1
+"""Stream of copies, of which rocprof does not say in which stream they were."""
+COPY, SET = re.compile(r"^(Memcpy|Copy(Host|Device)To)"), re.compile(r"^(Memset|FillBuffer)")
 OLD_CPU, OLD_GPU = "CPU functions", "CUDA functions"
 """Processes of torch.autograd.profiler's export (torch 1.0 to 1.8)."""
-XLA, OLD_TORCH = "xla", "autograd"
+XLA, OLD_TORCH, ROCPROF = "xla", "autograd", "rocprof"
 
 
 class _Lane(Struct, frozen=True):
@@ -58,12 +69,61 @@ def adopt(raw: RawEvents) -> str | None:
         raw.fields[name] = _merged(raw.fields.get(name), rows, values[on_gpu])
     if (other := raw.fields.get("correlation_id")) is not None and not _has(raw, "correlation"):
         raw.fields["correlation"] = other
+    if producer == ROCPROF:
+        raw.fields["correlation"] = _linked_by_flows(raw, bare)
+        raw.header.setdefault("deviceProperties", _agents(raw.header.get("otherData")))
     return producer
+
+
+def _linked_by_flows(raw: RawEvents, spans: Int64s) -> Sparse:
+    """A number for each call and the operation that it started: rocprof writes an arrow from one to the other, whose
+    ends lie one after the other in the file."""
+    starts = np.flatnonzero(raw.phase[:-1] == ord("s"))
+    starts = starts[raw.phase[starts + 1] == ord("t")]
+    threads = KinetoThreads(raw)
+    found = np.concatenate([_spans_at(raw, threads, spans, ends) for ends in (starts, starts + 1)])
+    numbers = np.tile(np.arange(1, len(starts) + 1), 2)
+    rows, first = np.unique(found, return_index=True)
+    known = rows >= 0
+    return Sparse(rows[known].astype(np.uint32), numbers[first[known]])
+
+
+def _spans_at(raw: RawEvents, threads: KinetoThreads, spans: Int64s, moments: Int64s) -> Int64s:
+    """The span that each of these events of no length lies in, on the same thread; -1 for none."""
+    lane, wanted = threads.key(spans), threads.key(moments)
+    result = np.full(len(moments), -1)
+    for one in np.unique(wanted):
+        mine = spans[lane == one]
+        mine = mine[np.argsort(raw.time_ns[mine], kind="stable")]
+        asked = np.flatnonzero(wanted == one)
+        at = raw.time_ns[moments[asked]]
+        last = np.searchsorted(raw.time_ns[mine], at, side="right") - 1
+        row = mine[np.maximum(last, 0)] if len(mine) else np.full(len(asked), -1)
+        inside = (last >= 0) & (at <= raw.time_ns[row] + raw.duration_ns[row])
+        result[asked] = np.where(inside, row, -1)
+    return result
+
+
+def _agents(facts: Any) -> list[dict[str, Any]]:
+    """The GPUs that rocprof lists, as Kineto writes them."""
+    if not isinstance(facts, dict):
+        return []
+    return [
+        {"id": int(node), "name": MISSING_SPACE.sub(" ", str(facts.get(f"{agent[1]}.MarketingName", "")))}
+        for key, node in facts.items()
+        if (agent := ROC_AGENT.match(key)) and facts.get(f"{agent[1]}.DeviceType") == "GPU" and str(node).isdecimal()
+    ]
 
 
 def _label(raw: RawEvents, code: int) -> str:
     """A process or thread id as text; empty for an event without one."""
     return raw.labels[code].strip('"') if code >= 0 else ""
+
+
+def _thread_number(raw: RawEvents, row: int) -> int:
+    """The id of an event's thread, where it is a small number; else 0."""
+    number = _label(raw, int(raw.thread[row]))
+    return int(number) if number.isdecimal() and len(number) < 4 else 0
 
 
 def _has(raw: RawEvents, name: str) -> bool:
@@ -80,6 +140,7 @@ def _lanes(raw: RawEvents, threads: KinetoThreads, bare: npt.NDArray[np.int64]) 
     """The lanes by pair of process and thread."""
     processes, names = threads.process_names(), threads.thread_names()
     lanes: dict[int, _Lane] = {}
+    copies: list[int] = []
     producer: str | None = None
     for row in np.unique(_pairs(raw, bare), return_index=True)[1]:
         event = bare[row : row + 1]
@@ -92,8 +153,16 @@ def _lanes(raw: RawEvents, threads: KinetoThreads, bare: npt.NDArray[np.int64]) 
                 lanes[pair] = _Lane(True, int(gpu[1]), int(stream[1]))
         elif HOST_PROCESS.match(process) or process in {OLD_CPU, OLD_GPU}:
             producer = producer or (XLA if process.startswith("/") else OLD_TORCH)
-            number = _label(raw, int(raw.thread[event[0]]))
-            lanes[pair] = _Lane(process == OLD_GPU, int(number) if number.isdecimal() and len(number) < 4 else 0)
+            lanes[pair] = _Lane(process == OLD_GPU, _thread_number(raw, int(event[0])))
+        elif roc := ROC_GPU.match(process):
+            producer, lanes[pair] = ROCPROF, _Lane(True, int(roc[1]), _thread_number(raw, int(event[0])))
+        elif process == ROC_CALLS:
+            producer, lanes[pair] = ROCPROF, _Lane(False)
+        elif process == ROC_COPIES:
+            copies.append(pair)
+    devices = {lane.device for lane in lanes.values() if lane.on_gpu}
+    if producer == ROCPROF and len(devices) == 1:  # a copy's lane does not name its device
+        lanes |= {pair: _Lane(True, next(iter(devices)), COPY_STREAM) for pair in copies}
     return producer, lanes
 
 
@@ -102,19 +171,21 @@ def _gpu_category(name: str) -> str:
 
 
 def _host_category(name: str) -> str:
-    if XLA_CALL.match(name):
+    if API_CALL.match(name):
         return "cuda_driver" if name[2:3].isupper() else "cuda_runtime"
     return "python_function" if XLA_FRAME.match(name) else "cpu_op"
 
 
 def _categorise(raw: RawEvents, rows: npt.NDArray[np.int64], category_of: Callable[[str], str]) -> None:
-    """Write a category for each of these events by its name; Python frames are named as torch.profiler does."""
+    """Write a category for each of these events by its name; frames and copies are named as torch.profiler does."""
     codes, which = np.unique(raw.name[rows], return_inverse=True)
     chosen = []
     for code in codes:
         category = category_of(raw.names[int(code)] if code >= 0 else "")
         if code >= 0 and (frame := XLA_FRAME.match(raw.names[int(code)])):
             raw.names[int(code)] = f"{frame['file']}({frame['line']}): {frame['name']}"
+        if code >= 0 and (copy := ROC_COPY.match(raw.names[int(code)])):
+            raw.names[int(code)] = f"Memcpy {copy['source']}to{copy['target']}"
         if category not in raw.categories:
             raw.categories.append(category)
         chosen.append(raw.categories.index(category))

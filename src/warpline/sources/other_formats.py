@@ -1,0 +1,43 @@
+"""Files of other tools: not read, but named, each by marks of its own."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct
+
+
+class OtherFormat(Struct, frozen=True):
+    """A format that is not read."""
+
+    description: str
+    """Completes "FILE is …"."""
+    starts: re.Pattern[bytes]
+    """How its files start, unpacked."""
+    has: tuple[bytes, ...]
+    """Texts that are all in its first megabyte."""
+
+    def is_of(self, head: bytes) -> bool:
+        """Whether a file that starts with these bytes has the marks."""
+        return self.starts.match(head) is not None and all(text in head for text in self.has)
+
+
+def other_format(head: bytes) -> str | None:
+    """What a file that starts with these bytes is, if it has the marks of another tool."""
+    return next((known.description for known in _formats() if known.is_of(head)), None)
+
+
+@cache
+def _formats() -> tuple[OtherFormat, ...]:
+    text = files("warpline.sources").joinpath("data", "other_formats.toml").read_text(encoding="utf-8")
+    return tuple(
+        OtherFormat(
+            entry["is"],
+            re.compile(entry["starts"].encode("latin-1")),
+            tuple(part.encode() for part in entry.get("has", ())),
+        )
+        for entry in tomllib.loads(text)["format"]
+    )

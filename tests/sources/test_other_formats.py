@@ -1,0 +1,48 @@
+"""Files of other tools are refused by their name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import marshal
+from pathlib import Path
+
+import pytest
+
+from warpline.errors import UnreadableFile
+from warpline.sources.detect import detect
+
+SPEEDSCOPE = {"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": [], "shared": {"frames": []}}
+REQUEST = [
+    {"id": 1, "model_name": "resnet50", "model_version": 1},
+    {"id": 1, "timestamps": [{"name": "REQUEST_START", "ns": 5}, {"name": "QUEUE_START", "ns": 6}]},
+]
+PROTON = [{"children": [], "frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0}}]
+FILES = {
+    "speedscope": json.dumps(SPEEDSCOPE).encode(),
+    "Triton Inference Server": json.dumps(REQUEST).encode(),
+    "Proton": json.dumps(PROTON).encode(),
+    "OpenTelemetry": b'{"resourceSpans": [{"scopeSpans": []}]}',
+    "Jaeger": b'{"data": [{"traceID": "a", "spans": [{"spanID": "b", "operationName": "c"}]}]}',
+    "V8": b'{"nodes": [{"id": 1, "callFrame": {}}], "timeDeltas": []}',
+    "cProfile": marshal.dumps({("program.py", 1, "main"): (1, 1, 0.5, 0.5, {})}),
+    "memray": b"memray\x00\x0c\x00\x00",
+    "perf": b"PERFILE2" + bytes(16),
+    "Callgrind": b"# callgrind format\nversion: 1\n",
+    "tfevents": b"\x18" + bytes(11) + b"\x09\x00\x00\x80\x9e\xc7\x1a\xd9\x41\x1a\x0dbrain.Event:2" + bytes(8),
+    "rocprof": b'"Index","KernelName","gpu-id"\n0,"k",1\n',
+    "nsys stats": b"Time (%),Total Time (ns),Instances\n50.0,10,2\n",
+    "torch.profiler printed": b"-----  -----\n    Name    Self CPU %    Self CPU\n-----  -----\n",
+    "nvidia-smi": b"timestamp, name, utilization.gpu [%]\n2024/01/01 00:00:00.000, NVIDIA H200, 97 %\n",
+}
+
+
+@pytest.mark.parametrize("tool", FILES)
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, lzma.compress])
+def test_the_refusal_names_the_tool(tool: str, packed: type[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "profile"
+    path.write_bytes(packed(FILES[tool]))
+    with pytest.raises(UnreadableFile, match=tool) as error:
+        detect(path)
+    assert error.value.code == "other-format"
