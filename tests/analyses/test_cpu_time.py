@@ -152,3 +152,23 @@ def test_the_hint_names_the_profiler_that_was_used(tmp_path: Path) -> None:
     other = replace(found, source="nsys").sentence
     assert "--trace=cuda,nvtx,osrt" in other
     assert "with_stack" not in other
+
+
+def test_what_other_threads_do_fills_a_range_in_which_nothing_else_is_recorded(tmp_path: Path) -> None:
+    """Of 100 µs, the thread itself shows 10 µs; in the other 90 another one runs an op for 30 µs while a third one
+    communicates for 70."""
+    events = [
+        annotation("ProfilerStep#0", 0, 100),
+        annotation("## backward ##", 0, 100),
+        op("aten::sum", 0, 10),
+        op("aten::mm", 10, 30, thread=201),
+        annotation("gloo:all_reduce", 20, 70, thread=202),
+    ]
+    found = answer(tmp_path, events)
+    assert {kind: length for kind, length in found.kinds.items() if length} == {
+        "op": 40_000,
+        "comm": 50_000,
+        "range": 10_000,
+    }
+    assert [(part.name, part.elsewhere) for part in found.parts[:2]] == [("gloo:all_reduce", True), ("aten::mm", True)]
+    assert "50.0 µs (50.0 %) gloo:all_reduce on other threads" in found.sentence

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from kineto_files import Event, op
+from kineto_files import Event, call, op
 
 from warpline.analyses.device import trace_device
 from warpline.analyses.framework import framework_of
@@ -205,6 +205,22 @@ def test_cpu_ops_beside_an_npu_are_read_and_the_npu_is_named(tmp_path: Path) -> 
     assert "2 device events (Ascend Hardware, CANN) are not read" in codes["other-device"].message
     assert "no-gpu-work" not in codes
     assert "no-gpu-in-it" not in {check.name for check in examine_file(path).checks}
+
+
+def test_recorded_accelerators_are_named_by_their_categories(tmp_path: Path) -> None:
+    events = [op("aten::mm", 0, 4), {**span("run", 5, 1, 0, 5), "cat": "mtia_ccp_events"}]
+    codes = {entry.code: entry for entry in open_trace(written(tmp_path, events), cache=False).health_entries}
+    assert "MTIA, Meta's accelerator: its 1 device event (mtia_ccp_events)" in codes["other-device"].message
+    assert "no-gpu-work" not in codes
+
+
+def test_counters_instead_of_a_timeline_are_not_lost_kernels(tmp_path: Path) -> None:
+    counted = {**span("scale_kernel", 0, 7, 10, 5), "cat": "cuda_profiler_range"}
+    path = written(tmp_path, [call("cudaLaunchKernel", 0, 4, 1), counted])
+    codes = {entry.code: entry for entry in open_trace(path, cache=False).health_entries}
+    assert "1 kernel with counters" in codes["counters-only"].message
+    assert "no-gpu-work" not in codes
+    assert [check.name for check in examine_file(path).checks] == ["counters-only"]
 
 
 def test_a_file_without_events_is_still_empty(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nsys_files import GLOBAL_PID, Export, small
+from nsys_files import GLOBAL_PID, GLOBAL_WORKER, Export, small
 
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys import read_nsys
@@ -145,6 +145,14 @@ def test_nothing_used_cuda(tmp_path: Path) -> None:
     health = health_of(export, tmp_path)
     assert set(health) == {"no-kernels"}
     assert "no recorded process used CUDA" in health["no-kernels"].message
+
+
+def test_a_thread_of_the_driver_shows_that_cuda_was_used(tmp_path: Path) -> None:
+    export = idle().add("PROCESSES", globalPid=GLOBAL_PID, name="python")
+    export.add("ThreadNames", nameId=export.string("cuda-EvtHandlr"), priority=20, globalTid=GLOBAL_WORKER)
+    message = health_of(export, tmp_path)["no-kernels"].message
+    assert "the program used CUDA" in message
+    assert "no recorded process" not in message
 
 
 def test_calls_without_a_launch_quote_what_the_program_said(tmp_path: Path) -> None:

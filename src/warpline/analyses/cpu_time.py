@@ -1,8 +1,10 @@
 """Where the CPU's time goes, for traces without GPU work: by op, Python frame, sleep and wait, per step.
 
-One thread is looked at: the one with the steps, or with the most ops. Each moment of its steps belongs to the innermost
-event that is open then (an op inside a frame inside a range), so that the parts sum exactly to the time. A moment with
-no event is a gap, named after the event that follows: without Python stacks, a sleep is such a gap.
+The steps are those of one thread: the one on which they lie, or with the most ops. Each moment belongs to the innermost
+event that is open then (an op inside a frame inside a range), so that the parts sum exactly to the time. Where the
+thread shows nothing of its own (a gap, a wait, the inside of a range) and another thread runs ops or communicates, as
+autograd and gloo do, the moment is theirs: ops first, then communication. A moment with no event is a gap, named after
+the event that follows: without Python stacks, a sleep is such a gap.
 """
 
 from __future__ import annotations
@@ -14,22 +16,26 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, to_builtins
 
-from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, ThreadEvents, thread_events
+from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, ThreadEvents, thread_events
 from warpline.analyses.user_frames import Site
 from warpline.library_names import LIBRARY_FRAME, PROFILER_FRAME
-from warpline.trace.arrays import NONE, Int64s, Texts
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
-Kind = Literal["sleep", "input", "wait", "op", "python", "call", "profiler", "gap"]
+Kind = Literal["sleep", "input", "wait", "comm", "op", "python", "range", "call", "profiler", "gap"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+EMPTY: tuple[Kind, ...] = ("wait", "range", "gap")
+"""Kinds of time in which a thread shows nothing of its own: other threads may say what it waits for."""
 MEANING: dict[Kind, str] = {
     "sleep": "the program sleeps",
     "input": "data is loaded",
     "wait": "a lock, another thread or another process is awaited",
+    "comm": "communication with other ranks, and waiting for them",
     "op": "framework ops",
     "python": "Python code",
+    "range": "inside a marked range, with nothing else recorded",
     "call": "CUDA and operating-system calls",
     "profiler": "the profiler itself",
     "gap": "nothing is recorded: the program's own code, sleeps and I/O",
@@ -38,8 +44,9 @@ SLEEP = r"built-in (function|method) (\w+\.)*sleep\b|^time\.sleep|^(u|nano|clock
 WAIT = (
     r"built-in (function|method) [^>]*\b(acquire|poll|select|recv\w*|wait|join|lock|waitpid|get_nowait)\b"
     r"|threading\.py\(\d+\): (_?wait|join|acquire)|^queue\.py\(|multiprocessing/(connection|queues|synchronize)"
-    r"|^(p?poll|p?select|epoll_p?wait|sem_\w*wait|pthread_cond_\w*wait|pthread_mutex_lock|futex|wait\w*)$|^(gloo|mpi):"
+    r"|^(p?poll|p?select|epoll_p?wait|sem_\w*wait|pthread_cond_\w*wait|pthread_mutex_lock|futex|wait\w*)$"
 )
+COMM = r"^(gloo|mpi|nccl|ucc|xccl|hccl|c10d):|^record_param_comms$"
 INPUT = (
     r"(?i)dataloader|torch/utils/data/|built-in (function|method) [^>]*\b(read\w*|open)\b|imread|PIL/"
     r"|^p?read\w*$|^fread$"
@@ -69,6 +76,8 @@ class CpuPart(Struct, frozen=True):
     """First line of that function."""
     self_ns: int
     count: int
+    elsewhere: bool = False
+    """Whether other threads do it, while the one that is looked at shows nothing of its own."""
 
     @property
     def spot(self) -> str:
@@ -128,10 +137,13 @@ class CpuTime(Struct, frozen=True):
 
 
 def _what(part: CpuPart) -> str:
+    if part.elsewhere:
+        return f"{part.name} on other threads"
     words = {
         "sleep": "asleep",
         "input": f"loading data ({part.name})",
         "wait": f"waiting ({part.name})",
+        "range": f"inside {part.name}, with nothing else recorded",
         "gap": f"with nothing recorded {part.name}",
     }
     return words.get(part.kind, part.name)
@@ -151,6 +163,9 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     windows = steps or [(int(events.start_ns.min()), int(events.end_ns.max()))]
     begins, lengths = segments(events.start_ns, events.end_ns, windows)
     owners = tree.innermost(np.full_like(begins, thread), begins)
+    kinds = _kinds(events, tree.parents)
+    theirs = _OtherThreads(everything[everything.thread != thread], begins, lengths, np.isin(kinds[owners], EMPTY))
+    parts = [*_parts(events, tree.parents, owners, begins, lengths - theirs.taken_ns), *theirs.parts]
     window_ns = int(lengths.sum())
     name, tid = trace.threads.name[thread], trace.threads.tid[thread]
     return CpuTime(
@@ -158,9 +173,37 @@ def cpu_time(trace: Trace) -> CpuTime | None:
         window_ns=window_ns,
         steps=max(len(steps), 1),
         has_steps=len(steps) > 0,
-        parts=_listed(_parts(events, tree.parents, owners, begins, lengths), window_ns),
+        parts=_listed(parts, window_ns),
         source=trace.source,
     )
+
+
+class _OtherThreads:
+    """What other threads do in segments in which one thread shows nothing of its own."""
+
+    def __init__(self, others: ThreadEvents, begins: Int64s, lengths: Int64s, empty: Bools) -> None:
+        events = others[others.kind.equal(OP) | others.name.like(COMM)].in_order()
+        self.taken_ns: Int64s = np.zeros_like(lengths)
+        """Of each segment, the time that is theirs."""
+        self.parts: list[CpuPart] = []
+        windows = list(zip(begins[empty].tolist(), (begins + lengths)[empty].tolist(), strict=True))
+        if not len(events) or not windows:
+            return
+        tree, is_comm = events.nested(), events.name.like(COMM)
+        moments, times = segments(events.start_ns, events.end_ns, windows)
+        chosen = np.full(len(moments), NONE)
+        for thread in np.unique(events.thread):
+            here = tree.innermost(np.full_like(moments, thread), moments)
+            better = (here != NONE) & ((chosen == NONE) | (is_comm[chosen] & ~is_comm[here]))
+            chosen = np.where(better, here, chosen)
+        taken = chosen != NONE
+        of_segment = np.searchsorted(begins, moments, side="right") - 1
+        np.add.at(self.taken_ns, of_segment[taken], times[taken])
+        for _, rows in grouped(np.flatnonzero(taken), events.name.codes[chosen[taken]]):
+            kind: Kind = "comm" if is_comm[chosen[rows[0]]] else "op"
+            text = events.name.text(int(chosen[rows[0]])) or ""
+            count = len(np.unique(chosen[rows]))
+            self.parts.append(CpuPart(kind, text, None, None, int(times[rows].sum()), count, elsewhere=True))
 
 
 def _steps(trace: Trace, events: ThreadEvents) -> list[tuple[int, int]]:
@@ -214,10 +257,11 @@ def _kinds(events: ThreadEvents, parents: Int64s) -> Texts:
     names, is_op = events.name, events.kind.equal(OP)
     below_loading = nearest_marked(parents, names.like(INPUT) & ~is_op) != NONE
     below_profiler = nearest_marked(parents, names.like(PROFILER)) != NONE
-    is_call = events.kind.equal(CALL, OS_CALL)
+    is_call, is_range = events.kind.equal(CALL, OS_CALL), events.kind.equal(RANGE)
+    is_wait, is_comm = names.like(WAIT), names.like(COMM)
     found = np.select(
-        [below_profiler, names.like(SLEEP), below_loading, names.like(WAIT), is_op, is_call],
-        ["profiler", "sleep", "input", "wait", "op", "call"],
+        [below_profiler, names.like(SLEEP), below_loading, is_wait, is_comm, is_op, is_call, is_range],
+        ["profiler", "sleep", "input", "wait", "comm", "op", "call", "range"],
         "python",
     )
     return np.append(found, "gap").astype(object)
@@ -248,8 +292,10 @@ def _parts(events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s
         },
         schema_overrides={"kind": pl.String},
     )
-    counted = table.group_by("kind", "name", "frame").agg(
-        pl.col("self_ns").sum(), pl.col("occurrence").n_unique().alias("count")
+    counted = (
+        table.filter(pl.col("self_ns") > 0)
+        .group_by("kind", "name", "frame")
+        .agg(pl.col("self_ns").sum(), pl.col("occurrence").n_unique().alias("count"))
     )
     found = []
     ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])
@@ -266,5 +312,7 @@ def _listed(parts: list[CpuPart], window_ns: int) -> tuple[CpuPart, ...]:
         small = [part for part in parts if part.kind == kind and part.self_ns < MIN_SHARE * window_ns]
         if small:
             rest = sum(part.self_ns for part in small), sum(part.count for part in small)
-            large.append(CpuPart(kind, f"{len(small)} smaller" if len(small) > 1 else small[0].name, None, None, *rest))
+            elsewhere = all(part.elsewhere for part in small)
+            name = f"{len(small)} smaller" if len(small) > 1 else small[0].name
+            large.append(CpuPart(kind, name, None, None, *rest, elsewhere=elsewhere))
     return tuple(sorted(large, key=lambda part: -part.self_ns))

@@ -143,7 +143,7 @@ def _timeline(path: Path) -> list[Check]:
             "call torch.cuda.synchronize() before the profiler stops",
         )
         checks.insert(0, Check("empty-torch-trace", "problem", message, means, do))
-    elif "other-device" in codes:
+    elif codes & {"other-device", "counters-only"}:
         return checks
     elif len(trace.gpu) == 0 and len(trace.api):
         checks.insert(0, known_failure("two-cupti-clients").found(message, means=_CALLS_ONLY))

@@ -40,7 +40,7 @@ def _parts(cpu: CpuTime, top: int) -> Table:
             part.self_ns / cpu.window_ns if cpu.window_ns else None,
             _count(part.count, cpu.steps),
             part.kind,
-            part.spot or None,
+            "other threads" if part.elsewhere else part.spot or None,
             part.name,
         )
         for part in cpu.parts[:top]

@@ -34,7 +34,7 @@ def build(file: Path, rows: Rows) -> Trace:
 
 _EXPLAINED_BY = {
     "empty-trace": {"no-kernels", "launches-without-kernels"},
-    "no-gpu-work": {"no-kernels", "launches-without-kernels", "other-device"},
+    "no-gpu-work": {"no-kernels", "launches-without-kernels", "other-device", "counters-only"},
 }
 """Entries of the linked trace that add nothing once the reader, which knows the cause, has spoken."""
 

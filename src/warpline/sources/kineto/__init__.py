@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from warpline.sources.kineto.foreign import other_device, refuse_foreign
+from warpline.sources.kineto.foreign import counters_only, other_device, refuse_foreign
 from warpline.sources.kineto.lanes import adopt
 from warpline.sources.kineto.stream import scan_file
 from warpline.sources.kineto.tables import CATEGORIES, tables
@@ -23,7 +23,8 @@ def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
     producer = adopt(raw)
     refuse_foreign(raw, path, set(CATEGORIES))
     rows = tables(raw)
-    other = other_device(raw, set(CATEGORIES))
+    gpu_rows = len(rows.tables["gpu"]) if "gpu" in rows.tables else 0
+    other = other_device(raw, set(CATEGORIES)) or counters_only(raw, gpu_rows)
     if producer is not None:
         rows.source = producer
     if other is not None:

@@ -20,6 +20,14 @@ OTHER_DEVICES = {
     "a TPU": re.compile(r"^/device:TPU|\bTPU\b"),
 }
 """Devices that are no GPUs, by the name that their traces give to a process."""
+OTHER_CATEGORIES = {
+    "MTIA, Meta's accelerator": re.compile(r"^mtia_"),
+    "an Intel Gaudi (HPU)": re.compile(r"^hpu_|^habana", re.IGNORECASE),
+    "an accelerator that Glow compiles for": re.compile(r"^glow_"),
+}
+"""The same by a category of Kineto's."""
+COUNTERS = "cuda_profiler_range"
+"""Category of what CUPTI's range profiler measured: counters of kernels, one after the other, and no timeline."""
 PROGRAMS = {
     "VizTracer": re.compile(r"viztracer_metadata$"),
     "ONNX Runtime": re.compile(r"Session$"),
@@ -43,6 +51,11 @@ READS = "give a torch.profiler, JAX or Nsight Systems profile; docs/adding-a-sou
 
 def other_device(raw: RawEvents, known: set[str]) -> HealthEntry | None:
     """An entry if the file has events of a device that is no GPU: they are not read."""
+    for device, pattern in OTHER_CATEGORIES.items():
+        names = sorted(filter(pattern.match, raw.categories))
+        count = int(np.isin(raw.category, [raw.categories.index(name) for name in names]).sum())
+        if count:
+            return _not_read(device, count, names)
     threads = KinetoThreads(raw)
     called = threads.process_names()
     for device, pattern in OTHER_DEVICES.items():
@@ -53,13 +66,31 @@ def other_device(raw: RawEvents, known: set[str]) -> HealthEntry | None:
         count = int(np.isin(threads.process_of_rows(spans), found).sum())
         if count:
             names = sorted({called[process] for process in found})[:LISTED]
-            return HealthEntry(
-                "other-device",
-                "error",
-                f"The trace is of {device}: its {several(count, 'device event')} ({', '.join(names)}) are not read, "
-                "because warpline knows GPUs only; what follows is about the CPU.",
-            )
+            return _not_read(device, count, names)
     return None
+
+
+def _not_read(device: str, count: int, names: list[str]) -> HealthEntry:
+    return HealthEntry(
+        "other-device",
+        "error",
+        f"The trace is of {device}: its {several(count, 'device event')} ({', '.join(names)}) are not read, "
+        "because warpline knows GPUs only; what follows is about the CPU.",
+    )
+
+
+def counters_only(raw: RawEvents, gpu_rows: int) -> HealthEntry | None:
+    """An entry if the kernels were measured with counters instead of a timeline."""
+    if gpu_rows or COUNTERS not in raw.categories:
+        return None
+    count = int((raw.category == raw.categories.index(COUNTERS)).sum())
+    return HealthEntry(
+        "counters-only",
+        "error",
+        f"The profiler recorded counters instead of a timeline: {several(count, 'kernel')} with counters "
+        f"({COUNTERS}), one after the other, and no GPU activity; record again without CUPTI's range profiler (no "
+        "profiler_metrics).",
+    )
 
 
 def _known(raw: RawEvents, known: set[str], some: slice = slice(None)) -> npt.NDArray[np.bool_]:

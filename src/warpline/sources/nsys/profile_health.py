@@ -20,6 +20,9 @@ STICKY_ERRORS = range(700, 720)
 HARMLESS_ERRORS = {704, 705, 708}
 """Peer access already or not enabled, primary context active: these are not device failures."""
 
+DRIVER_THREAD = r"^cuda-EvtHandlr"
+"""The thread that the CUDA driver starts in a process that uses it."""
+
 
 def health(
     database: Database, strings: Strings, facts: ProfileFacts, tables: dict[str, pl.DataFrame], notes: ReadingNotes
@@ -34,7 +37,8 @@ def health(
     if ending.failed:
         entries.append(_program_failed(ending, kernels))
     if not kernels:
-        entries.append(_no_kernels(facts, remarks, ending, launches, api.height))
+        used_cuda = bool(tables["threads"]["name"].cast(pl.String).str.contains(DRIVER_THREAD).any())
+        entries.append(_no_kernels(facts, remarks, ending, launches, api.height, used_cuda))
     entries += remark_health(remarks, kernels, cuda_processes)
     entries += _capture_health(facts, kernels, notes)
     entries += _failed_calls(api)
@@ -100,16 +104,17 @@ def _program_failed(ending: ProgramEnding, kernels: int) -> HealthEntry:
     )
 
 
-def _no_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, launches: int, calls: int) -> HealthEntry:
+def _no_kernels(
+    facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, launches: int, calls: int, used_cuda: bool
+) -> HealthEntry:
     seconds = f" in {facts.duration_ns / 1e9:.2f} s" if facts.duration_ns else ""
     if launches:
         recorded = several(launches, "launch was", "launches were")
         why = _lost_kernels(facts, remarks, ending)
         return HealthEntry("launches-without-kernels", "error", f"{recorded} recorded, but no kernel: {why}")
     recorded = f"{several(calls, 'CUDA call')} and no launch{seconds}" if calls else f"no CUDA call{seconds}"
-    return HealthEntry(
-        "no-kernels", "error", f"No kernel was recorded ({recorded}): {_absent_kernels(facts, remarks, ending, calls)}"
-    )
+    why = _absent_kernels(facts, remarks, ending, calls, used_cuda)
+    return HealthEntry("no-kernels", "error", f"No kernel was recorded ({recorded}): {why}")
 
 
 def _cut_short(facts: ProfileFacts, remarks: Remarks) -> str:
@@ -144,7 +149,7 @@ def _lost_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding) 
     )
 
 
-def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, calls: int) -> str:
+def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, calls: int, used_cuda: bool) -> str:
     if ending.failed:
         return "the program ended before it launched one."
     causes = [cause for cause in (_driver(remarks), _cut_short(facts, remarks)) if cause]
@@ -159,6 +164,11 @@ def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding
     said = f"its error output ends with: {ending.quote}" if ending.quote else hidden
     if calls:
         return "the program called CUDA but launched nothing during the recording" + (f"; {said}" if said else ".")
+    if used_cuda:
+        return (
+            "the program used CUDA (the driver's thread cuda-EvtHandlr ran in it), but nsys traced none of it; record "
+            "again with --trace=cuda, without another profiler" + (f"; {said}" if said else ".")
+        )
     return (
         "no recorded process used CUDA; the GPU work may be in a process that nsys did not follow, as in a container"
         + (f"; {said}" if said else ".")
