@@ -1,4 +1,7 @@
-"""Cause `sync`: sizes, checks and scalars that make the CPU wait, with small work to launch right after the wait."""
+"""Sizes, checks and scalars that make the CPU wait, with small work to launch right after the wait.
+
+The cause is `sync`, or `dispatch` where free launches give more back by the stopwatch (`faults/other_fix.py`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def _sinusoids(torch: Any, position: Any, frequencies: Any) -> Any:
     return both / (both.square().mean(-1, keepdim=True) + 1e-5).sqrt()
 
 
-@planted("sync", "remove_sync")
+@planted("dispatch", "remove_sync")
 def timestep_made_from_a_number(torch: Any, cure: str | None) -> Step:
     """A diffusion sampler makes `torch.tensor([t], device="cuda")` from a Python number in each of six steps.
 
@@ -88,7 +91,7 @@ def distribution_that_validates(torch: Any, cure: str | None) -> Step:
     return step
 
 
-@planted("sync", "remove_sync")
+@planted("dispatch", "remove_sync")
 def padding_trimmed_to_the_longest(torch: Any, cure: str | None) -> Step:
     """A speech encoder cuts each of six batches to `int(lengths.max())`, with lengths that lie on the GPU.
 
@@ -125,7 +128,7 @@ def padding_trimmed_to_the_longest(torch: Any, cure: str | None) -> Step:
     return step
 
 
-@planted("sync", "remove_sync")
+@planted("dispatch", "remove_sync")
 def classes_counted_for_one_hot(torch: Any, cure: str | None) -> Step:
     """An evaluation calls `one_hot(labels)` for each of six batches without saying how many classes there are.
 

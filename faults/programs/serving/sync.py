@@ -1,4 +1,7 @@
-"""Cause `sync`: positions, rows and counts that make the CPU wait although nobody asked it to."""
+"""Positions, rows and counts that make the CPU wait although nobody asked it to.
+
+The cause is `sync`, or `dispatch` where free launches give more back by the stopwatch (`faults/other_fix.py`).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def cache_position_on_the_gpu(torch: Any, cure: str | None) -> Step:
     return step
 
 
-@planted("sync", "remove_sync")
+@planted("dispatch", "remove_sync")
 def active_requests_in_a_list(torch: Any, cure: str | None) -> Step:
     """A server indexes its states with a Python list of the requests that are not finished, five times a token.
 
