@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from warpline.front.trace import Trace, TraceSteps
     from warpline.hardware import roofline
     from warpline.kernels import identify
+    from warpline.ranks.job import open_job
     from warpline.replay.whatif import Prediction
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ __all__ = [
     "identify",
     "memory_use",
     "open",
+    "open_job",
     "profile",
     "region",
     "roofline",
@@ -79,6 +81,7 @@ _HOMES = {
     "notebook_card": ("warpline.ui.cards", "card"),
     "memory_use": ("warpline.front.functions", "memory_use"),
     "open": ("warpline.front.functions", "open_trace"),
+    "open_job": ("warpline.ranks.job", "open_job"),
     "profile": ("warpline.capture.profile", "profile"),
     "region": ("warpline.capture.marks", "region"),
     "roofline": ("warpline.front.functions", "roofline"),

@@ -10,6 +10,7 @@ import click
 from msgspec import Struct
 
 from warpline.cli.dive import put_dive
+from warpline.cli.job import JobChoice, job_options, put_job
 from warpline.cli.options import bundle, gpu_hour_option, trace_argument, verbose_option, why_option
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options, steps_option
@@ -49,6 +50,7 @@ detail_options = bundle(
 @why_option
 @gpu_hour_option
 @selection_options
+@job_options
 def diagnose(
     trace: Path,
     detail: Detail,
@@ -56,11 +58,13 @@ def diagnose(
     why: bool | None,
     gpu_hour: float | None,
     selection: StepSelection,
+    ranks: JobChoice,
 ) -> None:
     """Say why the GPU is slow, where its time goes, and what each fix would gain.
 
     The first screen has the verdict and the best fixes; -v adds all findings, idle causes, steps, kernels, launches,
-    copies and waits. -o writes the same to a file: Markdown, text, JSON or HTML.
+    copies and waits. -o writes the same to a file: Markdown, text, JSON or HTML. Of a folder with several ranks of one
+    job it says who is waited for, why, and what that costs.
 
     Examples:
 
@@ -73,7 +77,12 @@ def diagnose(
       warpline trace.json.gz --gpu-hour 2.50
 
       warpline trace.json.gz --json
+
+      warpline profile_traces --job iteration_20
     """
+    if ranks.is_asked(trace):
+        put_job(ranks.open(trace, selection), output, detail.verbose, command_line("diagnose", trace))
+        return
     try:
         opened = selection.open(_one_of(trace))
     except NotATimeline as error:

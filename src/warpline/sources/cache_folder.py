@@ -13,7 +13,7 @@ import platformdirs
 from warpline.errors import UsageError
 from warpline.sources.zlib_engine import engine
 
-READER_VERSION = 12
+READER_VERSION = 13
 """Increment this when readers, linking or checks give another result for the same file."""
 SMALL_FILE_BYTES = 64 << 10
 """Smaller files are parsed faster than looked up."""

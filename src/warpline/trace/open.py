@@ -92,12 +92,17 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
     recorded = _files_of_run(folder)
     if recorded:
         return recorded[0], recorded[1:]
-    files = sorted(file for file in folder.rglob("*") if _is_trace(file.name) and file.is_file())
+    files = profiles_in(folder)
     if len(files) == 1:
         return files[0], []
     listed = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])
     found = f"{len(files)} profiles ({listed}{' …' if len(files) > _LISTED else ''})" if files else "no profile"
     raise UnreadableFile("which-trace", f"{folder} holds {found}", "name one file")
+
+
+def profiles_in(folder: Path) -> list[Path]:
+    """The files of a folder, at any depth, that may be profiles by their names."""
+    return sorted(file for file in folder.rglob("*") if _is_trace(file.name) and file.is_file())
 
 
 def _files_of_run(folder: Path) -> list[Path]:

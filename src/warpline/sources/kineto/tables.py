@@ -6,6 +6,7 @@ the one place that knows them. Nothing is linked here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -412,4 +413,18 @@ def meta(raw: RawEvents, zero_ns: int) -> dict[str, str]:
         for key in ("rank", "world_size", "backend"):
             if isinstance(world.get(key), int | str):
                 facts[key] = str(world[key])
+        groups = _process_groups(world.get("pg_config"))
+        if groups:
+            facts["process_groups"] = json.dumps(groups)
     return facts
+
+
+def _process_groups(config: Any) -> dict[str, list[int]]:
+    """The ranks of each process group by its name, which each process counts for itself."""
+    entries = [entry for entry in config if isinstance(entry, dict)] if isinstance(config, list) else []
+    found: dict[str, list[int]] = {}
+    for entry in entries:
+        name, ranks = entry.get("pg_name"), entry.get("ranks")
+        if isinstance(name, int | str) and isinstance(ranks, list) and all(type(rank) is int for rank in ranks):
+            found[str(name)] = ranks
+    return found

@@ -1,0 +1,147 @@
+"""Which files of a folder are the ranks of one job: by what their headers say first, by their names second."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from warpline.errors import UnreadableFile, UsageError
+from warpline.sources.detect import HEAD_BYTES
+from warpline.sources.kineto.header import read_header
+from warpline.sources.unpack import Packing, packing_of, unpacked_head
+from warpline.trace.open import profiles_in
+
+_RANK = re.compile(r"(?i)(?<![a-z])(?:rank|worker|gpu|process|node_?rank)[-_.]?(\d{1,6})(?!\d)")
+_PARALLEL = re.compile(r"(?i)(?<![a-z])(PP|DP|EP|TP)[-_](\d{1,5})(?!\d)")
+"""Names of serving engines say the place in each dimension: `…-TP-0-DP-1.trace.json.gz`."""
+_OUTER_FIRST = ("pp", "dp", "ep", "tp")
+"""Ranks count the tensor-parallel place fastest."""
+
+
+class RankFile(Struct, frozen=True):
+    """One file of a job."""
+
+    path: Path
+    rank: int | None = None
+    world_size: int | None = None
+
+
+class JobFiles(Struct, frozen=True):
+    """The files of one job, or of one of its recordings."""
+
+    name: str
+    """What `--job` calls it: the folder of its files, and the number of the recording if there are several."""
+    files: tuple[RankFile, ...]
+
+
+def jobs_of_folder(folder: Path) -> list[JobFiles]:
+    """The jobs of a folder, the newest last; empty if its files are not ranks of a job."""
+    files = _numbered([_looked_at(path) for path in profiles_in(folder)])
+    if sum(file.rank is not None for file in files) < 2:
+        return []
+    by_place = defaultdict(list)
+    for file in files:
+        by_place[file.path.parent].append(file)
+    whole = [file.rank for file in files if file.rank is not None]
+    places = [files] if len(set(whole)) == len(whole) else list(by_place.values())
+    jobs = chain.from_iterable(_recordings(folder, place) for place in places)
+    return sorted((job for job in jobs if len(job.files) > 1), key=lambda job: _natural(job.name))
+
+
+def job_of_folder(folder: Path, name: str | None = None) -> tuple[JobFiles, list[JobFiles]]:
+    """The job of that name, else the newest, and the others."""
+    jobs = jobs_of_folder(folder)
+    if not jobs:
+        raise UnreadableFile("not-a-job", f"{folder} does not hold several ranks of one job", "name one file")
+    chosen = jobs[-1] if name is None else next((job for job in jobs if job.name == name), None)
+    if chosen is None:
+        listed = ", ".join(job.name for job in jobs)
+        raise UsageError("no-such-job", f"{folder} has no job {name!r}", f"one of: {listed}")
+    return chosen, [job for job in jobs if job is not chosen]
+
+
+def _recordings(folder: Path, files: Sequence[RankFile]) -> list[JobFiles]:
+    """The files of one place as recordings: the n-th file of each rank belongs to the n-th."""
+    place = _place(folder, files)
+    seen: dict[int, int] = defaultdict(int)
+    found: dict[int, list[RankFile]] = defaultdict(list)
+    for file in sorted(files, key=lambda file: _natural(file.path.name)):
+        number = 0 if file.rank is None else seen[file.rank]
+        if file.rank is not None:
+            seen[file.rank] += 1
+        found[number].append(file)
+    if len(found) == 1:
+        return [JobFiles(place, tuple(found[0]))]
+    if len(found[1]) * 2 < len(found[0]):  # a few ranks twice are copies, not another recording
+        return [JobFiles(place, tuple(chain.from_iterable(found.values())))]
+    return [JobFiles(f"{place}#{number + 1}", tuple(some)) for number, some in sorted(found.items())]
+
+
+def _place(folder: Path, files: Sequence[RankFile]) -> str:
+    parents = {file.path.parent for file in files}
+    inner = parents.pop() if len(parents) == 1 else folder
+    return str(inner.relative_to(folder)) if inner != folder else folder.resolve().name
+
+
+def _looked_at(path: Path) -> RankFile:
+    """The file with what its header says."""
+    world = _distributed_info(path)
+    found = [world.get(key) for key in ("rank", "world_size")]
+    rank, size = (value if type(value) is int and value >= 0 else None for value in found)
+    return RankFile(path, rank, size)
+
+
+def _distributed_info(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        packing = packing_of(head)
+        if packing is not Packing.PLAIN:
+            head, _ = unpacked_head(head, packing, HEAD_BYTES)
+        if head.lstrip()[:1] != b"{":
+            return {}
+        info = read_header(head, complete=True).keys.get("distributedInfo")
+    except (OSError, ValueError, UnreadableFile):
+        return {}
+    return info if isinstance(info, dict) else {}
+
+
+def _numbered(files: list[RankFile]) -> list[RankFile]:
+    """The files with ranks; where no header has one, by name."""
+    if any(file.rank is not None for file in files):
+        return [file if file.rank is not None else replace(file, rank=_rank_in_name(file.path)) for file in files]
+    sizes: dict[str, int] = defaultdict(int)
+    places = [{name.lower(): int(at) for name, at in _PARALLEL.findall(file.path.name)} for file in files]
+    for place in places:
+        for name, at in place.items():
+            sizes[name] = max(sizes[name], at + 1)
+    found = []
+    for file, place in zip(files, places, strict=True):
+        rank = _rank_in_name(file.path)
+        if rank is None and place:
+            rank = 0
+            for name in _OUTER_FIRST:
+                rank = rank * sizes.get(name, 1) + place.get(name, 0)
+        found.append(replace(file, rank=rank))
+    return found
+
+
+def _rank_in_name(path: Path) -> int | None:
+    """The rank that the name of the file says, else the name of its folder."""
+    for name in (path.name, path.parent.name):
+        found = _RANK.search(name)
+        if found:
+            return int(found[1])
+    return None
+
+
+def _natural(text: str) -> tuple[tuple[int, str], ...]:
+    """The order of names in which 9 comes before 10."""
+    return tuple((int(word), "") if word.isdecimal() else (0, word) for word in re.split(r"(\d{1,18})", text))

@@ -1,0 +1,268 @@
+"""Many ranks as one job: opened, aligned, replayed together, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
+
+from warpline.errors import CannotAnswer
+from warpline.ranks.account import RankTime, rank_time
+from warpline.ranks.clocks import Clock, align
+from warpline.ranks.dependencies import launch_latency, places_of, vote
+from warpline.ranks.files import JobFiles, job_of_folder
+from warpline.ranks.groups import GroupTime, group_times
+from warpline.ranks.match import Collective, match
+from warpline.ranks.program import calm_programs, programs_of
+from warpline.ranks.read import ReadRank, read_ranks
+from warpline.ranks.replay import JointReplay, step_time
+from warpline.ranks.straggler import Search, Straggler, find_straggler
+from warpline.ranks.summary import RankSummary
+from warpline.ranks.timeline import Timeline, common_timelines
+from warpline.ranks.waits import Waits, split
+from warpline.ranks.words import Verdict, shown_ranks, straggler_sentence, verdict_of
+from warpline.sources.health import HealthEntry
+from warpline.trace.arrays import NONE
+from warpline.units import several
+
+SCHEMA = "warpline.job/1"
+
+
+class Job(Struct, frozen=True):
+    """One job: its ranks on a common clock, and who is waited for.
+
+    >>> job = warpline.open_job("profile_traces")
+    >>> job.straggler.ranks, job.straggler.gain.expected
+    >>> job.rank_table
+    """
+
+    name: str
+    ranks: tuple[int, ...]
+    world_size: int
+    missing_ranks: tuple[int, ...]
+    step_numbers: tuple[int, ...]
+    """The steps that all ranks recorded, by their own numbers."""
+    step_ns: float
+    replayed_step_ns: float
+    clocks: tuple[Clock, ...]
+    straggler: Straggler
+    verdict: Verdict
+    groups: tuple[GroupTime, ...]
+    per_rank: tuple[RankTime, ...]
+    health: tuple[HealthEntry, ...]
+    timelines: tuple[Timeline, ...]
+    """The events of each rank on the common clock."""
+    collectives: tuple[Collective, ...]
+    waits: Waits
+    files: Mapping[int, Path]
+    """The file of each rank."""
+    other_jobs: tuple[str, ...] = ()
+    """Other jobs or recordings of the folder, for `--job`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract `warpline.job/1`."""
+        return {
+            "schema": SCHEMA,
+            "job": {
+                "name": self.name,
+                "ranks": list(self.ranks),
+                "world_size": self.world_size,
+                "missing_ranks": list(self.missing_ranks),
+                "steps": len(self.step_numbers),
+                "step_numbers": list(self.step_numbers),
+                "step_ns": round(self.step_ns),
+                "clock": [clock.to_dict() for clock in self.clocks],
+                "straggler": self.straggler.to_dict(),
+                "exposed_communication_share": {
+                    str(one.rank): round(one.exposed_communication_share, 4) for one in self.per_rank
+                },
+                "groups": [group.to_dict() for group in self.groups],
+                "per_rank": [one.to_dict() for one in self.per_rank],
+                "replay": {
+                    "measured_step_ns": round(self.step_ns),
+                    "replayed_step_ns": round(self.replayed_step_ns),
+                    "error_pct": round(100 * (self.replayed_step_ns / self.step_ns - 1), 2) if self.step_ns else 0.0,
+                },
+                "health": [{"code": one.code, "severity": one.severity, "message": one.message} for one in self.health],
+                "other_jobs": list(self.other_jobs),
+            },
+            "verdict": self.verdict.to_dict(),
+        }
+
+    @property
+    def rank_table(self) -> pl.DataFrame:
+        """One row for each rank."""
+        return pl.DataFrame([one.to_dict() for one in self.per_rank])
+
+    @property
+    def collective_table(self) -> pl.DataFrame:
+        """One row for each collective of each rank: times by the common clock, waiting and transfer."""
+        by_rank = {line.rank: line for line in self.timelines}
+        rows = [
+            {
+                "collective": number,
+                "kind": one.kind,
+                "group": one.group,
+                "step": self.step_numbers[one.step],
+                "rank": rank,
+                "start_ns": round(float(by_rank[rank].start_ns[row])),
+                "end_ns": round(float(by_rank[rank].end_ns[row])),
+                "wait_ns": round(float(self.waits.wait_ns[rank][row])),
+                "message_bytes": one.message_bytes if one.message_bytes != NONE else None,
+                "is_last": rank == self.waits.last[number],
+            }
+            for number, one in enumerate(self.collectives)
+            for rank, row in one.rows.items()
+        ]
+        return pl.DataFrame(rows)
+
+
+def open_job(folder: str | Path, *, job: str | None = None, workers: int | None = None, cache: bool = True) -> Job:
+    """Open a folder of several ranks as one job, and find who is waited for.
+
+    `job` names one of several jobs or recordings of the folder (else the newest), `workers` is the number of processes
+    that read, and `cache=False` reads every file again.
+
+    >>> warpline.open_job("profile_traces/iteration_20").verdict.sentence
+    """
+    chosen, others = job_of_folder(Path(folder), job)
+    read = read_ranks([file.path for file in chosen.files], workers, cache)
+    summaries, files, notes = _by_rank(chosen, read)
+    if others:
+        message = f"the folder holds {several(len(others) + 1, 'recording')}; this is {chosen.name}"
+        notes.insert(0, HealthEntry("several-jobs", "info", message))
+    found = judge(chosen.name, summaries, notes)
+    return replace(found, files=files, other_jobs=tuple(other.name for other in others))
+
+
+def _by_rank(
+    job: JobFiles, read: Sequence[ReadRank]
+) -> tuple[dict[int, RankSummary], dict[int, Path], list[HealthEntry]]:
+    """The summaries and files by rank, and what was left out."""
+    found: dict[int, RankSummary] = {}
+    files: dict[int, Path] = {}
+    notes = []
+    for file, one in zip(job.files, read, strict=True):
+        name = file.path.name
+        if one.summary is None:
+            notes.append(HealthEntry("unreadable-rank", "warning", f"{name} is left out: {one.problem}"))
+            continue
+        rank = one.summary.about.rank if one.summary.about.rank is not None else file.rank
+        if rank is None:
+            notes.append(
+                HealthEntry("unknown-rank", "warning", f"{name} is left out: it does not say which rank it is")
+            )
+        elif rank in found:
+            same = found[rank].about.file
+            notes.append(HealthEntry("duplicate-rank", "warning", f"{name} is left out: {same} is rank {rank}, too"))
+        elif not one.summary.has_gpu_events:
+            notes.append(HealthEntry("empty-rank", "warning", f"{name} is left out: it has no GPU operations"))
+        else:
+            found[rank], files[rank] = one.summary, file.path
+            if one.summary.about.truncated:
+                notes.append(
+                    HealthEntry("truncated-rank", "warning", f"{name} is truncated: its last step is left out")
+                )
+    if len(found) < 2:
+        why = "; ".join(note.message for note in notes[:3]) or "there is one rank only"
+        raise CannotAnswer("too-few-ranks", f"a job needs two ranks with GPU operations: {why}", "name one file")
+    return found, files, notes
+
+
+def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[HealthEntry] = ()) -> Job:
+    """The job of these ranks."""
+    numbers, local, more = common_timelines(dict(summaries))
+    health = [*notes, *more]
+    collectives = match(local)
+    clocks = align(local, collectives)
+    timelines = [clock.applied(line) for clock, line in zip(clocks, local, strict=True)]
+    waits = split(timelines, collectives)
+    ranks = tuple(line.rank for line in timelines)
+    sizes = [one.about.world_size or 0 for one in summaries.values()]
+    known = {rank for one in collectives for rank in one.members}
+    world = max(*sizes, max(known, default=0) + 1, max(ranks) + 1)
+    missing = tuple(rank for rank in range(world) if rank not in ranks)
+    health += _doubts(collectives, missing, world, clocks)
+    step_ns = _measured_step(timelines)
+    search = _search(timelines, collectives, waits, missing)
+    straggler = find_straggler(search, timelines, numbers, step_ns)
+    straggler = replace(straggler, sentence=straggler_sentence(straggler, step_ns))
+    per_rank = tuple(rank_time(line, waits) for line in timelines)
+    return Job(
+        name,
+        ranks,
+        world,
+        missing,
+        numbers,
+        step_ns,
+        search.base_ns,
+        tuple(clocks),
+        straggler,
+        verdict_of(straggler, step_ns, per_rank, len(collectives)),
+        group_times(collectives, timelines, waits, summaries),
+        per_rank,
+        tuple(health),
+        tuple(timelines),
+        tuple(collectives),
+        waits,
+        {},
+    )
+
+
+def _measured_step(timelines: Sequence[Timeline]) -> float:
+    """The job's step: when the last rank is done computing, from the first common step to the last."""
+    done = np.full(len(timelines[0].steps), -np.inf)
+    for line in timelines:
+        compute = ~line.is_comm
+        np.maximum.at(done, line.step[compute], line.end_ns[compute])
+    return step_time(min(float(line.steps[0, 0]) for line in timelines), done)
+
+
+def _search(
+    timelines: Sequence[Timeline], collectives: Sequence[Collective], waits: Waits, missing: Sequence[int]
+) -> Search:
+    """All ranks as programs that can be replayed together."""
+    collective_of = {line.rank: np.full(len(line.step), NONE, np.int64) for line in timelines}
+    for number, one in enumerate(collectives):
+        for rank, row in one.rows.items():
+            collective_of[rank][row] = number
+    latency_ns = launch_latency(timelines)
+    places = [places_of(line, latency_ns) for line in timelines]
+    elected = vote(places)
+    replay = JointReplay(programs_of(places, elected, collective_of), collectives, waits.transfer_ns)
+    return Search(
+        replay, collectives, waits, missing, lambda stall_ns: calm_programs(places, elected, collective_of, stall_ns)
+    )
+
+
+def _doubts(
+    collectives: Sequence[Collective], missing: Sequence[int], world: int, clocks: Sequence[Clock]
+) -> list[HealthEntry]:
+    """What makes the answer doubtful."""
+    found = []
+    if missing:
+        message = (
+            f"{len(missing)} of {several(world, 'rank')} have no recording ({shown_ranks(missing)}): waiting for one "
+            "of them looks like slow transfer"
+        )
+        found.append(HealthEntry("missing-ranks", "warning", message))
+    if not collectives:
+        message = "no collective was found on two ranks: clocks are not aligned, and waits are unknown"
+        found.append(HealthEntry("no-collectives", "error", message))
+    unnamed = sum(one.group.startswith("stream:") for one in collectives)
+    if unnamed:
+        message = (
+            f"{several(unnamed, 'collective')} without recorded arguments: matched by stream and order, as if all "
+            "ranks of a stream were one group"
+        )
+        found.append(HealthEntry("no-collective-arguments", "warning", message))
+    stepped = [clock.rank for clock in clocks if clock.jumps]
+    if stepped:
+        message = f"the clock was set during the recording on {shown_ranks(stepped)}, which is corrected"
+        found.append(HealthEntry("stepped-clock", "info", message))
+    return found

@@ -1,0 +1,354 @@
+"""Names the ranks that the job waits for: those whose cure, replayed with all ranks, makes the job faster.
+
+The rank that waits least is only a suspect: who is late at no cost, and who is late once by a little, is not named.
+A cured rank does what the median of its peers does, segment by segment.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from warpline.estimate import NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
+from warpline.ranks.match import Collective
+from warpline.ranks.program import Kind, Program
+from warpline.ranks.reasons import Reason, Why, why
+from warpline.ranks.replay import JointReplay
+from warpline.ranks.timeline import Timeline
+from warpline.ranks.waits import Waits
+from warpline.trace.arrays import Floats
+
+NOISE_FACTOR = 4.0
+"""A step is late if it is longer than its peers' by this multiple of their usual difference."""
+LATE_SHARE = 0.02
+"""And by this share of the job's step."""
+OFTEN = 0.4
+"""A rank that is late in this share of its steps is late; a little lateness here and there is jitter."""
+VERY_LATE_SHARE = 0.1
+"""And so is one that is once late by this share of the job's step."""
+MIN_PART = 0.25
+"""Of several late ranks, those with less than this part of the latest one's lateness are not named."""
+AS_GOOD = 0.93
+"""A smaller set of ranks is named if its cure gains this part of what the larger set's does."""
+SLOW_STAGE = 1.08
+"""A pipeline stage is slow if it computes for this multiple of the median stage."""
+SLOW_LINK, SLOW_LINK_OF_TWO = 1.25, 1.5
+"""A group's link is slow if its transfers take this multiple of equal ones of other groups (of only one other)."""
+SLOW_AT_TIMES = 1.5
+"""Some transfers of a group are slow if they take this multiple of its median."""
+LINK_NOISE_NS = 20_000.0
+MIN_TRANSFERS, MAX_SLOW_SHARE = 6, 0.4
+"""Only a minority of several like transfers can be called slow by their own median."""
+STALL_NS = 1_000_000.0
+"""A launch that comes so much later than on other ranks is a stall of the host: the thread was off the CPU. Time slices
+of schedulers and the periods of CPU quotas are milliseconds."""
+ABSENT_GAIN = 1.05
+"""Waiting for ranks without a recording looks like transfers that vary; below this gain nothing is said of it."""
+UNHURRIED = 10
+"""Percentile of like transfers that shows the time without waiting for a rank that was not recorded."""
+
+
+class Suspicion(Struct, frozen=True):
+    """A set of ranks and the step of the job with them cured."""
+
+    ranks: tuple[int, ...]
+    kind: str
+    """`rank`, `stage`, `stalls`, `link` or `absent`."""
+    step_ns: Estimate
+    """Low, expected, high: cured as the fastest, the median and the slowest quarter of the peers."""
+    late_steps: tuple[int, ...] = ()
+
+    def gain(self, base_ns: float) -> float:
+        """The job's step now over the step with the ranks cured."""
+        return base_ns / max(self.step_ns.expected, 1.0)
+
+
+class Straggler(Struct, frozen=True):
+    """Who is waited for, why, and what it costs."""
+
+    ranks: tuple[int, ...]
+    reason: Reason
+    gain: Estimate
+    """The job's step now over its step with the reason removed."""
+    new_step_ns: Estimate
+    extra_ns: float = 0.0
+    """How much more of the reason these ranks have per late step than their peers."""
+    place: str = ""
+    """The kernel or op with most of it."""
+    late_steps: tuple[int, ...] = ()
+    """The steps in which they are late, by their own numbers."""
+    sentence: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the JSON contract has it."""
+        return {
+            "ranks": list(self.ranks),
+            "reason": self.reason,
+            "sentence": self.sentence,
+            "gain": self.gain.rounded(4).to_dict(),
+            "new_step_ns": self.new_step_ns.rounded().to_dict(),
+            "extra_ns": round(self.extra_ns),
+            "place": self.place,
+            "late_steps": list(self.late_steps),
+        }
+
+
+class Search:
+    """The search for the straggler of one job."""
+
+    def __init__(
+        self,
+        replay: JointReplay,
+        collectives: Sequence[Collective],
+        waits: Waits,
+        absent: Sequence[int],
+        calm: Callable[[float], tuple[list[Program], dict[int, float]]],
+    ) -> None:
+        self.replay, self.collectives, self.waits = replay, collectives, waits
+        self.absent = tuple(absent)
+        self.calm = calm
+        """The programs without host stalls of at least so many nanoseconds, and the stalls of each rank."""
+        self.base_ns = replay.run().step_ns
+
+    @cached_property
+    def waited_ns(self) -> dict[int, float]:
+        """How long each rank waits for others."""
+        return {rank: float(waited.sum()) for rank, waited in self.waits.wait_ns.items()}
+
+    @cached_property
+    def peers(self) -> dict[int, list[int]]:
+        """For each rank the others that run the same program."""
+        groups: dict[tuple[Kind, ...], list[int]] = defaultdict(list)
+        for rank, program in self.replay.programs.items():
+            groups[program.shape].append(rank)
+        return {rank: [other for other in same if other != rank] for same in groups.values() for rank in same}
+
+    @cached_property
+    def alone_ns(self) -> dict[int, Floats]:
+        """The steps of each rank if nobody else were late."""
+        return {rank: self.replay.alone(rank) for rank in self.replay.programs}
+
+    @cached_property
+    def excess_ns(self) -> dict[int, Floats]:
+        """How much longer each step of a rank is than the median of its peers and itself."""
+        return {
+            rank: own - np.median([own, *(self.alone_ns[peer] for peer in self.peers[rank])], axis=0)
+            for rank, own in self.alone_ns.items()
+        }
+
+    @cached_property
+    def late_steps(self) -> dict[int, tuple[int, ...]]:
+        """The steps in which each rank is late."""
+        usual = float(np.median([np.median(np.abs(excess)) for excess in self.excess_ns.values()])) * 1.4826
+        bar = max(NOISE_FACTOR * usual, LATE_SHARE * self.base_ns)
+        return {rank: tuple(np.flatnonzero(excess > bar).tolist()) for rank, excess in self.excess_ns.items()}
+
+    @cached_property
+    def late_ranks(self) -> list[int]:
+        """Ranks that are late often or very, the latest first."""
+
+        def lateness(rank: int) -> float:
+            return float(self.excess_ns[rank][list(self.late_steps[rank])].sum())
+
+        found = []
+        for rank, excess in self.excess_ns.items():
+            steps = len(excess)
+            is_often = len(self.late_steps[rank]) >= max(min(2, steps), OFTEN * steps)
+            if is_often or excess.max() > VERY_LATE_SHARE * self.base_ns:
+                found.append(rank)
+        found.sort(key=lateness, reverse=True)
+        return [rank for rank in found if lateness(rank) > MIN_PART * lateness(found[0])]
+
+    def straggler(self) -> Suspicion | None:
+        """Whom the job waits for; None if nobody's cure makes it noticeably faster."""
+        found = [self._of_ranks(), self._of_stage(), self._of_links()]
+        best = max(filter(None, found), key=lambda one: one.gain(self.base_ns), default=None)
+        stalls = self._of_stalls()
+        gain = 1.0 if best is None else best.gain(self.base_ns)
+        if stalls is not None and gain - 1 < AS_GOOD * (stalls.gain(self.base_ns) - 1):
+            return stalls
+        if self.absent and (best is None or best.gain(self.base_ns) < ABSENT_GAIN):
+            absent = self._of_absent()
+            if absent.gain(self.base_ns) > ABSENT_GAIN:
+                return absent
+        if best is None:
+            return None
+        is_sure = best.kind != "rank" or set(best.ranks) & set(self.late_ranks)
+        needed = SHOWN_GAIN if is_sure else 2 * SHOWN_GAIN - 1
+        worst = self.base_ns / max(best.step_ns.high, 1.0)
+        return best if best.gain(self.base_ns) >= needed and worst >= NOTICEABLE_GAIN else None
+
+    def _of_ranks(self) -> Suspicion | None:
+        """The ranks whose cure gains most: one of the suspects, or all late ranks together without those that do not
+        matter."""
+        ranks = list(self.replay.programs)
+        slowest = sorted(ranks, key=lambda rank: -float(self.alone_ns[rank].sum()))
+        least_waiting = sorted(ranks, key=lambda rank: self.waited_ns[rank])
+        singles = dict.fromkeys([*least_waiting[:2], *slowest[:2], *self.late_ranks[:2]])
+        sets: list[tuple[int, ...]] = [(rank,) for rank in singles if self.peers[rank]]
+        late = tuple(self.late_ranks)
+        if 1 < len(late) < len(ranks):
+            sets.append(self._without_bystanders(late))
+        gains = {chosen: self.base_ns / max(self.cured_ns(chosen), 1.0) for chosen in dict.fromkeys(sets)}
+        best = max(gains, key=lambda chosen: gains[chosen], default=None)
+        if best is None:
+            return None
+        for chosen in sorted(gains, key=len, reverse=True):
+            if len(chosen) < len(best) and gains[chosen] - 1 > AS_GOOD * (gains[best] - 1):
+                best = chosen
+        step_ns = Estimate(*sorted(self.cured_ns(best, share) for share in (25, 50, 75)))
+        late_steps = sorted({step for rank in best for step in self.late_steps[rank]})
+        return Suspicion(tuple(sorted(best)), "rank", step_ns, tuple(late_steps))
+
+    def _without_bystanders(self, late: tuple[int, ...]) -> tuple[int, ...]:
+        """The late ranks without those whose cure adds nothing."""
+        chosen = late
+        gain = self.base_ns / self.cured_ns(chosen) - 1
+        for rank in reversed(late):
+            fewer = tuple(other for other in chosen if other != rank)
+            if fewer and self.base_ns / self.cured_ns(fewer) - 1 > (1 - (1 - AS_GOOD) / len(late)) * gain:
+                chosen = fewer
+        return chosen
+
+    def cured_ns(self, chosen: Sequence[int], percentile: float = 50) -> float:
+        """The job's step if each of these ranks did what that percentile of its peers does."""
+        changed = {rank: self._cured(rank, chosen, percentile) for rank in chosen}
+        return self.replay.run(changed).step_ns
+
+    def _cured(self, rank: int, chosen: Sequence[int], percentile: float) -> Program:
+        own = self.replay.programs[rank]
+        peers = [self.replay.programs[peer] for peer in self.peers[rank] if peer not in chosen]
+        if not peers:
+            return own
+        start_ns = float(np.median([peer.start_ns for peer in peers]))
+        return replace(
+            own,
+            segments=_percentile([peer.segments for peer in peers], percentile),
+            lag_ns=_percentile([peer.lag_ns for peer in peers], percentile),
+            start_ns=min(own.start_ns, start_ns),  # lateness from before the recording is cured, too
+        )
+
+    def _of_stage(self) -> Suspicion | None:
+        """A pipeline stage that computes longer than the others."""
+        stages = {tuple(sorted([rank, *same])) for rank, same in self.peers.items()}
+        sends = {one.kind for one in self.collectives} & {"send", "recv"}
+        if len(stages) < 2 or not sends:
+            return None
+        times = {stage: float(np.median([self.alone_ns[rank].sum() for rank in stage])) for stage in stages}
+        usual = float(np.median(list(times.values())))
+        slow = max(times, key=lambda stage: times[stage])
+        if times[slow] < SLOW_STAGE * usual:
+            return None
+        changed = {}
+        for rank in slow:
+            program = self.replay.programs[rank]
+            changed[rank] = replace(program, segments=program.segments * (usual / times[slow]))
+        step_ns = self.replay.run(changed).step_ns
+        return Suspicion(slow, "stage", Estimate(step_ns, step_ns, step_ns), tuple(range(len(self.alone_ns[slow[0]]))))
+
+    def _of_stalls(self) -> Suspicion | None:
+        """Stalls of the CPU that hit ranks in turn: curing one rank helps little, because then another one stalls.
+
+        Named are the ranks whose late arrivals hold the others up most.
+        """
+        stalled_ns = self.calm(STALL_NS)[1]
+        if not any(stalled_ns.values()):
+            return None
+        step_ns = Estimate(*(self._calm_step_ns(stall_ns) for stall_ns in (0.0, STALL_NS, LATE_SHARE * self.base_ns)))
+        if self.base_ns / step_ns.expected < 1 + VERY_LATE_SHARE:
+            return None
+        blame = self.waits.blame_ns
+        most = max(blame.values())
+        ranks = tuple(rank for rank in sorted(blame) if blame[rank] > MIN_PART * most and stalled_ns[rank] > 0)
+        return Suspicion(ranks, "stalls", step_ns, ()) if ranks else None
+
+    def _calm_step_ns(self, stall_ns: float) -> float:
+        """The job's step without host stalls of at least so long."""
+        return self.replay.run({program.rank: program for program in self.calm(stall_ns)[0]}).step_ns
+
+    def _of_links(self) -> Suspicion | None:
+        """Groups whose transfers are slower than equal ones of other groups, or than their own at other times."""
+        healed, ranks = self.replay.transfer_ns.copy(), set()
+        for by_group in self._alike(whole_only=True).values():
+            usual_of = {group: float(np.median(self.replay.transfer_ns[rows])) for group, rows in by_group.items()}
+            few = len(usual_of) <= 2
+            usual = min(usual_of.values()) if few else float(np.median(list(usual_of.values())))
+            factor = SLOW_LINK_OF_TWO if few else SLOW_LINK
+            for group, rows in by_group.items():
+                times = self.replay.transfer_ns[rows]
+                slow = times > SLOW_AT_TIMES * usual_of[group] + LINK_NOISE_NS
+                if len(rows) >= MIN_TRANSFERS and 0 < slow.sum() < MAX_SLOW_SHARE * len(rows):
+                    healed[np.array(rows)[slow]] = usual_of[group]
+                    ranks |= set(self.collectives[rows[0]].rows)
+                if len(by_group) > 1 and usual_of[group] > factor * usual + LINK_NOISE_NS / 4:
+                    healed[rows] = np.minimum(healed[rows], usual)
+                    ranks |= set(self.collectives[rows[0]].rows)
+        if not ranks:
+            return None
+        step_ns = self.replay.run(transfer_ns=healed).step_ns
+        return Suspicion(tuple(sorted(ranks)), "link", Estimate(step_ns, step_ns, step_ns))
+
+    def _of_absent(self) -> Suspicion:
+        """The ranks without a recording: the job's step if every transfer were as short as the shortest like it."""
+        healed = self.replay.transfer_ns.copy()
+        for by_group in self._alike(whole_only=False).values():
+            rows = [row for some in by_group.values() for row in some]
+            healed[rows] = np.minimum(healed[rows], np.percentile(healed[rows], UNHURRIED))
+        step_ns = self.replay.run(transfer_ns=healed).step_ns
+        return Suspicion(self.absent, "absent", Estimate(step_ns, step_ns, step_ns))
+
+    def _alike(self, whole_only: bool) -> dict[tuple[str, int, int], dict[str, list[int]]]:
+        """Collectives of the same kind, size and number of ranks, by group."""
+        found: dict[tuple[str, int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for number, one in enumerate(self.collectives):
+            if one.synchronises and (one.is_whole or not whole_only):
+                found[one.kind, one.message_bytes, len(one.rows)][one.group].append(number)
+        return found
+
+
+def find_straggler(
+    search: Search, timelines: Sequence[Timeline], numbers: Sequence[int], measured_ns: float
+) -> Straggler:
+    """Whom the job waits for, why, and its step without that."""
+    found = search.straggler()
+    if found is None:
+        return Straggler((), "none", Estimate(1.0, 1.0, 1.0), Estimate(measured_ns, measured_ns, measured_ns))
+    reason = _why(search, found, timelines)
+    doubt = abs(search.base_ns / measured_ns - 1)
+    gain = Estimate(
+        max(search.base_ns / found.step_ns.high - doubt, 1.0),
+        found.gain(search.base_ns),
+        search.base_ns / found.step_ns.low + doubt,
+    )
+    new_step_ns = Estimate(measured_ns / gain.high, measured_ns / gain.expected, measured_ns / gain.low)
+    late = tuple(numbers[step] for step in found.late_steps)
+    return Straggler(found.ranks, reason.reason, gain, new_step_ns, reason.extra_ns, reason.place, late)
+
+
+def _why(search: Search, found: Suspicion, timelines: Sequence[Timeline]) -> Why:
+    """The reason, by the rank of the set that is latest."""
+    if found.kind == "link":
+        return Why("link", 0.0)
+    if found.kind == "absent":
+        return Why("unknown", 0.0)
+    by_rank = {line.rank: line for line in timelines}
+    steps = found.late_steps or tuple(range(len(timelines[0].steps)))
+    if found.kind == "stalls":
+        stalled_ns = search.calm(STALL_NS)[1]
+        return Why("pause", max(stalled_ns[rank] for rank in found.ranks) / len(steps))
+    latest = max(found.ranks, key=lambda rank: float(search.excess_ns[rank][list(steps)].sum()))
+    peers = [rank for rank in search.peers[latest] if rank not in found.ranks]
+    others = peers or [rank for rank in by_rank if rank not in found.ranks]
+    return why(by_rank[latest], [by_rank[rank] for rank in others], steps)
+
+
+def _percentile(values: Sequence[Floats], percentile: float) -> Floats:
+    """A percentile of arrays, element by element; of minus infinity it is minus infinity."""
+    stacked = np.stack(values)
+    return np.asarray(np.percentile(stacked, percentile, axis=0, method="nearest"), np.float64)

@@ -1,0 +1,189 @@
+"""The events of one rank in the steps that all ranks recorded, as arrays by a clock."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from msgspec import Struct
+
+from warpline.errors import CannotAnswer
+from warpline.ranks.summary import COMM, COMPUTE, INPUT, STEP, WAIT, RankSummary
+from warpline.sources.health import HealthEntry
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts
+from warpline.trace.table import Names
+
+MIN_STEPS = 2
+"""A step time needs so many steps: it runs from the end of the first to the end of the last."""
+
+
+class Timeline(Struct, frozen=True):
+    """GPU operations of one rank in launch order, and what its CPU waited for. Times count from `zero_ns`."""
+
+    rank: int
+    zero_ns: int
+    """The first event, ns since 1970 by the rank's own clock."""
+    launch_ns: Floats
+    start_ns: Floats
+    end_ns: Floats
+    step: Int64s
+    """Position among the common steps."""
+    is_comm: Bools
+    stream: Int64s
+    blocks: Int64s
+    name: Names
+    op: Names
+    group: Texts
+    """Of a collective: its group, kind, size, number and peer; see `RecordedCollective`."""
+    collective: Texts
+    message_bytes: Int64s
+    sequence: Int64s
+    peer: Int64s
+    waits: Floats
+    """Calls that wait for the GPU: a row with start and end each."""
+    inputs: Floats
+    """Waiting for data, likewise."""
+    steps: Floats
+    """The common steps on the CPU, likewise."""
+
+
+class StepWindow(Struct, frozen=True):
+    """The steps of one rank."""
+
+    numbers: tuple[int, ...]
+    """Numbers of the steps that were recorded whole: the first ones."""
+    spans: Int64s
+    """Start and end of all steps, by the rank's own clock."""
+
+
+def common_timelines(
+    summaries: dict[int, RankSummary],
+) -> tuple[tuple[int, ...], list[Timeline], list[HealthEntry]]:
+    """The numbers of the steps that ranks have in common, their timelines, and what was left out."""
+    windows, notes = _windows(summaries)
+    numbers, kept, left_out = _common(windows)
+    if left_out:
+        notes.append(
+            HealthEntry(
+                "other-steps",
+                "warning",
+                f"{_ranks(left_out)} recorded other steps than the rest, and {_is(left_out)} left out",
+            )
+        )
+    if any(set(windows[rank].numbers) != set(numbers) for rank in kept):
+        shown = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+        notes.append(HealthEntry("step-windows", "info", f"ranks recorded different steps; used are steps {shown}"))
+    timelines = [_timeline(rank, summaries[rank], windows[rank], numbers) for rank in kept]
+    return numbers, timelines, notes
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
+
+
+def _is(ranks: Sequence[int]) -> str:
+    return "is" if len(ranks) == 1 else "are"
+
+
+def _windows(summaries: dict[int, RankSummary]) -> tuple[dict[int, StepWindow], list[HealthEntry]]:
+    """The whole steps of each rank; the whole recording as one step where most ranks have no steps."""
+    found = {rank: _steps(summary) for rank, summary in summaries.items()}
+    without = [rank for rank, window in found.items() if not window.numbers]
+    if not without:
+        return found, []
+    if 2 * len(without) < len(found):
+        message = f"{_ranks(without)} recorded no whole step, and {_is(without)} left out"
+        return {rank: found[rank] for rank in found if rank not in without}, [
+            HealthEntry("ranks-without-steps", "warning", message)
+        ]
+    return {rank: _whole(summary) for rank, summary in summaries.items()}, [
+        HealthEntry("ranks-without-steps", "info", "the recordings have no steps: each is taken as one")
+    ]
+
+
+def _steps(summary: RankSummary) -> StepWindow:
+    rows = summary.events.filter(pl.col("kind") == STEP).sort("start_ns")
+    names = rows["name"].cast(pl.String).to_list()
+    spans = rows.select("start_ns", "end_ns").to_numpy().astype(np.int64)
+    found = [re.search(r"(\d{1,15})\D*$", name or "") for name in names]
+    numbers = [int(match[1]) if match else NONE for match in found]
+    if NONE in numbers or any(after <= before for before, after in itertools.pairwise(numbers)):
+        numbers = list(range(len(names)))
+    if summary.about.truncated and numbers:
+        # The step in which a truncated file ends is not whole, even where its annotation is.
+        launches = summary.events.filter(pl.col("kind").is_in([COMPUTE, COMM]))["launch_ns"].to_numpy()
+        whole = max(int(np.searchsorted(spans[:, 0], launches.max(initial=0), "right")) - 1, 0)
+        numbers = numbers[:whole]
+    return StepWindow(tuple(numbers), spans)
+
+
+def _whole(summary: RankSummary) -> StepWindow:
+    rows = summary.events.filter(pl.col("kind").is_in([COMPUTE, COMM]))
+    launches, ends = rows["launch_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    return StepWindow((0,), np.array([[launches.min(), ends.max() + 1]], np.int64))
+
+
+def _common(windows: dict[int, StepWindow]) -> tuple[tuple[int, ...], list[int], list[int]]:
+    """Steps that ranks have in common, those ranks, and the ranks that share too few with the others."""
+    kept = sorted(windows)
+    held = Counter(number for window in windows.values() for number in window.numbers)
+    usual = {number for number, count in held.items() if 2 * count > len(windows)}
+    enough = min(MIN_STEPS, max((len(window.numbers) for window in windows.values()), default=0))
+    if len(usual) >= enough:
+        kept = [rank for rank in kept if len(usual & set(windows[rank].numbers)) >= enough]
+    common = set.intersection(*(set(windows[rank].numbers) for rank in kept)) if kept else set()
+    if len(kept) < 2 or not common:
+        raise CannotAnswer("no-common-step", "the ranks recorded no step in common", "record the same steps everywhere")
+    return tuple(sorted(common)), kept, [rank for rank in sorted(windows) if rank not in kept]
+
+
+def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tuple[int, ...]) -> Timeline:
+    chosen = np.zeros(len(window.spans), bool)
+    chosen[: len(window.numbers)] = np.isin(window.numbers, numbers)
+    spans = window.spans[chosen]
+    events = summary.events
+    gpu = events.filter(pl.col("kind").is_in([COMPUTE, COMM]))
+    # An operation belongs to the step in which it was launched; between two steps, to the one before.
+    places = np.searchsorted(window.spans[:, 0], gpu["launch_ns"].to_numpy(), "right") - 1
+    position = np.append(np.where(chosen, np.cumsum(chosen) - 1, NONE), NONE)
+    step = position[places]
+    gpu, step = gpu.filter(pl.Series(step != NONE)), step[step != NONE]
+    zero_ns = int(spans[0, 0])
+    last_ns = int(gpu["launch_ns"].to_numpy().max(initial=int(spans[-1, 1])))
+
+    def relative(values: Int64s) -> Floats:
+        return (values - zero_ns).astype(np.float64)
+
+    def host(kind: str) -> Floats:
+        inside = pl.col("start_ns").is_between(zero_ns, last_ns)
+        rows = events.filter((pl.col("kind") == kind) & inside).sort("start_ns")
+        return relative(rows.select("start_ns", "end_ns").to_numpy().astype(np.int64).reshape(-1, 2))
+
+    def integers(column: str) -> Int64s:
+        return gpu[column].fill_null(NONE).to_numpy().astype(np.int64)
+
+    return Timeline(
+        rank,
+        zero_ns,
+        relative(integers("launch_ns")),
+        relative(integers("start_ns")),
+        relative(integers("end_ns")),
+        step,
+        (gpu["kind"] == COMM).to_numpy(),
+        integers("stream"),
+        integers("blocks"),
+        Names.of(gpu["name"]),
+        Names.of(gpu["op"]),
+        Names.of(gpu["group"]).texts,
+        Names.of(gpu["collective"]).texts,
+        integers("message_bytes"),
+        integers("sequence"),
+        integers("peer"),
+        host(WAIT),
+        host(INPUT),
+        relative(spans),
+    )

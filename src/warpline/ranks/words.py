@@ -1,0 +1,110 @@
+"""The job's verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from warpline.estimate import Estimate
+from warpline.ranks.account import RankTime
+from warpline.ranks.straggler import Straggler
+from warpline.units import duration, share, speedup
+
+SHOWN_NAME = 60
+MOSTLY = 0.8
+"""Share of the collectives at which one rank is last that is worth a sentence."""
+_REASONS = {
+    "kernel": "the same kernels take {extra} longer a step than on other ranks",
+    "work": "its kernels do more work: {extra} more a step than on other ranks",
+    "input": "it waits {extra} longer for data in each late step",
+    "dispatch": "its CPU takes {extra} longer to launch a step",
+    "pause": "its CPU pauses for {extra} in each late step",
+}
+
+
+class Verdict(Struct, frozen=True):
+    """The answer in a sentence."""
+
+    cause: str
+    sentence: str
+    gain: Estimate
+    new_step_ns: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the JSON contract has it."""
+        return {
+            "cause": self.cause,
+            "sentence": self.sentence,
+            "gain": self.gain.rounded(4).to_dict(),
+            "new_step_ns": self.new_step_ns.rounded().to_dict(),
+        }
+
+
+def shown_ranks(ranks: Sequence[int]) -> str:
+    """Ranks for people: `rank 5`, `ranks 0 and 6`, `ranks 8–15`."""
+    parts = list(_runs(sorted(ranks)))
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else "none"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {listed}"
+
+
+def _runs(ranks: Sequence[int]) -> Iterator[str]:
+    start = 0
+    for position in range(1, len(ranks) + 1):
+        if position == len(ranks) or ranks[position] != ranks[position - 1] + 1:
+            run = ranks[start:position]
+            yield from [f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run)
+            start = position
+
+
+def verdict_of(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> Verdict:
+    """The verdict on a job."""
+    if straggler.reason == "none":
+        cause = max(per_rank, key=lambda one: one.step_ns).cause
+        return Verdict(cause, _nobody(step_ns, per_rank, collectives), straggler.gain, straggler.new_step_ns)
+    return Verdict(straggler.reason, straggler.sentence, straggler.gain, straggler.new_step_ns)
+
+
+def straggler_sentence(straggler: Straggler, step_ns: float) -> str:
+    """Who is waited for, why, and the step without that; empty if it is nobody."""
+    if straggler.reason == "none":
+        return ""
+    who, new = shown_ranks(straggler.ranks), straggler.new_step_ns
+    spread = f"{speedup(straggler.gain.low).removesuffix('×')}–{speedup(straggler.gain.high)}"
+    price = (
+        f"Without that the step would take {duration(new.expected)} instead of {duration(step_ns)} "
+        f"({speedup(straggler.gain.expected)}, range {spread})."
+    )
+    if straggler.reason == "link":
+        return f"The link of {who} is slow: transfers take longer than equal ones elsewhere. {price}"
+    if straggler.reason == "unknown":
+        return f"The ranks wait for {who}, which {_has(straggler)} no recording; record all ranks. {price}"
+    words = _REASONS[straggler.reason].format(extra=duration(straggler.extra_ns))
+    if len(straggler.ranks) > 1:
+        words = (
+            words.replace("its kernels do", "their kernels do")
+            .replace("its CPU", "their CPU")
+            .replace("it waits", "they wait")
+        )
+    place = f" (most in {straggler.place[:SHOWN_NAME]})" if straggler.place else ""
+    return f"The job waits for {who}: {words}{place}. {price}"
+
+
+def _has(straggler: Straggler) -> str:
+    return "has" if len(straggler.ranks) == 1 else "have"
+
+
+def _nobody(step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> str:
+    last = max(per_rank, key=lambda one: one.times_last)
+    waited = sorted(one.comm_wait_ns for one in per_rank)[len(per_rank) // 2]
+    text = "No straggler: fixing one rank would not make the job noticeably faster. "
+    if collectives and last.times_last > MOSTLY * collectives:
+        text += (
+            f"Rank {last.rank} arrives last at {last.times_last} of {collectives} collectives, but that costs nothing: "
+            "the others would wait elsewhere. "
+        )
+    return (
+        text
+        + f"Ranks wait {duration(waited)} for each other in a step of {duration(step_ns)} ({share(waited, step_ns)})."
+    )

@@ -1,0 +1,116 @@
+"""A job of many ranks as sections: the verdict, the ranks by who is waited for, the process groups."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from warpline.ranks.job import Job
+from warpline.ranks.words import shown_ranks
+from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
+from warpline.units import duration, several
+
+BRIEF_RANKS, BRIEF_GROUPS = 12, 6
+_RANKS = (
+    Column("rank", "rank", "number", key=True),
+    Column("blame_ns", "held others up", "ns"),
+    Column("times_last", "last at", "count", priority=2),
+    Column("step_ns", "step", "ns", priority=3),
+    Column("compute_ns", "compute", "ns"),
+    Column("exposed_transfer_ns", "transfer", "ns"),
+    Column("exposed_wait_ns", "waits for others", "ns"),
+    Column("idle_ns", "idle", "ns"),
+    Column("cause", "most is", priority=2),
+    Column("offset_ns", "clock", "change_ns", priority=4),
+)
+_MOST = {"kernel": "compute", "comm": "transfer", "wait": "waiting", "input": "input", "dispatch": "launching"}
+_GROUPS = (
+    Column("group", "group", key=True),
+    Column("size", "ranks", "count"),
+    Column("collectives", "collectives", "count"),
+    Column("transfer_ns", "transfer", "ns"),
+    Column("wait_ns", "waiting", "ns"),
+    Column("bus_bandwidth", "bus bandwidth", "bytes_per_second"),
+    Column("link_share", "of peak", "share", priority=2),
+)
+
+
+def report(job: Job, full: bool = False, path: str = "") -> Report:
+    """The first screen of a job, or all its ranks and groups."""
+    ranks = f"{len(job.ranks)} of {job.world_size} ranks" if job.missing_ranks else several(len(job.ranks), "rank")
+    title = f"{job.name} · {ranks} · {several(len(job.step_numbers), 'step')} of {duration(job.step_ns)}"
+    sections = [
+        Section("verdict", "Verdict", (Text(job.verdict.sentence, "strong"), Text(_sure(job), "quiet")), is_lead=True),
+        Section("ranks", "Ranks, per step, by who holds others up", (_ranks(job, full),)),
+        Section("groups", "Process groups, per step", (_groups(job, full),)),
+        Section("next", "Next", (Commands(tuple(_next(job, path))),)),
+    ]
+    if job.health:
+        notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in job.health))
+        sections.insert(0, Section("health", "Recordings", (notes,)))
+    return Report(title, tuple(sections))
+
+
+def _sure(job: Job) -> str:
+    """How far the numbers can be trusted."""
+    doubt_ns = max(clock.uncertainty_ns for clock in job.clocks)
+    off = abs(job.replayed_step_ns / job.step_ns - 1) if job.step_ns else 0.0
+    return (
+        f"{several(len(job.collectives), 'collective')} matched, clocks aligned to ±{duration(doubt_ns)}, "
+        f"joint replay {100 * off:.1f} % off the recording."
+        if job.collectives
+        else "No collective was matched."
+    )
+
+
+def _ranks(job: Job, full: bool) -> Table:
+    offsets = {clock.rank: clock.offset_ns for clock in job.clocks}
+    ordered = sorted(job.per_rank, key=lambda one: -one.blame_ns)
+    shown = ordered if full else ordered[:BRIEF_RANKS]
+    rows = tuple(
+        (
+            str(one.rank),
+            one.blame_ns,
+            one.times_last,
+            one.step_ns,
+            one.compute_ns,
+            one.exposed_transfer_ns,
+            one.exposed_wait_ns,
+            one.idle_ns,
+            _MOST[one.cause],
+            offsets[one.rank],
+        )
+        for one in shown
+    )
+    hidden = len(ordered) - len(shown)
+    return Table(_RANKS, rows, hidden, f"{several(hidden, 'more rank')}: -v" if hidden else "")
+
+
+def _groups(job: Job, full: bool) -> Table:
+    shown = job.groups if full else job.groups[:BRIEF_GROUPS]
+    rows = tuple(
+        (
+            shown_ranks(group.ranks),
+            len(group.ranks),
+            group.collectives,
+            group.transfer_ns,
+            group.wait_ns,
+            group.bus_bandwidth,
+            group.bus_bandwidth / group.link_peak if group.bus_bandwidth and group.link_peak else None,
+        )
+        for group in shown
+    )
+    hidden = len(job.groups) - len(shown)
+    return Table(_GROUPS, rows, hidden, f"{several(hidden, 'more group')}: -v" if hidden else "")
+
+
+def _next(job: Job, path: str) -> Iterator[Command]:
+    ranks = job.straggler.ranks or tuple(one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)[:1])
+    for rank in ranks[:2]:
+        if rank in job.files:
+            command = shlex.join(["warpline", str(job.files[rank])])
+            yield Command(command, f"what rank {rank} does with its own time")
+    if path:
+        yield Command(f"{path} -v", "all ranks and groups")
+    for other in job.other_jobs[-2:]:
+        yield Command(f"{path} --job {shlex.quote(other)}", "another recording of this folder")

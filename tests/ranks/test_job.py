@@ -1,0 +1,142 @@
+"""A folder of ranks as one job, with answers worked out on paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rank_files import TRANSFER_US, job, write_rank
+
+from warpline.errors import CannotAnswer, WarplineError
+from warpline.ranks.job import Job, open_job
+
+HEALTHY_STEP_NS = (20 + 5 + 400 + TRANSFER_US + 10) * 1000
+
+
+def opened(folder: Path, **choice: str) -> Job:
+    return open_job(folder, cache=False, **choice)  # type: ignore[arg-type]
+
+
+def test_the_step_is_that_of_the_last_rank(tmp_path: Path) -> None:
+    job(tmp_path)
+    found = opened(tmp_path)
+    assert found.ranks == (0, 1, 2, 3)
+    assert found.world_size == 4
+    assert found.step_numbers == (3, 4, 5, 6)
+    assert found.step_ns == pytest.approx(HEALTHY_STEP_NS)
+    assert found.replayed_step_ns == pytest.approx(HEALTHY_STEP_NS, rel=1e-3)
+
+
+def test_alike_ranks_have_no_straggler(tmp_path: Path) -> None:
+    job(tmp_path)
+    found = opened(tmp_path)
+    assert found.straggler.ranks == ()
+    assert found.straggler.reason == "none"
+    assert "No straggler" in found.verdict.sentence
+
+
+def test_a_rank_with_slow_kernels_is_named_with_its_price(tmp_path: Path) -> None:
+    job(tmp_path, late={2: 200.0})
+    found = opened(tmp_path)
+    assert found.straggler.ranks == (2,)
+    assert found.straggler.reason == "kernel"
+    assert found.straggler.gain.expected == pytest.approx((HEALTHY_STEP_NS + 200_000) / HEALTHY_STEP_NS, rel=1e-3)
+    assert found.straggler.new_step_ns.expected == pytest.approx(HEALTHY_STEP_NS, rel=1e-3)
+    assert found.straggler.extra_ns == pytest.approx(200_000)
+
+
+def test_a_rank_whose_cpu_pauses_is_named(tmp_path: Path) -> None:
+    job(tmp_path, pause_us={1: 300.0})
+    found = opened(tmp_path)
+    assert (found.straggler.ranks, found.straggler.reason) == ((1,), "pause")
+
+
+def test_two_slow_ranks_are_named_together(tmp_path: Path) -> None:
+    job(tmp_path, (400.0,) * 6, late={1: 200.0, 4: 200.0})
+    assert opened(tmp_path).straggler.ranks == (1, 4)
+
+
+def test_waiting_and_transfer_sum_to_each_collective(tmp_path: Path) -> None:
+    job(tmp_path, late={2: 200.0})
+    found = opened(tmp_path)
+    ranks = {one.rank: one for one in found.per_rank}
+    assert [ranks[rank].comm_wait_ns for rank in range(4)] == [200_000, 200_000, 0, 200_000]
+    assert {one.comm_transfer_ns for one in found.per_rank} == {100_000}
+    assert ranks[2].times_last == 4
+    for one in found.per_rank:
+        assert one.compute_ns + one.exposed_transfer_ns + one.exposed_wait_ns + one.idle_ns == one.step_ns
+
+
+def test_clocks_are_aligned_by_the_ends_of_collectives(tmp_path: Path) -> None:
+    job(tmp_path, offsets_us={1: 5_000.0, 3: -700.0})
+    found = opened(tmp_path)
+    assert [clock.offset_ns for clock in found.clocks] == pytest.approx([0, 5_000_000, 0, -700_000], abs=1000)
+    assert all(clock.uncertainty_ns >= 10_000 for clock in found.clocks)
+    assert {one.comm_wait_ns for one in found.per_rank} == {0}
+
+
+def test_only_steps_that_all_ranks_recorded_count(tmp_path: Path) -> None:
+    job(tmp_path, steps=6, first_step={1: 2})
+    found = opened(tmp_path)
+    assert found.step_numbers == (5, 6, 7, 8)
+    assert [entry.code for entry in found.health] == ["step-windows"]
+
+
+def test_a_missing_rank_is_said(tmp_path: Path) -> None:
+    job(tmp_path)
+    (tmp_path / "rank2_trace.json").unlink()
+    found = opened(tmp_path)
+    assert found.missing_ranks == (2,)
+    assert "missing-ranks" in [entry.code for entry in found.health]
+
+
+def test_collectives_without_arguments_are_matched_by_order(tmp_path: Path) -> None:
+    job(tmp_path, late={2: 200.0}, arguments=False)
+    found = opened(tmp_path)
+    assert found.straggler.ranks == (2,)
+    assert "no-collective-arguments" in [entry.code for entry in found.health]
+
+
+def test_damaged_and_foreign_files_are_left_out(tmp_path: Path) -> None:
+    files = job(tmp_path, (400.0,) * 5, late={2: 200.0})
+    files[0].write_text("")
+    text = files[1].read_text()
+    files[1].write_text(text[: int(len(text) * 0.8)])
+    (tmp_path / "rank9_notes.json").write_text('{"a": [1, 2]}')
+    write_rank(tmp_path / "copy_of_rank3.json", json.loads(files[3].read_text())["traceEvents"], 3, 5)
+    found = opened(tmp_path)
+    assert found.ranks == (1, 2, 3, 4)
+    codes = [entry.code for entry in found.health]
+    assert {"unreadable-rank", "truncated-rank", "duplicate-rank", "missing-ranks"} <= set(codes)
+    assert found.straggler.ranks == (2,)
+
+
+def test_of_several_iterations_the_newest_is_taken(tmp_path: Path) -> None:
+    for iteration in (10, 9):
+        job(tmp_path / f"iteration_{iteration}")
+    found = opened(tmp_path)
+    assert found.name == "iteration_10"
+    assert found.other_jobs == ("iteration_9",)
+    assert opened(tmp_path, job="iteration_9").name == "iteration_9"
+    with pytest.raises(WarplineError, match="no job 'iteration_7'"):
+        opened(tmp_path, job="iteration_7")
+
+
+def test_one_rank_is_no_job(tmp_path: Path) -> None:
+    files = job(tmp_path)
+    for file in files[1:]:
+        file.write_text("")
+    with pytest.raises(CannotAnswer, match="two ranks"):
+        opened(tmp_path)
+
+
+def test_the_json_has_the_documented_keys(tmp_path: Path) -> None:
+    job(tmp_path, late={2: 200.0})
+    answer = opened(tmp_path).to_dict()
+    assert list(answer) == ["schema", "job", "verdict"]
+    assert answer["schema"] == "warpline.job/1"
+    wanted = {"ranks", "world_size", "missing_ranks", "steps", "step_ns", "clock", "straggler", "groups", "per_rank"}
+    assert wanted <= set(answer["job"])
+    assert set(answer["job"]["exposed_communication_share"]) == {"0", "1", "2", "3"}
+    json.dumps(answer)
