@@ -220,39 +220,50 @@ class Resources:
     def on_critical_path(self, graph: Graph, marks: StepMarks) -> dict[Resource, float]:
         """Time of each resource on the critical path of the steps, in ns; sums to the steps of the replay."""
         schedule = simulate(graph)
-        begin, end, node = _span(marks, graph, schedule)
-        total = np.zeros(_COUNT)
-        first_edge = np.searchsorted(graph.edge_to, np.arange(len(graph) + 1))
-        while True:
-            start = float(schedule.finish[node] - graph.duration[node])
-            seen = max(min(float(schedule.finish[node]), end) - max(start, begin), 0.0)
-            if graph.kind[node] == NodeKind.WORK:
-                total[self.of_work[node]] += seen
-            else:
-                total += self.shares[:, node] * seen
-            edges = np.arange(first_edge[node], first_edge[node + 1])
-            edges = edges[graph.edge_kind[edges] != EdgeKind.GONE]
-            if start <= begin or not len(edges):
-                break
-            reached = schedule.finish[graph.edge_from[edges]] + graph.lag[edges]
-            edge = int(edges[reached.argmax()])
-            before = float(schedule.finish[graph.edge_from[edge]])
-            total[self._of_lag(graph, edge)] += start - max(before, begin)
-            node = int(graph.edge_from[edge])
-            if before <= begin:
-                break
+        begin, end, last = _span(marks, graph, schedule)
+        start, finish = schedule.finish - graph.duration, schedule.finish
+        nodes, edges = _path_to(last, begin, graph, schedule)
+        seen = np.maximum(np.minimum(finish[nodes], end) - np.maximum(start[nodes], begin), 0.0)
+        is_work = graph.kind[nodes] == NodeKind.WORK
+        host = self.shares[:, nodes[~is_work]] @ seen[~is_work]
+        work = np.bincount(self.of_work[nodes[is_work]], seen[is_work], _COUNT)
+        waited = start[graph.edge_to[edges]] - np.maximum(finish[graph.edge_from[edges]], begin)
+        total = host + work + np.bincount(self._of_lags(graph, edges), waited, _COUNT)
         return {resource: float(total[resource]) for resource in Resource}
 
-    def _of_lag(self, graph: Graph, edge: int) -> int:
-        """The resource of the time between two nodes."""
-        kind, target = graph.edge_kind[edge], graph.edge_to[edge]
-        if kind == EdgeKind.SYNC and self.of_wait[edge] != NONE:
-            return int(self.of_wait[edge])
-        if kind in (EdgeKind.LAUNCH, EdgeKind.STREAM):
-            if graph.lag[edge] > self._late_ns:
-                return Resource.UNKNOWN
-            return Resource.DISPATCH if self.of_work[target] == Resource.KERNEL else int(self.of_work[target])
-        return int(self.of_work[target]) if graph.kind[target] == NodeKind.WORK else Resource.DISPATCH
+    def _of_lags(self, graph: Graph, edges: Int64s) -> Int64s:
+        """The resource of the time between the two nodes of each edge."""
+        kind, target = graph.edge_kind[edges], graph.edge_to[edges]
+        wait, work = self.of_wait[edges], self.of_work[target]
+        is_queued = np.isin(kind, [EdgeKind.LAUNCH, EdgeKind.STREAM])
+        return np.select(
+            [
+                (kind == EdgeKind.SYNC) & (wait != NONE),
+                is_queued & (graph.lag[edges] > self._late_ns),
+                is_queued & (work == Resource.KERNEL),
+                is_queued | (graph.kind[target] == NodeKind.WORK),
+            ],
+            [wait, Resource.UNKNOWN, Resource.DISPATCH, work],
+            Resource.DISPATCH,
+        )
+
+
+def _path_to(last: int, begin: float, graph: Graph, schedule: Schedule) -> tuple[Int64s, Int64s]:
+    """Nodes and edges of the critical path to a node, from there back to a moment."""
+    reached = schedule.finish[graph.edge_from] + graph.lag
+    reached[graph.edge_kind == EdgeKind.GONE] = -np.inf
+    first_edge = np.searchsorted(graph.edge_to, np.arange(len(graph) + 1)).tolist()
+    nodes, edges = [last], []
+    while schedule.finish[nodes[-1]] - graph.duration[nodes[-1]] > begin:
+        into = reached[first_edge[nodes[-1]] : first_edge[nodes[-1] + 1]]
+        if not len(into) or into.max() == -np.inf:
+            break
+        edges.append(first_edge[nodes[-1]] + int(into.argmax()))
+        before = int(graph.edge_from[edges[-1]])
+        if schedule.finish[before] <= begin:
+            break
+        nodes.append(before)
+    return np.array(nodes, np.int64), np.array(edges, np.int64)
 
 
 def _span(marks: StepMarks, graph: Graph, schedule: Schedule) -> tuple[float, float, int]:
