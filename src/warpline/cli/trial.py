@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
 import click
 
 from warpline.capture.program import program_of
 from warpline.cli.output import ReportOutput, output_options
+from warpline.cli.selection import StepSelection
 from warpline.cli.write import say
-from warpline.errors import EXIT_INCONCLUSIVE, UsageError
+from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 from warpline.reports.trial import trial_report
+from warpline.sources.record_files import outcomes_file
+from warpline.trial.answer import TrialAnswer
 from warpline.trial.candidates import candidates, tryable
 from warpline.trial.process import LookReport
+from warpline.trial.recording import RecordedProgram, recorded_command
 from warpline.trial.session import TrialRequest, TrialSession
 
 CONTEXT = {"allow_interspersed_args": False}
 """Arguments after the program's name belong to the program."""
+TRACES = (".json", ".json.gz", ".json.xz", ".sqlite", ".nsys-rep", ".pt.trace.json", ".pt.trace.json.gz")
+"""A program's name does not end so."""
 UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -52,7 +59,12 @@ class WithTryable(click.Command):
 
 
 @click.command("try", cls=WithTryable, context_settings=CONTEXT)
-@click.argument("words", nargs=-1, metavar="PROGRAM…", help="Run this: a command, a script, or a module with -m.")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[RUN] PROGRAM…",
+    help="A recorded run or trace to predict from, and the program: a command, a script, or a module with -m.",
+)
 @click.option("-m", "module", is_flag=True, help="Run the program as a Python module.")
 @click.option(
     "--fix",
@@ -63,7 +75,9 @@ class WithTryable(click.Command):
     help="Try this fix; may be repeated. Default: all that apply.",
 )
 @click.option("--budget", type=TimeLength(), default="10m", help="Measure for at most this long: 90s, 10m, 1h.")
-@click.option("--yes", is_flag=True, help="Do not ask before running a program that writes files again and again.")
+@click.option(
+    "--yes", is_flag=True, help="Do not ask before running a program again that writes files outside its folder."
+)
 @output_options
 def try_fixes(
     words: tuple[str, ...], module: bool, fixes: tuple[str, ...], budget: float, yes: bool, output: ReportOutput
@@ -79,21 +93,50 @@ def try_fixes(
 
       warpline try --fix tf32 --fix torch_compile --budget 5m train.py
 
-      warpline try --json -- python sample.py
+      warpline try .warpline/runs/20261118-090000-train
     """
-    program = program_of(list(words), module)
-    request = TrialRequest(program.command, tuple(candidates(fixes)), budget)
+    recorded, command = _recording_and_command(words, module)
+    predicted = {fix: one.gain for fix, one in recorded.predictions.items()} if recorded else {}
+    chosen = candidates(fixes)
+    if predicted and not fixes:
+        chosen.sort(key=lambda one: -predicted[one.fix].expected if one.fix in predicted else 0.0)
+    request = TrialRequest(command, tuple(chosen), budget, predicted)
 
     def may_go_on(look: LookReport) -> bool:
         if not look.use.writes or yes:
             return True
-        say("The program writes these files, and each run writes them again:", err=True)
+        say("The program writes these files outside its folder, and each run writes them again:", err=True)
         for file in look.use.writes:
             say(f"  {file}", err=True)
         if not sys.stdin.isatty():
-            raise UsageError("writes-files", "the program writes files, and each run would do so", "add --yes")
+            raise UsageError(
+                "writes-files", "the program writes files outside its folder, and each run would do so", "add --yes"
+            )
         return bool(click.confirm("Go on?", err=True))
 
     answer = TrialSession(request, lambda text: say(f"warpline: {text}", err=True), may_go_on).run()
+    if recorded is not None:
+        _remember(recorded, answer)
     output.put(lambda: trial_report(answer), answer.to_dict)
     return 0 if answer.baseline_s is not None else EXIT_INCONCLUSIVE
+
+
+def _recording_and_command(words: tuple[str, ...], module: bool) -> tuple[RecordedProgram | None, tuple[str, ...]]:
+    """What was recorded, if the first word names it, and the program to run."""
+    first = Path(words[0]) if words else Path()
+    is_recording = (
+        bool(words) and not module and (first.is_dir() or (first.is_file() and "".join(first.suffixes) in TRACES))
+    )
+    if not is_recording:
+        return None, program_of(list(words), module).command
+    rest = [word for place, word in enumerate(words[1:]) if place or word != "--"]
+    command = program_of(rest).command if rest else recorded_command(first if first.is_dir() else first.parent)
+    return RecordedProgram.of(StepSelection().open(first)), command
+
+
+def _remember(recorded: RecordedProgram, answer: TrialAnswer) -> None:
+    """Append to the local record. That it cannot be written changes no answer."""
+    try:
+        recorded.remember(outcomes_file(), answer)
+    except WarplineError as error:
+        say(f"warpline: not recorded: {error.line()}", err=True)

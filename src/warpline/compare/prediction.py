@@ -150,6 +150,14 @@ def remember_outcome(path: Path, a: Trace, b: Trace, found: Outcome) -> None:
     """Append to the local record; the same two recordings count once."""
     if found.predicted is None or found.measured is None:
         return
+    runs = f"{a.file.name} {a.window.length_ns}", f"{b.file.name} {b.window.length_ns}"
+    remember_gain(path, runs, "+".join(found.fixes), found.predicted, found.spread, found.measured, timed=found.timed)
+
+
+def remember_gain(
+    path: Path, runs: tuple[str, str], fix: str, predicted: Estimate, spread: float, measured: float, *, timed: bool
+) -> None:
+    """Append a prediction and its measurement to the local record; the same two runs count once."""
     append(
         path,
         "insert or ignore into outcomes"
@@ -157,13 +165,13 @@ def remember_outcome(path: Path, a: Trace, b: Trace, found: Outcome) -> None:
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             datetime.now(UTC).isoformat(timespec="seconds"),
-            *(f"{trace.file.name} {trace.window.length_ns}" for trace in (a, b)),
-            "+".join(found.fixes),
-            found.predicted.low,
-            found.predicted.expected,
-            found.predicted.high,
-            found.spread,
-            found.measured,
-            int(found.timed),
+            *runs,
+            fix,
+            predicted.low,
+            predicted.expected,
+            predicted.high,
+            spread,
+            measured,
+            int(timed),
         ),
     )

@@ -118,4 +118,4 @@ def _notes(answer: TrialAnswer) -> Iterator[Note]:
         )
     if answer.writes:
         files = ", ".join(answer.writes[:4]) + (" …" if len(answer.writes) > 4 else "")
-        yield Note("info", "writes", f"The program writes files, and each run did so: {files}")
+        yield Note("info", "writes", f"The program writes files outside its folder, and each run did so: {files}")

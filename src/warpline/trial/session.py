@@ -27,6 +27,7 @@ from warpline.trial.candidates import NOTHING, Candidate
 from warpline.trial.look import TimedSteps, alive_together, timed_steps
 from warpline.trial.process import LookReport, VariantProcess
 from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, combination_name, row_of, step_of_baseline
+from warpline.trial.working_copy import make_working_copy
 
 MAX_ALIVE = 24
 POLL_S = 0.004
@@ -51,7 +52,7 @@ class TrialRequest(Struct, frozen=True):
     max_processes: int = 4
     """Of one variant: an open verdict after so many stays open; with one, nothing is measured again."""
     working_folder: Path = field(default_factory=Path.cwd)
-    working_copy: Path | None = None
+    """Each process runs in a copy of it."""
 
 
 class StopTrial(Exception):
@@ -109,6 +110,8 @@ class TrialSession:
         self._number += 1
         folder = self._folder / str(self._number)
         folder.mkdir()
+        working_copy = folder / "work"
+        make_working_copy(self._request.working_folder, working_copy, self._folder)
         request, steps = self._request, self._steps
         compiles = any(one.change.compiles for one in changes)
         limit_s = self._start_s + COMPILE_START_S * compiles
@@ -125,7 +128,7 @@ class TrialSession:
             os.getpid(),
             time.time(),
             tuple(one.name for one in changes),
-            working_copy=str(request.working_copy or ""),
+            working_copy=str(working_copy),
             **{**settings, **more},  # type: ignore[arg-type]
         )
         environment = forwarding_environment({**os.environ, VARIABLE: plan.to_text()}, INJECTED)
@@ -137,7 +140,7 @@ class TrialSession:
         for one in changes:
             environment |= one.change.environment
         try:
-            process = VariantProcess(name, folder, request.command, environment, request.working_folder)
+            process = VariantProcess(name, folder, request.command, environment, working_copy)
         except OSError as error:
             raise WarplineError("cannot-run", f"{request.command[0]} could not be started: {error.strerror}") from error
         process.limit_s = limit_s

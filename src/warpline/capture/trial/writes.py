@@ -16,9 +16,10 @@ NOT_THE_PROGRAMS = ("/dev/", "/proc/", "__pycache__")
 class FileWrites:
     """Notes what is opened for writing, by Python's audit events; files that C++ code opens are not seen."""
 
-    def __init__(self, working_copy: str, ignored: str) -> None:
+    def __init__(self, working_copy: str, session: str) -> None:
         self.files: list[str] = []
-        self._copy, self._ignored, self._busy = working_copy, ignored, False
+        """Outside the session's own folder."""
+        self._copy, self._session, self._busy = working_copy + os.sep, session + os.sep, False
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, details: tuple[Any, ...]) -> None:
@@ -36,11 +37,10 @@ class FileWrites:
     def about_to_write(self, path: str, keeps: bool = False) -> None:
         """Note it. A link in the working folder becomes a file of its own; `keeps`: with what was in it."""
         full = os.path.abspath(path)  # noqa: PTH100 - links are not followed
-        if any(part in full for part in NOT_THE_PROGRAMS) or full.startswith(self._ignored):
-            return
-        if full not in self.files and len(self.files) < MOST:
+        ours = full.startswith(self._session) or any(part in full for part in NOT_THE_PROGRAMS)
+        if not ours and full not in self.files and len(self.files) < MOST:
             self.files.append(full)
-        if self._copy and full.startswith(self._copy + os.sep) and os.path.islink(full):  # noqa: PTH114
+        if full.startswith(self._copy) and os.path.islink(full):  # noqa: PTH114
             with contextlib.suppress(OSError):
                 original = os.path.realpath(full)
                 os.unlink(full)  # noqa: PTH108

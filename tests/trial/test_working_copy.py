@@ -1,0 +1,57 @@
+"""What a program writes into its folder lands in the copy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from warpline.trial.working_copy import MAX_ENTRIES, make_working_copy
+
+WRITES = """
+import sys
+from pathlib import Path
+from warpline.capture.trial.writes import FileWrites
+writes = FileWrites(sys.argv[1], sys.argv[1])
+open("log.txt", "a").write("more")
+Path("out", "result.txt").write_text("new")
+Path("out", "old.txt").unlink()
+Path("..", "elsewhere.txt").write_text("noted")
+open("config.txt").read()
+print("|".join(writes.files))
+"""
+
+
+def folder(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    (source / "out").mkdir(parents=True)
+    (source / ".git").mkdir()
+    (source / "log.txt").write_text("first ")
+    (source / "config.txt").write_text("kept")
+    (source / "out" / "old.txt").write_text("old")
+    return source
+
+
+def test_writes_and_deletions_stay_in_the_copy(tmp_path: Path) -> None:
+    source, copy = folder(tmp_path), tmp_path / "copy"
+    make_working_copy(source, copy, tmp_path / "scratch")
+    ran = subprocess.run(
+        [sys.executable, "-c", WRITES, str(copy)], cwd=copy, capture_output=True, text=True, check=True
+    )
+    assert (copy / "log.txt").read_text() == "first more"
+    assert (source / "log.txt").read_text() == "first "
+    assert (source / "out" / "old.txt").read_text() == "old"
+    assert not (source / "out" / "result.txt").exists()
+    assert ran.stdout.strip() == str(tmp_path / "elsewhere.txt")
+
+
+def test_a_folder_with_many_files_is_one_link(tmp_path: Path) -> None:
+    source, copy = folder(tmp_path), tmp_path / "copy"
+    (source / "images").mkdir()
+    for number in range(MAX_ENTRIES):
+        (source / "images" / f"{number}.png").touch()
+    make_working_copy(source, copy, tmp_path / "scratch")
+    assert (copy / "images").is_symlink()
+    assert (copy / "out").is_dir()
+    assert not (copy / "out").is_symlink()
+    assert (copy / ".git").is_symlink()
