@@ -46,6 +46,14 @@ def test_a_few_lines_come_before_a_rewrite() -> None:
     )
 
 
+def test_what_changes_the_result_comes_last() -> None:
+    assert chosen(larger_batch=4.0, tf32=1.1) == (
+        "tf32",
+        "first, because it keeps the result: 1.10×; a larger batch: 4.00×",
+    )
+    assert chosen(larger_batch=4.0) == ("larger_batch", None)
+
+
 def test_waits_go_before_what_cannot_cross_them() -> None:
     assert chosen(cuda_graph=1.9, remove_sync=1.26) == (
         "remove_sync",

@@ -394,6 +394,41 @@ def tiny_kernels_behind_a_large_one(program: Program) -> None:
         program.wait(SIDE_STREAM)
 
 
+def small_batch(program: Program) -> None:
+    for _ in range(40):
+        program.op("aten::mul", (MUL, 2), shapes=[[64, 64]], dtype="float", grid=4)
+    program.wait()
+
+
+def large_batch(program: Program) -> None:
+    for _ in range(40):
+        program.op("aten::mul", (MUL, 60), shapes=[[4096, 4096]], dtype="float", grid=65536)
+    program.wait()
+
+
+def small_micro_batches(program: Program) -> None:
+    for _ in range(4):
+        for _ in range(10):
+            program.op("aten::mul", (MUL, 2), shapes=[[64, 64]], dtype="float", grid=4)
+        for _ in range(10):
+            with program.within("autograd::engine::evaluate_function: MulBackward0"):
+                program.op("aten::mul", (MUL, 2), shapes=[[64, 64]], dtype="float", grid=4)
+    with program.range("Optimizer.step#SGD.step"):
+        program.op("aten::_foreach_add_", (MUL, 2), shapes=[[64, 64]], dtype="float", grid=4)
+    program.wait()
+
+
+def one_pass_for_each_update(program: Program) -> None:
+    for _ in range(40):
+        program.op("aten::mul", (MUL, 2), shapes=[[64, 64]], dtype="float", grid=4)
+    for _ in range(40):
+        with program.within("autograd::engine::evaluate_function: MulBackward0"):
+            program.op("aten::mul", (MUL, 2), shapes=[[64, 64]], dtype="float", grid=4)
+    with program.range("Optimizer.step#SGD.step"):
+        program.op("aten::_foreach_add_", (MUL, 2), shapes=[[64, 64]], dtype="float", grid=4)
+    program.wait()
+
+
 CASES: dict[str, tuple[Body, Body]] = {
     "old_architecture": (old_architecture, old_kernels_as_fast_as_new_ones),
     "small_grid": (small_grid, large_grid),
@@ -420,6 +455,8 @@ CASES: dict[str, tuple[Body, Body]] = {
     "per_parameter_optimizer": (per_parameter_optimizer, small_fused_optimizer),
     "unfused_optimizer": (unfused_optimizer, large_fused_optimizer),
     "many_small_gemms": (many_small_gemms, layers_in_a_row),
+    "small_batch": (small_batch, large_batch),
+    "small_micro_batches": (small_micro_batches, one_pass_for_each_update),
     "exposed_collective": (exposed_collective, collective_behind_compute),
     "full_precision": (full_precision, half_precision),
     "unfused_elementwise": (unfused_elementwise, one_pass_between_products),

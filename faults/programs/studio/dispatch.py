@@ -39,7 +39,7 @@ def one_image_through_a_residual_network(torch: Any, cure: str | None) -> Step:
     return step
 
 
-@planted("dispatch", "batch", also=("cuda_graph",), steps=3)
+@planted("dispatch", "larger_micro_batch", also=("cuda_graph",), steps=3)
 def accumulation_over_tiny_micro_batches(torch: Any, cure: str | None) -> Step:
     """A step accumulates gradients over four micro-batches of sixteen rows, where all sixty-four would fit at once.
 
@@ -47,7 +47,7 @@ def accumulation_over_tiny_micro_batches(torch: Any, cure: str | None) -> Step:
     the same gradient, and each kernel has next to nothing to do.
     """
     functional = torch.nn.functional
-    parts = 1 if cure == "batch" else 4
+    parts = 1 if cure == "larger_micro_batch" else 4
     model = torch.nn.Sequential(residual_mlp(torch, 512, 1024, 2), torch.nn.Linear(512, 128)).to("cuda")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True, capturable=cure == "cuda_graph")
     rows = torch.randn(64, 512, device="cuda")

@@ -1,7 +1,8 @@
 """The plan: the order in which fixes are best made, each replayed on top of the ones before it.
 
 The fix that is expected to save most comes next; one of less effort comes before it where it saves at least half as
-much, and so does what it needs (a CUDA graph needs a step without waits). A plan never goes up.
+much, and so does what it needs (a CUDA graph needs a step without waits). What changes the result (a larger batch)
+comes last. A plan never goes up.
 """
 
 from __future__ import annotations
@@ -76,17 +77,21 @@ class Option(Struct, frozen=True):
 def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> tuple[Option, str | None]:
     """The fix to make next, and why if another one saves more; `needed` are fixes that are made only where another one
     needs them."""
-    largest = max(options, key=lambda option: option.saved)
-    enough = [one for one in options if one.saved >= HALF * largest.saved]
+    same = [one for one in options if one.fix.keeps_result] or options
+    largest = max(same, key=lambda option: option.saved)
+    enough = [one for one in same if one.saved >= HALF * largest.saved]
     easiest = min(enough, key=lambda option: (option.effort_rank, -option.saved))
     chosen = easiest if easiest.effort_rank < largest.effort_rank else largest
-    before = [one for one in (*options, *needed) if one.fix.name in chosen.fix.first and one is not chosen]
+    before = [one for one in (*same, *needed) if one.fix.name in chosen.fix.first and one is not chosen]
     if before:
         first = max(before, key=lambda option: option.saved)
         return first, f"first, because {chosen.fix.words} needs it{_instead(first, chosen)}"
-    if chosen is largest:
-        return chosen, None
-    return chosen, f"first, because it {EFFORT_WORDS[chosen.effort]}{_instead(chosen, largest)}"
+    if chosen is not largest:
+        return chosen, f"first, because it {EFFORT_WORDS[chosen.effort]}{_instead(chosen, largest)}"
+    other = max(options, key=lambda option: option.saved)
+    if other.saved > chosen.saved:
+        return chosen, f"first, because it keeps the result{_instead(chosen, other)}"
+    return chosen, None
 
 
 def _instead(chosen: Option, larger: Option) -> str:
@@ -151,7 +156,7 @@ class Later:
         device = self._work.least_after(self._evidence.trial(*names)).expected_ns
         most = {name: self._most_saved(name, now - device) for name in self._candidates if name not in names}
         options: list[Option] = []
-        for name in sorted(most, key=lambda one: -most[one]):
+        for name in sorted(most, key=lambda one: (not all_fixes()[one].keeps_result, -most[one])):
             best = max((option.saved for option in options), default=0.0) * now
             if most[name] < max((1 - 1 / SHOWN_GAIN) * now, HALF * best) or not self._replays_left:
                 break
