@@ -225,5 +225,5 @@ FIX = Fix(
     needs=("ops, and their shapes",),
     after=("no_empty_cache", "preallocate"),
     was_made=was_made,
-    not_tried="the number of samples in a step is the program's own choice",
+    not_tried="the loop stands in the source",
 )

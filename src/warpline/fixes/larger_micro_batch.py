@@ -73,4 +73,5 @@ FIX = Fix(
     ),
     needs=("ops", "torch.optim's ranges", "grids of kernels, or the shapes of ops"),
     after=("cuda_graph", "torch_compile", "batch", "fused_optimizer", "sdpa", "bf16", "prefetch", "coalesce_copies"),
+    not_tried="the number of samples in a pass is the program's own choice",
 )
