@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from warpline.analyses.collective_waits import least_waits_ns
 from warpline.analyses.framework import Framework
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import StepNoun
@@ -42,6 +43,13 @@ class State(Struct, frozen=True):
     fits_devices: bool = True
     """Whether a step is at least as long as what a device does in it."""
 
+    comm_ns: float = 0.0
+    """Time of collectives in a step …"""
+    rank_wait_ns: float = 0.0
+    """… and how much of it is waiting for other ranks, at the least."""
+    is_one_rank: bool = False
+    """Whether the collectives are those of a single device, and other ranks have files of their own."""
+
     @property
     def is_covered(self) -> bool:
         """Whether the steps stand for the recording."""
@@ -60,8 +68,18 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         operations=len(evidence.trace.gpu),
         framework=evidence.framework,
         slowness=evidence.question.slowness,
+        comm_ns=evidence.time_per_step(evidence.labelled.kernels("comm")),
+        rank_wait_ns=_rank_wait_ns(evidence),
+        is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
+
+
+def _rank_wait_ns(evidence: Evidence) -> float:
+    """What the collectives of a step wait for other ranks, at the least."""
+    labelled = evidence.labelled
+    nodes = evidence.in_steps(labelled.kernels("comm"))
+    return float(least_waits_ns(labelled.trace)[labelled.graph.row[nodes]].sum()) / evidence.steps
 
 
 def covered_share(trace: Trace) -> float:

@@ -60,7 +60,8 @@ def _verdict(cause: Cause, sentence: str, plan: Sequence[PlanStep], state: State
 
 def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     """The first half: what the step waits for, and what it would take without that."""
-    name = CAUSES[causes[0]] if len(causes) == 1 else f"{CAUSES[causes[0]]} and {_uncapitalised(CAUSES[causes[1]])}"
+    names = [_name(cause, state) for cause in causes]
+    name = names[0] if len(names) == 1 else f"{names[0]} and {_uncapitalised(names[1])}"
     unit = _the(state)
     now = duration(state.step_ns)
     if not limits.named:
@@ -73,7 +74,22 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
         return f"{name}: in {unit} of {now}, {waits}."
     waited, free = WAITS[causes[0]]
     after = duration(limits.row(causes[0]).step_ns.expected)
-    return f"{name}: {waited}; {free}, {unit} would take {after} instead of {now}."
+    if causes[0] == "comm" and state.comm_ns:
+        waited = _in_collectives(state)
+    other = " The files of all ranks show who is late (warpline diagnose FOLDER)." if "comm" in causes else ""
+    return f"{name}: {waited}; {free}, {unit} would take {after} instead of {now}.{other if state.is_one_rank else ''}"
+
+
+def _name(cause: Cause, state: State) -> str:
+    """The name of a cause: most of a collective's time may be a wait for other ranks, and not communication."""
+    waits = cause == "comm" and state.rank_wait_ns > state.comm_ns / 2
+    return "Waiting for other ranks" if waits else CAUSES[cause]
+
+
+def _in_collectives(state: State) -> str:
+    """What the file says of its collectives: equal ones have equal transfers, so the rest of the longer ones waits."""
+    known = f"at least {duration(state.rank_wait_ns)} of it waiting" if state.rank_wait_ns else "with any waiting"
+    return f"collectives take {duration(state.comm_ns)} of {_each(state)}, {known} for other ranks"
 
 
 def _what_to_do(plan: Sequence[PlanStep], state: State) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.analyses.collective_waits import least_waits_ns
 from warpline.estimate import NOTICEABLE_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -12,10 +13,16 @@ from warpline.intervals import difference, union
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import Int64s
+from warpline.trace.arrays import Bools, Int64s
 from warpline.units import count, duration
 
+FORWARD_ONLY = (
+    "There is no backward pass to overlap them with. Issue collectives asynchronously (async_op=True), and wait for "
+    "them where the result is needed; with tensor parallelism, split the batch or the sequence so that one part "
+    "computes while the other communicates, or use fewer ranks per model."
+)
 LEAST_SHARE = 0.1
 """Exposed communication of this share of a step is reported even where the CPU is the slower."""
 ENDS_WITH = 0.1
@@ -26,7 +33,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Detach collectives from the operations after them."""
     labelled = edit.labelled
     moving = labelled.kernels("comm")
-    comm = np.flatnonzero(moving & labelled.in_steps & ~edit.gone)
+    comm = np.flatnonzero(moving & labelled.in_steps & ~edit.gone & ~labelled.once(mostly_waits))
     if not len(comm):
         return 0
     edit.detach(comm)
@@ -36,6 +43,15 @@ def apply(edit: GraphEdit, case: int) -> int:
     share = float(edit.graph.duration[comm].sum()) / max(1.0, float(edit.graph.duration[others].sum()))
     edit.graph.duration[others] *= 1 + slower * min(1.0, share)
     return len(comm)
+
+
+def mostly_waits(labelled: LabelledGraph) -> Bools:
+    """Collectives that wait for other ranks for most of their time: beside other kernels they wait as long."""
+    waits = np.zeros(len(labelled.graph), bool)
+    rows = labelled.graph.row[labelled.work]
+    gpu = labelled.trace.gpu
+    waits[labelled.work] = (2 * least_waits_ns(labelled.trace) > gpu.end_ns - gpu.start_ns)[rows]
+    return waits
 
 
 def _let_cpu_go_on(edit: GraphEdit, comm: Int64s, case: int) -> None:
@@ -71,6 +87,7 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
         f"{duration(evidence.time_per_step(moved))}, of which {duration(exposed)} with no other kernel running on "
         f"their device{where}.",
         evidence.places(moved),
+        None if evidence.labelled.of_autograd.any() or not len(evidence.trace.ops) else FORWARD_ONLY,
     )
 
 
@@ -80,6 +97,10 @@ FIX = Fix(
     summary="Collectives run on a separate stream, concurrently with kernels that do not need their result.",
     assumptions=(
         "A collective still waits for its input; only the end of the step waits for its result.",
+        (
+            "A collective that waits for other ranks for most of its time, as equal ones that are shorter show, does "
+            "not change."
+        ),
         "Kernels that run concurrently with a collective slow down a little.",
         (
             "A long gap of the CPU that ends with a collective was a wait for it. The best case takes all gaps beside "

@@ -18,8 +18,8 @@ from msgspec import Struct
 from warpline.analyses.breakdown import PRIORITY, activities_of
 from warpline.analyses.device import trace_device
 from warpline.analyses.idle.host_activity import LOADING
+from warpline.analyses.recorded_collectives import recorded_collectives
 from warpline.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.ranks.recorded_collectives import recorded_collectives
 from warpline.sources.cache_folder import content_key, traces_folder
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import create_file, open_file, private_folder, publish, temporary_folder

@@ -65,7 +65,7 @@ def _arguments(trace: Trace, rows: Int64s) -> list[dict[str, Any]]:
     if trace.source != "kineto" or not len(rows):
         return [{}] * len(rows)
     gpu, ops = trace.gpu, trace.ops
-    op = _communication_ops(trace, rows)
+    op = communication_ops(trace, rows)
     own, of_op = np.append(gpu.args_offset, NONE), np.append(ops.args_offset, NONE)
     lengths = np.append(filled(gpu.args_length, 0), 0), np.append(filled(ops.args_length, 0), 0)
     offsets = np.concatenate([own[rows], of_op[op]])
@@ -78,7 +78,7 @@ def _arguments(trace: Trace, rows: Int64s) -> list[dict[str, Any]]:
     return [kernel if "Collective name" in kernel else {**kernel, **around} for kernel, around in pairs]
 
 
-def _communication_ops(trace: Trace, rows: Int64s) -> Int64s:
+def communication_ops(trace: Trace, rows: Int64s) -> Int64s:
     """For each row of `gpu` the op `record_param_comms` that launched it, NONE if there is none."""
     ops = trace.ops
     is_communication = np.append(ops.name.equal(COMMUNICATION_OP), False)
