@@ -36,7 +36,7 @@ PLANTED, PLANTED_LINK = "faults.md", "\n[Every planted fault, with its times](..
 """A page that is made from the recordings, and the link to it at the end of faults/README."""
 SECTIONS = {"Commands": "commands", "Findings": "findings", "Inside kernels": "reasons"}
 """Folders of docs/, one menu entry each."""
-FIRST = ("tutorial.md", "capture.md", "python.md", "pytest.md", "ci.md", "notebook.md")
+FIRST = ("tutorial.md", "capture.md", "python.md", "pytest.md", "ci.md", "notebook.md", "training-callbacks.md")
 """Pages about use, in reading order; the others in docs/ say how it works."""
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 
