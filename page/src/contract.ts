@@ -125,7 +125,7 @@ export interface Replayed {
   readonly fixes: readonly number[];
   readonly step_ns: Estimate;
   readonly gain: Estimate;
-  readonly is_vague: boolean;
+  readonly is_wide: boolean;
 }
 
 /** Steps replayed beforehand, for the panel `whatif`. */

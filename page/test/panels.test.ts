@@ -11,7 +11,7 @@ import { command, replayed } from "../src/panels/whatif";
 const FIXES: FixChoices = {
   step_ns: 8e6, file: "my trace.json", planned: [0, 1],
   fixes: ["fused_optimizer", "cuda_graph", "tf32"].map((name) => ({ name, words: name, effort: "setting", confidence: "high", claim: "" })),
-  replayed: [{ fixes: [0], step_ns: { low: 4e6, expected: 5e6, high: 6e6 }, gain: { low: 1.2, expected: 1.6, high: 2.2 }, is_vague: false }, { fixes: [0, 1], step_ns: { low: 2e6, expected: 3e6, high: 4e6 }, gain: { low: 1.8, expected: 2.7, high: 4.4 }, is_vague: false }],
+  replayed: [{ fixes: [0], step_ns: { low: 4e6, expected: 5e6, high: 6e6 }, gain: { low: 1.2, expected: 1.6, high: 2.2 }, is_wide: false }, { fixes: [0, 1], step_ns: { low: 2e6, expected: 3e6, high: 4e6 }, gain: { low: 1.8, expected: 2.7, high: 4.4 }, is_wide: false }],
 };
 
 test("a combination is exactly the ticked fixes", () => {

@@ -55,7 +55,7 @@ function result(data: FixChoices, chosen: ReadonlySet<number>, width: number): N
     ];
   }
   const { low, expected, high } = found.step_ns, { gain } = found;
-  const after = found.is_vague ? `at most ${duration(high)}, at least ${speedup(gain.low)}` : `${duration(expected)}, ${speedup(gain.expected)}`;
+  const after = found.is_wide ? `${duration(low)} to ${duration(high)}: measure it` : `${duration(expected)}, ${speedup(gain.expected)}`;
   return [
     sentence(`${duration(data.step_ns)} → ${after}`),
     make("p", { class: "quiet" }, `The 80 % range of the step is ${duration(low)} to ${duration(high)}, of the gain ${speedup(gain.low)} to ${speedup(gain.high)}. ` +
@@ -78,9 +78,9 @@ function picture(data: FixChoices, width: number, after?: Replayed): SVGElement 
   chart.append(draw("text", { x: LEFT + data.step_ns * scale + 8, y: BAR / 2 + 2 }, duration(data.step_ns)));
   if (after) {
     const { low, expected, high } = after.step_ns, y = BAR + GAP + 2 + BAR / 2;
-    bar(1, "after", after.is_vague ? high : expected, "after");
+    bar(1, "after", expected, "after");
     chart.append(draw("path", { class: "whisker", d: `M${LEFT + low * scale} ${y}H${LEFT + high * scale}M${LEFT + low * scale} ${y - 6}v12M${LEFT + high * scale} ${y - 6}v12` }));
-    chart.append(draw("text", { x: LEFT + high * scale + 8, y }, after.is_vague ? `≤ ${duration(high)}` : duration(expected)));
+    chart.append(draw("text", { x: LEFT + high * scale + 8, y }, after.is_wide ? "measure it" : duration(expected)));
   }
   return chart;
 }

@@ -32,7 +32,7 @@ def confidence_of(rule: Rule, prediction: Prediction, recorded_steps: int) -> Co
         prediction.error_pct > LARGEST_REPLAY_ERROR_PCT
         or recorded_steps < FEWEST_STEPS
         or prediction.gain.expected < CLEAR_GAIN
-        or prediction.is_useless
+        or prediction.gain.is_wide
     ):
         level = LEVELS.index("low")
     elif prediction.gain.low <= 1.0 or not is_narrow(prediction.new_step_ns):

@@ -20,9 +20,9 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
+from warpline.fixes.whatif import evidence_of
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
-from warpline.replay.representative_steps import steps_to_judge
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import speedup
@@ -52,7 +52,7 @@ def judge(trace: Trace) -> Judgement:
     """Findings (largest gain first), plan and verdict of a trace."""
     if not len(trace.gpu) or not len(trace.api):
         raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU operations with their launches")
-    evidence = Evidence(steps_to_judge(trace), all_fixes(), len(trace.steps_in_view))
+    evidence = evidence_of(trace)
     work = DeviceWork(evidence.question)
     raw = [finding for finding in (_apply(rule, evidence, work) for rule in rules()) if finding is not None]
     findings, objections = audit_findings(raw, evidence, work)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from warpline.capture.trial.use import ProgramUse
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -20,10 +22,11 @@ from warpline.replay.patterns.precision import (
     shorten_doubles,
 )
 from warpline.replay.whatif import Prediction
+from warpline.trace.arrays import Bools
 from warpline.units import count, duration, several
 
-MIN_CHANGED_SHARE = 0.1
-"""Share of the time that the fix changes; below it, the gain comes from FP32 GEMMs."""
+MIN_SAVED_SHARE = 0.5
+"""Share of the saved time that a rule's kernels must have: the sentence beside a gain is about what gives it."""
 
 
 def apply(edit: GraphEdit, case: int) -> int:
@@ -41,8 +44,7 @@ def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None
     """FP64 kernels, which are rarely intended."""
     changed, labelled = evidence.changed(FIX.name).work, evidence.labelled
     doubles = changed & labelled.kernels_where(in_double)
-    time = evidence.time_per_step(doubles)
-    if not time or time < MIN_CHANGED_SHARE * evidence.time_per_step(changed):
+    if not _give_the_gain(doubles, evidence):
         return None
     products = doubles & labelled.kernels(*GEMM_CLASSES)
     parts = [
@@ -60,13 +62,20 @@ def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """FP32 GEMMs on CUDA cores."""
     change = evidence.changed(FIX.name)
     slow = change.work & ~change.gone & ~evidence.labelled.kernels_where(in_double)
-    if not evidence.per_step(slow):
+    if not evidence.per_step(slow) or not _give_the_gain(slow, evidence):
         return None
     return Claim(
         f"FP32 GEMMs run on CUDA cores: {count(evidence.per_step(slow))} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(slow))}.",
         evidence.costliest_places(slow),
     )
+
+
+def _give_the_gain(nodes: Bools, evidence: Evidence) -> bool:
+    """Whether most of the time that the fix saves is saved in these kernels."""
+    change = evidence.changed(FIX.name)
+    saved = np.where(change.work, change.saved_ns, 0.0)
+    return bool(nodes.any()) and float(saved[nodes].sum()) >= MIN_SAVED_SHARE * float(saved.sum())
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:

@@ -25,7 +25,7 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 
     >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
     """
-    evidence = _evidence(trace)
+    evidence = evidence_of(trace)
     prediction = predict(evidence.question, *fixes)
     if not prediction.applies:
         raise CannotAnswer(
@@ -38,14 +38,15 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 
 def every_fix(trace: Trace) -> list[Prediction]:
     """Each fix alone, if it changes something, the largest gain first."""
-    evidence = _evidence(trace)
+    evidence = evidence_of(trace)
     question = evidence.question
     applied = [predict(question, name) for name in all_fixes() if any(question.trial(name).changed)]
     predictions = [_with_doubts(prediction, evidence) for prediction in applied]
     return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))
 
 
-def _evidence(trace: Trace) -> Evidence:
+def evidence_of(trace: Trace) -> Evidence:
+    """The evidence about the judged steps of a trace: every answer about its fixes is of this one base."""
     return Evidence(steps_to_judge(trace), all_fixes(), len(trace.steps_in_view))
 
 

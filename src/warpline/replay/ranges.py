@@ -24,7 +24,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from warpline.errors import WarplineError
-from warpline.estimate import NOTICEABLE_GAIN, Estimate
+from warpline.estimate import Estimate
 from warpline.sources.record_files import outcomes_file
 
 COVERAGE = 0.8
@@ -36,11 +36,6 @@ LARGEST_ERROR = 3.4
 NARROW = 1.25
 """High over expected of a step up to which a finding may have high confidence: with each suite left out, 66 of 72
 such predictions were within 25 % of the stopwatch."""
-VAGUE = 3.0
-"""High over low of a step from which on nobody knows how much a fix gains: it has to be measured."""
-LIKELY_TO_RANGE = 0.8416 / 1.2816
-"""Distance of what a fix gains with a probability of 80 % from what it is expected to gain, in halves of a range: a
-normal distribution (of the logarithm) has a tenth on each side of an 80 % range."""
 
 LEAST_OWN_ERRORS = 8
 """Own errors of a fix from which on they count, as for a constant of its own; the package's counts as many."""
@@ -296,26 +291,9 @@ def down_to_no_gain(known: PredictedRanges, old_ns: float) -> PredictedRanges:
     )
 
 
-def likely_gain(gain: Estimate) -> float:
-    """What a fix gains with a probability of 80 % or more, by the distribution that its range is made from."""
-    if gain.low <= 0:  # hours over milliseconds, rounded
-        return gain.low
-    return gain.expected * math.exp(-LIKELY_TO_RANGE * math.log(gain.expected / gain.low))
-
-
 def is_narrow(step_ns: Estimate) -> bool:
     """Whether such predictions are right often enough for high confidence."""
     return step_ns.high <= NARROW * step_ns.expected
-
-
-def is_vague(step_ns: Estimate) -> bool:
-    """Whether the range is so wide that the trace cannot tell how much a fix gains."""
-    return step_ns.high >= VAGUE * step_ns.low
-
-
-def is_useless(step_ns: Estimate, gain: Estimate) -> bool:
-    """Whether the trace cannot even tell that a fix gains something."""
-    return is_vague(step_ns) and gain.low < NOTICEABLE_GAIN
 
 
 def own_errors() -> OwnErrors:

@@ -31,8 +31,6 @@ from warpline.replay.ranges import (
     doubt_of_bare,
     down_to_no_gain,
     is_host_paced,
-    is_useless,
-    is_vague,
     ranges_of,
     spread_of,
 )
@@ -107,16 +105,6 @@ class Prediction(ShownAsCard, Struct, frozen=True):
     def spread(self) -> float:
         """High over low of the replay itself, the best sign of the prediction's error."""
         return spread_of(self.replayed_ns)
-
-    @property
-    def is_vague(self) -> bool:
-        """Whether the trace cannot tell how much the fixes gain."""
-        return is_vague(self.new_step_ns)
-
-    @property
-    def is_useless(self) -> bool:
-        """Whether the trace cannot even tell that the fixes gain something."""
-        return is_useless(self.new_step_ns, self.gain)
 
     def without_finding(self, names: Sequence[str]) -> Prediction:
         """The same if no finding names these fixes: with a warning, and a range down to no gain at all."""

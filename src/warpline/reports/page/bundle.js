@@ -7,7 +7,7 @@ r.addEventListener("click",()=>{n(s),t(s)}),r.addEventListener("keydown",i=>{let
 0;if(l)o[(s+l+o.length)%o.length]?.focus();else if(a==="Enter"||a===" ")n(s),t(s);else return;i.preventDefault()})})}function Q(o){let e=document.getElementById(
 o);if(!e)throw new Error(`the page has no #${o}`);return e}var Ut=[[1e9,"s"],[1e6,"ms"],[1e3,"µs"]],Nt=[[1e12,"TB"],[1e9,"GB"],[1e6,"MB"],[1e3,"kB"]],Gt=.9995,Ye=new Intl.NumberFormat("en",{maximumFractionDigits:0});function Xe(o){
 let e=Math.abs(o);return e>=99.95?Ye.format(o):e>=9.995?o.toFixed(1):o.toFixed(2)}function qe(o,e,t){for(let[n,r]of e)if(Math.abs(o)>=n*Gt)return`${Xe(o/n)} ${r}`;
-return`${o.toFixed(0)} ${t}`}var E=o=>qe(o,Ut,"ns"),O=o=>qe(o,Nt,"B"),H=(o,e)=>e?`${(100*o/e).toFixed(1)} %`:"–",N=o=>`${Xe(o)}×`,R=o=>Ye.format(o),G=(o,e,t=`${e}\
+return`${o.toFixed(0)} ${t}`}var E=o=>qe(o,Ut,"ns"),O=o=>qe(o,Nt,"B"),H=(o,e)=>e?`${(100*o/e).toFixed(1)} %`:"–",B=o=>`${Xe(o)}×`,R=o=>Ye.format(o),N=(o,e,t=`${e}\
 s`)=>`${R(o)} ${R(o)==="1"?e:t}`;function Ft(o,{launches:e,cpu_ns:t,gpu_ns:n,fewer:r}){let s=e*t,i=e*n,a=e===o.launches&&t===o.cpu_ns&&n===o.gpu_ns,l=Math.max(s,i),c=a&&o.step_ns!==null?o.step_ns:
 l;return{dispatch_ns:s,work_ns:i,step_ns:c,graph_ns:a&&o.graph_ns!==null?o.graph_ns:o.graph_launch_ns+i+e*o.graph_gap_ns,fused_ns:Math.max(s/r,i)+Math.max(0,c-l),
 bound:a&&o.loading_ns>l?"loading data":s>i?"dispatch on the CPU":"the GPU",crossover:t?i/t:null}}function Ve(o,e){let t=u("div",{role:"status","aria-live":"poli\
@@ -16,9 +16,9 @@ step:"any",value:p(y)});return w.addEventListener("input",()=>{let g=Number(w.va
 isFinite(g)||g<m)&&(n[d]=w.value===p(y)?y:g*h,l())}),[u("label",{},`${c} `,w),w]},s=[r("Launches per step","launches",1,1),r("CPU time per launch, µs","cpu_ns",
 1e3,0),r("GPU time per launch, µs","gpu_ns",1e3,0),r("Fusion: times fewer launches","fewer",1,1)],i=s.map(([,c])=>c.value),a=u("button",{type:"button",onclick:()=>s.
 forEach(([,c],d)=>{c.value=i[d]??"",c.dispatchEvent(new Event("input"))})},"This trace");function l(){let c=Ft(o,n),d=(m,p)=>[u("dt",{},m),u("dd",{},p)],h=m=>`${E(
-m)} (${N(c.step_ns/Math.max(m,1))})`;t.replaceChildren(u("p",{class:"strong"},`Bound by ${c.bound}: a step takes ${E(c.step_ns)}.`),u("dl",{},...d("to dispatch",
+m)} (${B(c.step_ns/Math.max(m,1))})`;t.replaceChildren(u("p",{class:"strong"},`Bound by ${c.bound}: a step takes ${E(c.step_ns)}.`),u("dl",{},...d("to dispatch",
 E(c.dispatch_ns)),...d("to run",E(c.work_ns)),...o.loading_ns?d("loading data",`${E(o.loading_ns)} in which the same threads launch nothing`):[],...c.crossover===
-null?[]:d("crossover",`the GPU is the limit below ${G(c.crossover,"launch","launches")} for the same GPU time`),...d("as one CUDA graph",h(c.graph_ns)),...d(`wi\
+null?[]:d("crossover",`the GPU is the limit below ${N(c.crossover,"launch","launches")} for the same GPU time`),...d("as one CUDA graph",h(c.graph_ns)),...d(`wi\
 th ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(u("div",{class:"budget"},u("div",{class:"fields"},...s.map(([c])=>c),u("p",{},a)),t)),l()}var se=18,Dt=3,Bt=.6;function zt(o,e,t){if(t(o)<=e)return o;let n=0,r=o.length;for(;r-n>1;){let s=n+r>>1;t(`${o.slice(0,s)}…`)<=e?n=s:r=s}return n+1<Dt?"":`${o.
 slice(0,n)}…`}function Kt(o,e){let t=new Map;o.parent.forEach((c,d)=>t.set(c,[...t.get(c)??[],d]));let n=c=>o.total_ns[c]??0;for(let c of t.values())c.sort((d,h)=>n(
 h)-n(d));let r=[],s=[];for(let c=e;c>=0;c=o.parent[c]??-1)s.unshift(c);s.forEach((c,d)=>r.push({node:c,depth:d,left:0,width:1}));let i=e>=0?[e]:t.get(-1)??[],a=i.
@@ -57,7 +57,7 @@ y(f)),onkeydown:f=>{let{key:L}=f,k=L==="ArrowRight"?1:L==="ArrowLeft"?-1:0;k?(f.
  ${h(f*c)}H${e-ue}`}),M("text",{x:Y-8,y:h(f*c),class:"end dim"},O(f*c)));for(let f of e<600?[0,.5,1]:[0,.25,.5,.75,1])v.append(M("text",{x:d(r+f*(s-r)),y:de-8,class:f===
 1?"end dim":"middle dim"},E(r+f*(s-r))));return c>=a&&a&&v.append(M("path",{class:"reserved",d:m(o.reserved_bytes)})),v.append(M("path",{class:"area",d:`${m(o.allocated_bytes)}\
 V${h(0)}H${Y}z`}),M("path",{class:"allocated",d:m(o.allocated_bytes)}),x),$(l),v}function et(o,e){e.append(u("dl",{class:"numbers"},...o.entries.flatMap(t=>[u("dt",{},t.number),u("dd",{},...t.value?[u("b",{},t.value)," "]:[],t.how)])))}var Qt=15,en=(o,e)=>{if(o===null||o==="")return"–";if(typeof o=="string")return o;switch(e){case"ns":return E(o);case"bytes":return O(o);case"bytes_per_second":
-return`${O(o)}/s`;case"share":return H(o,1);case"gain":return N(o);case"count":return R(o);default:return String(Math.round(o*100)/100)}};function tn(o,e){let t=e.
+return`${O(o)}/s`;case"share":return H(o,1);case"gain":return B(o);case"count":return R(o);default:return String(Math.round(o*100)/100)}};function tn(o,e){let t=e.
 falling?-1:1;return[...o].sort((n,r)=>{let s=n[e.column]??null,i=r[e.column]??null;return s===null||i===null?+(s===null)-+(i===null):typeof s=="number"&&typeof i==
 "number"?t*(s-i):t*String(s).localeCompare(String(i),"en")})}function nn(o,e){let t=e.toLowerCase().split(/\s+/).filter(Boolean);return o.filter(n=>{let r=n.filter(
 s=>typeof s=="string").join(" ").toLowerCase();return t.every(s=>r.includes(s))})}function rn(o,e,t){let n=e.flatMap((l,c)=>l.sums?[c]:[]),r=new Map;for(let l of o){
@@ -71,7 +71,7 @@ l"),p=u("caption",{class:"sr"},o.title),y=u("div",{class:"table-view",id:s},u("h
 l)," "]:[],c),u("div",{class:"wide"},u("table",{},p,d,h)),m),w=(v,f)=>{t={column:v,falling:t?.column===v?!t.falling:!f},g(v)};function g(v){let f=nn(o.rows,i.value),
 L=n===null?{columns:[...o.columns],rows:f}:rn(f,o.columns,n),k=tn(L.rows,t??tt(L.columns)),A=r||n!==null?k:k.slice(0,Qt),C=t??tt(L.columns);d.replaceChildren(u(
 "tr",{},...L.columns.map((P,I)=>x(P,I,C)))),h.replaceChildren(...A.map(P=>u("tr",{},...L.columns.map((I,W)=>$(P,I,W))))),v!==void 0&&d.querySelectorAll("button")[v]?.
-focus();let _=o.left_out?`; ${G(o.left_out,"shorter one")} not on this page`:"";c.textContent=`${G(A.length,n===null?"row":"group")} of ${R(n===null?o.rows.length:
+focus();let _=o.left_out?`; ${N(o.left_out,"shorter one")} not on this page`:"";c.textContent=`${N(A.length,n===null?"row":"group")} of ${R(n===null?o.rows.length:
 k.length)}${_}`,m.hidden=A.length===k.length,m.textContent=`Show all ${R(k.length)}`}function x(v,f,L){let k=v.unit==="text",A=L.column===f,C=u("button",{type:"\
 button",class:"sort",onclick:()=>w(f,k)},v.title,u("span",{"aria-hidden":"true"},A?L.falling?" ▾":" ▴":""));return u("th",{scope:"col",class:k?"":"number","\
 aria-sort":A?L.falling?"descending":"ascending":"none"},C)}function $(v,f,L){let k=en(v[L]??null,f.unit);if(L>0)return u("td",{class:f.unit==="text"?"":"number"},
@@ -104,7 +104,7 @@ i=fe+ee+mn,a=Math.min(pn,(e-pe)/r),l=Math.max(.5,a*.82),c=Math.ceil(fn/a),d=M("s
 text",{x:pe-8,y,class:"end dim"},p?E(p*s):"0"))}let h=o.lengths_ns.map((p,y)=>`step ${y}: ${E(p)}, GPU busy ${H(o.busy_ns[y]??0,p)}`),m=o.lengths_ns.map((p,y)=>{
 let w=pe+y*a+(a-l)/2,g=p/s*ee,x=(o.busy_ns[y]??0)/s*ee;return y%c===0&&d.append(M("text",{x:w+l/2,y:i-9,class:"middle dim"},String(y))),M("g",{class:"step-bar",
 "aria-label":h[y]},M("title",{},h[y]??""),M("rect",{x:w,width:l,y:fe+ee-g,height:g,class:"part idle"}),M("rect",{x:w,width:l,y:fe+ee-x,height:x,class:"part comp\
-ute"}))});return le(m,p=>{t.textContent=h[p]??""},p=>{let y=o.starts_ns[p]??0;n.goTo(y,y+(o.lengths_ns[p]??0))}),d.append(...m),d}var ut=700,F=46,bn=76,X=20,Ce=10;function yn(o,e){return o.replayed.find(t=>t.fixes.length===e.size&&t.fixes.every(n=>e.has(n)))}function vn(o,e){let t=[...e].sort(
+ute"}))});return le(m,p=>{t.textContent=h[p]??""},p=>{let y=o.starts_ns[p]??0;n.goTo(y,y+(o.lengths_ns[p]??0))}),d.append(...m),d}var ut=700,G=46,bn=76,X=20,Ce=10;function yn(o,e){return o.replayed.find(t=>t.fixes.length===e.size&&t.fixes.every(n=>e.has(n)))}function vn(o,e){let t=[...e].sort(
 (n,r)=>n-r).map(n=>`--fix ${o.fixes[n]?.name??""}`);return["warpline whatif",wn(o.file),...t].join(" ")}var wn=o=>/^[\w./:@%+=-]+$/.test(o)?o:`'${o.replaceAll("\
 '",`'"'"'`)}'`;function ht(o,e){let t=new Set,n=[],r=u("div",{class:"whatif-answer",role:"status","aria-live":"polite"}),s=()=>{n.forEach((c,d)=>{c.checked=t.has(
 d)}),r.replaceChildren(...xn(o,t,Math.min(ut,r.clientWidth||ut)))},i=c=>{t.clear();for(let d of c)t.add(d);s()},a=u("fieldset",{class:"fixes"},u("legend",{},"Fi\
@@ -114,13 +114,13 @@ uiet"},` ${p.join(", ")}`)))});let l=u("p",{class:"buttons"},u("button",{type:"b
 ton",onclick:()=>i(o.planned)},"The plan")]:[]);e.append(u("div",{class:"whatif"},u("div",{},a,l),r)),i(o.planned.slice(0,1))}function xn(o,e,t){if(!e.size)return[
 Oe(`The step takes ${E(o.step_ns)} without a profiler. Tick a fix.`),He(o,t)];let n=yn(o,e);if(!n)return[Oe("This combination was not replayed for this page."),
 u("p",{class:"quiet"},"Fixes overlap, so their gains do not multiply. This command replays it:"),u("pre",{},vn(o,e)),He(o,t)];let{low:r,expected:s,high:i}=n.step_ns,
-{gain:a}=n,l=n.is_vague?`at most ${E(i)}, at least ${N(a.low)}`:`${E(s)}, ${N(a.expected)}`;return[Oe(`${E(o.step_ns)} → ${l}`),u("p",{class:"quiet"},`The 80 \
-% range of the step is ${E(r)} to ${E(i)}, of the gain ${N(a.low)} to ${N(a.high)}. `+(a.low<1?"It may gain nothing.":"Replayed on this trace's graph, without a\
- profiler.")),He(o,t,n)]}var Oe=o=>u("p",{class:"strong"},o);function He(o,e,t){let n=Math.max(o.step_ns,t?.step_ns.high??0),r=(e-F-bn)/n,s=M("svg",{viewBox:`0 \
-0 ${e} ${2*X+2*Ce}`,class:"chart","aria-hidden":"true"}),i=(a,l,c,d)=>{let h=a*(X+Ce)+2;s.append(M("text",{x:F-10,y:h+X/2,class:"end"},l),M("rect",{x:F,y:h,width:c*
-r,height:X,class:d}))};if(i(0,"now",o.step_ns,"before"),s.append(M("text",{x:F+o.step_ns*r+8,y:X/2+2},E(o.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=X+
-Ce+2+X/2;i(1,"after",t.is_vague?c:l,"after"),s.append(M("path",{class:"whisker",d:`M${F+a*r} ${d}H${F+c*r}M${F+a*r} ${d-6}v12M${F+c*r} ${d-6}v12`})),s.append(M(
-"text",{x:F+c*r+8,y:d},t.is_vague?`≤ ${E(c)}`:E(l)))}return s}var z=(o,e,t)=>({name:o,title:e,draw:t}),mt=[z("whatif","What if",ht),z("steps","Steps",dt),z("tables","Tables",st),z("roofline","Roofline",ct),z("flame","Flame\
+{gain:a}=n,l=n.is_wide?`${E(r)} to ${E(i)}: measure it`:`${E(s)}, ${B(a.expected)}`;return[Oe(`${E(o.step_ns)} → ${l}`),u("p",{class:"quiet"},`The 80 % range \
+of the step is ${E(r)} to ${E(i)}, of the gain ${B(a.low)} to ${B(a.high)}. `+(a.low<1?"It may gain nothing.":"Replayed on this trace's graph, without a profile\
+r.")),He(o,t,n)]}var Oe=o=>u("p",{class:"strong"},o);function He(o,e,t){let n=Math.max(o.step_ns,t?.step_ns.high??0),r=(e-G-bn)/n,s=M("svg",{viewBox:`0 0 ${e} ${2*
+X+2*Ce}`,class:"chart","aria-hidden":"true"}),i=(a,l,c,d)=>{let h=a*(X+Ce)+2;s.append(M("text",{x:G-10,y:h+X/2,class:"end"},l),M("rect",{x:G,y:h,width:c*r,height:X,
+class:d}))};if(i(0,"now",o.step_ns,"before"),s.append(M("text",{x:G+o.step_ns*r+8,y:X/2+2},E(o.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=X+Ce+2+X/2;
+i(1,"after",l,"after"),s.append(M("path",{class:"whisker",d:`M${G+a*r} ${d}H${G+c*r}M${G+a*r} ${d-6}v12M${G+c*r} ${d-6}v12`})),s.append(M("text",{x:G+c*r+8,y:d},
+t.is_wide?"measure it":E(l)))}return s}var z=(o,e,t)=>({name:o,title:e,draw:t}),mt=[z("whatif","What if",ht),z("steps","Steps",dt),z("tables","Tables",st),z("roofline","Roofline",ct),z("flame","Flame\
  graph",je),z("budget","Dispatch budget",Ve),z("memory","Memory",Ze),z("numbers","How each number was made",et)];var pt="warpline-theme",ft=()=>matchMedia("(prefers-color-scheme: dark)"),gt=[];function kn(){try{let o=localStorage.getItem(pt);return o==="light"||o==="dark"?
 o:null}catch{return null}}var ge=()=>(document.documentElement.dataset.theme??(ft().matches?"dark":"light"))==="dark";function bt(o){gt.push(o)}function yt(){let o=kn();
 o&&(document.documentElement.dataset.theme=o);let e=u("button",{type:"button",class:"theme"}),t=()=>{let s=ge()?"Light":"Dark";e.textContent=s,e.setAttribute("a\
@@ -132,10 +132,10 @@ dataset.theme,n()}),t(),e}function Mn(o){let e=atob(o),t=new Uint8Array(e.length
 push(c.value),a+=c.value.length;let l=new Uint8Array(a);for(let c=0,d=0;d<i.length;c+=i[d++].length)l.set(i[d],c);return l}async function be(o){let e=Q(o),t=e.textContent??
 "";return e.remove(),Ie(Mn(t))}function te(o,e=0){let t=e+4+new DataView(o.buffer).getUint32(e,!0);return{head:JSON.parse(new TextDecoder().decode(o.subarray(e+
 4,t))),bytes:o,at:t}}async function vt(o){return JSON.parse(new TextDecoder().decode(await be(o)))}function ye(o,e,t,n,r){let s=o[e++]??0;for(let i=0,a=1;i<s;i++,
-a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ue=o=>o%2?-(o+1)/2:o/2;var D=64,En=64,b=-1,ne=["gpu","syncs"],Ne=12,ve=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
+a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ue=o=>o%2?-(o+1)/2:o/2;var F=64,En=64,b=-1,ne=["gpu","syncs"],Ne=12,ve=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
 this.renew(e)}renew(e){let t=e.events,n=this.groups.map(a=>a.open);this.head=e,this.start=new Float64Array(t),this.end=new Float64Array(t),this.sum=new Float64Array(
 t+1),this.name=e.names.length<65536?new Uint16Array(t):new Uint32Array(t),this.argument=new Uint32Array(t),this.link=new Int32Array(t).fill(b),this.counts=new Uint32Array(
-e.names.length),this.longestOf=new Uint32Array(Math.ceil(t/D));let r=0,s=new Map;for(let{kind:a,device:l}of e.tracks)a==="gpu"&&s.set(l,(s.get(l)??0)+1);let i=({
+e.names.length),this.longestOf=new Uint32Array(Math.ceil(t/F));let r=0,s=new Map;for(let{kind:a,device:l}of e.tracks)a==="gpu"&&s.set(l,(s.get(l)??0)+1);let i=({
 kind:a,device:l})=>a==="python"||ne.includes(a)&&(s.get(l)??0)>Ne;this.groups=e.tracks.map((a,l)=>{let c=[],d={track:a,lanes:c,open:n[l]??!i(a)};return a.lanes.
 forEach((h,m)=>c.push({group:d,depth:m,first:r,beyond:r+=h,ready:!1})),d}),this.lanes=this.groups.flatMap(a=>a.lanes)}readFirst(e,t){return this.readPictures(e,
 t,0,this.head.early_parts)}readRest(e,t){let n=this.head.early_parts,r=this.head.tracks.reduce((s,i)=>Math.max(s,i.part+1),0);({head:this.particulars,at:t}=te(e,
@@ -143,21 +143,21 @@ t)),t=this.readRelations(e,t,0,n),t=this.readPictures(e,t,n,r),this.readRelation
 lanes.filter(i=>i.group.track.part===s));return t}readRelations(e,t,n,r){let{argument:s,link:i}=this;for(let a=n;a<r;a++){let l=this.lanes.filter(m=>m.group.track.
 part===a),c=l[0]?.first??0,d=(l[l.length-1]?.beyond??0)-c;t=ye(e,t,d,s,c);let h=new Float64Array(d);t=ye(e,t,d,h,0);for(let m=0,p=b;m<d;m++)i[c+m]=p+=Ue(h[m])}return t}readPicture(e,t,n){
 let{start:r,end:s,sum:i,name:a,counts:l}=this,c=n[0]?.first??0,d=n[n.length-1]?.beyond??0,h=d-c;for(let p of[r,s,a])t=ye(e,t,h,p,c);let m=i[c]??0;for(let p of n){
-let y=0;for(let w=p.first;w<p.beyond;w++){let g=s[w];r[w]=y+=Ue(r[w]),s[w]=y+=g,i[w+1]=m+=g,l[a[w]]++}p.ready=!0}for(let p=Math.floor(c/D);p*D<d;p++){let y=Math.
-max(p*D,c);for(let w=y+1,g=Math.min(d,(p+1)*D);w<g;w++)this.duration(w)>this.duration(y)&&(y=w);this.longestOf[p]=y}return t}duration(e){return this.end[e]-this.
+let y=0;for(let w=p.first;w<p.beyond;w++){let g=s[w];r[w]=y+=Ue(r[w]),s[w]=y+=g,i[w+1]=m+=g,l[a[w]]++}p.ready=!0}for(let p=Math.floor(c/F);p*F<d;p++){let y=Math.
+max(p*F,c);for(let w=y+1,g=Math.min(d,(p+1)*F);w<g;w++)this.duration(w)>this.duration(y)&&(y=w);this.longestOf[p]=y}return t}duration(e){return this.end[e]-this.
 start[e]}text(e){return this.head.names[this.name[e]].text}label(e){let t=this.head.names[this.name[e]];return t.short||t.text}after(e,t){let n=e.first,r=e.beyond;
 for(;n<r;){let s=n+r>>>1;this.end[s]>t?r=s:n=s+1}return n}leap(e,t,n){let{start:r}=this,s=1,i=e;for(;i+s<t&&r[i+s]<n;)i+=s,s*=2;let a=Math.min(t,i+s);for(i++;i<
-a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration(e),s=c=>{let d=this.duration(c);d>r&&(r=d,n=c)},i=Math.ceil(e/D),a=Math.floor(t/
-D);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*D;c++)s(c);let l=Math.max(1,Math.floor((a-i)/En));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
-D;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
+a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration(e),s=c=>{let d=this.duration(c);d>r&&(r=d,n=c)},i=Math.ceil(e/F),a=Math.floor(t/
+F);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*F;c++)s(c);let l=Math.max(1,Math.floor((a-i)/En));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
+F;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
 n&&this.name[s]===t)return s}return b}laneOf(e){let t=0,n=this.lanes.length-1;for(;t<n;){let r=t+n+1>>1;this.lanes[r].first<=e?t=r:n=r-1}for(;this.lanes[t].beyond<=
-e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var T=globalThis.innerWidth<700?96:160,K=22,re=17,U=17,wt=3,B=22,S=K+re,Tn=14,Ln=.5,xt=["gpu","idle","syncs"],An=["api","ops","ranges","python"],$n={python:"Pyt\
+e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var T=globalThis.innerWidth<700?96:160,K=22,re=17,U=17,wt=3,D=22,S=K+re,Tn=14,Ln=.5,xt=["gpu","idle","syncs"],An=["api","ops","ranges","python"],$n={python:"Pyt\
 hon"},ie=class{rows=[];pinned;height;rowOf=new Map;y=0;constructor(e,t){let{groups:n,head:r}=e,s=new Map;for(let a of n)s.set(a.track.thread,[...s.get(a.track.thread)??
-[],a]);for(let a of Sn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of _n(n)){this.add(B,{title:r.threads[a]??
+[],a]);for(let a of Sn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of _n(n)){this.add(D,{title:r.threads[a]??
 "thread"});for(let l of An)for(let c of s.get(a)??[])c.track.kind===l&&this.addGroup(c,$n[l]??c.track.label)}this.height=this.y,this.pinned=i>t*Ln?0:i}of(e){return this.
 rowOf.get(e)}add(e,t){let n={y:this.y,height:e,...t};this.rows.push(n),n.lane&&this.rowOf.set(n.lane,n),this.y+=e}addDevice(e,t){let n=t.filter(a=>ne.includes(a.
-track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ne,s=r&&!n.some(a=>a.open);this.add(B,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?xt.filter(l=>!ne.
-includes(l)):xt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!s)return;let i=G(n.filter(a=>a.track.kind==="gpu").length,"stream");for(let{
+track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ne,s=r&&!n.some(a=>a.open);this.add(D,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?xt.filter(l=>!ne.
+includes(l)):xt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!s)return;let i=N(n.filter(a=>a.track.kind==="gpu").length,"stream");for(let{
 lanes:a}of n)for(let l of a)this.add(wt,{lane:l,thin:!0,...i?{label:i,toggles:n}:{}}),i=void 0;this.y+=5}addGroup(e,t){let n=e.lanes,r=this.y;if(!n.length)return;
 let s=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,Tn)){let a=i.depth===0;this.add(e.open?U:wt,{lane:i,...a?{label:t}:{},...a&&s?{toggles:[
 e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+U)+5}},Sn=o=>[...new Set(o.filter(e=>e!==null))].sort((e,t)=>e-t);function _n(o){let e=new Map;for(let{
@@ -254,8 +254,8 @@ m-1),re-3);let y=Math.max(m,T),w=this.fitted(`step ${h}  ${E(d.length_ns)}`,Math
 let{context:t,layout:n,height:r}=this,{rows:s,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,T,r),t.save(),t.beginPath(),t.rect(0,S+i,T,r),t.clip();for(let a of s)
 a.y>=i&&this.rowName(a,e);t.restore();for(let a of s)a.y<i&&this.rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(T-1,0,1,r),t.fillRect(0,S-1,this.width,1),i&&t.fillRect(
 0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${V}`,this.events.head.steps.length&&t.fillText("steps",10,K+re/2-1)}rowName(e,t){let{context:n}=this,r=this.
-screenY(e);r>this.height||r+B<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(this.fitted(e.title,
-T-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){
+screenY(e);r>this.height||r+D<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${V}`,e.toggles&&this.arrow(e,r+D/2+2),n.fillText(this.fitted(e.title,
+T-18),e.toggles?22:10,r+D/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${V}`,n.fillText(this.fitted(e.label,T-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){
 this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function nr(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?
 10:r>2?5:r>1?2:1)}var rr=6,Ee=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
 let{events:t}=this;switch(this.say("duration",E(t.duration(e))),this.say("begins",sr(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
@@ -378,7 +378,7 @@ let{events:t}=this,n=this.head.names.flatMap((s,i)=>s.cause===e?[i]:[]);this.par
 for(let s of t.lanes)if(s.group.track.kind==="idle")for(let i=s.first;i<s.beyond;i++)n.includes(t.name[i])&&r.push(i);r.sort((s,i)=>t.duration(i)-t.duration(s)),
 this.gaps={rows:r,at:-1},this.afterSearch(),this.nextGap()}nextGap(){let{gaps:e}=this;e?.rows.length&&(e.at=(e.at+1)%e.rows.length,this.choose(e.rows[e.at],!0),
 this.parts.found.textContent=`gap ${R(e.at+1)} of ${R(e.rows.length)}, the largest first: G for the next`)}seek(e){this.gaps=null,this.search_.seek(e),this.afterSearch()}afterSearch(){
-let{found:e,next:t,previous:n}=this.parts,{matches:r,total:s}=this.search_;e.textContent=r?G(s,"match","matches"):"",t.disabled=n.disabled=!s,this.colourMatches(),
+let{found:e,next:t,previous:n}=this.parts,{matches:r,total:s}=this.search_;e.textContent=r?N(s,"match","matches"):"",t.disabled=n.disabled=!s,this.colourMatches(),
 this.redraw()}next(e){let t=this.search_.next(e,this.chosen,e>0?this.time.start:this.time.end);t!==b&&this.choose(t,!0)}choose(e,t=!1){let{panel:n}=this.parts,{
 events:r}=this;if(this.chosen=e,this.arrows=e===b?[]:this.relations.arrows(e),n.hidden=e===b&&!this.range,n.hidden&&(this.picture.covered=0),e!==b){let s=this.head.
 names[r.name[e]],i=this.paint.full[r.name[e]],a=M("svg",{class:"swatch",viewBox:"0 0 1 1","aria-hidden":"true"},M("rect",{width:1,height:1,fill:Lt([i&255,i>>>8&
@@ -392,7 +392,7 @@ this.parts.panel.replaceChildren(u("div",{class:"title"},e,t,r),n)}reveal(e){let
 start||i+s>n.end)&&n.glide(i+s/2-n.span/2,i+s/2+n.span/2),this.scrollTo([e,...this.relations.family(e)])}scrollTo(e){let{picture:t}=this,{pinned:n}=t.layout,{view:r,
 panel:s}=this.parts;t.covered=Math.max(0,r.getBoundingClientRect().bottom-s.getBoundingClientRect().top);let i=Math.max(2*U,t.height-t.covered-S-n),a=e.map(d=>t.
 layout.of(this.events.laneOf(d))).filter(d=>d!==void 0&&d.y>=n).map(d=>d.y);if(!a.length)return;let l=Math.min(...a),c=Math.max(...a)+U;c-l>i&&(l=a[0],c=l+U),l-
-t.scroll<n?t.scroll=l-n-B:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-B,c-n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.
+t.scroll<n?t.scroll=l-n-D:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-D,c-n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.
 events.duration(e)*.15+200;this.time.glide(this.events.start[e]-t,this.events.end[e]+t)}followLink(){let{chosen:e,relations:t,events:n}=this;if(e===b)return;let r=n.
 link[e],s=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at:e,event:t,range:n}=Ge(
 location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&this.selectRange(n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||

@@ -190,8 +190,8 @@ class Replayed(Struct, frozen=True):
     step_ns: Estimate
     gain: Estimate
     """Its range is wider than the step's: the step before the fixes is not known exactly either."""
-    is_vague: bool
-    """Whether only the least gain and the longest step are worth saying."""
+    is_wide: bool
+    """Whether the range says only: measure it."""
 
 
 class FixChoices(Struct, frozen=True):

@@ -40,12 +40,11 @@ def whatif_panel(diagnosis: Diagnosis) -> FixChoices | None:
                 together = _together(diagnosis, chosen)
                 replayed |= {where: together} if together is not None else {}
     efforts = {step.fix: step.effort for step in judgement.plan}
-    vague = {fix for fix, finding in findings.items() if finding.gain.is_wide}
     return FixChoices(
         step_ns=judgement.evidence.step_ns,
         fixes=[_fix(name, findings.get(name), efforts.get(name)) for name in names],
         replayed=[
-            _replayed(where, after, any(names[place] in vague for place in where))
+            Replayed(list(where), after.new_step_ns, after.gain, after.gain.is_wide)
             for where, after in sorted(replayed.items(), key=lambda one: one[0])
         ],
         planned=[names.index(fix) for fix in plan],
@@ -71,7 +70,3 @@ def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Prediction | None
         return predict(diagnosis.judgement.evidence.question, *ordered)
     except CannotAnswer:
         return None
-
-
-def _replayed(where: tuple[int, ...], after: Finding | PlanStep | Prediction, is_vague: bool) -> Replayed:
-    return Replayed(list(where), after.new_step_ns, after.gain, is_vague)
