@@ -138,7 +138,10 @@ def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> 
 
 
 def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Finding], list[Objection]]:
-    """The findings, none of them certain where the steps do not stand for the recording."""
+    """The findings: none certain where the steps do not stand for the recording, none at all of a graph capture."""
+    if state.is_capture:
+        message = "launches that are captured into a graph do not run: nothing is known of the steps that replay it"
+        return [], [Objection("recording-of-a-capture", None, message)]
     if state.is_covered:
         return list(findings), []
     message = (

@@ -16,6 +16,7 @@ from warpline.analyses.cpu_time import CpuTime, cpu_time
 from warpline.analyses.device import device_name
 from warpline.analyses.idle.gap_places import GapPlace, gap_places
 from warpline.analyses.idle.gaps import Gaps, idle_gaps
+from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
@@ -29,6 +30,7 @@ from warpline.findings.next_tool import NextTool, next_tools
 from warpline.findings.plan import PlanStep
 from warpline.findings.sync_places import sync_places
 from warpline.notebook import ShownAsCard
+from warpline.replay.representative_steps import warm_steps
 from warpline.sanitise import sanitise
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
@@ -38,6 +40,23 @@ SCHEMA = "warpline.diagnosis/1"
 LISTED_KERNELS = 20
 MOST_CALLS = 100_000
 """Findings are computed by default up to this many API calls a step: replaying takes about 65 µs a call."""
+
+
+class Account(Struct, frozen=True):
+    """Where the time of some steps, or of a recording, goes."""
+
+    steps: int
+    """How many steps it is of; 0 for a recording from its first to its last GPU operation."""
+    devices: list[DeviceTime]
+    gaps: list[Gaps]
+    """Idle gaps of the same devices, by cause."""
+    gap_places: list[GapPlace]
+    """What runs on the CPU while the busiest device is idle, by kind of gap."""
+
+    @property
+    def busiest(self) -> tuple[DeviceTime, Gaps]:
+        """The device that is busy longest, and its gaps."""
+        return max(zip(self.devices, self.gaps, strict=True), key=lambda pair: pair[0].busy_ns)
 
 
 class Diagnosis(ShownAsCard, Struct, frozen=True):
@@ -54,6 +73,8 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     devices: list[DeviceTime]
     gaps: list[Gaps]
     """Idle gaps of the same devices, by cause."""
+    in_steps: Account | None
+    """The account of the steps without cold ones at either end; None without steps, or where some were chosen."""
     steps: pl.DataFrame
     kernels: pl.DataFrame
     launches: pl.DataFrame
@@ -69,6 +90,15 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     """Places where the CPU waits, per step: the blocked time, and the time recoverable by not waiting."""
     next_tools: list[NextTool] = field(default_factory=list)
     """For each top kernel: whether the timeline explains it, or Nsight Compute is needed, with its command."""
+
+    @property
+    def shown(self) -> Account:
+        """The account that belongs to the verdict: that of the steps, or of the recording where it is about that."""
+        judged = self.judgement
+        is_about_recording = judged is not None and (judged.evidence.mostly_cold or not judged.state.is_covered)
+        if self.in_steps is not None and not is_about_recording:
+            return self.in_steps
+        return Account(len(self.steps) if self.trace.chosen_steps else 0, self.devices, self.gaps, self.gap_places)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -188,21 +218,31 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
 def _account(trace: Trace) -> Diagnosis:
     """What is counted in the whole trace, without a replay."""
-    devices, gaps, frames = device_times(trace), idle_gaps(trace), UserFrames(trace)
-    busiest = max(zip(devices, gaps, strict=True), key=lambda pair: pair[0].busy_ns, default=None)
+    host, frames = HostTime(trace), UserFrames(trace)
+    counted = _counted(trace, host, frames)
+    steps = warm_steps(trace)
     return Diagnosis(
         trace=trace,
         health=[*trace.health_entries, *second_pass_health(trace, frames)],
-        devices=devices,
-        gaps=gaps,
+        devices=counted.devices,
+        gaps=counted.gaps,
+        in_steps=_counted(trace.with_steps(steps), host, frames) if steps else None,
         steps=step_times(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),
         copies=copies(trace),
-        gap_places=gap_places(trace, busiest[1], frames) if busiest else [],
+        gap_places=counted.gap_places,
         queue=queue_depth(trace),
         cpu=cpu_time(trace),
     )
+
+
+def _counted(trace: Trace, host: HostTime, frames: UserFrames) -> Account:
+    """The account of the window; `host` and `frames` are those of all of the trace."""
+    found = Account(len(trace.steps_in_view), device_times(trace), idle_gaps(trace, host), [])
+    if not found.devices:
+        return found
+    return structs.replace(found, gap_places=gap_places(trace, found.busiest[1], frames))
 
 
 def _judgement(trace: Trace, why: bool | None) -> Judgement | None:

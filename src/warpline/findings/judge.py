@@ -14,7 +14,7 @@ from warpline.findings.distortion import profiler_distortion, slow_host
 from warpline.findings.limits import Limits, limits_of
 from warpline.findings.model import MEASURE_IT, Finding, Verdict
 from warpline.findings.plan import PlanStep, make_plan
-from warpline.findings.state import state_of
+from warpline.findings.state import State, state_of
 from warpline.findings.verdict import verdict_of
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Rule
@@ -44,6 +44,7 @@ class Judgement(Struct, frozen=True):
     audit: list[Objection]
     """What was withdrawn or downgraded, and why."""
     evidence: Evidence
+    state: State
     health: list[HealthEntry]
     """Doubts about the profile that the replay shows."""
 
@@ -75,6 +76,7 @@ def judge(trace: Trace) -> Judgement:
         limits=limits,
         audit=[*objections, *more],
         evidence=evidence,
+        state=state,
         health=[entry for entry in (profiler_distortion(evidence), slow_host(evidence)) if entry],
     )
 

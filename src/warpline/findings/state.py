@@ -18,6 +18,9 @@ from warpline.trace.trace import Trace
 MIN_COVERED = 0.5
 """Share of the recording's GPU time that the steps must hold to stand for it."""
 
+MIN_CAPTURED = 0.5
+"""Share of a recording without steps from which it is one of a graph capture."""
+
 
 class State(Struct, frozen=True):
     """The judged steps of the busiest device."""
@@ -40,6 +43,8 @@ class State(Struct, frozen=True):
     """What the program is written with."""
     slowness: float = 1.0
     """How many times slower than usual the host was, where no stopwatch ran."""
+    captured: float = 0.0
+    """Share of a recording without steps in which the GPU is idle while a graph is captured."""
     fits_devices: bool = True
     """Whether a step is at least as long as what a device does in it."""
 
@@ -54,6 +59,11 @@ class State(Struct, frozen=True):
     def is_covered(self) -> bool:
         """Whether the steps stand for the recording."""
         return self.covered >= MIN_COVERED
+
+    @property
+    def is_capture(self) -> bool:
+        """Whether the recording is of a graph capture."""
+        return self.captured >= MIN_CAPTURED
 
 
 def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
@@ -71,6 +81,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         comm_ns=evidence.time_per_step(evidence.labelled.kernels("comm")),
         rank_wait_ns=_rank_wait_ns(evidence),
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
+        captured=0.0 if len(trace.steps_in_view) else evidence.captured_share,
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
 

@@ -25,7 +25,7 @@ WAITS: dict[str, tuple[str, str]] = {
     "input": ("the GPU waits for data", "with data always ready"),
     "memory": ("the step waits for allocations and for copies on the device", "without them"),
     "comm": ("the step waits for collectives, and in them for other ranks", "if collectives took no time"),
-    "cold_start": ("code is loaded, compiled or tuned in the steps", "once all of it is warm"),
+    "cold_start": ("code is loaded, compiled or tuned", "once all of it is warm"),
     "kernel": ("the GPU is busy with kernels that can be faster", "with the fixes of kernels below"),
 }
 """For each cause what is waited for, and the condition of its limit."""
@@ -120,6 +120,11 @@ def _unclear(limits: Limits, state: State) -> str | None:
     if state.errors:
         codes = ", ".join(dict.fromkeys(state.errors))
         return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
+    if state.is_capture:
+        return (
+            f"the recording is of a graph capture ({percent(state.captured)} of it): launches go into the graph and do "
+            "not run; record the steps that replay it"
+        )
     if not state.is_covered:
         return (
             f"the steps that were found hold only {percent(state.covered)} of the recording's GPU time; mark the steps "

@@ -111,6 +111,11 @@ class Evidence:
         """Idle time of the busiest device by cause, over the window."""
         return self.question.idle
 
+    @property
+    def captured_share(self) -> float:
+        """Share of the window in which the busiest device is idle while a graph is captured."""
+        return self.question.captured_ns / max(self.trace.window.length_ns, 1)
+
     @cached_property
     def idle_share(self) -> float:
         """Share of the window in which the busiest device is idle."""

@@ -33,6 +33,7 @@ from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
 from warpline.trace.schema import Ops
 from warpline.trace.steps.choice import ColdSteps, on_device
+from warpline.trace.trace import Trace
 from warpline.units import duration, several
 
 LOADING = (
@@ -54,14 +55,14 @@ MIN_COLD_SHARE = 0.5
 def apply(edit: GraphEdit, case: int) -> int:
     """Remove preparations, and shrink long segments and calls to their warm duration."""
     labelled, graph = edit.labelled, edit.graph
+    if _has_no_other_step(labelled.trace):
+        # A warm program does not load again, and does everything else as before.
+        edit.is_certain = True
+        return without_preparing(edit, case)
     lengths = labelled.marks.lengths(graph, simulate(graph))
     planning = planning_ops(labelled, case)
     gone = without_captures(edit)
     every = len(gone) >= labelled.step_count / 2 or planned_in_many_steps(labelled, planning, lengths)
-    if not len(labelled.trace.steps_in_view):
-        # A warm program does not load again, and does everything else as before.
-        edit.is_certain = True
-        return without_preparing(edit, case)
     if not (are_uneven(lengths) or every or gone):
         # The steps in view are warm; cold ones were set aside, and go.
         return labelled.trace.cold.count if labelled.trace.cold else 0
@@ -123,6 +124,11 @@ def _calm_steps(before: Floats, after: Floats) -> Bools:
     """The steps that show how long a warm step takes: without those that are long mostly because they are cold."""
     usual = float(np.median(before))
     return (before <= UNEVEN * usual) | (before - after < MIN_COLD_SHARE * (before - usual))
+
+
+def _has_no_other_step(trace: Trace) -> bool:
+    """Whether there is no second step to compare with: then only what is known to load or compile is cold."""
+    return len(trace.all_steps) < 2 and trace.cold is None
 
 
 def _warm_segments(edit: GraphEdit, nodes: Int64s, gone: list[HostSpan], case: int) -> Floats:
@@ -212,7 +218,7 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Steps in which code is still being loaded, compiled or tuned."""
     if evidence.trace.cold is not None and prediction.gain.expected < NOTICEABLE_GAIN:
         return _once(evidence.trace.cold)
-    if not len(evidence.trace.steps_in_view):
+    if _has_no_other_step(evidence.trace):
         return _in_recording(evidence, prediction)
     cold = evidence.idle["cold_start"] / evidence.steps
     change, labelled = evidence.changed(FIX.name), evidence.labelled
@@ -253,7 +259,7 @@ def _once(cold: ColdSteps) -> Claim | None:
 
 
 def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """A recording without steps: what its launching threads load and compile while the device is idle."""
+    """A recording of one step or of none: what its launching threads load and compile while the device is idle."""
     idle, window = evidence.idle["cold_start"], evidence.trace.window.length_ns
     if idle < MIN_STEP_SHARE * window or prediction.gain.expected < NOTICEABLE_GAIN:
         return None
@@ -292,7 +298,7 @@ FIX = Fix(
         ),
         (
             "Cold steps that the recording has once are no part of the step time: gains count from the warm steps. In "
-            "a recording without steps, only time that is known to load or compile goes."
+            "a recording of one step or of none, only time that is known to load or compile goes."
         ),
     ),
     effort="few_lines",

@@ -380,13 +380,13 @@ class LabelledGraph:
 
     @cached_property
     def host_time(self) -> HostTime:
-        """What each thread was doing in the steps in view."""
+        """What each thread was doing."""
         return HostTime(self.trace)
 
     @cached_property
     def input_share(self) -> Floats:
         """Share of each segment within steps in which the program loads data."""
-        found = loading_spans(HostTime(self.trace.whole(), self.host_time.threads))
+        found = loading_spans(self.host_time)
         if not found:
             return np.zeros(len(self.graph))
         starts = np.concatenate([spans.starts for spans in found.values()])

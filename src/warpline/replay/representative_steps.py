@@ -54,6 +54,16 @@ def steps_to_judge(trace: Trace) -> Trace:
     return cut_to_steps(trace) if len(trace.steps_in_view) * LONGER_BY < len(steps) else trace
 
 
+def warm_steps(trace: Trace) -> StepChoice | None:
+    """The steps without cold ones at either end; None without steps, or where some were chosen."""
+    if trace.has_some_steps_chosen or not len(trace.all_steps):
+        return None
+    cold, count = find_cold_steps(trace), len(trace.all_steps)
+    if cold is None or (cold.first and cold.first + cold.count < count):
+        return StepChoice(0, count)
+    return StepChoice(0, cold.first) if cold.first else StepChoice(cold.count, count)
+
+
 def _long_pauses(starts: Int64s, ends: Int64s, *, is_exact: bool) -> Int64s:
     """Steps before which the recording paused. Between profiler steps a program does nothing; between others it may
     load or log, as it then does every time."""

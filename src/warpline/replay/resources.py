@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from warpline import api_names
+from warpline.analyses.idle.gaps import LATE_START_NS
 from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE
-from warpline.analyses.idle.host_time import HostTime
 from warpline.intervals import covered_before
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
@@ -23,9 +23,6 @@ from warpline.replay.patterns.casts import casts
 from warpline.replay.simulate import Schedule, simulate
 from warpline.replay.steps import StepMarks
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
-
-LATE_LAUNCH_LATENCIES = 30.0
-"""An operation that starts so many launch latencies after its launch waits for something that was not recorded."""
 
 
 class Resource(IntEnum):
@@ -55,7 +52,6 @@ class Resources:
 
     def __init__(self, labelled: LabelledGraph, cold_share: Floats, reachable_ns: Floats) -> None:
         self._labelled, self._cold_share, self._reachable_ns = labelled, cold_share, reachable_ns
-        self._late_ns = LATE_LAUNCH_LATENCIES * labelled.device.launch_to_start.expected
 
     # What each node belongs to.
 
@@ -161,7 +157,7 @@ class Resources:
             left[:] -= part
 
         take(Resource.COLD_START, self._cold_share)
-        host = HostTime(labelled.trace.whole(), labelled.host_time.threads)  # also what lies outside the steps
+        host = labelled.host_time
         explained = np.where(np.isin(graph.lane, host.launching), 0.0, 1.0)
         for thread in host.launching:
             for label, spans in host.explained(thread).items():
@@ -204,10 +200,10 @@ class Resources:
             # Launches that cost nothing leave no more between two queued kernels than a CUDA graph does. The latency of
             # a launch stays: what is launched after a wait pays it, so that a wait keeps its price.
             queued = (graph.edge_kind == EdgeKind.STREAM) & (self.of_work[graph.edge_to] == Resource.KERNEL)
-            queued &= graph.lag <= self._late_ns
+            queued &= graph.lag <= LATE_START_NS
             graph.lag[queued] = np.minimum(graph.lag, self._labelled.device.graph_gap.expected)[queued]
         if resource is Resource.UNKNOWN:
-            late = np.isin(graph.edge_kind, [EdgeKind.LAUNCH, EdgeKind.STREAM]) & (graph.lag > self._late_ns)
+            late = np.isin(graph.edge_kind, [EdgeKind.LAUNCH, EdgeKind.STREAM]) & (graph.lag > LATE_START_NS)
             graph.lag[late] = self._labelled.device.launch_to_start.expected
         edit.gone[work] = True
         graph.duration[work] = 0.0
@@ -239,7 +235,7 @@ class Resources:
         return np.select(
             [
                 (kind == EdgeKind.SYNC) & (wait != NONE),
-                is_queued & (graph.lag[edges] > self._late_ns),
+                is_queued & (graph.lag[edges] > LATE_START_NS),
                 is_queued & (work == Resource.KERNEL),
                 is_queued | (graph.kind[target] == NodeKind.WORK),
             ],

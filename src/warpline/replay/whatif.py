@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from warpline.analyses.idle.gaps import CAUSES, idle_gaps
+from warpline.analyses.idle.gaps import CAUSES, Gaps, idle_gaps
 from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.notebook import ShownAsCard
@@ -182,8 +182,16 @@ class WhatIf:
     @cached_property
     def idle(self) -> dict[str, int]:
         """Recorded idle time of the busiest device by cause, over the window."""
-        found = idle_gaps(self.trace, self.labelled.host_time, busiest=True)
-        return found[0].totals() if found else dict.fromkeys(CAUSES, 0)
+        return self._gaps[0].totals() if self._gaps else dict.fromkeys(CAUSES, 0)
+
+    @property
+    def captured_ns(self) -> int:
+        """The part of it in which a graph is captured."""
+        return self._gaps[0].captured_ns if self._gaps else 0
+
+    @cached_property
+    def _gaps(self) -> list[Gaps]:
+        return idle_gaps(self.trace, self.labelled.host_time, busiest=True)
 
     @cached_property
     def _waits_ns(self) -> float:

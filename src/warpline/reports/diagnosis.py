@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from warpline.findings.plan import PlanStep
 
 BUSY = ("compute", "comm", "copy", "memset")
+CAPTURE = "graph_capture"
 IDLE_MEANING = {
     "dispatch": "the CPU could not launch kernels fast enough",
     "sync": "the CPU waited for the GPU",
@@ -51,6 +52,7 @@ IDLE_MEANING = {
     "memory": "memory was allocated or freed",
     "comm": "the GPU waited for other ranks",
     "cold_start": "code was loaded, compiled or initialised",
+    CAPTURE: "a graph was captured: its launches are recorded, and do not run",
     "launch_latency": "from the launch call to the start on the GPU",
     "dependency": "launched in time, but waiting for other GPU activity",
     "profiler": "the profiler itself",
@@ -99,8 +101,8 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
             "verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True
         )
     if diagnosis.devices:
-        bar, places = device_bar(*busiest(diagnosis), diagnosis), _gap_sentences(diagnosis, is_brief=True)
-        yield Section("time", "Where the time goes", (bar, *places[:1]), is_lead=True)
+        places = [*_outside(diagnosis), *_gap_sentences(diagnosis, is_brief=True)]
+        yield Section("time", "Where the time goes", (device_bar(diagnosis), *places[:1]), is_lead=True)
     elif diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
     else:
@@ -129,8 +131,8 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
     if diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, ALL_PARTS, verbose=True)
-    most_used = busiest(diagnosis)[0] if diagnosis.devices else None
-    for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
+    most_used = diagnosis.shown.busiest[0] if diagnosis.devices else None
+    for device, gaps in zip(diagnosis.shown.devices, diagnosis.shown.gaps, strict=True):
         yield _device(diagnosis, device, gaps, with_places=device is most_used)
     if judgement is not None and judgement.findings:
         yield Section("findings", "Findings", (findings.explained(found),))
@@ -144,7 +146,7 @@ def _verdict(judgement: Judgement) -> Iterator[Text]:
     yield from plans.why(judgement.verdict.why)
     limits = findings.brief_limits(judgement.limits)
     if limits:
-        yield Text(f"The step with {limits}.")
+        yield Text(f"{judgement.state.noun.one('The')} with {limits}.")
 
 
 def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:
@@ -208,55 +210,78 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
         yield Text(f"{found[0].fix}: {findings.brief_advice(found[0].how)}", "advice")
 
 
-def busiest(diagnosis: Diagnosis) -> tuple[DeviceTime, Gaps]:
-    """The device that is busy longest, and its gaps."""
-    return max(zip(diagnosis.devices, diagnosis.gaps, strict=True), key=lambda pair: pair[0].busy_ns)
-
-
-def device_bar(device: DeviceTime, gaps: Gaps, diagnosis: Diagnosis) -> Bar:
-    """Where a device's time goes; the caption has the causes of its idle time."""
+def device_bar(diagnosis: Diagnosis) -> Bar:
+    """Where the busiest device's time goes; the caption has the causes of its idle time."""
+    device, gaps = diagnosis.shown.busiest
     devices = len(diagnosis.devices)
     busy = {part: int(getattr(device, f"{part}_ns")) for part in BUSY}
     parts = tuple(Part(name, value) for name, value in (*busy.items(), ("idle", device.idle_ns)))
     whole = device.window_ns
     caption = (
         f"GPU {device.device}{f' (the busiest of {devices})' if devices > 1 else ''}, {_window(diagnosis, whole)}: "
-        f"busy {share(device.busy_ns, whole)}{_named(busy, whole)}, "
-        f"idle {share(device.idle_ns, whole)}{_named(gaps.totals(), whole)}"
+        f"{_busy_and_idle(busy, _idle_parts(gaps), whole)}"
     )
     return Bar(whole, parts, caption)
 
 
+def _busy_and_idle(busy: dict[str, int], idle: dict[str, int], whole: int) -> str:
+    return (
+        f"busy {share(sum(busy.values()), whole)}{_named(busy, whole)}, "
+        f"idle {share(sum(idle.values()), whole)}{_named(idle, whole)}"
+    )
+
+
+def _idle_parts(gaps: Gaps) -> dict[str, int]:
+    """Idle time by cause; a graph capture is no cold start, and has a name of its own."""
+    totals = gaps.totals()
+    return {**totals, "cold_start": totals["cold_start"] - gaps.captured_ns, CAPTURE: gaps.captured_ns}
+
+
 def _window(diagnosis: Diagnosis, whole: int) -> str:
-    """What the shares are of: the selected steps, or the recording, and how much of it the steps take."""
-    if diagnosis.trace.chosen_steps:
+    """What the shares are of: steps, and how much of the recording they are, or the recording."""
+    steps = diagnosis.shown.steps
+    if not steps:
+        return f"{duration(whole)} recorded"
+    if diagnosis.trace.has_some_steps_chosen:
         return f"{duration(whole)} ({SELECTED})"
-    inside = steps_share(diagnosis, whole)
-    if inside < MIN_COVERED:
-        return f"{duration(whole)} recorded ({share(inside, 1)} of it in steps)"
-    return f"{duration(whole)} recorded"
+    of = _share_of_recording(diagnosis)
+    rest = f" ({share(of, 1)} of the recording)" if of < MIN_COVERED else ""
+    return f"{several(steps, 'step')}, {duration(whole)}{rest}"
 
 
-def steps_share(diagnosis: Diagnosis, whole_ns: int) -> float:
-    """The part of the time that the steps take; 1 without steps, or if the user selected some."""
-    # A step that only launches is marked on the CPU, and takes as long as its GPU work.
-    starts, ends = diagnosis.trace.step_spans
-    if diagnosis.trace.chosen_steps or not len(starts):
-        return 1.0
-    return int((ends - starts).sum()) / max(whole_ns, 1)
+def _share_of_recording(diagnosis: Diagnosis) -> float:
+    """The part of the recording, from its first to its last GPU operation, that the steps take."""
+    whole = diagnosis.trace.whole().window
+    return diagnosis.shown.busiest[0].window_ns / max(whole.length_ns, 1)
+
+
+def _outside(diagnosis: Diagnosis) -> Iterator[Text]:
+    """Where the rest of the recording goes, if it is most of it."""
+    if not diagnosis.shown.steps or diagnosis.trace.chosen_steps or _share_of_recording(diagnosis) > MIN_FILLED:
+        return
+    device, gaps = diagnosis.shown.busiest
+    pairs = zip(diagnosis.devices, diagnosis.gaps, strict=True)
+    all_of, all_gaps = next(pair for pair in pairs if pair[0].device == device.device)
+    busy = {part: getattr(all_of, f"{part}_ns") - getattr(device, f"{part}_ns") for part in BUSY}
+    inside = _idle_parts(gaps)
+    idle = {cause: length - inside[cause] for cause, length in _idle_parts(all_gaps).items()}
+    whole = sum(busy.values()) + sum(idle.values())
+    yield Text(f"Outside the steps, {duration(whole)}: {_busy_and_idle(busy, idle, whole)}", "quiet")
 
 
 def _gap_sentences(diagnosis: Diagnosis, is_brief: bool = False) -> list[Text]:
     """What runs in each kind of gap; briefly, only if it fills most of the gaps and they are most of the idle time."""
-    device, gaps = busiest(diagnosis)
+    device, gaps = diagnosis.shown.busiest
     totals = gaps.totals()
+    captures = 2 * gaps.captured_ns > totals["cold_start"]
     return [
         Text(
-            f"{duration(place.filled_ns)} of each {duration(place.gap_ns)} gap ({_words(place.cause)}): "
+            f"{duration(place.filled_ns)} of each {duration(place.gap_ns)} gap "
+            f"({_words(CAPTURE if captures and place.cause == 'cold_start' else place.cause)}): "
             f"{place.sentence}",
             "quiet",
         )
-        for place in diagnosis.gap_places
+        for place in diagnosis.shown.gap_places
         if not is_brief
         or (
             place.cause != "dispatch"  # a step's own functions, which the fixes name
@@ -291,14 +316,13 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps, with_places: b
             note = f"and {duration(hidden[part])} overlapped with other GPU activity" if hidden.get(part) else ""
             rows.append((part, length, _share(length, whole), note))
     rows.append(("idle", device.idle_ns, _share(device.idle_ns, whole), ""))
-    for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
+    for cause, length in sorted(_idle_parts(gaps).items(), key=lambda item: -item[1]):
         if length:
             rows.append((f"  {_words(cause)}", length, _share(length, whole), _meaning(cause, gaps)))
-    window = SELECTED if diagnosis.trace.chosen_steps else "first to last GPU operation"
-    title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
+    title = f"GPU {device.device}: {_window(diagnosis, whole)}, busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
-    places = _gap_sentences(diagnosis) if with_places else []
+    places = [*_outside(diagnosis), *_gap_sentences(diagnosis)] if with_places else []
     return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows)), *places))
 
 

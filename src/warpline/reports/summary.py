@@ -8,7 +8,7 @@ from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.reports.cost import saved_words
-from warpline.reports.diagnosis import BUSY, MIN_COVERED, busiest, device_bar, report, steps_share
+from warpline.reports.diagnosis import BUSY, device_bar, report
 from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
 from warpline.reports.sections import Bar, Explained, Fact, Facts, Findings, Part, Report, Section, Text
@@ -63,8 +63,8 @@ def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     if has_steps:
         yield "steps", str(len(diagnosis.steps))
     if diagnosis.devices:
-        device, _ = busiest(diagnosis)
-        of = ", whole recording" if steps_share(diagnosis, device.window_ns) < MIN_COVERED else ""
+        device, _ = diagnosis.shown.busiest
+        of = ", whole recording" if has_steps and not diagnosis.shown.steps else ""
         yield f"GPU busy{of}", share(device.busy_ns, device.window_ns)
     if len(diagnosis.devices) > 1:
         yield "devices", str(len(diagnosis.devices))
@@ -72,12 +72,12 @@ def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
 
 def _time(diagnosis: Diagnosis) -> Bar:
     """Where the time of the busiest device goes: busy by activity and idle by cause, which sum to the window."""
-    device, gaps = busiest(diagnosis)
+    device, gaps = diagnosis.shown.busiest
     busy = {name: int(getattr(device, f"{name}_ns")) for name in BUSY}
     # The device can communicate, and be idle until others do: two parts of one name.
     idle = {f"idle {name}" if name in BUSY else name: ns for name, ns in gaps.totals().items()}
     parts = [*busy.items(), *sorted(idle.items(), key=lambda part: -part[1])]
-    caption = device_bar(device, gaps, diagnosis).caption
+    caption = device_bar(diagnosis).caption
     return Bar(device.window_ns, tuple(Part(name.replace("_", " "), ns) for name, ns in parts), caption)
 
 

@@ -188,11 +188,13 @@ class Trace:
         python = self.python
         return Nest(python.thread, python.start_ns, python.end_ns, python.parent, python.depth)
 
-    @property
+    @cached_property
     def window(self) -> Window:
-        """The chosen steps, else from the first to the last thing a device did; empty without GPU work."""
+        """The chosen steps until their work is done, else from the first to the last thing a device did; empty without
+        GPU work."""
         if self.chosen_steps is not None:
-            return Window(*self.chosen_steps.window(self.all_steps))
+            starts, ends = self.step_spans
+            return Window(int(starts[0]), int(ends[-1]))
         if not len(self.gpu):
             return Window(0, 0)
         return Window(int(self.gpu.start_ns.min()), int(self.gpu.end_ns.max()))
@@ -214,7 +216,7 @@ class Trace:
         starts, ends = self.step_spans
         return int(np.median(ends - starts)) if len(starts) else None
 
-    @property
+    @cached_property
     def step_spans(self) -> tuple[Int64s, Int64s]:
         """Start and end of each step in view: see `warpline.trace.steps.choice.completed`."""
         starts, ends = completed(self.all_steps, self.gpu, self.api)
@@ -258,7 +260,7 @@ class Trace:
                 "the trace has no steps to choose from: no ProfilerStep, no loop, and no work that repeats",
                 "name a range with --step-range NAME",
             )
-        choice.window(self.all_steps)
+        choice.check(self.all_steps)
         return self.replaced({}, choice)
 
     @classmethod

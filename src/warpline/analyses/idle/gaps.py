@@ -3,7 +3,8 @@
 An idle gap ends when an operation starts. Until that operation's launch was called, the device waited for the
 launching thread, and the gap is split by what that thread was doing; while the call lasts, by what the call does
 (loading code, a lock); after it, it is launch latency, or, if the operation had been waiting in its queue all along, a
-dependency. A moment without any evidence is `unknown`.
+dependency. An operation that starts far later than any launch takes, on a device with nothing to do, waits for what was
+not recorded: that is `unknown`, and so is a moment without any evidence.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from msgspec import Struct
 
 from warpline.analyses.breakdown import activity, idle_spans
 from warpline.analyses.device import rows_by_device
-from warpline.analyses.idle.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
+from warpline.analyses.idle.host_activity import (
+    FIRST_LAUNCH_NS,
+    OS_BLOCK,
+    OS_READ,
+    WAITING,
+    Activity,
+    capture_spans,
+)
 from warpline.analyses.idle.host_time import HostTime
 from warpline.intervals import Spans, complement, intersection, pieces, union
 from warpline.trace.arrays import NONE, Int64s, grouped
@@ -40,6 +48,9 @@ NAMED_WAITS, NAMED_WAIT = 3, 0.1
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
+LATE_START_NS = 50_000
+"""A launch takes 1 to 20 µs to start on an idle device; an operation that starts later waits for something that was not
+recorded, such as another process on the device or work from before the recording."""
 WITHIN_A_CALL = ("cold_start", "memory", "profiler", "transfer", "sync", WAITING)
 """What a launching call may do beside launching: load code, allocate, stage, or wait for a lock."""
 
@@ -53,6 +64,11 @@ class GapSpans(Struct, frozen=True):
     """Position of the gap that each is a part of."""
     causes: Int64s
     """Position in `CAUSES`."""
+
+    def of(self, cause: str) -> Spans:
+        """The parts with that cause."""
+        here = self.causes == CAUSES.index(cause)
+        return Spans(self.starts[here], self.ends[here])
 
     def merged(self) -> GapSpans:
         """The same, with neighbours of one gap and one cause as one."""
@@ -73,6 +89,8 @@ class Gaps(Struct, frozen=True):
     """Row of `gpu` that starts when the gap ends, or NONE."""
     spans: GapSpans
     """The parts of the gaps, in the order in which they happened."""
+    captured_ns: int
+    """The part of the cause `cold_start` in which a graph is captured: its launches are recorded, and do not run."""
     os_waits: dict[str, dict[str, int]]
     """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most
     spent a part of them, with the time in each, the longest first."""
@@ -100,13 +118,14 @@ def idle_gaps(
     idle = [_idle(trace, device, rows, within) for device, rows in rows_by_device(trace.gpu)]
     if busiest and idle:
         idle = [min(idle, key=lambda one: one.spans.total_ns())]
-    explained, os_calls = _explained(host, idle), _os_calls(trace)
+    explained, os_calls, captured = _explained(host, idle), _os_calls(trace), capture_spans(trace.api)
     found = []
     for one in idle:
         parts = [*_before_launch(one, explained), *_within_calls(one, host.threads)]
         spans = _ordered(trace, one, parts)
         waits = _os_waits(os_calls, spans)
-        found.append(Gaps(one.device, one.spans.starts, one.spans.ends, one.ended_by, spans, waits))
+        captured_ns = intersection(spans.of("cold_start"), captured).total_ns()
+        found.append(Gaps(one.device, one.spans.starts, one.spans.ends, one.ended_by, spans, captured_ns, waits))
     return found
 
 
@@ -200,8 +219,7 @@ def _os_waits(calls: dict[str, dict[str, Spans]], spans: GapSpans) -> dict[str, 
     """Calls of the operating system within the time of each cause, so that no call takes more than it."""
     found: dict[str, dict[str, int]] = {}
     for cause, named_calls in calls.items():
-        here = spans.causes == CAUSES.index(cause)
-        part = Spans(spans.starts[here], spans.ends[here])
+        part = spans.of(cause)
         times = {name: intersection(waited, part).total_ns() for name, waited in named_calls.items()}
         large = {name: time for name, time in times.items() if time >= NAMED_WAIT * part.total_ns() > 0}
         if large:
@@ -272,10 +290,13 @@ def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:
 
 
 def _after_call(trace: Trace, one: _Idle) -> Int64s:
-    """The cause after the launching call has returned: latency, or a dependency on other GPU activity."""
+    """The cause after the launching call has returned: latency, a dependency on other GPU activity, or what was not
+    recorded."""
     queued = one.whole.ends - np.clip(one.returned, one.whole.starts, one.whole.ends)
-    waited = np.flatnonzero((one.calls != NONE) & (one.called < one.whole.starts) & (queued > QUEUED_GAP_NS))
+    in_time = (one.calls != NONE) & (one.called < one.whole.starts)
+    waited = np.flatnonzero(in_time & (queued > QUEUED_GAP_NS))
     causes = np.full(len(one.spans), CAUSES.index("launch_latency"))
+    causes[(one.calls != NONE) & ~in_time & (queued > LATE_START_NS)] = CAUSES.index("unknown")
     causes[waited] = CAUSES.index("dependency")
     # A collective that was launched in time, and does not start on an idle device, waits for communication.
     names = trace.gpu.name[one.ended_by[waited]]

@@ -223,6 +223,12 @@ def _captures(api: Api) -> _Labelled:
     return _Labelled(api.thread[first], api.start_ns[first], api.end_ns[following], labels)
 
 
+def capture_spans(api: Api) -> Spans:
+    """When any thread captures a graph."""
+    captures = _captures(api)
+    return union(captures.start, captures.end)
+
+
 def _calls(trace: Trace) -> _Labelled:
     """API calls, by what each waits for."""
     names = trace.api.name

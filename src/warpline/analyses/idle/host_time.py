@@ -23,7 +23,7 @@ from warpline.analyses.idle.host_activity import (
 from warpline.analyses.idle.other_threads import EARLIEST, OtherThreads
 from warpline.intervals import EMPTY, Spans, complement, covered_before, difference, intersection, joined, union
 from warpline.trace.arrays import NONE, Bools, Int64s
-from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace, Window
 
 NUMBER_BYTES = 8
 """A copy to the host up to this size is a loss or a flag; the next batch does not depend on it."""
@@ -65,12 +65,19 @@ class _ByThread(Struct, frozen=True):
         return self.rows[first:beyond]
 
 
+def _recorded(trace: Trace) -> Window:
+    """From the start of the first step or GPU operation to the end of the last."""
+    starts = np.append(trace.all_steps.start_ns, trace.gpu.start_ns)
+    ends = np.append(trace.all_steps.end_ns, trace.gpu.end_ns)
+    return Window(int(starts.min()), int(ends.max())) if len(starts) else Window(0, 0)
+
+
 class HostTime:
     """The threads of a trace, prepared for queries; `known` are the trace's `activities`."""
 
     def __init__(self, trace: Trace, known: dict[int, Activity] | None = None) -> None:
         self.threads = activities(trace) if known is None else known
-        self._trace, self._window = trace, trace.window
+        self._trace, self._window = trace, _recorded(trace)
         self._step_starts = np.sort(trace.all_steps.start_ns)
         self._step_end = int(trace.all_steps.end_ns.max(initial=0))
         self._explained: dict[int, dict[str, Spans]] = {}

@@ -36,14 +36,12 @@ class StepChoice(Struct, frozen=True):
             return cls(number, number + 1 if number != -1 else None)
         return cls(int(first) if first else None, int(beyond) if beyond else None)
 
-    def window(self, steps: Steps) -> tuple[int, int]:
-        """Start and end of the chosen steps."""
-        chosen = steps[slice(self.first, self.beyond)]
-        if not len(chosen):
+    def check(self, steps: Steps) -> None:
+        """Raise an error if no step is chosen."""
+        if not len(steps[slice(self.first, self.beyond)]):
             raise UsageError(
                 "no-such-step", f"the trace has {several(len(steps), 'step')}, numbered from 0; none is in that range"
             )
-        return int(chosen.start_ns.min()), int(chosen.end_ns.max())
 
 
 class ColdSteps(Struct, frozen=True):
