@@ -59,7 +59,7 @@ def test_the_first_screen_has_what_one_needs_first() -> None:
         "demo.json.xz · NVIDIA H200 · 4 steps of",
         "! profiler-distortion",
         "GPU 0",
-        "idle 72.7 %",
+        "idle 72.9 %",
     ):
         assert part in text
     first = diagnosed(DEMO).plan[0].fix

@@ -15,8 +15,8 @@ from warpline.units import duration, speedup
 def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdict | None:
     """A cold start that takes most of the recorded steps' time, with few warm steps after it; None for others.
 
-    Its gain is the mean of the recorded steps, cold ones included, over a warm step: what a stopwatch over these steps
-    would show. All other gains count from the warm steps.
+    Its gain is what a stopwatch over all recorded steps would show, cold ones included: their time over that of as many
+    warm ones. All other gains count from the warm steps.
     """
     cold = next((finding for finding in findings if finding.cause == "cold_start"), None)
     if cold is None or not evidence.mostly_cold:
@@ -32,7 +32,9 @@ def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdi
     idle = Idle(1 - busy_ns / old.expected, max(0.0, 1 - busy_ns / new))
     known = ranges_of([cold.fix], old, new, spread=evidence.ask(cold.fix).spread, idle=idle)
     gain = known.gain.rounded(4)
-    mean = (
-        f" The {set_aside.recorded} recorded steps take {duration(old.expected)} on average: {speedup(gain.expected)}."
+    recorded = (
+        f" Without a cold start, all {set_aside.recorded} recorded steps together would take "
+        f"{duration(set_aside.recorded * new)} instead of {duration(set_aside.recorded * old.expected)} "
+        f"({speedup(gain.expected)})."
     )
-    return Verdict(cold.cause, cold.fix, sentence + mean, gain, cold.new_step_ns)
+    return Verdict(cold.cause, cold.fix, sentence + recorded, gain, cold.new_step_ns)

@@ -67,7 +67,7 @@ class Limits(Struct, frozen=True):
     @property
     def named(self) -> tuple[str, ...]:
         """The cause, and a second one where both are as good an answer; empty where no resource alone is to blame."""
-        able = [row for row in self.rows if row.gain.expected >= MIN_GAIN and self._can_be_blamed(row)]
+        able = [row for row in self.rows if self._can_be_blamed(row)]
         if not able:
             return ()
         first = able[0]
@@ -80,8 +80,10 @@ class Limits(Struct, frozen=True):
         return any(gains and gains[0] < MIN_GAIN for gains in on_calm_host[:1])
 
     def _can_be_blamed(self, row: Limit) -> bool:
-        """Kernels have to be run: they are to blame only if a fix is known to make them faster."""
-        return row.cause != "kernel" or self.kernels_can_be_faster
+        """Kernels have to be run: they are to blame only if a fix is known to make them faster, and then for 5 %."""
+        if row.cause == "kernel":
+            return self.kernels_can_be_faster and row.gain.expected >= CLEAR_GAIN
+        return row.gain.expected >= MIN_GAIN
 
     def row(self, cause: str) -> Limit:
         """The limit of one resource."""

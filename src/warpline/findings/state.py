@@ -11,6 +11,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.remaining import KERNEL_SPREAD
+from warpline.replay.representative_steps import warm_steps
 from warpline.trace.launches import launched_ns
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
@@ -45,6 +46,11 @@ class State(Struct, frozen=True):
     """How many times slower than usual the host was, where no stopwatch ran."""
     captured: float = 0.0
     """Share of a recording without steps in which the GPU is idle while a graph is captured."""
+    unrecorded_ns: float = 0.0
+    """Idle time of a step in which what is launched waits for what was not recorded; 0 where other idle time without a
+    reason is longer."""
+    share_of_recording: float = 1.0
+    """Share of the recording's time that the steps take."""
     fits_devices: bool = True
     """Whether a step is at least as long as what a device does in it."""
 
@@ -82,6 +88,8 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         rank_wait_ns=_rank_wait_ns(evidence),
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
         captured=0.0 if len(trace.steps_in_view) else evidence.captured_share,
+        unrecorded_ns=_unrecorded_ns(evidence),
+        share_of_recording=_share_of_recording(trace),
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
 
@@ -91,6 +99,17 @@ def _rank_wait_ns(evidence: Evidence) -> float:
     labelled = evidence.labelled
     nodes = evidence.in_steps(labelled.kernels("comm"))
     return float(least_waits_ns(labelled.trace)[labelled.graph.row[nodes]].sum()) / evidence.steps
+def _unrecorded_ns(evidence: Evidence) -> float:
+    late_ns = evidence.question.unrecorded_ns
+    return late_ns / evidence.steps if 2 * late_ns > evidence.idle["unknown"] else 0.0
+
+
+def _share_of_recording(trace: Trace) -> float:
+    """1 where steps were asked for, or none were found; cold steps at either end are not counted."""
+    steps = warm_steps(trace)
+    if steps is None:
+        return 1.0
+    return trace.with_steps(steps).window.length_ns / max(trace.whole().window.length_ns, 1)
 
 
 def covered_share(trace: Trace) -> float:

@@ -16,6 +16,8 @@ from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.registry import all_fixes
 from warpline.units import duration, speedup
 
+MIN_PART = 0.5
+"""Share of the recording's time below which the verdict on the steps says how much of it they are."""
 MIN_DIFFERENCE = 0.02
 """Busy shares with and without the profiler that differ by less are shown as one."""
 WAITS: dict[str, tuple[str, str]] = {
@@ -41,11 +43,12 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdic
         return _verdict("unclear", _slow_host(limits, state), [], state)
     causes = limits.named or limits.pair
     if not causes:
-        return _verdict("healthy", _healthy(limits, state), [], state)
+        return _verdict("healthy", _healthy(limits, state) + _part_of_recording(state), [], state)
     if causes[0] == "unknown":
         return _verdict("unclear", _unknown(limits, state), [], state)
     known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]
-    return _verdict(known[0], _bound(known, limits, state), plan, state, known[1] if len(known) > 1 else None)
+    sentence = _bound(known, limits, state) + _part_of_recording(state)
+    return _verdict(known[0], sentence, plan, state, known[1] if len(known) > 1 else None)
 
 
 def _verdict(cause: Cause, sentence: str, plan: Sequence[PlanStep], state: State, also: Cause | None = None) -> Verdict:
@@ -90,6 +93,13 @@ def _in_collectives(state: State) -> str:
     """What the file says of its collectives: equal ones have equal transfers, so the rest of the longer ones waits."""
     known = f"at least {duration(state.rank_wait_ns)} of it waiting" if state.rank_wait_ns else "with any waiting"
     return f"collectives take {duration(state.comm_ns)} of {_each(state)}, {known} for other ranks"
+
+
+def _part_of_recording(state: State) -> str:
+    """Says so where the steps are the smaller part of the recording."""
+    if state.share_of_recording >= MIN_PART:
+        return ""
+    return f" The steps are {percent(state.share_of_recording)} of the recording."
 
 
 def _what_to_do(plan: Sequence[PlanStep], state: State) -> str:
@@ -142,6 +152,13 @@ def _unclear(limits: Limits, state: State) -> str | None:
 
 def _unknown(limits: Limits, state: State) -> str:
     row = limits.row("unknown")
+    if state.unrecorded_ns:
+        return (
+            f"Unclear: for {duration(state.unrecorded_ns)} of {_the(state)}, work is launched and does not start, on a "
+            f"GPU without recorded work: it waits for what is not in the recording; without that, {_the(state)} would "
+            f"take {duration(row.step_ns.expected)} instead of {duration(state.step_ns)}. Start to record earlier, and "
+            "record every process that uses this GPU."
+        )
     return (
         f"Unclear: delays without a recorded reason come first; without them, {_the(state)} would take "
         f"{duration(row.step_ns.expected)} instead of {duration(state.step_ns)}. Record the CPU side too (ops, Python "

@@ -33,6 +33,8 @@ class StepMarks(Struct, frozen=True, dict=True):
     boundary_of_work: Int64s
     """For each node, the boundary that cannot come before its end (NONE for none)."""
     count: int
+    outside_ns: float = 0.0
+    """Time of the last step in which no node runs: a loop's end after its last call, or pages that the driver moves."""
 
     def lengths(self, graph: Graph, schedule: Schedule) -> Floats:
         """Duration of each step in a replay."""
@@ -43,8 +45,9 @@ class StepMarks(Struct, frozen=True, dict=True):
         if len(work):
             last = np.maximum.reduceat(schedule.finish[work], first)
             complete[boundaries] = np.maximum(complete[boundaries], last)
-        complete = np.maximum.accumulate(complete)
-        return np.diff(complete)
+        lengths: Floats = np.diff(np.maximum.accumulate(complete))
+        lengths[-1:] += self.outside_ns
+        return lengths
 
     @cached_property
     def _work(self) -> tuple[Int64s, Int64s, Int64s]:
@@ -67,20 +70,21 @@ def find_marks(trace: Trace, graph: Graph) -> StepMarks:
     """The selected steps; without steps, the whole trace is one."""
     steps = trace.steps_in_view
     if not len(steps):
-        return _whole(graph)
+        return _whole(trace, graph)
     if on_device(steps):
         return _on_device(graph, steps)
     return _on_thread(trace, graph, steps)
 
 
-def _whole(graph: Graph) -> StepMarks:
+def _whole(trace: Trace, graph: Graph) -> StepMarks:
     """From the start of the first work to the end of the last, as the window of a trace."""
     work = graph.nodes(NodeKind.WORK)
     first, last = (int(work[moments[work].argmin()]) for moments in (graph.measured_start, -graph.measured_end))
     step = np.full(len(graph), NONE, np.int64)
     step[work] = 1
     length = float(graph.measured_end[first] - graph.measured_start[first])
-    return StepMarks(np.array([first, last]), np.array([length, 0.0]), step, 1)
+    outside_ns = trace.window.length_ns - float(graph.measured_end[last] - graph.measured_start[first])
+    return StepMarks(np.array([first, last]), np.array([length, 0.0]), step, 1, max(outside_ns, 0.0))
 
 
 def _on_device(graph: Graph, steps: Steps) -> StepMarks:
@@ -124,7 +128,9 @@ def _on_thread(trace: Trace, graph: Graph, steps: Steps) -> StepMarks:
     )
     node = host_nodes[spot]
     offset = np.clip((graph.measured_end[node] - boundaries).astype(np.float64), 0, None)
-    return StepMarks(node, offset, _boundary_of_work(trace, graph, starts, end), len(steps))
+    work = _boundary_of_work(trace, graph, starts, end)
+    done = max(int(graph.measured_end[node[-1]]), int(graph.measured_end[work == len(steps)].max(initial=0)))
+    return StepMarks(node, offset, work, len(steps), max(float(end - done), 0.0))
 
 
 def _boundary_of_work(trace: Trace, graph: Graph, starts: Int64s, end: int) -> Int64s:

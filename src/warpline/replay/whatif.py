@@ -189,6 +189,11 @@ class WhatIf:
         """The part of it in which a graph is captured."""
         return self._gaps[0].captured_ns if self._gaps else 0
 
+    @property
+    def unrecorded_ns(self) -> int:
+        """The part of it in which what is launched waits for what was not recorded."""
+        return self._gaps[0].unrecorded_ns if self._gaps else 0
+
     @cached_property
     def _gaps(self) -> list[Gaps]:
         return idle_gaps(self.trace, self.labelled.host_time, busiest=True)

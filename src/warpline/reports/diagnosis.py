@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from warpline.findings.plan import PlanStep
 
 BUSY = ("compute", "comm", "copy", "memset")
-CAPTURE = "graph_capture"
+CAPTURE, NOT_RECORDED = "graph_capture", "not_recorded"
 IDLE_MEANING = {
     "dispatch": "the CPU could not launch kernels fast enough",
     "sync": "the CPU waited for the GPU",
@@ -56,6 +56,7 @@ IDLE_MEANING = {
     "launch_latency": "from the launch call to the start on the GPU",
     "dependency": "launched in time, but waiting for other GPU activity",
     "profiler": "the profiler itself",
+    NOT_RECORDED: "launched, but waiting for what is not in the recording",
     "unknown": "nothing recorded explains it",
 }
 SELECTED = "the selected steps"
@@ -145,7 +146,7 @@ def _verdict(judgement: Judgement) -> Iterator[Text]:
     yield Text(judgement.verdict.sentence, "strong")
     yield from plans.why(judgement.verdict.why)
     limits = findings.brief_limits(judgement.limits)
-    if limits:
+    if limits and judgement.verdict.cause != "unclear":
         yield Text(f"{judgement.state.noun.one('The')} with {limits}.")
 
 
@@ -160,10 +161,19 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     number = diagnosis.cpu.steps if diagnosis.cpu is not None else len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)
     if step is not None:
-        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: the whole recording, {step}"
+        length = (
+            f"{several(number, 'step')}{_cold_ones(diagnosis)} of {step}"
+            if number
+            else f"no steps found: the whole recording, {step}"
+        )
         length += " on average" if number > 1 and _is_average(diagnosis) else ""
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
     return joined(trace.file, *words)
+
+
+def _cold_ones(diagnosis: Diagnosis) -> str:
+    cold = diagnosis.judgement.evidence.trace.cold if diagnosis.judgement else None
+    return f" ({cold.count} cold)" if cold else ""
 
 
 def _is_average(diagnosis: Diagnosis) -> bool:
@@ -232,9 +242,12 @@ def _busy_and_idle(busy: dict[str, int], idle: dict[str, int], whole: int) -> st
 
 
 def _idle_parts(gaps: Gaps) -> dict[str, int]:
-    """Idle time by cause; a graph capture is no cold start, and has a name of its own."""
+    """Idle time by cause; a graph capture is no cold start, and what waits for unrecorded work is not without a reason:
+    both have names of their own."""
     totals = gaps.totals()
-    return {**totals, "cold_start": totals["cold_start"] - gaps.captured_ns, CAPTURE: gaps.captured_ns}
+    totals["cold_start"] -= gaps.captured_ns
+    totals["unknown"] -= gaps.unrecorded_ns
+    return {**totals, CAPTURE: gaps.captured_ns, NOT_RECORDED: gaps.unrecorded_ns}
 
 
 def _window(diagnosis: Diagnosis, whole: int) -> str:

@@ -27,7 +27,7 @@ from warpline.analyses.idle.host_activity import (
 )
 from warpline.analyses.idle.host_time import HostTime
 from warpline.intervals import Spans, complement, intersection, pieces, union
-from warpline.trace.arrays import NONE, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.trace import Trace, Window
 
 CAUSES = (
@@ -91,6 +91,8 @@ class Gaps(Struct, frozen=True):
     """The parts of the gaps, in the order in which they happened."""
     captured_ns: int
     """The part of the cause `cold_start` in which a graph is captured: its launches are recorded, and do not run."""
+    unrecorded_ns: int
+    """The part of the cause `unknown` in which an operation was launched and waits for what was not recorded."""
     os_waits: dict[str, dict[str, int]]
     """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most
     spent a part of them, with the time in each, the longest first."""
@@ -123,9 +125,18 @@ def idle_gaps(
     for one in idle:
         parts = [*_before_launch(one, explained), *_within_calls(one, host.threads)]
         spans = _ordered(trace, one, parts)
-        waits = _os_waits(os_calls, spans)
-        captured_ns = intersection(spans.of("cold_start"), captured).total_ns()
-        found.append(Gaps(one.device, one.spans.starts, one.spans.ends, one.ended_by, spans, captured_ns, waits))
+        found.append(
+            Gaps(
+                device=one.device,
+                starts=one.spans.starts,
+                ends=one.spans.ends,
+                ended_by=one.ended_by,
+                spans=spans,
+                captured_ns=intersection(spans.of("cold_start"), captured).total_ns(),
+                unrecorded_ns=int((one.spans.ends - one.done)[_starts_late(one)].sum()),
+                os_waits=_os_waits(os_calls, spans),
+            )
+        )
     return found
 
 
@@ -158,6 +169,11 @@ class _Idle(Struct, frozen=True, dict=True):
     def done(self) -> Int64s:
         """The call's end within the gap."""
         return np.clip(self.returned, self.launch, self.spans.ends)
+
+    @cached_property
+    def queued_ns(self) -> Int64s:
+        """From the call's end to the gap's end."""
+        return self.whole.ends - np.clip(self.returned, self.whole.starts, self.whole.ends)
 
     @cached_property
     def before_launch(self) -> Int64s:
@@ -289,14 +305,17 @@ def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:
     return GapSpans(starts[order], ends[order], gaps[order], causes[order]).merged()
 
 
+def _starts_late(one: _Idle) -> Bools:
+    """The gaps in which the launch is called, and what it launches starts far later than any launch takes."""
+    return (one.calls != NONE) & (one.called >= one.whole.starts) & (one.queued_ns > LATE_START_NS)
+
+
 def _after_call(trace: Trace, one: _Idle) -> Int64s:
     """The cause after the launching call has returned: latency, a dependency on other GPU activity, or what was not
     recorded."""
-    queued = one.whole.ends - np.clip(one.returned, one.whole.starts, one.whole.ends)
-    in_time = (one.calls != NONE) & (one.called < one.whole.starts)
-    waited = np.flatnonzero(in_time & (queued > QUEUED_GAP_NS))
+    waited = np.flatnonzero((one.calls != NONE) & (one.called < one.whole.starts) & (one.queued_ns > QUEUED_GAP_NS))
     causes = np.full(len(one.spans), CAUSES.index("launch_latency"))
-    causes[(one.calls != NONE) & ~in_time & (queued > LATE_START_NS)] = CAUSES.index("unknown")
+    causes[_starts_late(one)] = CAUSES.index("unknown")
     causes[waited] = CAUSES.index("dependency")
     # A collective that was launched in time, and does not start on an idle device, waits for communication.
     names = trace.gpu.name[one.ended_by[waited]]
