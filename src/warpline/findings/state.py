@@ -99,6 +99,8 @@ def _rank_wait_ns(evidence: Evidence) -> float:
     labelled = evidence.labelled
     nodes = evidence.in_steps(labelled.kernels("comm"))
     return float(least_waits_ns(labelled.trace)[labelled.graph.row[nodes]].sum()) / evidence.steps
+
+
 def _unrecorded_ns(evidence: Evidence) -> float:
     late_ns = evidence.question.unrecorded_ns
     return late_ns / evidence.steps if 2 * late_ns > evidence.idle["unknown"] else 0.0
