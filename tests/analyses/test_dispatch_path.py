@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kineto_files import AUTOGRAD, annotation, call, frame, kernel, launched, op, write
+from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, launched, op, write
+from nsys_files import small
 from paths import DATA, SHARED
 
 from warpline.analyses.budget import DispatchBudget, budget_of
 from warpline.analyses.dispatch_path import dispatch_path
+from warpline.analyses.ops import ops_table
 from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
@@ -97,6 +99,31 @@ def test_work_that_runs_after_the_steps_that_launched_it_counts(tmp_path: Path) 
         events.append(annotation(f"ProfilerStep#{step}", 20 * step, 20))
     found = budget_of(open_trace(write(tmp_path, events)))
     assert (found.ops, found.cpu_ns, found.gpu_ns) == (1, 20_000, 100_000)
+
+
+def test_waits_and_work_from_before_are_no_dispatch(tmp_path: Path) -> None:
+    """In a step of 200 µs, the CPU waits 60 µs in a copy, launches for 40 and stops; an operation that was launched
+    before the recording runs for 50."""
+    events = [
+        annotation("step[EXTEND bs=15]", 0, 100),
+        kernel("from before", 0, 50, 99),
+        call("cudaMemcpy", 0, 60, 1),
+        copy("Memcpy HtoD (Pageable -> Device)", 55, 5, 1, 100),
+        *launched("gemm", 60, 65, 100, 2),
+        call("cudaLaunchKernel", 95, 5, 3),
+        kernel("gemm", 165, 35, 3),
+    ]
+    found = budget_of(open_trace(write(tmp_path, events), cache=False))
+    assert (found.ops * found.cpu_ns, found.ops * found.gpu_ns) == (40_000, 140_000)
+
+
+@pytest.mark.parametrize(("source", "said"), [("kineto", "the CPU was not recorded"), ("nsys", "nsys records none")])
+def test_why_there_are_no_ops_depends_on_the_profiler(source: str, said: str, tmp_path: Path) -> None:
+    export = write(tmp_path, [*launched("gemm", 0, 10, 5, 1)]) if source == "kineto" else small().write(tmp_path / "x")
+    trace = open_trace(export, cache=False)
+    for question in (dispatch_path, ops_table):
+        with pytest.raises(CannotAnswer, match=said):
+            question(trace)
 
 
 def test_the_framework_is_autograd_dispatcher_and_backend(trace: Trace) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.idle.host_activity import SYNCHRONISE
+from warpline.analyses.idle.host_activity import SYNCHRONISE, pageable_copies
 from warpline.analyses.steps import in_view
+from warpline.api_names import ASYNC_COPY, COPY
 from warpline.errors import CannotAnswer
-from warpline.intervals import union
+from warpline.intervals import difference, union
 from warpline.trace.arrays import NONE, Bools
 from warpline.trace.launches import launched_ns
 from warpline.trace.schema import Api
 from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
+
+LAST = np.iinfo(np.int64).max
 
 
 class DispatchBudget(Struct, frozen=True):
@@ -75,10 +78,8 @@ def budget_of(trace: Trace) -> DispatchBudget:
     calls = trace.api[np.unique(work.api_id[work.api_id != NONE])]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
-    wall = int((steps.end_ns - steps.start_ns).sum()) if len(steps) else trace.window.length_ns
     busy = union(work.start_ns, work.end_ns).total_ns()
-    cpu_ns = max(wall - _waited_ns(trace, calls), 0)
-    return DispatchBudget(len(calls) / max(len(steps), 1), cpu_ns / len(calls), busy / len(calls))
+    return DispatchBudget(len(calls) / max(len(steps), 1), _dispatch_ns(trace, calls) / len(calls), busy / len(calls))
 
 
 def _launched_in(trace: Trace) -> Bools:
@@ -87,13 +88,24 @@ def _launched_in(trace: Trace) -> Bools:
     steps = trace.steps_in_view
     if not len(steps):
         return in_view(trace, trace.gpu.start_ns)
-    moments = trace.gpu.start_ns if on_device(trace.all_steps) else launched_ns(trace.gpu, trace.api)
-    return (moments >= steps.start_ns.min()) & (moments < steps.end_ns.max())
+    gpu = trace.gpu
+    moments = gpu.start_ns if on_device(trace.all_steps) else launched_ns(gpu, trace.api)
+    is_linked = gpu.api_id != NONE
+    launched_before = ~is_linked & (gpu.start_ns < gpu.start_ns[is_linked].min(initial=LAST))
+    return (moments >= steps.start_ns.min()) & (moments < steps.end_ns.max()) & ~launched_before
 
 
-def _waited_ns(trace: Trace, calls: Api) -> int:
-    """Time that the launching threads spent in synchronising calls between the first and the last launch."""
-    api = trace.api
-    between = (api.start_ns >= calls.start_ns.min()) & (api.start_ns <= calls.start_ns.max())
-    waits = api.name.like(SYNCHRONISE) & np.isin(api.thread, calls.thread) & between & in_view(trace, api.start_ns)
-    return int((api.end_ns - api.start_ns)[waits].sum())
+def _dispatch_ns(trace: Trace, calls: Api) -> int:
+    """Time of the steps, up to the last that the launching threads recorded, without their waits for the device."""
+    steps, api = trace.steps_in_view, trace.api
+    threads = np.unique(calls.thread)
+    mine = np.isin(api.thread, threads)
+    recorded = (table.end_ns[np.isin(table.thread, threads)] for table in (api, trace.ops, trace.ranges))
+    over = max(int(ends.max(initial=0)) for ends in recorded)
+    window = np.array([[trace.window.start_ns], [trace.window.end_ns]])
+    starts, ends = (steps.start_ns, steps.end_ns) if len(steps) else window
+    dispatching = union(starts, np.minimum(ends, over))
+    waits = api.name.like(SYNCHRONISE) | (api.name.like(COPY) & ~api.name.like(ASYNC_COPY))
+    waits[pageable_copies(trace)] = True
+    waits &= mine
+    return difference(dispatching, union(api.start_ns[waits], api.end_ns[waits])).total_ns()

@@ -20,6 +20,7 @@ import polars as pl
 
 from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS
+from warpline.analyses.op_tree import why_no_ops
 from warpline.analyses.steps import in_view
 from warpline.analyses.user_frames import UserFrames, with_sites
 from warpline.errors import CannotAnswer, UsageError
@@ -48,7 +49,7 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     """
     ops, api, gpu = trace.ops, trace.api, trace.gpu
     if not len(ops):
-        raise CannotAnswer("no-ops", "cannot answer, because the trace has no framework ops: nsys records none")
+        raise CannotAnswer("no-ops", f"cannot answer, because the trace has no framework ops{why_no_ops(trace)}")
     chosen = _chosen(trace, op)
     rows = np.flatnonzero(chosen)
     # For each op, which of the chosen ones it is or lies in; one more for no op.

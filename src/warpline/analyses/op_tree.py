@@ -32,6 +32,13 @@ ANY_STEP = "ProfilerStep*"
 """The name under which torch sums the steps."""
 
 
+def why_no_ops(trace: Trace) -> str:
+    """Why a trace has no framework ops, as the end of a sentence."""
+    if trace.source == "nsys":
+        return ": nsys records none"
+    return ": the CPU was not recorded (activities=[ProfilerActivity.CPU, …])" if trace.source == "kineto" else ""
+
+
 class OpTree(Struct, frozen=True):
     """The nodes, by (thread, start); one that is part of its parent has left the tree."""
 

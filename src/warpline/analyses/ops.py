@@ -14,7 +14,7 @@ from msgspec import Struct
 from warpline.analyses.device import trace_device
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.op_origin import Origins
-from warpline.analyses.op_tree import OpTree, op_tree
+from warpline.analyses.op_tree import OpTree, op_tree, why_no_ops
 from warpline.analyses.roofline.nvtx_ops import with_nvtx_ops
 from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
 from warpline.analyses.roofline.pieces import GpuWork
@@ -162,7 +162,7 @@ def _foreign_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Call
     if not gpu_work.foreign or not len(gpu_work.trace.gpu):
         raise CannotAnswer(
             "no-ops",
-            "the trace has no framework ops: nsys records none",
+            f"the trace has no framework ops{why_no_ops(gpu_work.trace)}",
             "name a torch.profiler trace of the same program with --shapes-from",
         )
     if group not in {None, "shape"}:

@@ -80,6 +80,26 @@ def test_an_operation_that_runs_into_the_steps_has_its_own_row(tmp_path: Path) -
     assert_sums(table)
 
 
+def test_layers_of_one_kind_are_one_part(tmp_path: Path) -> None:
+    """Two MLPs with two Linears each, and a head that is called once: three parts."""
+    events = list[Any]()
+    modules = [("MLP_0", "Linear_0"), ("MLP_0", "Linear_1"), ("MLP_1", "Linear_2"), ("MLP_1", "Linear_3")]
+    for number, (outer, inner) in enumerate([*modules, ("Head_0", "Linear_4")], 1):
+        begin = 100.0 * number
+        events += [
+            frame(f"nn.Module: {outer}", begin, 90, 10 * number, None),
+            frame(f"nn.Module: {inner}", begin + 5, 80, 10 * number + 1, 10 * number),
+            op("aten::mm", begin + 10, 20, external=number),
+            *launched(GEMM, begin + 15, begin + 40, number, number),
+        ]
+    found = rows(table_of(tmp_path, events, by="module"), "gpu_ns")
+    assert {name: time for name, time in found.items() if name != GAPS} == {
+        "MLP > Linear 1": 1_000 + 3_000,
+        "MLP > Linear 2": 2_000 + 4_000,
+        "Head_0 > Linear_4": 5_000,
+    }
+
+
 def test_a_backward_pass_is_a_part_of_its_own(tmp_path: Path) -> None:
     events = [
         frame("train.py(1): main", 0, 900, 1, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 
 import numpy as np
@@ -61,11 +62,14 @@ class PartLabels:
         return PartNames(_with_backward(names, backward & (rows != NONE)), rows)
 
     def modules(self) -> PartNames:
-        """The innermost nn.Module around the op, or around its forward op, with the module that calls it."""
+        """The innermost nn.Module around the op, or around its forward op, with the module that calls it; layers that
+        repeat are one part."""
         frames = self._module_frames
         modules = self._trace.python.module
-        pairs = zip(modules.at(self._calling_module[frames]).texts, modules.at(frames).texts, strict=True)
-        joined = np.array([f"{outer} > {inner}" if outer else inner or NO_PART for outer, inner in pairs], object)
+        outer, inner = modules.at(self._calling_module[frames]).texts, modules.at(frames).texts
+        pairs = list(zip((name or "" for name in outer), (name or "" for name in inner), strict=True))
+        names = _names_of_layers(set(pairs))
+        joined = np.array([names[pair] for pair in pairs], object)
         return PartNames(_with_backward(joined, self._backward & (frames != NONE)), frames)
 
     def classes(self) -> PartNames:
@@ -161,6 +165,35 @@ class PartLabels:
         # The forward op counts for its backward: the gradient of the head's weight has the table's sizes as a result.
         heads = is_head[self._ops] | is_head[self._origins.source[self._ops]]
         return [HEAD if head else "" for head in heads.tolist()]
+
+
+def _names_of_layers(pairs: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """A name for each pair of modules, `MLP_3 > Linear_7`. torch numbers the modules of a class: several of the outer
+    class are layers of one kind, whose modules are told apart by their order only, `MLP > Linear 2`."""
+    alike: dict[str, set[str]] = defaultdict(set)
+    inside: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for outer, inner in sorted(pairs, key=lambda pair: _numbered(pair[1])):
+        alike[_numbered(outer)[0] or _numbered(inner)[0]].add(outer or inner)
+        inside[outer, _numbered(inner)[0]].append(inner)
+    most: dict[tuple[str, str], int] = defaultdict(int)
+    for (outer, kind), modules in inside.items():
+        key = _numbered(outer)[0], kind
+        most[key] = max(most[key], len(modules))
+
+    def name(outer: str, inner: str) -> str:
+        kind, above = _numbered(inner)[0], _numbered(outer)[0]
+        if not inner or len(alike[above or kind]) < 2:
+            return f"{outer} > {inner}" if outer else inner or NO_PART
+        place = f" {inside[outer, kind].index(inner) + 1}" if outer and most[above, kind] > 1 else ""
+        return f"{above} > {kind}{place}" if outer else kind
+
+    return {pair: name(*pair) for pair in pairs}
+
+
+def _numbered(module: str) -> tuple[str, int]:
+    """The class and the number of a module: `Linear_7`."""
+    kind, _, number = module.rpartition("_")
+    return (kind, int(number)) if kind and number.isdecimal() else (module, 0)
 
 
 def _has_table(shapes: str, tables: set[tuple[int, ...]]) -> bool:
