@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kineto_files import annotation, copy, launched, op, write
+from kineto_files import annotation, call, copy, launched, op, write
 from paths import RECORDINGS
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
@@ -155,3 +155,55 @@ def test_a_host_that_launches_slowly_is_doubted_and_nothing_is_promised_for_it(t
 
 def test_a_usual_host_is_not_doubted(tmp_path: Path) -> None:
     assert "slow-host" not in {one.code for one in slow_or_fast(tmp_path, launch=5.0).health}
+
+
+def test_the_account_that_is_shown_is_of_the_steps_that_the_verdict_is_about(tmp_path: Path) -> None:
+    """A step of 1,000 µs whose GPU work, two kernels of 100 µs, begins after 600 µs; JSON has the recording, as ever."""
+    events = [annotation("ProfilerStep#0", 0, 1000), op("aten::resize", 10, 550)]
+    events += [*launched("a", 600, 605, 100, 1), *launched("b", 620, 705, 100, 2)]
+    found = diagnose(open_trace(write(tmp_path, events)))
+    (device,), (recorded,) = found.shown.devices, found.devices
+    assert (found.shown.steps, device.window_ns, device.busy_ns) == (1, 1_000_000, 200_000)
+    assert recorded.window_ns == 200_000
+
+
+def test_choosing_all_steps_is_choosing_none(tmp_path: Path) -> None:
+    """Eight steps, the first of them cold: all others are judged, whether or not `--steps 0:8` is typed."""
+    program = Program()
+    for step in range(8):
+        begun = program.now
+        program.now += 9_000 if step == 0 else 0
+        program.op("aten::mul", (MUL, 20), shapes=[[64, 64]])
+        program.events.append(annotation(f"ProfilerStep#{step}", begun, program.now - begun))
+    path = write(tmp_path, program.events, **H200)
+    none, every = (diagnose(open_trace(path, steps=steps)).to_dict() for steps in (None, "0:8"))
+    assert none["verdict"] == every["verdict"]
+    assert none["findings"] == every["findings"]
+
+
+def test_a_recording_of_a_graph_capture_has_no_findings(tmp_path: Path) -> None:
+    events = [*launched("before", 0, 10, 5, 1), call("cudaStreamBeginCapture", 20, 2, 2)]
+    events += [
+        event
+        for number in range(30)
+        for event in (op("aten::mul", 30 + 30 * number, 20), call("cudaLaunchKernel", 35 + 30 * number, 5, 10 + number))
+    ]
+    events += [call("cudaStreamEndCapture", 940, 5, 3), call("cudaGraphInstantiate", 950, 20, 4)]
+    found = diagnose(open_trace(write(tmp_path, [*events, *launched("after", 1000, 1010, 5, 5)])))
+    assert found.verdict is not None
+    assert found.verdict.cause == "unclear"
+    assert "graph capture" in found.verdict.sentence
+    assert not found.findings
+    assert "recording-of-a-capture" in [one.code for one in found.audit]
+
+
+def test_one_step_with_long_ops_is_not_called_cold(tmp_path: Path) -> None:
+    """Nothing is loaded or compiled, and there is no other step to compare with."""
+    events = [annotation("ProfilerStep#0", 0, 90_000)]
+    for number in range(3):
+        events += [
+            op("aten::reshape", 30_000 * number, 25_000),
+            *launched("k", 30_000 * number + 25_100, 30_000 * number + 25_110, 900, 1 + number),
+        ]
+    found = diagnose(open_trace(write(tmp_path, events)))
+    assert "cold_start" not in [finding.cause for finding in found.findings]

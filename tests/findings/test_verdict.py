@@ -100,3 +100,26 @@ def test_every_resource_has_its_words() -> None:
 def test_without_steps_the_recording_is_meant() -> None:
     verdict = verdict_of(limits(transfer=3.0), [], replace(STATE, noun=StepNoun("recording")))
     assert "the recording would take 1.00 ms instead of 3.00 ms" in verdict.sentence
+
+
+def test_a_verdict_on_a_small_part_of_the_recording_says_so() -> None:
+    said = verdict_of(limits(dispatch=3.75), [GRAPH], replace(STATE, share_of_recording=0.022)).sentence
+    assert "instead of 3.00 ms. The steps are 2 % of the recording. First, a CUDA graph" in said
+    assert "of the recording" not in verdict_of(limits(dispatch=3.75), [GRAPH], STATE).sentence
+
+
+def test_a_recording_of_a_capture_is_no_program_to_judge() -> None:
+    verdict = verdict_of(limits(cold_start=6.4), [GRAPH], replace(STATE, captured=0.95))
+    assert (verdict.cause, verdict.fix) == ("unclear", None)
+    assert "a graph capture (95 % of it)" in verdict.sentence
+
+
+def test_work_that_waits_for_what_is_not_in_the_recording_asks_for_another_recording() -> None:
+    said = verdict_of(limits(unknown=2.0), [GRAPH], replace(STATE, unrecorded_ns=1.5e6)).sentence
+    assert said.startswith("Unclear: for 1.50 ms of the step, work is launched and does not start")
+    assert "Start to record earlier" in said
+
+
+def test_kernels_are_to_blame_from_the_5_percent_that_a_fix_is_sure_of() -> None:
+    assert verdict_of(limits(together=1.0, sure=True, kernel=1.07), [], STATE).cause == "kernel"
+    assert verdict_of(limits(together=1.0, sure=False, kernel=1.07), [], STATE).cause == "healthy"

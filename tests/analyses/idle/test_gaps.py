@@ -25,6 +25,13 @@ FIRST = [*launched("first", 0, 10, 10, 1)]
 """Busy from 10 to 20 µs; each case below adds what happens until the next kernel."""
 
 
+def test_a_capture_is_named_within_the_cold_start_and_late_starts_within_what_is_unknown(tmp_path: Path) -> None:
+    """A capture from 22 to 42 µs, and a kernel that starts 365 µs after its launch returns."""
+    capture = [call("cudaStreamBeginCapture", 22, 2, 8), call("cudaStreamEndCapture", 38, 4, 9)]
+    (gaps,) = idle_gaps(open_trace(write(tmp_path, [*FIRST, *capture, *launched("next", 50, 420, 5, 2)])))
+    assert (gaps.captured_ns, gaps.unrecorded_ns) == (20_000, 365_000)
+
+
 def causes(folder: Path, events: list[dict[str, Any]]) -> dict[str, int]:
     (gaps,) = idle_gaps(open_trace(write(folder, FIRST + events)))
     assert_filled(gaps)
@@ -54,6 +61,10 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
             *launched("next", 50, 58, 5, 2),
         ],
         {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
+    ),
+    "behind work that is not in the file": (
+        launched("next", 30, 400, 5, 2),
+        {"dispatch": 10, "launch_latency": 5, "unknown": 365},
     ),
     "torch.compile at work": (
         [op("entire_frame_compile", 22, 20), *launched("next", 50, 58, 5, 2)],
