@@ -33,6 +33,19 @@ def copies(program: Program) -> None:
     program.large_product()
 
 
+def staged_results(program: Program) -> None:
+    """A kernel of 0.2 ms, and its result: a copy of 0.6 ms to pageable memory, which the CPU stages for 1.2 ms more."""
+    program.large_product(200)
+    program.copy("DtoH (Device -> Pageable)", 600, 3_000_000, staging=1200)
+
+
+def results_behind_kernels(program: Program) -> None:
+    """Kernels of 2 ms, a copy of 0.6 ms behind them to pageable memory, and 2 ms of Python with an idle GPU."""
+    program.large_product(2000)
+    program.copy("DtoH (Device -> Pageable)", 600, 3_000_000)
+    program.python(2000)
+
+
 def collectives(program: Program) -> None:
     """A kernel of 1 ms and a collective of 2 ms behind it."""
     program.large_product()
@@ -57,6 +70,7 @@ def slow_kernels(program: Program) -> None:
     [
         (launches, "dispatch"),
         (copies, "transfer"),
+        (staged_results, "transfer"),
         (collectives, "comm"),
         (slow_kernels, "kernel"),
         (busy, "healthy"),
@@ -68,6 +82,11 @@ def test_the_cause_is_what_gives_most_back(tmp_path: Path, body: Body, cause: st
     if cause != "healthy":
         assert judgement.limits.rows[0].cause == cause
         assert judgement.limits.rows[0].gain.expected >= MIN_GAIN
+
+
+def test_a_copy_that_waits_for_kernels_reads_a_result(tmp_path: Path) -> None:
+    limits = judged(tmp_path, results_behind_kernels).limits
+    assert limits.row("sync").gain.expected > limits.row("transfer").gain.expected
 
 
 def test_a_step_that_waits_drain_is_of_waits_and_launches(tmp_path: Path) -> None:

@@ -125,19 +125,20 @@ class Program:
         known: dict[str, Any] = {"Input Dims": shapes, "Input type": types} if shapes else {}
         self.events.append(op(name, start, self.now - start, **known))
 
-    def _launch(self, name: str, cost: float, stream: int, length: float, *, wait: bool = False) -> float:
-        """The launching call; returns when its work of that length begins."""
+    def _launch(self, name: str, cost: float, stream: int, length: float, *, after: float | None = None) -> float:
+        """The launching call; returns when its work of that length begins. It lasts until so long after the work."""
         begin = max(self.now + cost + LATENCY, self.free.get(stream, 0.0))
         self.free[stream] = begin + length
-        self.call(name, begin + length + 2 - self.now if wait else cost)
+        self.call(name, cost if after is None else begin + length + after - self.now)
         return begin
 
-    def copy(self, kind: str, length: float, size: int, *, stream: int = MAIN_STREAM) -> None:
-        """A copy, such as "HtoD (Pinned -> Device)"; one from or to pageable memory holds the CPU until it is done."""
+    def copy(self, kind: str, length: float, size: int, *, stream: int = MAIN_STREAM, staging: float = 0.0) -> None:
+        """A copy, such as "HtoD (Pinned -> Device)"; one from or to pageable memory holds the CPU until it is done, and
+        for as long as the CPU then stages it."""
         start = self.now
         self.python(4)
         pageable = "Pageable" in kind
-        begin = self._launch("cudaMemcpyAsync", 3, stream, length, wait=pageable)
+        begin = self._launch("cudaMemcpyAsync", 3, stream, length, after=2 + staging if pageable else None)
         self.events.append(copy(f"Memcpy {kind}", begin, length, self.number, size, stream=stream))
         if pageable:
             self.wait(stream)

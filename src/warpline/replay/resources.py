@@ -80,8 +80,9 @@ class Resources:
 
     @cached_property
     def _results(self) -> Bools:
-        """Copies to the host that take less than half of the CPU's wait for them: it waits for what runs before them,
-        and reads a result. A copy's own call and the synchronisation behind it are one wait."""
+        """Copies to the host by which the CPU reads a result: most of its wait is over when they start, or they are too
+        small to count. A copy's own call and the synchronisation behind it are one wait; what follows the start is the
+        copy, and the staging of pageable memory."""
         labelled, graph = self._labelled, self._labelled.graph
         found = np.zeros(len(graph), bool)
         waits = np.flatnonzero(graph.edge_kind == EdgeKind.SYNC)
@@ -90,8 +91,9 @@ class Resources:
         first, last = np.full(len(graph), np.iinfo(np.int64).max), np.zeros(len(graph), np.int64)
         np.minimum.at(first, work, labelled.trace.api.start_ns[rows])
         np.maximum.at(last, work, labelled.trace.api.end_ns[rows])
-        copying = (graph.measured_end - graph.measured_start)[work]
-        found[work] = 2 * copying < last[work] - first[work]
+        start, copying = graph.measured_start[work], (graph.measured_end - graph.measured_start)[work]
+        is_small = copying < labelled.device.launch_to_start.expected
+        found[work] = is_small | (start - first[work] > last[work] - start)
         return found
 
     @cached_property
