@@ -11,7 +11,7 @@ from warpline.dive.tree import explain, hot_lines
 from warpline.reports import markdown, terminal
 from warpline.reports.dive import report as sections_of
 from warpline.reports.dive import shown
-from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, SourceCounters
+from warpline.sources.ncu.model import InstructionCounters, KernelReport, NcuReport, SourceCounters
 
 WARP_STATES = ("threads_per_instruction",)
 
@@ -68,9 +68,11 @@ def test_the_tensor_path_is_held_against_its_own_peak() -> None:
 def test_the_hot_line_is_where_warps_wait() -> None:
     stalled = "smsp__pcsamp_warps_issue_stalled_"
     lines = (
-        Instruction(0, "LDG R0", "/src/copy.cu", 2, {f"{stalled}long_scoreboard": 60.0, f"{stalled}selected": 10.0}),
-        Instruction(16, "STG R0", "/src/copy.cu", 3, {f"{stalled}selected": 30.0}),
-        Instruction(32, "EXIT", "", 0, {}),
+        InstructionCounters(
+            0, "LDG R0", "/src/copy.cu", 2, {f"{stalled}long_scoreboard": 60.0, f"{stalled}selected": 10.0}
+        ),
+        InstructionCounters(16, "STG R0", "/src/copy.cu", 3, {f"{stalled}selected": 30.0}),
+        InstructionCounters(32, "EXIT", "", 0, {}),
     )
     source = SourceCounters(lines, {"/src/copy.cu": "void copy() {\n  y = x[i];\n  z = y;\n}"})
     first, second = hot_lines(replace(kernel(), source=source))

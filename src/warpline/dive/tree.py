@@ -25,7 +25,7 @@ from warpline.dive.reasons import REASONS, Case
 from warpline.dive.speed_of_light import bound_of, branch, limiter_of, pipes, roofline
 from warpline.dive.utilisation import UNIT_WORDS, utilisation_of
 from warpline.replay.costs.device import SMALLEST_KERNEL
-from warpline.sources.ncu.model import Instruction, KernelReport
+from warpline.sources.ncu.model import InstructionCounters, KernelReport
 
 NO_COUNTERS = "The report has no counters for this kernel (the speed of light is missing), so the reason is unknown."
 SHORT = (
@@ -129,7 +129,7 @@ def hot_lines(kernel: KernelReport) -> tuple[HotLine, ...]:
     if kernel.source is None:
         return ()
     stalls: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    worst: dict[tuple[str, int], tuple[float, Instruction]] = {}
+    worst: dict[tuple[str, int], tuple[float, InstructionCounters]] = {}
     for instruction in kernel.source.instructions:
         at = (instruction.file, instruction.line)
         here = _by_stall(instruction.counters)

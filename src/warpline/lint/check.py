@@ -9,8 +9,8 @@ from pathlib import Path
 
 from warpline.errors import UnreadableFile
 from warpline.lint.model import LintFinding
-from warpline.lint.program import Program
 from warpline.lint.rules import RULES
+from warpline.lint.source_file import SourceFile
 
 _IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
 MAX_BYTES = 4 << 20
@@ -33,7 +33,7 @@ def lint_text(text: str, file: str = "<text>") -> list[LintFinding]:
     >>> lint_text("import torch\\nfor x in xs:\\n    print(model(x.cuda()).item())")
     """
     try:
-        program = Program(text)
+        program = SourceFile(text)
     except SyntaxError as error:
         place = f"{file}:{error.lineno}" if error.lineno else file
         raise UnreadableFile(

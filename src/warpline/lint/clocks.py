@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpline.lint.program import LOOPS, Position, Program, position
+from warpline.lint.source_file import LOOPS, Position, SourceFile, position
 from warpline.lint.syncing import explicit
 
 CLOCKS = frozenset(
@@ -42,7 +42,7 @@ class Region:
         return position(self.start), position(self.end)
 
 
-def is_clock(program: Program, node: ast.AST) -> bool:
+def is_clock(program: SourceFile, node: ast.AST) -> bool:
     """Whether this reads a clock, also through a function of the file that returns a reading."""
     if not isinstance(node, ast.Call):
         return False
@@ -57,13 +57,13 @@ def is_clock(program: Program, node: ast.AST) -> bool:
     )
 
 
-def synchronised_clock(program: Program, node: ast.Call) -> bool:
+def synchronised_clock(program: SourceFile, node: ast.Call) -> bool:
     """Whether the reading itself waits for the GPU first."""
     called = program.functions.get(program.names.last(node.func))
     return called is not None and program.has(called, explicit)
 
 
-def regions(program: Program) -> Iterator[Region]:
+def regions(program: SourceFile) -> Iterator[Region]:
     """Every timed region: `clock() - start`, `end - start`, and `start.elapsed_time(end)`."""
     readings, recorded = program.once(_readings), program.once(_recorded)
     for node in ast.walk(program.tree):
@@ -89,7 +89,7 @@ Named = dict[tuple[str, ast.AST], list[ast.Call]]
 """Calls by a name and the function that it is in, in the order of the source."""
 
 
-def _readings(program: Program) -> Named:
+def _readings(program: SourceFile) -> Named:
     """What holds a reading of a clock."""
     found: Named = defaultdict(list)
     for node in ast.walk(program.tree):
@@ -99,7 +99,7 @@ def _readings(program: Program) -> Named:
     return {key: sorted(calls, key=position) for key, calls in found.items()}
 
 
-def _recorded(program: Program) -> Named:
+def _recorded(program: SourceFile) -> Named:
     """Every `event.record()`."""
     found: Named = defaultdict(list)
     for call in program.calls:
@@ -113,7 +113,7 @@ def _last_before(calls: list[ast.Call], node: ast.AST) -> ast.Call | None:
     return calls[place - 1] if place else None
 
 
-def whole_iteration(program: Program, region: Region) -> ast.AST | None:
+def whole_iteration(program: SourceFile, region: Region) -> ast.AST | None:
     """The loop, if the region is one iteration of it: its name is set again after the reading, for the next one."""
     loop, assigned = program.loop_around(region.end), program.parents.get(region.start)
     if loop is None or loop is program.loop_around(region.start) or not isinstance(assigned, ast.Assign):
@@ -126,7 +126,7 @@ def whole_iteration(program: Program, region: Region) -> ast.AST | None:
     return None
 
 
-def _assignments(program: Program) -> dict[str, list[Position]]:
+def _assignments(program: SourceFile) -> dict[str, list[Position]]:
     """Where each name is assigned, in the order of the source."""
     found: dict[str, list[Position]] = defaultdict(list)
     for node in ast.walk(program.tree):
@@ -136,10 +136,10 @@ def _assignments(program: Program) -> dict[str, list[Position]]:
     return {name: sorted(places) for name, places in found.items()}
 
 
-def timed_loop(program: Program, loop: ast.AST) -> bool:
+def timed_loop(program: SourceFile, loop: ast.AST) -> bool:
     """Whether a loop measures its iterations: it reads a clock or records events."""
     return isinstance(loop, LOOPS) and (program.has(loop, is_clock) or program.has(loop, _records))
 
 
-def _records(program: Program, node: ast.AST) -> bool:
+def _records(program: SourceFile, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and program.names.last(node.func) == "record"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from warpline.lint.program import Program
+from warpline.lint.source_file import SourceFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LintRule:
     """What it finds, in one sentence."""
     fix: str
     """What to do, in one sentence."""
-    find: Callable[[Program], Iterator[LintSpot]]
+    find: Callable[[SourceFile], Iterator[LintSpot]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from warpline.lint.program import Program
+from warpline.lint.source_file import SourceFile
 from warpline.lint.words import CONVERSIONS, SYNCING_FUNCTIONS, SYNCING_TESTS, TO_HOST
 
 BLOCKING_CALLS = frozenset(["generate"])
 """Library methods that read results on the host before they return."""
 
 
-def explicit(program: Program, node: ast.AST) -> str:
+def explicit(program: SourceFile, node: ast.AST) -> str:
     """The call if it is an explicit wait, such as `torch.cuda.synchronize()`; else empty."""
     if not isinstance(node, ast.Call) or program.names.last(node.func) != "synchronize":
         return ""
@@ -19,7 +19,7 @@ def explicit(program: Program, node: ast.AST) -> str:
     return f"{written}()"
 
 
-def implicit(program: Program, node: ast.AST) -> str:
+def implicit(program: SourceFile, node: ast.AST) -> str:
     """What waits for a value of the GPU, as it reads in a message; else empty."""
     if isinstance(node, ast.Call):
         return _call(program, node)
@@ -30,7 +30,7 @@ def implicit(program: Program, node: ast.AST) -> str:
     return ""
 
 
-def _call(program: Program, node: ast.Call) -> str:
+def _call(program: SourceFile, node: ast.Call) -> str:
     kinds, name = program.kinds, program.names.last(node.func)
     if isinstance(node.func, ast.Attribute) and not program.names.full(node.func):
         base = kinds.of(node.func.value)
@@ -58,7 +58,7 @@ def _formatted(node: ast.expr) -> list[ast.expr]:
     )
 
 
-def waits(program: Program, node: ast.AST) -> bool:
+def waits(program: SourceFile, node: ast.AST) -> bool:
     """Whether evaluating the node waits for the GPU, also through a function of this file."""
     if explicit(program, node) or implicit(program, node):
         return True

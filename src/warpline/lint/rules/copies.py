@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from warpline.lint.model import LintRule, LintSpot
-from warpline.lint.program import LOOPS, Program
+from warpline.lint.source_file import LOOPS, SourceFile
 from warpline.lint.words import FACTORIES
 
 
-def _blocking(program: Program) -> Iterator[LintSpot]:
+def _blocking(program: SourceFile) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in program.calls:
@@ -32,7 +32,7 @@ def _blocking(program: Program) -> Iterator[LintSpot]:
         yield LintSpot(node.func.end_lineno or node.lineno, node.col_offset + 1, message)
 
 
-def _made_on_host(program: Program, base: ast.expr) -> bool:
+def _made_on_host(program: SourceFile, base: ast.expr) -> bool:
     full = program.names.full(base.func) if isinstance(base, ast.Call) else ""
     return (
         full.startswith("torch.")
@@ -51,7 +51,7 @@ def _root_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _loop_names(program: Program, node: ast.AST) -> set[str]:
+def _loop_names(program: SourceFile, node: ast.AST) -> set[str]:
     """Names that the loops and comprehensions around a node bind."""
     found: set[str] = set()
     for above, _ in program.above(node):
@@ -62,7 +62,7 @@ def _loop_names(program: Program, node: ast.AST) -> set[str]:
     return found
 
 
-def _loader(program: Program) -> Iterator[LintSpot]:
+def _loader(program: SourceFile) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in program.calls:
@@ -80,7 +80,7 @@ def _is_off(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and not node.value
 
 
-def _grown(program: Program) -> Iterator[LintSpot]:
+def _grown(program: SourceFile) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in ast.walk(program.tree):

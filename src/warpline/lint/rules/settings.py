@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from warpline.lint.model import LintRule, LintSpot
-from warpline.lint.program import Program
+from warpline.lint.source_file import SourceFile
 
 
 def _literal(node: ast.Call, name: str) -> object:
@@ -19,20 +19,20 @@ def _spot(node: ast.AST, message: str) -> LintSpot:
     return LintSpot(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, message)
 
 
-def _fills(program: Program) -> Iterator[LintSpot]:
+def _fills(program: SourceFile) -> Iterator[LintSpot]:
     for node in program.calls if program.uses_gpu else ():
         if program.names.last(node.func) == "zero_grad" and _literal(node, "set_to_none") is False:
             yield _spot(node, "zero_grad(set_to_none=False) writes zeros into every gradient")
 
 
-def _by_parameter(program: Program) -> Iterator[LintSpot]:
+def _by_parameter(program: SourceFile) -> Iterator[LintSpot]:
     for node in program.calls if program.uses_gpu else ():
         is_optimizer = program.names.full(node.func).startswith("torch.optim.")
         if is_optimizer and _literal(node, "foreach") is False and _literal(node, "fused") is not True:
             yield _spot(node, "foreach=False updates one parameter at a time, with a few launches each")
 
 
-def _anomalies(program: Program) -> Iterator[LintSpot]:
+def _anomalies(program: SourceFile) -> Iterator[LintSpot]:
     for node in program.calls:
         full = program.names.full(node.func)
         first = node.args[0] if node.args else None
@@ -41,7 +41,7 @@ def _anomalies(program: Program) -> Iterator[LintSpot]:
             yield _spot(node, "anomaly detection checks every gradient and waits for it")
 
 
-def _launch_blocking(program: Program) -> Iterator[LintSpot]:
+def _launch_blocking(program: SourceFile) -> Iterator[LintSpot]:
     variable = "CUDA_LAUNCH_BLOCKING"
     for node in ast.walk(program.tree):
         values: list[ast.expr] = []

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from warpline.lint.clocks import timed_loop
 from warpline.lint.model import LintRule, LintSpot
-from warpline.lint.program import Program
+from warpline.lint.source_file import SourceFile
 from warpline.lint.syncing import explicit, implicit
 
 
-def _implicit(program: Program) -> Iterator[LintSpot]:
+def _implicit(program: SourceFile) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in ast.walk(program.tree):
@@ -28,7 +28,7 @@ def _line(node: ast.expr) -> int:
     return node.func.end_lineno or node.lineno if isinstance(node, ast.Call) else node.lineno
 
 
-def _explicit(program: Program) -> Iterator[LintSpot]:
+def _explicit(program: SourceFile) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     for node in program.calls:
@@ -38,7 +38,7 @@ def _explicit(program: Program) -> Iterator[LintSpot]:
             yield LintSpot(node.lineno, node.col_offset + 1, f"{what} drains the GPU's queue in every iteration")
 
 
-def _empty_cache(program: Program) -> Iterator[LintSpot]:
+def _empty_cache(program: SourceFile) -> Iterator[LintSpot]:
     for node in program.calls:
         if program.names.full(node.func) == "torch.cuda.empty_cache" and program.hot(node):
             message = "torch.cuda.empty_cache() frees memory that the next iteration has to allocate again, and waits"

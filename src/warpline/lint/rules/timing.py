@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from warpline.lint.clocks import Region, is_clock, regions, synchronised_clock, whole_iteration
 from warpline.lint.model import LintRule, LintSpot
-from warpline.lint.program import Position, Program, position
+from warpline.lint.source_file import Position, SourceFile, position
 from warpline.lint.syncing import explicit, waits
 
 TRAINS = frozenset(["backward", "step", "fit", "train"])
@@ -19,7 +19,7 @@ TRAINS = frozenset(["backward", "step", "fit", "train"])
 TIMEIT = frozenset({"timeit.timeit", "timeit.repeat"})
 
 
-def _unsynchronised(program: Program) -> Iterator[LintSpot]:
+def _unsynchronised(program: SourceFile) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     message = "the clock is read before the GPU has finished: this is the time to launch, not to run"
@@ -35,7 +35,7 @@ def _unsynchronised(program: Program) -> Iterator[LintSpot]:
     yield from _with_timeit(program, message)
 
 
-def _with_timers(program: Program, message: str) -> Iterator[LintSpot]:
+def _with_timers(program: SourceFile, message: str) -> Iterator[LintSpot]:
     """`with Timer():` of a class in this file that reads a clock on leaving and does not wait before it."""
     timers = set()
     for node in ast.walk(program.tree):
@@ -53,7 +53,7 @@ def _with_timers(program: Program, message: str) -> Iterator[LintSpot]:
             yield LintSpot(node.lineno, node.col_offset + 1, message)
 
 
-def _with_timeit(program: Program, message: str) -> Iterator[LintSpot]:
+def _with_timeit(program: SourceFile, message: str) -> Iterator[LintSpot]:
     for node in program.calls:
         timed = node.args[0] if program.names.full(node.func) in TIMEIT and node.args else None
         if isinstance(timed, ast.Lambda) and _ends_in_work(program, list(ast.walk(timed.body))):
@@ -81,7 +81,7 @@ class _Activity:
         return {name for _, name in self.work[first : bisect_left(self.work, (before, ""))]} - {""}
 
 
-def _activity(program: Program) -> defaultdict[ast.AST, _Activity]:
+def _activity(program: SourceFile) -> defaultdict[ast.AST, _Activity]:
     """By function, or the module."""
     found = defaultdict[ast.AST, _Activity](lambda: _Activity([], []))
     for node in ast.walk(program.tree):
@@ -96,18 +96,18 @@ def _activity(program: Program) -> defaultdict[ast.AST, _Activity]:
     return found
 
 
-def _waits_often(program: Program, node: ast.AST) -> bool:
+def _waits_often(program: SourceFile, node: ast.AST) -> bool:
     return waits(program, node) and program.hot(node)
 
 
-def _ends_in_work(program: Program, nodes: list[ast.AST]) -> bool:
+def _ends_in_work(program: SourceFile, nodes: list[ast.AST]) -> bool:
     """Whether GPU work is enqueued, and nothing waits for it."""
     work = [position(node) for node in nodes if works(program, node)]
     waiting = [position(node) for node in nodes if waits(program, node)]
     return bool(work) and max(work) > max(waiting, default=(0, 0))
 
 
-def works(program: Program, node: ast.AST) -> bool:
+def works(program: SourceFile, node: ast.AST) -> bool:
     """Whether the node enqueues GPU work, also through a function of this file or a function given as an argument."""
     if program.kinds.is_work(node):
         return True
@@ -122,7 +122,7 @@ def works(program: Program, node: ast.AST) -> bool:
     return scope.name in program.once(_given_work) and node.func.id in {one.arg for one in scope.args.args}
 
 
-def _given_work(program: Program) -> set[str]:
+def _given_work(program: SourceFile) -> set[str]:
     """Functions that some call gives a torch function, a module, tensors on the GPU or a lambda with GPU work."""
     return {
         program.names.last(call.func)
@@ -134,7 +134,7 @@ def _given_work(program: Program) -> set[str]:
     }
 
 
-def _cold(program: Program) -> Iterator[LintSpot]:
+def _cold(program: SourceFile) -> Iterator[LintSpot]:
     if not program.uses_gpu:
         return
     seen: set[int] = set()
@@ -150,7 +150,7 @@ def _cold(program: Program) -> Iterator[LintSpot]:
             yield LintSpot(region.start.lineno, region.start.col_offset + 1, message)
 
 
-def _warmed(program: Program, region: Region, keys: set[str]) -> bool:
+def _warmed(program: SourceFile, region: Region, keys: set[str]) -> bool:
     """Whether the same work ran before, or something is called a warm-up."""
     named, first = program.once(_warm_lines), getattr(region.scope, "lineno", 1)
     place = bisect_left(named, first)
@@ -159,12 +159,12 @@ def _warmed(program: Program, region: Region, keys: set[str]) -> bool:
     return bool(keys & program.once(_activity)[region.scope].names((0, 0), position(region.start)))
 
 
-def _warm_lines(program: Program) -> list[int]:
+def _warm_lines(program: SourceFile) -> list[int]:
     """Numbers of lines with `warm` in them."""
     return [number for number, line in enumerate(program.text.splitlines(), 1) if "warm" in line.lower()]
 
 
-def _key(program: Program, node: ast.AST) -> str:
+def _key(program: SourceFile, node: ast.AST) -> str:
     """What a piece of work is called."""
     if isinstance(node, ast.BinOp):
         return type(node.op).__name__

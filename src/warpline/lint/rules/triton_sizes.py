@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from warpline.lint.model import LintRule, LintSpot
-from warpline.lint.program import FUNCTIONS, Function, Program
+from warpline.lint.source_file import FUNCTIONS, Function, SourceFile
 
 ROUNDED = frozenset(["next_power_of_2", "cdiv", "min", "max"])
 """Functions that map many sizes to few values."""
@@ -16,7 +16,7 @@ TELLING = frozenset(["n_elements", "numel", "num_elements"])
 """Names that mean a number of elements, where no launch is in the file."""
 
 
-def _recompiles(program: Program) -> Iterator[LintSpot]:
+def _recompiles(program: SourceFile) -> Iterator[LintSpot]:
     for kernel in _kernels(program):
         arguments = [*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs]
         constant = [a.arg for a in arguments if a.annotation is not None and _is_constexpr(program, a.annotation)]
@@ -29,7 +29,7 @@ def _recompiles(program: Program) -> Iterator[LintSpot]:
                 yield LintSpot(kernel.lineno, kernel.col_offset + 1, message)
 
 
-def _kernels(program: Program) -> Iterator[Function]:
+def _kernels(program: SourceFile) -> Iterator[Function]:
     for node in ast.walk(program.tree):
         if isinstance(node, ast.FunctionDef):
             made_by = [part.func if isinstance(part, ast.Call) else part for part in node.decorator_list]
@@ -37,11 +37,11 @@ def _kernels(program: Program) -> Iterator[Function]:
                 yield node
 
 
-def _is_constexpr(program: Program, node: ast.expr) -> bool:
+def _is_constexpr(program: SourceFile, node: ast.expr) -> bool:
     return program.names.full(node) == "triton.language.constexpr"
 
 
-def _launches(program: Program) -> dict[str, list[ast.Call]]:
+def _launches(program: SourceFile) -> dict[str, list[ast.Call]]:
     """Calls such as `kernel[grid](…)`, by the kernel's name."""
     found: dict[str, list[ast.Call]] = defaultdict(list)
     for call in program.calls:
@@ -55,7 +55,7 @@ def _given(call: ast.Call, place: int, name: str) -> ast.expr | None:
     return by_name if by_name is not None else call.args[place] if place < len(call.args) else None
 
 
-def _varies(program: Program, node: ast.expr, depth: int = 0) -> bool:
+def _varies(program: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     """Whether a value is a size that differs from call to call: any but a tensor's last one, which a model fixes."""
     if isinstance(node, ast.Call):
         name = program.names.last(node.func)
@@ -71,13 +71,13 @@ def _varies(program: Program, node: ast.expr, depth: int = 0) -> bool:
     return isinstance(node, ast.Name) and depth == 0 and _assigned_size(program, node)
 
 
-def _assigned_size(program: Program, name: ast.Name) -> bool:
+def _assigned_size(program: SourceFile, name: ast.Name) -> bool:
     """Whether the last assignment of a name before its use gave it such a size."""
     sizes = program.once(_sizes).get((program.scope(name), name.id), [])
     return next((varies for line, varies in reversed(sizes) if line <= name.lineno), False)
 
 
-def _sizes(program: Program) -> dict[tuple[ast.AST, str], list[tuple[int, bool]]]:
+def _sizes(program: SourceFile) -> dict[tuple[ast.AST, str], list[tuple[int, bool]]]:
     """By function and name: the lines that assign it, and whether the value is such a size."""
     found: dict[tuple[ast.AST, str], list[tuple[int, bool]]] = defaultdict(list)
     for scope in (node for node in ast.walk(program.tree) if isinstance(node, (ast.Module, *FUNCTIONS))):

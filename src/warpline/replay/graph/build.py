@@ -22,7 +22,7 @@ from warpline.replay.graph.events import WorkEdges, event_edges, inferred_edges
 from warpline.replay.graph.model import EdgeKind, Graph, Int8s, NodeKind
 from warpline.replay.graph.streams import Delays, WorkKind, Works, measured_delays, stream_works
 from warpline.replay.graph.threads import Handoffs, TopCalls, handoffs, top_calls
-from warpline.replay.graph.waits import LONG_AGO, WaitKind, Waits, call_waits
+from warpline.replay.graph.waits import LONG_AGO, CallWaits, WaitKind, call_waits
 from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 
@@ -41,7 +41,7 @@ class _Timeline(Struct, frozen=True):
     device: DeviceCosts
     calls: TopCalls
     works: Works
-    waits: Waits
+    waits: CallWaits
     delays: Delays
     handoffs: Handoffs
     origin_ns: int

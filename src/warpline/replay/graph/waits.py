@@ -58,7 +58,7 @@ NAMED_WAITS = (
 """Names of calls that wait; of several that match, the last counts."""
 
 
-class Waits(Struct, frozen=True):
+class CallWaits(Struct, frozen=True):
     """Calls that wait, and what for."""
 
     how: Int64s
@@ -73,7 +73,7 @@ class Waits(Struct, frozen=True):
     """… and the time from the end of the work to the return of the call."""
 
 
-def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> Waits:
+def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> CallWaits:
     """Every edge from work to the call that it holds up."""
     names = trace.api.name[calls.row]
     how = _kinds(names)
@@ -91,7 +91,9 @@ def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> Wai
         pairs += [(position, target) for target in targets]
     call = np.array([call for call, _ in pairs], np.int64)
     work = np.array([work for _, work in pairs], np.int64)
-    return _costs_of(Waits(how, _lengths(calls), call, work, np.zeros(len(call))), lookup, names, costs.host.call.high)
+    return _costs_of(
+        CallWaits(how, _lengths(calls), call, work, np.zeros(len(call))), lookup, names, costs.host.call.high
+    )
 
 
 def _lengths(calls: TopCalls) -> Floats:
@@ -264,7 +266,7 @@ def _latest(records: list[tuple[int, int]], moment: int) -> tuple[int, int] | No
     return before[-1] if before else None
 
 
-def _costs_of(waits: Waits, lookup: _Launched, names: Names, call_ns: float) -> Waits:
+def _costs_of(waits: CallWaits, lookup: _Launched, names: Names, call_ns: float) -> CallWaits:
     """The waits with the cost of each call and its release: from calls of that name that show them, else `call_ns`."""
     calls, works, how, call = lookup.calls, lookup.works, waits.how, waits.call
     length = waits.own_ns

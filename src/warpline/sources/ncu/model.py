@@ -36,7 +36,7 @@ class RuleResult(Struct, frozen=True):
     """``global`` (of the kernel's time) or ``local`` (of one unit); empty without an estimate."""
 
 
-class Instruction(Struct, frozen=True):
+class InstructionCounters(Struct, frozen=True):
     """The counters of one machine instruction."""
 
     address: int
@@ -52,7 +52,7 @@ class Instruction(Struct, frozen=True):
 class SourceCounters(Struct, frozen=True):
     """Counters per instruction, in the order of addresses, and the source texts that the report carries."""
 
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[InstructionCounters, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     """The text of each source file that was imported into the report (``--import-source``)."""
 

@@ -24,7 +24,7 @@ from warpline.sources.kinds import NCU_MAGIC
 from warpline.sources.ncu.child import MISSING_MODULE
 from warpline.sources.ncu.container import Container, Process, read_container
 from warpline.sources.ncu.csv_file import read_csv
-from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
+from warpline.sources.ncu.model import InstructionCounters, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
 from warpline.sources.ncu.numbers import base_unit
 from warpline.sources.unpack import Unpacked
 from warpline.units import several
@@ -184,7 +184,7 @@ def _kernel(number: int, plain: dict[str, Any], process: Process) -> KernelRepor
 def _source(plain: dict[str, Any]) -> SourceCounters | None:
     if not plain["instructions"]:
         return None
-    return SourceCounters(tuple(Instruction(*row) for row in plain["instructions"]), plain["files"])
+    return SourceCounters(tuple(InstructionCounters(*row) for row in plain["instructions"]), plain["files"])
 
 
 def _word(metrics: dict[str, Reading], name: str) -> str:

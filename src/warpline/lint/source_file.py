@@ -14,13 +14,13 @@ Loop = ast.For | ast.While | ast.AsyncFor
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Position = tuple[int, int]
 Answer = TypeVar("Answer")
-Test = Callable[["Program", ast.AST], object]
+Test = Callable[["SourceFile", ast.AST], object]
 
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-class Program:
+class SourceFile:
     """One source file."""
 
     def __init__(self, text: str) -> None:
@@ -28,7 +28,7 @@ class Program:
         self.tree = ast.parse(text)
         self.names = ImportedNames(self.tree)
         self.parents: dict[ast.AST, ast.AST] = {}
-        self._answers: dict[Callable[[Program], Any], Any] = {}
+        self._answers: dict[Callable[[SourceFile], Any], Any] = {}
         self._with: dict[Test, set[ast.AST]] = {}
         self._otherwise: set[ast.AST] = set()  # statements under `else`
         for node in ast.walk(self.tree):
@@ -125,7 +125,7 @@ class Program:
         loops = (node for node in ast.walk(self.tree) if isinstance(node, LOOPS))
         return self._around(self.parents[loop] for loop in loops if any(map(self.works, loop.body)))
 
-    def once(self, ask: Callable[[Program], Answer]) -> Answer:
+    def once(self, ask: Callable[[SourceFile], Answer]) -> Answer:
         """What a function says of the program; asked once."""
         if ask not in self._answers:
             self._answers[ask] = ask(self)
@@ -169,15 +169,15 @@ class Program:
         return False
 
 
-def _is_work(program: Program, node: ast.AST) -> bool:
+def _is_work(program: SourceFile, node: ast.AST) -> bool:
     return program.kinds.is_work(node)
 
 
-def _is_loop(program: Program, node: ast.AST) -> bool:
+def _is_loop(program: SourceFile, node: ast.AST) -> bool:
     return isinstance(node, LOOPS)
 
 
-def _is_modulo(program: Program, node: ast.AST) -> bool:
+def _is_modulo(program: SourceFile, node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
 
 
