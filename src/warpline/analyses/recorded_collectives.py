@@ -55,7 +55,7 @@ def recorded_collectives(trace: Trace, rows: Int64s) -> dict[int, RecordedCollec
 
 def _groups(trace: Trace) -> dict[str, list[int]]:
     try:
-        return dict(json.loads(trace.facts.get("process_groups", "{}")))
+        return {name: ranks for name, ranks in json.loads(trace.facts.get("process_groups", "{}")).items() if ranks}
     except ValueError:
         return {}
 
@@ -113,7 +113,7 @@ def _listed(text: Any) -> list[int] | None:
     """The ranks of `[0, 1, 2]`; None if the list is shortened or is none."""
     if not isinstance(text, str) or "..." in text or not re.fullmatch(r"[\[\]\d, ]*", text):
         return None
-    return [int(word) for word in re.findall(r"\d{1,9}", text)]
+    return [int(word) for word in re.findall(r"\d{1,6}", text)]
 
 
 def _message_bytes(arguments: Mapping[str, Any]) -> int | None:

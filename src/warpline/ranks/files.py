@@ -25,6 +25,10 @@ _OUTER_FIRST = ("pp", "dp", "ep", "tp")
 """Ranks count the tensor-parallel place fastest."""
 
 
+MAX_RANKS = 1 << 20
+"""No job has more; a larger number is damage."""
+
+
 class RankFile(Struct, frozen=True):
     """One file of a job."""
 
@@ -94,7 +98,7 @@ def _looked_at(path: Path) -> RankFile:
     """The file with what its header says."""
     world = _distributed_info(path)
     found = [world.get(key) for key in ("rank", "world_size")]
-    rank, size = (value if type(value) is int and value >= 0 else None for value in found)
+    rank, size = (value if type(value) is int and 0 <= value <= MAX_RANKS else None for value in found)
     return RankFile(path, rank, size)
 
 

@@ -18,7 +18,7 @@ from warpline.ranks.dependencies import launch_latency, places_of, vote
 from warpline.ranks.files import JobFiles, job_of_folder
 from warpline.ranks.groups import GroupTime, group_times
 from warpline.ranks.match import Collective, match
-from warpline.ranks.program import calm_programs, programs_of
+from warpline.ranks.program import Recording
 from warpline.ranks.read import ReadRank, read_ranks
 from warpline.ranks.replay import JointReplay, step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
@@ -233,11 +233,9 @@ def _search(
             collective_of[rank][row] = number
     latency_ns = launch_latency(timelines)
     places = [places_of(line, latency_ns) for line in timelines]
-    elected = vote(places)
-    replay = JointReplay(programs_of(places, elected, collective_of), collectives, waits.transfer_ns)
-    return Search(
-        replay, collectives, waits, missing, lambda stall_ns: calm_programs(places, elected, collective_of, stall_ns)
-    )
+    recording = Recording(places, vote(places), collective_of)
+    replay = JointReplay(recording.programs(), collectives, waits.transfer_ns)
+    return Search(replay, collectives, waits, missing, recording)
 
 
 def _doubts(

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.ranks.timeline import Timeline
 from warpline.trace.arrays import NONE
@@ -26,6 +27,8 @@ class Collective(Struct, frozen=True):
     """All ranks of its group, also those without a recording."""
     kind: str
     step: int
+    order: int
+    """Its number among those of its group in the step."""
     message_bytes: int
     """NONE if it was not recorded."""
     rows: dict[int, int]
@@ -49,8 +52,13 @@ def match(timelines: Sequence[Timeline]) -> list[Collective]:
         for row, key in _keys(timeline).items():
             found[key][timeline.rank] = row
     by_rank = {timeline.rank: timeline for timeline in timelines}
-    matched = [_collective(rows, by_rank) for rows in found.values() if len(rows) > 1]
-    return sorted(matched, key=lambda one: one.step)
+    matched = sorted((_collective(rows, by_rank) for rows in found.values() if len(rows) > 1), key=lambda one: one.step)
+    seen: Counter[tuple[str, int]] = Counter()
+    ordered = []
+    for one in matched:
+        ordered.append(replace(one, order=seen[one.group, one.step]))
+        seen[one.group, one.step] += 1
+    return ordered
 
 
 def _keys(timeline: Timeline) -> dict[int, Hashable]:
@@ -90,4 +98,4 @@ def _collective(rows: dict[int, int], by_rank: dict[int, Timeline]) -> Collectiv
     kind, group = str(first.collective[row]), str(first.group[row])
     members = tuple(rows) if kind in {"send", "recv"} else members_of(group) or tuple(rows)
     sizes = [int(by_rank[other].message_bytes[at]) for other, at in rows.items()]
-    return Collective(group, members, kind, int(first.step[row]), max(sizes), rows)
+    return Collective(group, members, kind, int(first.step[row]), 0, max(sizes), rows)

@@ -76,42 +76,52 @@ def chain(first: Segment, then: Segment) -> Segment:
     return max(a + e, c + f), max(b + e, d + f), max(a + g, c + h), max(b + g, d + h)
 
 
-def programs_of(
-    all_places: Sequence[Places], waits: Mapping[Role, Sequence[Wait]], collective_of: Mapping[int, Int64s]
-) -> list[Program]:
-    """The program of each rank; `collective_of` says for each rank which collective of the job each row is, or NONE."""
-    return [_program(items, collective_of[items.places.rank]) for items in _all_items(all_places, waits, collective_of)]
+class Recording:
+    """All ranks of a job as they were recorded, from which programs are made."""
 
+    def __init__(
+        self,
+        all_places: Sequence[Places],
+        waits: Mapping[Role, Sequence[Wait]],
+        collective_of: Mapping[int, Int64s],
+    ) -> None:
+        """`collective_of` says for each rank which collective of the job each row is, or NONE."""
+        self._collective_of = collective_of
+        self._items = [
+            _Items(places, _awaited(places, waits[places.role], collective_of[places.rank])) for places in all_places
+        ]
+        alike: dict[tuple[Role, bytes], list[_Items]] = defaultdict(list)
+        for items in self._items:
+            alike[items.places.role, (items.row < 0).tobytes()].append(items)
+        self._typical_ns = {
+            items.places.rank: typical
+            for same in alike.values()
+            for typical in [np.median([items.cpu_ns for items in same], axis=0)]
+            for items in same
+        }
+        """For each rank the CPU time before each item on the median of the ranks that do the same."""
 
-def calm_programs(
-    all_places: Sequence[Places],
-    waits: Mapping[Role, Sequence[Wait]],
-    collective_of: Mapping[int, Int64s],
-    stall_ns: float,
-) -> tuple[list[Program], dict[int, float]]:
-    """The programs without host stalls, and the time of each rank's stalls.
+    def programs(self) -> list[Program]:
+        """The program of each rank."""
+        return [_program(items, self._collective_of[items.places.rank]) for items in self._items]
 
-    A stall is CPU time between two launches that is longer by `stall_ns` than the median of the ranks at that place.
-    """
-    alike: dict[tuple[Role, bytes], list[_Items]] = defaultdict(list)
-    for items in _all_items(all_places, waits, collective_of):
-        alike[items.places.role, (items.row < 0).tobytes()].append(items)
-    programs, stalled_ns = [], {}
-    for same in alike.values():
-        typical = np.median([items.cpu_ns for items in same], axis=0)
-        for items in same:
-            stall = items.cpu_ns - typical
-            is_stall = stall > stall_ns
-            stalled_ns[items.places.rank] = float(stall[is_stall].sum())
-            calm = items.with_cpu(np.where(is_stall, typical, items.cpu_ns))
-            programs.append(_program(calm, collective_of[items.places.rank]))
-    return programs, stalled_ns
+    def stalls_ns(self, stall_ns: float) -> dict[int, float]:
+        """The time of each rank's host stalls: CPU time between two launches that is longer by so much than the median
+        of the ranks at that place."""
+        return {items.places.rank: float(self._stalls(items, stall_ns).sum()) for items in self._items}
 
+    def calm_programs(self, stall_ns: float) -> list[Program]:
+        """The programs without these stalls."""
+        return [
+            _program(
+                items.with_cpu(items.cpu_ns - self._stalls(items, stall_ns)), self._collective_of[items.places.rank]
+            )
+            for items in self._items
+        ]
 
-def _all_items(
-    all_places: Sequence[Places], waits: Mapping[Role, Sequence[Wait]], collective_of: Mapping[int, Int64s]
-) -> list[_Items]:
-    return [_Items(places, _awaited(places, waits[places.role], collective_of[places.rank])) for places in all_places]
+    def _stalls(self, items: _Items, stall_ns: float) -> Floats:
+        longer = items.cpu_ns - self._typical_ns[items.places.rank]
+        return np.where(longer > stall_ns, longer, 0.0)
 
 
 def _program(items: _Items, collective: Int64s) -> Program:

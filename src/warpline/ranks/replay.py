@@ -61,14 +61,19 @@ class JointReplay:
         ranks = {rank: _Rank(program, self._code[rank]) for rank, program in programs.items()}
         waiting = deque(ranks.values())
         stuck = 0
-        while waiting and stuck <= len(waiting):
+        while waiting:
             rank = waiting.popleft()
             before = rank.at
-            if rank.advance(transfer, missing, arrival, ended):
+            blocked = rank.advance(transfer, missing, arrival, ended)
+            if blocked is None:
                 stuck = 0
-            else:
-                waiting.append(rank)
-                stuck = 0 if rank.at > before else stuck + 1
+                continue
+            waiting.append(rank)
+            stuck = 0 if rank.at > before else stuck + 1
+            if stuck > len(waiting):
+                # Damaged recordings can order collectives differently: end one without those who never come.
+                missing[blocked], ended[blocked] = 0, arrival[blocked] + transfer[blocked]
+                stuck = 0
         start_ns = min(program.start_ns for program in programs.values())
         return Replayed(start_ns, {number: np.array(rank.ends) for number, rank in ranks.items()})
 
@@ -98,8 +103,10 @@ class _Rank:
         self.ends: list[float] = []
         self.begun = False
 
-    def advance(self, transfer: list[float], missing: list[int], arrival: list[float], ended: list[float]) -> bool:
-        """Run until a collective is awaited that has not ended; True at the end of the program."""
+    def advance(
+        self, transfer: list[float], missing: list[int], arrival: list[float], ended: list[float]
+    ) -> int | None:
+        """Run until a collective is awaited that has not ended, and return it; None at the end of the program."""
         code = self.code
         while self.at < len(code):
             kind, number, join = code[self.at]
@@ -111,13 +118,13 @@ class _Rank:
                 previous = self.on_stream.get(self.streams[join])
                 if previous is not None:
                     if missing[previous]:
-                        return False
+                        return previous
                     start = max(start, ended[previous])
                 if self.after_compute[join]:
                     start = max(start, self.gpu)
                 arrival[number] = max(arrival[number], start + self.lags[join])
-                missing[number] -= 1
-                if not missing[number]:
+                if missing[number]:
+                    missing[number] -= 1
                     ended[number] = arrival[number] + transfer[number]
                 self.on_stream[self.streams[join]] = number
             elif kind == Kind.STEP:
@@ -125,11 +132,11 @@ class _Rank:
                     self.ends.append(self.gpu)
                 self.begun = True
             elif missing[number]:
-                return False
+                return number
             elif kind == Kind.AWAIT_GPU:
                 self.gpu = max(self.gpu, ended[number])
             else:
                 self.cpu = max(self.cpu, ended[number])
             self.at += 1
         self.ends.append(self.gpu)
-        return True
+        return None

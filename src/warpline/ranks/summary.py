@@ -27,7 +27,7 @@ from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
-VERSION = 1
+VERSION = 2
 """Increment this when a summary holds something else."""
 UNKNOWN_LAUNCH_NS = 5_000
 """A GPU operation without a recorded launch counts as launched so long before its start."""
@@ -122,7 +122,8 @@ def summarise(trace: Trace) -> RankSummary:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() and len(text) < 9 else None
+    """A rank or a number of ranks; one with more digits is damage."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 7 else None
 
 
 def _frame(kind: str, count: int, columns: Mapping[str, pl.Series | Int64s]) -> pl.DataFrame:

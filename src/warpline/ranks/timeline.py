@@ -54,10 +54,15 @@ class Timeline(Struct, frozen=True):
 class StepWindow(Struct, frozen=True):
     """The steps of one rank."""
 
-    numbers: tuple[int, ...]
-    """Numbers of the steps that were recorded whole: the first ones."""
+    numbers: Int64s
+    """The number of each step; NONE if it was not recorded whole, or has no GPU operations."""
     spans: Int64s
-    """Start and end of all steps, by the rank's own clock."""
+    """Start and end of each step, by the rank's own clock."""
+
+    @property
+    def usable(self) -> set[int]:
+        """The numbers of the steps that can be used."""
+        return set(self.numbers[self.numbers != NONE].tolist())
 
 
 def common_timelines(
@@ -74,7 +79,7 @@ def common_timelines(
                 f"{_ranks(left_out)} recorded other steps than the rest, and {_is(left_out)} left out",
             )
         )
-    if any(set(windows[rank].numbers) != set(numbers) for rank in kept):
+    if any(windows[rank].usable != set(numbers) for rank in kept):
         shown = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
         notes.append(HealthEntry("step-windows", "info", f"ranks recorded different steps; used are steps {shown}"))
     timelines = [_timeline(rank, summaries[rank], windows[rank], numbers) for rank in kept]
@@ -92,7 +97,7 @@ def _is(ranks: Sequence[int]) -> str:
 def _windows(summaries: dict[int, RankSummary]) -> tuple[dict[int, StepWindow], list[HealthEntry]]:
     """The whole steps of each rank; the whole recording as one step where most ranks have no steps."""
     found = {rank: _steps(summary) for rank, summary in summaries.items()}
-    without = [rank for rank, window in found.items() if not window.numbers]
+    without = [rank for rank, window in found.items() if not window.usable]
     if not without:
         return found, []
     if 2 * len(without) < len(found):
@@ -113,37 +118,41 @@ def _steps(summary: RankSummary) -> StepWindow:
     numbers = [int(match[1]) if match else NONE for match in found]
     if NONE in numbers or any(after <= before for before, after in itertools.pairwise(numbers)):
         numbers = list(range(len(names)))
-    if summary.about.truncated and numbers:
+    launches = _launches(summary)
+    places = np.searchsorted(spans[:, 0], launches, "right") - 1
+    usable = np.bincount(places[places >= 0], minlength=len(spans)) > 0
+    if summary.about.truncated:
         # The step in which a truncated file ends is not whole, even where its annotation is.
-        launches = summary.events.filter(pl.col("kind").is_in([COMPUTE, COMM]))["launch_ns"].to_numpy()
-        whole = max(int(np.searchsorted(spans[:, 0], launches.max(initial=0), "right")) - 1, 0)
-        numbers = numbers[:whole]
-    return StepWindow(tuple(numbers), spans)
+        usable[places.max(initial=0) :] = False
+    return StepWindow(np.where(usable, numbers, NONE), spans)
+
+
+def _launches(summary: RankSummary) -> Int64s:
+    launches = summary.events.filter(pl.col("kind").is_in([COMPUTE, COMM]))["launch_ns"]
+    return np.asarray(launches.to_numpy(), np.int64)
 
 
 def _whole(summary: RankSummary) -> StepWindow:
-    rows = summary.events.filter(pl.col("kind").is_in([COMPUTE, COMM]))
-    launches, ends = rows["launch_ns"].to_numpy(), rows["end_ns"].to_numpy()
-    return StepWindow((0,), np.array([[launches.min(), ends.max() + 1]], np.int64))
+    launches = _launches(summary)
+    return StepWindow(np.zeros(1, np.int64), np.array([[launches.min(), launches.max() + 1]], np.int64))
 
 
 def _common(windows: dict[int, StepWindow]) -> tuple[tuple[int, ...], list[int], list[int]]:
     """Steps that ranks have in common, those ranks, and the ranks that share too few with the others."""
     kept = sorted(windows)
-    held = Counter(number for window in windows.values() for number in window.numbers)
+    held = Counter(number for window in windows.values() for number in window.usable)
     usual = {number for number, count in held.items() if 2 * count > len(windows)}
-    enough = min(MIN_STEPS, max((len(window.numbers) for window in windows.values()), default=0))
+    enough = min(MIN_STEPS, max((len(window.usable) for window in windows.values()), default=0))
     if len(usual) >= enough:
-        kept = [rank for rank in kept if len(usual & set(windows[rank].numbers)) >= enough]
-    common = set.intersection(*(set(windows[rank].numbers) for rank in kept)) if kept else set()
+        kept = [rank for rank in kept if len(usual & windows[rank].usable) >= enough]
+    common = set.intersection(*(windows[rank].usable for rank in kept)) if kept else set()
     if len(kept) < 2 or not common:
         raise CannotAnswer("no-common-step", "the ranks recorded no step in common", "record the same steps everywhere")
     return tuple(sorted(common)), kept, [rank for rank in sorted(windows) if rank not in kept]
 
 
 def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tuple[int, ...]) -> Timeline:
-    chosen = np.zeros(len(window.spans), bool)
-    chosen[: len(window.numbers)] = np.isin(window.numbers, numbers)
+    chosen = np.isin(window.numbers, numbers)
     spans = window.spans[chosen]
     events = summary.events
     gpu = events.filter(pl.col("kind").is_in([COMPUTE, COMM]))

@@ -425,6 +425,10 @@ def _process_groups(config: Any) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for entry in entries:
         name, ranks = entry.get("pg_name"), entry.get("ranks")
-        if isinstance(name, int | str) and isinstance(ranks, list) and all(type(rank) is int for rank in ranks):
+        if (
+            isinstance(name, int | str)
+            and isinstance(ranks, list)
+            and all(type(rank) is int and 0 <= rank < 1 << 20 for rank in ranks)
+        ):
             found[str(name)] = ranks
     return found
