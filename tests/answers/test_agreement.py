@@ -160,10 +160,7 @@ def test_a_fix_has_one_number_in_diagnose_whatif_plan_and_page(said: Answers) ->
     if plan:
         assert plan[0]["gain"] == said.findings[plan[0]["fix"]]["gain"]
         assert plan[0]["new_step_ns"] == said.findings[plan[0]["fix"]]["new_step_ns"]
-        assert plan[0]["fix"] == said.json["verdict"]["fix"] or said.json["verdict"]["cause"] in (
-            "cold_start",
-            "healthy",
-        )
+        assert plan[0]["fix"] == said.json["verdict"]["fix"] or said.json["verdict"]["cause"] in BESIDES
 
 
 def test_a_fix_asked_for_by_name_has_the_same_number(said: Answers) -> None:
