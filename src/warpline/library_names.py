@@ -36,6 +36,8 @@ PROFILER_FRAME = r"torch/(autograd/)?profiler"
 """Frames of torch.profiler."""
 OWN_FRAME = r"(^|/)warpline/capture/\w+\.py\("
 """Frames of `warpline run` inside the program."""
+WRAPPER_FRAME = r"(^|/)warpline/capture/(module_calls\.py\(\d+\): call|patches\.py\(\d+\): replacement)$"
+"""Frames of ours that only pass a call of the program on."""
 
 PROFILER_STEP = r"^ProfilerStep#\d+"
 """Ranges in which torch.profiler puts a step, in its own files and in those of nsys."""

@@ -47,13 +47,18 @@ def test_a_sleep_is_named_with_its_line_and_its_share(tmp_path: Path) -> None:
     longest = found.parts[0]
     by_name = {part.name: part for part in found.parts}
     asleep = by_name["sleep"]
-    assert (asleep.kind, asleep.spot, asleep.self_ns / 4, asleep.count) == ("sleep", "train.py:12", 10_000_000, 4)
+    assert (asleep.kind, asleep.spot, asleep.self_ns / 4, asleep.count) == (
+        "sleep",
+        "load, defined at train.py:12",
+        10_000_000,
+        4,
+    )
     assert by_name["aten::mm"].self_ns / 4 == 10_000_000  # without the copy inside it
     assert by_name["aten::copy_"].self_ns / 4 == 5_000_000
     assert by_name["train.py(30): step"].self_ns / 4 == 6_000_000
     assert longest.self_ns == 40_000_000
     assert "Of each 31.0 ms step" in found.sentence
-    assert "10.0 ms (32.3 %) asleep in train.py:12" in found.sentence
+    assert "10.0 ms (32.3 %) asleep in load, defined at train.py:12" in found.sentence
 
 
 def test_without_stacks_the_gap_is_named_after_what_follows(tmp_path: Path) -> None:
@@ -102,7 +107,7 @@ def test_the_report_and_the_json_have_it(tmp_path: Path, capsys: pytest.CaptureF
     assert run(["diagnose", str(path)]) == 0
     text = capsys.readouterr().out
     assert "no GPU activity · 4 steps of 31.0 ms" in text
-    assert "asleep in train.py:12" in text
+    assert "asleep in load, defined at train.py:12" in " ".join(text.split())
     assert "GPU busy" not in text
     assert run(["diagnose", str(path), "-v"]) == 0
     text = capsys.readouterr().out

@@ -43,8 +43,10 @@ def test_each_place_is_one_row_with_its_line_and_blocked_time(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("frame_text", "site"),
     [
-        ("train.py(12): step", Site("train.py", 12, "step")),
-        ("a (b)/x.py(3): <lambda>", Site("a (b)/x.py", 3, "<lambda>")),
+        ("train.py(12): step", Site("train.py", 12, "step", "call")),
+        ("a (b)/x.py(3): <lambda>", Site("a (b)/x.py", 3, "<lambda>", "call")),
+        ("train.py(~12): step", Site("train.py", 12, "step", "near")),
+        ("train.py(def 12): step", Site("train.py", 12, "step", "definition")),
         ("<built-in function len>", None),
         ("nn.Module: Linear_0", None),
     ],

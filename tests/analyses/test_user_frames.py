@@ -13,7 +13,7 @@ from kineto_files import MAIN, Event, annotation, op
 from kineto_files import frame as numbered_frame
 from kineto_files import write as write_in
 
-from warpline.analyses.user_frames import UserFrames, second_pass_health
+from warpline.analyses.user_frames import Site, UserFrames, second_pass_health
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
@@ -57,7 +57,7 @@ def sites(trace: Trace) -> list[str | None]:
 
 def test_an_op_has_the_line_that_calls_it(tmp_path: Path) -> None:
     # mul is an operator: its line lies between those of the calls around it, 7 and 9. After load, the last is 9.
-    assert sites(recorded(tmp_path, OPS)) == ["train.py(7): step", "train.py(7): step", "train.py(9): step"]
+    assert sites(recorded(tmp_path, OPS)) == ["train.py(7): step", "train.py(~7): step", "train.py(~9): step"]
 
 
 def test_a_moment_between_ops_is_the_same_share_of_the_time_between_them(tmp_path: Path) -> None:
@@ -98,9 +98,49 @@ def test_the_folder_of_a_run_is_its_trace(tmp_path: Path) -> None:
     assert open_trace(tmp_path, cache=False).file.name == "trace.json"
 
 
-def test_frames_of_the_trace_itself_name_first_lines_without_a_look(tmp_path: Path) -> None:
-    write(tmp_path / "own.json", [*FRAMES, *TWIN])
-    assert sites(open_trace(tmp_path / "own.json", cache=False))[0] == "train.py(3): step"
+def test_frames_of_the_trace_itself_have_the_first_lines_of_their_functions(tmp_path: Path) -> None:
+    events = [frame("train.py(90): main", 0, 900), frame("train.py(3): step", 100, 80), op("aten::mm", 120, 5)]
+    write(tmp_path / "own.json", events)
+    trace = open_trace(tmp_path / "own.json", cache=False)
+    assert sites(trace)[0] == "train.py(def 3): step"
+    site = Site.parse("train.py(def 3): step")
+    assert site is not None
+    assert site.spot == "step, defined at train.py:3"
+
+
+def test_frames_that_were_open_before_have_the_line_that_ran_then(tmp_path: Path) -> None:
+    """`main` and `fit` run when the recording begins, in lines 90 and 20; `fit` is called again, from line 12 on."""
+    begun = [frame("train.py(90): main", 0, 900), frame("train.py(20): fit", 0.002, 99)]
+    write(
+        tmp_path / "own.json",
+        [*begun, op("a", 50, 2), op("b", 150, 2), frame("train.py(12): fit", 300, 99), op("c", 350, 2)],
+    )
+    found = sites(open_trace(tmp_path / "own.json", cache=False))
+    assert found == ["train.py(def 12): fit", "train.py(~90): main", "train.py(def 12): fit"]
+
+
+def test_what_the_program_calls_through_a_wrapper_of_warpline_s_stays(tmp_path: Path) -> None:
+    wrapper = frame("/opt/lib/warpline/capture/module_calls.py(60): call", 20, 60)
+    inside = frame("model.py(5): forward", 30, 40)
+    write(tmp_path / "own.json", [frame("train.py(90): main", 0, 200), wrapper, inside, op("aten::mm", 40, 5)])
+    trace = open_trace(tmp_path / "own.json", cache=False)
+    assert trace.python.name.texts.tolist() == ["train.py(90): main", "model.py(5): forward"]
+
+
+@pytest.mark.parametrize(
+    ("text", "spot"),
+    [
+        ("a/train.py(12): step", "a/train.py:12"),
+        ("a/train.py(~12): step", "step, near a/train.py:12"),
+        ("a/train.py(def 7): step", "step, defined at a/train.py:7"),
+        ("a/train.py(def 1): <module>", "the top level of a/train.py"),
+    ],
+)
+def test_a_line_is_said_as_what_it_is(text: str, spot: str) -> None:
+    site = Site.parse(text)
+    assert site is not None
+    assert site.spot == spot
+    assert site.brief == spot.replace("a/", "")
 
 
 def test_warplines_own_frames_and_threads_are_no_evidence(tmp_path: Path) -> None:

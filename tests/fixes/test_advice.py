@@ -39,11 +39,9 @@ def test_each_kind_of_wait_has_its_own_replacement_in_its_own_function(tmp_path:
                 wait_in(program, "aten::nonzero")
 
     how = advice(tmp_path, body)["hidden_sync"]
-    assert (
-        "in the function at train.py:12: total += loss.detach(), and total.item() every n-th step; torch.where(mask"
-        in how
-    )
-    assert "in the function at metrics.py:3: the mask itself instead of nonzero." in how
+    said = "in fit, defined at train.py:12: total += loss.detach(), and total.item() every n-th step; torch.where(mask"
+    assert said in how
+    assert "in count, defined at metrics.py:3: the mask itself instead of nonzero." in how
     assert "`if`" not in how
     assert "synchronize" not in how
 
@@ -101,7 +99,7 @@ def test_pinning_is_told_for_the_direction_of_the_copies(
     how = advice(tmp_path, body)["pageable_copy"]
     assert said in how
     assert unsaid not in how
-    assert how.count("in the function at train.py:12") == len(kinds)
+    assert how.count("in fit, defined at train.py:12") == len(kinds)
 
 
 @pytest.mark.parametrize(
@@ -155,10 +153,10 @@ def load(program: Program, iterator: str | None = None) -> None:
     [
         (
             "_SingleProcessDataLoaderIter",
-            "has no workers: it loads in the loop's own process, most of it in __getitem__ (photos.py:7)",
+            "has no workers: it loads in the loop's own process, most of it in __getitem__, defined at photos.py:7",
         ),
         ("_MultiProcessingDataLoaderIter", "too few workers, or they are too slow"),
-        (None, "DataLoader blocks the loop in the function at photos.py:7. "),
+        (None, "DataLoader blocks the loop in __getitem__, defined at photos.py:7. "),
     ],
 )
 def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str, tmp_path: Path) -> None:

@@ -558,4 +558,7 @@ def assert_contract(judgement: Judgement) -> None:
         assert answer["claim"]
         assert answer["how"]
         assert answer["verify"]
-        assert all(set(place) == {"op", "file", "line", "count"} and place["count"] > 0 for place in answer["where"])
+        assert all(
+            set(place) == {"op", "file", "line", "count", "function", "line_is"} and place["count"] > 0
+            for place in answer["where"]
+        )

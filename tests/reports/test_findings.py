@@ -37,7 +37,7 @@ def finding(fix: str = "remove_sync", gain: float = 1.5, where: tuple[Place, ...
 
 
 def test_the_table_has_fix_gain_range_step_and_place() -> None:
-    table = best_fixes([finding(where=(Place("aten::item", "train.py", 12, 6),))])
+    table = best_fixes([finding(where=(Place("aten::item", "train.py", 12, 6, "step", "call"),))])
     assert table is not None
     assert table.rows == (("remove_sync", 1.5, Estimate(1.4, 1.5, 1.6), 2_000_000, "train.py:12"),)
     assert table.columns[table.key].name == "fix"
@@ -65,7 +65,7 @@ def test_the_fix_of_the_verdict_comes_first_and_then_the_largest_gain() -> None:
 
 
 def test_words_come_with_claim_place_and_code() -> None:
-    (entry,) = explained([finding(where=(Place("aten::item", "train.py", 12, 6),))]).entries
+    (entry,) = explained([finding(where=(Place("aten::item", "train.py", 12, 6, "step", "call"),))]).entries
     assert entry.name == "hidden_sync → remove_sync"
     assert entry.text == "The CPU waits in 6 calls a step."
     assert entry.where == "in train.py:12 aten::item"
@@ -73,11 +73,18 @@ def test_words_come_with_claim_place_and_code() -> None:
 
 
 def test_places_of_one_line_are_said_together_and_ops_without_a_line_alone() -> None:
-    where = (Place("a", "train.py", 12, 6), Place("b", "train.py", 12, 3), Place("c", None, None, 1))
+    where = (
+        Place("a", "train.py", 12, 6, "step", "call"),
+        Place("b", "train.py", 12, 3, "step", "call"),
+        Place("c", None, None, 1),
+    )
     assert places(where) == "in train.py:12 a, b; c"
     assert first_place(where) == "train.py:12 +1"
-    assert first_place((Place("a", "src/models/gpt.py", 7, 1),)) == "src/models/gpt.py:7"
-    assert first_place((Place("a", "src/models/gpt.py", 7, 1),), brief=True) == "gpt.py:7"
+    defined = Place("a", "src/models/gpt.py", 7, 1, "forward", "definition")
+    assert places([defined]) == "in forward, defined at src/models/gpt.py:7: a"
+    assert first_place([defined], brief=True) == "forward, defined at gpt.py:7"
+    assert first_place((Place("a", "src/models/gpt.py", 7, 1, "step", "call"),)) == "src/models/gpt.py:7"
+    assert first_place((Place("a", "src/models/gpt.py", 7, 1, "step", "call"),), brief=True) == "gpt.py:7"
     assert first_place((Place("a/b", None, None, 1),), brief=True) == "a/b"
     assert places(()) == ""
     assert first_place(()) is None

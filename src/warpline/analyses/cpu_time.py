@@ -15,9 +15,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 from msgspec import Struct, to_builtins
+from msgspec.structs import asdict
 
 from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, ThreadEvents, thread_events
-from warpline.analyses.user_frames import Site
+from warpline.analyses.user_frames import LineIs, Site, open_frames, site_of
 from warpline.library_names import LIBRARY_FRAME, PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
 from warpline.trace.nesting import nearest_marked
@@ -70,19 +71,21 @@ class CpuPart(Struct, frozen=True):
 
     kind: Kind
     name: str
-    file: str | None
-    """The user's file that leads to it, where Python stacks were recorded."""
-    line: int | None
-    """First line of that function."""
     self_ns: int
     count: int
+    file: str | None = None
+    """The user's file that leads to it, where Python stacks were recorded."""
+    line: int | None = None
+    function: str | None = None
+    line_is: LineIs | None = None
     elsewhere: bool = False
     """Whether other threads do it, while the one that is looked at shows nothing of its own."""
 
     @property
     def spot(self) -> str:
-        """`train.py:12`; empty without stacks."""
-        return f"{self.file}:{self.line}" if self.file else ""
+        """The place as text after "in"; empty without stacks."""
+        site = site_of(asdict(self))
+        return site.spot if site else ""
 
 
 class CpuTime(Struct, frozen=True):
@@ -165,7 +168,8 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     owners = tree.innermost(np.full_like(begins, thread), begins)
     kinds = _kinds(events, tree.parents)
     theirs = _OtherThreads(everything[everything.thread != thread], begins, lengths, np.isin(kinds[owners], EMPTY))
-    parts = [*_parts(events, tree.parents, owners, begins, lengths - theirs.taken_ns), *theirs.parts]
+    opened = open_frames(trace.python, trace.frames)
+    parts = [*_parts(events, tree.parents, owners, begins, lengths - theirs.taken_ns, opened), *theirs.parts]
     window_ns = int(lengths.sum())
     name, tid = trace.threads.name[thread], trace.threads.tid[thread]
     return CpuTime(
@@ -273,7 +277,9 @@ def _short(name: str) -> str:
     return built_in[1] if built_in else name
 
 
-def _parts(events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s, lengths: Int64s) -> list[CpuPart]:
+def _parts(
+    events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s, lengths: Int64s, opened: dict[str, str]
+) -> list[CpuPart]:
     """Segments, each owned by an event or NONE, summed by kind, name and the user's frame."""
     own_frames = events.kind.equal(FRAME) & ~events.name.like(LIBRARY_FRAME)
     around = np.append(nearest_marked(parents, own_frames), NONE)[owners]
@@ -300,8 +306,8 @@ def _parts(events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s
     found = []
     ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])
     for kind, name, frame, self_ns, count in ordered.iter_rows():
-        site = Site.parse(frame) if frame else None
-        found.append(CpuPart(kind, name, site.file if site else None, site.line if site else None, self_ns, count))
+        site = Site.of_frame(frame, opened) if frame else None
+        found.append(CpuPart(kind, name, self_ns, count, **(asdict(site) if site else {})))
     return found
 
 
@@ -314,5 +320,5 @@ def _listed(parts: list[CpuPart], window_ns: int) -> tuple[CpuPart, ...]:
             rest = sum(part.self_ns for part in small), sum(part.count for part in small)
             elsewhere = all(part.elsewhere for part in small)
             name = f"{len(small)} smaller" if len(small) > 1 else small[0].name
-            large.append(CpuPart(kind, name, None, None, *rest, elsewhere=elsewhere))
+            large.append(CpuPart(kind, name, *rest, elsewhere=elsewhere))
     return tuple(sorted(large, key=lambda part: -part.self_ns))

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.library_names import LIBRARY_FRAME
 from warpline.sources.health import HealthEntry
-from warpline.trace.arrays import NONE, Int64s, Texts, grouped, last_match
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped, last_match
 from warpline.trace.nesting import Nest, nearest_marked
-from warpline.trace.schema import Ops
+from warpline.trace.schema import Ops, Python
 from warpline.trace.steps.same_ops import OpOrder, same_ops
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 LEAST_MATCHED = 0.9
 """Share of the ops that must be in the second pass too; fewer are worth a note."""
-_LINE = re.compile(r"\(\d+\): ")
-_FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
+_LINE = re.compile(r"\((\d+)\): ")
+_FRAME = re.compile(r"^(?P<file>.+?)\((?P<mark>def |~)?(?P<line>\d{1,9})\): (?P<function>.*)$")
+LineIs = Literal["call", "near", "definition"]
+"""What a line is: that of the call, another one of the same function, or the function's first."""
+CALL, NEAR, DEFINITION = get_args(LineIs)
+_MARKS = {CALL: "", NEAR: "~", DEFINITION: "def "}
+_MEANINGS = {mark or None: meaning for meaning, mark in _MARKS.items()}
+OPEN_WITHIN_NS = 50_000
+"""Time between two frames that torch finds open: it takes a few microseconds for each, and longer to start."""
+SCRIPT = "<module>"
+"""The function that Python calls a script's own code."""
 
 
 class Site(Struct, frozen=True):
@@ -28,15 +41,82 @@ class Site(Struct, frozen=True):
 
     file: str
     line: int
-    """The calling line where it was recorded (`warpline run`); else the first line of the function, which is all that
-    torch's trace says."""
     function: str
+    line_is: LineIs
+    """`definition` in torch's traces, which have no other line; else as `warpline run` has recorded it."""
 
     @classmethod
-    def parse(cls, frame: str) -> Site | None:
-        """Parse `train.py(12): step`; None for anything else."""
-        found = _FRAME.match(frame)
-        return cls(found["file"], int(found["line"]), found["function"]) if found else None
+    def parse(cls, text: str) -> Site | None:
+        """Parse `train.py(12): step`, `train.py(~12): step` or `train.py(def 7): step`; None for anything else."""
+        found = _FRAME.match(text)
+        return cls(found["file"], int(found["line"]), found["function"], _MEANINGS[found["mark"]]) if found else None
+
+    @classmethod
+    def of_frame(cls, name: str, open_frames: Mapping[str, str] = MappingProxyType({})) -> Site | None:
+        """The place of a frame of a trace, by its name; None for what is no function of a file."""
+        return cls.parse(open_frames.get(name) or _marked(name, DEFINITION))
+
+    @property
+    def spot(self) -> str:
+        """The place as text after "in": `train.py:12`, or the function if the line of the call is not known."""
+        if self.line_is == CALL:
+            return f"{self.file}:{self.line}"
+        if self.line_is == NEAR:
+            return f"{self.function}, near {self.file}:{self.line}"
+        if self.function == SCRIPT:
+            return f"the top level of {self.file}"
+        return f"{self.function}, defined at {self.file}:{self.line}"
+
+    @property
+    def with_function(self) -> str:
+        """The place and its function: `train.py:12 step`."""
+        return f"{self.spot} {self.function}" if self.line_is == CALL else self.spot
+
+    @property
+    def brief(self) -> str:
+        """The same without folders."""
+        return replace(self, file=self.file.replace("\\", "/").rpartition("/")[2]).spot
+
+
+def _marked(name: str, line_is: LineIs) -> str:
+    """A frame's name, with a mark of what its line is."""
+    return _LINE.sub(rf"({_MARKS[line_is]}\1): ", name, count=1)
+
+
+def open_frames(python: Python, frames: Nest) -> dict[str, str]:
+    """The names of the frames that were open when the recording began, each with the text for `Site.parse`.
+
+    Their names have the line that was running then. The name of a frame that begins later has the first line of its
+    function, which is taken for both if it is one.
+    """
+    was_open = _open_at_start(frames)
+    found = {name: Site.parse(name) for name in python.name[was_open].present()}
+    functions = {(site.file, site.function) for site in found.values() if site}
+    first_lines: dict[tuple[str, str], set[int]] = {}
+    if functions:
+        for name in python.name[~was_open].present():
+            site = Site.parse(name)
+            if site and (site.file, site.function) in functions:
+                first_lines.setdefault((site.file, site.function), set()).add(site.line)
+    texts = {}
+    for name, site in found.items():
+        lines = first_lines.get((site.file, site.function), set()) if site else set()
+        texts[name] = _with_line(name, lines.pop(), DEFINITION) if len(lines) == 1 else _marked(name, NEAR)
+    return texts
+
+
+def _open_at_start(frames: Nest) -> Bools:
+    """torch writes the frames that it finds open first, in one go, for each thread."""
+    found = np.zeros(len(frames.starts), bool)
+    earliest = int(frames.starts.min()) if len(found) else 0
+    for first in np.flatnonzero(np.diff(frames.lanes, prepend=NONE) != 0).tolist():
+        found[first] = frames.starts[first] - earliest <= OPEN_WITHIN_NS
+        for at in range(first + 1, len(found)):
+            late = frames.starts[at] - frames.starts[at - 1] > OPEN_WITHIN_NS
+            if not found[first] or late or frames.parents[at] != at - 1:
+                break
+            found[at] = True
+    return found
 
 
 class UserFrames:
@@ -59,6 +139,7 @@ class UserFrames:
         self._parents = np.append(frames.parents, NONE)
         self._own_or_above = np.append(nearest_marked(frames.parents, own), NONE)
         self._frames = frames if len(own) else None
+        self._open_frames = open_frames(self.python, frames)
         lines = trace.companions.look.lines if trace.companions is not None else pl.DataFrame()
         self._lines = np.append(_calling_lines(source, lines), NONE)
 
@@ -101,12 +182,18 @@ class UserFrames:
         """The user's frames from this one outwards, at most so many."""
         found: list[str] = []
         while frame != NONE and len(found) < most:
-            found.append(self.name(frame))
+            found.append(self._text(self.name(frame)) or "")
             frame = int(self._own_or_above[self._parents[frame]])
         return found
 
+    def _text(self, name: str | None, line: int = NONE, line_is: LineIs = CALL) -> str | None:
+        """A frame as text for `Site.parse`, with this line if it is known."""
+        if name is None or line == NONE:
+            return name and (self._open_frames.get(name) or _marked(name, DEFINITION))
+        return _with_line(name, line, line_is)
+
     def sites(self, threads: Int64s, moments: Int64s) -> Texts:
-        """The innermost user frames as text, each with the line that was running, where that is known; else None."""
+        """The innermost user frames as text for `Site.parse`, with the line that was running where it is known."""
         texts, which = self.distinct_sites(threads, moments)
         return np.array(texts, object)[which]
 
@@ -119,11 +206,15 @@ class UserFrames:
         inner = self._frames.innermost(threads, moments)
         own = self._own_or_above[inner]
         lines = self._running_lines(threads, moments, inner, own)
+        is_near = inner == own  # an operator is no call, and only the calls around it have lines
         beyond = int(lines.max(initial=NONE)) + 2
         words = [*self._names.words, None]
         name_of = np.append(filled(self._names.codes, len(words) - 1), len(words) - 1)
-        found, which = np.unique(name_of[own] * beyond + lines + 1, return_inverse=True)
-        texts = [_with_line(words[number // beyond], number % beyond - 1) for number in found.tolist()]
+        found, which = np.unique((name_of[own] * beyond + lines + 1) * 2 + is_near, return_inverse=True)
+        texts = [
+            self._text(words[number // 2 // beyond], number // 2 % beyond - 1, NEAR if number % 2 else CALL)
+            for number in found.tolist()
+        ]
         known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return list(known), np.array([known[text] for text in texts], np.int64)[which]
 
@@ -179,9 +270,9 @@ def _numbered(moments: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     return moments, position, count[which]
 
 
-def _with_line(frame: str | None, line: int) -> str | None:
-    """The frame's text, with this line in the place of its function's first line."""
-    return frame if frame is None or line == NONE else _LINE.sub(f"({line}): ", frame, count=1)
+def _with_line(name: str, line: int, line_is: LineIs) -> str:
+    """A frame's name with another line, and a mark of what it is."""
+    return _LINE.sub(f"({_MARKS[line_is]}{line}): ", name, count=1)
 
 
 def _latest(frames: Nest, threads: Int64s, moments: Int64s) -> Int64s:
@@ -245,13 +336,19 @@ class _Outer(Struct, frozen=True):
 
 
 def with_sites(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with its `frame` column (text) replaced by file, line and function."""
+    """The table with its `frame` column (text) replaced by file, line, function, and what the line is."""
     places = [Site.parse(frame) if frame is not None else None for frame in table["frame"]]
     return table.with_columns(
         pl.Series("file", [site.file if site else None for site in places], dtype=pl.String),
         pl.Series("line", [site.line if site else None for site in places], dtype=pl.Int64),
         pl.Series("function", [site.function if site else None for site in places], dtype=pl.String),
+        pl.Series("line_is", [site.line_is if site else None for site in places], dtype=pl.String),
     ).drop("frame")
+
+
+def site_of(row: Mapping[str, Any]) -> Site | None:
+    """The place in a row of such a table; None without one."""
+    return Site(row["file"], row["line"], row["function"], row["line_is"]) if row["file"] else None
 
 
 def second_pass_health(trace: Trace, frames: UserFrames) -> list[HealthEntry]:

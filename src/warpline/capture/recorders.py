@@ -25,6 +25,7 @@ LINES_S = 5.0
 CHECK_EVERY = 4096
 """Events between two looks at the clock."""
 
+_OURS = str(Path(__file__).parent)
 _ours = False
 """Whether the profiler that is being created or called now is ours, not the program's."""
 
@@ -281,15 +282,17 @@ class CallLines:
 def call_lines(profiler: Any, seconds: float) -> CallLines:
     """The calling lines of a stopped profiler's Python frames; ends early after so many seconds."""
     found, until = CallLines(), time.monotonic() + seconds
-    open_events = list(reversed(profiler.profiler.kineto_results.experimental_event_tree()))
+    open_events = [(event, 0) for event in reversed(profiler.profiler.kineto_results.experimental_event_tree())]
     seen = 0
     while open_events:
-        event = open_events.pop()
-        open_events.extend(reversed(event.children))
+        event, line = open_events.pop()
         caller = getattr(event.extra_fields, "caller", None)
         if caller is not None:
+            # A call that a wrapper of ours passes on keeps the line on which the program makes it.
+            line = line if caller.file_name.startswith(_OURS) else caller.line_number
             found.start_ns.append(event.start_time_ns)
-            found.line.append(caller.line_number)
+            found.line.append(line)
+        open_events.extend((child, line) for child in reversed(event.children))
         seen += 1
         if not seen % CHECK_EVERY and time.monotonic() > until:
             found.complete = False

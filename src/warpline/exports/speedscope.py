@@ -67,5 +67,5 @@ def _depth_first(stacks: Stacks) -> list[tuple[int, list[int]]]:
 
 
 def _frame(name: str) -> dict[str, Any]:
-    site = Site.parse(name)
+    site = Site.of_frame(name)
     return {"name": site.function, "file": site.file, "line": site.line} if site else {"name": name}

@@ -40,4 +40,5 @@ def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
         "file",
         "line",
         "function",
+        "line_is",
     )

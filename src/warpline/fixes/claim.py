@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
+
+from warpline.analyses.user_frames import LineIs, Site
 
 Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy", "unclear"]
 CAUSES: dict[Cause, str] = {
@@ -26,17 +29,31 @@ Effort = Literal["setting", "few_lines", "rewrite"]
 
 
 class Place(Struct, frozen=True):
-    """Where to look: an op, and the user's source line if frames were recorded."""
+    """Where to look: an op, and the place in the user's code if frames were recorded."""
 
     op: str | None
     file: str | None
     line: int | None
     count: int
+    function: str | None = None
+    line_is: LineIs | None = None
+
+    @classmethod
+    def at(cls, op: str | None, site: Site | None, count: int) -> Place:
+        """An op at a place in the user's code."""
+        return cls(op, count=count, **(asdict(site) if site else {"file": None, "line": None}))
+
+    @property
+    def site(self) -> Site | None:
+        """The place in the user's code."""
+        if self.file is None or self.line is None or self.function is None or self.line_is is None:
+            return None
+        return Site(self.file, self.line, self.function, self.line_is)
 
     @property
     def spot(self) -> str:
-        """`train.py:12`, the line on which a function begins; empty where no frames were recorded."""
-        return f"{self.file}:{self.line}" if self.file else ""
+        """The place as text after "in"; empty where no frames were recorded."""
+        return self.site.spot if self.site else ""
 
 
 class Claim(Struct, frozen=True):

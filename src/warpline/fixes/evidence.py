@@ -277,7 +277,7 @@ def _change_of(labelled: LabelledGraph, trial: Trial) -> GraphChange:
 
 def _place(label: str, frame: str, count: int) -> Place:
     site = Site.parse(frame)
-    return Place(label, site.file if site else None, site.line if site else None, count)
+    return Place.at(label, site, count)
 
 
 def _matrices(shapes: str) -> str:

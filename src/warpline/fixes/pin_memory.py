@@ -10,7 +10,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents, is_about_equal, is_gone
 from warpline.fixes.tryable import TryableChange, no_gpu
-from warpline.fixes.words import in_function
+from warpline.fixes.words import in_place
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, SMALL_COPY_BYTES, copies_of, unblock
@@ -73,7 +73,7 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
 def _advice(evidence: Evidence, copies: Bools, text: str) -> str:
     """Advice for copies in one direction, with the function that makes most of them."""
     places = evidence.places(copies)
-    return text + in_function(places[0].spot if places else "")
+    return text + in_place(places[0].spot if places else "")
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:

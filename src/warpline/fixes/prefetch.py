@@ -20,7 +20,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, StepContents
 from warpline.fixes.tryable import TryableChange
-from warpline.fixes.words import in_function, listed
+from warpline.fixes.words import in_place, listed
 from warpline.library_names import LIBRARY_FRAME
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
@@ -150,7 +150,7 @@ def _now(trace: Trace, loading: HostLoading, places: tuple[Place, ...]) -> str:
         return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
     if iterators.like("_MultiProcessingDataLoaderIter").any():
         return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper. "
-    return f"{places[0].op} blocks the loop{in_function(places[0].spot)}. " if len(loading) else ""
+    return f"{places[0].op} blocks the loop{in_place(places[0].spot)}. " if len(loading) else ""
 
 
 def _with_workers(evidence: Evidence) -> str:
@@ -180,8 +180,8 @@ def _own_function(trace: Trace, loading: HostLoading) -> str | None:
     called = HostLoading(own.name.texts, own.thread, own.start_ns, own.end_ns)[during].outermost()
     time_ns = _time_by_name(called.name, called)
     longest = min(time_ns, key=lambda name: (-time_ns[name], name), default=None)
-    site = Site.parse(longest) if longest else None
-    return f"{site.function} ({site.file}:{site.line})" if site else None
+    site = Site.of_frame(longest) if longest else None
+    return site.spot if site else None
 
 
 def _loading(evidence: Evidence) -> HostLoading:

@@ -14,7 +14,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents, is_gone
 from warpline.fixes.tryable import TryableChange, no_gpu
-from warpline.fixes.words import in_function, listed
+from warpline.fixes.words import in_place, listed
 from warpline.kernels.identity import MATRIX_CLASSES
 from warpline.replay.costs.cost import EXPECTED, PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
@@ -115,7 +115,7 @@ def _how(places: tuple[Place, ...], known: dict[str, str], *, again: bool) -> st
         written = known.get(place.op or "")
         if written in INSTEAD:
             advice.setdefault(place.spot, {})[INSTEAD[written]] = None
-    parts = [f"Avoid waiting{in_function(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
+    parts = [f"Avoid waiting{in_place(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
     parts += [MADE_AGAIN] if again else []
     return " ".join([*parts, NAMES_EVERY_LINE]) if parts else None
 

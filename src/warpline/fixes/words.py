@@ -44,6 +44,6 @@ def listed(parts: Iterable[str]) -> str:
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
 
 
-def in_function(spot: str) -> str:
-    """Where to make the change: frames show the function's first line, not the line of the call."""
-    return f" in the function at {spot}" if spot else ""
+def in_place(spot: str) -> str:
+    """Where to make the change."""
+    return f" in {spot}" if spot else ""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from warpline.analyses.user_frames import site_of
 from warpline.dive.inside_kernels import InsideKernel
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.sections import Column, Section, Table, Text, Value
@@ -165,8 +166,9 @@ def _waits(diagnosis: Diagnosis) -> Section:
     rows: list[tuple[Value, ...]] = []
     told: set[tuple[Value, ...]] = set()
     for row in diagnosis.syncs.head(LISTED_WAITS).rows(named=True):
-        place = f"{row['file']}:{row['line']}" if row["file"] else ""
-        where = " ".join(word for word in (row["written"], row["op"], f"{row['call']} ({row['kind']})", place) if word)
+        site = site_of(row)
+        words = (row["written"], row["op"], f"{row['call']} ({row['kind']})", f"in {site.spot}" if site else "")
+        where = " ".join(filter(None, words))
         # A copy and the wait after it, in one op, are recoverable together: the time is told once.
         spot = (row["op"], row["file"], row["line"])
         rows.append((row["count"], row["blocked_ns"], None if spot in told else row["returned_ns"], where))

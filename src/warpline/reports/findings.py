@@ -110,10 +110,15 @@ def places(where: Sequence[Place]) -> str:
     for place in where:
         lines.setdefault(place.spot, []).append(place.op or "?")
     parts = [
-        (f"{line} " if line else "") + ", ".join(ops[:LISTED_OPS]) + (" …" if len(ops) > LISTED_OPS else "")
+        _before_ops(line) + ", ".join(ops[:LISTED_OPS]) + (" …" if len(ops) > LISTED_OPS else "")
         for line, ops in lines.items()
     ]
     return "in " + "; ".join(parts)
+
+
+def _before_ops(spot: str) -> str:
+    """A place before the ops there: a line, or words that a colon ends."""
+    return f"{spot}{':' * (' ' in spot)} " if spot else ""
 
 
 def first_place(where: Sequence[Place], brief: bool = False) -> str | None:
@@ -124,7 +129,8 @@ def first_place(where: Sequence[Place], brief: bool = False) -> str | None:
     spots = list(dict.fromkeys(place.spot or place.op or "?" for place in where))
     if not spots:
         return None
-    first = spots[0].replace("\\", "/").rpartition("/")[2] if brief and where[0].spot else spots[0]
+    site = where[0].site
+    first = site.brief if brief and site else spots[0]
     return first + (f" +{len(spots) - 1}" if len(spots) > 1 else "")
 
 

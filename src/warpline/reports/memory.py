@@ -160,4 +160,4 @@ def _failure(failure: OutOfMemory) -> str:
 def place_text(line: str | None) -> str:
     """`train.py(12): step` as `train.py:12 step`; any other name as it is."""
     site = Site.parse(line) if line is not None else None
-    return f"{site.file}:{site.line} {site.function}" if site else line or ""
+    return site.with_function if site else line or ""

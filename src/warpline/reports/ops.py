@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from warpline.analyses.ops import OpsTable
+from warpline.analyses.user_frames import site_of
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Content, Report, Section, Table, Text, Value
 from warpline.units import duration, flops, share
@@ -77,7 +78,8 @@ def _label(row: dict[str, Any]) -> str:
 
 def _place(row: dict[str, Any]) -> str | None:
     """The line of the costliest call, unless the group names it already."""
-    return f"{row['file']}:{row['line']}" if row["file"] and row["file"] not in (row.get("group") or "") else None
+    site = site_of(row)
+    return site.spot if site and site.file not in (row.get("group") or "") else None
 
 
 def _next(table: OpsTable, path: str) -> Section:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from warpline.analyses.user_frames import site_of
 from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.sections import Column, Report, Section, Table, Text
 
@@ -53,7 +54,8 @@ def _named(row: dict[str, Any]) -> str:
 
 
 def _place(row: dict[str, Any]) -> str | None:
-    return f"{row['file']}:{row['line']} {row['function']}" if row["file"] else None
+    site = site_of(row)
+    return site.with_function if site else None
 
 
 def kernel_text(name: str) -> str:

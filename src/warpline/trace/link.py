@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from warpline.intervals import union
-from warpline.library_names import OWN_FRAME
+from warpline.library_names import OWN_FRAME, WRAPPER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, combinations, grouped, last_match
 from warpline.trace.nesting import (
     ROUNDED_TWICE,
@@ -193,10 +193,11 @@ def _module(frame: str) -> str | None:
 
 
 def _of_warpline(python: Python, own: Bools) -> Bools:
-    """The frames of `warpline.capture`, given as `own`, and what they call; its watching thread altogether."""
+    """The frames of `warpline.capture`, given as `own`, and what they call for themselves; its watching thread."""
     gone, starting = own.copy(), python.name.like(THREAD_START)
+    working = own & ~python.name.like(WRAPPER_FRAME)
     for _, rows in grouped(np.arange(len(python)), python.thread):
-        spans = union(python.start_ns[rows[own[rows]]], python.end_ns[rows[own[rows]]])
+        spans = union(python.start_ns[rows[working[rows]]], python.end_ns[rows[working[rows]]])
         slot = np.searchsorted(spans.starts, python.start_ns[rows], side="right") - 1
         gone[rows] |= (slot >= 0) & (python.end_ns[rows] <= np.append(spans.ends, 0)[slot])
         if own[rows].any() and (gone[rows] | starting[rows]).all():

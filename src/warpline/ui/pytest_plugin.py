@@ -139,6 +139,7 @@ class GpuProfile:
         return judge([measure_sound(trace)], baseline, budgets, metric, more=asked_numbers(budgets, trace, ()))
 
     def _fail(self, gate: Gate, trace: Trace) -> None:
+        from warpline.analyses.user_frames import site_of  # noqa: PLC0415 - loads when it is used
         from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used
         from warpline.reports import terminal  # noqa: PLC0415
         from warpline.reports.compare import gate_report  # noqa: PLC0415
@@ -147,10 +148,9 @@ class GpuProfile:
 
         found = diagnose(trace)
         places = [
-            f"the CPU waits in {row['op'] or row['call']} at {row['file']}:{row['line']}, "
-            f"{several(row['count'], 'time')} a step"
+            f"the CPU waits for {row['op'] or row['call']} in {site.spot}, {several(row['count'], 'time')} a step"
             for row in found.syncs.rows(named=True)
-            if row["file"]
+            if (site := site_of(row))
         ]
         texts = [terminal.render(gate_report(gate), 100).plain, *places, terminal.render(report(found), 100).plain]
         pytest.fail("\n".join(texts), pytrace=False)

@@ -12,9 +12,10 @@ from collections import Counter
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from warpline.analyses.idle.gaps import CAUSES, Gaps
-from warpline.analyses.user_frames import Site, UserFrames
+from warpline.analyses.user_frames import CALL, LineIs, Site, UserFrames, site_of
 from warpline.library_names import LIBRARY_FRAME
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
 from warpline.trace.nesting import Nest
@@ -53,13 +54,19 @@ class GapPlace(Struct, frozen=True):
     file: str | None
     line: int | None
     """Where it is called in the user's code; null where the op alone is known."""
-    called_by: str | None
+    function: str | None
     """The user's function that calls it, directly or through libraries."""
+    line_is: LineIs | None
+    called_by: str | None
+    """That function, or the DataLoader."""
 
     @property
     def sentence(self) -> str:
         """The place, without its times."""
-        spot = f" ({self.file}:{self.line})" if self.file else ""
+        site = site_of(asdict(self))
+        if site is not None and site.line_is != CALL and self.called_by == site.function:
+            return site.spot if self.what == site.function else f"{self.what} called by {site.spot}"
+        spot = f" ({site.spot})" if site else ""
         caller = f" called by {self.called_by}" if self.called_by and self.called_by != self.what else ""
         return f"{self.what}{caller}{spot}"
 
@@ -147,6 +154,8 @@ class _Samples:
             _label(next((name for name in reversed(path) if not name.startswith(MODULE)), path[-1])),
             site.file if site else None,
             site.line if site else None,
+            site.function if site else None,
+            site.line_is if site else None,
             caller,
         )
 
@@ -222,7 +231,7 @@ def _label(frame: str) -> str:
     built_in = _BUILT_IN.match(frame)
     if built_in:
         return built_in[1]
-    site = Site.parse(frame)
+    site = Site.of_frame(frame)
     if site is None:
         return frame
     if not re.search(LIBRARY_FRAME, frame) and "/" not in site.file:

@@ -11,6 +11,7 @@ from warpline.analyses.kernels import top_kernels
 from warpline.analyses.ops import ops_table
 from warpline.analyses.parts.table import PartsTable, parts_table
 from warpline.analyses.roofline.pieces import GpuWork
+from warpline.analyses.user_frames import site_of
 from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.contract import DataTable, TableColumn, Tables
@@ -48,8 +49,8 @@ def _ops(ops: pl.DataFrame) -> DataTable:
         "roof": TableColumn("of the roof", "share"),
         "line": TableColumn("line", "text", group=True),
     }
-    file = pl.col("file").str.replace_all("\\", "/", literal=True).str.split("/").list.last()
-    line = pl.when(pl.col("file").is_not_null()).then(pl.format("{}:{}", file, "line"))
+    sites = map(site_of, ops.iter_rows(named=True))
+    line = pl.Series([site.brief if site else None for site in sites], dtype=pl.String)
     # Only what ran on a device has a GPU time: a table without one sorts by CPU time.
     present = [name for name in columns if not name.startswith("gpu") or ops["gpu_total_ns"].is_not_null().any()]
     shown = ops.with_columns(roof=pl.col("roof_pct") / 100, line=line)
