@@ -128,19 +128,18 @@ def test_what_the_program_calls_through_a_wrapper_of_warpline_s_stays(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("text", "spot"),
+    ("text", "spot", "brief"),
     [
-        ("a/train.py(12): step", "a/train.py:12"),
-        ("a/train.py(~12): step", "step, near a/train.py:12"),
-        ("a/train.py(def 7): step", "step, defined at a/train.py:7"),
-        ("a/train.py(def 1): <module>", "the top level of a/train.py"),
+        ("a/train.py(12): step", "a/train.py:12", "train.py:12"),
+        ("a/train.py(~12): step", "step, near a/train.py:12", "step()"),
+        ("a/train.py(def 7): step", "step, defined at a/train.py:7", "step()"),
+        ("a/train.py(def 1): <module>", "the top level of a/train.py", "train.py"),
     ],
 )
-def test_a_line_is_said_as_what_it_is(text: str, spot: str) -> None:
+def test_a_line_is_said_as_what_it_is(text: str, spot: str, brief: str) -> None:
     site = Site.parse(text)
     assert site is not None
-    assert site.spot == spot
-    assert site.brief == spot.replace("a/", "")
+    assert (site.spot, site.brief) == (spot, brief)
 
 
 def test_warplines_own_frames_and_threads_are_no_evidence(tmp_path: Path) -> None:

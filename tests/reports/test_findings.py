@@ -82,7 +82,7 @@ def test_places_of_one_line_are_said_together_and_ops_without_a_line_alone() -> 
     assert first_place(where) == "train.py:12 +1"
     defined = Place("a", "src/models/gpt.py", 7, 1, "forward", "definition")
     assert places([defined]) == "in forward, defined at src/models/gpt.py:7: a"
-    assert first_place([defined], brief=True) == "forward, defined at gpt.py:7"
+    assert first_place([defined], brief=True) == "forward()"
     assert first_place((Place("a", "src/models/gpt.py", 7, 1, "step", "call"),)) == "src/models/gpt.py:7"
     assert first_place((Place("a", "src/models/gpt.py", 7, 1, "step", "call"),), brief=True) == "gpt.py:7"
     assert first_place((Place("a/b", None, None, 1),), brief=True) == "a/b"

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 from msgspec import Struct
-from msgspec.structs import replace
 
 from warpline.library_names import LIBRARY_FRAME
 from warpline.sources.health import HealthEntry
@@ -74,8 +73,11 @@ class Site(Struct, frozen=True):
 
     @property
     def brief(self) -> str:
-        """The same without folders."""
-        return replace(self, file=self.file.replace("\\", "/").rpartition("/")[2]).spot
+        """The place for a narrow column: `train.py:12` without folders, or `step()`."""
+        file = self.file.replace("\\", "/").rpartition("/")[2]
+        if self.line_is == CALL:
+            return f"{file}:{self.line}"
+        return file if self.function == SCRIPT else f"{self.function}()"
 
 
 def _marked(name: str, line_is: LineIs) -> str:
