@@ -243,7 +243,7 @@ def test_every_planted_mistake_of_bad_training_is_found_at_its_line() -> None:
         places = {place.op: (place.file, place.line) for place in found[rule].where}
         assert ops <= set(places), rule
         assert {places[op] for op in ops} == {("workloads.py", 57)}, rule
-    for words in ("2 .item()", "boolean mask", "clip_grad_norm_ in bad_training_step, defined at workloads.py:57"):
+    for words in ("2 .item()", "boolean mask", "clip_grad_norm_ in bad_training, defined at workloads.py:57"):
         assert words in found["hidden_sync"].claim
 
 

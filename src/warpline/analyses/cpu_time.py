@@ -207,7 +207,7 @@ class _OtherThreads:
             kind: Kind = "comm" if is_comm[chosen[rows[0]]] else "op"
             text = events.name.text(int(chosen[rows[0]])) or ""
             count = len(np.unique(chosen[rows]))
-            self.parts.append(CpuPart(kind, text, None, None, int(times[rows].sum()), count, elsewhere=True))
+            self.parts.append(CpuPart(kind, text, int(times[rows].sum()), count, elsewhere=True))
 
 
 def _steps(trace: Trace, events: ThreadEvents) -> list[tuple[int, int]]:
