@@ -333,10 +333,10 @@ class LabelledGraph:
     def covered(self, starts: Int64s, ends: Int64s, threads: Int64s | None = None) -> Floats:
         """Share of each CPU segment that lies within any of these intervals (of its own thread, where given)."""
         graph, result = self.graph, np.zeros(len(self.graph))
-        for lane, nodes in self._segments_of_lane.items():
-            own = np.ones(len(starts), bool) if threads is None else threads == lane
-            if not own.any():
-                continue
+        rows = np.arange(len(starts))
+        of_lane = dict.fromkeys(self._segments_of_lane, rows) if threads is None else dict(grouped(rows, threads))
+        for lane in self._segments_of_lane.keys() & of_lane.keys():
+            nodes, own = self._segments_of_lane[lane], of_lane[lane]
             spans = union(starts[own], ends[own])
             begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
             before, after = np.split(covered_before(spans, np.concatenate([begin, end])), 2)

@@ -7,6 +7,7 @@ analysis: Ousterhout et al., Making Sense of Performance in Data Analytics Frame
 
 from __future__ import annotations
 
+from collections import defaultdict
 from enum import IntEnum
 from functools import cached_property
 
@@ -159,14 +160,11 @@ class Resources:
             left[:] -= part
 
         take(Resource.COLD_START, self._cold_share)
-        host = labelled.host_time
-        explained = np.where(np.isin(graph.lane, host.launching), 0.0, 1.0)
-        for thread in host.launching:
-            for label, spans in host.explained(thread).items():
-                part = labelled.covered(spans.starts, spans.ends, np.full(len(spans), thread))
-                explained += part
-                if label in ("cold_start", "input"):
-                    take(Resource.COLD_START if label == "cold_start" else Resource.INPUT, part)
+        explained = np.where(np.isin(graph.lane, labelled.host_time.launching), 0.0, 1.0)
+        for label, part in _by_label(labelled).items():
+            explained += part
+            if label in ("cold_start", "input"):
+                take(Resource.COLD_START if label == "cold_start" else Resource.INPUT, part)
         take(Resource.UNKNOWN, np.clip(1 - explained, 0, 1) * segments)
         outermost = labelled.trace.ops.depth == 0
         for resource in (Resource.TRANSFER, Resource.SYNC, Resource.MEMORY, Resource.COMM):
@@ -244,6 +242,16 @@ class Resources:
             [wait, Resource.UNKNOWN, Resource.DISPATCH, work],
             Resource.DISPATCH,
         )
+
+
+def _by_label(labelled: LabelledGraph) -> dict[str, Floats]:
+    """For each label of the launching threads' time, the share of each segment that has it."""
+    host = labelled.host_time
+    parts: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = defaultdict(list)
+    for thread in host.launching:
+        for label, spans in host.explained(thread).items():
+            parts[label].append((spans.starts, spans.ends, np.full(len(spans), thread)))
+    return {label: labelled.covered(*map(np.concatenate, zip(*found, strict=True))) for label, found in parts.items()}
 
 
 def _path_to(last: int, begin: float, graph: Graph, schedule: Schedule) -> tuple[Int64s, Int64s]:
