@@ -156,3 +156,22 @@ def test_warplines_own_frames_and_threads_are_no_evidence(tmp_path: Path) -> Non
     trace = open_trace(tmp_path / "own.json", cache=False)
     assert len(trace.python) == len(FRAMES)
     assert trace.stored("python")["thread"].n_unique() == 1
+
+
+@pytest.mark.parametrize(
+    "generated",
+    [
+        "/tmp/torchinductor_root/ov/cov463qhi2m2kw6ldmzzijfv5t3cjjklfci3qly3nsw6upcskct3.py(2533): call",
+        "/root/.cache/vllm/torch_compile_cache/52a1/rank_0_0/backbone/computation_graph.py(7): forward",
+        "<eval_with_key>.12(5): forward",
+    ],
+)
+def test_a_generated_file_is_no_place(generated: str, tmp_path: Path) -> None:
+    events = [
+        numbered_frame("/tmp/train.py(3): step", 0, 100, 1, None),
+        numbered_frame(generated, 10, 80, 2, 1),
+        op("aten::mm", 20, 10),
+    ]
+    trace = open_trace(write_in(tmp_path, events), cache=False)
+    sites = UserFrames(trace).sites(trace.ops.thread, trace.ops.start_ns)
+    assert sites.tolist() == ["/tmp/train.py(3): step"]

@@ -355,3 +355,20 @@ def test_without_shapes_a_chain_is_cut_by_the_names_of_its_ops() -> None:
     assert cuts(["lerp_", "lerp_", "lerp_"]) == [0, 1, 2]
     assert cuts(["neg", "cat", "mul", "cat", "add"]) == [0]
     assert cuts(["sin", "cos", "cat"] * 5) == [0, 2, 3, 5, 6, 8, 9, 11, 12, 14]
+
+
+@pytest.mark.parametrize("compiled", [0, 20, 200])
+def test_what_is_compiled_is_not_told_to_compile(tmp_path: Path, compiled: int) -> None:
+    """60 small ops one by one, beside none, some and more kernels of a compiled region."""
+
+    def body(program: Program) -> None:
+        for _ in range(60):
+            program.op("aten::mul", (MUL, 3), shapes=[[256, 256], [256, 256]])
+        if compiled:
+            with program.within("Torch-Compiled Region: 0/0"):
+                for number in range(compiled):
+                    program.op(f"triton_poi_fused_mul_{number}", (f"triton_poi_fused_mul_{number}", 3))
+
+    found = [finding for finding in judged(tmp_path, body).findings if finding.fix == "torch_compile"]
+    assert found[0].claim.startswith("60 operations a step" + " outside the compiled code" * bool(compiled))
+    assert ("compiled already" in found[0].how) == bool(compiled)

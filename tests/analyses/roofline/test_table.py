@@ -63,6 +63,20 @@ def test_a_product_against_the_measured_peak(tmp_path: Path) -> None:
     assert table.modelled_pct == 100
 
 
+def test_a_collective_has_no_roofline(tmp_path: Path) -> None:
+    """It also waits for other ranks: its rate is shown, and no minimum."""
+    events = [
+        shaped("nccl:all_reduce", 0, [[1 << 20]], "float"),
+        *launched("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 1, 10, 5_000, 1),
+        *mm(10_000, 2_000),
+    ]
+    table = table_of(tmp_path, events)
+    collective = next(entry for entry in table.entries if entry.name == "nccl:all_reduce")
+    assert collective.bytes_per_second > 0
+    assert (collective.floor_ns, collective.roof_pct, collective.headroom_ns) == (None, None, None)
+    assert table.bounded_ns == 2_000_000
+
+
 def test_twice_the_dense_peak_is_impossible_and_looks_like_sparsity(tmp_path: Path) -> None:
     (entry,) = table_of(tmp_path, mm(0, 600)).entries
     assert entry.state == IMPOSSIBLE
