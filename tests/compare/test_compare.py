@@ -56,6 +56,13 @@ def test_two_devices_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFi
     assert "Test GPU" in answer["reasons"][0]
 
 
+def test_two_ranks_of_a_job_are_not_two_versions() -> None:
+    first, same = (Setting("kineto", ("A100",), None, 8, frozenset(), "0") for _ in range(2))
+    assert obstacles(first, same) == []
+    (reason,) = obstacles(first, Setting("kineto", ("A100",), None, 8, frozenset(), "5"))
+    assert "A is rank 0 and B rank 5 of 8" in reason
+
+
 def test_obstacles_name_what_differs() -> None:
     plain = Setting("kineto", ("H200",), "13000", 1, frozenset())
     assert obstacles(plain, plain) == []

@@ -28,6 +28,8 @@ class Setting(Struct, frozen=True):
     """Processes of the job; 1 where the file speaks of no other."""
     recorded: frozenset[str]
     """What else was recorded, which costs time."""
+    rank: str | None = None
+    """Which process of the job it was, where the file says so."""
 
 
 def setting_of(trace: Trace) -> Setting:
@@ -44,6 +46,7 @@ def setting_of(trace: Trace) -> Setting:
         facts.get(DRIVER),
         int(ranks) if ranks.isdecimal() and len(ranks) < MAX_DIGITS else 1,
         frozenset(recorded),
+        facts.get("rank"),
     )
 
 
@@ -59,6 +62,11 @@ def obstacles(a: Setting, b: Setting, one: str = "A", other: str = "B") -> list[
         found.append(f"{one} ran on {_listed(a.devices)} and {other} on {_listed(b.devices)}")
     if a.ranks != b.ranks:
         found.append(f"{one} ran on {several(a.ranks, 'rank')} and {other} on {several(b.ranks, 'rank')}")
+    elif a.ranks > 1 and a.rank and b.rank and a.rank != b.rank:
+        found.append(
+            f"{one} is rank {a.rank} and {other} rank {b.rank} of {a.ranks}: ranks of a job wait for each other, and "
+            "warpline diagnose FOLDER says who is late"
+        )
     if a.driver and b.driver and a.source == b.source and a.driver != b.driver:
         found.append(f"the CUDA driver is {a.driver} in {one} and {b.driver} in {other}")
     if a.source == b.source and a.recorded != b.recorded:

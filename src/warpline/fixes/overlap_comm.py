@@ -23,6 +23,7 @@ FORWARD_ONLY = (
     "them where the result is needed; with tensor parallelism, split the batch or the sequence so that one part "
     "computes while the other communicates, or use fewer ranks per model."
 )
+BACKWARD_KERNEL = r"(?i)backward|bwd|[dw]grad|multi_tensor_apply|adam"
 LEAST_SHARE = 0.1
 """Exposed communication of this share of a step is reported even where the CPU is the slower."""
 ENDS_WITH = 0.1
@@ -87,8 +88,13 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
         f"{duration(evidence.time_per_step(moved))}, of which {duration(exposed)} with no other kernel running on "
         f"their device{where}.",
         evidence.places(moved),
-        None if evidence.labelled.of_autograd.any() or not len(evidence.trace.ops) else FORWARD_ONLY,
+        FORWARD_ONLY if evidence.framework == "pytorch" and not _has_backward(evidence.labelled) else None,
     )
+
+
+def _has_backward(labelled: LabelledGraph) -> bool:
+    """Whether a backward pass is recorded, by its ops or its kernels."""
+    return bool(labelled.of_autograd.any() or labelled.trace.gpu.name.like(BACKWARD_KERNEL).any())
 
 
 FIX = Fix(

@@ -20,8 +20,8 @@ STICKY_ERRORS = range(700, 720)
 HARMLESS_ERRORS = {704, 705, 708}
 """Peer access already or not enabled, primary context active: these are not device failures."""
 
-DRIVER_THREAD = r"^cuda-EvtHandlr"
-"""The thread that the CUDA driver starts in a process that uses it."""
+DRIVER_THREAD = r"^cuda-EvtHandlr|^cuda\d{6,}"
+"""Threads that the CUDA driver starts in a process that uses it."""
 
 
 def health(
@@ -166,8 +166,8 @@ def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding
         return "the program called CUDA but launched nothing during the recording" + (f"; {said}" if said else ".")
     if used_cuda:
         return (
-            "the program used CUDA (the driver's thread cuda-EvtHandlr ran in it), but nsys traced none of it; record "
-            "again with --trace=cuda, without another profiler" + (f"; {said}" if said else ".")
+            "the program used CUDA (threads of its driver, such as cuda-EvtHandlr, ran in it), but nsys traced none of "
+            "it; record again with --trace=cuda, without another profiler" + (f"; {said}" if said else ".")
         )
     return (
         "no recorded process used CUDA; the GPU work may be in a process that nsys did not follow, as in a container"
