@@ -94,7 +94,7 @@ def test_a_change_of_nothing_is_hardly_ever_called_faster(on_gpu: bool) -> None:
     """Twenty variants that change nothing, in 50 sessions, on a machine as noisy as is usual, with drift."""
     draw = random.Random(0)
     spread = GPU_SPREAD if on_gpu else CPU_SPREAD
-    sessions = 50
+    sessions = 40
     wrong = 0
     for _ in range(sessions):
         drift = [1 + 0.05 * math.sin(turn) for turn in range(6)]

@@ -6,7 +6,7 @@ import pytest
 
 from warpline.capture.trial.use import ModuleUse, ProgramUse
 from warpline.errors import WarplineError
-from warpline.trial.look import ROUNDS, alive_together, timed_steps
+from warpline.trial.look import MAX_ROUNDS, alive_together, timed_steps
 from warpline.trial.process import HeardEvent, LookReport
 
 GB = 10**9
@@ -51,7 +51,7 @@ def test_the_largest_module_called_often_is_the_step() -> None:
 @pytest.mark.parametrize("count", [4, 9, 20, 40, 100])
 def test_all_windows_fit_into_a_program_that_ends_early(count: int) -> None:
     found = timed_steps(look(calls("optimizer", count, 0.05), ended=True), LONG)
-    assert 1 <= found.windows <= ROUNDS
+    assert 1 <= found.windows <= MAX_ROUNDS
     assert found.skip + found.windows * (found.settle + found.per_window) <= count
 
 
@@ -73,4 +73,4 @@ def test_a_small_budget_has_short_windows() -> None:
     event = calls("optimizer", 60, 0.01)
     assert timed_steps(look(event), LONG).per_window == 60
     assert timed_steps(look(event), 100.0).per_window == 25
-    assert timed_steps(look(event), 10.0).per_window == 15
+    assert timed_steps(look(event), 10.0).per_window == 25

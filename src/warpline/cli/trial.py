@@ -11,12 +11,13 @@ import click
 from warpline.capture.program import program_of
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection
-from warpline.cli.write import say
+from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 from warpline.reports.trial import trial_report
 from warpline.sources.record_files import outcomes_file
 from warpline.trial.answer import TrialAnswer
 from warpline.trial.candidates import candidates, tryable
+from warpline.trial.patch import make_patch
 from warpline.trial.process import LookReport
 from warpline.trial.recording import RecordedProgram, recorded_command
 from warpline.trial.session import TrialRequest, TrialSession
@@ -78,9 +79,21 @@ class WithTryable(click.Command):
 @click.option(
     "--yes", is_flag=True, help="Do not ask before running a program again that writes files outside its folder."
 )
+@click.option(
+    "--patch",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the best combination as a git diff to this file.",
+)
 @output_options
 def try_fixes(
-    words: tuple[str, ...], module: bool, fixes: tuple[str, ...], budget: float, yes: bool, output: ReportOutput
+    words: tuple[str, ...],
+    module: bool,
+    fixes: tuple[str, ...],
+    budget: float,
+    yes: bool,
+    patch: Path | None,
+    output: ReportOutput,
 ) -> int:
     """Apply fixes to an unchanged program, measure each against it, and check that the results stay the same.
 
@@ -95,6 +108,7 @@ def try_fixes(
 
       warpline try .warpline/runs/20261118-090000-train
     """
+    refuse_existing(patch, output.force)
     recorded, command = _recording_and_command(words, module)
     predicted = {fix: one.gain for fix, one in recorded.predictions.items()} if recorded else {}
     chosen = candidates(fixes)
@@ -118,6 +132,8 @@ def try_fixes(
     if recorded is not None:
         _remember(recorded, answer)
     output.put(lambda: trial_report(answer), answer.to_dict)
+    if patch is not None:
+        _write_patch(patch, answer)
     return 0 if answer.baseline_s is not None else EXIT_INCONCLUSIVE
 
 
@@ -140,3 +156,12 @@ def _remember(recorded: RecordedProgram, answer: TrialAnswer) -> None:
         recorded.remember(outcomes_file(), answer)
     except WarplineError as error:
         say(f"warpline: not recorded: {error.line()}", err=True)
+
+
+def _write_patch(file: Path, answer: TrialAnswer) -> None:
+    if not answer.best:
+        say("warpline: no patch: no fix is known to make the program faster", err=True)
+        return
+    made = make_patch(answer, Path.cwd())
+    write_text(file, made.text)
+    say(f"wrote {file}; git apply {file}" if made.diff else f"wrote {file}: lines to write by hand", err=True)

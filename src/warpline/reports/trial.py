@@ -60,7 +60,7 @@ def _answer(answer: TrialAnswer) -> Iterator[Content]:
             yield Text(f"The results: {best.sameness.sentence}.")
     yield Text(
         f"{several(answer.baseline_processes, 'process', 'processes')} of the program as it is, "
-        f"{several(answer.windows, 'window')} of {several(answer.steps_per_window, 'step')} in each; the ranges of all "
+        f"up to {several(answer.windows, 'window')} of {several(answer.steps_per_window, 'step')} in each; the ranges of all "
         "rows hold together with 95 %.",
         "quiet",
     )
@@ -116,6 +116,7 @@ def _notes(answer: TrialAnswer) -> Iterator[Note]:
             "bound",
             "A bound is measured with a program that is not the same: it shows what at most can be gained.",
         )
-    if answer.writes:
-        files = ", ".join(answer.writes[:4]) + (" …" if len(answer.writes) > 4 else "")
+    writes = answer.use.writes
+    if writes:
+        files = ", ".join(writes[:4]) + (" …" if len(writes) > 4 else "")
         yield Note("info", "writes", f"The program writes files outside its folder, and each run did so: {files}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from warpline.capture.trial.use import ProgramUse
 from warpline.compare.spread import Verdict
 from warpline.estimate import Estimate
 from warpline.trial.sameness import Sameness
@@ -75,7 +76,6 @@ class TrialAnswer(Struct, frozen=True):
     command: tuple[str, ...]
     step: str
     """What a step is: `AdamW.step()`."""
-    on_gpu: bool
     baseline_s: Estimate | None
     """Seconds of a step of the program as it is."""
     baseline_processes: int
@@ -84,8 +84,8 @@ class TrialAnswer(Struct, frozen=True):
     tries: tuple[TriedFix, ...]
     best: tuple[str, ...]
     """Names of the fixes of the best combination."""
-    writes: tuple[str, ...]
-    """Files that the program writes."""
+    use: ProgramUse
+    """What the program uses, as the first run saw it."""
     seconds: float
     stopped: str = ""
     """Why it ended early; empty if it did not."""
@@ -108,7 +108,7 @@ class TrialAnswer(Struct, frozen=True):
             },
             "tries": [self._row(row) for row in self.tries],
             "best": list(self.best),
-            "writes": list(self.writes),
+            "writes": list(self.use.writes),
             "seconds": round(self.seconds, 1),
             "stopped": self.stopped or None,
         }

@@ -9,13 +9,14 @@ from msgspec import Struct
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, StepKind
 from warpline.capture.trial.results import LOSS
 from warpline.errors import WarplineError
+from warpline.trial.judge import LOOKS
 from warpline.trial.process import HeardEvent, LookReport
 
-WINDOW_S, MIN_WINDOW_S, WINDOW_SHARE = 0.6, 0.15, 1 / 400
+WINDOW_S, MIN_WINDOW_S, WINDOW_SHARE = 0.6, 0.25, 1 / 400
 """Length of a window: long against the clock and a pause, short against the drift of a machine; of a small budget, this
 share."""
-ROUNDS = 6
-"""Windows of each process."""
+ROUNDS, MAX_ROUNDS = LOOKS[0], LOOKS[-1]
+"""Windows of each process, at least where the program is long enough, and at most."""
 SKIP, SETTLE = 8, 2
 """Steps before the first window, and after each pause."""
 MAX_WARM_UP_S = 5.0
@@ -34,6 +35,7 @@ class TimedSteps(Struct, frozen=True):
     settle: int
     per_window: int
     windows: int
+    """That a process can run at most."""
     result: str
     """Name of the results that are compared."""
 
@@ -50,13 +52,13 @@ def timed_steps(look: LookReport, budget_s: float) -> TimedSteps:
     words = {OPTIMIZER: f"{event.name}.step()", GENERATE: f"generate() of {event.name}"}
     skip = SKIP if SKIP * step_s < MAX_WARM_UP_S else 3
     settle = SETTLE
-    per_window, windows = max(1, round(window_s / step_s)), ROUNDS
+    per_window, windows = max(1, round(window_s / step_s)), MAX_ROUNDS
     if look.ended:
         count = len(times)
         skip = min(skip, max(1, count // 8))
         settle = min(settle, count // 20)
         per_window = min(per_window, max(1, (count - skip) // ROUNDS - settle))
-        windows = min(ROUNDS, (count - skip) // (settle + per_window))
+        windows = min(MAX_ROUNDS, (count - skip) // (settle + per_window))
     if windows < 1:
         raise WarplineError("too-few-steps", f"the program ended after {len(times)} steps", "give it more steps")
     result = LOSS if event.kind == OPTIMIZER else f"{event.kind} {event.who}"

@@ -103,6 +103,10 @@ class VariantProcess:
         """Whether it failed or ended."""
         return bool(self.error) or self._child.poll() is not None
 
+    def has_failed(self) -> bool:
+        """Whether the program ended with an error."""
+        return self._child.wait() != 0
+
     def is_ready(self) -> bool:
         """Whether it waits before its first window."""
         file = self.folder / READY

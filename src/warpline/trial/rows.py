@@ -33,9 +33,12 @@ class Measured(Struct, frozen=True):
 
     def timed(self) -> MeasuredProcess:
         """As the judge needs it."""
-        return MeasuredProcess(
-            self.name, self.group, tuple(None if one.compiled else one.step_s for one in self.windows)
-        )
+        return MeasuredProcess(self.name, self.group, timed_windows(self.windows))
+
+
+def timed_windows(windows: Sequence[TimedWindow]) -> tuple[float | None, ...]:
+    """Seconds of a step in each window; None where something was compiled in it."""
+    return tuple(None if one.compiled else one.step_s for one in windows)
 
 
 def combination_name(changes: Sequence[Candidate]) -> str:

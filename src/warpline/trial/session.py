@@ -24,9 +24,18 @@ from warpline.errors import WarplineError
 from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.trial.candidates import NOTHING, Candidate
+from warpline.trial.judge import LOOKS, MeasuredProcess, gain_of, verdict_of_gain
 from warpline.trial.look import TimedSteps, alive_together, timed_steps
 from warpline.trial.process import LookReport, VariantProcess
-from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, combination_name, row_of, step_of_baseline
+from warpline.trial.rows import (
+    BASELINE,
+    RESULTS_ONLY,
+    Measured,
+    combination_name,
+    row_of,
+    step_of_baseline,
+    timed_windows,
+)
 from warpline.trial.working_copy import make_working_copy
 
 MAX_ALIVE = 24
@@ -38,6 +47,8 @@ MIN_START_S, START_FACTOR = 30.0, 5.0
 COMPILE_START_S = 180.0
 """Likewise what a compiler may take."""
 WINDOW_GRACE_S = 30.0
+GROUP_SHARE = 0.3
+"""Part of the budget after which a group gets no more rounds than it has begun."""
 MAX_WINNERS = 6
 
 
@@ -160,16 +171,16 @@ class TrialSession:
         self._say("looking at the program")
         while (look := process.looked()) is None:
             if process.is_over:
-                look = process.looked()
-                if look is not None:
-                    break
-                process.fail_by_itself()
-                reason = process.problem() or process.error
-                raise WarplineError("no-steps", f"the program as it is could not be measured: {reason}")
+                break
             if self._left_s() < self._request.budget_s / 2:
                 process.fail_late(time.monotonic() - process.started)
                 raise WarplineError("no-steps", f"the program as it is: {process.error}", "give it a larger --budget")
             time.sleep(POLL_S)
+        look = process.looked()
+        if look is None or (look.ended and process.has_failed()):
+            process.fail_by_itself()
+            reason = process.problem() or process.error
+            raise WarplineError("no-steps", f"the program as it is could not be measured: {reason}")
         took = time.monotonic() - process.started
         self._end([process])
         self._look = look
@@ -211,15 +222,29 @@ class TrialSession:
             others = [one for one in runs if one.name != BASELINE]
             half = len(others) // 2
             order = [*bases[:1], *others[:half], *bases[1:], *others[half:]]
-            for turn in range(steps.windows):
+            until = time.monotonic() + GROUP_SHARE * self._request.budget_s
+            for turn in range(1, steps.windows + 1):
                 if all(one.is_over for one in bases) or all(one.is_over for one in others or bases):
                     break
-                for process in order if turn % 2 == 0 else order[::-1]:
+                for process in order if turn % 2 else order[::-1]:
                     if not process.is_over:
                         self._window(process)
-                self._report_round(turn, group)
+                self._report_round(turn, order)
+                if turn in LOOKS:
+                    open_ = {one.name for one in others if self._is_open(one.name, group)}
+                    order = [one for one in order if one.name in open_ or one.name == BASELINE]
+                    if not open_ or time.monotonic() > until:
+                        break
         finally:
             self._keep(group)
+
+    def _is_open(self, name: str, group: Sequence[VariantProcess]) -> bool:
+        """Whether more windows may change the verdict."""
+        assert self._look is not None
+        now = [MeasuredProcess(one.name, self._groups, timed_windows(one.windows)) for one in group]
+        before = [one.timed() for one in self._measured]
+        gain = gain_of(name, BASELINE, [*before, *now], self._rows(), self._look.use.on_gpu)
+        return gain is not None and verdict_of_gain(gain) == "inconclusive"
 
     def _one_by_one(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
         steps = self._steps
@@ -228,12 +253,12 @@ class TrialSession:
             process = self._start(name, changes, eager_random=results)
             try:
                 self._until_ready([process])
-                for _ in range(0 if results else steps.windows):
+                for _ in range(0 if results else min(steps.windows, LOOKS[1])):
                     if not process.is_over:
                         self._window(process)
+                self._report_round(len(process.windows), [process])
             finally:
                 self._keep([process])
-            self._report_round(steps.windows - 1, [process])
 
     def _until_ready(self, group: Sequence[VariantProcess]) -> None:
         waiting = list(group)
@@ -289,11 +314,10 @@ class TrialSession:
         self._end(group)
 
     def _report_round(self, turn: int, group: Sequence[VariantProcess]) -> None:
-        assert self._steps is not None
         times = ", ".join(
             f"{one.name} {1e3 * one.windows[-1].step_s:.3g} ms" for one in group if one.windows and not one.error
         )
-        self._say(f"round {turn + 1} of {self._steps.windows}: {times}")
+        self._say(f"round {turn}: {times}")
 
     # What is measured when.
 
@@ -367,8 +391,12 @@ class TrialSession:
     def _row(self, *changes: Candidate) -> TriedFix:
         assert self._look is not None
         assert self._steps is not None
-        rows = len(self._request.candidates) - len(self._why_not) + len(self._combinations)
+        rows = self._rows()
         return row_of(changes, self._measured, self._look, self._steps, rows, self._errors, self._request.predicted)
+
+    def _rows(self) -> int:
+        """How many ranges hold together."""
+        return len(self._request.candidates) - len(self._why_not) + len(self._combinations)
 
     def _answer(self, stopped: str) -> TrialAnswer:
         look, steps = self._look, self._steps
@@ -389,14 +417,13 @@ class TrialSession:
         return TrialAnswer(
             command=self._request.command,
             step=steps.words,
-            on_gpu=look.use.on_gpu,
             baseline_s=baseline,
             baseline_processes=sum(one.name == BASELINE and bool(one.windows) for one in self._measured),
-            windows=steps.windows,
+            windows=max((len(one.windows) for one in self._measured), default=0),
             steps_per_window=steps.per_window,
             tries=tuple(rows),
             best=best_of(rows),
-            writes=tuple(look.use.writes),
+            use=look.use,
             seconds=time.monotonic() - self._began,
             stopped=stopped,
         )

@@ -11,7 +11,6 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,9 @@ LOOKED, ENDED, LEADER, PROCESSES = "looked.json", "ended.json", "leader", "proce
 ENOUGH_OPTIMIZER_STEPS = 60
 """The first run has seen enough after so many."""
 MIN_EVENTS = 4
-OWN_FOLDER = str(Path(__file__).parents[2])
+INSTALLED = ("site-packages", "dist-packages", "<frozen", str(Path(__file__).parents[2]))
+"""Parts of the paths of files that are not the program's own."""
+MAX_FRAMES = 8
 
 
 class TrialAgent:
@@ -82,8 +83,13 @@ class TrialAgent:
 
     def _backward(self, tensors: Any, *_: Any, **__: Any) -> None:
         if os.getpid() == self.pid:
+            if not self.use.backward_calls:
+                self.use.backward_frames = program_frames(self.plan.working_copy)
             self.use.backward_calls += 1
             self.results.keep_loss(tensors)
+
+    def _place(self, skip: str = "") -> str:
+        return next(iter(program_frames(self.plan.working_copy, skip)), "")
 
     # What the program uses, in the first run only.
 
@@ -97,38 +103,38 @@ class TrialAgent:
             persistent = bool(loader.persistent_workers)
             pinned = bool(loader.pin_memory)
             size = loader.batch_size
-            use.loaders.append(LoaderUse(loader.num_workers, pinned, persistent, is_iterable, size, caller()))
+            use.loaders.append(LoaderUse(loader.num_workers, pinned, persistent, is_iterable, size, self._place()))
 
         def optimizer_made(optimizer: Any, *_: Any, **__: Any) -> None:
-            self.places[id(optimizer)] = caller()
+            self.places[id(optimizer)] = self._place()
+
+        def module_made(module: Any, *_: Any, **__: Any) -> None:
+            self.places[id(module)] = self._place("__init__")
 
         def zeroed(owner: Any, set_to_none: bool = True) -> None:
-            use.gradients_kept += not set_to_none
+            if not set_to_none:
+                use.gradients_kept += 1
+                use.places.setdefault("zero_grad", self._place())
 
         def emptied() -> None:
             use.empty_cache_calls += 1
+            use.places.setdefault("empty_cache", self._place())
 
         def read(tensor: Any) -> None:
             use.values_read += bool(tensor.is_cuda and tensor.is_floating_point())
 
-        def synchronised(*_: Any) -> None:
+        def synchronised(*_: Any, **__: Any) -> None:
             use.synchronize_calls += 1
-
-        def moved(tensor: Any, *arguments: Any, **named: Any) -> None:
-            target = named.get("device", arguments[0] if arguments else "cuda")
-            to_gpu = type(target) is int or str(target).startswith("cuda")
-            use.gpu_copies += to_gpu and tensor.device.type == "cpu"
 
         after(data.DataLoader, "__init__", loader_made)
         after(base, "__init__", optimizer_made)
+        after(torch.nn.Module, "__init__", module_made)
         for owner in (base, torch.nn.Module):
             before(owner, "zero_grad", zeroed)
         before(torch.cuda, "empty_cache", emptied)
         before(torch.cuda, "synchronize", synchronised)
         for name in ("item", "__float__"):
             before(torch.Tensor, name, read)
-        for name in ("to", "cuda"):
-            before(torch.Tensor, name, moved)
 
     # Events that may end a step.
 
@@ -161,6 +167,7 @@ class TrialAgent:
             finally:
                 self.generating = False
             self.use.generate_calls += 1
+            self.use.places.setdefault("generate", self._place())
             self.results.keep(f"{GENERATE} 0", output)
             self._event(GENERATE, 0, type(model).__name__)
             return output
@@ -172,10 +179,20 @@ class TrialAgent:
             return
         convolutions = sum(isinstance(inner, self.torch.nn.Conv2d) for inner in module.modules())
         size = sum(parameter.numel() for parameter in module.parameters())
-        repeated = len(repeated_layers(self.torch, module))
+        layers, repeated = repeated_layers(self.torch, module)
         attention = getattr(getattr(module, "config", None), "_attn_implementation", None) or ""
         self.use.modules.append(
-            ModuleUse(type(module).__name__, size, convolutions, repeated, is_compiled(module), str(attention))
+            ModuleUse(
+                type(module).__name__,
+                size,
+                convolutions,
+                len(repeated),
+                is_compiled(module),
+                str(attention),
+                layers,
+                self.places.get(id(module), ""),
+                program_frames(self.plan.working_copy),
+            )
         )
         if self.plan.is_twin:
             move_by_rounding(self.torch, module)
@@ -334,13 +351,29 @@ def seed_all(torch: Any) -> None:
 
 
 def move_by_rounding(torch: Any, module: Any) -> None:
-    """Move each weight by up to one rounding error."""
+    """Move each weight by up to one rounding error of the type in which the program computes with it."""
+    convolutions = {id(one.weight) for one in module.modules() if isinstance(one, torch.nn.modules.conv._ConvNd)}
     for parameter in module.parameters():
         if parameter.is_floating_point():
+            step = rounding_step(torch, parameter, id(parameter) in convolutions)
             generator = torch.Generator(parameter.device).manual_seed(1)
             noise = torch.rand(parameter.shape, generator=generator, device=parameter.device) * 2 - 1
             with torch.no_grad():
-                parameter.mul_(1 + torch.finfo(parameter.dtype).eps * noise)
+                parameter.mul_(1 + step * noise)
+
+
+TF32_STEP = 2.0**-10
+"""Of two neighbouring numbers, relative: TF32 has a mantissa of ten bits."""
+
+
+def rounding_step(torch: Any, parameter: Any, is_convolution: bool) -> float:
+    """The relative step of the type in which matmuls with this weight are computed: cuDNN takes TF32 by default."""
+    step = float(torch.finfo(parameter.dtype).eps)
+    kind = parameter.device.type
+    if torch.is_autocast_enabled(kind):
+        return max(step, float(torch.finfo(torch.get_autocast_dtype(kind)).eps))
+    in_tf32 = torch.backends.cudnn.allow_tf32 if is_convolution else torch.get_float32_matmul_precision() != "highest"
+    return max(step, TF32_STEP) if parameter.is_cuda and parameter.dtype == torch.float32 and in_tf32 else step
 
 
 def rank_and_size(torch: Any) -> tuple[int, int]:
@@ -360,21 +393,16 @@ def claim(path: Path) -> bool:
     return True
 
 
-def caller() -> str:
-    """File and line of the program's own code that led here: the innermost frame that no installed package has."""
-    for frame in frames():
-        file = frame.f_code.co_filename
-        if not any(part in file for part in ("site-packages", "dist-packages", "<frozen", OWN_FOLDER, sys.base_prefix)):
-            return f"{file}:{frame.f_lineno}"
-    return ""
-
-
-def frames() -> Iterator[Any]:
-    """The frames of this thread, innermost first."""
+def program_frames(working_copy: str, skip: str = "") -> list[str]:
+    """File and line of each frame of the program's own code, innermost first; functions named `skip` are left out."""
+    found: list[str] = []
     frame: Any = sys._getframe(1)
-    while frame is not None:
-        yield frame
+    while frame is not None and len(found) < MAX_FRAMES:
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if name != skip and not any(part in file for part in (*INSTALLED, sys.base_prefix)):
+            found.append(f"{file.removeprefix(working_copy + os.sep)}:{frame.f_lineno}")
         frame = frame.f_back
+    return found
 
 
 _agent: TrialAgent | None = None

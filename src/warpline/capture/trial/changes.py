@@ -273,7 +273,8 @@ class PinMemory(Loader):
     def _moving(self, original: Any) -> Any:
         def move(tensor: Any, *arguments: Any, **named: Any) -> Any:
             target = named.get("device", arguments[0] if arguments else None)
-            to_gpu = original.__name__ == "cuda" or type(target) is int or str(target).startswith("cuda")
+            to_gpu = original.__name__ == "cuda" or type(target) is int
+            to_gpu = to_gpu or (isinstance(target, (str, self.torch.device)) and str(target).startswith("cuda"))
             chosen = "non_blocking" in named or any(type(one) is bool for one in arguments)
             if to_gpu and not chosen and tensor.device.type == "cpu" and tensor.is_pinned():
                 named["non_blocking"] = True
@@ -401,7 +402,7 @@ class CompileLayers(Compile):
 
     def compile(self, module: Any) -> None:
         """Compile the layers in place."""
-        for layer in repeated_layers(self.torch, module):
+        for layer in repeated_layers(self.torch, module)[1]:
             super().compile(layer)
 
 
@@ -468,13 +469,13 @@ def is_compiled(module: Any) -> bool:
     return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
 
 
-def repeated_layers(torch: Any, module: Any) -> list[Any]:
-    """The layers of the longest list in a model that holds several of one class; empty if there is none."""
+def repeated_layers(torch: Any, module: Any) -> tuple[str, list[Any]]:
+    """The longest list in a model that holds several layers of one class, with its name; empty if there is none."""
     lists = [
-        list(inner)
-        for inner in module.modules()
+        (name, list(inner))
+        for name, inner in module.named_modules()
         if isinstance(inner, (torch.nn.ModuleList, torch.nn.Sequential))
         and len(inner) >= MIN_REPEATED_LAYERS
         and len({type(layer) for layer in inner}) == 1
     ]
-    return max(lists, key=len, default=[])
+    return max(lists, key=lambda one: len(one[1]), default=("", []))

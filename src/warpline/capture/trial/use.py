@@ -16,7 +16,7 @@ class LoaderUse:
     """Whether its dataset is an IterableDataset: more workers would each yield all of it."""
     batch_size: int | None
     place: str = ""
-    """File and line of the program where it was made."""
+    """File and line of the program where it was made, the file as seen from the working folder."""
 
 
 @dataclass
@@ -43,6 +43,12 @@ class ModuleUse:
     is_compiled: bool
     attention: str = ""
     """The attention that its config names, as Hugging Face's models do."""
+    layers: str = ""
+    """Where in the module that list is: `encoder.layers`."""
+    place: str = ""
+    """Where it was made."""
+    calls: list[str] = field(default_factory=list)
+    """Where it is called: the program's own frames, innermost first."""
 
 
 @dataclass
@@ -59,8 +65,6 @@ class ProgramUse:
     """Matmuls and convolutions of the first forwards, by data type; empty if none was seen."""
     random_ops: int = 0
     """Ops of the first forwards that draw random numbers."""
-    gpu_copies: int = 0
-    """Blocking copies from pageable memory to the GPU."""
     empty_cache_calls: int = 0
     gradients_kept: int = 0
     """Calls of zero_grad(set_to_none=False)."""
@@ -70,6 +74,10 @@ class ProgramUse:
     synchronize_calls: int = 0
     backward_calls: int = 0
     """Calls of backward()."""
+    backward_frames: list[str] = field(default_factory=list)
+    """Where backward() is called first: the program's own frames, innermost first."""
+    places: dict[str, str] = field(default_factory=dict)
+    """Where empty_cache, zero_grad and generate are called first."""
     precision: str = "highest"
     """torch.get_float32_matmul_precision()."""
     cudnn_benchmark: bool = False

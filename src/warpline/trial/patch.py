@@ -1,0 +1,372 @@
+"""The best combination as a git diff: each change where the first run saw its place, else the lines to write.
+
+Edits are made on the text, at places that the syntax tree gives, so that everything else stays as it is. A file whose
+edited text does not parse keeps its text.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from warpline.capture.trial.use import ModuleUse, ProgramUse
+from warpline.trial.answer import TrialAnswer, TriedFix
+
+TORCH_CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
+"""Modules of torch.nn itself whose compile() does nothing."""
+
+
+class SourcePlace(Struct, frozen=True):
+    """A line of the program's source."""
+
+    file: str
+    line: int
+
+    @classmethod
+    def of(cls, text: str) -> SourcePlace | None:
+        """From `train.py:12`; None if it is not known."""
+        file, _, line = text.rpartition(":")
+        return cls(file, int(line)) if file and line.isdigit() else None
+
+
+class Patch(Struct, frozen=True):
+    """A diff, and what it does not hold."""
+
+    diff: str
+    by_hand: tuple[TriedFix, ...]
+    """Fixes whose place is not known."""
+
+    @property
+    def text(self) -> str:
+        """As a file: git ignores the lines before the diff."""
+        lines = [f"# {row.name}, by hand: {row.lines.splitlines()[0]}\n" for row in self.by_hand]
+        return "".join(lines) + self.diff
+
+
+Edit = Callable[[str, int], str | None]
+"""A source with a change at a line; None if the line does not have what is changed."""
+
+
+def make_patch(answer: TrialAnswer, folder: Path) -> Patch:
+    """The best combination, for the files of the program in this folder."""
+    sources: dict[str, str] = {}
+    by_hand = []
+    for name in answer.best:
+        row = answer.row(name)
+        if row is None:
+            continue
+        changed = _applied(row, answer.use, folder, sources)
+        if changed is None:
+            by_hand.append(row)
+        else:
+            sources = changed
+    parts = [_diff(file, (folder / file).read_text(), text) for file, text in sorted(sources.items())]
+    return Patch("".join(parts), tuple(by_hand))
+
+
+def _diff(file: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{file}", f"b/{file}"
+    )
+    text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return f"diff --git a/{file} b/{file}\n{text}" if text else ""
+
+
+def _applied(row: TriedFix, use: ProgramUse, folder: Path, sources: dict[str, str]) -> dict[str, str] | None:
+    """The sources with one fix more; None if one of its places is not known."""
+    edits = edits_of(row, use)
+    changed = dict(sources)
+    if not edits:
+        return None
+    # Lines were seen in the unchanged file: edits that add lines come last, from the bottom up.
+    for place, edit in edits:
+        if Path(place.file).is_absolute() or not (folder / place.file).is_file():
+            return None
+        original = (folder / place.file).read_text()
+        before = changed.get(place.file, original)
+        line = _same_line(original, before, place.line)
+        after = edit(before, line) if line is not None else None
+        if after is None or not _parses(after):
+            return None
+        changed[place.file] = after
+    return changed
+
+
+def _same_line(original: str, changed: str, line: int) -> int | None:
+    """Where a line of the original is now."""
+    matcher = difflib.SequenceMatcher(None, original.splitlines(), changed.splitlines(), autojunk=False)
+    for tag, start, end, new_start, new_end in matcher.get_opcodes():
+        if start < line <= end:
+            if tag == "equal" or end - start == new_end - new_start:
+                return new_start + line - start
+            return min(new_start + line - start, new_end) if tag == "replace" else None
+    return None
+
+
+def edits_of(row: TriedFix, use: ProgramUse) -> list[tuple[SourcePlace, Edit]]:
+    """Where a fix is made, and how; empty if a place is not known."""
+    name = row.name.partition("=")[0]
+    match name:
+        case "fused_optimizer":
+            return _at(
+                [one.place for one in use.optimizers if one.can_fuse and not one.is_fused], call_with(fused="True")
+            )
+        case "prefetch":
+            workers = next(iter(re.findall(r"with (\d+) workers", " ".join(row.proof))), "4")
+            edit = call_with(num_workers=workers, persistent_workers="True", prefetch_factor="4")
+            return _at([one.place for one in use.loaders], edit)
+        case "pin_memory":
+            return _at([one.place for one in use.loaders if not one.is_pinned], call_with(pin_memory="True"))
+        case "set_to_none":
+            return _at([use.places.get("zero_grad", "")], call_with(set_to_none="True"))
+        case "static_cache":
+            return _at([use.places.get("generate", "")], call_with("generate", cache_implementation="'static'"))
+        case "no_empty_cache":
+            return _at([use.places.get("empty_cache", "")], without_statement)
+        case "tf32" | "cudnn_benchmark":
+            main = _main_place(use)
+            return [(main, after_import(row.lines))] if main else []
+        case "bf16":
+            return _autocast(use)
+    lines = _module_lines(name)
+    main_modules = [module for module in use.modules if module.parameters and not module.is_compiled]
+    if lines is None or not main_modules:
+        return []
+    return [edit for module in main_modules for edit in _at([module.place], after_statement(module, lines))]
+
+
+def _at(places: Sequence[str], edit: Edit) -> list[tuple[SourcePlace, Edit]]:
+    found = [SourcePlace.of(place) for place in dict.fromkeys(places)]
+    known = [place for place in found if place is not None]
+    return [(place, edit) for place in known] if len(known) == len(found) else []
+
+
+def _main_place(use: ProgramUse) -> SourcePlace | None:
+    """The file in which the program's outermost frame is."""
+    frames = [*use.backward_frames[-1:], *(module.calls[-1] for module in use.modules if module.calls)]
+    return SourcePlace.of(frames[0]) if frames else None
+
+
+ModuleLines = Callable[[ModuleUse, str], str]
+"""What to write after a module was made, by its variable."""
+
+
+def _module_lines(name: str) -> ModuleLines | None:
+    def compiled(arguments: str) -> ModuleLines:
+        def lines(module: ModuleUse, variable: str) -> str:
+            if module.name in TORCH_CONTAINERS:
+                return f"{variable} = torch.compile({', '.join(filter(None, (variable, arguments)))})"
+            return f"{variable}.compile({arguments})"
+
+        return lines
+
+    def by_layer(module: ModuleUse, variable: str) -> str:
+        layers = f"{variable}.{module.layers}" if module.layers else variable
+        return f"for layer in {layers}: layer.compile()"
+
+    def channels_last(module: ModuleUse, variable: str) -> str:
+        return f"{variable} = {variable}.to(memory_format=torch.channels_last)"
+
+    known: dict[str, ModuleLines] = {
+        "torch_compile": compiled(""),
+        "torch_compile_graphs": compiled("mode='reduce-overhead'"),
+        "cuda_graph": compiled("backend='cudagraphs'"),
+        "torch_compile_layers": by_layer,
+        "channels_last": channels_last,
+    }
+    return known.get(name)
+
+
+# Edits.
+
+
+def call_with(name: str = "", **keywords: str) -> Edit:
+    """Give the call at the line these keywords; with a name, the call of that."""
+
+    def edit(source: str, line: int) -> str | None:
+        call = _call_at(ast.parse(source), line, name)
+        if call is None:
+            return None
+        text = source
+        for keyword, value in keywords.items():
+            call = _call_at(ast.parse(text), line, name)
+            if call is None:
+                return None
+            own = next((one for one in call.keywords if one.arg == keyword), None)
+            if own is not None:
+                text = _replaced(text, own.value, value)
+            else:
+                end = _offset(text, call.end_lineno or 0, call.end_col_offset or 0) - 1
+                before = text[:end].rstrip()
+                comma = "" if before.endswith((",", "(")) else ", "
+                space = " " if before.endswith(",") else ""
+                text = f"{before}{comma}{space}{keyword}={value}{text[end:]}"
+        return text
+
+    return edit
+
+
+def without_statement(source: str, line: int) -> str | None:
+    """Leave out the statement at the line."""
+    statement = _statement_at(ast.parse(source), line)
+    return _replaced(source, statement, "pass") if isinstance(statement, ast.Expr) else None
+
+
+def after_import(text: str) -> Edit:
+    """Write a line after the file's import of torch."""
+
+    def edit(source: str, line: int) -> str | None:
+        for statement in ast.parse(source).body:
+            names = [alias.name for alias in getattr(statement, "names", ())]
+            if isinstance(statement, ast.Import) and "torch" in names:
+                return _line_after(source, statement, text)
+        return None
+
+    return edit
+
+
+def after_statement(module: ModuleUse, lines: ModuleLines) -> Edit:
+    """Write lines after the assignment that made a module."""
+
+    def edit(source: str, line: int) -> str | None:
+        statement = _statement_at(ast.parse(source), line)
+        variable = _variable(statement, module.name) if isinstance(statement, ast.Assign) else None
+        return _line_after(source, statement, lines(module, variable)) if statement and variable else None
+
+    return edit
+
+
+def _autocast(use: ProgramUse) -> list[tuple[SourcePlace, Edit]]:
+    """From the first call of a module to backward(), if both stand in one block."""
+    device = "cuda" if use.on_gpu else "cpu"
+    for frame in use.backward_frames:
+        last = SourcePlace.of(frame)
+        calls = [place for module in use.modules for place in map(SourcePlace.of, module.calls) if place and last]
+        same_file = [place for place in calls if last and place.file == last.file and place.line <= last.line]
+        if last and same_file:
+            first = min(same_file, key=lambda place: place.line)
+            return [(last, in_autocast(last.line - first.line, device))]
+    return []
+
+
+def in_autocast(lines_before: int, device: str) -> Edit:
+    """Put the statements from so many lines before to the one at the line, without it, under autocast."""
+
+    def edit(source: str, line: int) -> str | None:
+        tree = ast.parse(source)
+        for block in _blocks(tree):
+            first = next((place for place, one in enumerate(block) if _covers(one, line - lines_before)), None)
+            last = next((place for place, one in enumerate(block) if _covers(one, line)), None)
+            if (
+                first is None
+                or last is None
+                or last <= first
+                or block[last].lineno <= (block[last - 1].end_lineno or 0)
+            ):
+                continue
+            lines = source.splitlines(keepends=True)
+            start, end = block[first].lineno - 1, block[last - 1].end_lineno or 0
+            indent = lines[start][: block[first].col_offset]
+            if indent.strip():
+                return None
+            inside = [f"    {one}" if one.strip() else one for one in lines[start:end]]
+            head = f"{indent}with torch.autocast('{device}', torch.bfloat16):\n"
+            return "".join([*lines[:start], head, *inside, *lines[end:]])
+        return None
+
+    return edit
+
+
+# The syntax tree.
+
+
+def _covers(node: ast.stmt | ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _blocks(tree: ast.AST) -> list[list[ast.stmt]]:
+    """All lists of statements, innermost first."""
+    found = [
+        body
+        for node in ast.walk(tree)
+        for field in ("body", "orelse", "finalbody")
+        if isinstance(body := getattr(node, field, None), list) and body and isinstance(body[0], ast.stmt)
+    ]
+    return found[::-1]
+
+
+def _statement_at(tree: ast.AST, line: int) -> ast.stmt | None:
+    """The smallest statement that covers the line; of several on it, the first."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _covers(node, line)]
+    return min(found, key=lambda node: ((node.end_lineno or 0) - node.lineno, node.col_offset), default=None)
+
+
+def _call_at(tree: ast.AST, line: int, name: str) -> ast.Call | None:
+    """The outermost call that starts on the line, or covers it; with a name, of that."""
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _covers(node, line) and (not name or _name(node.func) == name)
+    ]
+    makers = [node for node in found if _name(node.func) in MAKERS] if not name else found
+    return max(makers, key=lambda node: node.lineno, default=None)
+
+
+MAKERS = frozenset(("AdamW", "Adam", "SGD", "Adagrad", "DataLoader", "zero_grad"))
+"""Calls whose arguments are changed; a place of a call also covers what is called around it."""
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _variable(statement: ast.Assign, module: str) -> str | None:
+    """The variable to which a module of this class is assigned."""
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    else:
+        pairs = [(target, value)]
+    fits = [
+        one
+        for one, made in pairs
+        if isinstance(one, (ast.Name, ast.Attribute))
+        and (
+            len(pairs) == 1 or any(isinstance(node, ast.Call) and _name(node.func) == module for node in ast.walk(made))
+        )
+    ]
+    return ast.unparse(fits[0]) if len(fits) == 1 else None
+
+
+def _offset(source: str, line: int, column: int) -> int:
+    """SourcePlace in the text of a line and a column, which the tree counts in bytes."""
+    lines = source.splitlines(keepends=True)
+    return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
+
+
+def _replaced(source: str, node: ast.stmt | ast.expr, text: str) -> str:
+    start = _offset(source, node.lineno, node.col_offset)
+    end = _offset(source, node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return source[:start] + text + source[end:]
+
+
+def _line_after(source: str, statement: ast.stmt, text: str) -> str:
+    lines = source.splitlines(keepends=True)
+    first, end = lines[statement.lineno - 1], statement.end_lineno or statement.lineno
+    indent = first[: len(first) - len(first.lstrip())]
+    if not lines[end - 1].endswith("\n"):
+        lines[end - 1] += "\n"
+    return "".join([*lines[:end], f"{indent}{text}\n", *lines[end:]])
+
+
+def _parses(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True

@@ -1,0 +1,125 @@
+"""The best combination as a git diff."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, ProgramUse
+from warpline.estimate import Estimate
+from warpline.trial.answer import TrialAnswer, TriedFix
+from warpline.trial.patch import make_patch
+
+PROGRAM = """\
+import numpy as np, torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+def train():
+    model = Net().cuda(); optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    loader = torch.utils.data.DataLoader(
+        data, batch_size=64,
+        num_workers=2,
+    )
+    for x, y in loader:
+        out = model(x.cuda())
+        loss = nn.functional.cross_entropy(out, y.cuda())
+
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        optimizer.step()
+        torch.cuda.empty_cache()
+
+train()
+"""
+USE = ProgramUse(
+    on_gpu=True,
+    loaders=[LoaderUse(2, False, False, False, 64, "train.py:12")],
+    optimizers=[OptimizerUse("AdamW", False, False, True, "train.py:10")],
+    modules=[ModuleUse("Net", 100, 0, 4, False, "", "layers", "train.py:10", ["train.py:16", "train.py:24"])],
+    backward_frames=["train.py:20", "train.py:24"],
+    places={"zero_grad": "train.py:19", "empty_cache": "train.py:22"},
+)
+
+
+def answer(*fixes: str, use: ProgramUse = USE, lines: str = "x = 1", proof: str = "") -> TrialAnswer:
+    tries = tuple(TriedFix(fix, "", lines, proof=(proof,)) for fix in fixes)
+    return TrialAnswer(("python", "train.py"), "AdamW.step()", Estimate(1, 1, 1), 2, 6, 10, tries, fixes, use, 60.0)
+
+
+def patched(tmp_path: Path, source: str, found: TrialAnswer) -> str:
+    """The program after `git apply`."""
+    (tmp_path / "train.py").write_text(source)
+    made = make_patch(found, tmp_path)
+    assert made.by_hand == ()
+    (tmp_path / "best.patch").write_text(made.text)
+    subprocess.run(["git", "apply", "best.patch"], cwd=tmp_path, check=True)
+    return (tmp_path / "train.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("fix", "before", "after"),
+    [
+        ("fused_optimizer", "model.parameters(), 1e-4)", "model.parameters(), 1e-4, fused=True)"),
+        ("set_to_none", "set_to_none=False", "set_to_none=True"),
+        ("pin_memory", "num_workers=2,\n    )", "num_workers=2, pin_memory=True)"),
+        ("no_empty_cache", "torch.cuda.empty_cache()", "pass"),
+        ("torch_compile", "1e-4)\n", "1e-4)\n    model.compile()\n"),
+        ("torch_compile_layers", "1e-4)\n", "1e-4)\n    for layer in model.layers: layer.compile()\n"),
+        ("channels_last", "1e-4)\n", "1e-4)\n    model = model.to(memory_format=torch.channels_last)\n"),
+        ("tf32", "np, torch\n", "np, torch\nx = 1\n"),
+    ],
+)
+def test_a_fix_is_made_where_the_first_run_saw_its_place(tmp_path: Path, fix: str, before: str, after: str) -> None:
+    assert PROGRAM.count(before) == 1
+    assert patched(tmp_path, PROGRAM, answer(fix)) == PROGRAM.replace(before, after)
+
+
+def test_loaders_get_the_workers_that_were_measured(tmp_path: Path) -> None:
+    text = patched(tmp_path, PROGRAM, answer("prefetch", proof="loaders with 6 workers (before: 2)"))
+    assert "num_workers=6, persistent_workers=True, prefetch_factor=4" in text
+
+
+def test_autocast_holds_the_forward_and_the_loss(tmp_path: Path) -> None:
+    text = patched(tmp_path, PROGRAM, answer("bf16"))
+    block = """
+        with torch.autocast('cuda', torch.bfloat16):
+            out = model(x.cuda())
+            loss = nn.functional.cross_entropy(out, y.cuda())
+
+            optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+"""
+    assert block in text
+
+
+def test_several_fixes_make_one_diff(tmp_path: Path) -> None:
+    text = patched(tmp_path, PROGRAM, answer("tf32", "fused_optimizer", "torch_compile", "bf16", "no_empty_cache"))
+    for part in ("x = 1\n", "fused=True", "model.compile()", "with torch.autocast", "        pass\n"):
+        assert part in text
+
+
+def test_what_has_no_place_is_left_to_the_reader(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    made = make_patch(answer("no_gc", "fused_optimizer", lines="gc.disable()"), tmp_path)
+    assert [row.name for row in made.by_hand] == ["no_gc"]
+    assert made.text.startswith("# no_gc, by hand: gc.disable()\ndiff --git a/train.py b/train.py\n")
+
+
+def test_a_module_of_torch_itself_is_compiled_by_torch_compile(tmp_path: Path) -> None:
+    source = "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2))\nnet(torch.ones(2))\n"
+    use = ProgramUse(modules=[ModuleUse("Sequential", 6, 0, 0, False, place="train.py:2", calls=["train.py:3"])])
+    text = patched(tmp_path, source, answer("torch_compile", use=use))
+    assert "\nnet = torch.compile(net)\n" in text
+
+
+def test_a_model_that_a_function_returns_is_left_to_the_reader(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\ndef make():\n    return Net()\n")
+    use = ProgramUse(modules=[ModuleUse("Net", 6, 0, 0, False, place="train.py:3")])
+    assert make_patch(answer("torch_compile", use=use), tmp_path).diff == ""
