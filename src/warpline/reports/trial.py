@@ -60,8 +60,8 @@ def _answer(answer: TrialAnswer) -> Iterator[Content]:
             yield Text(f"The results: {best.sameness.sentence}.")
     yield Text(
         f"{several(answer.baseline_processes, 'process', 'processes')} of the program as it is, "
-        f"up to {several(answer.windows, 'window')} of {several(answer.steps_per_window, 'step')} in each; the ranges of all "
-        "rows hold together with 95 %.",
+        f"up to {several(answer.windows, 'window')} of {several(answer.steps_per_window, 'step')} in each; the "
+        "ranges of all rows hold together with 95 %.",
         "quiet",
     )
 
