@@ -101,6 +101,19 @@ def test_work_that_runs_after_the_steps_that_launched_it_counts(tmp_path: Path) 
     assert (found.ops, found.cpu_ns, found.gpu_ns) == (1, 20_000, 100_000)
 
 
+def test_the_gpu_time_is_that_of_the_busiest_device(tmp_path: Path) -> None:
+    """Two devices work beside each other, for 30 and 50 µs: a step of both is 50 µs long."""
+    events = [
+        annotation("ProfilerStep#0", 0, 100),
+        call("cudaLaunchKernel", 0, 5, 1),
+        kernel("gemm", 10, 30, 1, device=0),
+        call("cudaLaunchKernel", 10, 5, 2),
+        kernel("gemm", 40, 50, 2, device=1),
+    ]
+    found = budget_of(open_trace(write(tmp_path, events), cache=False))
+    assert (found.ops, found.work_ns) == (2, 50_000)
+
+
 def test_waits_and_work_from_before_are_no_dispatch(tmp_path: Path) -> None:
     """In a step of 200 µs, the CPU waits 60 µs in a copy, launches for 40 and stops; an operation that was launched
     before the recording runs for 50."""

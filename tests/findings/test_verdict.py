@@ -49,7 +49,7 @@ def test_the_plan_does_not_change_the_cause() -> None:
 def test_two_causes_that_are_as_good_are_both_named() -> None:
     verdict = verdict_of(limits(sync=2.0, dispatch=1.9), [], STATE)
     assert (verdict.cause, verdict.also) == ("sync", "dispatch")
-    assert verdict.sentence.startswith("Synchronisation-bound and dispatch-bound: in the step of 3.00 ms, ")
+    assert verdict.sentence.startswith("Sync-bound and dispatch-bound: in the step of 3.00 ms, ")
     pair = verdict_of(limits(dispatch=1.05, transfer=1.04, pair=("dispatch", "transfer")), [], STATE)
     assert (pair.cause, pair.also) == ("dispatch", "transfer")
     assert "neither alone gives a tenth" in pair.sentence

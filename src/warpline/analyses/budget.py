@@ -15,7 +15,7 @@ from warpline.errors import CannotAnswer
 from warpline.intervals import difference, union
 from warpline.trace.arrays import NONE, Bools
 from warpline.trace.launches import launched_ns
-from warpline.trace.schema import Api
+from warpline.trace.schema import Api, Gpu
 from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
 
@@ -78,8 +78,17 @@ def budget_of(trace: Trace) -> DispatchBudget:
     calls = trace.api[np.unique(work.api_id[work.api_id != NONE])]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
-    busy = union(work.start_ns, work.end_ns).total_ns()
-    return DispatchBudget(len(calls) / max(len(steps), 1), _dispatch_ns(trace, calls) / len(calls), busy / len(calls))
+    return DispatchBudget(
+        ops=len(calls) / max(len(steps), 1),
+        cpu_ns=_dispatch_ns(trace, calls) / len(calls),
+        gpu_ns=_busy_ns(work) / len(calls),
+    )
+
+
+def _busy_ns(work: Gpu) -> int:
+    """GPU time of the busiest device: devices work side by side, so that their times do not add up."""
+    own = (work[work.device == number] for number in np.unique(work.device).tolist())
+    return max(union(one.start_ns, one.end_ns).total_ns() for one in own)
 
 
 def _launched_in(trace: Trace) -> Bools:

@@ -13,8 +13,8 @@ Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "co
 CAUSES: dict[Cause, str] = {
     "cold_start": "Cold start",
     "input": "Input-bound",
-    "sync": "Synchronisation-bound",
-    "transfer": "Copy-bound",
+    "sync": "Sync-bound",
+    "transfer": "Transfer-bound",
     "memory": "Allocator-bound",
     "kernel": "Kernel-bound",
     "comm": "Communication-bound",
