@@ -12,7 +12,7 @@ from warpline.capture.patches import Undo, after, before
 from warpline.capture.plan import TORCH
 from warpline.capture.recorders import ours
 from warpline.capture.session import Session
-from warpline.capture.steps import EXPLICIT, FORWARD, NVTX, OPTIMIZER, PROFILER, REPLAY, Unit
+from warpline.capture.steps import EXPLICIT, FORWARD, NVTX, OPTIMIZER, PROFILER, REPLAY, StepUnit
 
 
 class Listeners:
@@ -58,7 +58,7 @@ class Listeners:
             return lambda: None  # torch before 2.0: forward calls mark steps
         return register(self._optimizer).remove
 
-    def _narrow(self, unit: Unit | None) -> None:
+    def _narrow(self, unit: StepUnit | None) -> None:
         """Listen only to what ends a step, once that is known, so that nothing else slows the program."""
         if unit is None:
             self._forwards.search()

@@ -19,7 +19,7 @@ from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
 from warpline.capture.recorders import Recorder, export_whole, recorder_for
 from warpline.capture.second_pass import SecondPass, wants_second_pass
-from warpline.capture.steps import LOOP, NAMES, StepFinder, Unit
+from warpline.capture.steps import LOOP, NAMES, StepFinder, StepUnit
 from warpline.capture.this_process import (
     LastWords,
     hold_signals,
@@ -54,7 +54,7 @@ class Session:
         self._torch = torch
         self._is_traced = tracing_check(torch)
         self._on_idle = on_idle
-        self.on_narrow: Callable[[Unit | None], None] = lambda unit: None
+        self.on_narrow: Callable[[StepUnit | None], None] = lambda unit: None
         """Called with the step once it is known, so that only its end is listened to; with None to listen to all."""
         self._listens_narrowly = False
         self._laps = StepTimer(torch)

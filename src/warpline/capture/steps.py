@@ -115,7 +115,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Unit:
+class StepUnit:
     """The step: every call of one source, or every iteration of a loop that starts with that call."""
 
     source: int
@@ -157,7 +157,7 @@ class StepFinder:
 
     def restart(self) -> None:
         """Forget everything heard: the program has changed its behaviour."""
-        self.unit: Unit | None = None
+        self.unit: StepUnit | None = None
         self.narrow = False
         """Whether only the calls that show the end of a step matter."""
         self._locked = False
@@ -192,7 +192,7 @@ class StepFinder:
         self.seen[source] = max(self.seen[source], self._heard[call])
         unit = self.unit
         if source <= PROFILER and not self._locked and (unit is None or source < unit.source):
-            unit = self.unit = Unit(source, who)
+            unit = self.unit = StepUnit(source, who)
             self.narrow, self._passed = True, 0
         if unit is not None and (self.narrow or unit.source <= PROFILER):
             if source == OPTIMIZER and unit.source >= OPTIMIZER and not self._locked and not self._knows(call):
@@ -225,7 +225,7 @@ class StepFinder:
         loop = self.unit.loop if self.unit else None
         return loop is not None and call in loop.calls
 
-    def _follow(self, call: Source, unit: Unit) -> int:
+    def _follow(self, call: Source, unit: StepUnit) -> int:
         """The end of a step that is known."""
         if call != (unit.source, unit.who):
             self._ignored += call[0] <= unit.source
@@ -287,12 +287,12 @@ class StepFinder:
             chain.append(loop)
         return chain
 
-    def _choose(self, chain: list[Loop], call: Source) -> Unit | None:
+    def _choose(self, chain: list[Loop], call: Source) -> StepUnit | None:
         # Loops of the program come before the program as a whole, which threads seem to repeat.
         loop = next((loop for loop in (*chain[1:], chain[0]) if loop.repeats), None)
         if loop is None:
             if call[0] == OPTIMIZER and (self._heard[call] == 1 or self.unit is None):
-                return Unit(*call)  # the last optimizer to appear ends the cycle
+                return StepUnit(*call)  # the last optimizer to appear ends the cycle
             return self.unit
         while True:
             inside = max(loop.repeated_inside(), key=Loop.whole_time_ns, default=None)
@@ -326,7 +326,7 @@ def _updates_as_often(inside: Loop, loop: Loop) -> bool:
     return min(inside.calls[source] for source in updates) >= MIN_COVER * (inside.iterations - 1)
 
 
-def _unit_of(loop: Loop) -> Unit:
+def _unit_of(loop: Loop) -> StepUnit:
     """The step of a loop: the call that it makes once, or its iteration."""
     active = loop.active()
     best = min(source for source, _ in active)
@@ -334,13 +334,13 @@ def _unit_of(loop: Loop) -> Unit:
         fewest = min(count for (source, _), count in active.items() if source == best)
         if fewest <= loop.iterations / MIN_COVER:  # fewer where gradients are accumulated
             rarest = [source for source, count in active.items() if source[0] == best and count <= fewest + 1]
-            return Unit(*rarest[-1], loop=loop)  # the last to appear ends the cycle
+            return StepUnit(*rarest[-1], loop=loop)  # the last to appear ends the cycle
     else:
         once = [source for source, count in active.items() if source[0] == best and _once(count, loop.iterations)]
         if once:
-            return Unit(*min(once, key=lambda source: _first_place(loop.previous, source)), loop=loop)
+            return StepUnit(*min(once, key=lambda source: _first_place(loop.previous, source)), loop=loop)
     first = next((source for source in loop.previous if source in active), min(active))
-    return Unit(*first, by_loop=True, loop=loop)
+    return StepUnit(*first, by_loop=True, loop=loop)
 
 
 def _once(calls: int, iterations: int) -> bool:

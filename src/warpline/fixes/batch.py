@@ -16,7 +16,7 @@ from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import NOTHING, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
-from warpline.replay.patterns.independent_loops import Loop
+from warpline.replay.patterns.independent_loops import KernelLoop
 from warpline.replay.patterns.loops import MIN_REPEATS, RootOps, begun_before, loops
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.patterns.tensor_lists import lists_of_tensors
@@ -51,12 +51,12 @@ def apply(edit: GraphEdit, case: int) -> int:
     return changed
 
 
-def _loops(edit: GraphEdit) -> Iterator[Loop]:
+def _loops(edit: GraphEdit) -> Iterator[KernelLoop]:
     """Loops over small kernels whose iterations do not depend on each other."""
     labelled, graph = edit.labelled, edit.graph
     names, labels = labelled.once(_labels)
     usable = labelled.in_steps & ~edit.gone & labelled.is_work
-    forwards: list[Loop] = []
+    forwards: list[KernelLoop] = []
     optimizer, op_ns = labelled.once(in_optimizer), labelled.host.launched_op.expected
     for _, nodes in grouped(np.flatnonzero(usable), graph.lane[usable]):
         if len(nodes) < MIN_REPEATS:
@@ -64,7 +64,7 @@ def _loops(edit: GraphEdit) -> Iterator[Loop]:
         for iterations in loops(nodes, labels[nodes], labelled.step):
             small = np.median(graph.duration[iterations], axis=0).max() <= SMALL_KERNEL_IN_OPS * op_ns
             if small and labelled.is_kernel[iterations[0]].any() and not _waits(edit, iterations):
-                loop = Loop(
+                loop = KernelLoop(
                     labelled,
                     labelled.once(RootOps),
                     nodes,
@@ -77,7 +77,7 @@ def _loops(edit: GraphEdit) -> Iterator[Loop]:
                     yield loop
         left = nodes[usable[nodes] & ~optimizer[nodes]]
         for iterations in lists_of_tensors(labelled, left, names[left]):
-            yield Loop(labelled, labelled.once(RootOps), left, iterations, NOTHING, is_over_a_list=True)
+            yield KernelLoop(labelled, labelled.once(RootOps), left, iterations, NOTHING, is_over_a_list=True)
 
 
 def _labels(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
@@ -93,7 +93,7 @@ def _spelled(labelled: LabelledGraph) -> Texts:
     return labelled.kind.texts + "|" + np.where(labelled.op == NONE, labelled.name.texts, labelled.op_name.texts)
 
 
-def _is_independent(labelled: LabelledGraph, loop: Loop) -> bool:
+def _is_independent(labelled: LabelledGraph, loop: KernelLoop) -> bool:
     """By the recorded data flow; without it, by the shapes of what an iteration takes and makes."""
     guessed = loop.is_independent
     known = labelled.dataflow.are_independent(loop.iterations) if labelled.dataflow is not None else None
@@ -109,7 +109,7 @@ class _Batched:
         self._full = np.where(labelled.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(labelled.once(Grids).waves, 1.0))
         self._full[labelled.is_copy] = 1.0
 
-    def duration_ns(self, loop: Loop, duration: Floats, case: int) -> Floats:
+    def duration_ns(self, loop: KernelLoop, duration: Floats, case: int) -> Floats:
         """For each kernel of an iteration, the duration of one kernel for all iterations."""
         iterations = loop.iterations
         whole, typical = duration[iterations].sum(0), np.median(duration[iterations], axis=0)

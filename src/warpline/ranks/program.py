@@ -21,7 +21,7 @@ from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 TOLERANCE_NS = 2_000.0
 
 
-class Kind(IntEnum):
+class InstructionKind(IntEnum):
     """Kinds of instructions."""
 
     SEGMENT = 0
@@ -34,7 +34,7 @@ class Kind(IntEnum):
 class Instruction(Struct, frozen=True):
     """One instruction: a segment by its number, a collective to join or await by its number, or a step that begins."""
 
-    kind: Kind
+    kind: InstructionKind
     number: int
     join: int = NONE
     """For JOIN, which of the rank's own collectives."""
@@ -58,7 +58,7 @@ class Program(Struct, frozen=True):
     latency_ns: float
 
     @property
-    def shape(self) -> tuple[Kind, ...]:
+    def shape(self) -> tuple[InstructionKind, ...]:
         """What programs must share to be compared segment by segment."""
         return tuple(one.kind for one in self.instructions)
 
@@ -133,7 +133,7 @@ def _program(items: _Items, collective: Int64s) -> Program:
     begin = 0
 
     def put(segment: Segment) -> None:
-        instructions.append(Instruction(Kind.SEGMENT, len(segments)))
+        instructions.append(Instruction(InstructionKind.SEGMENT, len(segments)))
         segments.append(segment)
 
     def close(end: int) -> None:
@@ -146,20 +146,20 @@ def _program(items: _Items, collective: Int64s) -> Program:
             put(chain(items.segment(begin, item), (0.0, -np.inf, -np.inf, float(items.cpu_ns[item]))))
             begin = item + 1
             for at in awaited.cpu[~row]:
-                instructions.append(Instruction(Kind.AWAIT_CPU, int(collective[at])))
+                instructions.append(Instruction(InstructionKind.AWAIT_CPU, int(collective[at])))
             put(items.call(~row))
             continue
         is_first = row == 0 or line.step[row] != line.step[row - 1]
         if is_first:
             if row:
                 close(item)
-            instructions.append(Instruction(Kind.STEP, int(line.step[row])))
+            instructions.append(Instruction(InstructionKind.STEP, int(line.step[row])))
         for at in awaited.compute.get(row, ()):
             close(item)
-            instructions.append(Instruction(Kind.AWAIT_GPU, int(collective[at])))
+            instructions.append(Instruction(InstructionKind.AWAIT_GPU, int(collective[at])))
         if collective[row] != NONE:
             close(item + 1)
-            instructions.append(Instruction(Kind.JOIN, int(collective[row]), len(joins)))
+            instructions.append(Instruction(InstructionKind.JOIN, int(collective[row]), len(joins)))
             joins.append(row)
     close(len(items.cpu_ns))
     rows = np.array(joins, np.int64)

@@ -9,13 +9,13 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.ranks.match import Collective
-from warpline.ranks.program import Kind, Program
+from warpline.ranks.program import InstructionKind, Program
 from warpline.trace.arrays import Floats
 
 _NEVER = -np.inf
 
 
-class Replayed(Struct, frozen=True):
+class JobReplay(Struct, frozen=True):
     """The times of a replay."""
 
     start_ns: float
@@ -52,7 +52,7 @@ class JointReplay:
             for program in programs
         }
 
-    def run(self, changed: Mapping[int, Program] | None = None, transfer_ns: Floats | None = None) -> Replayed:
+    def run(self, changed: Mapping[int, Program] | None = None, transfer_ns: Floats | None = None) -> JobReplay:
         """Replay with other programs for some ranks, or other transfer times."""
         programs = {**self.programs, **(changed or {})}
         transfer = (self.transfer_ns if transfer_ns is None else transfer_ns).tolist()
@@ -75,7 +75,7 @@ class JointReplay:
                 missing[blocked], ended[blocked] = 0, arrival[blocked] + transfer[blocked]
                 stuck = 0
         start_ns = min(program.start_ns for program in programs.values())
-        return Replayed(start_ns, {number: np.array(rank.ends) for number, rank in ranks.items()})
+        return JobReplay(start_ns, {number: np.array(rank.ends) for number, rank in ranks.items()})
 
     def alone(self, rank: int) -> Floats:
         """The time of each step of one rank if all others were always there before it.
@@ -110,10 +110,10 @@ class _Rank:
         code = self.code
         while self.at < len(code):
             kind, number, join = code[self.at]
-            if kind == Kind.SEGMENT:
+            if kind == InstructionKind.SEGMENT:
                 a, b, c, d = self.segments[number]
                 self.gpu, self.cpu = max(self.gpu + a, self.cpu + b), max(self.gpu + c, self.cpu + d)
-            elif kind == Kind.JOIN:
+            elif kind == InstructionKind.JOIN:
                 start = self.cpu + self.latency
                 previous = self.on_stream.get(self.streams[join])
                 if previous is not None:
@@ -127,13 +127,13 @@ class _Rank:
                     missing[number] -= 1
                     ended[number] = arrival[number] + transfer[number]
                 self.on_stream[self.streams[join]] = number
-            elif kind == Kind.STEP:
+            elif kind == InstructionKind.STEP:
                 if self.begun:
                     self.ends.append(self.gpu)
                 self.begun = True
             elif missing[number]:
                 return number
-            elif kind == Kind.AWAIT_GPU:
+            elif kind == InstructionKind.AWAIT_GPU:
                 self.gpu = max(self.gpu, ended[number])
             else:
                 self.cpu = max(self.cpu, ended[number])

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from warpline.estimate import NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
 from warpline.ranks.match import Collective
-from warpline.ranks.program import Kind, Program, Recording
+from warpline.ranks.program import InstructionKind, Program, Recording
 from warpline.ranks.reasons import Reason, Why, why
 from warpline.ranks.replay import JointReplay
 from warpline.ranks.timeline import Timeline
@@ -127,7 +127,7 @@ class Search:
     @cached_property
     def peers(self) -> dict[int, list[int]]:
         """For each rank the others that run the same program."""
-        groups: dict[tuple[Kind, ...], list[int]] = defaultdict(list)
+        groups: dict[tuple[InstructionKind, ...], list[int]] = defaultdict(list)
         for rank, program in self.replay.programs.items():
             groups[program.shape].append(rank)
         return {rank: [other for other in same if other != rank] for same in groups.values() for rank in same}

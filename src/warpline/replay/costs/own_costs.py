@@ -57,7 +57,7 @@ class EventTimes(Struct, frozen=True):
     node_ns: float
 
 
-class Recording(Protocol):
+class RecordingCost(Protocol):
     """What recording costs, with a range."""
 
     def at(self, level: int) -> EventTimes:
@@ -89,7 +89,7 @@ class OwnCosts:
         self.launch_ns = self._recorded_launch_ns()
         """Lower quartile of the recorded kernel launches; None if the trace has too few."""
 
-    def cost(self, name: str, recording: Recording) -> Cost | None:
+    def cost(self, name: str, recording: RecordingCost) -> Cost | None:
         """A cost of `HostCosts` measured in this trace; None if it has too few samples.
 
         The range holds both the spread of the samples and the doubt about what recording cost them.

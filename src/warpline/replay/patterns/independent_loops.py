@@ -20,7 +20,7 @@ LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
 """Ops that copy rows, and the position of the argument with the rows."""
 
 
-class Loop:
+class KernelLoop:
     """A run of equal groups of GPU activities, and the enclosing ops."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Loop:
         count, results = len(self.iterations), len(self._gathered_shapes)
         return results in (count, count + 1) or (len(self.gathering) > 0 and not results and count >= LONGEST_LIST)
 
-    def leads_to(self, other: Loop) -> bool:
+    def leads_to(self, other: KernelLoop) -> bool:
         """Whether another loop is the backward pass of this one, and therefore as independent as this one."""
         ops, root_op = self._labelled.trace.ops, self._labelled.root_op
         forward = ops.forward_op[root_op[other.iterations[len(other.iterations) // 2]]]
