@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kineto_files import annotation, launched, op, write
 from paths import DATA, ROOT
 
 from warpline import __version__
@@ -134,6 +135,23 @@ def test_steps_narrow_the_window(capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(capsys.readouterr().out)
     assert answer["trace"]["steps"] == 2
     assert answer["trace"]["window_ns"] < 30_000_000
+
+
+@pytest.mark.parametrize("verb", ["ops", "parts", "path"])
+def test_nothing_outside_the_steps_counts_unless_it_is_asked_for(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two steps of one kernel each, after one that loads a model: its op is counted with `--steps all` alone."""
+    events = [annotation("load", 0, 90), op("aten::load", 0, 50, external=1), *launched("load", 10, 20, 30, 1)]
+    by = ("--by", "range") if verb == "parts" else ()
+    for step in (1, 2):
+        events += [annotation(f"ProfilerStep#{step}", 1000 * step, 900)]
+        events += [op("aten::mul", 1000 * step + 10, 50, external=1 + step)]
+        events += launched("mul", 1000 * step + 20, 1000 * step + 30, 40, 1 + step)
+    path = str(write(tmp_path, events))
+    for words, is_counted in (((), False), (("--steps", "0:2"), False), (("--steps", "all"), True)):
+        assert run([verb, path, "--json", *by, *words]) == 0
+        assert ("load" in json.dumps(json.loads(capsys.readouterr().out))) == is_counted
 
 
 def test_sql_answers_as_csv(capsys: pytest.CaptureFixture[str]) -> None:

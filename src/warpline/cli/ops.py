@@ -57,7 +57,7 @@ def ops(trace: Path, rows: OpRows, chip: ChipChoice, output: ReportOutput, selec
 
       warpline ops trace.json.gz --steps 1: -o ops.md
     """
-    opened = selection.open(trace)
+    opened = selection.open_steps(trace)
     lender = selection.open_whole(chip.shapes_from)
     table = ops_table(opened, group=rows.group, sort=rows.sort, device=chip.device, shapes_from=lender)
     title = recording(opened, duration(table.window_ns), chip=chip.device and table.device)

@@ -33,6 +33,6 @@ def path(trace: Path, op: str | None, top: int, output: ReportOutput, selection:
 
       warpline path trace.json.gz --json
     """
-    opened = selection.open(trace)
+    opened = selection.open_steps(trace)
     table = dispatch_path(opened, op).head(top)
     output.put(lambda: path_report(table, recording(opened)), lambda: {"schema": PATH_SCHEMA, "ops": table.to_dicts()})

@@ -13,8 +13,12 @@ from warpline.sources.stdin import STDIN, spooled_stdin
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
+WHOLE = "all"
+"""The choice of `--steps` that asks for the whole recording."""
 steps_option = click.option(
-    "--steps", metavar="START:STOP", help="Use only these steps, START:STOP from 0: 3:6, 3:, -1."
+    "--steps",
+    metavar="START:STOP",
+    help="Use only these steps, START:STOP from 0: 3:6, 3:, -1; all: the whole recording, outside its steps too.",
 )
 step_range_option = click.option(
     "--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."
@@ -32,8 +36,14 @@ class StepSelection(Struct, frozen=True):
     def open(self, path: Path) -> Trace:
         """Open a trace, or the one on standard input, with a spinner on stderr if it is a terminal."""
         path = spooled_stdin() if path == STDIN else path
+        steps = None if self.steps == WHOLE else self.steps
         with spinner(f"reading {path.name} …"):
-            return open_trace(path, steps=self.steps, step_range=self.step_range, cache=not self.no_cache)
+            return open_trace(path, steps=steps, step_range=self.step_range, cache=not self.no_cache)
+
+    def open_steps(self, path: Path) -> Trace:
+        """Open a trace for a table in which nothing outside its steps counts, unless that is asked for."""
+        trace = self.open(path)
+        return trace if self.steps == WHOLE else trace.in_steps()
 
     def open_whole(self, path: Path | None) -> Trace | None:
         """Open another trace with all its steps, such as the one of --shapes-from."""

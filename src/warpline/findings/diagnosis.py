@@ -19,6 +19,7 @@ from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
+from warpline.analyses.step_loops import StepLoops, step_loops
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.analyses.user_frames import UserFrames, second_pass_health
@@ -76,6 +77,8 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     in_steps: Account | None
     """The account of the steps without cold ones at either end; None without steps, or where some were chosen."""
     steps: pl.DataFrame
+    step_loops: StepLoops
+    """What a step repeats: optimizer steps, forward calls, sequences of GPU operations."""
     kernels: pl.DataFrame
     launches: pl.DataFrame
     copies: pl.DataFrame
@@ -167,6 +170,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
             "findings": to_builtins(self.findings),
             "audit": to_builtins(self.audit),
             "steps": self.steps.to_dicts(),
+            "step_loops": to_builtins(self.step_loops),
             "kernels": self.kernels.to_dicts(),
             "next_tools": [tool.to_dict() for tool in self.next_tools],
             "launches": self.launches.to_dicts(),
@@ -228,6 +232,7 @@ def _account(trace: Trace) -> Diagnosis:
         gaps=counted.gaps,
         in_steps=_counted(trace.with_steps(steps), host, frames) if steps else None,
         steps=step_times(trace),
+        step_loops=step_loops(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),
         copies=copies(trace),

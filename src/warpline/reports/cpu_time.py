@@ -14,7 +14,10 @@ def section(cpu: CpuTime, top: int, verbose: bool = False) -> Section:
     named = ", ".join(
         f"{kind} {share(length, cpu.window_ns)}" for kind, length in sorted(kinds.items(), key=lambda one: -one[1])
     )
-    where = f"{several(cpu.steps, 'step')} of {duration(cpu.step_ns)}" if cpu.has_steps else duration(cpu.window_ns)
+    mean = " on average" if cpu.steps > 1 else ""
+    where = (
+        f"{several(cpu.steps, 'step')} of {duration(cpu.step_ns)}{mean}" if cpu.has_steps else duration(cpu.window_ns)
+    )
     content: list[Content] = [
         Text(cpu.sentence, "strong"),
         Bar(cpu.window_ns, parts, f"CPU thread {cpu.thread}, {where}: {named}"),

@@ -102,8 +102,10 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
             "verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True
         )
     if diagnosis.devices:
+        calls = diagnosis.step_loops.calls
+        what = [Text(f"A step is {calls}.", "quiet")] if calls else []
         places = [*_outside(diagnosis), *_gap_sentences(diagnosis, is_brief=True)]
-        yield Section("time", "Where the time goes", (device_bar(diagnosis), *places[:1]), is_lead=True)
+        yield Section("time", "Where the time goes", (device_bar(diagnosis), *what, *places[:1]), is_lead=True)
     elif diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
     else:
@@ -177,6 +179,8 @@ def _cold_ones(diagnosis: Diagnosis) -> str:
 
 
 def _is_average(diagnosis: Diagnosis) -> bool:
+    if diagnosis.cpu is not None:
+        return diagnosis.cpu.steps > 1
     return diagnosis.judgement is not None and diagnosis.judgement.evidence.question.replay.is_average
 
 

@@ -66,7 +66,9 @@ def _steps(diagnosis: Diagnosis) -> Section:
     )
     hidden = len(diagnosis.steps) - len(rows)
     note = f"{several(hidden, 'more step')}: --json lists them" if hidden else ""
-    return Section("steps", f"Steps ({FOUND_BY.get(found, found)})", (Table(columns, rows, hidden, note),))
+    loops = diagnosis.step_loops.words
+    what = (Text(f"Each step: {loops}."),) if loops else ()
+    return Section("steps", f"Steps ({FOUND_BY.get(found, found)})", (*what, Table(columns, rows, hidden, note)))
 
 
 def _next_tools(diagnosis: Diagnosis) -> Section:

@@ -58,6 +58,12 @@ def steps_from_repetition(trace: Trace) -> FoundSteps | None:
     return None
 
 
+def repeated_work(trace: Trace) -> Period | None:
+    """The period of the launches and waits, whatever it is: steps, layers or micro-batches; None if nothing repeats."""
+    requests = _requests(trace.gpu, trace.api)
+    return find_period(requests.kinds, SAME) or find_period(requests.names, ALIKE)
+
+
 def _is_one_pass(gpu: Gpu, requests: Requests, codes: Hashes, period: Period) -> bool:
     """Whether the repeats are layers of one pass.
 
