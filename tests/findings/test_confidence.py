@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.findings.confidence import confidence_of
+from warpline.findings.model import how_to_measure
 from warpline.fixes.model import Rule
 from warpline.fixes.registry import rules
 from warpline.replay.whatif import Prediction
@@ -56,3 +57,9 @@ def test_a_small_gain_a_wrong_replay_or_a_single_step_is_low() -> None:
 
 def test_a_rule_s_evidence_may_allow_less() -> None:
     assert confidence_of(rule("medium"), prediction(), STEPS) == "medium"
+
+
+def test_what_can_be_tried_from_outside_is_measured_so() -> None:
+    assert how_to_measure("tf32", "sdpa").startswith("`warpline try --fix tf32 --fix sdpa -- PROGRAM`, or record ")
+    assert how_to_measure("tf32", "batch") == how_to_measure("batch")
+    assert "try" not in how_to_measure("batch")

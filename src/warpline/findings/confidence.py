@@ -1,4 +1,4 @@
-"""Confidence in a finding: `high` where 90 % of such predictions were right, `low` where the trace cannot tell.
+"""Confidence in a finding: `high` where 90 % of such predictions were right, `low` where it must be measured.
 
 A prediction is right if the step is within 25 % of the stopwatch's. The shares were counted on suites that the version
 had not seen, with ranges that were made without them (`python -m faults.ranges`).

@@ -12,7 +12,7 @@ from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.distortion import profiler_distortion, slow_host
 from warpline.findings.limits import Limits, limits_of
-from warpline.findings.model import MEASURE_IT, Finding, Verdict
+from warpline.findings.model import MEASURE_IT, Finding, Verdict, how_to_measure
 from warpline.findings.plan import PlanStep, make_plan
 from warpline.findings.state import State, state_of
 from warpline.findings.verdict import verdict_of
@@ -26,8 +26,6 @@ from warpline.replay.ranges import is_host_paced
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import speedup
-
-MEASURE = "time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare"
 
 COLD_FIRST = "first, because the cold start takes most of the recording"
 AFTER_IT = "; the plan is about the steps after it"
@@ -110,5 +108,6 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
 def _verification(finding: Finding, calm: str) -> str:
     """How to verify a fix, of which the audit may have changed the gain."""
     if finding.gain.is_wide:
-        return f"{MEASURE_IT} ({speedup(finding.gain.low)} to {speedup(finding.gain.high)}): {MEASURE}"
+        spread = f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"
+        return f"{MEASURE_IT} ({spread}): {how_to_measure(finding.fix)}"
     return f"record again with the fix, then compare the step: predicted {finding.new_step_words}{calm}"

@@ -8,11 +8,21 @@ from msgspec import Struct, to_builtins
 
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Effort, Place
+from warpline.fixes.registry import all_fixes
 from warpline.notebook import ShownAsCard
 from warpline.units import duration, speedup
 
 MEASURE_IT = "measure it"
 """What is said of a gain whose range is wide, everywhere in the same words."""
+
+
+def how_to_measure(*fixes: str) -> str:
+    """What to type to measure these fixes together."""
+    recorded = "record the program with the fix (`warpline run`) and compare"
+    if not all(all_fixes()[name].tried for name in fixes):
+        return recorded
+    options = " ".join(f"--fix {name}" for name in fixes)
+    return f"`warpline try {options} -- PROGRAM`, or {recorded}"
 
 
 class Finding(ShownAsCard, Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.estimate import Estimate
-from warpline.findings.model import MEASURE_IT
+from warpline.findings.model import MEASURE_IT, how_to_measure
 from warpline.replay.whatif import Prediction
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
 from warpline.units import duration, several, speedup
@@ -69,7 +69,8 @@ def _answer(prediction: Prediction) -> Iterator[Content]:
     spread = f"{speedup(speed_up.low).removesuffix('×')}–{speedup(speed_up.high)}"
     if speed_up.is_wide:
         yield Text(f"{spread}: {MEASURE_IT}.", "strong")
-        yield Text("Time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare.")
+        how = how_to_measure(*(fix.name for fix in prediction.fixes))
+        yield Text(f"{how[0].upper()}{how[1:]}.")
     else:
         verb = "would" if speed_up.low >= 1.0 else "might"
         yield Text(
