@@ -93,10 +93,11 @@ def test_fixes_are_made_proved_and_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["crash", "hang"])
 def test_a_compiler_that_fails_gets_a_row(how: str, tmp_path: Path) -> None:
-    found = rows(tried(tmp_path, COMPILE_FAILS, ["torch_compile_layers", "torch_compile"], 60.0, how))
+    budget_s = 60.0 if how == "hang" else 400.0  # it ends long before, but not on a busy machine
+    found = rows(tried(tmp_path, COMPILE_FAILS, ["torch_compile_layers", "torch_compile"], budget_s, how))
     assert found["torch_compile_layers"]["why_not"].startswith("no model has a list")
     reason = found["torch_compile"]["why_not"]
-    assert reason.startswith(("crashed: ", "not tried") if how == "crash" else ("hung: ", "not tried")), reason
+    assert reason.startswith("crashed: " if how == "crash" else ("hung: ", "not tried")), reason
 
 
 def test_a_program_without_steps_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
