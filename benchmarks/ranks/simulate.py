@@ -551,11 +551,14 @@ def _events(setting: Setting, rank: int, log: list[StepLog]) -> Iterator[str]:
                 continue
             start, end = row.start or 0.0, row.end or 0.0
             device = {**link, "device": 0, "stream": 7, "grid": [row.blocks, 1, 1], "block": [256, 1, 1]}
-            if op.kind == "save":
-                yield event("cuda_runtime", "cudaMemcpyAsync", row.launch, end, main, link)
-                yield event(
-                    "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", start, end, 7, device | {"bytes": 1 << 30}
-                )
+            if op.kind in {"save", "copy"}:
+                blocks = op.kind == "save" or end - start > 2 * op.time
+                name = "Memcpy DtoH (Device -> Pageable)"
+                if op.kind == "copy":
+                    name = f"Memcpy HtoD ({'Pageable' if blocks else 'Pinned'} -> Device)"
+                call_end = end if blocks else row.launch + 4
+                yield event("cuda_runtime", "cudaMemcpyAsync", row.launch, call_end, main, link)
+                yield event("gpu_memcpy", name, start, end, 7, device | {"bytes": 1 << 20})
                 continue
             yield event("cuda_runtime", "cudaLaunchKernel", row.launch, row.launch + 4, main, link)
             if op.kind == "kernel":

@@ -13,6 +13,7 @@ from warpline.cli.selection import StepSelection
 from warpline.errors import UsageError
 from warpline.ranks.files import jobs_of_folder
 from warpline.ranks.job import Job, open_job
+from warpline.ranks.read import Engine
 from warpline.reports.console import spinner
 from warpline.reports.job import report
 
@@ -22,9 +23,12 @@ class JobChoice(Struct, frozen=True):
 
     job: str | None = None
     workers: int | None = None
+    engine: Engine = "pool"
 
     def is_asked(self, path: Path) -> bool:
-        """Whether the path is a folder with several ranks of a job."""
+        """Whether the path is a folder with several ranks of a job, or a URL."""
+        if _url(path):
+            return True
         if not path.is_dir():
             return False
         return self.job is not None or bool(jobs_of_folder(path))
@@ -35,7 +39,20 @@ class JobChoice(Struct, frozen=True):
             hint = "name the file of one rank"
             raise UsageError("steps-of-job", "steps can be chosen for one rank only", hint)
         with spinner(f"reading the ranks of {folder.name} …"):
-            return open_job(folder, job=self.job, workers=self.workers, cache=not selection.no_cache)
+            return open_job(
+                _url(folder) or folder,
+                job=self.job,
+                workers=self.workers,
+                cache=not selection.no_cache,
+                engine=self.engine,
+            )
+
+
+def _url(path: Path) -> str:
+    """The URL that was typed, which a path has lost a slash of; empty if it was none."""
+    scheme, mark, rest = str(path).partition(":/")
+    root = "/" if scheme == "file" else ""
+    return f"{scheme}://{root}{rest}" if mark and scheme.isalnum() and len(scheme) > 1 else ""
 
 
 job_options = bundle(
@@ -44,6 +61,12 @@ job_options = bundle(
     click.option("--job", metavar="NAME", help="Of several jobs in a folder of ranks, take this one, not the newest."),
     click.option(
         "--workers", type=click.IntRange(min=1), metavar="N", help="Read the ranks of a job with N processes."
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["pool", "ray"]),
+        default="pool",
+        help="Read the ranks with processes here, or on the Ray cluster of RAY_ADDRESS.",
     ),
 )
 

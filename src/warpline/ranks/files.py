@@ -16,7 +16,7 @@ from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.detect import HEAD_BYTES
 from warpline.sources.kineto.header import read_header
 from warpline.sources.unpack import Packing, packing_of, unpacked_head
-from warpline.trace.open import profiles_in
+from warpline.trace.open import is_profile, profiles_in
 
 _RANK = re.compile(r"(?i)(?<![a-z])(?:rank|worker|gpu|process|node_?rank)[-_.]?(\d{1,6})(?!\d)")
 _PARALLEL = re.compile(r"(?i)(?<![a-z])(PP|DP|EP|TP)[-_](\d{1,5})(?!\d)")
@@ -35,6 +35,13 @@ class RankFile(Struct, frozen=True):
     path: Path
     rank: int | None = None
     world_size: int | None = None
+    url: str = ""
+    """Where it lies, if it is not on this machine; `path` is then its place below the folder's URL."""
+
+    @property
+    def place(self) -> str:
+        """What to read: the URL or the path."""
+        return self.url or str(self.path)
 
 
 class JobFiles(Struct, frozen=True):
@@ -47,7 +54,22 @@ class JobFiles(Struct, frozen=True):
 
 def jobs_of_folder(folder: Path) -> list[JobFiles]:
     """The jobs of a folder, the newest last; empty if its files are not ranks of a job."""
-    files = _numbered([_looked_at(path) for path in profiles_in(folder)])
+    return _jobs(folder, [_looked_at(path, _head(path)) for path in profiles_in(folder)])
+
+
+def jobs_of_url(url: str) -> list[JobFiles]:
+    """The jobs below a URL, likewise."""
+    try:
+        from warpline.ranks.remote import listed  # noqa: PLC0415 - fsspec is an optional package
+    except ModuleNotFoundError as error:
+        raise UsageError("no-fsspec", "fsspec is not installed", "pip install 'warpline[ray]'") from error
+    root = Path(url.rstrip("/").rpartition("/")[2])
+    found = [(file, root / file.place) for file in listed(url) if is_profile(file.place.name)]
+    return _jobs(root, [replace(_looked_at(path, file.head), url=file.url) for file, path in found])
+
+
+def _jobs(folder: Path, looked_at: list[RankFile]) -> list[JobFiles]:
+    files = _numbered(looked_at)
     if sum(file.rank is not None for file in files) < 2:
         return []
     by_place = defaultdict(list)
@@ -59,9 +81,9 @@ def jobs_of_folder(folder: Path) -> list[JobFiles]:
     return sorted((job for job in jobs if len(job.files) > 1), key=lambda job: _natural(job.name))
 
 
-def job_of_folder(folder: Path, name: str | None = None) -> tuple[JobFiles, list[JobFiles]]:
-    """The job of that name, else the newest, and the others."""
-    jobs = jobs_of_folder(folder)
+def job_of_folder(folder: str | Path, name: str | None = None) -> tuple[JobFiles, list[JobFiles]]:
+    """The job of that name in a folder or below a URL, else the newest, and the others."""
+    jobs = jobs_of_url(str(folder)) if "://" in str(folder) else jobs_of_folder(Path(folder))
     if not jobs:
         raise UnreadableFile("not-a-job", f"{folder} does not hold several ranks of one job", "name one file")
     chosen = jobs[-1] if name is None else next((job for job in jobs if job.name == name), None)
@@ -94,25 +116,31 @@ def _place(folder: Path, files: Sequence[RankFile]) -> str:
     return str(inner.relative_to(folder)) if inner != folder else folder.resolve().name
 
 
-def _looked_at(path: Path) -> RankFile:
+def _looked_at(path: Path, head: bytes) -> RankFile:
     """The file with what its header says."""
-    world = _distributed_info(path)
+    world = _distributed_info(head)
     found = [world.get(key) for key in ("rank", "world_size")]
     rank, size = (value if type(value) is int and 0 <= value <= MAX_RANKS else None for value in found)
     return RankFile(path, rank, size)
 
 
-def _distributed_info(path: Path) -> dict[str, Any]:
+def _head(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
+            return file.read(HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def _distributed_info(head: bytes) -> dict[str, Any]:
+    try:
         packing = packing_of(head)
         if packing is not Packing.PLAIN:
             head, _ = unpacked_head(head, packing, HEAD_BYTES)
         if head.lstrip()[:1] != b"{":
             return {}
         info = read_header(head, complete=True).keys.get("distributedInfo")
-    except (OSError, ValueError, UnreadableFile):
+    except (ValueError, UnreadableFile):
         return {}
     return info if isinstance(info, dict) else {}
 

@@ -19,7 +19,7 @@ from warpline.ranks.files import JobFiles, job_of_folder
 from warpline.ranks.groups import GroupTime, group_times
 from warpline.ranks.match import Collective, match
 from warpline.ranks.program import Recording
-from warpline.ranks.read import ReadRank, read_ranks
+from warpline.ranks.read import Engine, ReadRank, read_ranks
 from warpline.ranks.replay import JointReplay, step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary
@@ -122,16 +122,24 @@ class Job(Struct, frozen=True):
         return pl.DataFrame(rows)
 
 
-def open_job(folder: str | Path, *, job: str | None = None, workers: int | None = None, cache: bool = True) -> Job:
+def open_job(
+    folder: str | Path,
+    *,
+    job: str | None = None,
+    workers: int | None = None,
+    cache: bool = True,
+    engine: Engine = "pool",
+) -> Job:
     """Open a folder of several ranks as one job, and find who is waited for.
 
-    `job` names one of several jobs or recordings of the folder (else the newest), `workers` is the number of processes
-    that read, and `cache=False` reads every file again.
+    `folder` may be a URL that fsspec knows (`s3://…`). `job` names one of several jobs or recordings of the folder
+    (else the newest), `workers` is the number of processes that read, `cache=False` reads every file again, and
+    `engine="ray"` reads on the Ray cluster of RAY_ADDRESS.
 
     >>> warpline.open_job("profile_traces/iteration_20").verdict.sentence
     """
-    chosen, others = job_of_folder(Path(folder), job)
-    read = read_ranks([file.path for file in chosen.files], workers, cache)
+    chosen, others = job_of_folder(folder, job)
+    read = read_ranks([file.place for file in chosen.files], workers, cache, engine)
     summaries, files, notes = _by_rank(chosen, read)
     if others:
         message = f"the folder holds {several(len(others) + 1, 'recording')}; this is {chosen.name}"

@@ -1,67 +1,115 @@
-"""Reads the ranks of a job, each by itself: from the stored summary, else from the file; in a pool of processes."""
+"""Reads the ranks of a job, each by itself: from the stored summary, else from the file; in a pool of processes or on
+a Ray cluster."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
-from warpline.errors import WarplineError
+from warpline.errors import UsageError, WarplineError
 from warpline.ranks.summary import RankSummary, load_summary, store_summary, summarise
+from warpline.sources.cache_folder import content_key
 from warpline.trace.open import open_trace
 
 POOL_BYTES = 64 << 20
 """Below this size of all files together, starting processes takes longer than it saves."""
+FILES_PER_WORKER = 16
+"""A worker ends after so many files, which gives its memory back."""
+
+Engine = Literal["pool", "ray"]
 
 
 class ReadRank(Struct, frozen=True):
     """One file: its summary, or why there is none."""
 
-    file: Path
     summary: RankSummary | None
     problem: str = ""
 
 
-def read_rank(file: Path, cache: bool = True) -> ReadRank:
-    """The summary of one file; it is stored, so that the file is not read again."""
-    found = load_summary(file) if cache else None
+def read_rank(place: str, cache: bool = True) -> ReadRank:
+    """The summary of one file or URL; it is stored, so that the file is not read again."""
+    try:
+        return ReadRank(_read_remote(place, cache) if "://" in place else _read_local(Path(place), cache))
+    except WarplineError as error:
+        return ReadRank(None, error.message)
+    except OSError as error:
+        return ReadRank(None, str(error))
+
+
+def _read_local(file: Path, cache: bool, key: str | None = None) -> RankSummary:
+    name = key or content_key(file)
+    found = load_summary(name) if cache and name else None
     if found is None:
-        try:
-            found = summarise(open_trace(file, cache=False))
-        except WarplineError as error:
-            return ReadRank(file, None, error.message)
-        if cache:
-            store_summary(file, found)
-    return ReadRank(file, found)
+        found = summarise(open_trace(file, cache=False))
+        if cache and name:
+            store_summary(name, found)
+    return found
 
 
-def read_ranks(files: Sequence[Path], workers: int | None = None, cache: bool = True) -> list[ReadRank]:
-    """The summaries of all files, in their order. Each process reads one file at a time."""
-    count = min(workers or _default_workers(files), len(files))
+def _read_remote(url: str, cache: bool) -> RankSummary:
+    from warpline.ranks.remote import fetched, key  # noqa: PLC0415 - fsspec is an optional package
+
+    name = key(url)
+    found = load_summary(name) if cache else None
+    if found is not None:
+        return found
+    with fetched(url) as file:
+        return _read_local(file, cache, name)
+
+
+def read_ranks(
+    places: Sequence[str], workers: int | None = None, cache: bool = True, engine: Engine = "pool"
+) -> list[ReadRank]:
+    """The summaries of all files or URLs, in their order. Each process reads one file at a time."""
+    if engine == "ray":
+        return _unpacked(_on_ray(places, cache))
+    count = min(workers or _default_workers(places), len(places))
     if count <= 1:
-        return [read_rank(file, cache) for file in files]
-    return list(_in_pool(files, count, cache))
+        return [read_rank(place, cache) for place in places]
+    return _unpacked(_in_pool(places, count, cache))
 
 
-def _default_workers(files: Sequence[Path]) -> int:
-    total = sum(file.stat().st_size for file in files if file.exists())
+def _default_workers(places: Sequence[str]) -> int:
+    total = sum(Path(place).stat().st_size for place in places if Path(place).exists())
     return len(os.sched_getaffinity(0)) if total > POOL_BYTES else 1
 
 
-def _in_pool(files: Sequence[Path], workers: int, cache: bool) -> Iterator[ReadRank]:
-    # Threads of polars do not survive a fork. A process that ends after a few files gives its memory back.
-    with ProcessPoolExecutor(workers, get_context("spawn"), max_tasks_per_child=16) as pool:
-        futures = [pool.submit(_packed, file, cache) for file in files]
-        for file, future in zip(files, futures, strict=True):
-            content, problem = future.result()
-            yield ReadRank(file, RankSummary.from_bytes(content) if content else None, problem)
+def _in_pool(places: Sequence[str], workers: int, cache: bool) -> list[tuple[bytes, str]]:
+    """What the workers of a pool return; if one is killed, each file that is left gets a process of its own."""
+    found: list[tuple[bytes, str]] = []
+    try:
+        # Threads of polars do not survive a fork.
+        with ProcessPoolExecutor(workers, get_context("spawn"), max_tasks_per_child=FILES_PER_WORKER) as pool:
+            for result in pool.map(_packed, places, [cache] * len(places)):
+                found.append(result)
+    except BrokenProcessPool:
+        if len(places) == 1:
+            return [(b"", "the process that read it was killed")]
+        for place in places[len(found) :]:
+            found += _in_pool([place], 1, cache)
+    return found
 
 
-def _packed(file: Path, cache: bool) -> tuple[bytes, str]:
+def _on_ray(places: Sequence[str], cache: bool) -> list[tuple[bytes, str]]:
+    try:
+        from warpline.ranks.ray_engine import run_on_ray  # noqa: PLC0415 - an optional package
+    except ModuleNotFoundError as error:
+        raise UsageError("no-ray", "Ray is not installed", "pip install 'warpline[ray]'") from error
+    return run_on_ray(_packed, places, cache)
+
+
+def _packed(place: str, cache: bool) -> tuple[bytes, str]:
     """What a worker returns: frames of polars travel as Parquet."""
-    read = read_rank(file, cache)
+    read = read_rank(place, cache)
     return (read.summary.to_bytes() if read.summary else b""), read.problem
+
+
+def _unpacked(results: Sequence[tuple[bytes, str]]) -> list[ReadRank]:
+    return [ReadRank(RankSummary.from_bytes(content) if content else None, problem) for content, problem in results]

@@ -20,7 +20,7 @@ from warpline.analyses.device import trace_device
 from warpline.analyses.idle.host_activity import LOADING
 from warpline.analyses.recorded_collectives import recorded_collectives
 from warpline.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.sources.cache_folder import content_key, traces_folder
+from warpline.sources.cache_folder import traces_folder
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import create_file, open_file, private_folder, publish, temporary_folder
 from warpline.trace.arrays import NONE, Bools, Int64s
@@ -229,24 +229,18 @@ def _steps(trace: Trace) -> pl.DataFrame:
     return _frame(STEP, len(named), {"name": names, "launch_ns": starts, "start_ns": starts, "end_ns": ends})
 
 
-def load_summary(file: Path) -> RankSummary | None:
-    """The stored summary of a file with this content; None if there is none."""
-    path = _path(file)
-    if path is None:
-        return None
+def load_summary(key: str) -> RankSummary | None:
+    """The stored summary of the file whose content has this key; None if there is none."""
     try:
-        with open_file(path) as opened:
+        with open_file(_path(key)) as opened:
             return RankSummary.from_bytes(opened.read())
     except (OSError, ValueError, KeyError, msgspec.MsgspecError, pl.exceptions.PolarsError):
         return None
 
 
-def store_summary(file: Path, summary: RankSummary) -> None:
+def store_summary(key: str, summary: RankSummary) -> None:
     """Store the summary; a folder that cannot be written is no error."""
-    path = _path(file)
-    if path is None:
-        return
-    content = summary.to_bytes()
+    path, content = _path(key), summary.to_bytes()
     with contextlib.suppress(OSError):
         folder = private_folder(path.parent)
         make_room(len(content))
@@ -257,6 +251,5 @@ def store_summary(file: Path, summary: RankSummary) -> None:
             publish(part, path)
 
 
-def _path(file: Path) -> Path | None:
-    key = content_key(file)
-    return None if key is None else traces_folder() / f"{key}.rank{VERSION}.parquet"
+def _path(key: str) -> Path:
+    return traces_folder() / f"{key}.rank{VERSION}.parquet"

@@ -102,7 +102,7 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
 
 def profiles_in(folder: Path) -> list[Path]:
     """The files of a folder, at any depth, that may be profiles by their names."""
-    return sorted(file for file in folder.rglob("*") if _is_trace(file.name) and file.is_file())
+    return sorted(file for file in folder.rglob("*") if is_profile(file.name) and file.is_file())
 
 
 def _files_of_run(folder: Path) -> list[Path]:
@@ -110,12 +110,12 @@ def _files_of_run(folder: Path) -> list[Path]:
     files = [
         export if file.suffix == ".nsys-rep" and (export := file.with_suffix(".sqlite")).is_file() else file
         for file in recorded_files(folder)
-        if _is_trace(file.name)
+        if is_profile(file.name)
     ]
     return [file for file in files if file.is_file()]
 
 
-def _is_trace(name: str) -> bool:
+def is_profile(name: str) -> bool:
     """Whether a file of that name may be a profile of its own, not what `warpline run` wrote beside one."""
     # nsys may leave a raw stream beside its report.
     suffixes = suffixes_of(*(source.kind for source in sources() if source.kind is not NSYS_STREAM))

@@ -1,0 +1,46 @@
+"""The answer about a job on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rank_files import job
+
+from warpline.cli.main import run
+
+
+def test_a_folder_of_ranks_is_answered_as_one_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job(tmp_path, late={2: 200.0})
+    assert run([str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "The job waits for rank 2: the same kernels take 200 µs longer a step than on other ranks" in shown
+    assert "535 µs instead of 735 µs" in shown
+    assert shown.index("   2  ") < shown.index("   0  ")  # who holds others up stands first
+
+
+def test_the_json_is_the_documented_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job(tmp_path, late={2: 200.0})
+    assert run(["diagnose", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["job"]["straggler"]["ranks"] == [2]
+
+
+def test_steps_of_a_job_cannot_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job(tmp_path)
+    assert run(["diagnose", str(tmp_path), "--steps", "1:2"]) == 2
+    assert "steps-of-job" in capsys.readouterr().err
+
+
+def test_what_was_summarised_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "ranks"
+    files = job(folder, steps=60)
+    assert min(file.stat().st_size for file in files) > 64 << 10
+    assert run([str(folder), "--json"]) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setattr("warpline.ranks.read.summarise", None)
+    assert run([str(folder), "--json"]) == 0
+    assert capsys.readouterr().out == first
