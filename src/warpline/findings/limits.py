@@ -138,10 +138,10 @@ class _Replays:
         ]
 
     def best_pair(self) -> tuple[str, ...]:
-        """The two resources that give most together, the larger one first."""
+        """The two resources that give most together; first the one that gives more alone, as among the rows."""
         pairs = {pair: self.gains(pair)[EXPECTED_STEP] for pair in combinations(ALL_BUT_KERNELS, 2)}
         best = max(pairs, key=lambda pair: pairs[pair])
-        ordered = sorted(best, key=lambda resource: -self._path[resource])
+        ordered = sorted(best, key=lambda resource: -self.gains((resource,))[EXPECTED_STEP])
         return tuple(resource.name.lower() for resource in ordered)
 
     def _step_ns(self, free: tuple[Resource, ...], case: int, host_speedup: float) -> float:

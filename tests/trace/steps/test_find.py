@@ -331,3 +331,12 @@ def test_ranges_of_torch_written_as_operators_in_2021_are_ranges(tmp_path: Path,
     trace = open_trace(write(tmp_path, [*repeated(1), annotation(name, 0, 900) | {"cat": "Operator"}]))
     assert trace.stored("ranges")["name"].cast(str).to_list() == [name]
     assert len(trace.ops) == 0
+
+
+def test_copies_that_repeat_beside_a_kernel_are_no_steps(tmp_path: Path) -> None:
+    """A kernel, and then its results, read one after the other."""
+    events = launched("scale", 0, 10, 50, 1)
+    for number in range(2, 9):
+        events.append(call("cudaMemcpy", 100 * number, 20, number))
+        events.append(copy("Memcpy DtoH (Device -> Pageable)", 100 * number + 5, 5, number, 8))
+    assert len(open_trace(write(tmp_path, events), cache=False).all_steps) == 0

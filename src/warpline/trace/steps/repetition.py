@@ -51,7 +51,7 @@ def steps_from_repetition(trace: Trace) -> FoundSteps | None:
     for codes, same in ((requests.kinds, SAME), (requests.names, ALIKE)):
         period = find_period(codes, same)
         if period is not None and _variety(codes, requests.row != NONE, period) >= LEAST_DISTINCT:
-            if _is_one_pass(trace.gpu, requests, codes, period):
+            if _only_copies(trace.gpu, requests, period) or _is_one_pass(trace.gpu, requests, codes, period):
                 return None
             steps = _steps(trace.gpu, requests, *_marks(codes, requests.pause_ns, period))
             return steps if steps is not None and are_proper(steps, trace) else None
@@ -62,6 +62,12 @@ def repeated_work(trace: Trace) -> Period | None:
     """The period of the launches and waits, whatever it is: steps, layers or micro-batches; None if nothing repeats."""
     requests = _requests(trace.gpu, trace.api)
     return find_period(requests.kinds, SAME) or find_period(requests.names, ALIKE)
+
+
+def _only_copies(gpu: Gpu, requests: Requests, period: Period) -> bool:
+    """Whether the repeats are copies, and the kernels of the program lie elsewhere."""
+    rows, kernels = requests.row[period.first : period.beyond], gpu.kind.equal("kernel", "graph")
+    return bool(kernels.any() and not kernels[rows[rows != NONE]].any())
 
 
 def _is_one_pass(gpu: Gpu, requests: Requests, codes: Hashes, period: Period) -> bool:
