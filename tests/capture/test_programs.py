@@ -204,6 +204,66 @@ def test_steps_that_come_after_the_window_are_recorded_in_its_place(tmp_path: Pa
     assert run.entry["notes"][0] == "the profiler was active before the bare steps were timed"
 
 
+def test_a_window_is_kept_if_the_steps_after_it_end_too_soon(tmp_path: Path) -> None:
+    script = MODEL + UNTIL_RECORDED + "for step in range(4): train()"
+    run = record(tmp_path, script, "--after", "0.2", "--seconds", "0.1")
+    assert (run.entry["state"], run.entry["steps_recorded"], run.entry["ended_by"]) == ("recorded", 0, "seconds")
+    assert "aten::matmul" in run.names()
+
+
+EVERYDAY = """
+import time
+import torch
+from torch import nn
+table, unet, actor, critic = nn.Embedding(16, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 1)
+optimizer = torch.optim.Adam(unet.parameters())
+def sample(x):
+    for t in range(12):
+        a, b = unet(x), unet(x)
+        x = a + b
+        time.sleep(0.002)
+    return x
+def diffusion():
+    for prompt in range(8):
+        text = table(torch.tensor(prompt)), table(torch.tensor(0))
+        sample(text[0])
+def rollout():
+    for _ in range(16):
+        with torch.no_grad(): actor(torch.ones(8)), critic(torch.ones(8))
+        time.sleep(0.001)
+def ppo():
+    for iteration in range(60):
+        rollout()
+        for minibatch in range(4):
+            optimizer.zero_grad()
+            (critic(torch.ones(8)) + unet(actor(torch.ones(8)))).sum().backward()
+            optimizer.step()
+            time.sleep(0.002)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "calls"),
+    [
+        ("diffusion", "one iteration of the loop in sample (program.py:8): 2 forward calls", {"aten::linear": 2}),
+        (
+            "ppo",
+            "one iteration of the loop in ppo (program.py:22): 4 optimizer steps and 44 forward calls",
+            {"Optimizer.step#Adam.step": 4},
+        ),
+    ],
+)
+def test_the_step_is_the_outermost_unit_that_covers_the_time(
+    tmp_path: Path, program: str, said: str, calls: dict[str, int]
+) -> None:
+    run = record(tmp_path, f"{EVERYDAY}\n{program}()", "--steps", "2", "--no-lines", "--no-dataflow")
+    assert (run.entry["steps_found_by"], run.entry["step_is"]) == ("loop", said)
+    assert len(run.step_names()) == 2
+    assert {name: run.names().count(name) for name in calls} == {name: 2 * count for name, count in calls.items()}
+    made = {"class": "Adam", "file": "program.py", "line": 6, "function": "<module>"}
+    assert run.entry["optimizers"] == [made]
+
+
 def test_the_whole_of_a_short_program_can_be_asked_for(tmp_path: Path) -> None:
     run = record(tmp_path, "import torch\nfor _ in range(3): torch.randn(8, 8) @ torch.randn(8, 8)", "--whole")
     assert run.names().count("aten::matmul") == 3

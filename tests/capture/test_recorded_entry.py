@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpline.capture.recorded import MANIFEST, recorded_entry
+from warpline.capture.recorded import MANIFEST, Construction, optimizers, recorded_entry
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,23 @@ def test_a_manifest_that_says_nothing_is_empty(manifest: str | None, tmp_path: P
 def test_the_entry_is_that_of_the_file(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text('{"traces": [{"file": "a.json"}, {"file": "b.json", "host_costs": {"x": 1}}]}')
     assert recorded_entry(tmp_path / "b.json")["host_costs"] == {"x": 1}
+
+
+MADE = '{"class": "Adam", "file": "train.py", "line": 31, "function": "main"}'
+
+
+@pytest.mark.parametrize(
+    ("noted", "found"),
+    [
+        (f"[{MADE}]", [Construction("Adam", "train.py", 31, "main")]),
+        ('[{"class": "Adam"}]', []),
+        ('[{"class": "Adam", "file": "train.py", "line": "x", "function": "main"}]', []),
+        ("7", []),
+    ],
+    ids=["noted", "half", "no number", "no list"],
+)
+def test_the_lines_that_construct_optimizers_are_those_noted(
+    noted: str, found: list[Construction], tmp_path: Path
+) -> None:
+    (tmp_path / MANIFEST).write_text(f'{{"traces": [{{"file": "a.json", "optimizers": {noted}}}]}}')
+    assert optimizers(tmp_path / "a.json") == found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,17 +18,20 @@ from warpline.capture.second_pass import SecondPass, in_second_pass, wants_secon
 class Observer:
     """torch's observer: it writes a file from the start on."""
 
+    calls: ClassVar[list[str]] = []
+
     def register_callback(self, path: str) -> None:
+        self.calls.clear()
         self.path = Path(path)
 
     def start(self) -> None:
         self.path.write_text("x" * 1000)
 
     def stop(self) -> None:
-        pass
+        self.calls.append("stop")
 
     def unregister_callback(self) -> None:
-        pass
+        self.calls.append("remove")
 
 
 class Failing(Observer):
@@ -50,6 +53,17 @@ def test_two_steps_are_looked_at(tmp_path: Path) -> None:
     assert [second_pass.step(), second_pass.step()] == [False, True]
     second_pass.end(whole=True)
     assert (second_pass.report["state"], second_pass.report["steps"], second_pass.report["notes"]) == ("done", 2, [])
+
+
+def test_the_observer_is_removed_a_step_after_it_was_stopped(tmp_path: Path) -> None:
+    second_pass = pass_in(tmp_path)
+    second_pass.start()
+    second_pass.step()
+    second_pass.end(whole=True)
+    assert Observer.calls == ["stop"]
+    second_pass.release()
+    second_pass.release()
+    assert Observer.calls == ["stop", "remove"]
 
 
 def test_a_step_that_is_too_long_is_not_looked_at(tmp_path: Path) -> None:

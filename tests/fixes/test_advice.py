@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -117,6 +118,27 @@ def test_the_optimizer_is_the_one_whose_range_was_recorded(optimizer: str, said:
         program.wait()
 
     assert advice(tmp_path, body)["per_parameter_optimizer"].startswith(said)
+
+
+def test_the_place_of_an_optimizer_is_where_it_is_constructed(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        with program.range("Optimizer.step#Adam.step"):
+            for _ in range(56):
+                program.op("aten::mul_", (MUL, 1), cpu=12)
+        program.wait()
+
+    made = [
+        {"class": name, "file": "train.py", "line": line, "function": "main"}
+        for name, line in (("Adam", 31), ("SGD", 32))
+    ]
+    for file in ("trace.json", "trace.json.gz"):
+        entry = {"file": file, "optimizers": made}
+        (tmp_path / "manifest.json").write_text(json.dumps({"traces": [entry]}))
+        found = judged(tmp_path, body)
+        if found.evidence.trace.file.name == file:
+            break
+    (finding,) = [one for one in found.findings if one.rule == "per_parameter_optimizer"]
+    assert [(place.op, place.spot) for place in finding.where] == [("Adam", "train.py:31")]
 
 
 def test_an_optimizer_without_a_name_gets_the_general_advice(tmp_path: Path) -> None:

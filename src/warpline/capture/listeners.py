@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
 from warpline.capture import marks
+from warpline.capture.loops import place_outside
 from warpline.capture.module_calls import ModuleCalls
 from warpline.capture.patches import Undo, after, before
 from warpline.capture.plan import TORCH
@@ -25,6 +27,7 @@ class Listeners:
         session.on_narrow = self._narrow
         self._undo: list[Undo] = [
             self._listen_to_optimizers(),
+            after(torch.optim.Optimizer, "__init__", self._optimizer_made),
             marks.listen(self._step),
             after(torch.cuda.CUDAGraph, "replay", self._replay),
             before(torch.cuda.CUDAGraph, "capture_begin", self._capture),
@@ -64,6 +67,11 @@ class Listeners:
             self._forwards.search()
         else:
             self._forwards.listen_only_to(unit.who if unit.source == FORWARD else 0)
+
+    def _optimizer_made(self, optimizer: Any, *_: Any, **__: Any) -> None:
+        place = place_outside(os.path.dirname(self._torch.__file__))  # noqa: PTH120 - compared with frames' files
+        if place is not None:
+            self._session.note_optimizer(type(optimizer).__name__, place)
 
     def _optimizer(self, optimizer: Any, *_: Any) -> None:
         self._session.boundary(OPTIMIZER, id(optimizer))

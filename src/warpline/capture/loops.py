@@ -7,6 +7,7 @@ position. A position that goes back, or that comes again, shows that a loop has 
 from __future__ import annotations
 
 import dis
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,27 @@ def call_stack() -> list[Position]:
 
 def _between(file: str) -> bool:
     return file.startswith(_OURS) or file.endswith(_WRAPPERS)
+
+
+class CallPlace(NamedTuple):
+    """A line of the program."""
+
+    file: str
+    """As torch.profiler writes it: without the folder from which Python imports it."""
+    line: int
+    function: str
+
+
+def place_outside(folder: str) -> CallPlace | None:
+    """The line of the program that leads to this call through the files of a library's folder."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_OURS, folder)):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    file = frame.f_code.co_filename
+    prefix = max((path for path in sys.path if path and file.startswith(path + os.sep)), key=len, default="")
+    return CallPlace(file[len(prefix) + 1 :] if prefix else file, frame.f_lineno, frame.f_code.co_name)
 
 
 _spans: dict[int, tuple[CodeType, list[tuple[int, int]]]] = {}

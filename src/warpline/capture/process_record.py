@@ -52,6 +52,8 @@ class ProcessRecord:
     """What ops, launches and their recording cost this host (`capture.calibration`), measured after the recording."""
     look: dict[str, Any] | None = None
     """The second pass (`capture.second_pass`): state, steps, files and notes."""
+    optimizers: list[dict[str, Any]] = field(default_factory=list)
+    """The line that constructs each optimizer: class, file, line and function."""
     recorded_s: float | None = None
     ended_by: str | None = None
     """`steps`, `seconds`, `megabytes`, `exit`, `SIGTERM`, `other profiler` or `error`."""

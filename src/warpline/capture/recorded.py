@@ -84,6 +84,28 @@ def timed_step(trace: Path) -> TimedStep | None:
         return None
 
 
+@dataclass(frozen=True)
+class Construction:
+    """Where the program constructs an optimizer."""
+
+    name: str
+    """The optimizer's class."""
+    file: str
+    line: int
+    function: str
+
+
+def optimizers(trace: Path) -> list[Construction]:
+    """Where the program of this recording constructs its optimizers; empty if that was not noted."""
+    try:
+        entries = recorded_entry(trace)["optimizers"]
+        return [
+            Construction(str(one["class"]), str(one["file"]), int(one["line"]), str(one["function"])) for one in entries
+        ]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
 def _positive(value: Any) -> float:
     number = float(value)
     if not 0 < number <= LONGEST_NS:

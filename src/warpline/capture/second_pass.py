@@ -42,6 +42,7 @@ class SecondPass:
         self._with_frames = plan.lines and not plan.stacks
         self._recorder: TorchRecorder | None = None
         self._observer: Any = None
+        self._stopped_observer: Any = None
         self._since = 0.0
         self._passed = 0
         self.report: dict[str, Any] = {"state": WAITING, "steps": 0, "stacks_file": None, "file": None, "notes": []}
@@ -147,8 +148,19 @@ class SecondPass:
     def _stop_observer(self) -> None:
         observer, self._observer = self._observer, None
         if observer is not None:
+            self._stopped_observer = observer
             observer.stop()
-            observer.unregister_callback()
+
+    def release(self) -> None:
+        """Remove the stopped observer: a step later, or when the program ends.
+
+        A step ends inside the optimizer's own range, and other threads may be inside ops: torch frees the observer
+        when it is removed, while such ranges still hold a callback to it.
+        """
+        observer, self._stopped_observer = self._stopped_observer, None
+        if observer is not None:
+            with contextlib.suppress(Exception):  # its file is read as far as it goes
+                observer.unregister_callback()
 
     def _note(self, error: Exception, before: str = "") -> None:
         self.report["notes"].append(f"{before}{type(error).__name__}: {' '.join(str(error).split())[:300]}")

@@ -15,6 +15,7 @@ from typing import Any
 
 from warpline.capture.bare_step_timer import StepTimer, reliable_bare_step
 from warpline.capture.calibration import measure_host
+from warpline.capture.loops import CallPlace
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
 from warpline.capture.recorders import Recorder, export_whole, recorder_for
@@ -32,6 +33,7 @@ from warpline.capture.this_process import (
 WAITING, RECORDS, WINDOW, SECOND_PASS, DONE = "waiting", "records", "window", "second pass", "done"
 WINDOW_S = 2.0
 """Maximum length of a time window: torch takes many times as long to put its events together."""
+MAX_OPTIMIZERS = 16
 MAX_MISSED_STEPS = 3
 """After so many steps' time without one, they have ended."""
 STEPS_AFTER_RECORDING = 8
@@ -126,6 +128,8 @@ class Session:
                 self._note_later_steps()
             elif self.phase == WAITING and self.record.state == NOTHING:
                 self._write_nothing(reason)
+            if self._second_pass is not None:
+                self._second_pass.release()
         self.phase = DONE
 
     def cut(self, bound: str) -> None:
@@ -158,6 +162,12 @@ class Session:
         """Add a note to the manifest."""
         if text not in self.record.notes:
             self.record.notes.append(text)
+
+    def note_optimizer(self, name: str, place: CallPlace) -> None:
+        """Note where the program constructs an optimizer."""
+        entry = {"class": name, **place._asdict()}
+        if entry not in self.record.optimizers and len(self.record.optimizers) < MAX_OPTIMIZERS:
+            self.record.optimizers.append(entry)
 
     def own_trace(self, path: str) -> None:
         """Note a trace that the program's own profiler wrote."""
@@ -250,6 +260,8 @@ class Session:
             if self._second_pass is None or self._second_pass.step():
                 self._end_second_pass(whole=True)
         elif self.phase == DONE and self.record.state == RECORDED and self.record.later_step_ns is None:
+            if self._second_pass is not None:
+                self._second_pass.release()
             self._laps.lap()
             if len(self._laps) > STEPS_AFTER_RECORDING:
                 self._note_later_steps()

@@ -6,8 +6,10 @@ import re
 
 import numpy as np
 
+from warpline.analyses.user_frames import Site
+from warpline.capture.recorded import optimizers
 from warpline.capture.trial.use import ProgramUse
-from warpline.fixes.claim import Claim
+from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import StepContents
@@ -82,11 +84,24 @@ def _remaining_passes(labelled: LabelledGraph, kernels: Int64s) -> float:
     return min(1.0, needed / max(passes, 1))
 
 
-def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
-    """Advice for the optimizers that launched these kernels; None if no range names them."""
+def _classes(evidence: Evidence, kernels: Bools) -> list[str]:
+    """The classes of the optimizers that launched these kernels; empty if no range names them."""
     ranges = evidence.trace.ranges.name.present()
     names = sorted({found[1] for name in ranges if (found := re.search(CLASS_IN_RANGE, name))})
-    used = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
+    return [name for name in names if (kernels & _steps_of(evidence, name)).any()]
+
+
+def _places(evidence: Evidence, kernels: Bools) -> tuple[Place, ...]:
+    """Where the optimizers are constructed, which is the line to change; else where they take their steps."""
+    used = _classes(evidence, kernels)
+    made = [one for one in optimizers(evidence.trace.file) if one.name in used]
+    sites = [(one.name, Site(one.file, one.line, one.function, "call")) for one in made]
+    return tuple(Place.at(name, site, 1) for name, site in sites) or evidence.places(kernels)
+
+
+def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
+    """Advice for the optimizers that launched these kernels; None if no range names them."""
+    used = _classes(evidence, kernels)
     in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
     without = [name for name in used if name not in WITH_FUSED]
     parts = [_advice(name, in_lists=in_lists) for name in used if name in WITH_FUSED]
@@ -127,7 +142,7 @@ def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim
     return Claim(
         f"The optimizer launches {several(count, 'kernel')} {evidence.noun.per}, "
         f"{duration(evidence.time_per_step(kernels) / count)} each, {each}.",
-        evidence.places(kernels),
+        _places(evidence, kernels),
         _fused_version(evidence, kernels),
     )
 
@@ -143,7 +158,7 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
     return Claim(
         f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} "
         f"{evidence.noun.per}: each reads and writes memory that one fused kernel would read and write once.",
-        evidence.places(kernels),
+        _places(evidence, kernels),
         _fused_version(evidence, kernels),
     )
 
