@@ -149,7 +149,7 @@ def _verdict(judgement: Judgement) -> Iterator[Text]:
     yield from plans.why(judgement.verdict.why)
     limits = findings.brief_limits(judgement.limits)
     if limits and judgement.verdict.cause != "unclear":
-        yield Text(f"{judgement.state.noun.one('The')} with {limits}.")
+        yield Text(f"{judgement.state.noun.one('the').capitalize()} with {limits}.")
 
 
 def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:
