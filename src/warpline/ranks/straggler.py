@@ -87,6 +87,10 @@ class Straggler(Struct, frozen=True):
     """The kernel or op with most of it."""
     late_steps: tuple[int, ...] = ()
     """The steps in which they are late, by their own numbers."""
+    last_rank: int | None = None
+    """The rank that arrives last most often."""
+    last_rank_gain: float = 1.0
+    """What fixing that rank alone would gain."""
     sentence: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,6 +104,8 @@ class Straggler(Struct, frozen=True):
             "extra_ns": round(self.extra_ns),
             "place": self.place,
             "late_steps": list(self.late_steps),
+            "last_rank": self.last_rank,
+            "last_rank_gain": round(self.last_rank_gain, 4),
         }
 
 
@@ -196,6 +202,13 @@ class Search:
         needed = SHOWN_GAIN if is_sure else 2 * SHOWN_GAIN - 1
         worst = self.base_ns / max(best.step_ns.high, 1.0)
         return best if best.gain(self.base_ns) >= needed and worst >= NOTICEABLE_GAIN else None
+
+    def last_rank(self) -> tuple[int | None, float]:
+        """The rank that arrives last most often, and what fixing it alone would gain."""
+        if not len(self.waits.last):
+            return None, 1.0
+        rank = int(np.bincount(self.waits.last).argmax())
+        return rank, self.base_ns / max(self.cured_ns((rank,)), 1.0)
 
     def _of_ranks(self) -> Suspicion | None:
         """The ranks whose cure gains most: one of the suspects, or all late ranks together without those that do not
@@ -333,8 +346,10 @@ def find_straggler(
 ) -> Straggler:
     """Whom the job waits for, why, and its step without that."""
     found = search.straggler()
+    last_rank, last_gain = search.last_rank()
     if found is None:
-        return Straggler((), "none", Estimate(1.0, 1.0, 1.0), Estimate(measured_ns, measured_ns, measured_ns))
+        none, same = Estimate(1.0, 1.0, 1.0), Estimate(measured_ns, measured_ns, measured_ns)
+        return Straggler((), "none", none, same, last_rank=last_rank, last_rank_gain=last_gain)
     reason = _why(search, found, timelines)
     doubt = abs(search.base_ns / measured_ns - 1)
     expected = found.gain(search.base_ns)
@@ -346,7 +361,17 @@ def find_straggler(
     )
     new_step_ns = Estimate(measured_ns / gain.high, measured_ns / gain.expected, measured_ns / gain.low)
     late = tuple(numbers[step] for step in found.late_steps)
-    return Straggler(found.ranks, reason.reason, gain, new_step_ns, reason.extra_ns, reason.place, late)
+    return Straggler(
+        found.ranks,
+        reason.reason,
+        gain,
+        new_step_ns,
+        reason.extra_ns,
+        reason.place,
+        late,
+        last_rank,
+        last_gain,
+    )
 
 
 def _why(search: Search, found: Suspicion, timelines: Sequence[Timeline]) -> Why:

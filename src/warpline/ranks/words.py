@@ -62,7 +62,7 @@ def verdict_of(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime
     """The verdict on a job."""
     if straggler.reason == "none":
         cause = max(per_rank, key=lambda one: one.step_ns).cause
-        return Verdict(cause, _nobody(step_ns, per_rank, collectives), straggler.gain, straggler.new_step_ns)
+        return Verdict(cause, _nobody(straggler, step_ns, per_rank, collectives), straggler.gain, straggler.new_step_ns)
     return Verdict(straggler.reason, straggler.sentence, straggler.gain, straggler.new_step_ns)
 
 
@@ -95,16 +95,14 @@ def _has(straggler: Straggler) -> str:
     return "has" if len(straggler.ranks) == 1 else "have"
 
 
-def _nobody(step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> str:
+def _nobody(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> str:
     last = max(per_rank, key=lambda one: one.times_last)
     waited = sorted(one.comm_wait_ns for one in per_rank)[len(per_rank) // 2]
-    text = "No straggler: fixing one rank would not make the job noticeably faster. "
+    sentences = ["No straggler: fixing one rank would not make the job noticeably faster."]
     if collectives and last.times_last > MOSTLY * collectives:
-        text += (
-            f"Rank {last.rank} arrives last at {last.times_last} of {collectives} collectives, but that costs nothing: "
-            "the others would wait elsewhere. "
+        sentences.append(
+            f"Rank {last.rank} arrives last at {last.times_last} of {collectives} collectives, but fixing it alone "
+            f"would gain {speedup(straggler.last_rank_gain)}."
         )
-    return (
-        text
-        + f"Ranks wait {duration(waited)} for each other in a step of {duration(step_ns)} ({share(waited, step_ns)})."
-    )
+    wait = f"Ranks wait {duration(waited)} for each other in a step of {duration(step_ns)} ({share(waited, step_ns)})."
+    return " ".join([*sentences, wait])
