@@ -80,7 +80,7 @@ def test_fixes_are_made_proved_and_compared(tmp_path: Path) -> None:
     assert found["fused_optimizer"]["changed"] == ["optimizers made fused"]
     assert found["prefetch=2"]["changed"] == ["loaders with 2 workers (before: 0)"]
     assert found["set_to_none"]["changed"][0].startswith("zero_grad calls changed")
-    assert found["tf32"]["why_not"] == "the program does not use a GPU"
+    assert found["tf32"]["why_not"] == "did not apply: the program does not use a GPU"
     for name in fixes[:5]:
         assert found[name]["same_result"] is True, found[name]
         assert found[name]["gain"]["low"] < found[name]["gain"]["high"]
@@ -95,7 +95,7 @@ def test_fixes_are_made_proved_and_compared(tmp_path: Path) -> None:
 def test_a_compiler_that_fails_gets_a_row(how: str, tmp_path: Path) -> None:
     budget_s = 60.0 if how == "hang" else 400.0  # it ends long before, but not on a busy machine
     found = rows(tried(tmp_path, COMPILE_FAILS, ["torch_compile_layers", "torch_compile"], budget_s, how))
-    assert found["torch_compile_layers"]["why_not"].startswith("no model has a list")
+    assert found["torch_compile_layers"]["why_not"].startswith("did not apply: no model has a list")
     reason = found["torch_compile"]["why_not"]
     assert reason.startswith("crashed: " if how == "crash" else ("hung: ", "not tried")), reason
 

@@ -76,17 +76,15 @@ def _table(answer: TrialAnswer) -> Table:
         Column("result", "result"),
         Column("memory", "memory", priority=3),
     )
-    return Table(columns, tuple(_row(row) for row in answer.tries))
+    rows = [_row(row) for row in answer.tries]
+    if all(row.predicted is None for row in answer.tries):
+        return Table((columns[0], *columns[2:]), tuple((row[0], *row[2:]) for row in rows))
+    return Table(columns, tuple(rows))
 
 
 def _row(row: TriedFix) -> tuple[str | float | Estimate | None, ...]:
     if row.gain is None:
-        why = (
-            row.why_not
-            if row.applied or row.why_not.startswith(("did not", "not ", "crashed", "hung", "the program"))
-            else f"did not apply: {row.why_not}"
-        )
-        return row.name, row.predicted, None, None, why, "", ""
+        return row.name, row.predicted, None, None, row.why_not, "", ""
     same = {True: "same", False: "different", None: "cannot tell"}[row.sameness.same if row.sameness else None]
     verdict = f"{row.verdict} ({BOUND})" if row.is_bound else str(row.verdict)
     memory = f"{size(row.memory.before)} → {size(row.memory.after)}" if row.memory else MISSING

@@ -50,6 +50,8 @@ WINDOW_GRACE_S = 30.0
 GROUP_SHARE = 0.3
 """Part of the budget after which a group gets no more rounds than it has begun."""
 MAX_WINNERS = 6
+STANDALONE = "--standalone"
+"""The option of torchrun that chooses a free port."""
 
 
 class TrialRequest(Struct, frozen=True):
@@ -197,7 +199,9 @@ class TrialSession:
         self._groups += 1
         began = time.monotonic()
         room = alive_together(self._look, _free_host_bytes(), MAX_ALIVE)
-        if room > BASELINES:
+        # Launchers of several ranks take one and the same port, unless they are told to choose a free one.
+        has_own_port = self._look.use.world_size == 1 or STANDALONE in self._request.command
+        if room > BASELINES and has_own_port:
             size = room - BASELINES
             for first in range(0, len(variants), size):
                 if first:
@@ -229,7 +233,8 @@ class TrialSession:
                 for process in order if turn % 2 else order[::-1]:
                     if not process.is_over:
                         self._window(process)
-                self._report_round(turn, order)
+                if turn == 1 or turn in LOOKS:
+                    self._report_round(turn, order)
                 if turn in LOOKS:
                     open_ = {one.name for one in others if self._is_open(one.name, group)}
                     order = [one for one in order if one.name in open_ or one.name == BASELINE]
@@ -408,7 +413,14 @@ class TrialSession:
             if why:
                 predicted = self._request.predicted.get(one.fix or "")
                 rows.append(
-                    TriedFix(one.name, one.change.does, one.change.lines, one.fix, why_not=why, predicted=predicted)
+                    TriedFix(
+                        one.name,
+                        one.change.does,
+                        one.change.lines,
+                        one.fix,
+                        why_not=f"did not apply: {why}",
+                        predicted=predicted,
+                    )
                 )
             else:
                 rows.append(self._row(one))
