@@ -1,8 +1,9 @@
 """Decide which repeated unit of a running program is its step.
 
-A step is the outermost repeated unit that covers the time. A program that marks its steps is believed. Otherwise the
-calls that are heard (optimizer steps, forward calls, graph replays, ranges) show the loops around them: the outermost
-loop that repeats is the step, unless one loop inside it takes nearly all of its time and makes all of its updates.
+A step is the outermost unit that a program repeats and that covers the time. A program that marks its steps is
+believed. Otherwise the calls that are heard (optimizer steps, forward calls, graph replays, ranges) show the loops
+around them: the outermost loop that repeats is the step, unless one loop inside it takes nearly all of its time and
+makes all of its updates.
 """
 
 from __future__ import annotations
