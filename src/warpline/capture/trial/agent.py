@@ -370,7 +370,8 @@ def rounding_step(torch: Any, parameter: Any, is_convolution: bool) -> float:
     """The relative step of the type in which matmuls with this weight are computed: cuDNN takes TF32 by default."""
     step = float(torch.finfo(parameter.dtype).eps)
     kind = parameter.device.type
-    if torch.is_autocast_enabled(kind):
+    # Before torch 2.4, autocast cannot be asked by device.
+    if hasattr(torch, "get_autocast_dtype") and torch.is_autocast_enabled(kind):
         return max(step, float(torch.finfo(torch.get_autocast_dtype(kind)).eps))
     in_tf32 = torch.backends.cudnn.allow_tf32 if is_convolution else torch.get_float32_matmul_precision() != "highest"
     return max(step, TF32_STEP) if parameter.is_cuda and parameter.dtype == torch.float32 and in_tf32 else step
