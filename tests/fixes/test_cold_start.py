@@ -49,7 +49,7 @@ def test_a_recording_of_a_cold_start_gains_what_a_stopwatch_over_its_steps_shows
     assert verdict.gain.low < 5.0 < verdict.gain.high
     assert verdict.new_step_ns is not None
     assert verdict.new_step_ns.expected == pytest.approx(10_000_000, rel=0.01)
-    assert "The 5 recorded steps take 50" in verdict.sentence
+    assert "all 5 recorded steps together would take 50.0 ms instead of 250 ms" in verdict.sentence
     # The finding counts from the warm steps, as all others do.
     (finding,) = [finding for finding in judgement.findings if finding.rule == "cold_start"]
     assert finding.gain.expected == pytest.approx(1.0)
