@@ -64,6 +64,8 @@ def judge(trace: Trace) -> Judgement:
     plan, more = audit_plan(make_plan(findings, evidence, work) if state.is_covered else [])
     limits = limits_of(findings, evidence)
     verdict = verdict_of(limits, plan, state)
+    if verdict.fix is None:
+        plan = []  # what may gain nothing, or what nobody can tell, is no plan; the fixes are still listed
     cold = cold_start_verdict(findings, evidence)
     if cold is not None:
         verdict = replace(cold, why=None if plan and plan[0].fix == cold.fix else COLD_FIRST + AFTER_IT * bool(plan))
