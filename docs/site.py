@@ -27,6 +27,7 @@ OUTSIDE = (
     "benchmarks/README.md",
     "faults/README.md",
     "faults/LOG.md",
+    "faults/everyday/README.md",
     "faults/kernels/README.md",
     "tests/data/README.md",
     "page/README.md",
