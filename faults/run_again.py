@@ -27,8 +27,8 @@ from faults.stopwatch import wake
 
 STEPS = 20
 """What `warpline run` needs at most besides the bare steps: 2 to warm the profiler up, 6 recorded ones and 8 after."""
-BARE_STEPS = 24
-"""As many as it times by default, at most."""
+BARE_STEPS = 27
+"""As many as it looks at to find the step, and then times by default, at most."""
 BUILD_LIMIT_S, RUN_LIMIT_S, PAUSE_S = 60, 30, 0.01
 READY, GO = "ready", "go"
 
