@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
+from warpline.cli.job import JobChoice, job_options
 from warpline.cli.options import (
     bundle,
     force_option,
@@ -20,8 +21,11 @@ from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import command_line, print_json, refuse_existing, say, write_text
 from warpline.dive.answer import dive_files
 from warpline.dive.model import Dive
+from warpline.errors import UsageError
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import diagnose
+from warpline.ranks.job import Job
+from warpline.reports.job_page import job_page
 from warpline.reports.page.document import page
 
 SCHEMA = "warpline.page/1"
@@ -56,6 +60,7 @@ class PageOutput(Struct, frozen=True):
 @ncu_option
 @gpu_hour_option
 @selection_options
+@job_options
 def report(
     trace: Path,
     output: PageOutput,
@@ -63,8 +68,12 @@ def report(
     ncu_reports: tuple[Path, ...],
     gpu_hour: float | None,
     selection: StepSelection,
+    ranks: JobChoice,
 ) -> None:
     """Write one HTML file with the verdict, the findings and a timeline; it opens offline in any browser.
+
+    Of a folder with several ranks of one job it has who is waited for, a heat map of ranks and steps, and the
+    collectives with the longest waits.
 
     Examples:
 
@@ -77,9 +86,17 @@ def report(
       warpline report trace.json.gz --gpu-hour 2.50
 
       warpline report trace.json.gz -o report.html -f --json
+
+      warpline report profile_traces -o job.html
     """
     file = output.file or Path(f"{_stem(trace)}.html")
     refuse_existing(file, output.force)
+    if ranks.is_asked(trace):
+        if ncu_reports or gpu_hour is not None:
+            hint = "name the file of one rank"
+            raise UsageError("options-of-job", "--ncu and --gpu-hour are for one rank only", hint)
+        _put_job(ranks.open(trace, selection), file, output, command_line("diagnose", trace))
+        return
     opened = selection.open(trace)
     cost = DailyCost(gpu_hour) if gpu_hour is not None else None
     dive = dive_files(ncu_reports, opened) if ncu_reports else None
@@ -93,6 +110,16 @@ def report(
         say(f"{file}: {size / 1e6:.2f} MB, {made.events:,} events; open it in a browser")
         if dive:
             say("{found} of {kernels} kernels of the ncu report are in the trace".format(**_joined(dive)))
+
+
+def _put_job(job: Job, file: Path, output: PageOutput, again: str) -> None:
+    """Write the page of a job, and say so."""
+    write_text(file, job_page(job, again))
+    size = file.stat().st_size
+    if output.as_json:
+        print_json({"schema": SCHEMA, "file": str(file), "bytes": size, "ranks": len(job.ranks)})
+    else:
+        say(f"{file}: {size / 1e6:.2f} MB, {len(job.ranks)} ranks; open it in a browser")
 
 
 def _joined(dive: Dive) -> dict[str, int]:

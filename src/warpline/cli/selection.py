@@ -8,6 +8,9 @@ import click
 from msgspec import Struct
 
 from warpline.cli.options import bundle
+from warpline.cli.write import command_line
+from warpline.errors import UnreadableFile
+from warpline.ranks.files import jobs_of_folder
 from warpline.reports.console import spinner
 from warpline.sources.stdin import STDIN, spooled_stdin
 from warpline.trace.open import open_trace
@@ -37,8 +40,14 @@ class StepSelection(Struct, frozen=True):
         """Open a trace, or the one on standard input, with a spinner on stderr if it is a terminal."""
         path = spooled_stdin() if path == STDIN else path
         steps = None if self.steps == WHOLE else self.steps
-        with spinner(f"reading {path.name} …"):
-            return open_trace(path, steps=steps, step_range=self.step_range, cache=not self.no_cache)
+        try:
+            with spinner(f"reading {path.name} …"):
+                return open_trace(path, steps=steps, step_range=self.step_range, cache=not self.no_cache)
+        except UnreadableFile as error:
+            if error.code != "which-trace" or not jobs_of_folder(path):
+                raise
+            hint = f"{error.hint}; the whole job: {command_line('diagnose', path)}"
+            raise UnreadableFile(error.code, error.message, hint) from error
 
     def open_steps(self, path: Path) -> Trace:
         """Open a trace for a table in which nothing outside its steps counts, unless that is asked for."""

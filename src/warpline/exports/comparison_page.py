@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-
 from warpline.exports.pictures import drawn_window, step_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports import html
 from warpline.reports.page.shell import document
 from warpline.reports.sections import Report
+from warpline.reports.svg import image
 from warpline.trace.trace import Trace
 
 
@@ -18,7 +17,7 @@ def comparison_page(report: Report, a: Trace, b: Trace) -> str:
     span_ns = max(drawn_window(side)[0].length_ns for side in sides.values())
     pictures = "".join(
         f"<figure><figcaption>{name}: {html.text(side.trace.file.name)}</figcaption>"
-        f'<img class="step-picture" alt="One step of {name}" src="{_data(step_picture(side, span_ns))}"></figure>'
+        f"{image(step_picture(side, span_ns), f'One step of {name}')}</figure>"
         for name, side in sides.items()
     )
     body = f"""<main>
@@ -26,7 +25,3 @@ def comparison_page(report: Report, a: Trace, b: Trace) -> str:
 <section id="steps"><h2>One step of each <small>at the same scale</small></h2>{pictures}</section>
 </main>"""
     return document(report.title, report.title, body)
-
-
-def _data(picture: str) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"

@@ -44,13 +44,23 @@ class RankTime(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
+class StepTime(Struct, frozen=True):
+    """One step of one rank, from its first GPU operation to that of the next step; its parts sum to `length_ns`."""
+
+    rank: int
+    step: int
+    """Position among the common steps."""
+    length_ns: int
+    compute_ns: int
+    transfer_ns: int
+    wait_ns: int
+    idle_ns: int
+
+
 def rank_time(line: Timeline, waits: Waits) -> RankTime:
     """The account of one rank over its recorded steps."""
     steps = len(line.steps)
-    wait_end_ns = line.start_ns + waits.wait_ns[line.rank]
-    compute = _spans(line.start_ns, line.end_ns, ~line.is_comm)
-    waiting = difference(_spans(line.start_ns, wait_end_ns, line.is_comm), compute)
-    transfer = difference(_spans(wait_end_ns, line.end_ns, line.is_comm), joined([compute, waiting]))
+    compute, transfer, waiting = _parts(line, waits)
     first, last = int(line.start_ns.min()), int(line.end_ns.max())
     parts = [part.total_ns() // steps for part in (compute, transfer, waiting)]
     step_ns = (last - first) // steps
@@ -76,6 +86,28 @@ def rank_time(line: Timeline, waits: Waits) -> RankTime:
         round(waits.blame_ns[line.rank] / steps),
         (transfer.total_ns() + waiting.total_ns()) / max(last - first, 1),
     )
+
+
+def step_times(line: Timeline, waits: Waits) -> list[StepTime]:
+    """The account of one rank, step by step."""
+    starts = np.full(len(line.steps), np.inf)
+    np.minimum.at(starts, line.step, line.start_ns)
+    borders = np.maximum.accumulate(np.rint(np.append(starts, line.end_ns.max())).astype(np.int64))
+    parts = [np.diff(covered_before(part, borders)).tolist() for part in _parts(line, waits)]
+    lengths = np.diff(borders).tolist()
+    return [
+        StepTime(line.rank, step, length, *shares, length - sum(shares))
+        for step, (length, *shares) in enumerate(zip(lengths, *parts, strict=True))
+    ]
+
+
+def _parts(line: Timeline, waits: Waits) -> tuple[Spans, Spans, Spans]:
+    """When the rank computes, and when it only transfers or only waits."""
+    wait_end_ns = line.start_ns + waits.wait_ns[line.rank]
+    compute = _spans(line.start_ns, line.end_ns, ~line.is_comm)
+    waiting = difference(_spans(line.start_ns, wait_end_ns, line.is_comm), compute)
+    transfer = difference(_spans(wait_end_ns, line.end_ns, line.is_comm), joined([compute, waiting]))
+    return compute, transfer, waiting
 
 
 def _spans(starts: Floats, ends: Floats, chosen: Bools) -> Spans:

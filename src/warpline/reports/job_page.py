@@ -1,0 +1,125 @@
+"""A job as one HTML file: the sections of its answer, a heat map of ranks and steps, and its longest waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.ranks.account import StepTime, step_times
+from warpline.ranks.job import Job
+from warpline.ranks.words import shown_ranks
+from warpline.reports import html
+from warpline.reports.job import report
+from warpline.reports.page.shell import document
+from warpline.reports.sections import Column, Section, Table
+from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, image, label
+from warpline.reports.svg import document as picture
+from warpline.trace.arrays import NONE
+from warpline.units import share
+
+LISTED_COLLECTIVES = 20
+MOST_RANKS, MOST_STEPS = 64, 60
+"""Rows and columns of the heat map."""
+WIDTH, LEFT, RIGHT, GAP = 960, 64, 16, 14
+TOP, ROW, BOTTOM = 30, 16, 26
+MIN_LABEL = 34
+"""A cell of this width, in pixels, has its number written in it."""
+_PARTS = (
+    ("wait_ns", "waits for others", IDLE_COLOURS["sync"]),
+    ("compute_ns", "compute", BUSY_COLOURS["compute"]),
+    ("transfer_ns", "transfer", BUSY_COLOURS["comm"]),
+    ("idle_ns", "idle", IDLE_COLOURS["launch_latency"]),
+)
+_COLLECTIVES = (
+    Column("kind", "collective", key=True),
+    Column("step", "step", "number"),
+    Column("at_ns", "last arrival at", "ns"),
+    Column("group", "group"),
+    Column("message_bytes", "message", "bytes"),
+    Column("last", "last rank", "number"),
+    Column("wait_ns", "longest wait", "ns", has_bars=True),
+    Column("transfer_ns", "transfer", "ns"),
+)
+
+
+def job_page(job: Job, again: str) -> str:
+    """The page; `again` is the command that prints the same answer."""
+    full = report(job, True, again)
+    *first, following = map(html.section, full.sections)
+    drawn = image(heat_map(job), "Share of each step that each rank waits, computes, transfers and is idle")
+    longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))
+    body = f"""<main>
+{"".join(first)}
+<section id="steps" class="section"><h2>Ranks and steps</h2>
+<figure>{drawn}<figcaption>{html.text(_caption(job))}</figcaption></figure></section>
+{html.section(longest)}
+{following}
+</main>"""
+    return document(full.title, full.title, body)
+
+
+def heat_map(job: Job) -> str:
+    """Ranks as rows and steps as columns, once for each part of the time; a darker cell is a larger share."""
+    ranks, steps = _drawn_ranks(job), job.step_numbers[:MOST_STEPS]
+    rows = [step_times(line, job.waits)[: len(steps)] for line in job.timelines if line.rank in ranks]
+    panel = (WIDTH - LEFT - RIGHT - GAP * (len(_PARTS) - 1)) / len(_PARTS)
+    height = TOP + ROW * len(rows) + BOTTOM
+    parts = [label(LEFT - 8, TOP + ROW * at + 12, f"rank {rank}", "small", "end") for at, rank in enumerate(ranks)]
+    for place, (name, title, colour) in enumerate(_PARTS):
+        left, cell = LEFT + place * (panel + GAP), panel / len(steps)
+        parts.append(label(left, TOP - 10, title, "bold"))
+        for at, row in enumerate(rows):
+            for step in row:
+                parts += _cell(step, name, colour, left + step.step * cell, TOP + ROW * at, cell)
+        parts.append(label(left, height - 10, f"step {steps[0]}", "small dim"))
+        if len(steps) > 1:
+            parts.append(label(left + panel, height - 10, str(steps[-1]), "small dim", "end"))
+    return picture(WIDTH, height, f"{job.name}: ranks and steps", _caption(job), parts)
+
+
+def _cell(step: StepTime, name: str, colour: str, x: float, y: float, width: float) -> Iterator[str]:
+    part_ns = getattr(step, name)
+    dark = part_ns / max(step.length_ns, 1)
+    yield (
+        f'<rect x="{x:.1f}" y="{y}" width="{width - 1:.1f}" height="{ROW - 1}" fill="{colour}" '
+        f'fill-opacity="{0.05 + 0.95 * dark:.2f}"/>'
+    )
+    if width >= MIN_LABEL:
+        yield label(x + width / 2, y + 12, share(part_ns, max(step.length_ns, 1)), "small", "middle")
+
+
+def _drawn_ranks(job: Job) -> list[int]:
+    """In order; of too many, those that hold others up most."""
+    return sorted(one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)[:MOST_RANKS])
+
+
+def _caption(job: Job) -> str:
+    sentences = ["Share of each step of each rank; the four parts sum to 100 %."]
+    if len(job.ranks) > MOST_RANKS:
+        sentences.append(f"Of {len(job.ranks)} ranks, the {MOST_RANKS} that hold others up most are drawn.")
+    if len(job.step_numbers) > MOST_STEPS:
+        sentences.append(f"Of {len(job.step_numbers)} steps, the first {MOST_STEPS} are drawn.")
+    return " ".join(sentences)
+
+
+def _collectives(job: Job) -> Table:
+    lines = {line.rank: line for line in job.timelines}
+    zero_ns = min(float(line.start_ns.min()) for line in job.timelines)
+    rows = [
+        (
+            one.kind,
+            str(job.step_numbers[one.step]),
+            max(float(lines[rank].start_ns[row]) for rank, row in one.rows.items()) - zero_ns,
+            shown_ranks(one.members),
+            one.message_bytes if one.message_bytes != NONE else None,
+            str(last),
+            max(float(job.waits.wait_ns[rank][row]) for rank, row in one.rows.items()),
+            float(transfer_ns),
+        )
+        for one, last, transfer_ns in zip(
+            job.collectives, job.waits.last.tolist(), job.waits.transfer_ns.tolist(), strict=True
+        )
+    ]
+    rows.sort(key=lambda row: -row[6])
+    hidden = max(len(rows) - LISTED_COLLECTIVES, 0)
+    note = f"{hidden:,} more: collective_table of warpline.open_job" if hidden else ""
+    return Table(_COLLECTIVES, tuple(rows[:LISTED_COLLECTIVES]), hidden, note)
