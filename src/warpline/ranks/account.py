@@ -96,8 +96,8 @@ def step_times(line: Timeline, waits: Waits) -> list[StepTime]:
     parts = [np.diff(covered_before(part, borders)).tolist() for part in _parts(line, waits)]
     lengths = np.diff(borders).tolist()
     return [
-        StepTime(line.rank, step, length, *shares, length - sum(shares))
-        for step, (length, *shares) in enumerate(zip(lengths, *parts, strict=True))
+        StepTime(line.rank, step, length, compute, transfer, wait, length - compute - transfer - wait)
+        for step, (length, compute, transfer, wait) in enumerate(zip(lengths, *parts, strict=True))
     ]
 
 
