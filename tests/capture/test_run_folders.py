@@ -106,17 +106,23 @@ def test_a_run_of_one_process_is_diagnosed_by_its_folder(folder: Path, capsys: p
     assert run(["stats", str(place)]) == 0
 
 
-def test_of_several_ranks_the_first_is_diagnosed_and_the_others_are_named(
+def test_of_several_processes_the_first_is_diagnosed_and_the_others_are_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = recorded(folder, "rank0.json.gz", "rank1.json.gz")
+    place = recorded(folder, "trace.json.gz", "trace-2.json.gz")
     assert run(["diagnose", "run", "--no-why"]) == 0
     out, error = capsys.readouterr()
-    assert "rank0.json.gz" in out
-    assert error == "warpline: this is rank0.json.gz; 1 more trace there: warpline diagnose run/rank1.json.gz\n"
+    assert "trace.json.gz" in out
+    assert error == "warpline: this is trace.json.gz; 1 more trace there: warpline diagnose run/trace-2.json.gz\n"
     (place / MANIFEST).unlink()
     assert run(["diagnose", "run"]) == 1
     assert "which-trace" in capsys.readouterr().err
+
+
+def test_several_ranks_are_one_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(folder, "rank0.json.gz", "rank1.json.gz")
+    assert run(["diagnose", "run"]) == 0
+    assert "2 ranks" in capsys.readouterr().out
 
 
 def test_an_nsys_report_is_read_by_its_export(folder: Path) -> None:
