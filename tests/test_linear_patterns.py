@@ -24,6 +24,7 @@ from warpline.doctor import messages
 from warpline.hardware.chips import chips
 from warpline.hardware.counters import meaning, replace
 from warpline.hardware.counters.names import MAX_NAME_CHARS
+from warpline.sources import other_formats
 
 SOURCE = Path(warpline.__file__).parent
 METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
@@ -54,6 +55,8 @@ def _in_tables() -> Iterator[tuple[str, list[Any], str, int, int]]:
     yield "analyses.words.lookup", [line.pattern for line in lines], "fullmatch", re.DOTALL, LONG
     yield "doctor.messages", [message.pattern for message in messages.known_messages()], "search", re.IGNORECASE, LONG
     yield "front.query", [r"\bkernels\b"], "search", re.IGNORECASE, LONG
+    starts = [known.starts.pattern.decode("latin-1") for known in other_formats._formats()]
+    yield "sources.other_formats", starts, "match", 0, LONG
     yield "scrub.messages", [r"\d{4}\.\d{1,2}\.\d{1,3}(?:\.\d{1,4})?"], "match", 0, LONG
 
 

@@ -39,7 +39,7 @@ def test_parts_are_exposed_time_in_order_of_priority(tmp_path: Path) -> None:
     assert (device.overlapped_comm_ns, device.overlapped_copy_ns) == (10_000, 5_000)
 
 
-def test_chosen_steps_bound_the_window_and_cut_what_crosses_it(tmp_path: Path) -> None:
+def test_the_window_of_chosen_steps_ends_with_the_work_that_they_launched(tmp_path: Path) -> None:
     events = [
         *launched("a", 0, 50, 100, 1),
         *launched("b", 160, 190, 20, 2),
@@ -47,7 +47,7 @@ def test_chosen_steps_bound_the_window_and_cut_what_crosses_it(tmp_path: Path) -
         annotation("ProfilerStep#2", 100, 100),
     ]
     (device,) = device_times(open_trace(write(tmp_path, events), steps="1:2"))
-    assert (device.window_ns, device.busy_ns) == (100_000, 60_000)
+    assert (device.window_ns, device.busy_ns) == (60_000, 20_000)  # from the end of a, of the step before, to that of b
 
 
 def test_each_device_has_the_same_window(tmp_path: Path) -> None:

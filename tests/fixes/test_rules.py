@@ -259,6 +259,7 @@ def layers_in_a_row(program: Program) -> None:
 
 def exposed_collective(program: Program) -> None:
     program.large_product(500)
+    program.op("autograd::engine::evaluate_function: MmBackward0", (GEMM_BF16, 100))
     program.op("c10d::allreduce_", (ALL_REDUCE, 800))
     program.large_product(500)
 

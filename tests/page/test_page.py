@@ -75,7 +75,7 @@ def test_every_format_shows_the_numbers_of_the_json(name: str, demo: Diagnosis) 
             expected += [speedup(finding["gain"]["expected"]), duration(finding["new_step_ns"]["expected"])]
             assert duration(finding["new_step_ns"]["expected"]) in finding["verify"]
     expected += [duration(step["new_step_ns"]["expected"]) for step in answer["plan"]]
-    (device,) = answer["devices"]
+    (device,) = answer["account"]
     for ns in (*device["busy"].values(), *device["idle"].values()):
         expected += [duration(ns), share(ns, device["window_ns"])] if ns else []
     expected += [entry["message"] for entry in answer["trace"]["health"]]

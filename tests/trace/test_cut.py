@@ -49,8 +49,11 @@ def test_busy_time_and_its_parts_stay(some_steps: Trace) -> None:
 
 
 def test_idle_time_has_the_same_causes(some_steps: Trace) -> None:
-    cut, whole = idle_gaps(cut_to_steps(some_steps)), idle_gaps(some_steps)
-    assert [gaps.totals() for gaps in cut] == [gaps.totals() for gaps in whole]
+    (cut,), (whole,) = idle_gaps(cut_to_steps(some_steps)), idle_gaps(some_steps)
+    kept, known = cut.totals(), whole.totals()
+    # While the last work of these steps runs, the host loads for the next one, which the cut does not have.
+    kept["dispatch"] -= known["input"]
+    assert kept | {"input": known["input"]} == known
 
 
 @pytest.mark.parametrize(("place", "target"), POINTERS.items())

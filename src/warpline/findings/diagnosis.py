@@ -163,6 +163,9 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
                 "health": to_builtins(self.health),
             },
             "devices": [_device(device, gaps.totals()) for device, gaps in zip(self.devices, self.gaps, strict=True)],
+            "account": [
+                _device(device, gaps.totals()) for device, gaps in zip(self.shown.devices, self.shown.gaps, strict=True)
+            ],
             "replay": self._replay(),
             "limits": [row.to_dict() for row in self.judgement.limits.rows] if self.judgement else [],
             "verdict": to_builtins(self.verdict),

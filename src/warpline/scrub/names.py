@@ -56,6 +56,8 @@ KNOWN_RANGES = re.compile(
     r"|FSDP::[\w:]{1,60}|(?:nccl|gloo|mpi|ucc|c10d):+[\w:]{1,60}|(?:autograd|aten|cub|torch)::[\w: ]{1,100}"
     r"|Torch-Compiled Region(?:: \d{1,4}(?:/\d{1,4})?)?|CompiledFunction(?:Backward)?|Pregraph[\w ]{0,40}"
     r"|CUDAGraphNode\.\w{1,40}(?:: is_backward=(?:True|False), compile_id=\d{1,4}/\d{1,4})?|\[memory\]"
+    r"|execute_(?:new_|context_|model|\d{1,6}_context_)[\w()]{0,120}|(?:step|prefill|decode)\[[\w =]{0,80}\]"
+    r"|\[Executor\] _forward_step \d{1,9}|\[pl\]\[profile\]run_training_batch"
     r"|PyTorch Profiler \(0\)|Iteration Start: PyTorch Profiler|Record Window End|\[pytorch\|profiler\|[\w|]{1,60}\]"
     r"|(?:Activity )?Buffer Request|Memcpy[\w ()>-]{0,60}|Memset[\w ()]{0,40}",
     re.ASCII,

@@ -16,7 +16,7 @@ from paths import DEMO, SHARED
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.parts.roles import role_of_name, role_of_op
-from warpline.analyses.parts.table import CARRIED, GAPS, WAYS, PartsTable, counted_times, parts_table
+from warpline.analyses.parts.table import GAPS, WAYS, PartsTable, counted_times, parts_table
 from warpline.cli.main import run
 from warpline.errors import CannotAnswer, UnreadableFile, UsageError
 from warpline.trace.open import open_trace
@@ -72,11 +72,11 @@ def test_overlapping_operations_count_once_and_compute_first(tmp_path: Path) -> 
     assert rows(table, "gpu_ns") == {"memcpy": 20_000, "gemm": 10_000, GAPS: 0}
 
 
-def test_an_operation_that_runs_into_the_steps_has_its_own_row(tmp_path: Path) -> None:
+def test_an_operation_of_the_step_before_has_no_part_in_the_chosen_steps(tmp_path: Path) -> None:
     events: list[Any] = [annotation(f"ProfilerStep#{step}", 100 * step, 100) for step in range(3)]
     events += [*launched(GEMM, 10, 20, 100, 1), *launched(GEMM, 150, 160, 20, 2), *launched(GEMM, 250, 260, 20, 3)]
     table = parts_table(open_trace(write(tmp_path, events), steps="1:2"), by="class")
-    assert rows(table, "gpu_ns") == {"gemm": 20_000, CARRIED: 20_000, GAPS: 60_000}
+    assert rows(table, "gpu_ns") == {"gemm": 20_000, GAPS: 60_000}
     assert_sums(table)
 
 

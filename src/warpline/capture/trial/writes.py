@@ -14,7 +14,7 @@ NOT_THE_PROGRAMS = ("/dev/", "/proc/", "__pycache__")
 
 
 class FileWrites:
-    """Notes what is opened for writing, by Python's audit events; files that C++ code opens are not seen."""
+    """Notes what is opened for writing, by Python's audit events; files that compiled code opens are not seen."""
 
     def __init__(self, working_copy: str, session: str) -> None:
         self.files: list[str] = []
