@@ -100,11 +100,16 @@ def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
     replays = _Replays(findings, evidence)
     rows = sorted((replays.row(resource) for resource in Resource), key=lambda row: -row.gain.expected)
     together = replays.gains(ALL_BUT_KERNELS)[EXPECTED_STEP]
-    sure = any(finding.cause in OF_KERNELS and finding.gain.low >= CLEAR_GAIN for finding in findings)
+    sure = _has_sure_fix(findings, OF_KERNELS)
     found = Limits(tuple(rows), together, sure)
     if found.named or together < MIN_GAIN:
         return found
     return Limits(found.rows, together, sure, replays.best_pair())
+
+
+def _has_sure_fix(findings: Sequence[Finding], causes: Sequence[str]) -> bool:
+    """Whether a fix of one of these causes gains 5 % or more at the low end of its range."""
+    return any(finding.cause in causes and finding.gain.low >= CLEAR_GAIN for finding in findings)
 
 
 class _Replays:
@@ -112,9 +117,8 @@ class _Replays:
 
     def __init__(self, findings: Sequence[Finding], evidence: Evidence) -> None:
         self._question = evidence.question
-        is_sure = any(finding.cause == "kernel" and finding.gain.low >= CLEAR_GAIN for finding in findings)
         # A fix may remove kernels with the gaps between them; the durations alone do not show these.
-        self._sure_of_kernels = CLEAR_GAIN if is_sure else 1.0
+        self._sure_of_kernels = CLEAR_GAIN if _has_sure_fix(findings, ("kernel",)) else 1.0
         self._resources = Resources(evidence.labelled, _cold_share(evidence), _reachable_ns(findings, evidence))
         cases = [(case, 1.0) for case in CASES]
         if self._question.slowness > 1.0:

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.intervals import Spans, complement, covered_before, difference, joined, union
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.ranks.waits import Waits
 from warpline.trace.arrays import Bools, Floats
 
@@ -44,7 +44,7 @@ class RankTime(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class StepTime(Struct, frozen=True):
+class RankStepTime(Struct, frozen=True):
     """One step of one rank, from its first GPU operation to that of the next step; its parts sum to `length_ns`."""
 
     rank: int
@@ -57,7 +57,7 @@ class StepTime(Struct, frozen=True):
     idle_ns: int
 
 
-def rank_time(line: Timeline, waits: Waits) -> RankTime:
+def rank_time(line: RankTimeline, waits: Waits) -> RankTime:
     """The account of one rank over its recorded steps."""
     steps = len(line.steps)
     compute, transfer, waiting = _parts(line, waits)
@@ -88,7 +88,7 @@ def rank_time(line: Timeline, waits: Waits) -> RankTime:
     )
 
 
-def step_times(line: Timeline, waits: Waits) -> list[StepTime]:
+def step_times(line: RankTimeline, waits: Waits) -> list[RankStepTime]:
     """The account of one rank, step by step."""
     starts = np.full(len(line.steps), np.inf)
     np.minimum.at(starts, line.step, line.start_ns)
@@ -96,12 +96,12 @@ def step_times(line: Timeline, waits: Waits) -> list[StepTime]:
     parts = [np.diff(covered_before(part, borders)).tolist() for part in _parts(line, waits)]
     lengths = np.diff(borders).tolist()
     return [
-        StepTime(line.rank, step, length, compute, transfer, wait, length - compute - transfer - wait)
+        RankStepTime(line.rank, step, length, compute, transfer, wait, length - compute - transfer - wait)
         for step, (length, compute, transfer, wait) in enumerate(zip(lengths, *parts, strict=True))
     ]
 
 
-def _parts(line: Timeline, waits: Waits) -> tuple[Spans, Spans, Spans]:
+def _parts(line: RankTimeline, waits: Waits) -> tuple[Spans, Spans, Spans]:
     """When the rank computes, and when it only transfers or only waits."""
     wait_end_ns = line.start_ns + waits.wait_ns[line.rank]
     compute = _spans(line.start_ns, line.end_ns, ~line.is_comm)

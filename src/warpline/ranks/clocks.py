@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from scipy import sparse
 
 from warpline.ranks.match import Collective
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.trace.arrays import Floats, Int64s
 
 USUAL_DRIFT = 50e-6
@@ -57,7 +57,7 @@ class Clock(Struct, frozen=True):
             result = result - np.where(times_ns > at_ns, size_ns, 0.0)
         return np.asarray(result, np.float64)
 
-    def applied(self, line: Timeline) -> Timeline:
+    def applied(self, line: RankTimeline) -> RankTimeline:
         """The rank's timeline by the common clock."""
         times = ("launch_ns", "start_ns", "end_ns", "waits", "inputs", "steps")
         return replace(line, **{name: self.common(getattr(line, name)) for name in times})
@@ -81,7 +81,7 @@ class _Ends(Struct, frozen=True):
     time_ns: Floats
 
 
-def align(timelines: Sequence[Timeline], collectives: Sequence[Collective]) -> list[Clock]:
+def align(timelines: Sequence[RankTimeline], collectives: Sequence[Collective]) -> list[Clock]:
     """The clock of each rank."""
     ends = _ends(timelines, collectives)
     count = len(timelines)
@@ -107,7 +107,7 @@ def align(timelines: Sequence[Timeline], collectives: Sequence[Collective]) -> l
     ]
 
 
-def _with_offset(clock: Clock, line: Timeline, first: Timeline, common_ns: float) -> Clock:
+def _with_offset(clock: Clock, line: RankTimeline, first: RankTimeline, common_ns: float) -> Clock:
     """The clock with its offset at a moment of the common clock."""
     time = np.array([common_ns])
     for _ in range(4):  # the drift is so small that this converges at once
@@ -116,7 +116,7 @@ def _with_offset(clock: Clock, line: Timeline, first: Timeline, common_ns: float
     return replace(clock, offset_ns=offset_ns, drift_ppm=clock.slope * 1e6)
 
 
-def _ends(timelines: Sequence[Timeline], collectives: Sequence[Collective]) -> _Ends:
+def _ends(timelines: Sequence[RankTimeline], collectives: Sequence[Collective]) -> _Ends:
     """The ends to align by: of collectives whose members leave together, and of others only where a rank has none."""
     place = {line.rank: position for position, line in enumerate(timelines)}
     used = [one for one in collectives if one.synchronises]

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.trace.arrays import Floats, Int64s
 
 SLACK_NS = 30_000.0
@@ -45,7 +45,7 @@ class Wait(Struct, frozen=True):
 class Places(Struct, frozen=True):
     """Where the operations of a rank stand in its steps."""
 
-    timeline: Timeline
+    timeline: RankTimeline
     latency_ns: float
     collectives_before: Int64s
     """For each row, the number of the step's collectives before it."""
@@ -89,14 +89,14 @@ class Places(Struct, frozen=True):
         return int(self.comm_rows[back][wait.collective])
 
 
-def launch_latency(timelines: Iterable[Timeline]) -> float:
+def launch_latency(timelines: Iterable[RankTimeline]) -> float:
     """Time from launch to start where nothing is queued. A rank that always waits for others shows no such operation,
     so it is the shortest of the job."""
     found = [float(np.percentile(line.start_ns - line.launch_ns, 2)) for line in timelines if len(line.start_ns)]
     return float(np.clip(min(found, default=0.0), SHORTEST_LATENCY_NS, LONGEST_LATENCY_NS))
 
 
-def places_of(line: Timeline, latency_ns: float) -> Places:
+def places_of(line: RankTimeline, latency_ns: float) -> Places:
     """Where the operations of a rank stand."""
     count, step_count = len(line.step), len(line.steps)
     rows = np.arange(count)

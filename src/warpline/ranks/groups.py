@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from warpline.ranks.match import Collective
 from warpline.ranks.summary import RankSummary
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.ranks.waits import Waits
 from warpline.trace.arrays import NONE
 from warpline.work.collective import bus_factor
@@ -41,7 +41,7 @@ class GroupTime(Struct, frozen=True):
 
 def group_times(
     collectives: Sequence[Collective],
-    timelines: Sequence[Timeline],
+    timelines: Sequence[RankTimeline],
     waits: Waits,
     summaries: Mapping[int, RankSummary],
 ) -> tuple[GroupTime, ...]:

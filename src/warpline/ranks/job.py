@@ -23,9 +23,9 @@ from warpline.ranks.read import Engine, ReadRank, read_ranks
 from warpline.ranks.replay import JointReplay, step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary
-from warpline.ranks.timeline import Timeline, common_timelines
+from warpline.ranks.timeline import RankTimeline, common_timelines
 from warpline.ranks.waits import Waits, split
-from warpline.ranks.words import Verdict, shown_ranks, straggler_sentence, verdict_of
+from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry
 from warpline.trace.arrays import NONE
 from warpline.units import several
@@ -51,11 +51,11 @@ class Job(Struct, frozen=True):
     replayed_step_ns: float
     clocks: tuple[Clock, ...]
     straggler: Straggler
-    verdict: Verdict
+    verdict: JobVerdict
     groups: tuple[GroupTime, ...]
     per_rank: tuple[RankTime, ...]
     health: tuple[HealthEntry, ...]
-    timelines: tuple[Timeline, ...]
+    timelines: tuple[RankTimeline, ...]
     """The events of each rank on the common clock."""
     collectives: tuple[Collective, ...]
     waits: Waits
@@ -222,7 +222,7 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     )
 
 
-def _measured_step(timelines: Sequence[Timeline]) -> float:
+def _measured_step(timelines: Sequence[RankTimeline]) -> float:
     """The job's step: when the last rank is done computing, from the first common step to the last."""
     done = np.full(len(timelines[0].steps), -np.inf)
     for line in timelines:
@@ -232,7 +232,7 @@ def _measured_step(timelines: Sequence[Timeline]) -> float:
 
 
 def _search(
-    timelines: Sequence[Timeline], collectives: Sequence[Collective], waits: Waits, missing: Sequence[int]
+    timelines: Sequence[RankTimeline], collectives: Sequence[Collective], waits: Waits, missing: Sequence[int]
 ) -> Search:
     """All ranks as programs that can be replayed together."""
     collective_of = {line.rank: np.full(len(line.step), NONE, np.int64) for line in timelines}

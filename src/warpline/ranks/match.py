@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.trace.arrays import NONE
 
 SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
@@ -45,7 +45,7 @@ class Collective(Struct, frozen=True):
         return len(self.rows) >= len(self.members)
 
 
-def match(timelines: Sequence[Timeline]) -> list[Collective]:
+def match(timelines: Sequence[RankTimeline]) -> list[Collective]:
     """The collectives that two or more ranks recorded, in order."""
     found: dict[Hashable, dict[int, int]] = defaultdict(dict)
     for timeline in timelines:
@@ -61,7 +61,7 @@ def match(timelines: Sequence[Timeline]) -> list[Collective]:
     return ordered
 
 
-def _keys(timeline: Timeline) -> dict[int, Hashable]:
+def _keys(timeline: RankTimeline) -> dict[int, Hashable]:
     """What is the same on all ranks for each collective of one rank."""
     keys: dict[int, Hashable] = {}
     seen: Counter[Hashable] = Counter()
@@ -75,7 +75,7 @@ def _keys(timeline: Timeline) -> dict[int, Hashable]:
     return keys
 
 
-def _group(timeline: Timeline, row: int) -> Hashable:
+def _group(timeline: RankTimeline, row: int) -> Hashable:
     kind, group, peer = timeline.collective[row], timeline.group[row], int(timeline.peer[row])
     if kind not in {"send", "recv"}:
         return str(group)
@@ -92,7 +92,7 @@ def members_of(group: str) -> tuple[int, ...]:
     return tuple(map(int, group.split(","))) if group and group.replace(",", "").isdecimal() else ()
 
 
-def _collective(rows: dict[int, int], by_rank: dict[int, Timeline]) -> Collective:
+def _collective(rows: dict[int, int], by_rank: dict[int, RankTimeline]) -> Collective:
     rank, row = next(iter(rows.items()))
     first = by_rank[rank]
     kind, group = str(first.collective[row]), str(first.group[row])

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.intervals import Spans, covered_before, union
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.trace.arrays import Floats, Int64s
 
 Reason = Literal["kernel", "input", "dispatch", "work", "pause", "link", "none", "unknown"]
@@ -44,7 +44,7 @@ class _Times(Struct, frozen=True):
     """The row after each gap."""
 
 
-def why(late: Timeline, peers: Sequence[Timeline], steps: Sequence[int]) -> Why:
+def why(late: RankTimeline, peers: Sequence[RankTimeline], steps: Sequence[int]) -> Why:
     """Why this rank is later than its peers in these steps."""
     own, others = _times(late, steps), [_times(peer, steps) for peer in peers]
     count = max(len(steps), 1)
@@ -77,7 +77,7 @@ def _longest(times: _Times, count: int) -> float:
     return float(np.sort(times.gap_ns)[::-1][:count].sum())
 
 
-def _times(line: Timeline, steps: Sequence[int]) -> _Times:
+def _times(line: RankTimeline, steps: Sequence[int]) -> _Times:
     rows = np.flatnonzero(np.isin(line.step, steps))
     compute = rows[~line.is_comm[rows]]
     loading = _spans(line.inputs)
@@ -101,7 +101,7 @@ def _spans(pairs: Floats) -> Spans:
     return union(whole[:, 0], whole[:, 1])
 
 
-def _kernel_with_most(late: Timeline, peers: Sequence[Timeline], steps: Sequence[int]) -> str:
+def _kernel_with_most(late: RankTimeline, peers: Sequence[RankTimeline], steps: Sequence[int]) -> str:
     """The kernel with most of the extra time."""
     own = _by_name(late, steps)
     others = [_by_name(peer, steps) for peer in peers]
@@ -109,7 +109,7 @@ def _kernel_with_most(late: Timeline, peers: Sequence[Timeline], steps: Sequence
     return max(extra, key=lambda name: extra[name], default="")
 
 
-def _by_name(line: Timeline, steps: Sequence[int]) -> dict[str, float]:
+def _by_name(line: RankTimeline, steps: Sequence[int]) -> dict[str, float]:
     rows = np.isin(line.step, steps) & ~line.is_comm & (line.name.codes >= 0)
     times = np.bincount(line.name.codes[rows], (line.end_ns - line.start_ns)[rows], len(line.name.words))
     return dict(zip(line.name.words, times.tolist(), strict=True))

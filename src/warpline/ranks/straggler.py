@@ -21,7 +21,7 @@ from warpline.ranks.match import Collective
 from warpline.ranks.program import InstructionKind, Program, Recording
 from warpline.ranks.reasons import Reason, Why, why
 from warpline.ranks.replay import JointReplay
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.ranks.waits import Waits
 from warpline.trace.arrays import NONE, Floats
 
@@ -342,7 +342,7 @@ class Search:
 
 
 def find_straggler(
-    search: Search, timelines: Sequence[Timeline], numbers: Sequence[int], measured_ns: float
+    search: Search, timelines: Sequence[RankTimeline], numbers: Sequence[int], measured_ns: float
 ) -> Straggler:
     """Whom the job waits for, why, and its step without that."""
     found = search.straggler()
@@ -374,7 +374,7 @@ def find_straggler(
     )
 
 
-def _why(search: Search, found: Suspicion, timelines: Sequence[Timeline]) -> Why:
+def _why(search: Search, found: Suspicion, timelines: Sequence[RankTimeline]) -> Why:
     """The reason, by the rank of the set that is latest."""
     if found.kind == "link":
         return Why("link", 0.0)

@@ -21,7 +21,7 @@ MIN_STEPS = 2
 """A step time needs so many steps: it runs from the end of the first to the end of the last."""
 
 
-class Timeline(Struct, frozen=True):
+class RankTimeline(Struct, frozen=True):
     """GPU operations of one rank in launch order, and what its CPU waited for. Times count from `zero_ns`."""
 
     rank: int
@@ -67,7 +67,7 @@ class StepWindow(Struct, frozen=True):
 
 def common_timelines(
     summaries: dict[int, RankSummary],
-) -> tuple[tuple[int, ...], list[Timeline], list[HealthEntry]]:
+) -> tuple[tuple[int, ...], list[RankTimeline], list[HealthEntry]]:
     """The numbers of the steps that ranks have in common, their timelines, and what was left out."""
     windows, notes = _windows(summaries)
     numbers, kept, left_out = _common(windows)
@@ -151,7 +151,7 @@ def _common(windows: dict[int, StepWindow]) -> tuple[tuple[int, ...], list[int],
     return tuple(sorted(common)), kept, [rank for rank in sorted(windows) if rank not in kept]
 
 
-def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tuple[int, ...]) -> Timeline:
+def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tuple[int, ...]) -> RankTimeline:
     chosen = np.isin(window.numbers, numbers)
     spans = window.spans[chosen]
     events = summary.events
@@ -175,7 +175,7 @@ def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tupl
     def integers(column: str) -> Int64s:
         return gpu[column].fill_null(NONE).to_numpy().astype(np.int64)
 
-    return Timeline(
+    return RankTimeline(
         rank,
         zero_ns,
         relative(integers("launch_ns")),

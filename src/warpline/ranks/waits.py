@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.ranks.match import Collective
-from warpline.ranks.timeline import Timeline
+from warpline.ranks.timeline import RankTimeline
 from warpline.trace.arrays import Floats, Int64s
 
 MIN_TRANSFER_NS = 1_000.0
@@ -27,7 +27,7 @@ class Waits(Struct, frozen=True):
     """For each rank and row of its timeline, the time it waited for others; 0 for other rows."""
 
 
-def split(timelines: Sequence[Timeline], collectives: Sequence[Collective]) -> Waits:
+def split(timelines: Sequence[RankTimeline], collectives: Sequence[Collective]) -> Waits:
     """The split of all collectives, by the common clock."""
     by_rank = {line.rank: line for line in timelines}
     wait = {line.rank: np.zeros(len(line.start_ns)) for line in timelines}

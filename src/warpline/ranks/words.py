@@ -24,7 +24,7 @@ _REASONS = {
 }
 
 
-class Verdict(Struct, frozen=True):
+class JobVerdict(Struct, frozen=True):
     """The answer in a sentence."""
 
     cause: str
@@ -58,12 +58,14 @@ def _runs(ranks: Sequence[int]) -> Iterator[str]:
             start = position
 
 
-def verdict_of(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> Verdict:
+def verdict_of(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> JobVerdict:
     """The verdict on a job."""
     if straggler.reason == "none":
         cause = max(per_rank, key=lambda one: one.step_ns).cause
-        return Verdict(cause, _nobody(straggler, step_ns, per_rank, collectives), straggler.gain, straggler.new_step_ns)
-    return Verdict(straggler.reason, straggler.sentence, straggler.gain, straggler.new_step_ns)
+        return JobVerdict(
+            cause, _nobody(straggler, step_ns, per_rank, collectives), straggler.gain, straggler.new_step_ns
+        )
+    return JobVerdict(straggler.reason, straggler.sentence, straggler.gain, straggler.new_step_ns)
 
 
 def straggler_sentence(straggler: Straggler, step_ns: float) -> str:

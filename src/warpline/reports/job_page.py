@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.ranks.account import StepTime, step_times
+from warpline.ranks.account import RankStepTime, step_times
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports import html
@@ -76,7 +76,7 @@ def heat_map(job: Job) -> str:
     return picture(WIDTH, height, f"{job.name}: ranks and steps", _caption(job), parts)
 
 
-def _cell(step: StepTime, name: str, colour: str, x: float, y: float, width: float) -> Iterator[str]:
+def _cell(step: RankStepTime, name: str, colour: str, x: float, y: float, width: float) -> Iterator[str]:
     part_ns = getattr(step, name)
     dark = part_ns / max(step.length_ns, 1)
     yield (

@@ -13,12 +13,12 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from warpline.capture.patches import after, before, replace
 from warpline.capture.this_process import is_data_worker, resident_bytes
 from warpline.capture.trial.changes import CHANGES, FUSED_FORMS, StaticCache, is_compiled, repeated_layers
-from warpline.capture.trial.gate import READY, WindowGate, compile_counts, is_alive
+from warpline.capture.trial.gate import READY, WindowGate, compile_counts, is_awaited, leave
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call, OutermostCalls
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, TrialPlan
@@ -257,13 +257,13 @@ class TrialAgent:
             self._write(LOOKED, self._seen(ended=False))
             self._rest()
 
-    def _rest(self) -> None:
+    def _rest(self) -> NoReturn:
         """Wait for the end: the command that started this process ends it."""
         self.finished = True
         sys.stdout.flush()
-        while self.folder.is_dir() and is_alive(self.plan.starter):
+        while is_awaited(self.folder, self.plan.starter):
             time.sleep(0.05)
-        os._exit(0)
+        leave()
 
     def _seen(self, ended: bool) -> dict[str, Any]:
         use = self.use

@@ -433,7 +433,7 @@ class NoGarbageCollection(ProgramChange):
     """Python's garbage collector stands still in the loop."""
 
     def ready(self) -> None:
-        """Collect once, then stop."""
+        """Collect once, then stop: this change is what is measured."""
         self.done["garbage collector stopped"] += gc.isenabled()
         gc.collect()
         gc.freeze()

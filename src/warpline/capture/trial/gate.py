@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ALLOWED, WINDOWS, READY = "windows_allowed", "windows.jsonl", "ready.json"
 POLL_S, STARTER_CHECK_S = 0.002, 1.0
@@ -67,8 +67,8 @@ class WindowGate:
             time.sleep(POLL_S)
             if time.monotonic() - checked > STARTER_CHECK_S:
                 checked = time.monotonic()
-                if not self._folder.is_dir() or not is_alive(self._starter):
-                    os._exit(0)
+                if not is_awaited(self._folder, self._starter):
+                    leave()
         self._next, self._phase = self.steps + self._settle, self._start
         if not self._settle:
             self._start()
@@ -126,12 +126,22 @@ def compile_counts() -> dict[str, Any]:
     }
 
 
-def is_alive(pid: int) -> bool:
-    """Whether the process exists."""
+def is_awaited(folder: Path, starter: int) -> bool:
+    """Whether the command that started this process still waits for it."""
+    return folder.is_dir() and _is_alive(starter)
+
+
+def leave() -> NoReturn:
+    """End this process in the middle of the program's loop. The program could catch an exception, and an ordinary exit
+    would run its handlers as if it had finished: it would write checkpoints and logs of a run that is none."""
+    os._exit(0)
+
+
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass  # it is somebody else's
     return True
