@@ -55,6 +55,8 @@ FAULTS = {
         Fault("busy_experts", "work", ("ep",)),
         Fault("stalled_hosts", "pause"),
         Fault("pageable_input", "input"),
+        Fault("taking_turns", "kernel"),  # two or three ranks are slow in turn, one in each step
+        Fault("uneven_batches", NONE),  # each rank draws other sequence lengths in each step
     )
 }
 
@@ -121,9 +123,11 @@ def random_setting(seed: int, kind: str, world: int | None = None) -> Setting:
         culprits = tuple(range(first // node * node, first // node * node + node))
     elif kind == "two_stragglers":
         culprits = tuple(sorted(rng.choice(size, 2, replace=False).tolist()))
+    elif kind == "taking_turns":
+        culprits = tuple(sorted(rng.choice(size, int(rng.integers(2, 4)), replace=False).tolist()))
     elif kind == "checkpoint":
         culprits = (0,)
-    elif kind in {"healthy", "jitter", "late_at_no_cost"}:
+    elif kind in {"healthy", "jitter", "late_at_no_cost", "uneven_batches"}:
         culprits = (first,) if kind == "late_at_no_cost" else ()
     tp = int(rng.choice([2, 4])) if layout == "tp_dp" else 4 if layout == "pp" else 1
     arguments = str(rng.choice(["kernel", "op", "none"], p=[0.7, 0.2, 0.1]))
@@ -302,6 +306,7 @@ class Planted:
         self.late = self.jitter.integers(0, setting.world, 64)
         self.experts = self.jitter.dirichlet(np.full(setting.world, 2.0)) * setting.world
         self.stalls = self.jitter.random((setting.world, 64)) < 0.15
+        self.batches = np.clip(1 + 0.5 * setting.severity * self.jitter.normal(size=(setting.world, 64)), 0.4, 2.0)
 
     def kernel(self, rank: int, step: int, op: Op) -> tuple[float, float]:
         """Factors of a kernel's time and grid."""
@@ -310,6 +315,12 @@ class Planted:
             return 1 + severity, 1.0
         if self.name == "more_work" and culprit:
             return 1 + severity, 1 + severity
+        if self.name == "taking_turns" and culprit:
+            turn = self.setting.culprits.index(rank) == step % len(self.setting.culprits)
+            return (1 + 2 * severity, 1.0) if turn else (1.0, 1.0)
+        if self.name == "uneven_batches":
+            size = float(self.batches[rank, step % 64])
+            return size, size
         if self.name == "heating_up" and culprit:
             return 1 + 2 * severity * max(step, 0) / self.setting.steps, 1.0
         if self.name == "slow_stage":
