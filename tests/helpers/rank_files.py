@@ -25,16 +25,18 @@ def job(
     offsets_us: Mapping[int, float] | None = None,
     arguments: bool = True,
     pause_us: Mapping[int, float] | None = None,
+    stalls_us: Mapping[tuple[int, int], float] | None = None,
 ) -> list[Path]:
     """Write a job whose ranks compute for so long in each step; an all-reduce ends TRANSFER_US after the last arrival,
-    and the next step starts behind it. `late` kernels take longer, `pause_us` is time before the first launch."""
+    and the next step starts behind it. `late` kernels take longer, `pause_us` is time before the first launch,
+    `stalls_us` likewise, of a rank in one step."""
     ranks = range(len(kernels_us))
     events: dict[int, list[Event]] = {rank: [] for rank in ranks}
     begin = 0.0
     for step in range(steps):
         arrivals = {}
         for rank in ranks:
-            launch = begin + 20.0 + (pause_us or {}).get(rank, 0.0)
+            launch = begin + 20.0 + (pause_us or {}).get(rank, 0.0) + (stalls_us or {}).get((rank, step), 0.0)
             length = kernels_us[rank] + (late or {}).get(rank, 0.0)
             arrivals[rank] = launch + LATENCY_US + length
         end = max(arrivals.values()) + TRANSFER_US

@@ -52,6 +52,17 @@ def test_a_rank_whose_cpu_pauses_is_named(tmp_path: Path) -> None:
     assert (found.straggler.ranks, found.straggler.reason) == ((1,), "pause")
 
 
+def test_hosts_that_stall_in_turn_are_all_named_for_the_price(tmp_path: Path) -> None:
+    short = dict.fromkeys([(1, 1), (2, 2), (3, 3), (4, 2)], 4_000.0)
+    job(tmp_path, (400.0,) * 5, stalls_us={(0, 1): 24_000.0, **short})
+    found = opened(tmp_path)
+    assert (found.straggler.ranks, found.straggler.reason) == ((0,), "pause")
+    assert found.straggler.stalled_ranks == (0, 1, 2, 3, 4)
+    assert found.straggler.new_step_ns.expected == pytest.approx(HEALTHY_STEP_NS, rel=1e-2)
+    assert found.verdict.sentence.startswith("The CPUs of ranks 0–4 stall in turn")
+    assert "the job waits most for rank 0" in found.verdict.sentence
+
+
 def test_two_slow_ranks_are_named_together(tmp_path: Path) -> None:
     job(tmp_path, (400.0,) * 6, late={1: 200.0, 4: 200.0})
     assert opened(tmp_path).straggler.ranks == (1, 4)

@@ -14,6 +14,7 @@ from enum import IntEnum
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.ranks.dependencies import Places, Role, Wait
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
@@ -111,13 +112,16 @@ class Recording:
         return {items.places.rank: float(self._stalls(items, stall_ns).sum()) for items in self._items}
 
     def calm_programs(self, stall_ns: float) -> list[Program]:
-        """The programs without these stalls."""
-        return [
-            _program(
-                items.with_cpu(items.cpu_ns - self._stalls(items, stall_ns)), self._collective_of[items.places.rank]
-            )
-            for items in self._items
-        ]
+        """The programs without these stalls, and without those before the first step."""
+        typical_ns = float(np.median([items.places.timeline.steps[0, 0] for items in self._items]))
+        calm = []
+        for items in self._items:
+            steady = items.with_cpu(items.cpu_ns - self._stalls(items, stall_ns))
+            program = _program(steady, self._collective_of[items.places.rank])
+            # A rank that starts its first step so much later than the others stalled before the recording.
+            is_late = program.start_ns - typical_ns > stall_ns
+            calm.append(replace(program, start_ns=typical_ns) if is_late else program)
+        return calm
 
     def _stalls(self, items: _Items, stall_ns: float) -> Floats:
         longer = items.cpu_ns - self._typical_ns[items.places.rank]

@@ -91,6 +91,8 @@ class Straggler(Struct, frozen=True):
     """The rank that arrives last most often."""
     last_rank_gain: float = 1.0
     """What fixing that rank alone would gain."""
+    stalled_ranks: tuple[int, ...] = ()
+    """Where hosts stall in turn, all ranks whose stalls must go for that gain."""
     sentence: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,6 +108,7 @@ class Straggler(Struct, frozen=True):
             "late_steps": list(self.late_steps),
             "last_rank": self.last_rank,
             "last_rank_gain": round(self.last_rank_gain, 4),
+            "stalled_ranks": list(self.stalled_ranks),
         }
 
 
@@ -361,6 +364,7 @@ def find_straggler(
     )
     new_step_ns = Estimate(measured_ns / gain.high, measured_ns / gain.expected, measured_ns / gain.low)
     late = tuple(numbers[step] for step in found.late_steps)
+    stalled = [rank for rank, time_ns in search.stalls(STALL_NS).items() if time_ns] if found.kind == "stalls" else []
     return Straggler(
         found.ranks,
         reason.reason,
@@ -371,6 +375,7 @@ def find_straggler(
         late,
         last_rank,
         last_gain,
+        tuple(sorted(stalled)),
     )
 
 

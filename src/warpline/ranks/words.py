@@ -82,6 +82,12 @@ def straggler_sentence(straggler: Straggler, step_ns: float) -> str:
         return f"The link of {who} is slow: transfers take longer than equal ones elsewhere. {price}"
     if straggler.reason == "unknown":
         return f"The ranks wait for {who}, which {_has(straggler)} no recording; record all ranks. {price}"
+    if set(straggler.stalled_ranks) > set(straggler.ranks):
+        return (
+            f"The CPUs of {shown_ranks(straggler.stalled_ranks)} stall in turn, up to {duration(straggler.extra_ns)} a "
+            f"step; the job waits most for {who}. Without the stalls the step would take {duration(new.expected)} "
+            f"instead of {duration(step_ns)} ({speedup(straggler.gain.expected)}, range {spread})."
+        )
     words = _REASONS[straggler.reason].format(extra=duration(straggler.extra_ns))
     if len(straggler.ranks) > 1:
         words = (
