@@ -23,8 +23,8 @@ from warpline.analyses.device import trace_device
 from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.budget import bare_budget, outlook
 from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.findings.fix_table import every_fix, whatif
 from warpline.findings.model import MEASURE_IT
-from warpline.fixes.whatif import every_fix, whatif
 from warpline.replay.whatif import Prediction
 from warpline.reports.page.whatif_panel import whatif_panel
 from warpline.reports.plan import brief
@@ -166,6 +166,14 @@ def test_a_fix_asked_for_by_name_has_the_same_number(said: Answers) -> None:
         alone = whatif(said.trace, [name])
         assert alone.gain == said.rows[name].gain
         assert alone.new_step_ns == said.rows[name].new_step_ns
+
+
+def test_fixes_of_the_plan_asked_for_together_have_the_plan_s_number(said: Answers) -> None:
+    names: list[str] = []
+    for step in said.json["plan"]:
+        names.append(step["fix"])
+        together = whatif(said.trace, names).to_dict()
+        assert (step["gain"], step["new_step_ns"]) == (together["gain"], together["new_step_ns"]), names
 
 
 def test_a_wide_range_is_to_be_measured_everywhere(said: Answers) -> None:

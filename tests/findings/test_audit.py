@@ -19,13 +19,13 @@ from warpline.analyses.breakdown import device_times
 from warpline.analyses.idle.gaps import idle_gaps
 from warpline.errors import WarplineError
 from warpline.estimate import Estimate
-from warpline.findings.audit import audit_accounting, audit_coverage, audit_findings, audit_plan
+from warpline.findings.audit import audit_accounting, audit_coverage, audit_finding
 from warpline.findings.diagnosis import diagnose
+from warpline.findings.fix_table import whatif
 from warpline.findings.judge import Judgement
 from warpline.findings.model import Finding
-from warpline.findings.plan import PlanStep
+from warpline.findings.plan import PlanStep, audit_plan
 from warpline.findings.state import covered_share, state_of
-from warpline.fixes.whatif import whatif
 from warpline.replay.bounds import DeviceWork
 from warpline.trace.open import open_trace
 
@@ -48,8 +48,8 @@ def graph_of(judgement: Judgement) -> Finding:
 
 def audited(judgement: Judgement, finding: Finding) -> tuple[list[Finding], list[str]]:
     work = DeviceWork(judgement.evidence.question)
-    kept, objections = audit_findings([finding], judgement.evidence, work)
-    return kept, [objection.code for objection in objections]
+    kept, objections = audit_finding(finding, judgement.evidence, work)
+    return [kept] if kept else [], [objection.code for objection in objections]
 
 
 def test_a_sound_finding_stays_as_it_is(judgement: Judgement) -> None:

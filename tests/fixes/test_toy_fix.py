@@ -21,8 +21,8 @@ from warpline import fixes
 from warpline.cli.main import app
 from warpline.errors import UsageError, WarplineError
 from warpline.findings.diagnosis import diagnose
+from warpline.findings.fix_table import every_fix, whatif
 from warpline.fixes.registry import ENTRY_POINTS, all_fixes, fix_of, order_of_application, rules
-from warpline.fixes.whatif import every_fix, whatif
 from warpline.replay.fix import chosen_fixes
 from warpline.trace.open import open_trace
 

@@ -14,7 +14,7 @@ from warpline.analyses.ops import ops_table
 from warpline.analyses.roofline.pieces import GpuWork
 from warpline.cli.main import run
 from warpline.findings.diagnosis import Diagnosis, diagnose
-from warpline.fixes.whatif import whatif
+from warpline.findings.fix_table import whatif
 from warpline.reports.page.contract import Panels
 from warpline.reports.page.panels import flame_panel, panels
 from warpline.trace.open import open_trace

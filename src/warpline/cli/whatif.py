@@ -9,9 +9,9 @@ import click
 from warpline.cli.options import trace_argument
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
+from warpline.findings.fix_table import every_fix
+from warpline.findings.fix_table import whatif as predict
 from warpline.fixes.registry import all_fixes
-from warpline.fixes.whatif import every_fix
-from warpline.fixes.whatif import whatif as predict
 from warpline.reports.title import recording
 from warpline.reports.whatif import report, report_all
 

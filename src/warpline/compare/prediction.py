@@ -16,12 +16,11 @@ from warpline.compare.typical_step import TypicalStep
 from warpline.errors import WarplineError
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import MOST_CALLS
+from warpline.findings.fix_table import fix_table, whatif
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.step_contents import StepContents
-from warpline.fixes.whatif import question_about, whatif
 from warpline.intervals import Spans
 from warpline.replay.cold_steps import find_cold_steps
-from warpline.replay.representative_steps import steps_to_judge
 from warpline.sources.local_record import append
 from warpline.trace.arrays import Bools, Int64s, combinations
 from warpline.trace.schema import Gpu
@@ -94,7 +93,7 @@ def outcome(a: Trace, b: Trace, step_a: TypicalStep, step_b: TypicalStep) -> Out
         return unknown
     try:
         predicted = whatif(a, list(fixes))
-        after = question_about(steps_to_judge(b))
+        after = fix_table(b).evidence.question
     except WarplineError:
         return unknown
     measured = predicted.old_step_ns.expected / after.bare_step_ns.expected

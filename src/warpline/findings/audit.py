@@ -15,7 +15,6 @@ from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.idle.gaps import Gaps
 from warpline.estimate import NOTICEABLE_GAIN, Estimate
 from warpline.findings.model import Finding
-from warpline.findings.plan import PlanStep
 from warpline.findings.state import State
 from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
@@ -39,26 +38,22 @@ class Objection(Struct, frozen=True):
     message: str
 
 
-def audit_findings(
-    findings: Iterable[Finding], evidence: Evidence, work: DeviceWork
-) -> tuple[list[Finding], list[Objection]]:
-    """The findings that hold, and what was wrong with the others."""
-    kept, objections = [], list(_about_the_step(evidence, work))
-    for finding in findings:
-        held: Finding | None = finding
-        for check in (_in_order, _above_device_work, _as_old_over_new):
-            if held is not None:
-                held, objection = check(held, evidence, work)
-                objections += [objection] if objection else []
+def audit_finding(finding: Finding, evidence: Evidence, work: DeviceWork) -> tuple[Finding | None, list[Objection]]:
+    """The finding as far as it holds, and what was wrong with it."""
+    held: Finding | None = finding
+    objections = []
+    for check in (_in_order, _above_device_work, _as_old_over_new):
         if held is not None:
-            kept.append(held)
-    return kept, objections
+            held, objection = check(held, evidence, work)
+            objections += [objection] if objection else []
+    return held, objections
 
 
 Held = tuple[Finding | None, Objection | None]
 
 
-def _about_the_step(evidence: Evidence, work: DeviceWork) -> Iterable[Objection]:
+def audit_step(evidence: Evidence, work: DeviceWork) -> Iterable[Objection]:
+    """What is wrong with the step that all gains are of."""
     step = evidence.question.bare_step_ns
     if work.busy_ns > (1 + TOLERANCE) * step.high:
         yield Objection(
@@ -149,16 +144,6 @@ def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Find
         "little about the program: no plan, and low confidence"
     )
     return [replace(one, confidence="low") for one in findings], [Objection("steps-hold-little-work", None, message)]
-
-
-def audit_plan(plan: Sequence[PlanStep]) -> tuple[list[PlanStep], list[Objection]]:
-    """The plan up to the first step that would not shorten the step before it."""
-    for position in range(1, len(plan)):
-        before, after = plan[position - 1].new_step_ns.expected, plan[position].new_step_ns.expected
-        if after >= before:
-            message = f"{plan[position].fix} leaves the step at {duration(after)}: the plan ends before it"
-            return list(plan[:position]), [Objection("plan-without-gain", None, message)]
-    return list(plan), []
 
 
 def audit_accounting(devices: Sequence[DeviceTime], gaps: Sequence[Gaps]) -> list[Objection]:

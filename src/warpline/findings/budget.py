@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from warpline.analyses.budget import DispatchBudget, budget_of
 from warpline.errors import CannotAnswer
-from warpline.fixes.whatif import predict, question_about
+from warpline.findings.fix_table import fix_table
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import WhatIf
@@ -94,24 +94,23 @@ def _same(one: DispatchBudget, other: DispatchBudget) -> bool:
     return all(isclose(first, second, rel_tol=1e-9) for first, second in pairs)
 
 
-def bare_budget(trace: Trace, known: WhatIf | None = None) -> BareBudget:
-    """The budget of a trace without the profiler's cost; with it where the trace cannot be replayed. `known` is the
-    question about its judged steps, where it was asked already."""
-    judged = known.trace if known else steps_to_judge(trace)
-    budget = budget_of(judged)
+def bare_budget(trace: Trace) -> BareBudget:
+    """The budget of a trace without the profiler's cost; with it where the trace cannot be replayed."""
     try:
-        question = known or question_about(judged)
+        fixes = fix_table(trace)
     except CannotAnswer:
-        return BareBudget(budget, None, None)
+        return BareBudget(budget_of(steps_to_judge(trace)), None, None)
+    question = fixes.evidence.question
+    budget = budget_of(question.trace)
     step_ns = question.bare_step_ns.expected
     # Threads take turns: what recording costs one of them, another may wait for.
     profiler_ns, loading_ns = _recording_ns(question), _loading_ns(question)
     dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns - loading_ns), step_ns)
-    graph = predict(question, GRAPH) if any(question.trial(GRAPH).changed) else None
+    graph = fixes.row(GRAPH)
     return BareBudget(
         budget=replace(budget, cpu_ns=dispatch_ns / budget.ops),
         step_ns=step_ns,
-        graph_ns=graph.new_step_ns.expected if graph else None,
+        graph_ns=graph.new_step_ns.expected if graph.applies else None,
         profiler_ns=profiler_ns,
         loading_ns=loading_ns,
     )

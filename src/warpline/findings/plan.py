@@ -7,22 +7,19 @@ comes last. A plan never goes up.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
+from warpline.findings.audit import Objection
+from warpline.findings.fix_table import FixTable
 from warpline.findings.model import Finding
 from warpline.fixes.claim import Effort
-from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import Fix, Rule
+from warpline.fixes.model import Fix
 from warpline.fixes.registry import all_fixes
-from warpline.replay.bounds import DeviceWork
-from warpline.replay.ranges import RangeLimits, ranges_of
-from warpline.units import speedup
+from warpline.units import duration, speedup
 
 MOST_STEPS = 5
 HALF = 0.5
@@ -98,10 +95,10 @@ def _instead(chosen: Option, larger: Option) -> str:
     return f": {speedup(chosen.gain)}; {larger.fix.words}: {speedup(larger.gain)}"
 
 
-def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> list[PlanStep]:
-    """The plan for these findings; empty if no fix is worth making."""
-    step, plan = first_step(findings), list[PlanStep]()
-    later = Later(findings, evidence, work) if step else None
+def make_plan(fixes: FixTable) -> list[PlanStep]:
+    """The plan for the findings of the table; empty if no fix is worth making."""
+    step, plan = first_step(fixes.findings), list[PlanStep]()
+    later = Later(fixes) if step else None
     while step is not None and later is not None:
         plan.append(step)
         step = later.best_after(plan) if len(plan) < MOST_STEPS else None
@@ -128,10 +125,11 @@ class Later:
     """The fixes that may come later in a plan: those of findings, and those that gain nothing alone because something
     else takes longer. Replays are the cost of a plan, so a fix that cannot save enough is not replayed."""
 
-    def __init__(self, findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> None:
-        self._evidence, self._work = evidence, work
+    def __init__(self, fixes: FixTable) -> None:
+        evidence, work = fixes.evidence, fixes.work
+        self._fixes, self._evidence, self._work = fixes, evidence, work
         self._replays_left = min(max(MAX_NODES // len(evidence.labelled.graph), MIN_REPLAYS), MAX_REPLAYS)
-        self._found: Mapping[str, Finding] = {finding.fix: finding for finding in findings}
+        self._found: Mapping[str, Finding] = {finding.fix: finding for finding in fixes.findings}
         self._candidates = [
             name for name, fix in all_fixes().items() if not fix.is_limit and any(evidence.trial(name).changed)
         ]
@@ -144,8 +142,8 @@ class Later:
         options = self._options(names, now)
         while options:
             chosen, _ = next_fix(options)
-            if self._stands(chosen.fix):
-                return self._step(plan, chosen, now / chosen.gain)
+            if self._fixes.has_evidence(chosen.fix.name):
+                return self._step(names, chosen)
             options.remove(chosen)
             self._candidates.remove(chosen.fix.name)
         return None
@@ -175,30 +173,18 @@ class Later:
         trial = self._evidence.trial(*names)
         return max(trial.step_ns, self._work.least_after(trial).expected_ns)
 
-    def _stands(self, fix: Fix) -> bool:
-        """Whether the trace supports what one of the fix's rules claims, and there is advice for the program."""
-        return fix.name in self._found or any(self._claims(rule, fix) for rule in fix.findings)
-
-    def _claims(self, rule: Rule, fix: Fix) -> bool:
-        has_advice = rule.advice.to(self._evidence.framework) is not None
-        return has_advice and rule.look(self._evidence, self._evidence.ask(fix.name)) is not None
-
-    def _step(self, plan: Sequence[PlanStep], chosen: Option, after: float) -> PlanStep:
-        """The step with its range; the replay's spread is that of all its fixes, as independent doubts add up."""
-        names = [*(step.fix for step in plan), chosen.fix.name]
-        spread = math.exp(math.hypot(*(math.log(self._evidence.ask(name).spread) for name in names)))
-        trial, question = self._evidence.trial(*names), self._evidence.question
-        known = ranges_of(
-            names,
-            question.bare_step_ns,
-            after,
-            spread=spread,
-            idle=question.idle_shares(trial),
-            limits=RangeLimits(least_ns=self._work.least_after(trial).lowest_ns, calm=question.calm(trial)),
-        )
-        step_ns, gain = known.step_ns.rounded(), known.gain.rounded(4)
-        if self._evidence.trial(chosen.fix.name).may_do_nothing:
-            before = plan[-1]
-            step_ns = replace(step_ns, high=max(step_ns.high, before.new_step_ns.high))
-            gain = replace(gain, low=min(gain.low, before.gain.low))
+    def _step(self, names: Sequence[str], chosen: Option) -> PlanStep:
+        """The row of the table for all fixes so far."""
+        known = self._fixes.row(*names, chosen.fix.name)
+        step_ns, gain = known.new_step_ns.rounded(), known.gain.rounded(4)
         return PlanStep(chosen.fix.name, step_ns, gain, effort=chosen.effort)
+
+
+def audit_plan(plan: Sequence[PlanStep]) -> tuple[list[PlanStep], list[Objection]]:
+    """The plan up to the first step that would not shorten the step before it."""
+    for position in range(1, len(plan)):
+        before, after = plan[position - 1].new_step_ns.expected, plan[position].new_step_ns.expected
+        if after >= before:
+            message = f"{plan[position].fix} leaves the step at {duration(after)}: the plan ends before it"
+            return list(plan[:position]), [Objection("plan-without-gain", None, message)]
+    return list(plan), []

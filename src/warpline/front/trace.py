@@ -23,7 +23,7 @@ from warpline.dive.answer import dive_files
 from warpline.errors import UsageError, WarplineError
 from warpline.exports.formats import Exported, Picture, export
 from warpline.findings.diagnosis import Diagnosis, diagnose
-from warpline.fixes.whatif import every_fix, whatif
+from warpline.findings.fix_table import every_fix, whatif
 from warpline.front.query import run_query
 from warpline.front.tables import to_query
 from warpline.notebook import ShownAsCard

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -42,6 +42,7 @@ from warpline.trace.steps.choice import ColdSteps, StepChoice, completed, steps_
 from warpline.trace.table import Stored, TraceTable
 
 T = TypeVar("T", bound=TraceTable)
+Found = TypeVar("Found")
 LOOK, STACKS = ".look.json.gz", (".stacks.json.gz", ".stacks.json")
 COMPANIONS = (LOOK, *STACKS)
 """Endings of the files beside a trace, which are not traces to open by themselves."""
@@ -76,6 +77,7 @@ class Trace:
         """A second pass at the same program, where `warpline run` left one."""
         self.tables = {name: _table(name, stored[name]) for name in TABLES}
         """Every table by name; not to be changed."""
+        self._found: dict[Callable[[Trace], Any], Any] = {}
 
     def stored(self, name: str) -> pl.DataFrame:
         """A table by name as it is stored: names are categorical, what was not recorded is null."""
@@ -223,6 +225,12 @@ class Trace:
         choice = self.chosen_steps
         chosen = slice(None) if choice is None else slice(choice.first, choice.beyond)
         return starts[chosen], ends[chosen]
+
+    def once(self, find: Callable[[Trace], Found]) -> Found:
+        """What a function makes of this trace and its chosen steps; made once."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        return cast("Found", self._found[find])
 
     def with_companions(self, companions: Companions) -> Self:
         """The same trace with a second pass."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from warpline.capture.recorded import read_manifest
 from warpline.compare.prediction import remember_gain
 from warpline.errors import UsageError
-from warpline.fixes.whatif import every_fix
+from warpline.findings.fix_table import every_fix
 from warpline.replay.whatif import Prediction
 from warpline.trace.trace import Trace
 from warpline.trial.answer import TrialAnswer

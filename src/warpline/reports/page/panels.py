@@ -82,7 +82,7 @@ def budget_panel(diagnosis: Diagnosis) -> BudgetInputs | None:
     if judgement is None:
         return None
     try:
-        bare, costs = bare_budget(diagnosis.trace, judgement.evidence.question), find_costs(diagnosis.trace)
+        bare, costs = bare_budget(diagnosis.trace), find_costs(diagnosis.trace)
     except CannotAnswer:
         return None
     return BudgetInputs(

@@ -8,8 +8,6 @@ from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
-from warpline.fixes.registry import all_fixes
-from warpline.fixes.whatif import predict
 from warpline.replay.whatif import Prediction
 from warpline.reports.findings import in_order
 from warpline.reports.page.contract import FixChoice, FixChoices, Replayed
@@ -64,9 +62,7 @@ def _positions(names: list[str], chosen: list[str] | tuple[str, ...]) -> tuple[i
 
 def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Prediction | None:
     assert diagnosis.judgement is not None
-    # In the order in which fixes are applied elsewhere, so that the numbers are the same.
-    ordered = [name for name in all_fixes() if name in fixes]
     try:
-        return predict(diagnosis.judgement.evidence.question, *ordered)
+        return diagnosis.judgement.fixes.row(*fixes)
     except CannotAnswer:
         return None

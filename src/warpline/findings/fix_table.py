@@ -1,0 +1,178 @@
+"""The one table of fixes of a trace: what each fix gains, alone and together with others.
+
+Every number about a fix is made here, once for a trace: `diagnose`, `whatif`, the plan, `budget`, the page, notebooks
+and files show these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from warpline.errors import CannotAnswer
+from warpline.estimate import NOTICEABLE_GAIN, Estimate
+from warpline.findings.audit import Objection, audit_coverage, audit_finding, audit_step
+from warpline.findings.confidence import at_most, confidence_of
+from warpline.findings.model import MEASURE_IT, Finding, how_to_measure
+from warpline.findings.state import State, state_of
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Rule
+from warpline.fixes.proposal import proposal
+from warpline.fixes.registry import all_fixes, fix_of, rules
+from warpline.replay.bounds import DeviceWork, bounded
+from warpline.replay.fix import chosen_fixes
+from warpline.replay.ranges import is_host_paced
+from warpline.replay.representative_steps import steps_to_judge
+from warpline.replay.whatif import Prediction
+from warpline.trace.trace import Trace
+from warpline.units import speedup
+
+ANY_GAIN = 0.0
+
+
+def fix_table(trace: Trace) -> FixTable:
+    """The table of a trace; every caller gets the same one."""
+    return trace.once(FixTable)
+
+
+def whatif(trace: Trace, fixes: Sequence[str]) -> Prediction:
+    """The row of these fixes together; a fix that no finding names gets a warning.
+
+    >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
+    """
+    prediction = fix_table(trace).row(*fixes)
+    if not prediction.applies:
+        raise CannotAnswer(
+            "nothing-to-fix",
+            f"{' or '.join(fixes)} would change nothing in the selected steps",
+            "`warpline diagnose` shows what costs time",
+        )
+    return prediction
+
+
+def every_fix(trace: Trace) -> list[Prediction]:
+    """The row of each fix alone, if it changes something, the largest gain first."""
+    return fix_table(trace).alone
+
+
+class FixTable:
+    """The fixes of the judged steps of a trace; a row is made when it is first asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.evidence = Evidence(steps_to_judge(trace), all_fixes(), len(trace.steps_in_view))
+        """Every row is of its base step."""
+        self.work = DeviceWork(self.evidence.question)
+        self._audited: dict[str, tuple[Finding | None, list[Objection]]] = {}
+        self._rows: dict[tuple[str, ...], Prediction] = {}
+
+    @cached_property
+    def state(self) -> State:
+        """Whether the judged steps stand for the recording."""
+        return state_of(self._trace, self.evidence, self.work)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What costs time, audited, the largest gain first."""
+        found = (self._finding(rule) for rule in rules())
+        return sorted((one for one in found if one is not None), key=lambda finding: -finding.gain.expected)
+
+    @property
+    def objections(self) -> list[Objection]:
+        """What the audit withdrew or changed, and why."""
+        self.findings  # noqa: B018 - the audit is made with the findings
+        of_findings = [one for rule in rules() for one in self._audited[rule.name][1]]
+        return [*audit_step(self.evidence, self.work), *of_findings, *audit_coverage([], self.state)[1]]
+
+    @cached_property
+    def alone(self) -> list[Prediction]:
+        """Each fix alone, if it changes something, the largest gain first."""
+        names = [name for name in all_fixes() if any(self.evidence.trial(name).changed)]
+        return sorted((self.row(name) for name in names), key=lambda one: (-one.gain.expected, one.fixes[0].name))
+
+    def row(self, *names: str) -> Prediction:
+        """The step with these fixes together; no shorter than what the devices must still do."""
+        ordered = tuple(fix.name for fix in chosen_fixes(all_fixes(), names))
+        if ordered not in self._rows:
+            self._rows[ordered] = self._alone(*ordered) if len(ordered) == 1 else self._together(ordered)
+        return self._rows[ordered]
+
+    def has_evidence(self, name: str) -> bool:
+        """Whether a rule of the fix finds its fault in the trace, even if it gains only together with another fix."""
+        return any(proposal(rule, name, self.evidence, ANY_GAIN) is not None for rule in all_fixes()[name].findings)
+
+    def _alone(self, name: str) -> Prediction:
+        found = next((one for rule in all_fixes()[name].findings if (one := self._finding(rule)) is not None), None)
+        if found is not None:
+            return replace(self.evidence.ask(name), new_step_ns=found.new_step_ns, gain=found.gain)
+        prediction = self._bounded((name,))
+        return prediction.without_finding([name]) if prediction.applies else prediction
+
+    def _together(self, names: tuple[str, ...]) -> Prediction:
+        prediction = self._bounded(names)
+        for name in names:
+            if self.evidence.trial(name).may_do_nothing:
+                prediction = _or_without(prediction, self.row(*(other for other in names if other != name)))
+        unnamed = [fix.name for fix in prediction.fixes if fix.changed and not self.has_evidence(fix.name)]
+        return prediction.without_finding(unnamed) if unnamed else prediction
+
+    def _bounded(self, names: tuple[str, ...]) -> Prediction:
+        same_work = all(all_fixes()[name].same_work for name in names)
+        least = self.work.least_after(self.evidence.trial(*names), same_work=same_work)
+        return bounded(self.evidence.question.ask(*names), least)
+
+    def _finding(self, rule: Rule) -> Finding | None:
+        """What a rule says, audited."""
+        if rule.name not in self._audited:
+            said = self._said(rule)
+            held, objections = audit_finding(said, self.evidence, self.work) if said else (None, [])
+            kept, _ = audit_coverage([held] if held else [], self.state)
+            self._audited[rule.name] = (self._with_verification(kept[0]) if kept else None), objections
+        return self._audited[rule.name][0]
+
+    def _said(self, rule: Rule) -> Finding | None:
+        evidence, fix = self.evidence, fix_of(rule.name).name
+        found = proposal(rule, fix, evidence)
+        if found is None:
+            return None
+        prediction, claim = found.prediction, found.claim
+        gain, after = prediction.gain, prediction.new_step_ns
+        # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
+        alone = "" if gain.expected >= NOTICEABLE_GAIN or claim.once_ns else " Fixing this alone would not help."
+        touched_ns = evidence.time_per_step(evidence.changed(fix).work)
+        return Finding(
+            rule=rule.name,
+            cause=rule.cause,
+            fix=fix,
+            claim=claim.sentence + alone,
+            lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
+            evidence_ns=round(self.work.touched_ns(evidence.trial(fix))),
+            gain=gain.rounded(4),
+            new_step_ns=after.rounded(),
+            confidence=at_most(confidence_of(rule, prediction, evidence.recorded_steps), claim.most),
+            where=claim.places,
+            how=found.how,
+            device_share=round(min(touched_ns / max(self.work.busy_ns, 1.0), 1.0), 3),
+            effort=claim.effort or all_fixes()[fix].effort,
+        )
+
+    def _with_verification(self, finding: Finding) -> Finding:
+        """The finding with how to verify its fix, of which the audit may have changed the gain."""
+        if finding.gain.is_wide:
+            spread = f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"
+            return replace(finding, verify=f"{MEASURE_IT} ({spread}): {how_to_measure(finding.fix)}")
+        calm = " on a calm host" if is_host_paced(self.evidence.bare_idle_share) else ""
+        how = f"record again with the fix, then compare the step: predicted {finding.new_step_words}{calm}"
+        return replace(finding, verify=how)
+
+
+def _or_without(prediction: Prediction, without: Prediction) -> Prediction:
+    """The prediction with a range that reaches what it is without a fix that may do nothing."""
+    new, gain = prediction.new_step_ns, prediction.gain
+    return replace(
+        prediction,
+        new_step_ns=Estimate(new.low, new.expected, max(new.high, without.new_step_ns.high)),
+        gain=Estimate(min(gain.low, without.gain.low), gain.expected, gain.high),
+    )
