@@ -20,6 +20,7 @@ from warpline.dive.answer import dive_files
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.diagnosis import diagnose as diagnose_trace
+from warpline.ranks.job import Job
 from warpline.reports.diagnosis import report
 from warpline.sources.stdin import STDIN
 from warpline.trace.open import NotATimeline, trace_of_folder
@@ -63,8 +64,8 @@ def diagnose(
     """Say why the GPU is slow, where its time goes, and what each fix would gain.
 
     The first screen has the verdict and the best fixes; -v adds all findings, idle causes, steps, kernels, launches,
-    copies and waits. -o writes the same to a file: Markdown, text, JSON or HTML. Of a folder with several ranks of one
-    job it says who is waited for, why, and what that costs.
+    copies and waits. -o writes the same to a file: Markdown, text, JSON or HTML. Of a folder or file with several ranks
+    of one job it says who is waited for, why, and what that costs.
 
     Examples:
 
@@ -79,17 +80,21 @@ def diagnose(
       warpline trace.json.gz --json
 
       warpline profile_traces --job iteration_20
+
+      warpline profile_traces --rank 3
     """
-    if ranks.is_asked(trace):
-        put_job(ranks.open(trace, selection), output, detail.verbose, command_line("diagnose", trace))
-        return
     try:
-        opened = selection.open(_one_of(trace))
+        opened = ranks.open(trace, selection)
     except NotATimeline as error:
         if error.read_by != "dive" or trace == STDIN:
             raise
         put_dive(dive_files([trace]), detail.verbose, output)
         return
+    if isinstance(opened, Job):
+        put_job(opened, output, detail.verbose, command_line("diagnose", trace))
+        return
+    if ranks.rank is None:
+        _say_others(trace)
     cost = None if gpu_hour is None else DailyCost(gpu_hour)
     again = command_line("diagnose", trace, *selection.words)
     put_diagnosis(diagnose_trace(opened, why), output, detail, again, cost)
@@ -132,11 +137,8 @@ def put_diagnosis(
     output.put(lambda: report(found, is_full, detail.top or DEFAULT_TOP, again, cost), document)
 
 
-def _one_of(path: Path) -> Path:
-    """The trace to diagnose: of a folder with a run the first one; says which others are there."""
-    if not path.is_dir():
-        return path
-    trace, others = trace_of_folder(path)
+def _say_others(path: Path) -> None:
+    """Of a folder with a run, whose first trace is diagnosed, say which others are there."""
+    trace, others = trace_of_folder(path) if path.is_dir() else (path, [])
     if others:
         say(f"warpline: this is {trace.name}; {more_traces(others)}", err=True)
-    return trace

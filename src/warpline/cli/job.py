@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from pathlib import Path
 
 import click
@@ -10,42 +13,91 @@ from msgspec import Struct
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput
 from warpline.cli.selection import StepSelection
-from warpline.errors import UsageError
-from warpline.ranks.files import jobs_of_folder
-from warpline.ranks.job import Job, open_job
+from warpline.errors import CannotAnswer, UsageError
+from warpline.ranks.files import job_of_folder, jobs_of_folder
+from warpline.ranks.job import Job, job_of_trace, open_job
+from warpline.ranks.merged import may_be_merged, take_apart
+from warpline.ranks.processes import ranks_of_trace
 from warpline.ranks.read import Engine
+from warpline.ranks.words import shown_ranks
 from warpline.reports.console import spinner
 from warpline.reports.job import report
+from warpline.trace.open import profiles_in
+from warpline.trace.trace import Trace
 
 
 class JobChoice(Struct, frozen=True):
-    """Which job of a folder, and how its ranks are read."""
+    """Which job of a folder, and how its ranks are read; or one of its ranks."""
 
     job: str | None = None
+    rank: int | None = None
     workers: int | None = None
     engine: Engine = "pool"
 
-    def is_asked(self, path: Path) -> bool:
-        """Whether the path is a folder with several ranks of a job, or a URL."""
-        if _url(path):
-            return True
-        if not path.is_dir():
-            return False
-        return self.job is not None or bool(jobs_of_folder(path))
-
-    def open(self, folder: Path, selection: StepSelection) -> Job:
-        """The job; its steps are those that all ranks recorded."""
+    def open(self, path: Path, selection: StepSelection) -> Job | Trace:
+        """The job of a folder, a URL or a file with several ranks; a trace if there is one rank, or one was chosen."""
+        if self.rank is not None:
+            return self._open_rank(path, selection)
+        job = self._open_job(path, selection) if self._is_job(path) else None
+        if job is None:
+            trace = selection.open(path)
+            job = job_of_trace(trace)
+            if job is None:
+                return trace
         if selection.words:
-            hint = "name the file of one rank"
-            raise UsageError("steps-of-job", "steps can be chosen for one rank only", hint)
-        with spinner(f"reading the ranks of {folder.name} …"):
-            return open_job(
-                _url(folder) or folder,
-                job=self.job,
-                workers=self.workers,
-                cache=not selection.no_cache,
-                engine=self.engine,
-            )
+            raise UsageError("steps-of-job", "steps can be chosen for one rank only", "name its file, or add --rank N")
+        return job
+
+    def _is_job(self, path: Path) -> bool:
+        if path.is_dir():
+            return self.job is not None or bool(jobs_of_folder(path)) or any(map(may_be_merged, _only(path)))
+        return bool(_url(path)) or may_be_merged(path)
+
+    def _open_job(self, path: Path, selection: StepSelection) -> Job | None:
+        """The job; None if the file looked merged, but holds one rank."""
+        with spinner(f"reading the ranks of {path.name} …"):
+            try:
+                return open_job(
+                    _url(path) or path,
+                    job=self.job,
+                    workers=self.workers,
+                    cache=not selection.no_cache,
+                    engine=self.engine,
+                )
+            except CannotAnswer as error:
+                if error.code != "one-rank":
+                    raise
+                return None
+
+    def _open_rank(self, path: Path, selection: StepSelection) -> Trace:
+        """The rank that was chosen, alone."""
+        if path.is_dir() and (only := _only(path)):
+            path = only[0]
+        if path.is_dir():
+            chosen, _ = job_of_folder(path, self.job)
+            files = {file.rank: file.path for file in chosen.files if file.rank is not None}
+        else:
+            files = _spooled(path) if may_be_merged(path) else {}
+        if self.rank in files:
+            return selection.open(files[self.rank])
+        parts = {} if files else ranks_of_trace(selection.open(path))
+        if self.rank in parts:
+            return parts[self.rank]
+        known = shown_ranks([*files, *parts]) if files or parts else "one rank"
+        raise UsageError("no-such-rank", f"{path} has no rank {self.rank}", f"it holds {known}")
+
+
+def _only(folder: Path) -> list[Path]:
+    """The profile of a folder that has only one."""
+    files = profiles_in(folder)
+    return files if len(files) == 1 else []
+
+
+def _spooled(path: Path) -> dict[int, Path]:
+    """The ranks of a merged file as files that stay until the process ends, since readers seek in them."""
+    folder = Path(tempfile.mkdtemp(prefix="warpline-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return take_apart(path, folder)
 
 
 def _url(path: Path) -> str:
@@ -59,6 +111,9 @@ job_options = bundle(
     "ranks",
     JobChoice,
     click.option("--job", metavar="NAME", help="Of several jobs in a folder of ranks, take this one, not the newest."),
+    click.option(
+        "--rank", type=click.IntRange(min=0), metavar="N", help="Of a job with several ranks, look at this one alone."
+    ),
     click.option(
         "--workers", type=click.IntRange(min=1), metavar="N", help="Read the ranks of a job with N processes."
     ),

@@ -88,16 +88,18 @@ def report(
       warpline report trace.json.gz -o report.html -f --json
 
       warpline report profile_traces -o job.html
+
+      warpline report profile_traces --rank 3 -o rank3.html
     """
     file = output.file or Path(f"{_stem(trace)}.html")
     refuse_existing(file, output.force)
-    if ranks.is_asked(trace):
+    opened = ranks.open(trace, selection)
+    if isinstance(opened, Job):
         if ncu_reports or gpu_hour is not None:
-            hint = "name the file of one rank"
+            hint = "name the file of one rank, or add --rank N"
             raise UsageError("options-of-job", "--ncu and --gpu-hour are for one rank only", hint)
-        _put_job(ranks.open(trace, selection), file, output, command_line("diagnose", trace))
+        _put_job(opened, file, output, command_line("diagnose", trace))
         return
-    opened = selection.open(trace)
     cost = DailyCost(gpu_hour) if gpu_hour is not None else None
     dive = dive_files(ncu_reports, opened) if ncu_reports else None
     made = page(diagnose(opened, why), again=command_line("diagnose", trace), cost=cost, dive=dive)

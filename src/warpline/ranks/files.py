@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.errors import UnreadableFile, UsageError
+from warpline.ranks.merged import is_merged, ranks_of_places
 from warpline.sources.detect import HEAD_BYTES
 from warpline.sources.kineto.header import read_header
 from warpline.sources.unpack import Packing, packing_of, unpacked_head
@@ -21,9 +22,6 @@ from warpline.trace.open import is_profile, profiles_in
 _RANK = re.compile(r"(?i)(?<![a-z])(?:rank|worker|gpu|process|node_?rank)[-_.]?(\d{1,6})(?!\d)")
 _PARALLEL = re.compile(r"(?i)(?<![a-z])(PP|DP|EP|TP)[-_](\d{1,5})(?!\d)")
 """Names of serving engines say the place in each dimension: `…-TP-0-DP-1.trace.json.gz`."""
-_OUTER_FIRST = ("pp", "dp", "ep", "tp")
-"""Ranks count the tensor-parallel place fastest."""
-
 
 MAX_RANKS = 1 << 20
 """No job has more; a larger number is damage."""
@@ -37,6 +35,8 @@ class RankFile(Struct, frozen=True):
     world_size: int | None = None
     url: str = ""
     """Where it lies, if it is not on this machine; `path` is then its place below the folder's URL."""
+    merged: bool = False
+    """Whether it holds several ranks."""
 
     @property
     def place(self) -> str:
@@ -50,6 +50,8 @@ class JobFiles(Struct, frozen=True):
     name: str
     """What `--job` calls it: the folder of its files, and the number of the recording if there are several."""
     files: tuple[RankFile, ...]
+    merged: tuple[Path, ...] = ()
+    """Files of the folder that hold several ranks merged, which are left out."""
 
 
 def jobs_of_folder(folder: Path) -> list[JobFiles]:
@@ -69,7 +71,8 @@ def jobs_of_url(url: str) -> list[JobFiles]:
 
 
 def _jobs(folder: Path, looked_at: list[RankFile]) -> list[JobFiles]:
-    files = _numbered(looked_at)
+    files = _numbered([file for file in looked_at if not file.merged])
+    merged = tuple(file.path for file in looked_at if file.merged)
     if sum(file.rank is not None for file in files) < 2:
         return []
     by_place = defaultdict(list)
@@ -78,7 +81,8 @@ def _jobs(folder: Path, looked_at: list[RankFile]) -> list[JobFiles]:
     whole = [file.rank for file in files if file.rank is not None]
     places = [files] if len(set(whole)) == len(whole) else list(by_place.values())
     jobs = chain.from_iterable(_recordings(folder, place) for place in places)
-    return sorted((job for job in jobs if len(job.files) > 1), key=lambda job: _natural(job.name))
+    found = [replace(job, merged=merged) for job in jobs if len(job.files) > 1]
+    return sorted(found, key=lambda job: _natural(job.name))
 
 
 def job_of_folder(folder: str | Path, name: str | None = None) -> tuple[JobFiles, list[JobFiles]]:
@@ -121,7 +125,7 @@ def _looked_at(path: Path, head: bytes) -> RankFile:
     world = _distributed_info(head)
     found = [world.get(key) for key in ("rank", "world_size")]
     rank, size = (value if type(value) is int and 0 <= value <= MAX_RANKS else None for value in found)
-    return RankFile(path, rank, size)
+    return RankFile(path, rank, size, merged=is_merged(head))
 
 
 def _head(path: Path) -> bytes:
@@ -149,19 +153,11 @@ def _numbered(files: list[RankFile]) -> list[RankFile]:
     """The files with ranks; where no header has one, by name."""
     if any(file.rank is not None for file in files):
         return [file if file.rank is not None else replace(file, rank=_rank_in_name(file.path)) for file in files]
-    sizes: dict[str, int] = defaultdict(int)
     places = [{name.lower(): int(at) for name, at in _PARALLEL.findall(file.path.name)} for file in files]
-    for place in places:
-        for name, at in place.items():
-            sizes[name] = max(sizes[name], at + 1)
     found = []
-    for file, place in zip(files, places, strict=True):
-        rank = _rank_in_name(file.path)
-        if rank is None and place:
-            rank = 0
-            for name in _OUTER_FIRST:
-                rank = rank * sizes.get(name, 1) + place.get(name, 0)
-        found.append(replace(file, rank=rank))
+    for file, place, rank in zip(files, places, ranks_of_places(places), strict=True):
+        named = _rank_in_name(file.path)
+        found.append(replace(file, rank=rank if named is None and place else named))
     return found
 
 

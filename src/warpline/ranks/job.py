@@ -15,19 +15,23 @@ from warpline.errors import CannotAnswer
 from warpline.ranks.account import RankTime, rank_time
 from warpline.ranks.clocks import Clock, align
 from warpline.ranks.dependencies import launch_latency, places_of, vote
-from warpline.ranks.files import JobFiles, job_of_folder
+from warpline.ranks.files import JobFiles, RankFile, job_of_folder
 from warpline.ranks.groups import GroupTime, group_times
 from warpline.ranks.match import Collective, match
+from warpline.ranks.merged import may_be_merged, taken_apart
+from warpline.ranks.processes import ranks_of_trace
 from warpline.ranks.program import Recording
 from warpline.ranks.read import Engine, ReadRank, read_ranks
 from warpline.ranks.replay import JointReplay, step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
-from warpline.ranks.summary import RankSummary
+from warpline.ranks.summary import RankSummary, summarise
 from warpline.ranks.timeline import RankTimeline, common_timelines
 from warpline.ranks.waits import Waits, split
 from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry
 from warpline.trace.arrays import NONE
+from warpline.trace.open import open_trace, profiles_in
+from warpline.trace.trace import Trace
 from warpline.units import several
 
 SCHEMA = "warpline.job/1"
@@ -132,20 +136,66 @@ def open_job(
 ) -> Job:
     """Open a folder of several ranks as one job, and find who is waited for.
 
-    `folder` may be a URL that fsspec knows (`s3://…`). `job` names one of several jobs or recordings of the folder
+    `folder` may be a URL that fsspec knows (`s3://…`), or one file: a trace that was merged from several ranks, or an
+    nsys recording of several processes. `job` names one of several jobs or recordings of the folder
     (else the newest), `workers` is the number of processes that read, `cache=False` reads every file again, and
     `engine="ray"` reads on the Ray cluster of RAY_ADDRESS.
 
     >>> warpline.open_job("profile_traces/iteration_20").verdict.sentence
     """
+    file = _single_file(folder)
+    if file is not None:
+        return _job_of_file(file, workers, cache)
     chosen, others = job_of_folder(folder, job)
-    read = read_ranks([file.place for file in chosen.files], workers, cache, engine)
-    summaries, files, notes = _by_rank(chosen, read)
+    notes = []
     if others:
         message = f"the folder holds {several(len(others) + 1, 'recording')}; this is {chosen.name}"
-        notes.insert(0, HealthEntry("several-jobs", "info", message))
-    found = judge(chosen.name, summaries, notes)
-    return replace(found, files=files, other_jobs=tuple(other.name for other in others))
+        notes.append(HealthEntry("several-jobs", "info", message))
+    for path in chosen.merged:
+        message = f"{path.name} is left out: it holds several ranks merged"
+        notes.append(HealthEntry("merged-ranks", "info", message))
+    found = _job_of_files(chosen, notes, workers, cache, engine)
+    return replace(found, other_jobs=tuple(other.name for other in others))
+
+
+def _single_file(folder: str | Path) -> Path | None:
+    """The file, if it is one, or the only profile of a folder."""
+    if "://" in str(folder):
+        return None
+    path = Path(folder)
+    files = profiles_in(path) if path.is_dir() else [path]
+    return files[0] if len(files) == 1 else None
+
+
+def _job_of_file(file: Path, workers: int | None, cache: bool) -> Job:
+    """The job of one file with several ranks: a merged trace, or an nsys recording of several processes."""
+    if may_be_merged(file):
+        with taken_apart(file) as parts:
+            files = tuple(RankFile(path, rank) for rank, path in parts.items())
+            if files:
+                found = _job_of_files(JobFiles(file.name, files), (), workers, cache, "pool")
+                return replace(found, files=dict.fromkeys(found.ranks, file))
+    found_job = job_of_trace(open_trace(file, cache=cache))
+    if found_job is None:
+        raise CannotAnswer("one-rank", f"{file.name} holds one rank", "give the folder of all ranks")
+    return found_job
+
+
+def job_of_trace(trace: Trace) -> Job | None:
+    """The job of an nsys recording of several processes or devices that communicate; None if it is none."""
+    parts = ranks_of_trace(trace)
+    if not parts:
+        return None
+    summaries = {rank: summarise(part) for rank, part in parts.items()}
+    return replace(judge(trace.file.name, summaries), files=dict.fromkeys(parts, trace.file))
+
+
+def _job_of_files(
+    chosen: JobFiles, notes: Sequence[HealthEntry], workers: int | None, cache: bool, engine: Engine
+) -> Job:
+    read = read_ranks([file.place for file in chosen.files], workers, cache, engine)
+    summaries, files, problems = _by_rank(chosen, read)
+    return replace(judge(chosen.name, summaries, [*notes, *problems]), files=files)
 
 
 def _by_rank(

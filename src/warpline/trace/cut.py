@@ -6,10 +6,13 @@ launched. Positions that refer to a dropped row become null.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.launches import launch_moments
+from warpline.trace.schema import Steps
 from warpline.trace.steps.choice import StepChoice, on_device
 from warpline.trace.table import TraceTable
 from warpline.trace.trace import Trace, Window
@@ -28,7 +31,12 @@ _REFERENCES = {
 
 def cut_to_steps(trace: Trace) -> Trace:
     """The trace with only the selected steps and their rows."""
-    steps, rows = trace.steps_in_view, rows_of_steps(trace)
+    steps = trace.steps_in_view
+    return cut_to_rows(trace, rows_of_steps(trace), steps).replaced({}, StepChoice(0, len(steps)))
+
+
+def cut_to_rows(trace: Trace, rows: Mapping[str, Bools], steps: Steps) -> Trace:
+    """The trace with only these rows of some tables, and these steps."""
     targets = {target for columns in _REFERENCES.values() for target in columns.values()}
     places = {name: _places(rows[name]) for name in targets}
     tables: dict[str, TraceTable] = {"steps": steps}
@@ -38,7 +46,7 @@ def cut_to_steps(trace: Trace) -> Trace:
         tables[name] = table.with_columns(
             {column: places[target][table.column(column)] for column, target in references.items()}
         )
-    return trace.replaced(tables, StepChoice(0, len(steps)))
+    return trace.replaced(tables, None)
 
 
 def rows_of_steps(trace: Trace) -> dict[str, Bools]:
