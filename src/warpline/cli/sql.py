@@ -25,6 +25,7 @@ from warpline.reports.frame_text import table_text, to_csv, to_records
     help="Set the output format.",
 )
 @json_format_option
+@click.option("--max-rows", type=click.IntRange(min=0), metavar="N", help="Refuse an answer of more rows than this.")
 @step_range_option
 @no_cache_option
 def sql(
@@ -32,6 +33,7 @@ def sql(
     query: str | None,
     output_format: str,
     as_json: bool,
+    max_rows: int | None,
     step_range: str | None,
     no_cache: bool,
 ) -> None:
@@ -46,7 +48,7 @@ def sql(
       warpline sql profile.sqlite "select gpu.name, api.name from gpu join api on gpu.api_id = api.id" --format csv
     """
     opened = StepSelection(step_range=step_range, no_cache=no_cache).open(trace)
-    frame = table_list(opened) if query is None else run_query(opened, query)
+    frame = table_list(opened) if query is None else run_query(opened, query, max_rows=max_rows)
     if as_json or output_format == TableFormat.JSON:
         print_json(to_records(frame))
     elif output_format == TableFormat.CSV:

@@ -128,6 +128,8 @@ VERBS = {
     "lint": Verb(
         "Find what slows the GPU or makes a timing wrong in a program's source, without running it.", "lint SOURCE"
     ),
+    "mcp": Verb("Serve diagnose, whatif, compare, query, explain and try to a coding agent (MCP).", "mcp"),
+    "skill": Verb("Print a page that tells a coding agent when to call what, for its skills or AGENTS.md.", "skill"),
     "demo": Verb(
         "Diagnose the bundled trace: four training steps of a small GPT on an NVIDIA H200.", "demo", module="diagnose"
     ),
