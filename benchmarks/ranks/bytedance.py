@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from warpline.ranks.match import Collective
-from warpline.ranks.program import NOTHING, Instruction, InstructionKind, Program, Segment
-from warpline.ranks.replay import JointReplay
-from warpline.trace.arrays import NONE
+from warpline.ranks.program import NOTHING, InstructionKind, Program, Segment
+from warpline.ranks.replay import JointReplay, Part, Scenario
+from warpline.trace.arrays import Floats
 
 Worker = tuple[int, int]
 """Data-parallel rank and stage."""
@@ -93,23 +92,23 @@ class StepReplay:
         self.number = {key: number for number, key in enumerate(members)}
         self.kinds = [sorted(kind for kind, _ in names.values())[0] for names in members.values()]
         self.transfers = [self._transfer(names) for names in members.values()]
-        collectives = [
-            Collective(str(key), tuple(names), kind, 0, 0, NONE, dict.fromkeys(names, 0))
-            for (key, names), kind in zip(members.items(), self.kinds, strict=True)
-        ]
+        arrived = np.array([len(names) for names in members.values()])
         transfer = [self.ideal[kind] for kind in self.kinds] if self.ideal else self.transfers
         self.replay = JointReplay(
-            [self._program(rank, ideal) for rank in range(len(self.workers))], collectives, np.array(transfer)
+            [self._program(rank, ideal) for rank in range(len(self.workers))], arrived, np.array(transfer)
         )
 
     def _transfer(self, names: Mapping[int, Name]) -> float:
         spans = [self.step[self.workers[rank]][name] for rank, name in names.items()]
         return max(float(np.median([span.end for span in spans])) - max(span.start for span in spans), 0.0)
 
-    def seconds(self, fixed: Collection[Worker] = (), ideal: Mapping[str, float] | None = None) -> float:
-        """The step, with the compute of some workers as long as the ideal."""
-        ranks = [self.workers.index(worker) for worker in fixed]
-        return self.replay.run({rank: self._program(rank, ideal) for rank in ranks}).step_ns
+    def seconds(self, sets: Sequence[Collection[Worker]] = ((),), ideal: Mapping[str, float] | None = None) -> Floats:
+        """The step with the compute of each set of workers as long as the ideal."""
+        scenarios = []
+        for fixed in sets:
+            programs = [self._program(self.workers.index(worker), ideal) for worker in fixed]
+            scenarios.append(Scenario({one.rank: Part(one.segments, one.lag_ns, one.start_ns) for one in programs}))
+        return np.array([replayed.step_ns for replayed in self.replay.run_all(scenarios)])
 
     def compute(self) -> list[tuple[str, float]]:
         """Type and length of all operations of one worker alone."""
@@ -154,8 +153,9 @@ class _Writer:
     def __init__(self, worker: Worker, step: StepReplay, ideal: Mapping[str, float] | None) -> None:
         self.worker, self.step, self.ideal = worker, step, ideal
         self.ops = step.step[worker]
-        self.instructions = [Instruction(InstructionKind.STEP, 0)]
+        self.instructions = bytearray([InstructionKind.STEP, InstructionKind.SEGMENT])
         self.segments: list[Segment] = [NOTHING]
+        self.collectives: list[int] = []
         self.streams: list[int] = []
         self.kinds = sorted({kind for kind, _ in self.ops})
 
@@ -163,26 +163,29 @@ class _Writer:
         """Compute."""
         if name in self.ops:
             length = self.ideal[name[0]] if self.ideal else self.ops[name].end - self.ops[name].start
-            self.instructions.append(Instruction(InstructionKind.SEGMENT, len(self.segments)))
+            self.instructions.append(InstructionKind.SEGMENT)
             self.segments.append((length, -np.inf, -np.inf, 0.0))
 
     def join(self, name: Name) -> None:
         """Start a collective after the compute so far and the collective of this type before."""
         if name in self.ops:
-            self.instructions.append(Instruction(InstructionKind.JOIN, self._number(name), len(self.streams)))
+            self.instructions.append(InstructionKind.JOIN)
+            self.collectives.append(self._number(name))
             self.streams.append(self.kinds.index(name[0]))
 
     def wait(self, name: Name) -> None:
         """Compute nothing more until a collective has ended."""
         if name in self.ops:
-            self.instructions.append(Instruction(InstructionKind.AWAIT_GPU, self._number(name)))
+            self.instructions.append(InstructionKind.AWAIT_GPU)
+            self.collectives.append(self._number(name))
 
     def program(self, rank: int) -> Program:
         """The program."""
         count = len(self.streams)
         segments, streams = np.array(self.segments), np.array(self.streams, np.int64)
+        numbers = np.array(self.collectives, np.int64)
         return Program(
-            rank, tuple(self.instructions), segments, np.zeros(count), streams, np.ones(count, bool), 0.0, 0.0
+            rank, bytes(self.instructions), segments, numbers, np.zeros(count), streams, np.ones(count, bool), 0.0, 0.0
         )
 
     def _number(self, name: Name) -> int:
@@ -226,12 +229,12 @@ def main() -> None:
         recorded = read(folder / f"trace-{job}.parquet")
         steps = [StepReplay(step) for step in recorded]
         ideal = ideal_lengths(steps)
-        base = np.mean([step.seconds() for step in steps])
         best = np.mean([StepReplay(step, ideal).seconds() for step in recorded])
         workers = steps[0].workers
         worst = slowest(result, workers)
-        without = np.mean([step.seconds(worst, ideal) for step in steps])
-        alone = {worker: np.mean([step.seconds([worker], ideal) for step in steps]) for worker in workers}
+        sets = [(), worst, *((worker,) for worker in workers)]
+        base, without, *each = np.mean([step.seconds(sets, ideal) for step in steps], axis=0)
+        alone = dict(zip(workers, each, strict=True))
         first = min(workers, key=lambda worker: alone[worker])
         cells = (
             f"{fixed['tori']:.3f} / {base:.3f}",

@@ -103,7 +103,7 @@ def step_times(line: RankTimeline, waits: Waits) -> list[RankStepTime]:
 
 def _parts(line: RankTimeline, waits: Waits) -> tuple[Spans, Spans, Spans]:
     """When the rank computes, and when it only transfers or only waits."""
-    wait_end_ns = line.start_ns + waits.wait_ns[line.rank]
+    wait_end_ns = line.start_ns + waits.of_operations(line)
     compute = _spans(line.start_ns, line.end_ns, ~line.is_comm)
     waiting = difference(_spans(line.start_ns, wait_end_ns, line.is_comm), compute)
     transfer = difference(_spans(wait_end_ns, line.end_ns, line.is_comm), joined([compute, waiting]))

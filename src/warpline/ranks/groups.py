@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
-from warpline.ranks.match import Collective
+from warpline.ranks.match import Collectives
 from warpline.ranks.summary import RankSummary
-from warpline.ranks.timeline import RankTimeline
 from warpline.ranks.waits import Waits
-from warpline.trace.arrays import NONE
+from warpline.trace.arrays import Int64s, combinations, grouped
 from warpline.work.collective import bus_factor
 
 RANKS_PER_NODE = 8
@@ -40,41 +40,49 @@ class GroupTime(Struct, frozen=True):
 
 
 def group_times(
-    collectives: Sequence[Collective],
-    timelines: Sequence[RankTimeline],
-    waits: Waits,
-    summaries: Mapping[int, RankSummary],
+    collectives: Collectives, waits: Waits, steps: int, summaries: Mapping[int, RankSummary]
 ) -> tuple[GroupTime, ...]:
     """Each group, the one with most communication first."""
-    found: dict[tuple[str, tuple[int, ...]], list[int]] = defaultdict(list)
-    for number, one in enumerate(collectives):
-        found[one.group, tuple(sorted(one.members))].append(number)
-    steps = len(timelines[0].steps)
+    wait_ns = np.zeros(len(collectives))
+    for place, rank in enumerate(collectives.ranks):
+        own = collectives.arrivals_of(place)
+        numbers = collectives.arrivals.collective[own]
+        wait_ns += np.bincount(numbers, waits.wait_ns[rank][collectives.arrivals.row[own]], len(wait_ns))
     result = []
-    for (name, members), numbers in found.items():
-        transfer = float(waits.transfer_ns[numbers].sum())
-        recorded = [(rank, row) for number in numbers for rank, row in collectives[number].rows.items()]
-        wait = sum(float(waits.wait_ns[rank][row]) for rank, row in recorded)
-        ranks = len({rank for rank, _ in recorded})
-        sized = [number for number in numbers if collectives[number].message_bytes > 0]
-        moved = sum(_bus_bytes(collectives[number]) for number in sized)
-        time_ns = float(waits.transfer_ns[sized].sum())
+    for (name, members), same in _by_group(collectives).items():
+        rows = np.concatenate(list(same.values()))
+        ranks = len({rank for recorded in same for rank in recorded})
         result.append(
             GroupTime(
                 name,
                 members,
-                len(numbers),
-                round(transfer / steps),
-                round(wait / ranks / steps),
-                moved / time_ns * 1e9 if moved and time_ns else None,
+                len(rows),
+                round(float(waits.transfer_ns[rows].sum()) / steps),
+                round(float(wait_ns[rows].sum()) / ranks / steps),
+                _bus_bandwidth(collectives, waits, rows, len(members)),
                 _link_peak(members, summaries),
             )
         )
     return tuple(sorted(result, key=lambda group: -(group.transfer_ns + group.wait_ns)))
 
 
-def _bus_bytes(one: Collective) -> float:
-    return one.message_bytes * bus_factor(one.kind, len(one.members)) if one.message_bytes != NONE else 0.0
+def _by_group(collectives: Collectives) -> dict[tuple[str, tuple[int, ...]], dict[tuple[int, ...], Int64s]]:
+    """The collectives of each group and its ranks, by the ranks that recorded them."""
+    which = combinations(collectives.table.group.codes, collectives.rank_marks)[1]
+    found: dict[tuple[str, tuple[int, ...]], dict[tuple[int, ...], Int64s]] = defaultdict(dict)
+    for _, rows in grouped(np.arange(len(collectives)), which):
+        sample = collectives[int(rows[0])]
+        found[sample.group, tuple(sorted(sample.members))][tuple(sample.rows)] = rows
+    return found
+
+
+def _bus_bandwidth(collectives: Collectives, waits: Waits, rows: Int64s, members: int) -> float | None:
+    table = collectives.table
+    sized = rows[table.message_bytes[rows] > 0]
+    factors = np.array([*(bus_factor(kind, members) for kind in table.kind.words), 0.0])
+    moved = float((table.message_bytes[sized] * factors[table.kind.codes[sized]]).sum())
+    time_ns = float(waits.transfer_ns[sized].sum())
+    return moved / time_ns * 1e9 if moved and time_ns else None
 
 
 def _link_peak(members: Sequence[int], summaries: Mapping[int, RankSummary]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,19 @@ from msgspec.structs import replace
 from warpline.errors import CannotAnswer
 from warpline.ranks.account import RankTime, rank_time
 from warpline.ranks.clocks import Clock, align
-from warpline.ranks.dependencies import launch_latency, places_of, vote
+from warpline.ranks.dependencies import Places, launch_latency, vote
 from warpline.ranks.files import JobFiles, RankFile, job_of_folder
 from warpline.ranks.groups import GroupTime, group_times
-from warpline.ranks.match import Collective, match
+from warpline.ranks.match import Collectives, match, members_of
 from warpline.ranks.merged import may_be_merged, taken_apart
 from warpline.ranks.processes import ranks_of_trace
 from warpline.ranks.program import Recording
 from warpline.ranks.read import Engine, ReadRank, read_ranks
-from warpline.ranks.replay import JointReplay, step_time
+from warpline.ranks.replay import step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary, summarise
-from warpline.ranks.timeline import RankTimeline, common_timelines
-from warpline.ranks.waits import Waits, split
+from warpline.ranks.timeline import RankOutline, Timelines, common_timelines, outline
+from warpline.ranks.waits import Waits, gathered, split
 from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry
 from warpline.trace.arrays import NONE
@@ -59,9 +59,11 @@ class Job(Struct, frozen=True):
     groups: tuple[GroupTime, ...]
     per_rank: tuple[RankTime, ...]
     health: tuple[HealthEntry, ...]
-    timelines: tuple[RankTimeline, ...]
-    """The events of each rank on the common clock."""
-    collectives: tuple[Collective, ...]
+    timelines: Timelines
+    """The events of each rank on the common clock, made when they are asked for."""
+    outlines: tuple[RankOutline, ...]
+    """The collectives and steps of each rank on the common clock."""
+    collectives: Collectives
     waits: Waits
     files: Mapping[int, Path]
     """The file of each rank."""
@@ -106,24 +108,29 @@ class Job(Struct, frozen=True):
     @property
     def collective_table(self) -> pl.DataFrame:
         """One row for each collective of each rank: times by the common clock, waiting and transfer."""
-        by_rank = {line.rank: line for line in self.timelines}
-        rows = [
+        arrivals, table = self.collectives.arrivals, self.collectives.table
+        number = arrivals.collective
+        rank = np.array(self.ranks)[arrivals.place]
+        starts, ends = (gathered(self.outlines, self.collectives, name) for name in ("start_ns", "end_ns"))
+        waits = np.empty(len(number))
+        for place, one in enumerate(self.ranks):
+            own = self.collectives.arrivals_of(place)
+            waits[own] = self.waits.wait_ns[one][arrivals.row[own]]
+        size = table.message_bytes[number]
+        return pl.DataFrame(
             {
                 "collective": number,
-                "kind": one.kind,
-                "group": one.group,
-                "step": self.step_numbers[one.step],
+                "kind": table.kind[number].series(),
+                "group": table.group[number].series(),
+                "step": np.array(self.step_numbers)[table.step[number]],
                 "rank": rank,
-                "start_ns": round(float(by_rank[rank].start_ns[row])),
-                "end_ns": round(float(by_rank[rank].end_ns[row])),
-                "wait_ns": round(float(self.waits.wait_ns[rank][row])),
-                "message_bytes": one.message_bytes if one.message_bytes != NONE else None,
+                "start_ns": np.rint(starts).astype(np.int64),
+                "end_ns": np.rint(ends).astype(np.int64),
+                "wait_ns": np.rint(waits).astype(np.int64),
+                "message_bytes": pl.Series(size).set(pl.Series(size == NONE), None),
                 "is_last": rank == self.waits.last[number],
             }
-            for number, one in enumerate(self.collectives)
-            for rank, row in one.rows.items()
-        ]
-        return pl.DataFrame(rows)
+        )
 
 
 def open_job(
@@ -218,7 +225,7 @@ def _by_rank(
         elif rank in found:
             same = found[rank].about.file
             notes.append(HealthEntry("duplicate-rank", "warning", f"{name} is left out: {same} is rank {rank}, too"))
-        elif not one.summary.has_gpu_events:
+        elif not one.summary.about.gpu_operations:
             notes.append(HealthEntry("empty-rank", "warning", f"{name} is left out: it has no GPU operations"))
         else:
             found[rank], files[rank] = one.summary, file.path
@@ -234,21 +241,24 @@ def _by_rank(
 
 def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[HealthEntry] = ()) -> Job:
     """The job of these ranks."""
-    numbers, local, more = common_timelines(dict(summaries))
+    recorded, more = common_timelines(summaries)
     health = [*notes, *more]
-    collectives = match(local)
-    clocks = align(local, collectives)
-    timelines = [clock.applied(line) for clock, line in zip(clocks, local, strict=True)]
-    waits = split(timelines, collectives)
-    ranks = tuple(line.rank for line in timelines)
+    by_own_clock = [outline(line) for line in recorded]
+    collectives = match(by_own_clock)
+    clocks = align(by_own_clock, collectives)
+    timelines = recorded.corrected([clock.applied for clock in clocks])
+    outlines = [clock.applied(one) for clock, one in zip(clocks, by_own_clock, strict=True)]
+    waits = split(outlines, collectives)
+    ranks = timelines.ranks
     sizes = [one.about.world_size or 0 for one in summaries.values()]
-    known = {rank for one in collectives for rank in one.members}
+    known = (rank for group in collectives.table.group.words for rank in members_of(group))
     world = max(*sizes, max(known, default=0) + 1, max(ranks) + 1)
     missing = tuple(rank for rank in range(world) if rank not in ranks)
     health += _doubts(collectives, missing, world, clocks)
-    step_ns = _measured_step(timelines)
-    search = _search(timelines, collectives, waits, missing)
-    straggler = find_straggler(search, timelines, numbers, step_ns)
+    begin_ns = min(float(one.begin_ns[0]) for one in outlines)
+    step_ns = step_time(begin_ns, np.max([one.done_ns for one in outlines], axis=0))
+    search = _search(timelines, outlines, collectives, waits, missing)
+    straggler = find_straggler(search, timelines, step_ns)
     straggler = replace(straggler, sentence=straggler_sentence(straggler, step_ns))
     per_rank = tuple(rank_time(line, waits) for line in timelines)
     return Job(
@@ -256,49 +266,47 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
         ranks,
         world,
         missing,
-        numbers,
+        timelines.numbers,
         step_ns,
         search.base_ns,
         tuple(clocks),
         straggler,
         verdict_of(straggler, step_ns, per_rank, len(collectives)),
-        group_times(collectives, timelines, waits, summaries),
+        group_times(collectives, waits, len(timelines.numbers), summaries),
         per_rank,
         tuple(health),
-        tuple(timelines),
-        tuple(collectives),
+        timelines,
+        tuple(outlines),
+        collectives,
         waits,
         {},
     )
 
 
-def _measured_step(timelines: Sequence[RankTimeline]) -> float:
-    """The job's step: when the last rank is done computing, from the first common step to the last."""
-    done = np.full(len(timelines[0].steps), -np.inf)
-    for line in timelines:
-        compute = ~line.is_comm
-        np.maximum.at(done, line.step[compute], line.end_ns[compute])
-    return step_time(min(float(line.steps[0, 0]) for line in timelines), done)
+class _AllPlaces(Struct, frozen=True):
+    """Where the operations of each rank stand, one rank at a time."""
+
+    timelines: Timelines
+    latency_ns: float
+
+    def __iter__(self) -> Iterator[Places]:
+        return (Places(line, self.latency_ns) for line in self.timelines)
 
 
 def _search(
-    timelines: Sequence[RankTimeline], collectives: Sequence[Collective], waits: Waits, missing: Sequence[int]
+    timelines: Timelines,
+    outlines: Sequence[RankOutline],
+    collectives: Collectives,
+    waits: Waits,
+    missing: Sequence[int],
 ) -> Search:
     """All ranks as programs that can be replayed together."""
-    collective_of = {line.rank: np.full(len(line.step), NONE, np.int64) for line in timelines}
-    for number, one in enumerate(collectives):
-        for rank, row in one.rows.items():
-            collective_of[rank][row] = number
-    latency_ns = launch_latency(timelines)
-    places = [places_of(line, latency_ns) for line in timelines]
-    recording = Recording(places, vote(places), collective_of)
-    replay = JointReplay(recording.programs(), collectives, waits.transfer_ns)
-    return Search(replay, collectives, waits, missing, recording)
+    numbers = {one.rank: collectives.numbers_of(place, len(one.step)) for place, one in enumerate(outlines)}
+    all_places = _AllPlaces(timelines, launch_latency(outlines))
+    return Search(Recording(all_places, vote(all_places), numbers), collectives, waits, missing)
 
 
-def _doubts(
-    collectives: Sequence[Collective], missing: Sequence[int], world: int, clocks: Sequence[Clock]
-) -> list[HealthEntry]:
+def _doubts(collectives: Collectives, missing: Sequence[int], world: int, clocks: Sequence[Clock]) -> list[HealthEntry]:
     """What makes the answer doubtful."""
     found = []
     if missing:
@@ -310,7 +318,7 @@ def _doubts(
     if not collectives:
         message = "no collective was found on two ranks: clocks are not aligned, and waits are unknown"
         found.append(HealthEntry("no-collectives", "error", message))
-    unnamed = sum(one.group.startswith("stream:") for one in collectives)
+    unnamed = int(collectives.table.group.where(lambda group: group.startswith("stream:")).sum())
     if unnamed:
         message = (
             f"{several(unnamed, 'collective')} without recorded arguments: matched by stream and order, as if all "

@@ -5,18 +5,20 @@ Recordings begin at different steps, so order counts within a step. A send and i
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import overload
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
-from warpline.ranks.timeline import RankTimeline
-from warpline.trace.arrays import NONE
+from warpline.ranks.timeline import RankOutline
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations
+from warpline.trace.table import Names
 
 SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 """No member leaves one of these before all have arrived. The root of a broadcast and a sender may leave early."""
+PAIR = ("send", "recv")
 
 
 class Collective(Struct, frozen=True):
@@ -32,70 +34,175 @@ class Collective(Struct, frozen=True):
     message_bytes: int
     """NONE if it was not recorded."""
     rows: dict[int, int]
-    """Row of each rank's timeline, by rank."""
-
-    @property
-    def synchronises(self) -> bool:
-        """Whether all members leave together."""
-        return self.kind in SYNCHRONISING
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every member recorded it."""
-        return len(self.rows) >= len(self.members)
+    """By rank, which of its collectives it is."""
 
 
-def match(timelines: Sequence[RankTimeline]) -> list[Collective]:
+class Collectives(Sequence[Collective]):
+    """The collectives of a job as arrays. Arrivals are in order of the collectives and, within one, of the ranks."""
+
+    def __init__(self, ranks: Sequence[int], table: CollectiveTable, arrivals: Arrivals) -> None:
+        self.ranks, self.table, self.arrivals = tuple(ranks), table, arrivals
+
+    def __len__(self) -> int:
+        return len(self.table.step)
+
+    @overload
+    def __getitem__(self, number: int) -> Collective: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Collective]: ...
+    def __getitem__(self, number: int | slice) -> Collective | list[Collective]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(len(self))[number]]
+        number = range(len(self))[number]
+        table = self.table
+        first, beyond = self.first[number : number + 2].tolist()
+        places, rows = self.arrivals.place[first:beyond].tolist(), self.arrivals.row[first:beyond].tolist()
+        recorded = {self.ranks[place]: row for place, row in zip(places, rows, strict=True)}
+        group, kind = table.group.text(number) or "", table.kind.text(number) or ""
+        return Collective(
+            group,
+            tuple(recorded) if kind in PAIR else members_of(group) or tuple(recorded),
+            kind,
+            int(table.step[number]),
+            int(table.order[number]),
+            int(table.message_bytes[number]),
+            recorded,
+        )
+
+    def __iter__(self) -> Iterator[Collective]:
+        return (self[number] for number in range(len(self)))
+
+    @cached_property
+    def first(self) -> Int64s:
+        """Where the arrivals of each collective start, and the end of the last."""
+        return np.searchsorted(self.arrivals.collective, np.arange(len(self) + 1))
+
+    @cached_property
+    def arrived(self) -> Int64s:
+        """How many ranks recorded each collective."""
+        return np.diff(self.first)
+
+    @cached_property
+    def member_counts(self) -> Int64s:
+        """How many ranks each collective has, also those without a recording."""
+        known = np.array([*(len(members_of(word)) for word in self.table.group.words), 0])[self.table.group.codes]
+        return np.where((known == 0) | self.table.kind.equal(*PAIR), self.arrived, known)
+
+    @cached_property
+    def rank_marks(self) -> Int64s:
+        """A number for each collective that says which ranks recorded it: the same for the same ranks."""
+        marks = np.random.default_rng(0).integers(1 << 40, size=len(self.ranks))
+        return np.add.reduceat(marks[self.arrivals.place], self.first[:-1]) if len(self) else np.empty(0, np.int64)
+
+    @cached_property
+    def synchronises(self) -> Bools:
+        """Whether all members of a collective leave together."""
+        return self.table.kind.equal(*SYNCHRONISING)
+
+    @cached_property
+    def _by_rank(self) -> list[Int64s]:
+        order = np.argsort(self.arrivals.place, kind="stable")
+        return np.split(order, np.searchsorted(self.arrivals.place[order], np.arange(1, len(self.ranks))))
+
+    def arrivals_of(self, place: int) -> Int64s:
+        """The arrivals of the rank at this position, as rows of `arrivals`."""
+        return self._by_rank[place]
+
+    def numbers_of(self, place: int, count: int) -> Int64s:
+        """Which collective each of a rank's collectives is, or NONE."""
+        own = self.arrivals_of(place)
+        found = np.full(count, NONE, np.int64)
+        found[self.arrivals.row[own]] = self.arrivals.collective[own]
+        return found
+
+
+class CollectiveTable(Struct, frozen=True):
+    """One row for each collective, as in `Collective`."""
+
+    group: Names
+    kind: Names
+    step: Int64s
+    order: Int64s
+    message_bytes: Int64s
+
+
+class Arrivals(Struct, frozen=True):
+    """One row for each rank and collective that it recorded."""
+
+    collective: Int64s
+    place: Int64s
+    """Position of the rank among the job's."""
+    row: Int64s
+    """Which of the rank's collectives it is."""
+
+
+def match(outlines: Sequence[RankOutline]) -> Collectives:
     """The collectives that two or more ranks recorded, in order."""
-    found: dict[Hashable, dict[int, int]] = defaultdict(dict)
-    for timeline in timelines:
-        for row, key in _keys(timeline).items():
-            found[key][timeline.rank] = row
-    by_rank = {timeline.rank: timeline for timeline in timelines}
-    matched = sorted((_collective(rows, by_rank) for rows in found.values() if len(rows) > 1), key=lambda one: one.step)
-    seen: Counter[tuple[str, int]] = Counter()
-    ordered = []
-    for one in matched:
-        ordered.append(replace(one, order=seen[one.group, one.step]))
-        seen[one.group, one.step] += 1
-    return ordered
+    counts = [len(outline.step) for outline in outlines]
+    place = np.repeat(np.arange(len(outlines)), counts)
+    row = np.concatenate([np.arange(count) for count in counts])
+    group = Names.joined([outline.group for outline in outlines])
+    kind = Names.joined([outline.kind for outline in outlines])
+    step = np.concatenate([outline.step for outline in outlines])
+    first, which = combinations(*_keys(outlines, place, group, kind, step))
+    shared = np.flatnonzero(np.bincount(which, minlength=len(first)) > 1)
+    shared = shared[np.lexsort((first[shared], step[first[shared]]))]
+    number = np.full(len(first), NONE, np.int64)
+    number[shared] = np.arange(len(shared))
+    order = np.argsort(number[which], kind="stable")
+    order = order[np.searchsorted(number[which[order]], 0) :]
+    arrivals = Arrivals(number[which[order]], place[order], row[order])
+    samples = first[shared]
+    starts = np.searchsorted(arrivals.collective, np.arange(len(shared)))
+    sizes = np.concatenate([outline.message_bytes for outline in outlines])[order]
+    table = CollectiveTable(
+        group[samples],
+        kind[samples],
+        step[samples],
+        _running_count(group.codes[samples], step[samples]),
+        np.maximum.reduceat(sizes, starts) if len(starts) else np.empty(0, np.int64),
+    )
+    return Collectives([outline.rank for outline in outlines], table, arrivals)
 
 
-def _keys(timeline: RankTimeline) -> dict[int, Hashable]:
-    """What is the same on all ranks for each collective of one rank."""
-    keys: dict[int, Hashable] = {}
-    seen: Counter[Hashable] = Counter()
-    for row in np.flatnonzero(timeline.is_comm).tolist():
-        kind, step = timeline.collective[row], int(timeline.step[row])
-        group, number = _group(timeline, row), int(timeline.sequence[row])
-        is_pair = kind in {"send", "recv"}
-        place: Hashable = (group, step) if number == NONE or is_pair else (group, "sequence", number)
-        keys[row] = (place, seen[place])
-        seen[place] += 1
-    return keys
+def _keys(
+    outlines: Sequence[RankOutline], place: Int64s, group: Names, kind: Names, step: Int64s
+) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Four numbers that are the same on all ranks for each collective."""
+    rank = np.array([outline.rank for outline in outlines])[place]
+    number = np.concatenate([outline.sequence for outline in outlines])
+    is_pair, is_send = kind.equal(*PAIR), kind.equal("send")
+    peer = np.where(is_pair, np.concatenate([outline.peer for outline in outlines]), NONE)
+    peer = np.where(is_pair & (peer == NONE), _other_member(group, rank), peer)
+    source, target = np.where(is_send, rank, peer), np.where(is_send, peer, rank)
+    ranks = max(int(rank.max(initial=0)), int(peer.max(initial=0))) + 1
+    meeting = np.where(peer != NONE, len(group.words) + source * ranks + target, group.codes)
+    is_numbered = (number != NONE) & ~is_pair
+    value = np.where(is_numbered, number, step)
+    return meeting, is_numbered.astype(np.int64), value, _running_count(place, meeting, is_numbered, value)
 
 
-def _group(timeline: RankTimeline, row: int) -> Hashable:
-    kind, group, peer = timeline.collective[row], timeline.group[row], int(timeline.peer[row])
-    if kind not in {"send", "recv"}:
-        return str(group)
-    if peer == NONE:
-        pair = [rank for rank in members_of(group) if rank != timeline.rank]
-        if len(pair) != 1:
-            return str(group)
-        peer = pair[0]
-    return ("pair", timeline.rank, peer) if kind == "send" else ("pair", peer, timeline.rank)
+def _other_member(group: Names, rank: Int64s) -> Int64s:
+    """The other rank of a group of two; NONE for other groups."""
+    pairs = [members_of(word) for word in group.words]
+    table = np.array([pair if len(pair) == 2 else (NONE, NONE) for pair in [*pairs, ()]])[group.codes]
+    is_first, is_second = (table == rank[:, None]).T
+    return np.where(is_first, table[:, 1], np.where(is_second, table[:, 0], NONE))
+
+
+def _running_count(*columns: Int64s | Bools) -> Int64s:
+    """For each row, how many rows before it have the same values."""
+    order = np.lexsort(columns)
+    begins = np.ones(len(order), bool)
+    begins[1:] = False
+    for column in columns:
+        begins[1:] |= column[order[1:]] != column[order[:-1]]
+    position = np.arange(len(order))
+    found = np.empty(len(order), np.int64)
+    found[order] = position - np.maximum.accumulate(np.where(begins, position, 0))
+    return found
 
 
 def members_of(group: str) -> tuple[int, ...]:
     """The ranks of a group; empty if they are not known."""
     return tuple(map(int, group.split(","))) if group and group.replace(",", "").isdecimal() else ()
-
-
-def _collective(rows: dict[int, int], by_rank: dict[int, RankTimeline]) -> Collective:
-    rank, row = next(iter(rows.items()))
-    first = by_rank[rank]
-    kind, group = str(first.collective[row]), str(first.group[row])
-    members = tuple(rows) if kind in {"send", "recv"} else members_of(group) or tuple(rows)
-    sizes = [int(by_rank[other].message_bytes[at]) for other, at in rows.items()]
-    return Collective(group, members, kind, int(first.step[row]), 0, max(sizes), rows)

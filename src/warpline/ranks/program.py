@@ -9,10 +9,12 @@ exactly what thousands of kernels would.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,6 +22,9 @@ from warpline.ranks.dependencies import Places, Role, Wait
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 
 TOLERANCE_NS = 2_000.0
+AT_ONCE = 4096
+"""Items whose median over all ranks is found at once."""
+Singles = npt.NDArray[np.float32]
 
 
 class InstructionKind(IntEnum):
@@ -32,24 +37,18 @@ class InstructionKind(IntEnum):
     STEP = 4
 
 
-class Instruction(Struct, frozen=True):
-    """One instruction: a segment by its number, a collective to join or await by its number, or a step that begins."""
-
-    kind: InstructionKind
-    number: int
-    join: int = NONE
-    """For JOIN, which of the rank's own collectives."""
-
-
 class Program(Struct, frozen=True):
-    """What one rank does."""
+    """What one rank does: instructions in order, and their operands, each kind in the order of its instructions."""
 
     rank: int
-    instructions: tuple[Instruction, ...]
+    instructions: bytes
+    """An `InstructionKind` each."""
     segments: Floats
     """A row of a, b, c, d for each segment."""
+    collectives: Int64s
+    """For each instruction that joins or awaits a collective, its number."""
     lag_ns: Floats
-    """For each collective of the rank, how much later it starts than launch, stream and compute allow."""
+    """For each JOIN, how much later the collective starts than launch, stream and compute allow."""
     stream: Int64s
     """Its stream."""
     after_compute: Bools
@@ -57,11 +56,6 @@ class Program(Struct, frozen=True):
     start_ns: float
     """When the rank starts its first step."""
     latency_ns: float
-
-    @property
-    def shape(self) -> tuple[InstructionKind, ...]:
-        """What programs must share to be compared segment by segment."""
-        return tuple(one.kind for one in self.instructions)
 
 
 Segment = tuple[float, float, float, float]
@@ -78,100 +72,129 @@ def chain(first: Segment, then: Segment) -> Segment:
 
 
 class Recording:
-    """All ranks of a job as they were recorded, from which programs are made."""
+    """All ranks of a job as they were recorded, from which programs are made, one rank at a time."""
 
     def __init__(
         self,
-        all_places: Sequence[Places],
+        all_places: Iterable[Places],
         waits: Mapping[Role, Sequence[Wait]],
-        collective_of: Mapping[int, Int64s],
+        numbers: Mapping[int, Int64s],
     ) -> None:
-        """`collective_of` says for each rank which collective of the job each row is, or NONE."""
-        self._collective_of = collective_of
-        self._items = [
-            _Items(places, _awaited(places, waits[places.role], collective_of[places.rank])) for places in all_places
-        ]
-        alike: dict[tuple[Role, bytes], list[_Items]] = defaultdict(list)
-        for items in self._items:
-            alike[items.places.role, (items.row < 0).tobytes()].append(items)
-        self._typical_ns = {
-            items.places.rank: typical
-            for same in alike.values()
-            for typical in [np.median([items.cpu_ns for items in same], axis=0)]
-            for items in same
-        }
-        """For each rank the CPU time before each item on the median of the ranks that do the same."""
+        """`numbers` says for each rank which collective of the job each of its collectives is, or NONE."""
+        self._all_places, self._waits, self._numbers = all_places, waits, numbers
+
+    def _items(self) -> Iterator[_Items]:
+        for places in self._all_places:
+            collective = np.full(len(places.place), NONE, np.int64)
+            collective[places.comm] = self._numbers[places.rank]
+            yield _Items(places, _awaited(places, self._waits[places.role], collective), collective)
 
     def programs(self) -> list[Program]:
         """The program of each rank."""
-        return [_program(items, self._collective_of[items.places.rank]) for items in self._items]
+        return [_program(items) for items in self._items()]
+
+    @cached_property
+    def _cpu_ns(self) -> _CpuTimes:
+        """The CPU time before each item of each rank, and its median over the ranks that do the same."""
+        own: dict[int, Singles] = {}
+        alike: dict[tuple[Role, bytes], list[int]] = defaultdict(list)
+        start_ns = []
+        for items in self._items():
+            rank = items.places.rank
+            own[rank] = items.cpu_ns.astype(np.float32)
+            alike[items.places.role, (items.row < 0).tobytes()].append(rank)
+            start_ns.append(float(items.places.timeline.steps[0, 0]))
+        typical: dict[int, Singles] = {}
+        for same in alike.values():
+            parts = (np.arange(first, first + AT_ONCE) for first in range(0, len(own[same[0]]), AT_ONCE))
+            medians = [np.median([own[rank][part[0] : part[-1] + 1] for rank in same], axis=0) for part in parts]
+            typical |= dict.fromkeys(same, np.concatenate(medians) if medians else np.zeros(0, np.float32))
+        return _CpuTimes(own, typical, float(np.median(start_ns)))
 
     def stalls_ns(self, stall_ns: float) -> dict[int, float]:
         """The time of each rank's host stalls: CPU time between two launches that is longer by so much than the median
         of the ranks at that place."""
-        return {items.places.rank: float(self._stalls(items, stall_ns).sum()) for items in self._items}
+        return {rank: float(self._stalls(rank, stall_ns).sum()) for rank in self._cpu_ns.own}
 
     def calm_programs(self, stall_ns: float) -> list[Program]:
         """The programs without these stalls, and without those before the first step."""
-        typical_ns = float(np.median([items.places.timeline.steps[0, 0] for items in self._items]))
+        typical_ns = self._cpu_ns.start_ns
         calm = []
-        for items in self._items:
-            steady = items.with_cpu(items.cpu_ns - self._stalls(items, stall_ns))
-            program = _program(steady, self._collective_of[items.places.rank])
+        for items in self._items():
+            items.set_cpu(np.maximum(items.cpu_ns - self._stalls(items.places.rank, stall_ns), 0.0))
+            program = _program(items)
             # A rank that starts its first step so much later than the others stalled before the recording.
             is_late = program.start_ns - typical_ns > stall_ns
             calm.append(replace(program, start_ns=typical_ns) if is_late else program)
         return calm
 
-    def _stalls(self, items: _Items, stall_ns: float) -> Floats:
-        longer = items.cpu_ns - self._typical_ns[items.places.rank]
+    def _stalls(self, rank: int, stall_ns: float) -> Floats:
+        longer = self._cpu_ns.own[rank].astype(np.float64) - self._cpu_ns.typical[rank]
         return np.where(longer > stall_ns, longer, 0.0)
 
 
-def _program(items: _Items, collective: Int64s) -> Program:
-    places, awaited = items.places, items.awaited
+class _CpuTimes(Struct, frozen=True):
+    """The CPU time before each item, by rank; and when ranks start their first step, in the median."""
+
+    own: Mapping[int, Singles]
+    typical: Mapping[int, Singles]
+    start_ns: float
+
+
+def _program(items: _Items) -> Program:
+    places, awaited, collective = items.places, items.awaited, items.collective
     line = places.timeline
-    instructions: list[Instruction] = []
-    segments: list[Segment] = []
+    instructions = bytearray()
+    bounds: list[tuple[int, int]] = []
+    others: dict[int, Segment] = {}
+    numbers: list[int] = []
     joins: list[int] = []
     begin = 0
 
-    def put(segment: Segment) -> None:
-        instructions.append(Instruction(InstructionKind.SEGMENT, len(segments)))
-        segments.append(segment)
-
     def close(end: int) -> None:
         nonlocal begin
-        put(items.segment(begin, end))
+        instructions.append(InstructionKind.SEGMENT)
+        bounds.append((begin, end))
         begin = end
 
-    for item, row in items.anchors(collective):
+    def meet(kind: InstructionKind, row: int) -> None:
+        instructions.append(kind)
+        numbers.append(number_of[row])
+
+    number_of, steps = collective.tolist(), line.step.tolist()
+    for item, row in items.anchors():
         if row < 0:  # a waiting call of the CPU
-            put(chain(items.segment(begin, item), (0.0, -np.inf, -np.inf, float(items.cpu_ns[item]))))
+            others[len(bounds)] = chain(items.segment(begin, item), (0.0, -np.inf, -np.inf, float(items.cpu_ns[item])))
+            close(item)
             begin = item + 1
             for at in awaited.cpu[~row]:
-                instructions.append(Instruction(InstructionKind.AWAIT_CPU, int(collective[at])))
-            put(items.call(~row))
+                meet(InstructionKind.AWAIT_CPU, at)
+            others[len(bounds)] = items.call(~row)
+            close(begin)
             continue
-        is_first = row == 0 or line.step[row] != line.step[row - 1]
+        is_first = row == 0 or steps[row] != steps[row - 1]
         if is_first:
             if row:
                 close(item)
-            instructions.append(Instruction(InstructionKind.STEP, int(line.step[row])))
+            instructions.append(InstructionKind.STEP)
         for at in awaited.compute.get(row, ()):
             close(item)
-            instructions.append(Instruction(InstructionKind.AWAIT_GPU, int(collective[at])))
-        if collective[row] != NONE:
+            meet(InstructionKind.AWAIT_GPU, at)
+        if number_of[row] != NONE:
             close(item + 1)
-            instructions.append(Instruction(InstructionKind.JOIN, int(collective[row]), len(joins)))
+            meet(InstructionKind.JOIN, row)
             joins.append(row)
     close(len(items.cpu_ns))
     rows = np.array(joins, np.int64)
     after_compute = line.start_ns[rows] >= places.free_ns[rows] - TOLERANCE_NS
+    segments = items.segments(np.array(bounds))
+    for number, segment in others.items():
+        segments[number] = segment
     return Program(
         line.rank,
-        tuple(instructions),
-        np.array(segments),
+        bytes(instructions),
+        segments,
+        np.array(numbers, np.int64),
         _lags(places, rows, after_compute),
         line.stream[rows],
         after_compute,
@@ -183,16 +206,12 @@ def _program(items: _Items, collective: Int64s) -> Program:
 def _lags(places: Places, rows: Int64s, after_compute: Bools) -> Floats:
     """How much later each collective starts than its launch, its stream and the compute before it allow."""
     line = places.timeline
-    stream_free: dict[int, float] = {}
-    lags = np.zeros(len(rows))
-    for number, row in enumerate(rows.tolist()):
-        stream = int(line.stream[row])
-        ready = max(float(line.launch_ns[row]) + places.latency_ns, stream_free.get(stream, -np.inf))
-        if after_compute[number]:
-            ready = max(ready, float(places.free_ns[row]))
-        lags[number] = max(float(line.start_ns[row]) - ready, 0.0)
-        stream_free[stream] = float(line.end_ns[row])
-    return lags
+    ready = line.launch_ns[rows] + places.latency_ns
+    for stream in np.unique(line.stream[rows]):
+        own = np.flatnonzero(line.stream[rows] == stream)
+        ready[own[1:]] = np.maximum(ready[own[1:]], line.end_ns[rows[own[:-1]]])
+    ready = np.where(after_compute, np.maximum(ready, places.free_ns[rows]), ready)
+    return np.maximum(line.start_ns[rows] - ready, 0.0)
 
 
 class _Awaited(Struct, frozen=True):
@@ -205,26 +224,27 @@ class _Awaited(Struct, frozen=True):
 def _awaited(places: Places, waits: Sequence[Wait], collective: Int64s) -> _Awaited:
     compute: dict[int, list[int]] = defaultdict(list)
     cpu: dict[int, list[int]] = defaultdict(list)
-    for step in range(len(places.timeline.steps)):
-        for wait in waits:
-            at = places.collective_of(step, wait)
-            if at is None or collective[at] == NONE:
-                continue
-            if wait.who == "compute":
-                row = places.row_of(step, wait)
-                if row is not None and at < row:
-                    compute[row].append(at)
-            else:
-                call = places.calls.get((step, wait.after, wait.place))
-                if call is not None:
-                    cpu[call].append(at)
+    if not waits:
+        return _Awaited(compute, cpu)
+    targets = places.collectives_of(waits)
+    targets = np.where(np.append(collective, NONE)[targets] == NONE, NONE, targets)
+    rows = places.rows_of(waits)
+    is_compute = np.array([wait.who == "compute" for wait in waits])
+    chosen = is_compute & (targets != NONE) & (targets < rows)
+    for row, at in zip(rows[chosen].tolist(), targets[chosen].tolist(), strict=True):
+        compute[row].append(at)
+    for step, number in np.argwhere(~is_compute & (targets != NONE)).tolist():
+        wait = waits[number]
+        call = places.calls.get((step, wait.after, wait.place))
+        if call is not None:
+            cpu[call].append(int(targets[step, number]))
     return _Awaited(dict(compute), dict(cpu))
 
 
 class _Items:
     """Operations and waiting calls in the order of the CPU, with the CPU time before each and what it does then."""
 
-    def __init__(self, places: Places, awaited: _Awaited) -> None:
+    def __init__(self, places: Places, awaited: _Awaited, collective: Int64s) -> None:
         line = places.timeline
         count, calls = len(line.launch_ns), len(line.waits)
         at = np.concatenate([line.launch_ns, line.waits[:, 0]])
@@ -234,38 +254,50 @@ class _Items:
         leave = np.concatenate([line.launch_ns, line.waits[:, 1]])[order]
         at = at[order]
         left = np.concatenate([[line.steps[0, 0]], np.maximum.accumulate(leave)[:-1]])
-        self.cpu_ns = np.maximum(at - left, 0.0)
-        """CPU time from the item before to this one."""
         stall = np.full(count, -np.inf)
         for row, found in awaited.compute.items():
-            stall[row] = line.end_ns[found].max()
+            stall[row] = max(line.end_ns[one] for one in found)
         ready = np.maximum(np.maximum(places.free_ns[:-1], line.launch_ns + places.latency_ns), stall)
         self._gpu_ns = np.where(line.is_comm, 0.0, np.maximum(line.end_ns - ready, 0.0))
-        self.places, self.awaited = places, awaited
-        self._sums()
+        self.places, self.awaited, self.collective = places, awaited, collective
+        self._calls = np.flatnonzero(self.row < 0)
+        self.set_cpu(np.maximum(at - left, 0.0))
 
-    def with_cpu(self, cpu_ns: Floats) -> _Items:
-        """The same items with other CPU times."""
-        other = _Items(self.places, self.awaited)
-        other.cpu_ns = cpu_ns
-        other._sums()
-        return other
-
-    def _sums(self) -> None:
-        """Running sums, from which the segment of any items without a waiting call is read off."""
+    def set_cpu(self, cpu_ns: Floats) -> None:
+        """Give the items these CPU times: from the item before to this one."""
+        self.cpu_ns = cpu_ns
+        # Running sums, from which the segment of any items without a waiting call is read off.
         line = self.places.timeline
         is_row = self.row >= 0
         rows = np.where(is_row, self.row, 0)
-        runs = is_row & ~line.is_comm[rows] if len(line.is_comm) else is_row
-        gpu = np.where(runs, self._gpu_ns[rows], 0.0) if len(line.is_comm) else np.zeros(0)
+        runs = is_row & ~line.is_comm[rows]
+        gpu = np.where(runs, self._gpu_ns[rows], 0.0)
         self._cpu_until = np.concatenate([[0.0], np.cumsum(self.cpu_ns)])
         self._gpu_until = np.concatenate([[0.0], np.cumsum(gpu)])
-        self._launch = np.where(runs, self._cpu_until[1:] - self._gpu_until[:-1], -np.inf)
+        self._launch = np.append(np.where(runs, self._cpu_until[1:] - self._gpu_until[:-1], -np.inf), -np.inf)
+
+    def segments(self, bounds: Int64s) -> Floats:
+        """What the items between each two of these bounds do together. Bounds ascend; items between the end of one and
+        the start of the next are waiting calls."""
+        begins, ends = bounds.T
+        cpu = self._cpu_until[ends] - self._cpu_until[begins]
+        gpu = self._gpu_until[ends] - self._gpu_until[begins]
+        filled = ends > begins
+        launch = np.full(len(bounds), -np.inf)
+        if filled.any():
+            launch[filled] = np.maximum.reduceat(self._launch, begins[filled])
+        later = launch - self._cpu_until[begins] + self._gpu_until[ends] + self.places.latency_ns
+        found = np.stack([gpu, later, np.full(len(bounds), -np.inf), cpu], axis=1)
+        calls = np.searchsorted(self._calls, bounds)
+        for number in np.flatnonzero(calls[:, 0] < calls[:, 1]).tolist():
+            found[number] = self.segment(*bounds[number].tolist())
+        return found
 
     def segment(self, begin: int, end: int) -> Segment:
         """What these items do together."""
         found = NOTHING
-        for item in (begin + np.flatnonzero(self.row[begin:end] < 0)).tolist():
+        first, beyond = np.searchsorted(self._calls, (begin, end)).tolist()
+        for item in self._calls[first:beyond].tolist():
             found = chain(chain(found, self._plain(begin, item, self.cpu_ns[item])), self.call(~int(self.row[item])))
             begin = item + 1
         return chain(found, self._plain(begin, end))
@@ -290,13 +322,11 @@ class _Items:
         after = float(max(end - max(start, free, *collectives), 0.0))
         return 0.0, -np.inf, after, after
 
-    def anchors(self, collective: Int64s) -> list[tuple[int, int]]:
+    def anchors(self) -> list[tuple[int, int]]:
         """The items where a segment ends, with their rows: steps, matched collectives, and what waits for one."""
-        line = self.places.timeline
-        wanted = collective != NONE
-        wanted[:1] = True
-        wanted[1:] |= np.diff(line.step) != 0
+        wanted = self.collective != NONE
+        wanted[self.places.step_rows[:-1]] = True
         wanted[list(self.awaited.compute)] = True
         calls = np.isin(~self.row, list(self.awaited.cpu))
-        chosen = np.where(self.row >= 0, wanted[np.maximum(self.row, 0)], calls)
-        return [(item, int(self.row[item])) for item in np.flatnonzero(chosen).tolist()]
+        items = np.flatnonzero(np.where(self.row >= 0, wanted[np.maximum(self.row, 0)], calls))
+        return list(zip(items.tolist(), self.row[items].tolist(), strict=True))

@@ -106,9 +106,9 @@ def _on_ray(places: Sequence[str], cache: bool) -> list[tuple[bytes, str]]:
 
 
 def _packed(place: str, cache: bool) -> tuple[bytes, str]:
-    """What a worker returns: frames of polars travel as Parquet."""
+    """What a worker returns."""
     read = read_rank(place, cache)
-    return (read.summary.to_bytes() if read.summary else b""), read.problem
+    return (read.summary.content if read.summary else b""), read.problem
 
 
 def _unpacked(results: Sequence[tuple[bytes, str]]) -> list[ReadRank]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from warpline.intervals import Spans, covered_before, union
 from warpline.ranks.timeline import RankTimeline
-from warpline.trace.arrays import Floats, Int64s
+from warpline.trace.arrays import Floats
 
 Reason = Literal["kernel", "input", "dispatch", "work", "pause", "link", "none", "unknown"]
 
@@ -38,13 +38,17 @@ class _Times(Struct, frozen=True):
     kernel_ns: float
     blocks: float
     input_ns: float
-    gap_ns: Floats
+    gap_ns: float
     """CPU time between launches that is neither waiting for the GPU nor for data."""
-    rows: Int64s
-    """The row after each gap."""
+    longest_gaps_ns: float
+    """Of it, in the longest gaps, one a step."""
+    longest_row: int
+    """The row after the longest gap."""
+    by_name: Mapping[str, float]
+    """Time of each kernel."""
 
 
-def why(late: RankTimeline, peers: Sequence[RankTimeline], steps: Sequence[int]) -> Why:
+def why(late: RankTimeline, peers: Iterable[RankTimeline], steps: Sequence[int]) -> Why:
     """Why this rank is later than its peers in these steps."""
     own, others = _times(late, steps), [_times(peer, steps) for peer in peers]
     count = max(len(steps), 1)
@@ -55,7 +59,7 @@ def why(late: RankTimeline, peers: Sequence[RankTimeline], steps: Sequence[int])
     extra = {
         "kernel": own.kernel_ns - usual([one.kernel_ns for one in others]),
         "input": own.input_ns - usual([one.input_ns for one in others]),
-        "dispatch": float(own.gap_ns.sum()) - usual([float(one.gap_ns.sum()) for one in others]),
+        "dispatch": own.gap_ns - usual([one.gap_ns for one in others]),
     }
     most = max(extra, key=lambda name: extra[name])
     extra_ns = extra[most] / count
@@ -64,17 +68,12 @@ def why(late: RankTimeline, peers: Sequence[RankTimeline], steps: Sequence[int])
     if most == "kernel":
         blocks = usual([one.blocks for one in others])
         reason: Reason = "work" if blocks and own.blocks / blocks > MORE_WORK else "kernel"
-        return Why(reason, extra_ns, _kernel_with_most(late, peers, steps))
-    longest = usual([_longest(one, count) for one in others])
-    is_pause = _longest(own, count) - longest > IN_PAUSES * extra["dispatch"]
-    row = int(own.rows[np.argmax(own.gap_ns)]) if len(own.rows) else 0
+        return Why(reason, extra_ns, _kernel_with_most(own, others))
+    longest_ns = own.longest_gaps_ns - usual([one.longest_gaps_ns for one in others])
+    is_pause = longest_ns > IN_PAUSES * extra["dispatch"]
+    row = own.longest_row
     place = late.op.text(row) or late.name.text(row) or ""
     return Why("pause" if is_pause else "dispatch", extra_ns, place if is_pause else "", int(late.step[row]))
-
-
-def _longest(times: _Times, count: int) -> float:
-    """The longest gaps, one a step."""
-    return float(np.sort(times.gap_ns)[::-1][:count].sum())
 
 
 def _times(line: RankTimeline, steps: Sequence[int]) -> _Times:
@@ -87,12 +86,15 @@ def _times(line: RankTimeline, steps: Sequence[int]) -> _Times:
     gaps = (starts - before) - (covered_before(waiting, starts) - covered_before(waiting, before))
     bounds = line.steps[list(steps)].astype(np.int64)
     loaded = covered_before(loading, bounds[:, 1]) - covered_before(loading, bounds[:, 0])
+    gap_ns = np.maximum(gaps[rows], 0).astype(np.float64)
     return _Times(
         float((line.end_ns[compute] - line.start_ns[compute]).sum()),
         float(line.blocks[compute].sum()),
         float(loaded.sum()),
-        np.maximum(gaps[rows], 0).astype(np.float64),
-        rows,
+        float(gap_ns.sum()),
+        float(np.sort(gap_ns)[::-1][: max(len(steps), 1)].sum()),
+        int(rows[np.argmax(gap_ns)]) if len(rows) else 0,
+        _by_name(line, steps),
     )
 
 
@@ -101,11 +103,12 @@ def _spans(pairs: Floats) -> Spans:
     return union(whole[:, 0], whole[:, 1])
 
 
-def _kernel_with_most(late: RankTimeline, peers: Sequence[RankTimeline], steps: Sequence[int]) -> str:
+def _kernel_with_most(late: _Times, peers: Sequence[_Times]) -> str:
     """The kernel with most of the extra time."""
-    own = _by_name(late, steps)
-    others = [_by_name(peer, steps) for peer in peers]
-    extra = {name: time - float(np.median([one.get(name, 0.0) for one in others])) for name, time in own.items()}
+    extra = {
+        name: time - float(np.median([peer.by_name.get(name, 0.0) for peer in peers]))
+        for name, time in late.by_name.items()
+    }
     return max(extra, key=lambda name: extra[name], default="")
 
 

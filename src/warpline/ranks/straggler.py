@@ -6,7 +6,6 @@ A cured rank does what the median of its peers does, segment by segment.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -14,16 +13,15 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from warpline.estimate import NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
-from warpline.ranks.match import Collective
-from warpline.ranks.program import InstructionKind, Program, Recording
+from warpline.ranks.match import PAIR, Collectives
+from warpline.ranks.program import Recording
 from warpline.ranks.reasons import Reason, Why, why
-from warpline.ranks.replay import JointReplay
-from warpline.ranks.timeline import RankTimeline
+from warpline.ranks.replay import JointReplay, Scenario
+from warpline.ranks.timeline import Timelines
 from warpline.ranks.waits import Waits
-from warpline.trace.arrays import NONE, Floats
+from warpline.trace.arrays import NONE, Floats, Int64s, combinations, grouped
 
 NOISE_FACTOR = 4.0
 """A step is late if it is longer than its peers' by this multiple of their usual difference."""
@@ -117,16 +115,15 @@ class Search:
 
     def __init__(
         self,
-        replay: JointReplay,
-        collectives: Sequence[Collective],
+        recording: Recording,
+        collectives: Collectives,
         waits: Waits,
         absent: Sequence[int],
-        recording: Recording,
     ) -> None:
-        self.replay, self.collectives, self.waits = replay, collectives, waits
+        self.collectives, self.waits, self.recording = collectives, waits, recording
         self.absent = tuple(absent)
-        self.calm, self.stalls = recording.calm_programs, recording.stalls_ns
-        self.base_ns = replay.run().step_ns
+        self.replay = JointReplay(recording.programs(), collectives.arrived, waits.transfer_ns)
+        self.base_ns = self.replay.run().step_ns
 
     @cached_property
     def waited_ns(self) -> dict[int, float]:
@@ -136,23 +133,24 @@ class Search:
     @cached_property
     def peers(self) -> dict[int, list[int]]:
         """For each rank the others that run the same program."""
-        groups: dict[tuple[InstructionKind, ...], list[int]] = defaultdict(list)
-        for rank, program in self.replay.programs.items():
-            groups[program.shape].append(rank)
-        return {rank: [other for other in same if other != rank] for same in groups.values() for rank in same}
+        return self.replay.peers
 
     @cached_property
     def alone_ns(self) -> dict[int, Floats]:
         """The steps of each rank if nobody else were late."""
-        return {rank: self.replay.alone(rank) for rank in self.replay.programs}
+        return self.replay.alone()
 
     @cached_property
     def excess_ns(self) -> dict[int, Floats]:
         """How much longer each step of a rank is than the median of its peers and itself."""
-        return {
-            rank: own - np.median([own, *(self.alone_ns[peer] for peer in self.peers[rank])], axis=0)
-            for rank, own in self.alone_ns.items()
-        }
+        usual: dict[tuple[int, ...], Floats] = {}
+        found = {}
+        for rank, peers in self.peers.items():
+            alike = tuple(sorted([rank, *peers]))
+            if alike not in usual:
+                usual[alike] = np.median([self.alone_ns[one] for one in alike], axis=0)
+            found[rank] = self.alone_ns[rank] - usual[alike]
+        return {rank: found[rank] for rank in self.alone_ns}
 
     @cached_property
     def late_steps(self) -> dict[int, tuple[int, ...]]:
@@ -211,12 +209,12 @@ class Search:
         if not len(self.waits.last):
             return None, 1.0
         rank = int(np.bincount(self.waits.last).argmax())
-        return rank, self.base_ns / max(self.cured_ns((rank,)), 1.0)
+        return rank, self.gains([(rank,)])[(rank,)]
 
     def _of_ranks(self) -> Suspicion | None:
         """The ranks whose cure gains most: one of the suspects, or all late ranks together without those that do not
         matter."""
-        ranks = list(self.replay.programs)
+        ranks = list(self.alone_ns)
         slowest = sorted(ranks, key=lambda rank: -float(self.alone_ns[rank].sum()))
         least_waiting = sorted(ranks, key=lambda rank: self.waited_ns[rank])
         singles = dict.fromkeys([*least_waiting[:2], *slowest[:2], *self.late_ranks[:2]])
@@ -226,61 +224,47 @@ class Search:
             sets.append(self._without_bystanders(late))
         if 1 < len(self.slow_half) != len(late):
             sets.append(self.slow_half)
-        gains = {chosen: self.base_ns / max(self.cured_ns(chosen), 1.0) for chosen in dict.fromkeys(sets)}
+        gains = self.gains(sets)
         best = max(gains, key=lambda chosen: gains[chosen], default=None)
         if best is None:
             return None
         for chosen in sorted(gains, key=len, reverse=True):
             if len(chosen) < len(best) and gains[chosen] - 1 > AS_GOOD * (gains[best] - 1):
                 best = chosen
-        step_ns = Estimate(*sorted(self.cured_ns(best, share) for share in (25, 50, 75)))
+        step_ns = Estimate(*sorted(self._steps_ns([self.replay.like_peers(best, share) for share in (25, 50, 75)])))
         late_steps = sorted({step for rank in best for step in self.late_steps[rank]})
         return Suspicion(tuple(sorted(best)), "rank", step_ns, tuple(late_steps))
 
     def _without_bystanders(self, late: tuple[int, ...]) -> tuple[int, ...]:
         """The late ranks without those whose cure adds nothing."""
         chosen = late
-        gain = self.base_ns / self.cured_ns(chosen) - 1
+        gain = self.gains([chosen])[chosen] - 1
         for rank in reversed(late):
             fewer = tuple(other for other in chosen if other != rank)
-            if fewer and self.base_ns / self.cured_ns(fewer) - 1 > (1 - (1 - AS_GOOD) / len(late)) * gain:
+            if fewer and self.gains([fewer])[fewer] - 1 > (1 - (1 - AS_GOOD) / len(late)) * gain:
                 chosen = fewer
         return chosen
 
-    def cured_ns(self, chosen: Sequence[int], percentile: float = 50) -> float:
-        """The job's step if each of these ranks did what that percentile of its peers does."""
-        changed = {rank: self._cured(rank, chosen, percentile) for rank in chosen}
-        return self.replay.run(changed).step_ns
+    def gains(self, sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+        """The job's step over its step if all ranks of a set did what the median of their peers does."""
+        each = list(dict.fromkeys(sets))
+        steps = self._steps_ns([self.replay.like_peers(chosen, 50) for chosen in each])
+        return {chosen: self.base_ns / max(step_ns, 1.0) for chosen, step_ns in zip(each, steps, strict=True)}
 
-    def _cured(self, rank: int, chosen: Sequence[int], percentile: float) -> Program:
-        own = self.replay.programs[rank]
-        peers = [self.replay.programs[peer] for peer in self.peers[rank] if peer not in chosen]
-        if not peers:
-            return own
-        start_ns = float(np.median([peer.start_ns for peer in peers]))
-        return replace(
-            own,
-            segments=_percentile([peer.segments for peer in peers], percentile),
-            lag_ns=_percentile([peer.lag_ns for peer in peers], percentile),
-            start_ns=min(own.start_ns, start_ns),  # lateness from before the recording is cured, too
-        )
+    def _steps_ns(self, scenarios: Sequence[Scenario]) -> list[float]:
+        return [replayed.step_ns for replayed in self.replay.run_all(scenarios)] if scenarios else []
 
     def _of_stage(self) -> Suspicion | None:
         """A pipeline stage that computes longer than the others."""
         stages = {tuple(sorted([rank, *same])) for rank, same in self.peers.items()}
-        sends = {one.kind for one in self.collectives} & {"send", "recv"}
-        if len(stages) < 2 or not sends:
+        if len(stages) < 2 or not self.collectives.table.kind.equal(*PAIR).any():
             return None
         times = {stage: float(np.median([self.alone_ns[rank].sum() for rank in stage])) for stage in stages}
         usual = float(np.median(list(times.values())))
         slow = max(times, key=lambda stage: times[stage])
         if times[slow] < SLOW_STAGE * usual:
             return None
-        changed = {}
-        for rank in slow:
-            program = self.replay.programs[rank]
-            changed[rank] = replace(program, segments=program.segments * (usual / times[slow]))
-        step_ns = self.replay.run(changed).step_ns
+        (step_ns,) = self._steps_ns([self.replay.scaled(slow, usual / times[slow])])
         return Suspicion(slow, "stage", Estimate(step_ns, step_ns, step_ns), tuple(range(len(self.alone_ns[slow[0]]))))
 
     def _of_stalls(self) -> Suspicion | None:
@@ -288,7 +272,7 @@ class Search:
 
         Named are the ranks whose late arrivals hold the others up most.
         """
-        stalled_ns = self.stalls(STALL_NS)
+        stalled_ns = self.recording.stalls_ns(STALL_NS)
         if max(stalled_ns.values()) < VERY_LATE_SHARE * self.base_ns:
             return None
         step_ns = Estimate(*(self._calm_step_ns(stall_ns) for stall_ns in (0.0, STALL_NS, LATE_SHARE * self.base_ns)))
@@ -301,7 +285,8 @@ class Search:
 
     def _calm_step_ns(self, stall_ns: float) -> float:
         """The job's step without host stalls of at least so long."""
-        return self.replay.run({program.rank: program for program in self.calm(stall_ns)}).step_ns
+        calm = JointReplay(self.recording.calm_programs(stall_ns), self.collectives.arrived, self.waits.transfer_ns)
+        return calm.run().step_ns
 
     def _of_links(self) -> Suspicion | None:
         """Groups whose transfers are slower than equal ones of other groups, or than their own at other times."""
@@ -315,38 +300,36 @@ class Search:
                 times = self.replay.transfer_ns[rows]
                 slow = times > SLOW_AT_TIMES * usual_of[group] + LINK_NOISE_NS
                 if len(rows) >= MIN_TRANSFERS and 0 < slow.sum() < MAX_SLOW_SHARE * len(rows):
-                    healed[np.array(rows)[slow]] = usual_of[group]
-                    ranks |= set(self.collectives[rows[0]].rows)
+                    healed[rows[slow]] = usual_of[group]
+                    ranks |= set(self.collectives[int(rows[0])].rows)
                 if len(by_group) > 1 and usual_of[group] > factor * usual + LINK_NOISE_NS / 4:
                     healed[rows] = np.minimum(healed[rows], usual)
-                    ranks |= set(self.collectives[rows[0]].rows)
+                    ranks |= set(self.collectives[int(rows[0])].rows)
         if not ranks:
             return None
-        step_ns = self.replay.run(transfer_ns=healed).step_ns
+        step_ns = self.replay.run(healed).step_ns
         return Suspicion(tuple(sorted(ranks)), "link", Estimate(step_ns, step_ns, step_ns))
 
     def _of_absent(self) -> Suspicion:
         """The ranks without a recording: the job's step if every transfer were as short as the shortest like it."""
         healed = self.replay.transfer_ns.copy()
         for by_group in self._alike(whole_only=False).values():
-            rows = [row for some in by_group.values() for row in some]
+            rows = np.concatenate(list(by_group.values()))
             healed[rows] = np.minimum(healed[rows], np.percentile(healed[rows], UNHURRIED))
-        step_ns = self.replay.run(transfer_ns=healed).step_ns
+        step_ns = self.replay.run(healed).step_ns
         return Suspicion(self.absent, "absent", Estimate(step_ns, step_ns, step_ns))
 
-    def _alike(self, whole_only: bool) -> dict[tuple[str, int, int], dict[str, list[int]]]:
+    def _alike(self, whole_only: bool) -> dict[int, dict[int, Int64s]]:
         """Collectives of the same kind, size and number of ranks, by group; without a size, of the same place."""
-        found: dict[tuple[str, int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for number, one in enumerate(self.collectives):
-            if one.synchronises and (one.is_whole or not whole_only):
-                size = one.message_bytes if one.message_bytes != NONE else -1 - one.order
-                found[one.kind, size, len(one.rows)][one.group].append(number)
-        return found
+        table, count = self.collectives.table, self.collectives.arrived
+        chosen = self.collectives.synchronises & ((count >= self.collectives.member_counts) | (not whole_only))
+        rows = np.flatnonzero(chosen)
+        size = np.where(table.message_bytes != NONE, table.message_bytes, -1 - table.order)
+        which = combinations(table.kind.codes[rows], size[rows], count[rows])[1]
+        return {kind: dict(grouped(same, table.group.codes[same])) for kind, same in grouped(rows, which)}
 
 
-def find_straggler(
-    search: Search, timelines: Sequence[RankTimeline], numbers: Sequence[int], measured_ns: float
-) -> Straggler:
+def find_straggler(search: Search, timelines: Timelines, measured_ns: float) -> Straggler:
     """Whom the job waits for, why, and its step without that."""
     found = search.straggler()
     last_rank, last_gain = search.last_rank()
@@ -363,8 +346,9 @@ def find_straggler(
         max(more, search.base_ns / found.step_ns.low) + doubt,
     )
     new_step_ns = Estimate(measured_ns / gain.high, measured_ns / gain.expected, measured_ns / gain.low)
-    late = tuple(numbers[step] for step in found.late_steps)
-    stalled = [rank for rank, time_ns in search.stalls(STALL_NS).items() if time_ns] if found.kind == "stalls" else []
+    late = tuple(timelines.numbers[step] for step in found.late_steps)
+    is_stalled = found.kind == "stalls"
+    stalled = [rank for rank, time_ns in search.recording.stalls_ns(STALL_NS).items() if time_ns] if is_stalled else []
     return Straggler(
         found.ranks,
         reason.reason,
@@ -379,24 +363,17 @@ def find_straggler(
     )
 
 
-def _why(search: Search, found: Suspicion, timelines: Sequence[RankTimeline]) -> Why:
+def _why(search: Search, found: Suspicion, timelines: Timelines) -> Why:
     """The reason, by the rank of the set that is latest."""
     if found.kind == "link":
         return Why("link", 0.0)
     if found.kind == "absent":
         return Why("unknown", 0.0)
-    by_rank = {line.rank: line for line in timelines}
-    steps = found.late_steps or tuple(range(len(timelines[0].steps)))
+    steps = found.late_steps or tuple(range(len(timelines.numbers)))
     if found.kind == "stalls":
-        stalled_ns = search.stalls(STALL_NS)
+        stalled_ns = search.recording.stalls_ns(STALL_NS)
         return Why("pause", max(stalled_ns[rank] for rank in found.ranks) / len(steps))
     latest = max(found.ranks, key=lambda rank: float(search.excess_ns[rank][list(steps)].sum()))
     peers = [rank for rank in search.peers[latest] if rank not in found.ranks]
-    others = peers or [rank for rank in by_rank if rank not in found.ranks]
-    return why(by_rank[latest], [by_rank[rank] for rank in others], steps)
-
-
-def _percentile(values: Sequence[Floats], percentile: float) -> Floats:
-    """A percentile of arrays, element by element; of minus infinity it is minus infinity."""
-    stacked = np.stack(values)
-    return np.asarray(np.percentile(stacked, percentile, axis=0, method="nearest"), np.float64)
+    others = peers or [rank for rank in timelines.ranks if rank not in found.ranks]
+    return why(timelines.of(latest), map(timelines.of, others), steps)

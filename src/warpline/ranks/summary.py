@@ -27,7 +27,7 @@ from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
-VERSION = 2
+VERSION = 3
 """Increment this when a summary holds something else."""
 UNKNOWN_LAUNCH_NS = 5_000
 """A GPU operation without a recorded launch counts as launched so long before its start."""
@@ -67,26 +67,27 @@ class About(Struct, frozen=True):
     """Peak of the link between the chips of a node, one direction."""
     truncated: bool
     source: str
+    gpu_operations: int = 0
     process: int | None = None
 
 
 class RankSummary(Struct, frozen=True):
-    """One rank: who it is and its events, GPU operations in launch order."""
+    """One rank: who it is, and its events as a Parquet file, which is ten times smaller than the table."""
 
     about: About
-    events: pl.DataFrame
+    content: bytes
 
-    @property
-    def has_gpu_events(self) -> bool:
-        """Whether the rank recorded any GPU operation."""
-        return bool(self.events["kind"].is_in([COMPUTE, COMM]).any())
+    def events(self) -> pl.DataFrame:
+        """The events, GPU operations in launch order."""
+        return pl.read_parquet(self.content).cast(COLUMNS)  # type: ignore[arg-type]
 
-    def to_bytes(self) -> bytes:
-        """As one Parquet file."""
+    @classmethod
+    def of(cls, about: About, events: pl.DataFrame) -> RankSummary:
+        """The summary of a rank with these events."""
         buffer = BytesIO()
-        text = msgspec.json.encode(self.about).decode()
-        self.events.write_parquet(buffer, metadata={"about": text, "version": str(VERSION)})
-        return buffer.getvalue()
+        text = msgspec.json.encode(about).decode()
+        events.write_parquet(buffer, metadata={"about": text, "version": str(VERSION)})
+        return cls(about, buffer.getvalue())
 
     @classmethod
     def from_bytes(cls, content: bytes) -> RankSummary:
@@ -94,11 +95,9 @@ class RankSummary(Struct, frozen=True):
         metadata = pl.read_parquet_metadata(content)
         if metadata.get("version") != str(VERSION):
             raise ValueError("a summary of another version")
-        about = msgspec.json.decode(metadata["about"], type=About)
-        events = pl.read_parquet(content)
-        if events.columns != list(COLUMNS):
+        if pl.read_parquet(content).columns != list(COLUMNS):
             raise ValueError("a summary with other columns")
-        return cls(about, events.cast(COLUMNS))  # type: ignore[arg-type]
+        return cls(msgspec.json.decode(metadata["about"], type=About), content)
 
 
 def summarise(trace: Trace) -> RankSummary:
@@ -114,11 +113,12 @@ def summarise(trace: Trace) -> RankSummary:
         link.value if link is not None else None,
         any(entry.code == "truncated-file" for entry in trace.health_entries),
         trace.source,
+        len(trace.gpu),
     )
     epoch_ns = int(facts.get("epoch_ns", "0"))
     events = pl.concat([_gpu(trace), _host_waits(trace), _inputs(trace), _steps(trace)])
     times = ("launch_ns", "start_ns", "end_ns")
-    return RankSummary(about, events.with_columns(pl.col(times) + epoch_ns))
+    return RankSummary.of(about, events.with_columns(pl.col(times) + epoch_ns))
 
 
 def _number(text: str | None) -> int | None:
@@ -240,7 +240,7 @@ def load_summary(key: str) -> RankSummary | None:
 
 def store_summary(key: str, summary: RankSummary) -> None:
     """Store the summary; a folder that cannot be written is no error."""
-    path, content = _path(key), summary.to_bytes()
+    path, content = _path(key), summary.content
     with contextlib.suppress(OSError):
         folder = private_folder(path.parent)
         make_room(len(content))

@@ -1,11 +1,15 @@
-"""The events of one rank in the steps that all ranks recorded, as arrays by a clock."""
+"""The events of each rank in the steps that all ranks recorded, as arrays by a clock.
+
+All events of a rank are many, so only one rank at a time is unpacked; what is kept of each is its outline.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import overload
 
 import numpy as np
 import polars as pl
@@ -14,7 +18,7 @@ from msgspec import Struct
 from warpline.errors import CannotAnswer
 from warpline.ranks.summary import COMM, COMPUTE, INPUT, STEP, WAIT, RankSummary
 from warpline.sources.health import HealthEntry
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.trace.table import Names
 
 MIN_STEPS = 2
@@ -37,9 +41,9 @@ class RankTimeline(Struct, frozen=True):
     blocks: Int64s
     name: Names
     op: Names
-    group: Texts
+    group: Names
     """Of a collective: its group, kind, size, number and peer; see `RecordedCollective`."""
-    collective: Texts
+    collective: Names
     message_bytes: Int64s
     sequence: Int64s
     peer: Int64s
@@ -49,6 +53,28 @@ class RankTimeline(Struct, frozen=True):
     """Waiting for data, likewise."""
     steps: Floats
     """The common steps on the CPU, likewise."""
+
+
+class RankOutline(Struct, frozen=True):
+    """What is kept of each rank: its collectives in launch order, and its steps. Times count from `zero_ns`."""
+
+    rank: int
+    zero_ns: int
+    start_ns: Floats
+    """Of each collective, as everything here without another word."""
+    end_ns: Floats
+    step: Int64s
+    group: Names
+    kind: Names
+    message_bytes: Int64s
+    sequence: Int64s
+    peer: Int64s
+    begin_ns: Floats
+    """When the first step starts on the CPU, and when the first GPU operation does."""
+    done_ns: Floats
+    """For each step, when its last operation that is no collective ends; minus infinity if there is none."""
+    latency_ns: float
+    """Time from launch to start of its promptest operations."""
 
 
 class StepWindow(Struct, frozen=True):
@@ -65,10 +91,46 @@ class StepWindow(Struct, frozen=True):
         return set(self.numbers[self.numbers != NONE].tolist())
 
 
-def common_timelines(
-    summaries: dict[int, RankSummary],
-) -> tuple[tuple[int, ...], list[RankTimeline], list[HealthEntry]]:
-    """The numbers of the steps that ranks have in common, their timelines, and what was left out."""
+class Timelines(Sequence[RankTimeline]):
+    """The timeline of each rank, made from its summary whenever it is asked for."""
+
+    def __init__(
+        self,
+        summaries: Mapping[int, RankSummary],
+        windows: Mapping[int, StepWindow],
+        numbers: tuple[int, ...],
+        ranks: Sequence[int],
+        corrections: Sequence[Callable[[RankTimeline], RankTimeline]] = (),
+    ) -> None:
+        self._summaries, self._windows, self.numbers = summaries, windows, numbers
+        self.ranks = tuple(ranks)
+        self._corrections = corrections
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    @overload
+    def __getitem__(self, place: int) -> RankTimeline: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[RankTimeline]: ...
+    def __getitem__(self, place: int | slice) -> RankTimeline | list[RankTimeline]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(len(self))[place]]
+        rank = self.ranks[place]
+        found = _timeline(rank, self._summaries[rank], self._windows[rank], self.numbers)
+        return self._corrections[place](found) if self._corrections else found
+
+    def of(self, rank: int) -> RankTimeline:
+        """The timeline of a rank."""
+        return self[self.ranks.index(rank)]
+
+    def corrected(self, corrections: Sequence[Callable[[RankTimeline], RankTimeline]]) -> Timelines:
+        """The timelines by other clocks: one correction for each rank."""
+        return Timelines(self._summaries, self._windows, self.numbers, self.ranks, corrections)
+
+
+def common_timelines(summaries: Mapping[int, RankSummary]) -> tuple[Timelines, list[HealthEntry]]:
+    """The timelines of the ranks that have steps in common, and what was left out."""
     windows, notes = _windows(summaries)
     numbers, kept, left_out = _common(windows)
     if left_out:
@@ -82,8 +144,30 @@ def common_timelines(
     if any(windows[rank].usable != set(numbers) for rank in kept):
         shown = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
         notes.append(HealthEntry("step-windows", "info", f"ranks recorded different steps; used are steps {shown}"))
-    timelines = [_timeline(rank, summaries[rank], windows[rank], numbers) for rank in kept]
-    return numbers, timelines, notes
+    return Timelines(summaries, windows, numbers, kept), notes
+
+
+def outline(line: RankTimeline) -> RankOutline:
+    """What is kept of a rank."""
+    rows = np.flatnonzero(line.is_comm)
+    done = np.full(len(line.steps), -np.inf)
+    np.maximum.at(done, line.step[~line.is_comm], line.end_ns[~line.is_comm])
+    begin = [line.steps[0, 0], line.start_ns.min()]
+    return RankOutline(
+        line.rank,
+        line.zero_ns,
+        line.start_ns[rows],
+        line.end_ns[rows],
+        line.step[rows],
+        line.group[rows],
+        line.collective[rows],
+        line.message_bytes[rows],
+        line.sequence[rows],
+        line.peer[rows],
+        np.array(begin),
+        done,
+        float(np.percentile(line.start_ns - line.launch_ns, 2)),
+    )
 
 
 def _ranks(ranks: Sequence[int]) -> str:
@@ -94,7 +178,7 @@ def _is(ranks: Sequence[int]) -> str:
     return "is" if len(ranks) == 1 else "are"
 
 
-def _windows(summaries: dict[int, RankSummary]) -> tuple[dict[int, StepWindow], list[HealthEntry]]:
+def _windows(summaries: Mapping[int, RankSummary]) -> tuple[dict[int, StepWindow], list[HealthEntry]]:
     """The whole steps of each rank; the whole recording as one step where most ranks have no steps."""
     found = {rank: _steps(summary) for rank, summary in summaries.items()}
     without = [rank for rank, window in found.items() if not window.usable]
@@ -111,14 +195,15 @@ def _windows(summaries: dict[int, RankSummary]) -> tuple[dict[int, StepWindow], 
 
 
 def _steps(summary: RankSummary) -> StepWindow:
-    rows = summary.events.filter(pl.col("kind") == STEP).sort("start_ns")
+    events = summary.events()
+    rows = events.filter(pl.col("kind") == STEP).sort("start_ns")
     names = rows["name"].cast(pl.String).to_list()
     spans = rows.select("start_ns", "end_ns").to_numpy().astype(np.int64)
     found = [re.search(r"(\d{1,15})\D*$", name or "") for name in names]
     numbers = [int(match[1]) if match else NONE for match in found]
     if NONE in numbers or any(after <= before for before, after in itertools.pairwise(numbers)):
         numbers = list(range(len(names)))
-    launches = _launches(summary)
+    launches = _launches(events)
     places = np.searchsorted(spans[:, 0], launches, "right") - 1
     usable = np.bincount(places[places >= 0], minlength=len(spans)) > 0
     if summary.about.truncated:
@@ -127,17 +212,17 @@ def _steps(summary: RankSummary) -> StepWindow:
     return StepWindow(np.where(usable, numbers, NONE), spans)
 
 
-def _launches(summary: RankSummary) -> Int64s:
-    launches = summary.events.filter(pl.col("kind").is_in([COMPUTE, COMM]))["launch_ns"]
+def _launches(events: pl.DataFrame) -> Int64s:
+    launches = events.filter(pl.col("kind").is_in([COMPUTE, COMM]))["launch_ns"]
     return np.asarray(launches.to_numpy(), np.int64)
 
 
 def _whole(summary: RankSummary) -> StepWindow:
-    launches = _launches(summary)
+    launches = _launches(summary.events())
     return StepWindow(np.zeros(1, np.int64), np.array([[launches.min(), launches.max() + 1]], np.int64))
 
 
-def _common(windows: dict[int, StepWindow]) -> tuple[tuple[int, ...], list[int], list[int]]:
+def _common(windows: Mapping[int, StepWindow]) -> tuple[tuple[int, ...], list[int], list[int]]:
     """Steps that ranks have in common, those ranks, and the ranks that share too few with the others."""
     kept = sorted(windows)
     held = Counter(number for window in windows.values() for number in window.usable)
@@ -154,7 +239,7 @@ def _common(windows: dict[int, StepWindow]) -> tuple[tuple[int, ...], list[int],
 def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tuple[int, ...]) -> RankTimeline:
     chosen = np.isin(window.numbers, numbers)
     spans = window.spans[chosen]
-    events = summary.events
+    events = summary.events()
     gpu = events.filter(pl.col("kind").is_in([COMPUTE, COMM]))
     # An operation belongs to the step in which it was launched; between two steps, to the one before.
     places = np.searchsorted(window.spans[:, 0], gpu["launch_ns"].to_numpy(), "right") - 1
@@ -187,8 +272,8 @@ def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tupl
         integers("blocks"),
         Names.of(gpu["name"]),
         Names.of(gpu["op"]),
-        Names.of(gpu["group"]).texts,
-        Names.of(gpu["collective"]).texts,
+        Names.of(gpu["group"]),
+        Names.of(gpu["collective"]),
         integers("message_bytes"),
         integers("sequence"),
         integers("peer"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from warpline.ranks.account import RankStepTime, step_times
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
@@ -102,24 +104,24 @@ def _caption(job: Job) -> str:
 
 
 def _collectives(job: Job) -> Table:
-    lines = {line.rank: line for line in job.timelines}
-    zero_ns = min(float(line.start_ns.min()) for line in job.timelines)
-    rows = [
-        (
-            one.kind,
-            str(job.step_numbers[one.step]),
-            max(float(lines[rank].start_ns[row]) for rank, row in one.rows.items()) - zero_ns,
-            shown_ranks(one.members),
-            one.message_bytes if one.message_bytes != NONE else None,
-            str(last),
-            max(float(job.waits.wait_ns[rank][row]) for rank, row in one.rows.items()),
-            float(transfer_ns),
+    outlines = {one.rank: one for one in job.outlines}
+    zero_ns = min(float(one.begin_ns[1]) for one in job.outlines)
+    waits = job.waits
+    rows = []
+    for number in np.argsort(-waits.longest_ns, kind="stable")[:LISTED_COLLECTIVES].tolist():
+        one = job.collectives[number]
+        rows.append(
+            (
+                one.kind,
+                str(job.step_numbers[one.step]),
+                max(float(outlines[rank].start_ns[row]) for rank, row in one.rows.items()) - zero_ns,
+                shown_ranks(one.members),
+                one.message_bytes if one.message_bytes != NONE else None,
+                str(waits.last[number]),
+                float(waits.longest_ns[number]),
+                float(waits.transfer_ns[number]),
+            )
         )
-        for one, last, transfer_ns in zip(
-            job.collectives, job.waits.last.tolist(), job.waits.transfer_ns.tolist(), strict=True
-        )
-    ]
-    rows.sort(key=lambda row: -row[6])
-    hidden = max(len(rows) - LISTED_COLLECTIVES, 0)
+    hidden = max(len(job.collectives) - LISTED_COLLECTIVES, 0)
     note = f"{hidden:,} more: collective_table of warpline.open_job" if hidden else ""
-    return Table(_COLLECTIVES, tuple(rows[:LISTED_COLLECTIVES]), hidden, note)
+    return Table(_COLLECTIVES, tuple(rows), hidden, note)
