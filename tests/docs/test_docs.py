@@ -128,6 +128,12 @@ ANSWERING = [
 ]
 
 
+def page_of(command: str) -> str:
+    file = ROOT / "docs" / "commands" / f"{command}.md"
+    assert file.exists(), f"write docs/commands/{file.name}: every option, and every field of the JSON"
+    return file.read_text()
+
+
 @pytest.mark.parametrize("command", ANSWERING)
 def test_every_field_of_an_answer_is_documented(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -144,16 +150,17 @@ def test_every_field_of_an_answer_is_documented(
         capsys.readouterr()
     run([*VERBS[command].words(**files), "--json"])
     answer = json.loads(capsys.readouterr().out)
-    page = (ROOT / "docs" / "commands" / f"{command}.md").read_text()
-    documented = set(re.findall(r"\w+", page))
-    assert set(fields(answer, BY_NAME.get(command, set()))) - {"schema"} <= documented
+    page = page_of(command)
+    documented = {"schema", *re.findall(r"\w+", page)}
+    missing = set(fields(answer, BY_NAME.get(command, set()))) - documented
+    assert missing == set(), f"describe these fields of the JSON in docs/commands/{command}.md"
     if isinstance(answer, dict):
         assert answer["schema"] in page
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_documented(command: str) -> None:
-    pages = (ROOT / "docs" / "commands" / f"{command}.md").read_text() + COMMON.read_text()
+    pages = page_of(command) + COMMON.read_text()
     words = set(re.findall(r"--[a-z][a-z-]+", pages))
     options = [{*option.opts, *option.secondary_opts} for option in COMMANDS[command].params]
     assert [names for names in options if any(name.startswith("--") for name in names) and not names & words] == []

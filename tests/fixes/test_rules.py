@@ -505,7 +505,10 @@ Judge = Callable[[Body], Judgement]
 
 
 def test_every_rule_is_tested_and_has_a_fix_that_can_be_replayed() -> None:
-    assert set(CASES) == {rule.name for rule in rules()}
+    assert {rule.name for rule in rules()} - set(CASES) == set(), (
+        "add a program with the fault, and a look-alike, to CASES"
+    )
+    assert set(CASES) - {rule.name for rule in rules()} == set()
     assert {fix_of(rule.name).name for rule in rules()} <= set(all_fixes())
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import kineto_files as files
 import pytest
 from click.testing import CliRunner
 from kineto_files import Event
-from paths import DATA, ROOT
+from paths import DATA
 
 import warpline
 from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.findings.fix_table import every_fix, whatif
+from warpline.fixes.model import Fix
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.whatif import question_about
 from warpline.replay.costs.find import find_costs
@@ -54,13 +54,10 @@ def dispatch_bound() -> list[Event]:
     return loop(1000, [(100 * i + 20, 100 * i + 27, 4, ELEMENTWISE) for i in range(10)])
 
 
-def test_every_fix_has_assumptions_and_documentation() -> None:
-    pages = " ".join(page.read_text() for page in (ROOT / "docs" / "findings").glob("*.md"))
-    documented = set(re.findall(r"replay\s+of\s+`(\w+)`", pages))
-    for name, fix in all_fixes().items():
-        assert fix.summary
-        assert fix.assumptions
-        assert name in documented
+@pytest.mark.parametrize("fix", all_fixes().values(), ids=lambda fix: fix.name)
+def test_every_fix_has_a_summary_and_assumptions(fix: Fix) -> None:
+    assert fix.summary
+    assert fix.assumptions
 
 
 def test_a_cuda_graph_turns_dispatch_into_one_launch_and_small_gaps(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_the_parts_of_the_caption_add_up() -> None:
 def test_every_table_has_one_key() -> None:
     sections = report(diagnosed(DEMO), verbose=True).sections
     tables = [part for section in sections for part in section.content if isinstance(part, Table)]
-    assert len(tables) == 10
-    assert all(sum(column.key for column in table.columns) == 1 for table in tables)
+    assert tables
+    assert [table for table in tables if sum(column.key for column in table.columns) != 1] == []
 
 
 def test_markdown_has_a_heading_for_each_section() -> None:

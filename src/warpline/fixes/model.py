@@ -87,8 +87,8 @@ class Fix(Struct, frozen=True):
 
     tried: tuple[TryableChange, ...] = ()
     """How `warpline try` makes it from outside."""
-    not_tried: str = ""
-    """Why it cannot be made from outside; empty if it can."""
+    not_tried: str = "it has no change that can be injected"
+    """Why it cannot be made from outside, where `tried` is empty."""
 
     def subject(self, framework: Framework) -> str:
         """Subject of the verdict's sentence for a program of that framework."""

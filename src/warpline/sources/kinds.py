@@ -99,9 +99,7 @@ NSYS_STREAM = Kind(
 DIRECTORY = Kind("directory", lambda _, path: path.is_dir())
 UNKNOWN = Kind("unknown", lambda head, path: False)
 
-KINDS = (
-    *(NVPROF, NSYS_SQLITE, NCU_REPORT, MEMORY_SNAPSHOT, NSYS_REPORT, KINETO, EXECUTION_TRACE, NCU_CSV, NSYS_STREAM),
-)
-"""In the order in which they are tried."""
 NCU_KINDS = (NCU_REPORT, NCU_CSV)
-"""Reports of Nsight Compute and their pages: no timelines."""
+"""Reports of Nsight Compute and their pages."""
+KINDS_WITHOUT_TIMELINE = (*NCU_KINDS, MEMORY_SNAPSHOT, EXECUTION_TRACE)
+"""Recognised, for verbs that read them or to say what they are; the others are in the table of sources."""

@@ -12,7 +12,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from warpline.plugins import plugins
-from warpline.sources.kinds import KINDS, KINETO, NSYS_REPORT, NSYS_SQLITE, NSYS_STREAM, NVPROF, Kind
+from warpline.sources.kinds import (
+    KINDS_WITHOUT_TIMELINE,
+    KINETO,
+    NSYS_REPORT,
+    NSYS_SQLITE,
+    NSYS_STREAM,
+    NVPROF,
+    Kind,
+)
 from warpline.sources.kineto import read_kineto
 from warpline.sources.nsys import read_nsys, read_nsys_report
 from warpline.sources.nvprof import read_nvprof
@@ -43,11 +51,12 @@ SOURCES = (
             "rocprof": "rocprof",
         },
     ),
+    Source(NVPROF, read_nvprof, {"nvprof": "nvprof"}),
     Source(NSYS_SQLITE, read_nsys, _NSYS),
     Source(NSYS_REPORT, read_nsys_report, _NSYS),
     Source(NSYS_STREAM, read_nsys_report, _NSYS),
-    Source(NVPROF, read_nvprof, {"nvprof": "nvprof"}),
 )
+"""In the order in which their kinds are tried: any other SQLite database counts as an nsys export."""
 
 
 @cache
@@ -63,7 +72,8 @@ def source_of(kind: Kind) -> Source | None:
 
 def kinds() -> tuple[Kind, ...]:
     """All kinds in the order in which they are tried, ours first."""
-    return (*KINDS, *(source.kind for source in sources() if source.kind not in KINDS))
+    ours, others = sources()[: len(SOURCES)], sources()[len(SOURCES) :]
+    return (*(source.kind for source in ours), *KINDS_WITHOUT_TIMELINE, *(source.kind for source in others))
 
 
 def suffixes_of(*chosen: Kind) -> tuple[str, ...]:
