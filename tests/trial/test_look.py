@@ -10,8 +10,6 @@ from warpline.trial.look import MAX_ROUNDS, alive_together, timed_steps
 from warpline.trial.process import HeardEvent, LookReport
 
 GB = 10**9
-LONG = 600.0
-"""A budget in seconds."""
 
 
 def look(*events: HeardEvent, ended: bool = False, use: ProgramUse | None = None, **memory: int) -> LookReport:
@@ -27,37 +25,35 @@ def calls(kind: str, count: int, step_s: float, who: int = 0, name: str = "Net")
 
 def test_the_optimizer_that_appears_last_ends_the_step() -> None:
     found = timed_steps(
-        look(
-            calls("forward", 90, 0.01), calls("optimizer", 30, 0.03), calls("optimizer", 30, 0.03, who=1, name="Adam")
-        ),
-        LONG,
+        look(calls("forward", 90, 0.01), calls("optimizer", 30, 0.03), calls("optimizer", 30, 0.03, who=1, name="Adam"))
     )
     assert (found.words, found.step.who, found.result) == ("Adam.step()", 1, "loss")
-    assert found.per_window == 20
+    assert found.settle == 3
+    assert found.per_window == 20  # 0.5 s are 17 steps; the next prime number after 3 + 17 is 23
 
 
 def test_generate_comes_before_the_forwards_inside_it() -> None:
-    found = timed_steps(look(calls("forward", 300, 0.01), calls("generate", 4, 1.0, name="Llama"), ended=True), LONG)
+    found = timed_steps(look(calls("forward", 300, 0.01), calls("generate", 4, 1.0, name="Llama"), ended=True))
     assert found.words == "generate() of Llama"
     assert (found.skip, found.per_window, found.windows) == (1, 1, 3)
 
 
 def test_the_largest_module_called_often_is_the_step() -> None:
     use = ProgramUse(modules=[ModuleUse("Text", 10, 0, 0, False), ModuleUse("UNet", 1000, 9, 0, False)])
-    found = timed_steps(look(calls("forward", 8, 0.1), calls("forward", 40, 0.02, who=1, name="UNet"), use=use), LONG)
+    found = timed_steps(look(calls("forward", 8, 0.1), calls("forward", 40, 0.02, who=1, name="UNet"), use=use))
     assert found.words == "forward of UNet"
 
 
 @pytest.mark.parametrize("count", [4, 9, 20, 40, 100])
 def test_all_windows_fit_into_a_program_that_ends_early(count: int) -> None:
-    found = timed_steps(look(calls("optimizer", count, 0.05), ended=True), LONG)
+    found = timed_steps(look(calls("optimizer", count, 0.05), ended=True))
     assert 1 <= found.windows <= MAX_ROUNDS
     assert found.skip + found.windows * (found.settle + found.per_window) <= count
 
 
 def test_a_program_without_steps_is_refused() -> None:
     with pytest.raises(WarplineError, match="no-steps"):
-        timed_steps(look(), LONG)
+        timed_steps(look())
 
 
 def test_as_many_processes_are_alive_as_memory_holds() -> None:
@@ -69,8 +65,9 @@ def test_as_many_processes_are_alive_as_memory_holds() -> None:
     assert alive_together(small, 5 * GB, 16) == 3
 
 
-def test_a_small_budget_has_short_windows() -> None:
-    event = calls("optimizer", 60, 0.01)
-    assert timed_steps(look(event), LONG).per_window == 60
-    assert timed_steps(look(event), 100.0).per_window == 25
-    assert timed_steps(look(event), 10.0).per_window == 25
+def test_windows_meet_a_period_of_the_program_at_all_its_places() -> None:
+    """A rollout comes every 16 steps: windows that start 16 steps apart would all start at the same place of it."""
+    found = timed_steps(look(calls("optimizer", 60, 0.01)))
+    assert (found.settle, found.per_window) == (10, 51)
+    starts = {(found.skip + turn * (found.settle + found.per_window)) % 16 for turn in range(16)}
+    assert len(starts) == 16

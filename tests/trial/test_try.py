@@ -61,7 +61,7 @@ def tried(tmp_path: Path, source: str, fixes: list[str], budget_s: float, argume
     program = tmp_path / "program.py"
     program.write_text(dedent(source))
     command = sys.executable, str(program), argument
-    request = TrialRequest(command, tuple(candidates(fixes)), budget_s, max_processes=1, working_folder=tmp_path)
+    request = TrialRequest(command, tuple(candidates(fixes)), budget_s, max_groups=1, working_folder=tmp_path)
     return TrialSession(request, print, lambda look: True).run().to_dict()
 
 

@@ -61,7 +61,7 @@ def _answer(answer: TrialAnswer) -> Iterator[Content]:
     yield Text(
         f"{several(answer.baseline_processes, 'process', 'processes')} of the program as it is, "
         f"up to {several(answer.windows, 'window')} of {several(answer.steps_per_window, 'step')} in each; the "
-        "ranges of all rows hold together with 95 %.",
+        "ranges hold with 90 %.",
         "quiet",
     )
 
@@ -86,7 +86,8 @@ def _row(row: TriedFix) -> tuple[str | float | Estimate | None, ...]:
     if row.gain is None:
         return row.name, row.predicted, None, None, row.why_not, "", ""
     same = {True: "same", False: "different", None: "cannot tell"}[row.sameness.same if row.sameness else None]
-    verdict = f"{row.verdict} ({BOUND})" if row.is_bound else str(row.verdict)
+    said = str(row.verdict).replace("_", " ")
+    verdict = f"{said} ({BOUND})" if row.is_bound else said
     memory = f"{size(row.memory.before)} → {size(row.memory.after)}" if row.memory else MISSING
     return row.name, row.predicted, row.gain.expected, row.gain, verdict, same, memory
 

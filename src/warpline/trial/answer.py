@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from warpline.capture.trial.use import ProgramUse
-from warpline.compare.spread import Verdict
 from warpline.estimate import Estimate
+from warpline.trial.judge import Verdict
 from warpline.trial.sameness import Sameness
 
 SCHEMA = "warpline.try/1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from msgspec import Struct
@@ -9,16 +10,15 @@ from msgspec import Struct
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, StepKind
 from warpline.capture.trial.results import LOSS
 from warpline.errors import WarplineError
-from warpline.trial.judge import LOOKS
 from warpline.trial.process import HeardEvent, LookReport
 
-WINDOW_S, MIN_WINDOW_S, WINDOW_SHARE = 0.6, 0.25, 1 / 400
-"""Length of a window: long against the clock and a pause, short against the drift of a machine; of a small budget, this
-share."""
-ROUNDS, MAX_ROUNDS = LOOKS[0], LOOKS[-1]
+WINDOW_S, SETTLE_S = 0.5, 0.1
+"""Length of a window, long against the clock and short against the drift of a machine, and of what is not timed after
+each pause."""
+ROUNDS, MAX_ROUNDS = 8, 64
 """Windows of each process, at least where the program is long enough, and at most."""
-SKIP, SETTLE = 8, 2
-"""Steps before the first window, and after each pause."""
+SKIP = 8
+"""Steps before the first window."""
 MAX_WARM_UP_S = 5.0
 """Slow steps are skipped for so long, but at least three of them."""
 MIN_CALLS = 3
@@ -40,30 +40,39 @@ class TimedSteps(Struct, frozen=True):
     """Name of the results that are compared."""
 
 
-def timed_steps(look: LookReport, budget_s: float) -> TimedSteps:
+def timed_steps(look: LookReport) -> TimedSteps:
     """Choose the steps: optimizer steps, else calls of generate(), else calls of the largest module called often."""
     event = _chosen(look)
-    window_s = min(WINDOW_S, max(MIN_WINDOW_S, WINDOW_SHARE * budget_s))
     times = event.times_s
     later = times[len(times) // 2 :] if len(times) > MIN_CALLS else times
     gaps = [two - one for one, two in pairwise(later)]
-    step_s = max(sum(gaps) / len(gaps) if gaps else window_s, 1e-6)
+    step_s = max(sum(gaps) / len(gaps) if gaps else WINDOW_S, 1e-6)
     step = StepKind(event.kind, event.who, event.name)
     words = {OPTIMIZER: f"{event.name}.step()", GENERATE: f"generate() of {event.name}"}
     skip = SKIP if SKIP * step_s < MAX_WARM_UP_S else 3
-    settle = SETTLE
-    per_window, windows = max(1, round(window_s / step_s)), MAX_ROUNDS
+    settle = round(SETTLE_S / step_s)
+    per_window, windows = max(1, round(WINDOW_S / step_s)), MAX_ROUNDS
     if look.ended:
         count = len(times)
         skip = min(skip, max(1, count // 8))
         settle = min(settle, count // 20)
         per_window = min(per_window, max(1, (count - skip) // ROUNDS - settle))
         windows = min(MAX_ROUNDS, (count - skip) // (settle + per_window))
+    else:
+        per_window = next_prime(settle + per_window) - settle
     if windows < 1:
         raise WarplineError("too-few-steps", f"the program ended after {len(times)} steps", "give it more steps")
     result = LOSS if event.kind == OPTIMIZER else f"{event.kind} {event.who}"
     said = words.get(event.kind, f"forward of {event.name}")
     return TimedSteps(step, said, step_s, skip, settle, per_window, windows, result)
+
+
+def next_prime(number: int) -> int:
+    """The number, or the next prime: of a program that does something else every few steps, windows at such distances
+    meet each part of that period alike."""
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
 
 
 def _chosen(look: LookReport) -> HeardEvent:

@@ -38,7 +38,7 @@ class RecordedProgram(Struct, frozen=True):
             prediction = self.predictions.get(row.fix or "")
             if prediction is None or row.gain is None or row.name != row.fix or row.is_bound:
                 continue
-            if row.verdict in {"faster", "slower", "same"}:
+            if row.verdict != "inconclusive":
                 a = f"{self.trace.file.name} {self.trace.window.length_ns}"
                 b = f"try {datetime.now(UTC).isoformat(timespec='seconds')}"
                 gain = row.gain.expected

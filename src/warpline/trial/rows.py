@@ -9,10 +9,10 @@ from statistics import fmean, median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.estimate import NOTICEABLE_GAIN, Estimate
+from warpline.estimate import Estimate
 from warpline.trial.answer import LaterLoss, MemoryPeak, TriedFix
 from warpline.trial.candidates import Candidate
-from warpline.trial.judge import MeasuredProcess, between_processes, gain_of, verdict_of_gain
+from warpline.trial.judge import EARLY_TAIL, MeasuredProcess, between_processes, gain_of
 from warpline.trial.look import TimedSteps
 from warpline.trial.process import LookReport, ProcessReport, TimedWindow
 from warpline.trial.sameness import compare_results
@@ -64,11 +64,13 @@ def row_of(
     measured: Sequence[Measured],
     look: LookReport,
     steps: TimedSteps,
-    rows: int,
+    claims: int,
+    is_fresh: bool,
     errors: Mapping[str, str],
     predicted: Mapping[str, Estimate],
 ) -> TriedFix:
-    """The row of a fix or of several together."""
+    """The row of a fix or of several together. `claims`: how many rows share the chance of a false one; `is_fresh`:
+    whether only processes count that did not choose it."""
     name = combination_name(changes)
     does = " + ".join(one.change.does for one in changes)
     lines = "\n".join(one.change.lines for one in changes)
@@ -83,22 +85,18 @@ def row_of(
     if not proof:
         return replace(blank, why_not="did not apply: it changed nothing in the program")
     timed = [one.timed() for one in measured]
-    gain = gain_of(name, BASELINE, timed, rows, look.use.on_gpu)
-    if gain is None:
-        reason = error or "no whole window: something was compiled in each, or the program ended"
+    measured_gain = gain_of(name, BASELINE, timed, look.use.on_gpu)
+    if measured_gain is None:
+        ended = "not measured: the budget ended before its first window"
+        compiled = "no whole window: something was compiled in each"
+        reason = error or (compiled if any(one.windows for one in own) else ended)
         return replace(blank, applied=True, proof=proof, why_not=reason)
-    groups = sorted({one.group for one in own if any(not window.compiled for window in one.windows)})
-    verdict = verdict_of_gain(gain)
-    confirmed = False
-    if verdict == "faster":
-        later = [
-            gain_of(name, BASELINE, [one for one in timed if one.group == group], rows, look.use.on_gpu)
-            for group in groups[1:]
-        ]
-        confirmed = bool(later) and all(one is not None and one.expected >= NOTICEABLE_GAIN for one in later)
-        is_alone = len(changes) > 1  # a combination is measured once, after its parts
-        if not confirmed and not is_alone:
-            verdict = "inconclusive"
+    gain, verdict = measured_gain.estimate(), measured_gain.verdict(claims=claims)
+    note = f"one process failed: {error}" if error else ""
+    confirmed = verdict == "faster" and (is_fresh or len({one.group for one in own if one.windows}) > 1)
+    if verdict == "faster" and not confirmed:
+        verdict = measured_gain.verdict(EARLY_TAIL, claims)
+        note = note or "not measured again in fresh processes"
     bases = [one for one in measured if one.name == BASELINE]
     later_start = _later_start(own, bases)
     step_s = step_of_baseline(measured, look.use.on_gpu)
@@ -127,7 +125,7 @@ def row_of(
         pays_after_steps=math.ceil(later_start / saved) if later_start and verdict == "faster" and saved > 0 else None,
         loss=_later_loss(own, bases),
         processes=len(own),
-        note=f"one process failed: {error}" if error else "",
+        note=note,
     )
 
 

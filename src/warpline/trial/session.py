@@ -3,11 +3,12 @@
 The processes of a group start together and wait at a gate. Then one at a time runs a window of steps while the others
 are stopped, round by round, so that drift of the machine meets all alike. Where memory holds only one process, they run
 one after the other, a baseline first and last. Each group has baselines of its own. What looks faster is measured again
-in fresh processes, together with combinations, before it is announced.
+in fresh processes, together with combinations, and judged by these alone.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -21,11 +22,11 @@ from warpline.capture.launch import forwarding_environment
 from warpline.capture.run import INJECTED
 from warpline.capture.trial.plan import VARIABLE, TrialPlan
 from warpline.errors import WarplineError
-from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
+from warpline.estimate import SHOWN_GAIN, Estimate
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.trial.candidates import NOTHING, Candidate
-from warpline.trial.judge import LOOKS, MeasuredProcess, gain_of, verdict_of_gain
-from warpline.trial.look import TimedSteps, alive_together, timed_steps
+from warpline.trial.judge import EARLY_TAIL, MAX_GROUPS, WORTH_HAVING, MeasuredProcess, gain_of
+from warpline.trial.look import ROUNDS, TimedSteps, alive_together, timed_steps
 from warpline.trial.process import LookReport, VariantProcess
 from warpline.trial.rows import (
     BASELINE,
@@ -40,15 +41,17 @@ from warpline.trial.working_copy import make_working_copy
 
 MAX_ALIVE = 24
 POLL_S = 0.004
-BASELINES = 2
+MIN_BASELINES = 2
 """Of each group: their difference shows what no change at all does."""
 MIN_START_S, START_FACTOR = 30.0, 5.0
 """A process that is not ready after so many times what the first run took hangs."""
 COMPILE_START_S = 180.0
 """Likewise what a compiler may take."""
 WINDOW_GRACE_S = 30.0
-GROUP_SHARE = 0.3
-"""Part of the budget after which a group gets no more rounds than it has begun."""
+LOOK_EVERY = 4
+"""Rounds after which a variant that is decided is left out."""
+GROUP_SHARE, CONFIRM_SHARE, LAST_SHARE = 0.5, 0.7, 0.95
+"""Part of what is left of the budget that a group may take: while others will follow, may follow, and will not."""
 MAX_WINNERS = 6
 STANDALONE = "--standalone"
 """The option of torchrun that chooses a free port."""
@@ -62,8 +65,8 @@ class TrialRequest(Struct, frozen=True):
     budget_s: float
     predicted: Mapping[str, Estimate] = field(default_factory=dict)
     """The predicted speed-up by the fix's name."""
-    max_processes: int = 4
-    """Of one variant: an open verdict after so many stays open; with one, nothing is measured again."""
+    max_groups: int = MAX_GROUPS
+    """In which a variant is measured: an open verdict after so many stays open."""
     working_folder: Path = field(default_factory=Path.cwd)
     """Each process runs in a copy of it."""
 
@@ -87,14 +90,15 @@ class TrialSession:
         self._errors: dict[str, str] = {}
         self._why_not: dict[str, str] = {}
         self._combinations: list[tuple[Candidate, ...]] = []
-        self._fresh: set[str] = set()
+        self._fresh_since: dict[str, int] = {}
         self._groups = 0
         self._number = 0
         self._look: LookReport | None = None
         self._steps: TimedSteps | None = None
         self._start_s = MIN_START_S
         self._took_s = 0.0
-        self._last_group_s = 0.0
+        self._ready_s = 0.0
+        """What the processes of the last group took until all were ready."""
 
     def run(self) -> TrialAnswer:
         """Do all of it; whatever ends it early, what is known is answered."""
@@ -186,70 +190,76 @@ class TrialSession:
         took = time.monotonic() - process.started
         self._end([process])
         self._look = look
-        self._steps = timed_steps(look, self._request.budget_s)
+        self._steps = timed_steps(look)
         self._took_s = took
         self._start_s = max(MIN_START_S, START_FACTOR * took)
         self._say(f"step: {self._steps.words}, about {self._steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")
         if not self._may_go_on(look):
             raise WarplineError("not-started", "nothing was tried", "add --yes to run the program again and again")
 
-    def _group(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
-        """Measure some variants (name, changes, results only) against baselines of their own."""
+    def _group(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]], share: float = GROUP_SHARE) -> None:
+        """Measure some variants (name, changes, results only) against baselines of their own, for a share of what is
+        left of the budget."""
         assert self._look is not None
         self._groups += 1
         began = time.monotonic()
         room = alive_together(self._look, _free_host_bytes(), MAX_ALIVE)
         # Launchers of several ranks take one and the same port, unless they are told to choose a free one.
         has_own_port = self._look.use.world_size == 1 or STANDALONE in self._request.command
-        if room > BASELINES and has_own_port:
-            size = room - BASELINES
-            for first in range(0, len(variants), size):
-                if first:
-                    self._groups += 1
-                self._together(variants[first : first + size])
+        if room > MIN_BASELINES and has_own_port:
+            parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
+            size = math.ceil(len(variants) / parts)
+            for part in range(parts):
+                self._groups += bool(part)
+                until = began + share * (self._left_s() + time.monotonic() - began) * (part + 1) / parts
+                some = variants[part * size : (part + 1) * size]
+                self._together(some, min(room - len(some), baselines_for(len(some))), until)
         else:
             self._one_by_one(variants)
-        self._last_group_s = time.monotonic() - began
 
-    def _together(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
+    def _together(
+        self, variants: Sequence[tuple[str, Sequence[Candidate], bool]], baselines: int, until: float
+    ) -> None:
         steps = self._steps
         assert steps is not None
-        names = [BASELINE] * BASELINES + [name for name, _, _ in variants]
+        names = [BASELINE] * baselines + [name for name, _, _ in variants]
         self._say(f"starting {len(names)} processes: {', '.join(names)}")
-        group = [self._start(BASELINE) for _ in range(BASELINES)]
+        group = [self._start(BASELINE) for _ in range(baselines)]
         group += [self._start(name, changes, eager_random=results) for name, changes, results in variants]
         try:
+            started = time.monotonic()
             self._until_ready(group)
+            self._ready_s = time.monotonic() - started
             runs = [one for one in group if not one.is_over and not one.name.endswith(RESULTS_ONLY)]
-            # Baselines first and in the middle; the order turns round in each round.
             bases = [one for one in runs if one.name == BASELINE]
             others = [one for one in runs if one.name != BASELINE]
-            half = len(others) // 2
-            order = [*bases[:1], *others[:half], *bases[1:], *others[half:]]
-            until = time.monotonic() + GROUP_SHARE * self._request.budget_s
+            order = spread_out(bases, others)
             for turn in range(1, steps.windows + 1):
                 if all(one.is_over for one in bases) or all(one.is_over for one in others or bases):
                     break
-                for process in order if turn % 2 else order[::-1]:
+                began = time.monotonic()
+                for process in order if turn % 2 else order[::-1]:  # the order turns round in each round
                     if not process.is_over:
                         self._window(process)
-                if turn == 1 or turn in LOOKS:
+                if turn == 1 or turn % ROUNDS == 0:
                     self._report_round(turn, order)
-                if turn in LOOKS:
+                if turn % LOOK_EVERY == 0:
                     open_ = {one.name for one in others if self._is_open(one.name, group)}
                     order = [one for one in order if one.name in open_ or one.name == BASELINE]
-                    if not open_ or time.monotonic() > until:
+                    if not open_:
                         break
+                if 2 * time.monotonic() - began > until:
+                    break
         finally:
             self._keep(group)
 
     def _is_open(self, name: str, group: Sequence[VariantProcess]) -> bool:
-        """Whether more windows may change the verdict."""
+        """Whether more windows may change the verdict: less than beyond doubt is open."""
         assert self._look is not None
         now = [MeasuredProcess(one.name, self._groups, timed_windows(one.windows)) for one in group]
         before = [one.timed() for one in self._measured]
-        gain = gain_of(name, BASELINE, [*before, *now], self._rows(), self._look.use.on_gpu)
-        return gain is not None and verdict_of_gain(gain) == "inconclusive"
+        gain = gain_of(name, BASELINE, [*before, *now], self._look.use.on_gpu)
+        return gain is not None and gain.verdict(EARLY_TAIL) == "inconclusive"
 
     def _one_by_one(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
         steps = self._steps
@@ -258,7 +268,7 @@ class TrialSession:
             process = self._start(name, changes, eager_random=results)
             try:
                 self._until_ready([process])
-                for _ in range(0 if results else min(steps.windows, LOOKS[1])):
+                for _ in range(0 if results else min(steps.windows, 2 * ROUNDS)):
                     if not process.is_over:
                         self._window(process)
                 self._report_round(len(process.windows), [process])
@@ -356,10 +366,10 @@ class TrialSession:
             row = self._row(one)
             if row.gain is None or not row.applied or row.is_bound:
                 continue
-            if row.verdict == "faster" or (row.verdict == "inconclusive" and row.gain.expected >= CLEAR_GAIN):
+            if row.gain.low > 1 or (row.verdict == "inconclusive" and row.gain.expected >= WORTH_HAVING):
                 likely.append((row.gain.expected, one))
         winners = [one for _, one in sorted(likely, key=lambda pair: -pair[0])][:MAX_WINNERS]
-        if not winners or self._request.max_processes == 1:
+        if not winners or self._request.max_groups == 1:
             return
         chosen: list[Candidate] = []
         for one in winners:
@@ -371,37 +381,51 @@ class TrialSession:
                     self._combinations.append(tuple(chosen))
         variants: list[tuple[str, Sequence[Candidate], bool]] = [(one.name, (one,), False) for one in winners]
         variants += [(combination_name(some), some, False) for some in self._combinations]
-        self._fresh = {one.name for one in winners}
+        if not self._has_time_for(len(variants)):
+            variants = variants[: len(winners)]
+            self._combinations.clear()
+        if not self._has_time_for(len(variants)):
+            return
+        self._fresh_since = {name: self._groups + 1 for name, _, _ in variants}
         self._say("measuring what looks faster again, in fresh processes")
-        self._group(variants)
+        self._group(variants, share=CONFIRM_SHARE)
 
     def _settle_open(self, tried: Sequence[Candidate]) -> None:
         """More processes for what is still open, while the budget lasts."""
-        while True:
-            unsure = [
-                one
-                for one in tried
-                if (row := self._row(one)).verdict == "inconclusive"
-                and row.applied
-                and row.processes < self._request.max_processes
-            ]
-            took = self._last_group_s
-            if not unsure or self._left_s() < took:
+        for _ in range(self._request.max_groups - 2):
+            unsure = [one for one in tried if (row := self._row(one)).verdict == "inconclusive" and row.applied]
+            if not unsure or not self._has_time_for(len(unsure)):
                 return
             self._say(f"measuring what is still open again: {', '.join(one.name for one in unsure)}")
-            self._group([(one.name, (one,), False) for one in unsure])
+            self._group([(one.name, (one,), False) for one in unsure], share=LAST_SHARE)
+
+    def _has_time_for(self, variants: int) -> bool:
+        """Whether so many can be started and measured in enough rounds for a first verdict."""
+        assert self._steps is not None
+        steps = self._steps
+        window_s = 1.1 * steps.step_s * (steps.settle + steps.per_window)
+        return self._left_s() > self._ready_s + LOOK_EVERY * (variants + baselines_for(variants)) * window_s
 
     # The answer.
 
     def _row(self, *changes: Candidate) -> TriedFix:
+        """What is chosen because it looks faster is judged by the processes after that choice, once there are any."""
         assert self._look is not None
         assert self._steps is not None
-        rows = self._rows()
-        return row_of(changes, self._measured, self._look, self._steps, rows, self._errors, self._request.predicted)
-
-    def _rows(self) -> int:
-        """How many ranges hold together."""
-        return len(self._request.candidates) - len(self._why_not) + len(self._combinations)
+        name = combination_name(changes)
+        since = self._fresh_since.get(name, 0)
+        fresh = [one for one in self._measured if one.name != name or one.group >= since]
+        is_fresh = bool(since) and any(one.name == name and one.windows for one in fresh)
+        return row_of(
+            changes,
+            fresh if is_fresh else self._measured,
+            self._look,
+            self._steps,
+            len(self._fresh_since) if is_fresh else len(self._request.candidates) - len(self._why_not),
+            is_fresh,
+            self._errors,
+            self._request.predicted,
+        )
 
     def _answer(self, stopped: str) -> TrialAnswer:
         look, steps = self._look, self._steps
@@ -457,6 +481,20 @@ def best_of(rows: Sequence[TriedFix]) -> tuple[str, ...]:
         ):
             best = row
     return tuple(best.name.split("+")) if best else ()
+
+
+def baselines_for(variants: int) -> int:
+    """With the square root of as many as there are variants, the differences are known best for the time they take
+    (Dunnett, J. Am. Stat. Assoc. 50, 1955)."""
+    return max(MIN_BASELINES, round(math.sqrt(variants)))
+
+
+def spread_out(bases: Sequence[VariantProcess], others: Sequence[VariantProcess]) -> list[VariantProcess]:
+    """The order of a round: baselines at equal distances."""
+    order = list(others)
+    for number, base in enumerate(bases):
+        order.insert(number + round(number * len(others) / max(len(bases), 1)), base)
+    return order
 
 
 def _free_host_bytes() -> int:
