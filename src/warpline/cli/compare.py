@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from msgspec import Struct
 
+from warpline.cli.job import JobChoice
 from warpline.cli.options import bundle, least_effect_option, verbose_option
 from warpline.cli.output import ReportFormat, ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
@@ -15,7 +17,10 @@ from warpline.compare.comparison import compare as compare_traces
 from warpline.compare.prediction import Outcome, remember_outcome
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 from warpline.exports.comparison_page import comparison_page
+from warpline.ranks.comparison import compare_jobs
+from warpline.ranks.job import Job
 from warpline.reports.compare import report
+from warpline.reports.compare_jobs import report as job_report
 from warpline.sources.record_files import outcomes_file
 from warpline.trace.trace import Trace
 
@@ -76,7 +81,8 @@ def compare(
     """Compare two recordings: is B faster, by how much, and what changed.
 
     Kernels are aligned in order, so fused, split, renamed and moved ones are recognised. The parts sum to the
-    difference of the step. Exit code: 0 with an answer, 4 if it is inconclusive or the two cannot be compared.
+    difference of the step. Of two folders with several ranks each it says which ranks, process groups and kernels
+    changed. Exit code: 0 with an answer, 4 if it is inconclusive or the two cannot be compared.
 
     Examples:
 
@@ -87,9 +93,15 @@ def compare(
       warpline compare before.json.gz after.json.gz -o change.md
 
       warpline compare before.json.gz after.json.gz -o change.html
+
+      warpline compare profile_traces/iteration_10 profile_traces/iteration_20
     """
     a, b = runs.sides()
-    opened = {path: selection.open(path) for path in dict.fromkeys([*a, *b])}
+    found_at = {path: JobChoice().open(path, selection) for path in dict.fromkeys([*a, *b])}
+    opened = {path: found for path, found in found_at.items() if isinstance(found, Trace)}
+    if len(opened) < len(found_at):
+        sides = ([found_at[path] for path in side] for side in (a, b))
+        return _compare_jobs(*sides, least_effect / 100, output, verbose)
     found = compare_traces([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)
     if found.outcome is not None and not no_history:
         _remember(opened[a[0]], opened[b[0]], found.outcome)
@@ -98,6 +110,20 @@ def compare(
         say(f"wrote {output.file}; open it in a browser", err=True)
     else:
         output.put(lambda: report(found, verbose), found.to_dict)
+    return EXIT_INCONCLUSIVE if found.verdict in {"inconclusive", "not_comparable"} else 0
+
+
+def _compare_jobs(
+    a: Sequence[Job | Trace], b: Sequence[Job | Trace], least_effect: float, output: ReportOutput, verbose: bool
+) -> int:
+    """Compare two jobs of several ranks."""
+    if len(a) != 1 or len(b) != 1:
+        raise UsageError("two-jobs", "jobs of several ranks are compared two at a time", "warpline compare A B")
+    first, second = a[0], b[0]
+    if isinstance(first, Trace) or isinstance(second, Trace):
+        raise UsageError("job-and-rank", "one side holds one rank, and the other several", "give two folders")
+    found = compare_jobs(first, second, least_effect)
+    output.put(lambda: job_report(found, verbose), found.to_dict)
     return EXIT_INCONCLUSIVE if found.verdict in {"inconclusive", "not_comparable"} else 0
 
 

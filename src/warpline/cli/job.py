@@ -38,7 +38,7 @@ class JobChoice(Struct, frozen=True):
         """The job of a folder, a URL or a file with several ranks; a trace if there is one rank, or one was chosen."""
         if self.rank is not None:
             return self._open_rank(path, selection)
-        job = self._open_job(path, selection) if self._is_job(path) else None
+        job = self._open_job(path, selection) if self.job is not None or _is_job(path) else None
         if job is None:
             trace = selection.open(path)
             job = job_of_trace(trace)
@@ -47,11 +47,6 @@ class JobChoice(Struct, frozen=True):
         if selection.words:
             raise UsageError("steps-of-job", "steps can be chosen for one rank only", "name its file, or add --rank N")
         return job
-
-    def _is_job(self, path: Path) -> bool:
-        if path.is_dir():
-            return self.job is not None or bool(jobs_of_folder(path)) or any(map(may_be_merged, _only(path)))
-        return bool(_url(path)) or may_be_merged(path)
 
     def _open_job(self, path: Path, selection: StepSelection) -> Job | None:
         """The job; None if the file looked merged, but holds one rank."""
@@ -85,6 +80,13 @@ class JobChoice(Struct, frozen=True):
             return parts[self.rank]
         known = shown_ranks([*files, *parts]) if files or parts else "one rank"
         raise UsageError("no-such-rank", f"{path} has no rank {self.rank}", f"it holds {known}")
+
+
+def _is_job(path: Path) -> bool:
+    """Whether the path is a URL, a folder with several ranks, or a file that may be several ranks merged."""
+    if path.is_dir():
+        return bool(jobs_of_folder(path)) or any(map(may_be_merged, _only(path)))
+    return bool(_url(path)) or may_be_merged(path)
 
 
 def _only(folder: Path) -> list[Path]:

@@ -67,6 +67,8 @@ class Job(Struct, frozen=True):
     waits: Waits
     files: Mapping[int, Path]
     """The file of each rank."""
+    devices: Mapping[int, str]
+    """The chip of each rank; empty if its file does not name it."""
     other_jobs: tuple[str, ...] = ()
     """Other jobs or recordings of the folder, for `--job`."""
 
@@ -280,6 +282,7 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
         collectives,
         waits,
         {},
+        {rank: summaries[rank].about.device for rank in ranks},
     )
 
 

@@ -40,7 +40,7 @@ def may_be_merged(path: Path) -> bool:
             head = file.read(HEAD_BYTES)
             text = _text(head)
             if packing_of(head) is Packing.PLAIN and text:
-                file.seek(max(path.stat().st_size - HEAD_BYTES, 0))
+                file.seek(max(path.stat().st_size - HEAD_BYTES, len(head)))
                 text += file.read(HEAD_BYTES)
     except OSError:
         return False
