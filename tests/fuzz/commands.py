@@ -232,6 +232,17 @@ def _compare(chance: random.Random) -> Sequence[str]:
     ]
 
 
+def _ladder(chance: random.Random) -> Sequence[str]:
+    rungs = [FILE, *(chance.choice([FILE, SEED, OTHER, TRACE]) for _ in range(chance.randint(0, 3)))]
+    return [
+        "ladder",
+        *rungs,
+        *_maybe(chance, 0.2, "-f", "-o", OUTPUT + chance.choice([".html", *SUFFIXES])),
+        *_maybe(chance, 0.2, "--svg", OUTPUT + ".svg"),
+        *_maybe(chance, 0.3, "-v"),
+    ]
+
+
 def _dive(chance: random.Random) -> Sequence[str]:
     pairs = [["--compare", FILE, SEED], ["--compare", SEED, FILE], ["--compare", FILE, OTHER], [FILE, OTHER]]
     files = chance.choice([[FILE], [FILE], [FILE], [FILE], *pairs, [FILE, "--print"]])
@@ -269,6 +280,7 @@ def _kernel(chance: random.Random) -> Sequence[str]:
 CALLS: dict[str, Maker] = {
     "scrub": _scrub,
     "compare": _compare,
+    "ladder": _ladder,
     "dive": _dive,
     "gate": _gate,
     "history": _history,

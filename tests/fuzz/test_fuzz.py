@@ -50,6 +50,7 @@ def test_every_verb_and_report_is_tried() -> None:
     without_input = {
         "bench",
         "demo",
+        "lab",
         "mcp",
         "skill",
         "watch",

@@ -49,6 +49,10 @@ VERBS = {
         function="try_fixes",
     ),
     "compare": Verb("Compare two recordings: is B faster, by how much, and what changed.", "compare TRACE TRACE"),
+    "ladder": Verb(
+        "Show several versions of a program as a ladder: time, launches, kernels that appear and vanish, predictions.",
+        "ladder TRACE TRACE",
+    ),
     "baseline": Verb(
         "Save what a program takes, to compare later runs with it.", "baseline save sample TRACE -f --folder OUTPUT"
     ),
@@ -96,6 +100,10 @@ VERBS = {
     "bench": Verb(
         "Time a function on the GPU: warmed up, synchronised, L2 flushed, with a confidence interval and caveats.",
         "bench --list",
+    ),
+    "lab": Verb(
+        "Run experiments on this GPU that show why programs are slow and what helps; without a name, list them.",
+        "lab",
     ),
     "doctor": Verb(
         "Explain why profiling fails, and how to fix it: on this machine, in a profile, or in a command line.",

@@ -1,0 +1,71 @@
+"""``warpline ladder``: several versions of a program, a row each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from warpline.cli.options import least_effect_option, verbose_option
+from warpline.cli.output import ReportFormat, ReportOutput, output_options
+from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.write import refuse_existing, say, write_text
+from warpline.compare.ladder import ladder as compare_rungs
+from warpline.errors import UsageError
+from warpline.exports.ladder_page import ladder_page
+from warpline.reports.ladder import ladder_report
+from warpline.reports.ladder_plot import ladder_svg
+
+SUFFIXES = re.compile(r"(\.(json|sqlite|nsys-rep|nvvp|gz|xz|zst))+$")
+"""Of profiles, plain and compressed."""
+
+
+@click.command()
+@click.argument("traces", nargs=-1, type=click.Path(path_type=Path), metavar="A B …")
+@least_effect_option
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the ladder into this file.")
+@output_options
+@verbose_option
+@selection_options
+def ladder(
+    traces: tuple[Path, ...],
+    least_effect: float,
+    svg: Path | None,
+    output: ReportOutput,
+    verbose: bool,
+    selection: StepSelection,
+) -> None:
+    """Show several versions of a program as a ladder: time, launches, kernels that appear and vanish, predictions.
+
+    Each rung is a recording or the folder of a run, and is compared with the one before it. If a known fix was made
+    between two rungs, the replay of the first of them says what it should gain.
+
+    Examples:
+
+      warpline ladder eager.json.gz graph.json.gz compiled.json.gz
+
+      warpline ladder eager.json.gz graph.json.gz compiled.json.gz --svg ladder.svg
+
+      warpline ladder run1 run2 run3 -o ladder.html
+    """
+    if svg is not None and svg.suffix.lower() != ".svg":
+        raise UsageError("unknown-format", f"{svg.name} is not an SVG file", "use the suffix .svg")
+    refuse_existing(svg, output.force)
+    found = compare_rungs([selection.open(path) for path in traces], rung_names(traces), least_effect / 100)
+    if svg is not None:
+        write_text(svg, ladder_svg(found))
+        say(f"wrote {svg}", err=True)
+    if output.file is not None and output.format is ReportFormat.HTML:
+        write_text(output.file, ladder_page(ladder_report(found, verbose=True), found))
+        say(f"wrote {output.file}; open it in a browser", err=True)
+    else:
+        output.put(lambda: ladder_report(found, verbose), found.to_dict)
+
+
+def rung_names(paths: tuple[Path, ...]) -> list[str]:
+    """A short name for each rung: of its file without suffixes, or with its folder where two files have one name."""
+    names = [SUFFIXES.sub("", path.name) or str(path) for path in paths]
+    return [
+        f"{path.parent.name}/{name}" if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)
+    ]

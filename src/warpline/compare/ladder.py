@@ -1,0 +1,231 @@
+"""A ladder: one program in several versions, a row each, every rung against the one before it.
+
+`Ladder.to_dict` is the JSON contract `warpline.ladder/1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, to_builtins
+
+from warpline.analyses.device import trace_device
+from warpline.analyses.roofline.table import roofline_table
+from warpline.compare.comparison import LEAST_EFFECT, ComparedRuns, Comparison, Verdict, compare
+from warpline.compare.parts import short
+from warpline.compare.typical_step import MIDDLE, TypicalStep
+from warpline.errors import CannotAnswer, UsageError
+from warpline.estimate import Estimate
+from warpline.kernels import identify
+from warpline.trace.trace import Trace
+
+SCHEMA = "warpline.ladder/1"
+
+
+class RungKernel(Struct, frozen=True):
+    """A kernel that one of two neighbouring rungs has and the other has not."""
+
+    name: str
+    short: str
+    """The name as a person would say it."""
+    meaning: str
+    """What the name says: class, library, units, tile and data types; empty if it cannot be decoded."""
+    count: int
+    """Launches in a step."""
+    time_ns: int
+    """Time in a step that is charged to it."""
+
+
+class Rung(Struct, frozen=True):
+    """One version of the program."""
+
+    name: str
+    file: str
+    step_ns: int
+    """The step: without the profiler if every rung of the ladder was timed so, else as recorded."""
+    low_ns: int
+    high_ns: int
+    """The quartiles of its steps."""
+    steps: int
+    share: float
+    """Of the first rung's step."""
+    launches: float
+    kernels: float
+    roof_share: float | None
+    """Minimum time over time of the kernels whose work is known; None without a roofline."""
+    new: tuple[RungKernel, ...]
+    """Kernels that the rung before does not have; of the first rung, all."""
+    gone: tuple[RungKernel, ...]
+    """Kernels of the rung before that it does not have."""
+    verdict: Verdict | None
+    """Against the rung before; None for the first."""
+    gain: float | None
+    """The step of the rung before over this one."""
+    fixes: tuple[str, ...]
+    """What was changed, read off the contents of the steps; empty if it is not known."""
+    predicted: Estimate | None
+    """The gain that the replay of the rung before promises for these fixes."""
+
+    @property
+    def predicted_ns(self) -> Estimate | None:
+        """The step that was predicted: that of the rung before over the predicted gain."""
+        if self.predicted is None or self.gain is None:
+            return None
+        before_ns, gain = self.step_ns * self.gain, self.predicted
+        return Estimate(before_ns / gain.high, before_ns / gain.expected, before_ns / gain.low)
+
+    @property
+    def is_as_predicted(self) -> bool | None:
+        """Whether the gain is within the predicted range; None without a prediction."""
+        if self.predicted is None or self.gain is None:
+            return None
+        return self.predicted.low <= self.gain <= self.predicted.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        promised = self.predicted_ns
+        return {
+            **to_builtins(self),
+            "predicted_ns": promised.rounded().to_dict() if promised is not None else None,
+            "as_predicted": self.is_as_predicted,
+        }
+
+
+class Ladder(Struct, frozen=True):
+    """All rungs, in the order given."""
+
+    device: str
+    timed: bool
+    """Whether the times are without the profiler."""
+    rungs: tuple[Rung, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def fastest(self) -> Rung:
+        """The rung with the shortest step."""
+        return min(self.rungs, key=lambda rung: rung.step_ns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract."""
+        return {
+            "schema": SCHEMA,
+            "device": self.device,
+            "timed": self.timed,
+            "rungs": [rung.to_dict() for rung in self.rungs],
+            "remarks": list(self.remarks),
+        }
+
+
+def ladder(traces: Sequence[Trace], names: Sequence[str], least_effect: float = LEAST_EFFECT) -> Ladder:
+    """The ladder of these recordings, one a rung.
+
+    >>> ladder([warpline.open(path) for path in paths], ["eager", "graph", "compiled"]).fastest.name
+    """
+    if len(traces) < 2:
+        raise UsageError("two-rungs", "a ladder needs two recordings or more", "warpline ladder A B C")
+    pairs = [compare([a], [b], least_effect) for a, b in pairwise(traces)]
+    runs = [pairs[0].a, *(pair.b for pair in pairs)]
+    timed = all(run.timed for run in runs)
+    times = [_times(run, timed) for run in runs]
+    rungs = tuple(
+        _rung(name, trace, run, time, times[0], pair, before)
+        for name, trace, run, time, pair, before in zip(
+            names, traces, runs, times, [None, *pairs], [None, *times], strict=False
+        )
+    )
+    return Ladder(trace_device(traces[0])[0], timed, rungs, tuple(_remarks(rungs, runs, pairs, timed)))
+
+
+class _StepTime(Struct, frozen=True):
+    typical_ns: float
+    quartiles_ns: tuple[float, float]
+    steps: int
+
+
+def _times(run: ComparedRuns, timed: bool) -> _StepTime:
+    stopwatch = run.measurements[0].stopwatch
+    if timed and stopwatch is not None:
+        typical, lengths = stopwatch.step_ns, np.array(stopwatch.laps_ns)
+    else:
+        typical, lengths = run.step.step_ns, run.step.lengths_ns
+    low, high = np.quantile(lengths, MIDDLE)
+    return _StepTime(typical, (min(float(low), typical), max(float(high), typical)), len(lengths))
+
+
+def _rung(
+    name: str,
+    trace: Trace,
+    run: ComparedRuns,
+    time: _StepTime,
+    first: _StepTime,
+    pair: Comparison | None,
+    before: _StepTime | None,
+) -> Rung:
+    step = run.step
+    outcome = pair.outcome if pair is not None else None
+    return Rung(
+        name=name,
+        file=trace.file.name,
+        step_ns=round(time.typical_ns),
+        low_ns=round(time.quartiles_ns[0]),
+        high_ns=round(time.quartiles_ns[1]),
+        steps=time.steps,
+        share=time.typical_ns / first.typical_ns,
+        launches=run.counts["launches"],
+        kernels=run.counts["kernels"],
+        roof_share=_roof_share(trace),
+        new=kernels_only_in(step, pair.a.step if pair is not None else None),
+        gone=kernels_only_in(pair.a.step, step) if pair is not None else (),
+        verdict=pair.verdict if pair is not None else None,
+        gain=before.typical_ns / time.typical_ns if before is not None else None,
+        fixes=outcome.fixes if outcome is not None else (),
+        predicted=outcome.predicted if outcome is not None else None,
+    )
+
+
+def kernels_only_in(step: TypicalStep, other: TypicalStep | None) -> tuple[RungKernel, ...]:
+    """The kernels of a step that the other has not, the longest first."""
+    known = {one.name for one in other.operations} if other is not None else set()
+    found: dict[str, list[float]] = {}
+    for one, charged in zip(step.operations, step.exposed_ns.tolist(), strict=True):
+        if one.kind == "kernel" and one.name not in known:
+            found.setdefault(one.name, []).append(charged)
+    kernels = [RungKernel(name, short(name), _meaning(name), len(ns), round(sum(ns))) for name, ns in found.items()]
+    return tuple(sorted(kernels, key=lambda kernel: -kernel.time_ns))
+
+
+def _meaning(name: str) -> str:
+    known = identify(name)
+    if not known.known:
+        return ""
+    units = {True: "tensor cores", False: "CUDA cores", None: ""}[known.tensor_core]
+    operands = known.dtype.a or known.dtype.out or known.dtype.acc or ""
+    tile = f"tile {known.tile}" if known.tile else ""
+    what = known.op if known.op not in {None, known.kernel_class} else ""
+    return ", ".join(word for word in (known.kernel_class, what, known.library, tile, operands, units) if word)
+
+
+def _roof_share(trace: Trace) -> float | None:
+    try:
+        table = roofline_table(trace.in_steps())
+    except CannotAnswer:
+        return None
+    return table.floor_ns / table.modelled_ns if table.roof is not None and table.modelled_ns else None
+
+
+def _remarks(
+    rungs: Sequence[Rung], runs: Sequence[ComparedRuns], pairs: Sequence[Comparison], timed: bool
+) -> list[str]:
+    remarks = []
+    if not timed:
+        which = [rung.name for rung, run in zip(rungs, runs, strict=True) if not run.timed]
+        few = f"{', '.join(which)} {'was' if len(which) == 1 else 'were'} not timed" if len(which) < len(rungs) else ""
+        why = few or "no rung was timed without the profiler"
+        remarks.append(f"the times are those of recorded steps, with the profiler's cost in them: {why}")
+    for rung, pair in zip(rungs[1:], pairs, strict=True):
+        if pair.verdict == "not_comparable":
+            remarks += [f"{rung.name}: {reason}" for reason in pair.reasons]
+    return remarks

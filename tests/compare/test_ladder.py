@@ -1,0 +1,119 @@
+"""Ladders of hand-made recordings, with the answers worked out on paper.
+
+A step has a gemm of 100 µs and, 5 µs after it, a silu of 40 µs; the second rung is without the silu, the third has another
+gemm of 50 µs. With the 5 µs before the gemm that is 150, 105 and 55 µs.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from step_traces import steps, trace
+
+from warpline.capture.recorded import MANIFEST
+from warpline.cli.ladder import rung_names
+from warpline.cli.main import run
+from warpline.compare.ladder import Ladder, Rung, ladder
+from warpline.estimate import Estimate
+from warpline.reports.ladder_plot import ladder_svg
+from warpline.trace.open import open_trace
+
+US = 1000
+GEMM, OTHER = (
+    "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4",
+    "cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4",
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    rungs = {"a": [(GEMM, 100.0), ("silu", 40.0)], "b": [(GEMM, 100.0)], "c": [(OTHER, 50.0)]}
+    return [trace(tmp_path, name, steps(6, kernels)) for name, kernels in rungs.items()]
+
+
+@pytest.fixture
+def climbed(files: list[Path]) -> Ladder:
+    return ladder([open_trace(file) for file in files], ["a", "b", "c"])
+
+
+def test_each_rung_has_its_time_and_its_share_of_the_first(climbed: Ladder) -> None:
+    assert [rung.step_ns for rung in climbed.rungs] == [150 * US, 105 * US, 55 * US]
+    assert [round(rung.share, 3) for rung in climbed.rungs] == [1.0, 0.7, 0.367]
+    assert [rung.launches for rung in climbed.rungs] == [2, 1, 1]
+    assert [rung.gain and round(rung.gain, 3) for rung in climbed.rungs] == [None, 1.429, 1.909]
+    assert climbed.fastest.name == "c"
+
+
+def test_kernels_that_appear_and_vanish_are_named_and_decoded(climbed: Ladder) -> None:
+    first, second, third = climbed.rungs
+    assert [kernel.name for kernel in first.new] == [GEMM, "silu"]
+    assert (second.new, [kernel.name for kernel in second.gone]) == ((), ["silu"])
+    assert ([kernel.name for kernel in third.new], [kernel.name for kernel in third.gone]) == ([OTHER], [GEMM])
+    assert (third.new[0].count, third.new[0].time_ns) == (1, 50 * US)
+    assert third.new[0].meaning == "gemm, cublas, tile 128x256x16, tf32, tensor cores"
+
+
+def test_times_are_those_of_the_stopwatch_only_if_every_rung_was_timed(files: list[Path]) -> None:
+    for file, bare in zip(files, (140, 90, 50), strict=True):
+        laps = [US * bare] * 6
+        times = {"median_ns": US * bare, "min_ns": US * bare, "max_ns": US * bare, "steps": 6, "laps_ns": laps}
+        entry: dict[str, Any] = {"file": file.name, "bare_step_ns": times, "recorded_step_ns": None}
+        (file.parent / MANIFEST).write_text(json.dumps({"files": [file.name], "traces": [entry]}))
+    timed = ladder([open_trace(file) for file in files], ["a", "b", "c"])
+    assert timed.timed
+    assert [rung.step_ns for rung in timed.rungs] == [140 * US, 90 * US, 50 * US]
+    (files[1].parent / MANIFEST).unlink()
+    partly = ladder([open_trace(file) for file in files], ["a", "b", "c"])
+    assert not partly.timed
+    assert [rung.step_ns for rung in partly.rungs] == [150 * US, 105 * US, 55 * US]
+    assert "b was not timed" in partly.remarks[0]
+
+
+def test_a_prediction_is_a_step_and_may_fail(climbed: Ladder) -> None:
+    """The rung before took 100 µs: promised 2 to 4 times as fast, it should take 25 to 50 µs."""
+
+    def rung(step_ns: int) -> Rung:
+        plain = climbed.rungs[1]
+        values = {name: getattr(plain, name) for name in plain.__struct_fields__}
+        return Rung(**{**values, "step_ns": step_ns, "gain": 100_000 / step_ns, "predicted": Estimate(2.0, 2.5, 4.0)})
+
+    assert rung(40_000).predicted_ns == Estimate(25_000, 40_000, 50_000)
+    assert rung(40_000).is_as_predicted
+    assert rung(60_000).is_as_predicted is False
+    assert climbed.rungs[1].is_as_predicted is None
+
+
+def test_the_command_answers_as_table_json_picture_and_page(
+    files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["ladder", *map(str, files)]
+    assert run(words) == 0
+    assert "2.73× as fast as" in " ".join(capsys.readouterr().out.split())
+    assert run([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], [rung["step_ns"] for rung in document["rungs"]]) == (
+        "warpline.ladder/1",
+        [150 * US, 105 * US, 55 * US],
+    )
+    assert run([*words, "--svg", str(tmp_path / "l.svg"), "-o", str(tmp_path / "l.html")]) == 0
+    assert (tmp_path / "l.svg").read_text().count("<rect") == 1 + len(files) + 2  # paper, bars, legend
+    assert "data:image/svg+xml" in (tmp_path / "l.html").read_text()
+
+
+def test_one_recording_is_no_ladder(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ladder", str(files[0])]) == 2
+    assert "two-rungs" in capsys.readouterr().err
+
+
+def test_rungs_are_named_by_their_files() -> None:
+    assert rung_names((Path("x/eager.json.gz"), Path("y/graph.sqlite"))) == ["eager", "graph"]
+    assert rung_names((Path("x/trace.json"), Path("y/trace.json"))) == ["x/trace", "y/trace"]
+    assert rung_names((Path("a.plain.json.gz"), Path("a.cured.json.gz"))) == ["a.plain", "a.cured"]
+
+
+def test_the_picture_has_every_rung(climbed: Ladder) -> None:
+    picture = ladder_svg(climbed)
+    assert all(f">{name}</text>" in picture for name in "abc")
