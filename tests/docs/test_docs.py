@@ -120,6 +120,7 @@ NOT_RUN = {
     "try": "runs a program; tests/trial checks its fields",
     "demo": "answers as diagnose does",
     "stats": "has the columns of nsys stats",
+    "watch": "answers in lines; tests/ui/test_watch.py checks their fields",
 }
 ANSWERING = [
     name

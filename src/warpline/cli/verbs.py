@@ -136,6 +136,10 @@ VERBS = {
     "lint": Verb(
         "Find what slows the GPU or makes a timing wrong in a program's source, without running it.", "lint SOURCE"
     ),
+    "watch": Verb(
+        "Judge each trace, or set of ranks, that appears in a folder, and say when the step has changed.",
+        "watch OUTPUT --once",
+    ),
     "mcp": Verb("Serve diagnose, whatif, compare, query, explain and try to a coding agent (MCP).", "mcp"),
     "skill": Verb("Print a page that tells a coding agent when to call what, for its skills or AGENTS.md.", "skill"),
     "demo": Verb(

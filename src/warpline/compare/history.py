@@ -91,27 +91,34 @@ class NumberHistory(Struct, frozen=True):
 
 def remember(path: Path, gate: Gate, project: Path, name: str, label: str | None, metric: str) -> None:
     """Append a run of the gate."""
-    numbers = {key: round(value, 6) for key, value in numbers_of(median_run(gate.runs)).items()}
-    numbers |= {check.budget.number: round(check.value, 6) for check in gate.checks if math.isfinite(check.value)}
+    numbers = numbers_of(median_run(gate.runs))
+    numbers |= {check.budget.number: check.value for check in gate.checks if math.isfinite(check.value)}
     devices = ", ".join(dict.fromkeys(gate.runs[0].setting.devices))
     shown = next((os.environ[key][:COMMIT_DIGITS] for key in COMMIT_VARIABLES if os.environ.get(key)), "")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    append(
+    run = GateRun(now, name, shown if label is None else label, gate.outcome, devices, numbers)
+    append_run(path, run, project, metric, len(gate.runs))
+
+
+def append_run(path: Path, run: GateRun, project: Path, metric: str, recordings: int, *, once: bool = False) -> bool:
+    """Append a run; with `once` only if the history has none of its label. Returns whether it was appended."""
+    place, label = str(project.resolve()), run.label[:MAX_TEXT]
+    numbers = json.dumps({key: round(value, 6) for key, value in run.numbers.items()})
+    values = (run.at, place, run.name, label, run.outcome, metric, run.device[:MAX_TEXT], recordings, numbers)
+    known = "select 1 from runs where project = ? and name = ? and label = ?"
+    unless, more = (f" where not exists ({known})", (place, run.name, label)) if once else ("", ())
+    return append(
         path,
         "insert into runs (at, project, name, label, outcome, metric, device, recordings, numbers)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            now,
-            str(project.resolve()),
-            name,
-            (shown if label is None else label)[:MAX_TEXT],
-            gate.outcome,
-            metric,
-            devices[:MAX_TEXT],
-            len(gate.runs),
-            json.dumps(numbers),
-        ),
+        f" select ?, ?, ?, ?, ?, ?, ?, ?, ?{unless}",
+        (*values, *more),
     )
+
+
+def labels_in(path: Path, project: Path, name: str) -> set[str]:
+    """The labels of all runs of a program."""
+    query = "select label from runs where project = ? and name = ?"
+    return {str(label) for (label,) in rows(path, query, (str(project.resolve()), name))}
 
 
 def names_in(path: Path, project: Path) -> list[str]:
@@ -124,7 +131,7 @@ def read_history(path: Path, project: Path, name: str, number: str, least_effect
     """The history of one number; runs on another device than the last are left out."""
     query = "select at, name, label, outcome, device, numbers from runs where project = ? and name = ? order by id"
     runs = [_run(row) for row in rows(path, query, (str(project.resolve()), name))]
-    readable = [run for run in runs if run is not None]
+    readable = [run for run in runs if run is not None and run.numbers]
     have = sorted({key for run in readable for key in run.numbers})
     if readable and number not in have:
         raise UsageError("no-number", f"no run of {name} has {number!r}", f"the numbers are {', '.join(have)}")

@@ -56,7 +56,12 @@ class JobFiles(Struct, frozen=True):
 
 def jobs_of_folder(folder: Path) -> list[JobFiles]:
     """The jobs of a folder, the newest last; empty if its files are not ranks of a job."""
-    return _jobs(folder, [_looked_at(path, _head(path)) for path in profiles_in(folder)])
+    return jobs_among(folder, ranked_files(folder))
+
+
+def ranked_files(folder: Path) -> list[RankFile]:
+    """Every profile of a folder, with its rank where its header or its name says one."""
+    return _ranked([_looked_at(path, _head(path)) for path in profiles_in(folder)])
 
 
 def jobs_of_url(url: str) -> list[JobFiles]:
@@ -67,12 +72,13 @@ def jobs_of_url(url: str) -> list[JobFiles]:
         raise UsageError("no-fsspec", "fsspec is not installed", "pip install 'warpline[ray]'") from error
     root = Path(url.rstrip("/").rpartition("/")[2])
     found = [(file, root / file.place) for file in listed(url) if is_profile(file.place.name)]
-    return _jobs(root, [replace(_looked_at(path, file.head), url=file.url) for file, path in found])
+    return jobs_among(root, _ranked([replace(_looked_at(path, file.head), url=file.url) for file, path in found]))
 
 
-def _jobs(folder: Path, looked_at: list[RankFile]) -> list[JobFiles]:
-    files = _numbered([file for file in looked_at if not file.merged])
-    merged = tuple(file.path for file in looked_at if file.merged)
+def jobs_among(folder: Path, ranked: list[RankFile]) -> list[JobFiles]:
+    """The jobs of these files of a folder, the newest last."""
+    files = [file for file in ranked if not file.merged]
+    merged = tuple(file.path for file in ranked if file.merged)
     if sum(file.rank is not None for file in files) < 2:
         return []
     by_place = defaultdict(list)
@@ -147,6 +153,11 @@ def _distributed_info(head: bytes) -> dict[str, Any]:
     except (ValueError, UnreadableFile):
         return {}
     return info if isinstance(info, dict) else {}
+
+
+def _ranked(files: list[RankFile]) -> list[RankFile]:
+    """The files with ranks, and those that hold several ranks merged."""
+    return [*_numbered([file for file in files if not file.merged]), *(file for file in files if file.merged)]
 
 
 def _numbered(files: list[RankFile]) -> list[RankFile]:

@@ -41,12 +41,13 @@ create table if not exists outcomes (
 Value = str | int | float
 
 
-def append(path: Path, statement: str, values: Sequence[Value]) -> None:
-    """Add a row; the file is made if it is not there."""
+def append(path: Path, statement: str, values: Sequence[Value]) -> bool:
+    """Add a row, and say whether the statement added one; the file is made if it is not there."""
     with _opened(path, create=True) as database:
         database.execute("begin immediate")
-        database.execute(statement, tuple(values))
+        added = database.execute(statement, tuple(values)).rowcount
         database.execute("commit")
+        return added > 0
 
 
 def rows(path: Path, query: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:

@@ -1,0 +1,228 @@
+"""Judges each trace that appears in a folder, once: its step goes into the history, and a new level is told.
+
+A file is judged when it has stopped changing. What was judged is known from the history alone, so that a watch can be
+ended at any time, and two may look at one folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from warpline.compare.budgets import numbers_of
+from warpline.compare.change_points import MIN_LEVEL_POINTS, levels
+from warpline.compare.history import GateRun, append_run, labels_in, read_history
+from warpline.compare.measurement import measure_sound
+from warpline.errors import UnreadableFile, WarplineError
+from warpline.estimate import Estimate
+from warpline.findings.diagnosis import diagnose
+from warpline.ranks.files import RankFile, jobs_among, ranked_files
+from warpline.ranks.job import open_job
+from warpline.trace.open import open_trace
+from warpline.units import duration, several, speedup
+
+SCHEMA = "warpline.watch/1"
+NUMBER = "step_ms"
+METRIC = "watch"
+DAMAGED = {"damaged-recording"}
+"""Errors that a recording may have because it is still being written."""
+WatchOutcome = Literal["recorded", "slower", "faster", "no answer"]
+State = tuple[tuple[str, int, int], ...]
+"""Path, size and time of change of each file."""
+
+
+class LevelChange(Struct, frozen=True):
+    """A new level of the step, and the first trace that has it."""
+
+    since: str
+    before_ms: float
+    after_ms: float
+
+
+class WatchedTrace(Struct, frozen=True):
+    """What is said about one trace, or one set of ranks."""
+
+    at: str
+    trace: str
+    outcome: WatchOutcome
+    device: str = ""
+    numbers: dict[str, float] = {}
+    cause: str | None = None
+    fix: str | None = None
+    gain: Estimate | None = None
+    change: LevelChange | None = None
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line of JSON."""
+        return {"schema": SCHEMA, **to_builtins(self)}
+
+    def line(self) -> str:
+        """One line for people."""
+        name = " ".join(self.trace.split())
+        if self.error is not None:
+            return f"{name} · cannot answer: {self.error}"
+        parts = [name, f"step {duration(1e6 * self.numbers[NUMBER])}", self.cause or "no verdict"]
+        if self.fix and self.gain:
+            low, high = speedup(self.gain.low).removesuffix("×"), speedup(self.gain.high)
+            parts.append(f"{self.fix} {speedup(self.gain.expected)} ({low}–{high})")
+        if self.change:
+            before, after = (duration(1e6 * value) for value in (self.change.before_ms, self.change.after_ms))
+            parts.append(f"{self.outcome.upper()}: {before} → {after} since {self.change.since}")
+        return " · ".join(parts)
+
+
+class Candidate(Struct, frozen=True):
+    """A trace or a set of ranks that may be judged."""
+
+    name: str
+    files: tuple[Path, ...]
+    state: State
+    is_complete: bool
+    """Whether no more ranks are to come, as far as the files say."""
+
+    @property
+    def label(self) -> str:
+        """By which the history knows it: another state of the same files is another trace."""
+        return f"{hashlib.blake2b(repr(self.state).encode(), digest_size=6).hexdigest()} {self.name}"
+
+
+class Watch:
+    """A folder, and what is known about its files."""
+
+    def __init__(
+        self, folder: Path, history: Path, name: str, settle_s: float, patience_s: float, least: float
+    ) -> None:
+        self.folder, self.history, self.name = folder.resolve(), history, name
+        self.settle_s, self.patience_s, self.least_effect = settle_s, patience_s, least
+        self._judged = labels_in(history, self.project, name)
+        self._since: dict[str, float] = {}
+        """When each state that is not judged was first seen."""
+        self._unreadable: set[str] = set()
+        """States that could not be read so far."""
+
+    @property
+    def project(self) -> Path:
+        """The folder that holds the watched one, where `warpline history` finds its runs."""
+        return self.folder.parent
+
+    def look(self) -> Iterator[WatchedTrace]:
+        """Judge what has appeared and stopped changing."""
+        now = time.monotonic()
+        new = [one for one in candidates(self.folder) if one.label not in self._judged]
+        self._since = {one.label: self._since.get(one.label, now) for one in new}
+        self._unreadable &= self._since.keys()
+        for one in new:
+            age_s = now - self._since[one.label]
+            is_late = age_s >= max(self.patience_s, self.settle_s)
+            if is_late or (age_s >= self.settle_s and one.is_complete and one.label not in self._unreadable):
+                yield from self._judge(one, is_late)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be judged."""
+        return not self._since
+
+    def _judge(self, one: Candidate, is_late: bool) -> Iterator[WatchedTrace]:
+        try:
+            found = self._answered(one)
+        except WarplineError as error:
+            may_grow = isinstance(error, UnreadableFile) or error.code in DAMAGED
+            if may_grow and not is_late:
+                self._unreadable.add(one.label)
+                return
+            found = WatchedTrace(_now(), one.name, "no answer", error=f"{error.code}: {error.message}")
+        except Exception as error:  # a file that breaks the reader must not end the watch, today and after each restart
+            what = " ".join(f"internal-error: {type(error).__name__}: {error}".split())[:300]
+            found = WatchedTrace(_now(), one.name, "no answer", error=what)
+        if _state(self.folder, one.files) != one.state:
+            return  # it changed while it was read
+        found = self._with_level(found)
+        run = GateRun(found.at, self.name, one.label, found.outcome, found.device, found.numbers)
+        self._judged.add(one.label)
+        self._since.pop(one.label, None)
+        if append_run(self.history, run, self.project, METRIC, len(one.files), once=True):
+            yield found
+
+    def _answered(self, one: Candidate) -> WatchedTrace:
+        """The step and the verdict of a trace or a job."""
+        if len(one.files) > 1:
+            job = open_job(self.folder, job=one.name)
+            numbers, device = {NUMBER: job.step_ns / 1e6}, several(len(job.ranks), "rank")
+            return WatchedTrace(_now(), one.name, "recorded", device, numbers, job.verdict.cause)
+        trace = open_trace(one.files[0])
+        run = measure_sound(trace)
+        device = ", ".join(dict.fromkeys(run.setting.devices))
+        answer = WatchedTrace(_now(), one.name, "recorded", device, numbers_of(run))
+        verdict = diagnose(trace).verdict
+        if verdict is None:
+            return answer
+        return replace(answer, cause=verdict.cause, fix=verdict.fix, gain=verdict.gain if verdict.fix else None)
+
+    def _with_level(self, found: WatchedTrace) -> WatchedTrace:
+        """With the change of the level that this trace makes certain, unless an earlier one has told it."""
+        if NUMBER not in found.numbers:
+            return found
+        before = read_history(self.history, self.project, self.name, NUMBER, self.least_effect)
+        runs = [run for run in before.runs if run.device == found.device]
+        values = [*(run.numbers[NUMBER] for run in runs), found.numbers[NUMBER]]
+        steps = levels(values, self.least_effect)
+        if len(steps) < 2:
+            return found
+        old, new = steps[-2:]
+        told = runs[max(0, new.start - MIN_LEVEL_POINTS) :]
+        if any(run.outcome in {"slower", "faster"} for run in told):
+            return found
+        first = runs[new.start].label.partition(" ")[2] if new.start < len(runs) else found.trace
+        outcome: WatchOutcome = "slower" if new.median > old.median else "faster"
+        return replace(found, outcome=outcome, change=LevelChange(first, old.median, new.median))
+
+
+def candidates(folder: Path) -> list[Candidate]:
+    """Every trace and set of ranks of the folder, as it is now."""
+    try:
+        files = ranked_files(folder)
+    except OSError:
+        return []  # files vanished meanwhile; the next look sees what is left
+    found, in_jobs = [], set()
+    for job in jobs_among(folder, files):
+        in_jobs |= {file.path for file in job.files}
+        found.append(_candidate(folder, job.name, job.files, _is_whole(job.files)))
+    for file in files:
+        if file.path not in in_jobs:
+            is_whole = file.rank is None or file.world_size == 1
+            found.append(_candidate(folder, str(file.path.relative_to(folder)), (file,), is_whole))
+    return [one for one in found if len(one.state) == len(one.files)]
+
+
+def _candidate(folder: Path, name: str, files: Sequence[RankFile], is_whole: bool) -> Candidate:
+    paths = tuple(sorted(file.path for file in files))
+    return Candidate(name, paths, _state(folder, paths), is_whole)
+
+
+def _is_whole(files: Sequence[RankFile]) -> bool:
+    sizes = {file.world_size for file in files}
+    return len({file.rank for file in files}) in sizes
+
+
+def _state(folder: Path, files: Sequence[Path]) -> State:
+    """Of the files that are still there."""
+    found = []
+    for file in files:
+        try:
+            state = file.stat()
+        except OSError:
+            continue
+        found.append((str(file.relative_to(folder)), state.st_size, state.st_mtime_ns))
+    return tuple(found)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
