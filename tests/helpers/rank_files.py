@@ -26,10 +26,13 @@ def job(
     arguments: bool = True,
     pause_us: Mapping[int, float] | None = None,
     stalls_us: Mapping[tuple[int, int], float] | None = None,
+    collective: str = "allreduce",
+    elements: Mapping[int, int] | None = None,
+    name: str = "rank{rank}_trace.json",
 ) -> list[Path]:
     """Write a job whose ranks compute for so long in each step; an all-reduce ends TRANSFER_US after the last arrival,
     and the next step starts behind it. `late` kernels take longer, `pause_us` is time before the first launch,
-    `stalls_us` likewise, of a rank in one step."""
+    `stalls_us` likewise, of a rank in one step. The messages of `collective` have `elements`, by rank."""
     ranks = range(len(kernels_us))
     events: dict[int, list[Event]] = {rank: [] for rank in ranks}
     begin = 0.0
@@ -50,7 +53,10 @@ def job(
         kept = [event for event in events[rank] if event["args"]["step"] >= skipped]
         for event in kept:
             event["ts"] += (offsets_us or {}).get(rank, 0.0)
-        written.append(write_rank(folder / f"rank{rank}_trace.json", kept, rank, len(ranks)))
+            if "Collective name" in event["args"]:
+                count = (elements or {}).get(rank, 1 << 20)
+                event["args"] |= {"Collective name": collective, "In msg nelems": count, "Out msg nelems": count}
+        written.append(write_rank(folder / name.format(rank=rank), kept, rank, len(ranks)))
     return written
 
 

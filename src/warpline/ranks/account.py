@@ -11,7 +11,9 @@ from warpline.intervals import Spans, complement, covered_before, difference, jo
 from warpline.ranks.timeline import RankTimeline
 from warpline.ranks.waits import Waits
 from warpline.trace.arrays import Bools, Floats
+from warpline.units import duration
 
+SHOWN_NAME = 40
 Largest = Literal["kernel", "comm", "wait", "input", "dispatch"]
 
 
@@ -38,6 +40,10 @@ class RankTime(Struct, frozen=True):
     """How much earlier the next to last arrived at those, per step."""
     exposed_communication_share: float
     """Share of the recording in which a collective runs and no compute."""
+    alone_ns: int
+    """Its step if nobody else were late, by replay."""
+    diagnosis: str
+    """What most of that step goes to, in a line."""
 
     def to_dict(self) -> dict[str, Any]:
         """As the JSON contract has it."""
@@ -57,8 +63,8 @@ class RankStepTime(Struct, frozen=True):
     idle_ns: int
 
 
-def rank_time(line: RankTimeline, waits: Waits) -> RankTime:
-    """The account of one rank over its recorded steps."""
+def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
+    """The account of one rank over its recorded steps; `alone_ns` is its step if nobody else were late."""
     steps = len(line.steps)
     compute, transfer, waiting = _parts(line, waits)
     first, last = int(line.start_ns.min()), int(line.end_ns.max())
@@ -85,7 +91,33 @@ def rank_time(line: RankTimeline, waits: Waits) -> RankTime:
         int((waits.last == line.rank).sum()),
         round(waits.blame_ns[line.rank] / steps),
         (transfer.total_ns() + waiting.total_ns()) / max(last - first, 1),
+        round(alone_ns),
+        _diagnosis(line, parts[0], parts[1], alone_ns, "input" in named),
     )
+
+
+def _diagnosis(line: RankTimeline, compute_ns: int, transfer_ns: int, alone_ns: float, waits_for_data: bool) -> str:
+    """What most of the rank's step would go to if nobody else were late."""
+    idle_ns = alone_ns - compute_ns - transfer_ns
+    if transfer_ns > max(compute_ns, idle_ns):
+        return f"transfers that no compute hides take {duration(transfer_ns)}"
+    if compute_ns > idle_ns:
+        rows = ~line.is_comm & (line.name.codes >= 0)
+        times = np.bincount(line.name.codes[rows], (line.end_ns - line.start_ns)[rows], len(line.name.words))
+        if not times.any():
+            return f"GPU operations take {duration(compute_ns)}"
+        most = int(np.argmax(times))
+        name = line.name.words[most].removeprefix("void ")[:SHOWN_NAME]
+        return f"kernels take {duration(compute_ns)}, most in {name} ({duration(times[most] / len(line.steps))})"
+    if waits_for_data:
+        return f"the GPU waits {duration(idle_ns)}, mostly while the CPU waits for data"
+    launches = line.launch_ns.astype(np.int64)
+    waiting = union(*np.concatenate([line.waits, line.inputs]).astype(np.int64).T)
+    gaps = np.diff(launches) - np.diff(covered_before(waiting, launches))
+    row = int(np.argmax(gaps)) + 1 if len(gaps) else 0
+    place = (line.op.text(row) or line.name.text(row) or "").removeprefix("void ")[:SHOWN_NAME]
+    longest = f"; its longest pause, {duration(int(gaps[row - 1]))}, is before {place}" if row and place else ""
+    return f"the GPU waits {duration(idle_ns)} for the CPU to launch{longest}"
 
 
 def step_times(line: RankTimeline, waits: Waits) -> list[RankStepTime]:

@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
-from warpline.ranks.account import RankTime, rank_time
+from warpline.ranks.account import RankStepTime, RankTime, rank_time, step_times
+from warpline.ranks.balance import Balance, balance_of, slow_node
 from warpline.ranks.clocks import Clock, align
 from warpline.ranks.dependencies import Places, launch_latency, vote
 from warpline.ranks.files import JobFiles, RankFile, job_of_folder
@@ -69,6 +70,10 @@ class Job(Struct, frozen=True):
     """The file of each rank."""
     devices: Mapping[int, str]
     """The chip of each rank; empty if its file does not name it."""
+    per_step: tuple[tuple[RankStepTime, ...], ...]
+    """The account of each rank in each step."""
+    balance: Balance
+    """How evenly the work is spread."""
     other_jobs: tuple[str, ...] = ()
     """Other jobs or recordings of the folder, for `--job`."""
 
@@ -91,6 +96,7 @@ class Job(Struct, frozen=True):
                 },
                 "groups": [group.to_dict() for group in self.groups],
                 "per_rank": [one.to_dict() for one in self.per_rank],
+                "balance": self.balance.to_dict(),
                 "replay": {
                     "measured_step_ns": round(self.step_ns),
                     "replayed_step_ns": round(self.replayed_step_ns),
@@ -204,7 +210,9 @@ def _job_of_files(
 ) -> Job:
     read = read_ranks([file.place for file in chosen.files], workers, cache, engine)
     summaries, files, problems = _by_rank(chosen, read)
-    return replace(judge(chosen.name, summaries, [*notes, *problems]), files=files)
+    found = judge(chosen.name, summaries, [*notes, *problems])
+    node = slow_node(found.straggler, found.ranks, files)
+    return replace(found, files=files, balance=replace(found.balance, node=node))
 
 
 def _by_rank(
@@ -262,7 +270,11 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     search = _search(timelines, outlines, collectives, waits, missing)
     straggler = find_straggler(search, timelines, step_ns)
     straggler = replace(straggler, sentence=straggler_sentence(straggler, step_ns))
-    per_rank = tuple(rank_time(line, waits) for line in timelines)
+    # What the GPU had queued when the recording started is unknown, so the first of several steps does not count.
+    alone_ns = {rank: float(own[min(1, len(own) - 1) :].mean()) for rank, own in search.alone_ns.items()}
+    accounts = [(rank_time(line, waits, alone_ns[line.rank]), step_times(line, waits)) for line in timelines]
+    per_rank = tuple(one for one, _ in accounts)
+    per_step = tuple(tuple(steps) for _, steps in accounts)
     return Job(
         name,
         ranks,
@@ -283,6 +295,8 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
         waits,
         {},
         {rank: summaries[rank].about.device for rank in ranks},
+        per_step,
+        balance_of(per_rank, per_step, outlines, collectives, waits),
     )
 
 

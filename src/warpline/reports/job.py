@@ -23,6 +23,11 @@ _RANKS = (
     Column("cause", "most is", priority=2),
     Column("offset_ns", "clock", "change_ns", priority=4),
 )
+_OWN = (
+    Column("rank", "rank", "number", key=True),
+    Column("alone_ns", "step alone", "ns"),
+    Column("diagnosis", "its own time"),
+)
 _MOST = {"kernel": "compute", "comm": "transfer", "wait": "waiting", "input": "input", "dispatch": "launching"}
 _GROUPS = (
     Column("group", "group", key=True),
@@ -40,15 +45,30 @@ def report(job: Job, full: bool = False, path: str = "") -> Report:
     ranks = f"{len(job.ranks)} of {job.world_size} ranks" if job.missing_ranks else several(len(job.ranks), "rank")
     title = f"{job.name} · {ranks} · {several(len(job.step_numbers), 'step')} of {duration(job.step_ns)}"
     sections = [
-        Section("verdict", "Verdict", (Text(job.verdict.sentence, "strong"), Text(_sure(job), "quiet")), is_lead=True),
+        Section("verdict", "Verdict", tuple(_lead(job)), is_lead=True),
         Section("ranks", "Ranks, per step, by who holds others up", (_ranks(job, full),)),
         Section("groups", "Process groups, per step", (_groups(job, full),)),
+        Section("own", "Each rank by itself, without waiting for others", (_own(job, full),)),
         Section("next", "Next", (Commands(tuple(_next(job, path))),)),
     ]
     if job.health:
         notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in job.health))
         sections.insert(0, Section("health", "Recordings", (notes,)))
     return Report(title, tuple(sections))
+
+
+def _lead(job: Job) -> Iterator[Text]:
+    yield Text(job.verdict.sentence, "strong")
+    yield from map(Text, job.balance.sentences)
+    yield Text(_sure(job), "quiet")
+
+
+def _own(job: Job, full: bool) -> Table:
+    ordered = sorted(job.per_rank, key=lambda one: -one.blame_ns)
+    shown = ordered if full else ordered[:BRIEF_RANKS]
+    rows = tuple((str(one.rank), one.alone_ns, one.diagnosis) for one in shown)
+    hidden = len(ordered) - len(shown)
+    return Table(_OWN, rows, hidden, f"{several(hidden, 'more rank')}: -v" if hidden else "")
 
 
 def _sure(job: Job) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpline.ranks.account import RankStepTime, step_times
+from warpline.ranks.account import RankStepTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports import html
@@ -62,7 +62,7 @@ def job_page(job: Job, again: str) -> str:
 def heat_map(job: Job) -> str:
     """Ranks as rows and steps as columns, once for each part of the time; a darker cell is a larger share."""
     ranks, steps = _drawn_ranks(job), job.step_numbers[:MOST_STEPS]
-    rows = [step_times(line, job.waits)[: len(steps)] for line in job.timelines if line.rank in ranks]
+    rows = [row[: len(steps)] for row in job.per_step if row[0].rank in ranks]
     panel = (WIDTH - LEFT - RIGHT - GAP * (len(_PARTS) - 1)) / len(_PARTS)
     height = TOP + ROW * len(rows) + BOTTOM
     parts = [label(LEFT - 8, TOP + ROW * at + 12, f"rank {rank}", "small", "end") for at, rank in enumerate(ranks)]
