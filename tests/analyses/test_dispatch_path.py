@@ -13,6 +13,8 @@ from warpline.analyses.budget import DispatchBudget, budget_of
 from warpline.analyses.dispatch_path import dispatch_path
 from warpline.analyses.ops import ops_table
 from warpline.errors import CannotAnswer, UsageError
+from warpline.replay.bare_path import bare_path
+from warpline.replay.costs.host import host_costs
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
@@ -71,6 +73,33 @@ def test_one_op_can_be_asked_for_at_any_depth(trace: Trace) -> None:
     assert (row["framework_ns"], row["launches"]) == (40_000, 2.0)
     with pytest.raises(UsageError, match=r"aten::linear"):
         dispatch_path(trace, "aten::nope")
+
+
+def test_the_layers_sum_to_the_time_before_the_kernel(trace: Trace) -> None:
+    (row,) = dispatch_path(trace, "aten::linear").rows(named=True)
+    assert row["before_ns"] == 10_000 + 80_000 + 20_000
+
+
+def test_a_kernel_without_an_op_has_its_own_path(tmp_path: Path) -> None:
+    """Triton launches 15 µs after the op before it: Python; its call takes 5 µs, the queue 10."""
+    events = [op("aten::empty", 0, 10), *launched("saxpy", 25, 40, 30, 1)]
+    (row,) = dispatch_path(open_trace(write(tmp_path, events)), "saxpy").rows(named=True)
+    assert (row["python_ns"], row["framework_ns"], row["api_ns"], row["kernel_ns"]) == (15_000, 0, 5_000, 30_000)
+    assert (row["before_ns"], row["queue_ns"], row["depth"]) == (20_000, 10_000, 0)
+
+
+def test_recording_is_taken_out_of_each_layer(trace: Trace) -> None:
+    """One op calls another with two launches: half an event of the outer lies in Python, half and the start of the inner
+    in the dispatcher; half of the inner and of two calls in the backend, the other halves in the calls."""
+    (row,) = bare_path(trace, "aten::linear").rows(named=True)
+    prices = host_costs(trace).recording
+    op_ns, call_ns = prices.op.expected, prices.call.expected
+    assert row["bare_dispatcher_ns"] == pytest.approx(40_000 - op_ns)
+    assert row["bare_backend_ns"] == pytest.approx(40_000 - op_ns / 2 - call_ns)
+    assert row["bare_api_ns"] == pytest.approx(20_000 - call_ns)
+    layers = ("python", "native", "autograd", "dispatcher", "backend", "api")
+    assert row["bare_before_ns"] == pytest.approx(sum(row[f"bare_{layer}_ns"] for layer in layers))
+    assert row["bare_before_low_ns"] < row["bare_before_ns"] < row["bare_before_high_ns"] < row["before_ns"]
 
 
 def test_a_file_without_ops_cannot_answer() -> None:

@@ -9,6 +9,9 @@ anyway. The three parts of the framework sum to it exactly:
 - backend: own time of ops that call the API themselves: choosing an algorithm, workspaces, arguments. In a forward op
   this includes what autograd records for it, which no trace shows by itself;
 - dispatcher: own time of all other ops: they only call further ops, allocate or make views.
+
+A kernel that no op launches, such as one of Triton, has a row of its own: Python from the call or op before it, its API
+call, queue and kernel.
 """
 
 from __future__ import annotations
@@ -25,10 +28,9 @@ from warpline.analyses.steps import in_view
 from warpline.analyses.user_frames import UserFrames, with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.intervals import covered_before
-from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts, combinations
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.schema import Ops
-from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
 LAYERS = ("autograd", "dispatcher", "backend")
@@ -39,23 +41,33 @@ BUILT_IN = r"^<built-in "
 """Frames of functions that C++ implements."""
 KNOWN_OPS = 6
 """Ops that are named to someone who asks for another."""
+EVENTS = "events_"
+"""Prefix of the columns that count recorded events, `events_LAYER_KIND`: what recording costs depends on them. Half of
+an event lies in the layer around it, at its start, and half in its own."""
 
 
 def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     """One row per op name (the ops that Python calls, or those of the given name), costliest first.
 
-    Columns are means per op in nanoseconds, but for `count`, `per_step`, `launches`, `depth`, `hidden_share` and the
-    call site of the slowest one.
+    Columns are means per op in nanoseconds, but for `count`, `per_step`, `launches`, `depth`, `hidden_share`, the call
+    site of the slowest one, and the number of recorded events in each layer.
     """
-    ops, api, gpu = trace.ops, trace.api, trace.gpu
-    if not len(ops):
+    if not len(trace.ops):
         raise CannotAnswer("no-ops", f"cannot answer, because the trace has no framework ops{why_no_ops(trace)}")
-    chosen = _chosen(trace, op)
+    chosen, alone = _chosen(trace, op)
+    named = _by_name(trace, _of_ops(trace, chosen), trace.ops.thread, trace.ops.start_ns)
+    launched = _by_name(trace, _of_kernels(trace, alone), trace.api.thread, trace.api.start_ns)
+    kernels = _main_kernels(trace, chosen, alone)
+    found = pl.concat([named, launched]).join(kernels, on="name", how="left", maintain_order="left")
+    return with_sites(found).sort("cpu_total_ns", "name", descending=[True, False])
+
+
+def _of_ops(trace: Trace, chosen: Bools) -> pl.DataFrame:
+    """A row for each of these ops."""
+    ops, api, gpu = trace.ops, trace.api, trace.gpu
     rows = np.flatnonzero(chosen)
     # For each op, which of the chosen ones it is or lies in; one more for no op.
-    place = np.full(len(ops) + 1, NONE, np.int64)
-    place[rows] = np.arange(len(rows))
-    place = np.append(place[nearest_marked(ops.parent, chosen)], NONE)
+    place = _places(ops, chosen)
 
     def summed(values: Int64s, op_ids: Int64s) -> Int64s:
         return _summed(values, place[op_ids], len(rows))
@@ -65,7 +77,12 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     boundary, taken = (times[rows] for times in _boundary(trace, earlier))
     own, layers = _own_times(trace), _layers(trace)
     starts, ends, every = ops.start_ns[rows], ops.end_ns[rows], np.arange(len(ops))
-    table = pl.DataFrame(
+    frames = _moments_within(trace, ops.thread[rows], starts - before, starts)
+    # Of each op within a chosen one, half an event lies in the op around it; of the chosen one, outside.
+    around = np.where(chosen, NONE, ops.parent)
+    ops_inside = np.bincount(around[around != NONE], minlength=len(ops)) + 1
+    calls_inside = np.bincount(api.op_id[api.op_id != NONE], minlength=len(ops))
+    return pl.DataFrame(
         {
             "name": ops.name[rows].series(),
             "row": rows,
@@ -81,18 +98,82 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
             "launches": summed(np.ones(len(gpu), np.int64), gpu.op_id),
             "hidden_ns": _hidden(trace, starts, ends),
             "depth": _depths(ops, place, rows),
+            f"{EVENTS}python_op": np.where(native, 0.0, 0.5),
+            f"{EVENTS}native_op": np.where(native, 0.5, 0.0),
+            f"{EVENTS}python_frame": np.where(native, 0.0, frames / 2),
+            **{f"{EVENTS}{name}_op": summed(np.where(layers == name, ops_inside, 0), every) / 2 for name in LAYERS},
+            **{f"{EVENTS}{name}_call": summed(np.where(layers == name, calls_inside, 0), every) / 2 for name in LAYERS},
+            f"{EVENTS}api_call": summed(calls_inside, every) / 2,
         }
     )
-    return _by_name(trace, table, _main_kernels(trace, place[gpu.op_id], ops.name[rows]))
 
 
-def _chosen(trace: Trace, op: str | None) -> Bools:
-    ops = trace.ops
+def _of_kernels(trace: Trace, alone: Int64s) -> pl.DataFrame:
+    """A row for each of these operations, which no op launched."""
+    gpu, api, ops = trace.gpu[alone], trace.api, trace.ops
+    calls = gpu.api_id
+    starts, ends, threads = api.start_ns[calls], api.end_ns[calls], api.thread[calls]
+    before, nothing = np.zeros(len(alone), np.int64), np.zeros(len(alone))
+    for thread in np.unique(threads).tolist():
+        mine = threads == thread
+        past = np.sort(np.concatenate((api.end_ns[api.thread == thread], ops.end_ns[ops.thread == thread])))
+        spot = np.searchsorted(past, starts[mine], side="right") - 1
+        gap = starts[mine] - np.append(past, 0)[spot]
+        before[mine] = np.where((spot >= 0) & (gap <= LONGEST_PYTHON_NS), gap, 0)
+    return pl.DataFrame(
+        {
+            "name": gpu.name.series(),
+            "row": calls,
+            "python_ns": before,
+            "boundary_ns": nothing.astype(np.int64),
+            "native_ns": nothing.astype(np.int64),
+            "is_native": nothing.astype(bool),
+            **{f"{name}_ns": nothing.astype(np.int64) for name in LAYERS},
+            "cpu_ns": ends - starts,
+            "api_ns": ends - starts,
+            "queue_ns": _queued(trace)[alone],
+            "kernel_ns": gpu.end_ns - gpu.start_ns,
+            "launches": np.ones(len(alone), np.int64),
+            "hidden_ns": _hidden(trace, starts, ends),
+            "depth": np.zeros(len(alone), np.int64),
+            f"{EVENTS}python_op": nothing,
+            f"{EVENTS}native_op": nothing,
+            f"{EVENTS}python_frame": _moments_within(trace, threads, starts - before, starts) / 2,
+            **{f"{EVENTS}{name}_{kind}": nothing for kind in ("op", "call") for name in LAYERS},
+            f"{EVENTS}api_call": nothing + 0.5,
+        }
+    )
+
+
+def _moments_within(trace: Trace, threads: Int64s, starts: Int64s, ends: Int64s) -> Floats:
+    """How many Python frames begin or end on each thread within these times."""
+    python = trace.python
+    found = np.zeros(len(threads))
+    for thread in np.unique(threads).tolist():
+        mine, own = threads == thread, python.thread == thread
+        moments = np.sort(np.concatenate((python.start_ns[own], python.end_ns[own])))
+        found[mine] = np.searchsorted(moments, ends[mine]) - np.searchsorted(moments, starts[mine])
+    return found
+
+
+def _chosen(trace: Trace, op: str | None) -> tuple[Bools, Int64s]:
+    """Which ops, and which operations that no op launched, are asked for."""
+    ops, gpu = trace.ops, trace.gpu
     wanted = ops.parent == NONE if op is None else ops.name.equal(op)
-    if not wanted.any():
+    alone = (gpu.op_id == NONE) & (gpu.api_id != NONE) & gpu.kind.equal("kernel")
+    alone &= True if op is None else gpu.name.equal(op)
+    if not (wanted.any() or alone.any()):
         known = ", ".join(name for name, _ in Counter(ops.name.texts.tolist()).most_common(KNOWN_OPS))
         raise UsageError("no-such-op", f"no op is named {op!r}", f"the trace has {known} …")
-    return wanted & in_view(trace, ops.start_ns)
+    called = np.append(trace.api.start_ns, 0)[gpu.api_id]
+    return wanted & in_view(trace, ops.start_ns), np.flatnonzero(alone & in_view(trace, called))
+
+
+def _places(ops: Ops, chosen: Bools) -> Int64s:
+    """For each op, which of the chosen ones it is or lies in, or NONE; one more at the end for no op."""
+    place = np.full(len(ops) + 1, NONE, np.int64)
+    place[np.flatnonzero(chosen)] = np.arange(int(chosen.sum()))
+    return np.append(place[nearest_marked(ops.parent, chosen)], NONE)
 
 
 def _queued(trace: Trace) -> Int64s:
@@ -128,9 +209,11 @@ def _called_from_native(ops: Ops) -> Bools:
     return (ops.parent != NONE) | ops.name.like(AUTOGRAD) | (ops.forward_thread > 0)
 
 
-def _main_kernels(trace: Trace, op: Int64s, names: Names) -> pl.DataFrame:
-    """For each op name, the kernel that takes most of its GPU time; `op` is each operation's position in `names`."""
+def _main_kernels(trace: Trace, chosen: Bools, alone: Int64s) -> pl.DataFrame:
+    """For each op name, the kernel that takes most of its GPU time; a kernel without an op is its own."""
     gpu = trace.gpu
+    names = trace.ops.name[np.flatnonzero(chosen)]
+    op = _places(trace.ops, chosen)[gpu.op_id]
     rows = np.flatnonzero((op != NONE) & gpu.kind.equal("kernel"))
     one_of_each, which = combinations(names.codes[op[rows]], gpu.name.codes[rows])
     summed = pl.DataFrame(
@@ -141,7 +224,9 @@ def _main_kernels(trace: Trace, op: Int64s, names: Names) -> pl.DataFrame:
         }
     )
     ordered = summed.sort("length", "kernel", descending=[True, False])
-    return ordered.group_by("name", maintain_order=True).first().select("name", "kernel")
+    of_ops = ordered.group_by("name", maintain_order=True).first().select("name", "kernel")
+    own = gpu.name[alone].series().unique()
+    return pl.concat([of_ops, pl.DataFrame({"name": own, "kernel": own}, schema=of_ops.schema)])
 
 
 def _earlier_sibling(ops: Ops) -> Int64s:
@@ -195,9 +280,11 @@ def _depths(ops: Ops, place: Int64s, rows: Int64s) -> Int64s:
     return found
 
 
-def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+def _by_name(trace: Trace, table: pl.DataFrame, threads: Int64s, starts: Int64s) -> pl.DataFrame:
+    """The rows summed by name; `threads` and `starts` are those of the rows that `row` names."""
     steps = max(len(trace.steps_in_view), 1)
     has_built_ins = trace.python.name.like(BUILT_IN).any()
+    cpu_parts = ("python_ns", "boundary_ns", "native_ns", *(f"{name}_ns" for name in LAYERS), "api_ns")
     grouped = table.group_by("name").agg(
         count=pl.len(),
         per_step=pl.len() / steps,
@@ -210,15 +297,15 @@ def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.Dat
         **{f"{name}_ns": pl.col(f"{name}_ns").mean() for name in LAYERS},
         framework_ns=(pl.col("cpu_ns") - pl.col("api_ns")).mean(),
         api_ns=pl.col("api_ns").mean(),
+        before_ns=pl.sum_horizontal(cpu_parts).mean(),
         queue_ns=pl.when(pl.col("launches").sum() > 0).then(pl.col("queue_ns").sum() / pl.col("launches").sum()),
         kernel_ns=pl.col("kernel_ns").mean(),
         cpu_total_ns=pl.sum_horizontal("cpu_ns", "python_ns", "boundary_ns", "native_ns").sum(),
         kernel_total_ns=pl.col("kernel_ns").sum(),
         hidden_share=pl.col("hidden_ns").sum() / pl.col("cpu_ns").sum(),
         slowest=pl.col("row").get(pl.col("cpu_ns").arg_max()),
+        **{name: pl.col(name).mean() for name in table.columns if name.startswith(EVENTS)},
     )
-    slowest = trace.ops[grouped["slowest"].to_numpy()]
-    sites = UserFrames(trace).sites(slowest.thread, slowest.start_ns).tolist()
-    placed = with_sites(grouped.with_columns(frame=pl.Series(sites, dtype=pl.String)).drop("slowest"))
-    placed = placed.join(kernels, on="name", how="left", maintain_order="left")
-    return placed.sort("cpu_total_ns", "name", descending=[True, False])
+    slowest = grouped["slowest"].to_numpy()
+    sites = UserFrames(trace).sites(threads[slowest], starts[slowest]).tolist()
+    return grouped.with_columns(frame=pl.Series(sites, dtype=pl.String)).drop("slowest")

@@ -20,6 +20,7 @@ class OpCalls:
     """Ops by row, and the FLOPs and bytes of each distinct call, computed once."""
 
     def __init__(self, trace: Trace) -> None:
+        self.trace = trace
         ops = trace.ops
         recorded = (ops.name, ops.shapes, ops.dtypes, ops.strides, ops.concrete)
         self._columns = [column.texts.tolist() for column in recorded]

@@ -56,9 +56,9 @@ class OpsTable(Struct, frozen=True):
     window_ns: int
     steps: int | None
     gpu_ns: int
-    """GPU time of all operations in view; the self times of all rows and `without_op_ns` sum to it."""
+    """GPU time of all operations in view; the self times of all rows sum to it."""
     without_op_ns: int
-    """GPU time with no op around its launch."""
+    """The part of it with no op around its launch: rows of the kinds kernel, memcpy, memset and graph."""
     frame: pl.DataFrame
     """One row per name (and group), in the order asked for; docs/commands/ops.md has the columns."""
 
@@ -151,10 +151,28 @@ def _recorded_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Cal
     )
     # A node outside the steps counts for what it launched within them.
     counted = inside | (total["launches"] > 0) if trace.chosen_steps else inside
+    alone = np.flatnonzero(owner == NONE)
     # Without GPU activity, the window is that of the ops.
     has_window = trace.chosen_steps or len(trace.gpu)
     window_ns = trace.window.length_ns if has_window else int(nodes.end_ns.max() - nodes.start_ns.min())
-    return _Calls(frame.filter(counted), tree.ops[counted], window_ns, int(work.time_ns[owner == NONE].sum()))
+    calls = pl.concat([frame.filter(counted), _without_op(gpu_work, work, alone)], how="diagonal_relaxed")
+    ops = np.append(tree.ops[counted], np.full(len(alone), NONE))
+    return _Calls(calls, ops, window_ns, int(work.time_ns[alone].sum()))
+
+
+def _without_op(gpu_work: GpuWork, work: RowWork, rows: Int64s) -> pl.DataFrame:
+    """What no op launched, such as kernels of Triton or of one's own: a call each, under the name of the kernel."""
+    gpu = gpu_work.gpu[rows]
+    nothing = pl.lit(None, pl.Int64)
+    return pl.DataFrame(
+        {
+            "kind": gpu.kind.series(),
+            "name": gpu.name.series().fill_null(""),
+            "group": pl.Series([None] * len(rows), dtype=pl.String),
+            **work.columns(rows),
+            "launches": np.ones(len(rows)),
+        }
+    ).with_columns(gpu_self=pl.col("time").cast(pl.Int64), cpu_self=nothing, length=nothing)
 
 
 def _foreign_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Calls:
@@ -181,9 +199,11 @@ def _foreign_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Call
     )
     calls = rows.group_by("name", "group", "call", maintain_order=True).agg(pl.all().sum(), launches=pl.len())
     nothing = pl.lit(None, pl.Int64)
-    frame = calls.with_columns(kind=pl.lit(OP), gpu_self="time", cpu_self=nothing, length=nothing)
-    without_op_ns = int(work.time_ns.sum() - work.time_ns[known].sum())
-    return _Calls(frame, np.full(len(frame), NONE), gpu_work.trace.window.length_ns, without_op_ns)
+    named = calls.with_columns(kind=pl.lit(OP), gpu_self="time", cpu_self=nothing, length=nothing)
+    alone = np.flatnonzero(ops == NONE)
+    frame = pl.concat([named, _without_op(gpu_work, work, alone)], how="diagonal_relaxed")
+    window_ns, without_op_ns = gpu_work.trace.window.length_ns, int(work.time_ns[alone].sum())
+    return _Calls(frame, np.full(len(frame), NONE), window_ns, without_op_ns)
 
 
 def _summed(values: Floats | Int64s, owner: Int64s, count: int) -> Floats:

@@ -13,6 +13,17 @@ from warpline.capture.tool_commands import Flag, flag
 PACKAGE_AT = "/opt/warpline"
 WORK_AT = "/workspace/run"
 NSYS_AT = "/opt/warpline-nsys"
+SHARED_MEMORY_WHY = (
+    "DataLoader workers and NCCL pass data through shared memory; Docker's default of 64 MB ends in bus errors"
+)
+LOCKED_MEMORY_WHY = (
+    "the GPU's copy engine (DMA) and RDMA need pages that the OS never moves: pinned memory; the default limit is low, "
+    "and pinning beyond it fails"
+)
+STACK_WHY = (
+    "deep calls in libraries' threads overflow the default of 8 MB, and an overflow is a segmentation fault without a "
+    "message; 64 MB is NVIDIA's recommendation"
+)
 
 
 def docker_flags(image: str, tool: str, inner: Sequence[str], work: Path) -> list[Flag]:
@@ -21,9 +32,9 @@ def docker_flags(image: str, tool: str, inner: Sequence[str], work: Path) -> lis
     flags = [
         flag("docker", "run", "--rm", why="remove the container when the program ends"),
         flag("--gpus", "all", why="the GPUs, through NVIDIA's container toolkit"),
-        flag("--ipc=host", why="shared memory for DataLoader workers and NCCL; Docker's default is 64 MB"),
-        flag("--ulimit", "memlock=-1", why="unlimited pinned memory"),
-        flag("--ulimit", "stack=67108864", why="64 MB of stack, as NVIDIA recommends"),
+        flag("--ipc=host", why=SHARED_MEMORY_WHY),
+        flag("--ulimit", "memlock=-1", why=LOCKED_MEMORY_WHY),
+        flag("--ulimit", "stack=67108864", why=STACK_WHY),
         flag("-v", f"{work}:{WORK_AT}", why="the work folder, with the program and the trace"),
         flag("-w", WORK_AT, why="start there"),
         flag("-v", f"{package}:{PACKAGE_AT}/warpline:ro", why="warpline itself, read-only; it needs no packages"),

@@ -58,7 +58,7 @@ def ops(trace: Path, rows: OpRows, chip: ChipChoice, output: ReportOutput, selec
       warpline ops trace.json.gz --steps 1: -o ops.md
     """
     opened = selection.open_steps(trace)
-    lender = selection.open_whole(chip.shapes_from)
+    lender = selection.open_lender(chip.shapes_from, opened)
     table = ops_table(opened, group=rows.group, sort=rows.sort, device=chip.device, shapes_from=lender)
-    title = recording(opened, duration(table.window_ns), chip=chip.device and table.device)
+    title = recording(opened, duration(table.window_ns), chip=chip.device and table.device, lender=lender)
     output.put(lambda: ops_report(table, title, str(trace), rows.top), table.to_dict)

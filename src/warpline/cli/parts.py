@@ -45,6 +45,7 @@ def parts(
       warpline parts profile.sqlite --by range -o parts.md
     """
     opened = selection.open_steps(trace)
-    table = parts_table(opened, by=by, device=chip.device, shapes_from=selection.open_whole(chip.shapes_from))
-    title = recording(opened, duration(table.window_ns), chip=chip.device and table.device)
+    lender = selection.open_lender(chip.shapes_from, opened)
+    table = parts_table(opened, by=by, device=chip.device, shapes_from=lender)
+    title = recording(opened, duration(table.window_ns), chip=chip.device and table.device, lender=lender)
     output.put(lambda: parts_report(table, title, str(trace), top), table.to_dict)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
-from warpline.analyses.dispatch_path import dispatch_path
 from warpline.cli.options import trace_argument
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
-from warpline.reports.path import path_report
+from warpline.cli.write import check_plot, say, write_text
+from warpline.replay.bare_path import bare_path
+from warpline.reports.path import costliest, path_report
+from warpline.reports.path_plot import path_svg
 from warpline.reports.title import recording
 
 PATH_SCHEMA = "warpline.path/1"
@@ -20,9 +22,14 @@ PATH_SCHEMA = "warpline.path/1"
 @trace_argument
 @click.option("--op", metavar="NAME", help="Show only this op, at any depth.")
 @click.option("--top", type=click.IntRange(min=1), default=10, help="List this many ops.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the costliest of them into this file."
+)
 @output_options
 @selection_options
-def path(trace: Path, op: str | None, top: int, output: ReportOutput, selection: StepSelection) -> None:
+def path(
+    trace: Path, op: str | None, top: int, plot: Path | None, output: ReportOutput, selection: StepSelection
+) -> None:
     """Follow ops from Python to the kernel: time in Python, framework, API call, queue and kernel, per op.
 
     Examples:
@@ -31,8 +38,12 @@ def path(trace: Path, op: str | None, top: int, output: ReportOutput, selection:
 
       warpline path trace.json.gz --op aten::linear --steps 1:
 
-      warpline path trace.json.gz --json
+      warpline path trace.json.gz --op aten::linear --plot path.svg
     """
+    check_plot(plot, output.force)
     opened = selection.open_steps(trace)
-    table = dispatch_path(opened, op).head(top)
+    table = bare_path(opened, op).head(top)
+    if plot is not None and len(table):
+        write_text(plot, path_svg(costliest(table.rows(named=True)), f"{trace.name}: the path of an op"))
+        say(f"wrote {plot}", err=True)
     output.put(lambda: path_report(table, recording(opened)), lambda: {"schema": PATH_SCHEMA, "ops": table.to_dicts()})

@@ -16,7 +16,7 @@ from warpline.analyses.roofline.table import roofline_table
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
-from warpline.cli.write import refuse_existing, say, write_text
+from warpline.cli.write import check_plot, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError
 from warpline.reports.other_shapes import scaled_report
 from warpline.reports.roofline import report, to_dict
@@ -181,14 +181,13 @@ def _by_hand(work: WorkByHand, device: str | None, output: ReportOutput) -> None
 def _of_trace(
     trace: Path, rows: RooflineRows, chip: ChipChoice, output: ReportOutput, selection: StepSelection
 ) -> None:
-    if rows.plot is not None and rows.plot.suffix.lower() != ".svg":
-        raise UsageError("unknown-format", f"{rows.plot.name} is not an SVG file", "use the suffix .svg")
-    refuse_existing(rows.plot, output.force)
+    check_plot(rows.plot, output.force)
     opened = selection.open(trace)
-    lender = selection.open_whole(chip.shapes_from)
+    lender = selection.open_lender(chip.shapes_from, opened)
     table = roofline_table(opened, by=rows.by, device=chip.device, shapes_from=lender)
     if rows.plot is not None:
         write_text(rows.plot, svg(table, f"{trace.name} on {table.device}"))
         say(f"wrote {rows.plot}", err=True)
-    title = recording(opened, f"{duration(table.total_ns)} of GPU time", chip=chip.device and table.device)
+    length = f"{duration(table.total_ns)} of GPU time"
+    title = recording(opened, length, chip=chip.device and table.device, lender=lender)
     output.put(lambda: report(table, title, str(trace), rows.top), lambda: to_dict(table, str(trace)))

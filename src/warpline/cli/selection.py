@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -11,11 +12,13 @@ from warpline.cli.options import bundle
 from warpline.cli.write import command_line
 from warpline.errors import UnreadableFile
 from warpline.ranks.files import jobs_of_folder
+from warpline.replay.representative_steps import in_warm_steps
 from warpline.reports.console import spinner
 from warpline.sources.stdin import STDIN, spooled_stdin
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
+TORCH_SUFFIXES = (".json.gz", ".json", ".json.xz", ".pt.trace.json.gz", ".pt.trace.json")
 WHOLE = "all"
 """The choice of `--steps` that asks for the whole recording."""
 steps_option = click.option(
@@ -50,12 +53,15 @@ class StepSelection(Struct, frozen=True):
             raise UnreadableFile(error.code, error.message, hint) from error
 
     def open_steps(self, path: Path) -> Trace:
-        """Open a trace for a table in which nothing outside its steps counts, unless that is asked for."""
+        """Open a trace for a table in which only its warm steps count, unless others are asked for."""
         trace = self.open(path)
-        return trace if self.steps == WHOLE else trace.in_steps()
+        return trace if self.steps == WHOLE else in_warm_steps(trace)
 
-    def open_whole(self, path: Path | None) -> Trace | None:
-        """Open another trace with all its steps, such as the one of --shapes-from."""
+    def open_lender(self, named: Path | None, trace: Trace) -> Trace | None:
+        """Open the trace that lends its shapes: the one of --shapes-from; for a trace without ops, else the
+        torch.profiler trace of the same name beside it."""
+        beside = None if len(trace.ops) or not len(trace.gpu) else _torch_trace_beside(trace.file)
+        path = named or beside
         return None if path is None else StepSelection(no_cache=self.no_cache).open(path)
 
     @property
@@ -63,6 +69,13 @@ class StepSelection(Struct, frozen=True):
         """The options that select steps, as typed."""
         step_range = [] if self.step_range is None else ["--step-range", self.step_range]
         return step_range + ([] if self.steps is None else ["--steps", self.steps])
+
+
+def _torch_trace_beside(path: Path) -> Path | None:
+    """`layer.json.gz` beside `layer.sqlite.gz` or `layer.nsys-rep`."""
+    stem = re.sub(r"(\.sqlite|\.nsys-rep)(\.\w+)?$", "", path.name)
+    names = (path.with_name(stem + suffix) for suffix in TORCH_SUFFIXES if stem != path.name)
+    return next((name for name in names if name.is_file()), None)
 
 
 selection_options = bundle("selection", StepSelection, steps_option, step_range_option, no_cache_option)
@@ -83,6 +96,7 @@ chip_options = bundle(
         "--shapes-from",
         type=click.Path(path_type=Path),
         metavar="OTHER",
-        help="Take shapes from this torch.profiler trace of the same program, for kernels without ops (nsys).",
+        help="Take shapes from this torch.profiler trace of the same program, for kernels without ops (nsys); "
+        "default: the one of the same name beside it.",
     ),
 )

@@ -63,6 +63,13 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def check_plot(file: Path | None, force: bool) -> None:
+    """Refuse a picture that is no SVG file, or one that exists."""
+    if file is not None and file.suffix.lower() != ".svg":
+        raise UsageError("unknown-format", f"{file.name} is not an SVG file", "use the suffix .svg")
+    refuse_existing(file, force)
+
+
 def refuse_existing(file: Path | None, force: bool) -> None:
     """Refuse to overwrite a file without -f; called before the analysis starts."""
     if file is not None and file.exists() and not force:

@@ -15,6 +15,9 @@ from warpline.doctor.ncu_command import ncu_remarks
 from warpline.doctor.nsys_command import nsys_remarks
 from warpline.doctor.remark import Remark
 
+READING_VERBS = ("stats", "export", "analyze", "recipe")
+"""Verbs of nsys that read a report."""
+
 
 def examine_command(given: str | list[str], machine: Machine) -> Examination:
     """Examine one command line, given as text or as a list of words."""
@@ -22,10 +25,16 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
     checks: list[Check] = []
     commands: list[ParsedCommand] = []
     environment: dict[str, str] = {}
+    container: ParsedCommand | None = None
     for command in line.commands:
         if command.program[:1] == ("export",):
             environment |= dict(word.partition("=")[::2] for word in command.program[1:])
         corrected, found = _corrected(command, machine, environment)
+        if container is not None and corrected.tool == "nsys" and corrected.verb in READING_VERBS:
+            corrected, check = _in_the_same_container(corrected, container)
+            found.append(check)
+        if corrected.tool == "docker" and corrected.inner is not None and corrected.inner.tool == "nsys":
+            container = corrected
         commands.append(corrected)
         checks += found
     if not any(command.tool for command in line.commands):
@@ -35,6 +44,14 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
     better = Line(tuple(commands), line.operators).text()
     shown = " ".join(given.replace("\\\n", " ").split()) if isinstance(given, str) else line.text()
     return Examination("command", shown, tuple(checks), better if better != line.text() else "")
+
+
+def _in_the_same_container(command: ParsedCommand, container: ParsedCommand) -> tuple[ParsedCommand, Check]:
+    """A report that one container's nsys writes is read by the same nsys."""
+    seen = f"nsys {command.verb} runs outside the container in which nsys records"
+    means = "The nsys of the host is often older, and nsys opens only reports of its own version and older ones."
+    do = ("run both in the same container",)
+    return replace(container, inner=command), Check("another-nsys", "warning", seen, means, do)
 
 
 def _corrected(

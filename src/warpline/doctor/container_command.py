@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
+from warpline.capture.container import LOCKED_MEMORY_WHY, SHARED_MEMORY_WHY, STACK_WHY
 from warpline.doctor.command_line import CommandOption, ParsedCommand
 from warpline.doctor.failures import known_failure
 from warpline.doctor.model import Check, State
@@ -59,21 +60,22 @@ def _devices(command: ParsedCommand) -> Iterator[Remark]:
 
 def _memory(command: ParsedCommand) -> Iterator[Remark]:
     if command.value("--ipc") != "host" and command.value("--shm-size") is None:
-        means = (
-            "Docker's default /dev/shm is 64 MB; DataLoader workers pass batches through it and die with bus errors."
-        )
+        means = _sentence(SHARED_MEMORY_WHY)
         check = Check("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
         yield Remark(check, _adding("--ipc=host"))
     limits = command.values("--ulimit")
     if not any(limit.startswith("memlock") for limit in limits):
-        means = "RDMA and NCCL lock memory, and a container's default limit is low."
+        means = _sentence(LOCKED_MEMORY_WHY)
         check = Check("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
         yield Remark(check, _adding("--ulimit", "memlock=-1"))
     if not any(limit.startswith("stack") for limit in limits):
-        check = Check(
-            "stack-limited", "note", f"no --ulimit stack={STACK_BYTES}", "", (f"--ulimit stack={STACK_BYTES}",)
-        )
+        seen = f"no --ulimit stack={STACK_BYTES}"
+        check = Check("stack-limited", "note", seen, _sentence(STACK_WHY), (f"--ulimit stack={STACK_BYTES}",))
         yield Remark(check, _adding("--ulimit", f"stack={STACK_BYTES}"))
+
+
+def _sentence(reason: str) -> str:
+    return f"{reason[0].upper()}{reason[1:]}."
 
 
 def _profiler(command: ParsedCommand, profiler: str) -> Iterator[Remark]:

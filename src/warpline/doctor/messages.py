@@ -29,6 +29,8 @@ class Message(Struct, frozen=True):
     state: State | None = None
     means: str = ""
     do: tuple[str, ...] = ()
+    versions: str = ""
+    """A sentence with {0} and {1}, for the first two versions in the text from this line on."""
 
 
 class _MessageTable(Struct, frozen=True):
@@ -44,6 +46,7 @@ def known_messages() -> tuple[Message, ...]:
 
 _HINT = re.compile(r"If you see")
 """Kineto explains errors that it did not meet."""
+_VERSION = re.compile(r"\((\d{4}(?:\.\d+){1,3})\)")
 _NOTHING = re.compile(r"No kernels were profiled", re.IGNORECASE)
 _CHILDREN = re.compile(r"requires the --target-processes all", re.IGNORECASE)
 _AVAILABLE = re.compile(r"^\s*Available Kernels:\s*$", re.IGNORECASE)
@@ -56,20 +59,25 @@ def read_messages(text: str, is_wanted: Callable[[Message], bool] = lambda _: Tr
     """The failures that a text reports: each once, with the first line that shows it."""
     found: dict[int, Check] = {}
     lines = [line[:MAX_LINE_CHARS] for line in text.splitlines()]
-    for line in lines:
+    for number, line in enumerate(lines):
         if _HINT.search(line):
             continue
         for message in known_messages():
             if re.search(message.pattern, line, re.IGNORECASE):
                 failure = known_failure(message.failure)
                 if is_wanted(message) and failure.number not in found:
-                    found[failure.number] = failure.found(
-                        f"it says: {quote(line)}", message.state, message.means, message.do
-                    )
+                    seen = _with_versions(message, lines[number : number + 3]) or f"it says: {quote(line)}"
+                    found[failure.number] = failure.found(seen, message.state, message.means, message.do)
                 break
     if not found.keys() & _EXPLAINS_NOTHING and any(_NOTHING.search(line) for line in lines):
         found[known_failure("no-kernels-profiled").number] = _no_kernels_profiled(lines)
     return list(found.values())
+
+
+def _with_versions(message: Message, lines: list[str]) -> str:
+    """The message with the versions that it names; empty where it names none."""
+    versions = _VERSION.findall(" ".join(lines)) if message.versions else []
+    return message.versions.format(*versions) if len(versions) > 1 else ""
 
 
 def _no_kernels_profiled(lines: list[str]) -> Check:

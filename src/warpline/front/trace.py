@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.device import trace_device
-from warpline.analyses.dispatch_path import dispatch_path
 from warpline.analyses.memory import MemoryUse, memory_of_trace
 from warpline.analyses.ops import OpsTable, ops_table
 from warpline.analyses.parts.table import PartsTable, parts_table
@@ -27,6 +26,8 @@ from warpline.findings.fix_table import every_fix, whatif
 from warpline.front.query import run_query
 from warpline.front.tables import to_query
 from warpline.notebook import ShownAsCard
+from warpline.replay.bare_path import bare_path
+from warpline.replay.representative_steps import in_warm_steps
 from warpline.replay.whatif import Prediction
 from warpline.reports.page.document import page
 from warpline.sanitise import sanitise
@@ -139,13 +140,15 @@ class Trace(ShownAsCard, base.Trace):
         sort: str | None = None,
         device: str | None = None,
         shapes_from: Trace | None = None,
+        whole: bool = False,
     ) -> OpsTable:
-        """Calls, CPU and GPU time (self and total), work and line of each op, as torch's `key_averages()` counts them.
+        """Calls, CPU and GPU time (self and total), work and line of each op, as torch's `key_averages()` counts them:
+        in the warm steps, or in the whole recording.
 
         >>> trace.ops_table(group="shape").frame.select("name", "group", "calls", "gpu_self_ns")
         """
 
-        return ops_table(self, group=group, sort=sort, device=device, shapes_from=shapes_from)
+        return ops_table(self._counted(whole), group=group, sort=sort, device=device, shapes_from=shapes_from)
 
     def parts(
         self,
@@ -153,13 +156,15 @@ class Trace(ShownAsCard, base.Trace):
         by: Literal["module", "range", "role", "class"] | None = None,
         device: str | None = None,
         shapes_from: Trace | None = None,
+        whole: bool = False,
     ) -> PartsTable:
-        """The time window by module, range, role or class of kernels, and the gaps; the sum is the window.
+        """The warm steps, or the whole recording, by module, range, role or class of kernels, and the gaps; the sum is
+        the time window.
 
         >>> trace.parts(by="role").frame.select("part", "gpu_ns", "share", "verdict")
         """
 
-        return parts_table(self, by=by, device=device, shapes_from=shapes_from)
+        return parts_table(self._counted(whole), by=by, device=device, shapes_from=shapes_from)
 
     def report(self, file: str | Path, why: bool | None = None, ncu: str | Path | None = None) -> Path:
         """Write the diagnosis and the timeline as one HTML file; `why` as in `diagnose`. `ncu` is a report of Nsight
@@ -181,13 +186,14 @@ class Trace(ShownAsCard, base.Trace):
 
         return table_of(self if self.chosen_steps is None else cut_to_steps(self), report)
 
-    def path(self, op: str | None = None) -> pl.DataFrame:
-        """Time of each op in each layer from Python to the kernel; `op` selects one name, at any depth.
+    def path(self, op: str | None = None, *, whole: bool = False) -> pl.DataFrame:
+        """Time of each op in each layer from Python to the kernel, as recorded and without the profiler's cost, in the
+        warm steps or the whole recording; `op` selects one name, at any depth.
 
         >>> trace.path("aten::linear").select("count", "python_ns", "framework_ns", "api_ns", "queue_ns", "kernel_ns")
         """
 
-        return dispatch_path(self, op)
+        return bare_path(self._counted(whole), op)
 
     def export(self, file: str | Path, picture: Picture = "timeline") -> Exported:
         """Write the trace with its diagnosis for another viewer, by the end of the name: Perfetto (`.pftrace`,
@@ -226,6 +232,9 @@ class Trace(ShownAsCard, base.Trace):
             for name in ("gpu", "api", "ops")
         )
         return f"{gpu:,} GPU activities, {api:,} API calls, {ops:,} ops"
+
+    def _counted(self, whole: bool) -> Trace:
+        return self if whole else in_warm_steps(self)
 
     @property
     def _rows(self) -> dict[str, Bools]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -34,6 +35,7 @@ UNUSUAL = 3
 """A pause this many times the usual one is not what the program does between all steps."""
 LONGER_BY = 1.4
 """The trace is cut to the chosen steps where it has this many times as many."""
+AnyTrace = TypeVar("AnyTrace", bound=Trace)
 
 
 def steps_to_judge(trace: Trace) -> Trace:
@@ -62,6 +64,17 @@ def warm_steps(trace: Trace) -> StepChoice | None:
     if cold is None or (cold.first and cold.first + cold.count < count):
         return StepChoice(0, count)
     return StepChoice(0, cold.first) if cold.first else StepChoice(cold.count, count)
+
+
+def in_warm_steps(trace: AnyTrace) -> AnyTrace:
+    """The trace, looked at during its warm steps: start-up has no share in its tables. Unchanged without steps, or
+    where some were chosen."""
+    steps = warm_steps(trace)
+    if steps is None:
+        return trace
+    warm = trace.with_steps(steps)
+    cold = find_cold_steps(trace) if warm.has_some_steps_chosen else None
+    return warm.without(cold) if cold else warm
 
 
 def _long_pauses(starts: Int64s, ends: Int64s, *, is_exact: bool) -> Int64s:

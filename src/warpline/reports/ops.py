@@ -7,6 +7,7 @@ from typing import Any
 
 from warpline.analyses.ops import OpsTable
 from warpline.analyses.user_frames import site_of
+from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Content, Report, Section, Table, Text, Value
 from warpline.units import duration, flops, share
@@ -26,6 +27,8 @@ _COLUMNS = (
     Column("roof_pct", "% roof", "number", priority=3),
 )
 _WHERE = Column("where", "where", priority=4)
+ALONE = ("kernel", "memcpy", "memset", "graph")
+"""Kinds of rows that no op launched."""
 
 
 def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
@@ -50,7 +53,11 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
     content: list[Content] = [Table((*columns, key, *where), rows, hidden, note), Text(text, "quiet")]
     if table.without_op_ns:
         content.append(
-            Text(f"{share(table.without_op_ns, table.gpu_ns)} of GPU time was launched outside any op.", "quiet")
+            Text(
+                f"(no op): launched outside any op, as kernels of Triton or of one's own are: "
+                f"{share(table.without_op_ns, table.gpu_ns)} of GPU time.",
+                "quiet",
+            )
         )
     sections = (Section("ops", "Ops", tuple(content), is_lead=True), _next(table, path))
     return Report(title, sections)
@@ -73,6 +80,8 @@ def _cell(row: dict[str, Any], name: str) -> Value:
 
 def _label(row: dict[str, Any]) -> str:
     group = row.get("group") or ""
+    if row["kind"] in ALONE:
+        return f"{compact_name(row['name']) or row['kind']} (no op)"
     return " ".join(filter(None, (row["name"], shape_label(group) if group.startswith("[") else group)))
 
 

@@ -14,6 +14,10 @@ from warpline.reports.sections import Column, Command, Commands, Report, Section
 from warpline.units import duration, several, share
 
 LISTED_SHAPES = 12
+SHAPES_HINT = (
+    "A torch.profiler trace of the same program has the shapes of the others: --shapes-from TRACE; one of the same "
+    "name beside this file (NAME.json.gz) is found without it."
+)
 _COLUMNS = (
     Column("gpu_ns", "GPU time", "ns"),
     Column("share", "share", "share"),
@@ -61,22 +65,23 @@ def _cell(row: dict[str, Any], name: str) -> Value:
 
 def _note(table: PartsTable) -> Text:
     busy = int(table.frame.filter(pl.col("verdict").is_not_null())["gpu_ns"].sum())
-    return Text(
+    text = (
         f"The rows sum to {duration(table.window_ns)}. Overlapping operations count once. idle inside: gaps within a "
-        f"part, included in the row {GAPS}. FLOPs and bytes are known for {share(table.known_ns, busy)} of GPU time.",
-        "quiet",
+        f"part, included in the row {GAPS}. FLOPs and bytes are known for {share(table.known_ns, busy)} of GPU time."
     )
+    return Text(text if 2 * table.known_ns > busy else f"{text} {SHAPES_HINT}", "quiet")
 
 
 def _shapes(table: PartsTable) -> list[Text | Table]:
     columns = (
         Column("time_ns", "time", "ns"),
-        Column("count", "count", "count", priority=3),
-        Column("mean_ns", "mean", "ns", priority=2),
-        Column("roof_pct", "% roof", "number", priority=2),
+        Column("count", "count", "count", priority=4),
+        Column("mean_ns", "mean", "ns", priority=3),
+        Column("roof_pct", "% roof", "number", priority=3),
         Column("op", "op and shapes", key=True),
         Column("kernel", "kernel"),
-        Column("grid", "grid", priority=3),
+        Column("role", "role"),
+        Column("grid", "grid", priority=4),
     )
     rows = tuple(
         (
@@ -86,6 +91,7 @@ def _shapes(table: PartsTable) -> list[Text | Table]:
             _cell(row, "roof_pct"),
             " ".join(filter(None, (row["op"] or "(no op)", shape_label(row["shapes"] or "")))),
             normalise(row["kernel"]).base[:60],
+            row["role"],
             row["grid"],
         )
         for row in table.shapes.head(LISTED_SHAPES).to_dicts()

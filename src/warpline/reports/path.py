@@ -1,54 +1,146 @@
-"""The dispatch path as sections."""
+"""The dispatch path as sections: the ops in a table, and one op as a column of layers with its sum."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from warpline.analyses.user_frames import site_of
+from warpline.estimate import Estimate
+from warpline.kernels import identify
+from warpline.replay.bare_path import CPU_LAYERS
 from warpline.reports.diagnosis_tables import compact_name
-from warpline.reports.sections import Column, Report, Section, Table, Text
+from warpline.reports.sections import Column, Report, Section, Table, Text, Value
 
 if TYPE_CHECKING:
     import polars as pl
 
 LONGEST_KERNEL = 48
 _COLUMNS = (
-    Column("per_step", "per step", "count", priority=2),
-    Column("python_ns", "Python", "ns"),
-    Column("boundary_ns", "boundary", "ns", priority=3),
-    Column("native_ns", "C++", "ns", priority=3),
-    Column("autograd_ns", "autograd", "ns", priority=2),
-    Column("dispatcher_ns", "dispatcher", "ns", priority=2),
-    Column("backend_ns", "backend", "ns", priority=2),
-    Column("api_ns", "API", "ns"),
-    Column("queue_ns", "queue", "ns", priority=2),
+    Column("per_step", "per step", "count"),
+    Column("bare_before_ns", "before kernel", "ns"),
     Column("kernel_ns", "kernels", "ns"),
     Column("launches", "launches", "count", priority=3),
-    Column("depth", "depth", "count", priority=4),
-    Column("hidden_share", "hidden", "share", priority=3),
+    Column("hidden_share", "hidden", "share", priority=2),
+    Column("bare_python_ns", "Python", "ns", priority=4),
+    Column("bare_dispatcher_ns", "dispatcher", "ns", priority=4),
+    Column("bare_backend_ns", "backend", "ns", priority=4),
+    Column("bare_api_ns", "API", "ns", priority=4),
     Column("name", "op", key=True),
 )
 _WHERE = Column("where", "where", priority=3)
+_TITLES = {
+    "python": "Python",
+    "boundary": "boundary",
+    "native": "C++ before it",
+    "autograd": "autograd",
+    "dispatcher": "dispatcher",
+    "backend": "backend",
+    "api": "CUDA call",
+}
+_MEANINGS = {
+    "python": "your line and nn.Module",
+    "boundary": "arguments to C++, and the result back",
+    "native": "the op around it, or autograd",
+    "autograd": "the engine and backward nodes",
+    "dispatcher": "finds the code by device and dtype",
+    "api": "puts the kernel into a stream",
+}
+
+
+class PathLayer(Struct, frozen=True):
+    """One layer of an op's path."""
+
+    title: str
+    meaning: str
+    recorded_ns: float
+    bare_ns: float
+    """Without the profiler's cost; what the device does has none."""
+    is_device: bool = False
 
 
 def path_report(table: pl.DataFrame, title: str) -> Report:
-    """One line per op: mean time in each layer, its main kernel, and its place."""
+    """The ops in a table, where there are several, and the costliest one as a column of layers."""
     shown = table.rows(named=True)
+    sections = [_ops(shown)] if len(shown) != 1 else []
+    return Report(title, (*sections, *([_ladder(costliest(shown))] if shown else [])))
+
+
+def costliest(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first op that launches something, else the first."""
+    return next((row for row in rows if row["launches"]), rows[0])
+
+
+def path_layers(row: dict[str, Any]) -> list[PathLayer]:
+    """The layers that an op passes, in order."""
+    decoded = identify(row["kernel"]) if row["kernel"] else None
+    meanings = {**_MEANINGS, "backend": _backend(decoded.library if decoded else None)}
+    layers = [
+        PathLayer(_TITLES[name], meanings[name], row[f"{name}_ns"], row[f"bare_{name}_ns"])
+        for name in CPU_LAYERS
+        if row[f"{name}_ns"]
+    ]
+    if row["queue_ns"] is not None:
+        layers.append(PathLayer("queue", "waits in the stream", row["queue_ns"], row["queue_ns"], is_device=True))
+        unit = {True: ", on tensor cores", False: ", on CUDA cores"}.get(decoded.tensor_core, "") if decoded else ""
+        runs = f"{kernel_text(row['kernel'])}{unit}" if row["kernel"] else "a copy or memset"
+        layers.append(PathLayer("kernel", runs, row["kernel_ns"], row["kernel_ns"], is_device=True))
+    return layers
+
+
+def _backend(library: str | None) -> str:
+    return f"{library} prepares the kernel; autograd" if library else "prepares the CUDA call"
+
+
+def _ladder(row: dict[str, Any]) -> Section:
+    columns = (
+        Column("bare_ns", "time", "ns"),
+        Column("recorded_ns", "recorded", "ns", priority=2),
+        Column("layer", "layer", key=True),
+        Column("meaning", "what happens there"),
+    )
+    layers = path_layers(row)
+    spread = Estimate(row["bare_before_low_ns"], row["bare_before_ns"], row["bare_before_high_ns"])
+    total: tuple[Value, ...] = (spread.expected, row["before_ns"], "before the kernel", "the sum: CPU time of one op")
+    lines: list[tuple[Value, ...]] = []
+    for layer in layers:
+        if layer.is_device and total not in lines:
+            lines.append(total)
+        lines.append((layer.bare_ns, layer.recorded_ns, layer.title, layer.meaning))
+    if total not in lines:
+        lines.append(total)
+    note = (
+        "Means per op; time: without what recording costs (recorded: with it)"
+        + (f", before the kernel between {_us(spread.low)} and {_us(spread.high)}" if spread.low < spread.high else "")
+        + ". Time before the kernel that passes while the GPU is busy costs nothing: "
+        + f"{100 * row['hidden_share']:.0f} % of it here."
+    )
+    several = f", {row['launches']:.3g} kernels each" if row["launches"] > 1 else ""
+    title = f"{row['name'] if row['depth'] else kernel_text(row['name'])}, {row['per_step']:.3g} a step{several}"
+    return Section("layers", title, (Table(columns, tuple(lines)), Text(note, "quiet")))
+
+
+def _us(time_ns: float) -> str:
+    return f"{time_ns / 1e3:.3g} µs"
+
+
+def _ops(shown: list[dict[str, Any]]) -> Section:
     where = [_WHERE] if any(row["file"] for row in shown) else []
     rows = tuple(
         (*(row[column.name] for column in _COLUMNS[:-1]), _named(row), *([_place(row)] if where else []))
         for row in shown
     )
     note = (
-        "Means per op. boundary: in the built-in function around the op, known with stacks; C++: before ops that the "
-        "autograd engine calls, where others have Python; autograd, dispatcher, backend: the op and the ops it calls, "
-        "without API calls; queue: from the call's return to the kernel; hidden: share of its CPU time while the GPU "
-        "is busy."
+        "Means per op, without what recording costs. before kernel: Python, framework and CUDA call; hidden: share of "
+        "its CPU time while the GPU is busy; (no op): a kernel that no op launched. --op NAME shows the layers of one."
     )
-    return Report(title, (Section("ops", "Dispatch path", (Table((*_COLUMNS, *where), rows), Text(note, "quiet"))),))
+    return Section("ops", "Dispatch path", (Table((*_COLUMNS, *where), rows), Text(note, "quiet")))
 
 
 def _named(row: dict[str, Any]) -> str:
+    if not row["depth"]:
+        return f"{kernel_text(row['name'])} (no op)"
     kernel = f" → {kernel_text(row['kernel'])}" if row["kernel"] else ""
     return f"{row['name']}{kernel}"
 

@@ -244,12 +244,6 @@ class Trace:
         other.chosen_steps = other.cold = None
         return other
 
-    def in_steps(self) -> Self:
-        """The same trace, looked at during its steps; all of it without steps, or those that were chosen."""
-        if self.chosen_steps is not None or not len(self.all_steps):
-            return self
-        return self.with_steps(StepChoice(0, None))
-
     def replaced(self, tables: Mapping[str, Stored | TraceTable], choice: StepChoice | None) -> Self:
         """The same trace with some other tables, looked at during these steps."""
         other = self._with_tables(tables)

@@ -138,7 +138,7 @@ def test_the_matmul_with_the_embeddings_sizes_is_the_head(tmp_path: Path) -> Non
     ("name", "role"),
     [
         ("LlamaAttention_3", "attention"),
-        ("qkv_proj", "attention"),
+        ("qkv_proj", "attention projections"),
         ("LlamaRotaryEmbedding_0", "attention"),
         ("LlamaMLP_0", "MLP"),
         ("gate_proj", "MLP"),

@@ -10,7 +10,17 @@ from msgspec import Struct
 
 from warpline.analyses.op_origin import BACKWARD, Origins
 from warpline.analyses.parts.blocks import block_roles
-from warpline.analyses.parts.roles import HEAD, OTHER, role_of_class, role_of_name, role_of_op
+from warpline.analyses.parts.roles import (
+    ATTENTION,
+    HEAD,
+    OTHER,
+    PROJECTIONS,
+    RESIDUAL,
+    role_of_class,
+    role_of_name,
+    role_of_op,
+)
+from warpline.analyses.parts.shape_roles import PLAIN, shape_roles
 from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.thread_events import RANGE, ThreadEvents
 from warpline.kernels import identify
@@ -19,6 +29,7 @@ from warpline.trace.arrays import NONE, Bools, Int64s, Texts
 from warpline.trace.link import NESTED_STYLES
 from warpline.trace.nesting import Nest, nearest_marked, nest
 from warpline.trace.table import Names
+from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
 
 OF_OP = r", op_id = \d+|, seq = \d+|^(autograd::engine|aten|prim|profiler)::"
@@ -39,7 +50,7 @@ class PartLabels:
 
     def __init__(self, gpu_work: GpuWork) -> None:
         self._gpu, self._time_ns, self._trace = gpu_work.gpu, gpu_work.time_ns, gpu_work.trace
-        self._ops = gpu_work.gpu.op_id
+        self._ops, self._foreign, self._rows = gpu_work.gpu.op_id, gpu_work.foreign, gpu_work.rows
         self._origins = Origins(self._trace)
 
     def by(self, way: str) -> PartNames:
@@ -82,11 +93,34 @@ class PartLabels:
         by_range = _nearest_role(self._trace.ranges.name.renamed(role_of_name), self._range_parents)[ranges]
         modules = self._trace.python.module.renamed(role_of_name)
         by_module = _nearest_role(modules, self._trace.python.parent)[self._module_frames]
-        blocks = block_roles(self._trace, self._origins.is_backward[:-1])[self._origins.source[self._ops]]
+        blocks = _structure_roles(self._trace, self._origins)[self._origins.source[self._ops]]
         by_class = [role_of_class(kernel_class) for kernel_class in self._classes]
-        ways = (self._op_roles, by_module, by_range, self._heads, blocks, by_class)
-        found = [next(filter(None, roles), OTHER) for roles in zip(*ways, strict=True)]
-        return PartNames(_with_backward(np.array(found, object), self._backward), np.full(len(found), NONE, np.int64))
+        ways = (self._op_roles, by_module, by_range, self._heads, blocks, self._foreign_roles, by_class)
+        found = np.array([next(filter(None, roles), OTHER) for roles in zip(*ways, strict=True)], object)
+        found[(found == ATTENTION) & self._is_plain_matmul] = PROJECTIONS
+        return PartNames(_with_backward(found, self._backward), np.full(len(found), NONE, np.int64))
+
+    @cached_property
+    def _foreign_roles(self) -> Texts:
+        """The roles of ops from elsewhere, for operations without one."""
+        found = np.full(len(self._ops), "", object)
+        for foreign in self._foreign:
+            trace, ops = foreign.calls.trace, foreign.ops[self._rows]
+            origins = Origins(trace)
+            named = _nearest_role(trace.ops.name.renamed(role_of_op), trace.ops.parent)[ops]
+            structure = _structure_roles(trace, origins)[origins.source[ops]]
+            roles = np.where(named != "", named, structure)
+            found = np.where((found == "") & (self._ops == NONE), roles, found)
+        return found
+
+    @cached_property
+    def _is_plain_matmul(self) -> Bools:
+        """Which operations belong to a matmul that is not batched, by their op or the one from elsewhere."""
+        plain = np.append(self._trace.ops.name.like(PLAIN), False)[self._ops]
+        for foreign in self._foreign:
+            own = np.append(foreign.calls.trace.ops.name.like(PLAIN), False)[foreign.ops[self._rows]]
+            plain |= own & (self._ops == NONE)
+        return plain
 
     @property
     def _backward(self) -> Bools:
@@ -165,6 +199,14 @@ class PartLabels:
         # The forward op counts for its backward: the gradient of the head's weight has the table's sizes as a result.
         heads = is_head[self._ops] | is_head[self._origins.source[self._ops]]
         return [HEAD if head else "" for head in heads.tolist()]
+
+
+def _structure_roles(trace: Trace, origins: Origins) -> Texts:
+    """The role of each op by the norms around it, else by shapes, which also tell the residual from the block; one more
+    at the end for no op."""
+    backward = origins.is_backward[:-1]
+    blocks, shapes = block_roles(trace, backward), shape_roles(trace, backward)
+    return np.where((blocks != "") & (shapes != RESIDUAL), blocks, shapes)
 
 
 def _names_of_layers(pairs: set[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 
 ATTENTION, MLP, NORM, EMBEDDING, HEAD = "attention", "MLP", "norm", "embedding", "head"
+PROJECTIONS = "attention projections"
+"""The matmuls before and after attention: query, key, value and output."""
 LOSS, OPTIMIZER, RESIDUAL, COMMUNICATION, COPY, OTHER = (
     "loss",
     "optimizer",
@@ -19,10 +21,8 @@ _NAMES = (
     (LOSS, r"loss|cross_?entropy|nll"),
     (NORM, r"norm|(^|[._])ln(_?\w{1,2})?($|[._\d])"),
     (HEAD, r"lm_?head|classifier|logits|(^|[._])head($|[._\d])"),
-    (
-        ATTENTION,
-        r"attn|attention|sdpa|rotary|rope($|[._\d])|(^|[._])(qkv|q|k|v|o|out|query|key|value)_?proj|(^|[._])qkv",
-    ),
+    (PROJECTIONS, r"(^|[._])(qkv|q|k|v|o|out|query|key|value)_?proj|(^|[._])qkv"),
+    (ATTENTION, r"attn|attention|sdpa|rotary|rope($|[._\d])"),
     (EMBEDDING, r"embed|(^|[._])w[tp]e($|[._\d])"),
     (MLP, r"mlp|ffn|feed_?forward|moe|expert|swiglu|silu|gelu|(^|[._])(gate|up|down|fc\d?)(_?proj)?($|[._\d])"),
     (RESIDUAL, r"residual"),

@@ -15,6 +15,7 @@ from msgspec import Struct
 from warpline.analyses.breakdown import activities_of, busy_spans
 from warpline.analyses.device import trace_device
 from warpline.analyses.parts.labels import NO_PART, PartLabels, PartNames
+from warpline.analyses.parts.roles import OTHER
 from warpline.analyses.roofline.entry import LATENCY_NS, NEAR_ROOF
 from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
 from warpline.analyses.roofline.pieces import GpuWork
@@ -114,7 +115,7 @@ def parts_table(
         known_ns=int(gpu_work.time_ns[here][work.known[here]].sum()),
         frame=_parts(trace, table, labels.by(way), here, busy_ns),
         classes=_parts(trace, table, labels.by("class"), here, busy_ns),
-        shapes=shapes_by_kernel(gpu_work, here, labels.by("class").names, work),
+        shapes=shapes_by_kernel(gpu_work, here, labels, work),
     )
 
 
@@ -225,8 +226,10 @@ def _verdict(row: dict[str, Any]) -> str:
     return f"{speedup(row['priced_ns'] / row['floor_ns'])} its {bound} limit"
 
 
-def shapes_by_kernel(gpu_work: GpuWork, here: Int64s, classes: list[str], work: RowWork) -> pl.DataFrame:
-    """Which kernel ran for which shapes: one row per op, shapes and kernel that a library chooses, longest first."""
+def shapes_by_kernel(gpu_work: GpuWork, here: Int64s, labels: PartLabels, work: RowWork) -> pl.DataFrame:
+    """Which kernel ran for which shapes: one row per role, op, shapes and kernel that a library chooses, longest
+    first."""
+    classes, roles = labels.by("class").names, labels.by("role").names
     chosen = np.array([at for at in here.tolist() if classes[at] in LIBRARY_CLASSES], np.int64)
     known = {at: piece for piece in gpu_work.pieces if piece.work or piece.shapes for at in piece.rows}
     pieces = [known.get(at) for at in chosen.tolist()]
@@ -238,12 +241,13 @@ def shapes_by_kernel(gpu_work: GpuWork, here: Int64s, classes: list[str], work: 
             "shapes": [(piece.shapes or None) if piece else None for piece in pieces],
             "kernel": gpu.name.series(),
             "grid": [_grid_text(grid) for grid in grids],
+            "role": [roles[at] if roles[at] != OTHER else None for at in chosen.tolist()],
             **work.columns(chosen),
         },
-        schema_overrides=dict.fromkeys(("op", "shapes", "grid"), pl.String),
+        schema_overrides=dict.fromkeys(("op", "shapes", "grid", "role"), pl.String),
     )
     return (
-        table.group_by("op", "shapes", "kernel", "grid")
+        table.group_by("op", "shapes", "kernel", "grid", "role")
         .agg(
             count=pl.len(),
             time_ns=pl.col("time").sum(),
@@ -251,7 +255,7 @@ def shapes_by_kernel(gpu_work: GpuWork, here: Int64s, classes: list[str], work: 
             flops=pl.col("flops").sum(),
             roof_pct=ROOF_PCT,
         )
-        .sort("time_ns", "kernel", "shapes", "op", "grid", descending=[True, False, False, False, False])
+        .sort("time_ns", "kernel", "shapes", "op", "grid", "role", descending=[True, *[False] * 5])
     )
 
 

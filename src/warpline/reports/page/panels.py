@@ -43,7 +43,7 @@ def panels(diagnosis: Diagnosis, work: GpuWork, zero_ns: int) -> Panels:
     return Panels(
         whatif=whatif_panel(diagnosis),
         steps=_steps(diagnosis, zero_ns),
-        tables=tables_panel(diagnosis, work),
+        tables=tables_panel(diagnosis),
         roofline=roofline_panel(diagnosis, work),
         flame=flame_panel(diagnosis),
         budget=budget_panel(diagnosis),

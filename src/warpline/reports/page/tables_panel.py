@@ -14,24 +14,27 @@ from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.user_frames import site_of
 from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
+from warpline.replay.representative_steps import in_warm_steps
 from warpline.reports.page.contract import DataTable, TableColumn, Tables
 
 MOST_ROWS = 500
 
 
-def tables_panel(diagnosis: Diagnosis, work: GpuWork) -> Tables | None:
-    """Every table with rows; None without any."""
-    found = list(_tables(diagnosis, work))
+def tables_panel(diagnosis: Diagnosis) -> Tables | None:
+    """Every table with rows, of the warm steps where there are some; None without any."""
+    found = list(_tables(diagnosis))
     return Tables(found) if found else None
 
 
-def _tables(diagnosis: Diagnosis, work: GpuWork) -> Iterator[DataTable]:
-    if len(diagnosis.trace.ops):
-        yield _ops(ops_table(diagnosis.trace, known_work=work).frame)
+def _tables(diagnosis: Diagnosis) -> Iterator[DataTable]:
+    trace = in_warm_steps(diagnosis.trace)
+    work = GpuWork(trace)
+    if len(trace.ops):
+        yield _ops(ops_table(trace, known_work=work).frame)
     if diagnosis.devices:
         with contextlib.suppress(CannotAnswer):
-            yield _parts(parts_table(diagnosis.trace, known_work=work), len(diagnosis.devices))
-    kernels = top_kernels(diagnosis.trace)
+            yield _parts(parts_table(trace, known_work=work), len(diagnosis.devices))
+    kernels = top_kernels(trace)
     if len(kernels):
         yield _kernels(kernels)
 
