@@ -159,6 +159,38 @@ def test_waits_and_work_from_before_are_no_dispatch(tmp_path: Path) -> None:
     assert (found.ops * found.cpu_ns, found.ops * found.gpu_ns) == (40_000, 140_000)
 
 
+def test_steps_known_from_the_device_are_dispatched_where_they_are_launched(tmp_path: Path) -> None:
+    """The CPU launches eight kernels of 100 µs within 80 µs, and is done before the second runs."""
+    events = []
+    for number in range(8):
+        events += launched("gemm", 10 * number, 100 + 100 * number, 100, number + 1)
+        events += launched("relu", 10 * number + 5, 195 + 100 * number, 5, number + 101)
+    trace = open_trace(write(tmp_path, events), cache=False)
+    assert trace.all_steps.found_by[0] == "repetition"
+    found = budget_of(trace)
+    assert found.ops == 2
+    assert found.dispatch_ns <= 10_000
+
+
+def test_long_pauses_and_the_time_of_other_threads_are_no_dispatch(tmp_path: Path) -> None:
+    """In a step of 1 ms, the main thread launches for 100 µs and pauses for 900; the autograd thread launches for 50 µs
+    at the same time."""
+    events = [
+        annotation("ProfilerStep#0", 0, 1000),
+        op("aten::linear", 0, 100, external=1),
+        *launched("gemm", 10, 30, 10, 1),
+        call("cudaLaunchKernel", 40, 50, 2, thread=AUTOGRAD),
+        kernel("backward", 95, 5, 2),
+    ]
+    found = budget_of(open_trace(write(tmp_path, events), cache=False))
+    assert found.dispatch_ns == 100_000
+
+
+def test_a_trace_without_steps_has_no_budget(tmp_path: Path) -> None:
+    with pytest.raises(CannotAnswer, match="no steps"):
+        budget_of(open_trace(write(tmp_path, launched("gemm", 0, 10, 5, 1)), cache=False))
+
+
 @pytest.mark.parametrize(("source", "said"), [("kineto", "the CPU was not recorded"), ("nsys", "nsys records none")])
 def test_why_there_are_no_ops_depends_on_the_profiler(source: str, said: str, tmp_path: Path) -> None:
     export = write(tmp_path, [*launched("gemm", 0, 10, 5, 1)]) if source == "kineto" else small().write(tmp_path / "x")

@@ -20,6 +20,7 @@ from small_programs import GEMM_FP32, H200, MUL, Body, Program, repeated
 
 from warpline.analyses.budget import DispatchBudget
 from warpline.analyses.device import trace_device
+from warpline.errors import CannotAnswer
 from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.budget import bare_budget, outlook
 from warpline.findings.diagnosis import Diagnosis, diagnose
@@ -266,6 +267,10 @@ def test_no_more_is_saved_than_what_a_fix_touches_and_the_idle_time(said: Answer
 
 
 def test_a_budget_is_of_the_same_step_and_the_same_graph(said: Answers) -> None:
+    if not said.step_count:
+        with pytest.raises(CannotAnswer, match="no steps"):
+            bare_budget(said.trace)
+        return
     bare = bare_budget(said.trace)
     own = DispatchBudget(bare.budget.ops, bare.budget.cpu_ns, bare.budget.gpu_ns)
     shown = outlook(own, 1.0, 1_000.0, 100.0, bare)

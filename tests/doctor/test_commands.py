@@ -183,6 +183,15 @@ def test_the_environment_of_the_shell_counts() -> None:
     assert alarms(examine_command(GOOD.partition(" ")[2], set_already)) == {}
 
 
+def test_a_report_is_read_in_the_container_that_recorded_it() -> None:
+    container = "docker run --gpus all --ipc=host --ulimit memlock=-1 --ulimit stack=67108864 -v $PWD:/work img"
+    recording = GOOD.partition(" ")[2].replace("--capture-range=nvtx --nvtx-capture=step --capture-range-end=stop ", "")
+    found = examine_command(f"{container} {recording} && nsys stats /tmp/r.nsys-rep", HERE)
+    assert alarms(found)["another-nsys"] == "warning"
+    assert found.corrected.endswith(f"&& {container} nsys stats /tmp/r.nsys-rep")
+    assert "another-nsys" not in alarms(examine_command(f"{recording} && nsys stats /tmp/r.nsys-rep", HERE))
+
+
 def test_a_line_is_taken_apart_and_put_together() -> None:
     text = 'A=1 sudo -E nsys profile -t cuda --stats=true -o "my report" python train.py --lr 0.1 && nsys stats r'
     assert parse_line(text).text() == text

@@ -227,6 +227,15 @@ def test_an_ncu_log_with_csv_behind_it() -> None:
     assert [check.seen for check in examine_ncu_text(text)] == ["2 kernels profiled by ncu"]
 
 
+def test_a_version_wall_names_both_versions() -> None:
+    (check,) = read_messages(
+        "Exportation error: Report was created in Nsight Systems version\n"
+        "(2025.5.1.121), newer than your current version (2025.3.2.474).\n"
+    )
+    assert check.seen == "the report is of nsys 2025.5.1.121, and this nsys is 2025.3.2.474"
+    assert "same container" in check.do[0]
+
+
 def test_every_health_code_has_a_place_in_the_doctor() -> None:
     import re  # noqa: PLC0415
 

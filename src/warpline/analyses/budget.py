@@ -8,11 +8,10 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.idle.host_activity import SYNCHRONISE, pageable_copies
-from warpline.analyses.steps import in_view
+from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, SYNCHRONISE, activities, pageable_copies
 from warpline.api_names import ASYNC_COPY, COPY
 from warpline.errors import CannotAnswer
-from warpline.intervals import difference, union
+from warpline.intervals import EMPTY, Spans, difference, intersection, joined, union
 from warpline.trace.arrays import NONE, Bools
 from warpline.trace.launches import launched_ns
 from warpline.trace.schema import Api, Gpu
@@ -69,19 +68,55 @@ class DispatchBudget(Struct, frozen=True):
         return max(self.dispatch_ns / times_fewer, self.work_ns)
 
 
+class RecordedBudget(Struct, frozen=True):
+    """The budget of a trace as recorded, and where its dispatch lies."""
+
+    budget: DispatchBudget
+    dispatch: dict[int, Spans]
+    """For each launching thread, the time in which it dispatches."""
+    loading_ns: float
+    """Time per step in which the launching threads load data, and which is no dispatch."""
+
+
 def budget_of(trace: Trace) -> DispatchBudget:
-    """The budget of a trace's median step: its launches, the CPU time between them, the GPU time of one."""
+    """The budget of a trace's steps: their launches, the CPU time of one, the GPU time of one."""
+    return recorded_budget(trace).budget
+
+
+def recorded_budget(trace: Trace) -> RecordedBudget:
+    """The budget, as recorded.
+
+    A launching thread dispatches while it runs ops and API calls, and in the short pauses between them, which are
+    Python. Waits for the device, blocking copies and loading data are no dispatch. Threads work at the same time: what
+    one does while another dispatches adds nothing.
+    """
     steps = trace.steps_in_view
+    if not len(steps):
+        raise CannotAnswer(
+            "no-steps", "cannot answer, because the trace has no steps", "name a range that is one with --step-range"
+        )
     work = trace.gpu[_launched_in(trace)]
     if not len(work):
         raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU operations")
     calls = trace.api[np.unique(work.api_id[work.api_id != NONE])]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
-    return DispatchBudget(
-        ops=len(calls) / max(len(steps), 1),
-        cpu_ns=_dispatch_ns(trace, calls) / len(calls),
-        gpu_ns=_busy_ns(work) / len(calls),
+    window = _host_window(trace, calls)
+    known = activities(trace)
+    loading = {
+        thread: intersection(known[thread].labels["input"], window) if thread in known else EMPTY
+        for thread in np.unique(calls.thread).tolist()
+    }
+    dispatch = {thread: difference(_active(trace, thread, window), spans) for thread, spans in loading.items()}
+    together = joined(list(dispatch.values()))
+    return RecordedBudget(
+        budget=DispatchBudget(
+            ops=len(calls) / len(steps),
+            cpu_ns=together.total_ns() / len(calls),
+            gpu_ns=_busy_ns(work) / len(calls),
+        ),
+        dispatch=dispatch,
+        loading_ns=difference(joined(list(loading.values())), together).total_ns() / len(steps),
     )
 
 
@@ -94,27 +129,39 @@ def _busy_ns(work: Gpu) -> int:
 def _launched_in(trace: Trace) -> Bools:
     """What the steps in view launched. A loop that only launches runs ahead of the device, so its work may run after
     them."""
-    steps = trace.steps_in_view
-    if not len(steps):
-        return in_view(trace, trace.gpu.start_ns)
-    gpu = trace.gpu
+    steps, gpu = trace.steps_in_view, trace.gpu
     moments = gpu.start_ns if on_device(trace.all_steps) else launched_ns(gpu, trace.api)
     is_linked = gpu.api_id != NONE
     launched_before = ~is_linked & (gpu.start_ns < gpu.start_ns[is_linked].min(initial=LAST))
     return (moments >= steps.start_ns.min()) & (moments < steps.end_ns.max()) & ~launched_before
 
 
-def _dispatch_ns(trace: Trace, calls: Api) -> int:
-    """Time of the steps, up to the last that the launching threads recorded, without their waits for the device."""
-    steps, api = trace.steps_in_view, trace.api
+def _host_window(trace: Trace, calls: Api) -> Spans:
+    """Where the CPU may dispatch the steps: in them, up to the last that the launching threads recorded. Steps that are
+    known from the device alone are dispatched before they run: from their first launch to their last."""
+    steps = trace.steps_in_view
+    if on_device(trace.all_steps):
+        return union(calls.start_ns.min(keepdims=True), calls.end_ns.max(keepdims=True))
     threads = np.unique(calls.thread)
-    mine = np.isin(api.thread, threads)
-    recorded = (table.end_ns[np.isin(table.thread, threads)] for table in (api, trace.ops, trace.ranges))
-    over = max(int(ends.max(initial=0)) for ends in recorded)
-    window = np.array([[trace.window.start_ns], [trace.window.end_ns]])
-    starts, ends = (steps.start_ns, steps.end_ns) if len(steps) else window
-    dispatching = union(starts, np.minimum(ends, over))
+    tables = (trace.api, trace.ops, trace.ranges)
+    over = max(int(table.end_ns[np.isin(table.thread, threads)].max(initial=0)) for table in tables)
+    return union(steps.start_ns, np.minimum(steps.end_ns, over))
+
+
+def _active(trace: Trace, thread: int, window: Spans) -> Spans:
+    """When a thread runs ops, calls or the Python between them, within the window and without waits for the device."""
+    api, ops = trace.api, trace.ops
+    mine = api.thread == thread
     waits = api.name.like(SYNCHRONISE) | (api.name.like(COPY) & ~api.name.like(ASYNC_COPY))
     waits[pageable_copies(trace)] = True
     waits &= mine
-    return difference(dispatching, union(api.start_ns[waits], api.end_ns[waits])).total_ns()
+    in_ops = ops.thread == thread
+    recorded = intersection(
+        union(np.append(api.start_ns[mine], ops.start_ns[in_ops]), np.append(api.end_ns[mine], ops.end_ns[in_ops])),
+        window,
+    )
+    # A pause lasts from one record, or the start of a step, to the next, or the end of the step.
+    pauses = difference(window, recorded)
+    short = (pauses.ends - pauses.starts) <= LONGEST_PYTHON_NS
+    python = union(pauses.starts[short], pauses.ends[short])
+    return difference(joined([recorded, python]), union(api.start_ns[waits], api.end_ns[waits]))

@@ -6,16 +6,16 @@ from __future__ import annotations
 from math import isclose
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.analyses.budget import DispatchBudget, budget_of
+from warpline.analyses.budget import DispatchBudget, budget_of, recorded_budget
 from warpline.errors import CannotAnswer
 from warpline.findings.fix_table import fix_table
-from warpline.replay.labelled_graph import LabelledGraph
+from warpline.intervals import Spans, covered_before, joined
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import WhatIf
-from warpline.trace.arrays import Floats
 from warpline.trace.trace import Trace
 
 GRAPH = "cuda_graph"
@@ -101,31 +101,32 @@ def bare_budget(trace: Trace) -> BareBudget:
     except CannotAnswer:
         return BareBudget(budget_of(steps_to_judge(trace)), None, None)
     question = fixes.evidence.question
-    budget = budget_of(question.trace)
+    recorded = recorded_budget(question.trace)
+    budget = recorded.budget
     step_ns = question.bare_step_ns.expected
-    # Threads take turns: what recording costs one of them, another may wait for.
-    profiler_ns, loading_ns = _recording_ns(question), _loading_ns(question)
-    dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns - loading_ns), step_ns)
+    profiler_ns = _recording_ns(question, recorded.dispatch)
+    dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns), step_ns)
     graph = fixes.row(GRAPH)
     return BareBudget(
         budget=replace(budget, cpu_ns=dispatch_ns / budget.ops),
         step_ns=step_ns,
         graph_ns=graph.new_step_ns.expected if graph.applies else None,
         profiler_ns=profiler_ns,
-        loading_ns=loading_ns,
+        loading_ns=recorded.loading_ns,
     )
 
 
-def _recording_ns(question: WhatIf) -> float:
-    """Host time per step that recording costs."""
-    return _host_ns(question.labelled, question.replay.graph.duration - question.labelled.graph.duration)
-
-
-def _loading_ns(question: WhatIf) -> float:
-    """Time per step in which the threads that launch load data, without the profiler's cost."""
-    return _host_ns(question.labelled, question.labelled.graph.duration * question.labelled.input_share)
-
-
-def _host_ns(labelled: LabelledGraph, times: Floats) -> float:
-    """The sum of these times of segments over those of the host within steps, per step."""
-    return float(times[labelled.in_steps & ~labelled.is_work].sum()) / labelled.step_count
+def _recording_ns(question: WhatIf, dispatch: dict[int, Spans]) -> float:
+    """Time per step by which recording makes dispatch longer; where threads dispatch at once, it counts once."""
+    graph, bare = question.replay.graph, question.labelled.graph
+    cost = graph.duration - bare.duration
+    host = ~question.labelled.is_work
+    spent = []
+    for thread, spans in dispatch.items():
+        mine = np.flatnonzero(host & (graph.lane == thread))
+        starts = graph.measured_start[mine].astype(np.int64)
+        inside = covered_before(spans, starts + 1) > covered_before(spans, starts)
+        spent.append((float(cost[mine][inside].sum()), spans.total_ns()))
+    recorded_ns, together_ns = sum(own for own, _ in spent), sum(length for _, length in spent)
+    overlap = joined(list(dispatch.values())).total_ns() / max(together_ns, 1)
+    return recorded_ns * overlap / question.labelled.step_count

@@ -48,6 +48,8 @@ _MEANINGS = {
     "api": "puts the kernel into a stream",
 }
 
+_UNITS = {True: ", on tensor cores", False: ", on CUDA cores", None: ""}
+
 
 class PathLayer(Struct, frozen=True):
     """One layer of an op's path."""
@@ -83,7 +85,7 @@ def path_layers(row: dict[str, Any]) -> list[PathLayer]:
     ]
     if row["queue_ns"] is not None:
         layers.append(PathLayer("queue", "waits in the stream", row["queue_ns"], row["queue_ns"], is_device=True))
-        unit = {True: ", on tensor cores", False: ", on CUDA cores"}.get(decoded.tensor_core, "") if decoded else ""
+        unit = _UNITS[decoded.tensor_core] if decoded else ""
         runs = f"{kernel_text(row['kernel'])}{unit}" if row["kernel"] else "a copy or memset"
         layers.append(PathLayer("kernel", runs, row["kernel_ns"], row["kernel_ns"], is_device=True))
     return layers

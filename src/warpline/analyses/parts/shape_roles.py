@@ -126,7 +126,8 @@ def _mark_attention(calls: list[_Call], softmax: int, roles: Texts) -> None:
 
 def _mark_mlp(calls: list[_Call], last: int, roles: Texts) -> None:
     down = calls[last]
-    ups, activates = [], False
+    ups: list[int] = []
+    activates = False
     for at in range(last - 1, -1, -1):
         call = calls[at]
         activates |= call.kind == "activation" and not ups
