@@ -2,15 +2,19 @@
 
     python -m benchmarks.ranks.scale FOLDER [--ranks 4 8 16] [--workers 1 2]
 
-Simulated jobs are written to FOLDER (about 7 s and 5 MB a rank) and used again by the next call. Every command runs in
-a fresh process. `first` reads every rank and stores its summary, `again` answers from the summaries. Memory is sampled
-in /proc (Linux): `tree` is the largest sum of resident memory of all processes, which counts shared libraries once for
-each process; `main` and `worker` are the largest peaks of one process.
+Simulated jobs are written to FOLDER (about 7 s and 5 MB a rank) and used again by the next call. Of more than 16 ranks,
+every further 16 repeat the times of the first. Every command runs in a fresh process. `first` reads every rank and
+stores its summary, `again` answers from the summaries. Memory is sampled in /proc (Linux): `tree` is the largest sum of
+resident memory of all processes, which counts shared libraries once for each process; `main` and `worker` are the
+largest peaks of one process.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import itertools
+import json
 import os
 import resource
 import subprocess
@@ -21,10 +25,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from benchmarks.ranks.simulate import random_setting, run, write
+from benchmarks.ranks.simulate import listed, random_setting, run, write
 
 STEPS, LAYERS = 40, 190
 """An FSDP job of this size has 76,200 kernels and 50.8 MB of text a rank."""
+SIMULATED_RANKS = 16
 SAMPLE_S = 0.05
 
 
@@ -42,12 +47,34 @@ def job_folder(folder: Path, ranks: int) -> Path:
     """A simulated job with a slow rank, written unless it is there."""
     job = folder / f"{ranks}_ranks"
     if not job.exists():
-        setting = random_setting(1, "slow_kernels", ranks)
-        setting.steps, setting.layers = STEPS, LAYERS
         partial = job.with_suffix(".partial")
-        write(setting, run(setting)[0], partial)
+        if ranks > SIMULATED_RANKS:
+            repeat(job_folder(folder, SIMULATED_RANKS), partial, ranks)
+        else:
+            setting = random_setting(1, "slow_kernels", ranks)
+            setting.steps, setting.layers = STEPS, LAYERS
+            write(setting, run(setting)[0], partial)
         partial.rename(job)
     return job
+
+
+def repeat(job: Path, folder: Path, ranks: int) -> None:
+    """Write a job of more ranks: the files of a smaller one again under other numbers, and one group of all ranks."""
+    files = sorted(job.rglob("*.json.gz"))
+    folder.mkdir(parents=True)
+    few, many = (tuple(range(count)) for count in (len(files), ranks))
+    for turn, file in itertools.product(range(ranks // len(files)), files):
+        text = gzip.decompress(file.read_bytes()).decode()
+        head, mark, events = text.partition('"traceEvents"')
+        info = json.loads(f"{head.rstrip().removesuffix(',')}}}")
+        rank = info["distributedInfo"]["rank"] + turn * len(files)
+        info["distributedInfo"] |= {"rank": rank, "world_size": ranks}
+        info["distributedInfo"]["pg_config"][0]["ranks"] = list(many)
+        events = events.replace(listed(few), listed(many)).replace(
+            f'"Group size": {len(few)}', f'"Group size": {ranks}'
+        )
+        with gzip.open(folder / f"rank{rank}_trace.json.gz", "wt", compresslevel=1) as opened:
+            opened.write(f"{json.dumps(info)[:-1]},{mark}{events}")
 
 
 def cost(job: Path, workers: int, cache: str) -> Cost:

@@ -581,7 +581,7 @@ def _events(setting: Setting, rank: int, log: list[StepLog]) -> Iterator[str]:
             meta |= {
                 "Out msg nelems": op.elements,
                 "Group size": len(op.group),
-                "Process Group Ranks": _listed(op.group),
+                "Process Group Ranks": listed(op.group),
             }
             if op.group in groups:
                 meta["Process Group Name"] = str(groups.index(op.group))
@@ -596,7 +596,7 @@ def _events(setting: Setting, rank: int, log: list[StepLog]) -> Iterator[str]:
             yield event("kernel", _kernel_name(op.name), start, end, stream, own)
 
 
-def _listed(group: tuple[int, ...]) -> str:
+def listed(group: tuple[int, ...]) -> str:
     """As torch writes it: lists of more than 30 ranks are shortened."""
     if len(group) <= 30:
         return str(list(group))

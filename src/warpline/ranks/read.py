@@ -4,11 +4,13 @@ a Ray cluster."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Literal
 
 from msgspec import Struct
@@ -68,12 +70,40 @@ def read_ranks(
     places: Sequence[str], workers: int | None = None, cache: bool = True, engine: Engine = "pool"
 ) -> list[ReadRank]:
     """The summaries of all files or URLs, in their order. Each process reads one file at a time."""
-    if engine == "ray":
-        return _unpacked(_on_ray(places, cache))
-    count = min(workers or _default_workers(places), len(places))
-    if count <= 1:
-        return [read_rank(place, cache) for place in places]
-    return _unpacked(_in_pool(places, count, cache))
+    found = {place: summary for place in places if cache and (summary := _stored(place)) is not None}
+    missing = [place for place in places if place not in found]
+    count = min(workers or _default_workers(missing), len(missing))
+    if engine == "pool" and count <= 1:
+        results = [read_rank(place, cache) for place in missing]
+    else:
+        read = _on_ray(missing, cache) if engine == "ray" else in_pool(_packed, missing, count, cache)
+        results = [ReadRank(RankSummary.from_bytes(content) if content else None, problem) for content, problem in read]
+    by_place = dict(zip(missing, results, strict=True))
+    for place, result in by_place.items():
+        if engine == "ray" and cache and result.summary is not None:
+            _store(place, result.summary)
+    return [ReadRank(found[place]) if place in found else by_place[place] for place in places]
+
+
+def _stored(place: str) -> RankSummary | None:
+    """The summary of a URL that is stored here, whichever machine read it. The key of a local file takes reading the
+    file, which is left to the workers."""
+    if "://" not in place:
+        return None
+    from warpline.ranks.remote import key  # noqa: PLC0415 - fsspec is an optional package
+
+    try:
+        return load_summary(key(place))
+    except OSError:
+        return None
+
+
+def _store(place: str, summary: RankSummary) -> None:
+    """Keep the summary of a URL here, too."""
+    if "://" in place:
+        from warpline.ranks.remote import key  # noqa: PLC0415 - fsspec is an optional package
+
+        store_summary(key(place), summary)
 
 
 def _default_workers(places: Sequence[str]) -> int:
@@ -81,20 +111,39 @@ def _default_workers(places: Sequence[str]) -> int:
     return len(os.sched_getaffinity(0)) if total > POOL_BYTES else 1
 
 
-def _in_pool(places: Sequence[str], workers: int, cache: bool) -> list[tuple[bytes, str]]:
+Read = Callable[[str, bool], tuple[bytes, str]]
+"""What a worker runs: the summary of a place, or why there is none."""
+
+
+def in_pool(read: Read, places: Sequence[str], workers: int, cache: bool) -> list[tuple[bytes, str]]:
     """What the workers of a pool return; if one is killed, each file that is left gets a process of its own."""
     found: list[tuple[bytes, str]] = []
     try:
         # Threads of polars do not survive a fork.
-        with ProcessPoolExecutor(workers, get_context("spawn"), max_tasks_per_child=FILES_PER_WORKER) as pool:
-            for result in pool.map(_packed, places, [cache] * len(places)):
+        with ProcessPoolExecutor(
+            workers, get_context("spawn"), initializer=_end_with_parent, max_tasks_per_child=FILES_PER_WORKER
+        ) as pool:
+            for result in pool.map(read, places, [cache] * len(places)):
                 found.append(result)
     except BrokenProcessPool:
         if len(places) == 1:
             return [(b"", "the process that read it was killed")]
         for place in places[len(found) :]:
-            found += _in_pool([place], 1, cache)
+            found += in_pool(read, [place], 1, cache)
     return found
+
+
+def _end_with_parent() -> None:
+    """Let this worker end when its parent does, however that ends: an idle worker does not notice by itself."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all processes; only the parent answers
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _on_ray(places: Sequence[str], cache: bool) -> list[tuple[bytes, str]]:
@@ -109,7 +158,3 @@ def _packed(place: str, cache: bool) -> tuple[bytes, str]:
     """What a worker returns."""
     read = read_rank(place, cache)
     return (read.summary.content if read.summary else b""), read.problem
-
-
-def _unpacked(results: Sequence[tuple[bytes, str]]) -> list[ReadRank]:
-    return [ReadRank(RankSummary.from_bytes(content) if content else None, problem) for content, problem in results]
