@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, variance
 from typing import Literal
 
 import numpy as np
@@ -39,6 +39,10 @@ EARLY_TAIL = 0.001
 """Likewise before the end of a group, as Haybittle and Peto have it."""
 WORTH_HAVING = 1.03
 """A smaller gain decides nothing: a range that lies below is a verdict."""
+MIN_WINDOWS = 3
+"""Of a process: fewer do not show how far windows differ."""
+MIN_TRIMMED = 8
+"""Of fewer windows the middle half is too few to show how far they differ."""
 PRIOR_WINDOWS = 12
 """What all variants say of the spread of windows counts as much as this many windows of one."""
 GPU_SPREAD, CPU_SPREAD = 0.01, 0.03
@@ -86,7 +90,7 @@ class MeasuredGain(Struct, frozen=True):
 
 
 def gain_of(name: str, baseline: str, processes: Windows, on_gpu: bool) -> MeasuredGain | None:
-    """The baseline's step over the variant's; None if no window of both exists."""
+    """The baseline's step over the variant's; None if both have fewer than MIN_WINDOWS."""
     against = [(one, _against(baseline, one, processes)) for one in processes if one.name != baseline]
     everyone = [centre for _, centre in against if centre is not None]
     found = [(one, centre) for one, centre in against if one.name == name and centre is not None]
@@ -146,15 +150,21 @@ def _usual_variance(centres: Sequence[_Centre]) -> float:
 def _against(baseline: str, process: MeasuredProcess, processes: Windows) -> _Centre | None:
     """The logarithm of the baselines' step over the process's, from the windows that all of them have."""
     bases = [one for one in processes if one.name == baseline and one.group == process.group]
-    return _centre([fmean(math.log(base / step) for base in known) for step, known in _windows(process, bases)])
+    found = _windows(process, bases)
+    if len(found) < MIN_WINDOWS:
+        return None
+    return _centre([fmean(math.log(base / step) for base in known) for step, known in found])
 
 
 def _centre(values: Sequence[float]) -> _Centre | None:
-    """The mean of the middle half: a disturbed window is an outlier."""
+    """The mean; of many, that of the middle half, because a disturbed window is an outlier."""
     if not values:
         return None
-    centre, variance, freedom = middle(np.array(values)[:, None])
-    return _Centre(float(centre[0]), float(variance[0]) / len(values), freedom, len(values))
+    number = len(values)
+    if number < MIN_TRIMMED:
+        return _Centre(fmean(values), variance(values) / number if number > 1 else 0.0, number - 1, number)
+    centre, spread, freedom = middle(np.array(values)[:, None])
+    return _Centre(float(centre[0]), float(spread[0]) / number, freedom, number)
 
 
 def _windows(process: MeasuredProcess, bases: Windows) -> list[tuple[float, list[float]]]:

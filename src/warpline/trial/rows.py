@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from warpline.estimate import Estimate
 from warpline.trial.answer import LaterLoss, MemoryPeak, TriedFix
 from warpline.trial.candidates import Candidate
-from warpline.trial.judge import EARLY_TAIL, MeasuredProcess, between_processes, gain_of
+from warpline.trial.judge import EARLY_TAIL, MIN_WINDOWS, MeasuredProcess, between_processes, gain_of
 from warpline.trial.look import TimedSteps
 from warpline.trial.process import LookReport, ProcessReport, TimedWindow
 from warpline.trial.sameness import compare_results
@@ -87,9 +87,9 @@ def row_of(
     timed = [one.timed() for one in measured]
     measured_gain = gain_of(name, BASELINE, timed, look.use.on_gpu)
     if measured_gain is None:
-        ended = "not measured: the budget ended before its first window"
-        compiled = "no whole window: something was compiled in each"
-        reason = error or (compiled if any(one.windows for one in own) else ended)
+        compiled = any(window.compiled for one in own for window in one.windows)
+        why = "something was compiled in the others" if compiled else "the program or the budget ended"
+        reason = error or f"not measured: fewer than {MIN_WINDOWS} whole windows, {why}"
         return replace(blank, applied=True, proof=proof, why_not=reason)
     gain, verdict = measured_gain.estimate(), measured_gain.verdict(claims=claims)
     note = f"one process failed: {error}" if error else ""

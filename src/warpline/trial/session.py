@@ -41,8 +41,8 @@ from warpline.trial.working_copy import make_working_copy
 
 MAX_ALIVE = 24
 POLL_S = 0.004
-MIN_BASELINES = 2
-"""Of each group: their difference shows what no change at all does."""
+MIN_BASELINES, USUAL_BASELINES = 2, 3
+"""Of each group, where memory is short and where it is not: their difference shows what no change at all does."""
 MIN_START_S, START_FACTOR = 30.0, 5.0
 """A process that is not ready after so many times what the first run took hangs."""
 COMPILE_START_S = 180.0
@@ -53,6 +53,8 @@ LOOK_EVERY = 4
 GROUP_SHARE, CONFIRM_SHARE, LAST_SHARE = 0.5, 0.7, 0.95
 """Part of what is left of the budget that a group may take: while others will follow, may follow, and will not."""
 MAX_WINNERS = 6
+FEW = 6
+"""So many are measured in one group."""
 STANDALONE = "--standalone"
 """The option of torchrun that chooses a free port."""
 
@@ -248,7 +250,7 @@ class TrialSession:
                     order = [one for one in order if one.name in open_ or one.name == BASELINE]
                     if not open_:
                         break
-                if 2 * time.monotonic() - began > until:
+                if turn >= LOOK_EVERY and 2 * time.monotonic() - began > until:
                     break
         finally:
             self._keep(group)
@@ -346,12 +348,14 @@ class TrialSession:
                 self._why_not[one.name] = why
             else:
                 open_.append(one)
-        quick = [one for one in open_ if not one.change.compiles]
-        slow = [one for one in open_ if one.change.compiles]
+        # Compilers start late, so the others do not wait for them, unless another start takes longer than that.
+        few = len(open_) <= FEW
+        quick = [one for one in open_ if not one.change.compiles and not few]
+        slow = [one for one in open_ if one.change.compiles or few]
         if quick or not slow:
             self._group([(one.name, (one,), False) for one in quick])
         if slow:
-            checks = [one for one in slow if look.use.random_ops]
+            checks = [one for one in slow if one.change.compiles and look.use.random_ops]
             self._group(
                 [(one.name, (one,), False) for one in slow]
                 + [(f"{one.name}{RESULTS_ONLY}", (one,), True) for one in checks]
@@ -486,7 +490,7 @@ def best_of(rows: Sequence[TriedFix]) -> tuple[str, ...]:
 def baselines_for(variants: int) -> int:
     """With the square root of as many as there are variants, the differences are known best for the time they take
     (Dunnett, J. Am. Stat. Assoc. 50, 1955)."""
-    return max(MIN_BASELINES, round(math.sqrt(variants)))
+    return max(USUAL_BASELINES, round(math.sqrt(variants)))
 
 
 def spread_out(bases: Sequence[VariantProcess], others: Sequence[VariantProcess]) -> list[VariantProcess]:
