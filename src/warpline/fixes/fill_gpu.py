@@ -17,8 +17,8 @@ from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import Bools, Floats
 from warpline.units import count, duration
 
-LONG_KERNEL_IN_OPS, VERY_LONG_KERNEL_IN_OPS = 2.0, 5.0
-"""A kernel that takes less than so many ops of the host is bound by its launch and its latency, whatever its grid."""
+MIN_OPS_WITH_FEW_BLOCKS = 5.0
+"""A kernel of few blocks that takes less than so many ops of the host is bound by its latency."""
 MIN_SLOWDOWN_WITH_TAIL, MIN_SLOWDOWN_WITH_FEW_BLOCKS = 1.5, 5.0
 """A kernel qualifies above this multiple of its floor: with a tail, and with few blocks."""
 LEFT_BY_SPREADING = Cost(0.0, 0.01, 1.0, "a scan on four rows and norms over eight, spread over an H200")
@@ -31,10 +31,10 @@ def empty_kernels(labelled: LabelledGraph, floor: Floats) -> tuple[Bools, Bools]
     grids, length = labelled.once(Grids), labelled.graph.duration
     usable = labelled.in_steps & labelled.is_kernel & (floor > 0)
     few = usable & grids.few() & ~labelled.kernels(*LIBRARY_CLASSES)
-    op_ns = labelled.host.launched_op.expected
-    few &= (length > VERY_LONG_KERNEL_IN_OPS * op_ns) & (length > MIN_SLOWDOWN_WITH_FEW_BLOCKS * floor)
+    few &= length > MIN_OPS_WITH_FEW_BLOCKS * labelled.host.launched_op.expected
+    few &= length > MIN_SLOWDOWN_WITH_FEW_BLOCKS * floor
     tails = usable & grids.tails() & ~labelled.kernels("comm")
-    tails &= (length > LONG_KERNEL_IN_OPS * op_ns) & (length > MIN_SLOWDOWN_WITH_TAIL * floor)
+    tails &= (length > labelled.host.long_kernel.expected) & (length > MIN_SLOWDOWN_WITH_TAIL * floor)
     return few, tails
 
 

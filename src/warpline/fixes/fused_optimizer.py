@@ -34,9 +34,7 @@ PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addc
 """Tensors that an optimizer op reads and writes; scalars are free."""
 MIN_KERNELS = 8
 MIN_IDLE_SHARE = 0.2
-LONG_KERNEL_IN_OPS = 2.0
-"""Below this idle share, or with kernels that take as long as this many host ops, the device is the limit, and the
-optimizer is bound by its kernels."""
+"""Below this idle share, or with long kernels, the device is the limit, and the optimizer is bound by its kernels."""
 MAX_IDLE_SHARE = 0.2
 """Above this, the launches of an optimizer with short kernels are the limit, not its kernels."""
 
@@ -125,17 +123,13 @@ def _instead(names: list[str]) -> str:
     )
 
 
-def _long_kernel_ns(evidence: Evidence) -> float:
-    return LONG_KERNEL_IN_OPS * evidence.labelled.host.launched_op.expected
-
-
 def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """An optimizer that updates one parameter at a time."""
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
     if count < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None
-    if evidence.time_per_step(kernels) >= count * _long_kernel_ns(evidence):
+    if evidence.time_per_step(kernels) >= count * evidence.labelled.host.long_kernel.expected:
         return None
     in_lists = takes_lists(evidence.labelled, np.flatnonzero(kernels))
     each = "several for each list of parameters (foreach)" if in_lists else "several per parameter"
@@ -151,7 +145,7 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
     """An optimizer that reads and writes all parameters once per operation."""
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
-    short = evidence.time_per_step(kernels) < count * _long_kernel_ns(evidence)
+    short = evidence.time_per_step(kernels) < count * evidence.labelled.host.long_kernel.expected
     launches_matter = evidence.bare_idle_share >= MAX_IDLE_SHARE and short
     if not count or launches_matter:
         return None

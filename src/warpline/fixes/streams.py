@@ -18,8 +18,6 @@ from warpline.units import count, duration, several
 SMALL_GRID_SHARE = 0.25
 """A kernel whose blocks fill at most this share of the SMs leaves room for a concurrent one."""
 DEFAULT_SMS = 108
-LONG_KERNEL_IN_OPS = 2.0
-"""Kernels shorter than this cost more to launch on other streams than they gain."""
 MIN_STEP_SHARE = 0.03
 
 
@@ -37,7 +35,8 @@ def apply(edit: GraphEdit, case: int) -> int:
     limit = SMALL_GRID_SHARE * (int(known[0]) if len(known) else DEFAULT_SMS)
     blocks = labelled.work_number("grid_x") * labelled.work_number("grid_y") * labelled.work_number("grid_z")
     small = usable & labelled.is_kernel & (blocks > 0) & (blocks <= limit) & ~labelled.kernels("comm")
-    small &= edit.graph.duration >= LONG_KERNEL_IN_OPS * edit.labelled.host.launched_op.expected
+    # A shorter one costs more to launch on another stream than it gains.
+    small &= edit.graph.duration >= labelled.host.long_kernel.expected
     return len(chosen) + _side_by_side(edit, small, blocks, limit / SMALL_GRID_SHARE)
 
 

@@ -40,6 +40,8 @@ DISPATCH_IN_OPS = 4.0
 """An op may need the time of four usual ops before its launch: backward ops call others, and views come before them."""
 OWN_WORK_IN_OPS, LONG_WORK_IN_OPS = 50.0, 200.0
 """No op dispatches this many others without a launch among them."""
+LONG_KERNEL_IN_OPS = 2.0
+"""A kernel that takes as long as two ops of the host hides the next launch; a shorter one is bound by launches."""
 
 SAME_CHIP = 1.35
 """A stored calibration with the same GPU may be from another host: the range is wider by this factor."""
@@ -126,6 +128,11 @@ class HostCosts(Struct, frozen=True):
     def long_work(self) -> Cost:
         """CPU time between two calls that is too long for any dispatch."""
         return self.launched_op.times(LONG_WORK_IN_OPS)
+
+    @property
+    def long_kernel(self) -> Cost:
+        """Time of a kernel from which on the device, and not its launch, is the limit."""
+        return self.launched_op.times(LONG_KERNEL_IN_OPS)
 
 
 DEFAULT_KINETO = RecordingCosts(
