@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from kineto_files import annotation, copy, kernel, launched, memset, write
 from paths import RECORDINGS
 
-from warpline.analyses.breakdown import activity, device_times
+from warpline.analyses.breakdown import communicates, device_times
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
 NAMES = {
@@ -105,14 +106,14 @@ def test_the_parts_sum_to_the_whole_and_equal_a_count_of_nanoseconds(rows: list[
     ],
 )
 def test_collectives_are_communication(name: str) -> None:
-    assert activity("kernel", name) == "comm"
+    assert communicates(Names.of(pl.Series([name], dtype=pl.Categorical))).all()
 
 
 @pytest.mark.parametrize(
     "name", ["void at::native::reduce_kernel<512, 1>", "splitKreduce_kernel", "gather_kernel", "scatter_add"]
 )
 def test_reductions_are_not(name: str) -> None:
-    assert activity("kernel", name) == "compute"
+    assert not communicates(Names.of(pl.Series([name], dtype=pl.Categorical))).any()
 
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name)

@@ -6,14 +6,16 @@ then; so the parts sum to the busy time, and busy and idle to the window, exactl
 
 from __future__ import annotations
 
+import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.device import rows_by_device
 from warpline.intervals import Spans, clip, complement, union
 from warpline.kernels import identify
-from warpline.kernels.collectives import may_communicate
+from warpline.kernels.collectives import MAY_COMMUNICATE
 from warpline.trace.arrays import Bools, Int64s
 from warpline.trace.schema import Gpu
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace, Window
 
 PRIORITY = ("compute", "comm", "copy", "memset")
@@ -40,20 +42,6 @@ class DeviceTime(Struct, frozen=True):
     """The part of `copy_ns` in which nothing but copies from or to the host runs."""
 
 
-def activity(kind: str, name: str | None) -> str:
-    """Activity of a row of `gpu`: compute, comm, copy or memset.
-
-    Collectives are detected by name, the only evidence that every source has.
-    """
-    if kind == "memcpy":
-        return "copy"
-    if kind == "memset":
-        return "memset"
-    if name is None or not may_communicate(name):
-        return "compute"
-    return "comm" if identify(name).kernel_class == "comm" else "compute"
-
-
 def device_times(trace: Trace) -> list[DeviceTime]:
     """One partition per device with activity in the trace."""
     gpu, window = trace.gpu, trace.window
@@ -62,10 +50,17 @@ def device_times(trace: Trace) -> list[DeviceTime]:
 
 
 def activities_of(gpu: Gpu) -> Int64s:
-    """Activity of each row, as a position in PRIORITY; each distinct name is matched once."""
-    found = gpu.name.numbers(lambda name: PRIORITY.index(activity("kernel", name)))
-    for kind in ("memcpy", "memset"):
-        found[gpu.kind.equal(kind)] = PRIORITY.index(activity(kind, None))
+    """Activity of each row, as a position in PRIORITY."""
+    found = np.where(communicates(gpu.name), PRIORITY.index("comm"), PRIORITY.index("compute"))
+    found[gpu.kind.equal("memcpy")] = PRIORITY.index("copy")
+    found[gpu.kind.equal("memset")] = PRIORITY.index("memset")
+    return found
+
+
+def communicates(kernels: Names) -> Bools:
+    """Which kernels are collectives. Their names are the only evidence that every source has."""
+    found = kernels.like(MAY_COMMUNICATE)
+    found[found] = kernels[found].where(lambda name: identify(name).kernel_class == "comm")
     return found
 
 

@@ -117,9 +117,8 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
     if not len(launches.rows):
         return InsideKernels((), steps, {})
     floors = kernel_floors(trace) if floors is None else floors
-    groups = launch_groups(trace, launches.rows)
-    total_ns = sum(group.time_ns for group in groups)
-    large = [group for group in groups if group.time_ns >= MIN_SHARE * total_ns]
+    total_ns = int((trace.gpu.end_ns - trace.gpu.start_ns)[launches.rows].sum())
+    large = launch_groups(trace, launches.rows, MIN_SHARE * total_ns)
     found = [_described(launches, group, floors, total_ns) for group in large]
     ranked = sorted(found, key=lambda one: (-one.recoverable_ns, one.position))
     functions = sorted({kernel.function for kernel in found})
@@ -141,7 +140,7 @@ class _Launches:
         self.rows = rows[np.lexsort((starts[rows], launched[rows]))]
         """Rows of `gpu`."""
         self.moments = launched[self.rows]
-        self._functions = trace.gpu.name.renamed(_function)[self.rows]
+        self._functions = trace.gpu.name[self.rows].renamed(_function)
 
     def of_function(self, name: str) -> Int64s:
         """The places of a function's launches among all."""

@@ -25,13 +25,15 @@ class LaunchGroup(Struct, frozen=True):
     """Of all these rows together."""
 
 
-def launch_groups(trace: Trace, rows: Int64s) -> list[LaunchGroup]:
-    """These rows of `gpu` in groups, each where its first launch stands."""
+def launch_groups(trace: Trace, rows: Int64s, least_ns: float = 0.0) -> list[LaunchGroup]:
+    """These rows of `gpu` in groups that take at least so long, each where its first launch stands."""
     gpu, shapes = trace.gpu[rows], trace.ops.shapes.at(trace.gpu.op_id[rows])
     geometry = (gpu.grid_x, gpu.grid_y, gpu.grid_z, gpu.block_x, gpu.block_y, gpu.block_z)
     _, which = combinations(gpu.name.codes, shapes.codes, *geometry)
+    time_ns = np.bincount(which, gpu.end_ns - gpu.start_ns)
+    large = np.flatnonzero(time_ns[which] >= least_ns)
     found = []
-    for places in sorted((each for _, each in grouped(np.arange(len(rows)), which)), key=lambda each: int(each[0])):
+    for group, places in sorted(grouped(large, which[large]), key=lambda one: int(one[1][0])):
         first = int(places[0])
         found.append(
             LaunchGroup(
@@ -40,7 +42,7 @@ def launch_groups(trace: Trace, rows: Int64s) -> list[LaunchGroup]:
                 grid=_dimensions(gpu, "grid", first),
                 block=_dimensions(gpu, "block", first),
                 rows=tuple(rows[places].tolist()),
-                time_ns=int((gpu.end_ns - gpu.start_ns)[places].sum()),
+                time_ns=int(time_ns[group]),
             )
         )
     return found

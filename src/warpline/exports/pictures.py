@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.breakdown import activity
+from warpline.analyses.breakdown import PRIORITY, activities_of
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.analyses.stacks import thread_title
 from warpline.errors import WarplineError
@@ -23,7 +23,7 @@ from warpline.intervals import union
 from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, STYLE, document, fitted, label, legend, stroke, words
 from warpline.timeline.lanes import pack
 from warpline.timeline.tracks import BarTrack, device_tracks, thread_tracks
-from warpline.trace.arrays import Int64s, Texts, combinations
+from warpline.trace.arrays import Int64s, Texts
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.trace import Trace, Window
 from warpline.units import duration, share
@@ -134,9 +134,7 @@ def _groups(diagnosis: Diagnosis, window: Window) -> Iterator[tuple[str, list[_P
 
 def _activities(trace: Trace) -> Texts:
     """Of each row of `gpu`, its activity."""
-    kinds, names = trace.gpu.kind, trace.gpu.name
-    rows, which = combinations(kinds.codes, names.codes)
-    return np.array([activity(kinds.text(row) or "", names.text(row)) for row in rows.tolist()], object)[which]
+    return np.array(PRIORITY, object)[activities_of(trace.gpu)]
 
 
 def _lines(track: BarTrack, texts: Texts, meanings: Texts, window: Window) -> Iterator[_PictureLine]:

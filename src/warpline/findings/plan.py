@@ -97,11 +97,12 @@ def _instead(chosen: Option, larger: Option) -> str:
 
 def make_plan(fixes: FixTable) -> list[PlanStep]:
     """The plan for the findings of the table; empty if no fix is worth making."""
-    step, plan = first_step(fixes.findings), list[PlanStep]()
-    later = Later(fixes) if step else None
-    while step is not None and later is not None:
+    first = first_step(fixes.findings)
+    if first is None:
+        return []
+    plan, later = [first], LaterFixes(fixes)
+    while len(plan) < MOST_STEPS and (step := later.best_after(plan)):
         plan.append(step)
-        step = later.best_after(plan) if len(plan) < MOST_STEPS else None
     return plan
 
 
@@ -121,7 +122,7 @@ def _option(finding: Finding) -> Option:
     return Option(all_fixes()[finding.fix], finding.gain.expected, finding.effort)
 
 
-class Later:
+class LaterFixes:
     """The fixes that may come later in a plan: those of findings, and those that gain nothing alone because something
     else takes longer. Replays are the cost of a plan, so a fix that cannot save enough is not replayed."""
 

@@ -60,14 +60,10 @@ _EXPERT_SCOPES = ("deep_ep::", "dpsk::ep::", "uccl::", "pplx::", "mscclpp::")
 
 
 _SCOPES = ("nccl", "rccl", "mscc", "deepep", "dpsk", "uccl", "pplx", "c10d", "symmetricmemory")
-MARKS = "|".join(sorted({mark.replace("_", "") for mark in (*dict(_LOWERED_BASES), *COLLECTIVES)} | {*_SCOPES}))
-"""Pattern of what the names of kernels that communicate contain, in lower case and without underscores."""
-_ANY_MARK = re.compile(MARKS)
-
-
-def may_communicate(name: str) -> bool:
-    """Whether decoding can show a kernel that communicates; a name that cannot is not decoded just for that."""
-    return _ANY_MARK.search(name.lower().replace("_", "")) is not None
+_MARKS = sorted({mark.replace("_", "") for mark in (*dict(_LOWERED_BASES), *COLLECTIVES)} | {*_SCOPES})
+MAY_COMMUNICATE = "(?i)" + "|".join("_*".join(mark) for mark in _MARKS)
+"""Pattern of the names of which decoding can show a kernel that communicates, with underscores anywhere; a name that
+does not match is not decoded just for that."""
 
 
 def decode(name: NormalName) -> Draft | None:

@@ -40,7 +40,6 @@ from warpline.units import duration, several, share
 if TYPE_CHECKING:
     from warpline.findings.cost import DailyCost
     from warpline.findings.judge import Judgement
-    from warpline.findings.plan import PlanStep
 
 BUSY = ("compute", "comm", "copy", "memset")
 CAPTURE, NOT_RECORDED = "graph_capture", "not_recorded"
@@ -99,7 +98,7 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
     judgement = diagnosis.judgement
     if judgement is not None:
         yield Section(
-            "verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True
+            "verdict", "Verdict", (*_verdict(judgement), *plans.brief(judgement.plan, BRIEF_PLAN)), is_lead=True
         )
     if diagnosis.devices:
         calls = diagnosis.step_loops.calls
@@ -128,7 +127,7 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
             yield Section("limits", "Limits: the step if one thing were free", (limits,))
         if judgement.plan:
             plan = plans.table(judgement.plan)
-            yield Section("plan", "Plan, each fix on top of the last", (*plans.brief(*_planned(judgement)), plan))
+            yield Section("plan", "Plan, each fix on top of the last", (*plans.brief(judgement.plan), plan))
         found = findings.in_order(judgement.findings, judgement.verdict)
         if found:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
@@ -150,10 +149,6 @@ def _verdict(judgement: Judgement) -> Iterator[Text]:
     limits = findings.brief_limits(judgement.limits)
     if limits and judgement.verdict.cause != "unclear":
         yield Text(f"{judgement.state.noun.one('the').capitalize()} with {limits}.")
-
-
-def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:
-    return judgement.plan, judgement.evidence.step_ns
 
 
 def _title(diagnosis: Diagnosis, verbose: bool) -> str:

@@ -14,19 +14,14 @@ from warpline.units import duration
 ARTICLES = ("a ", "an ", "the ")
 
 
-def arrows(plan: Sequence[PlanStep], step_ns: float) -> str:
-    """The plan on one line: `7.92 → 4.71 (CUDA graph) → 1.91 ms (TF32)`; a unit stands where it changes, and last."""
-    times = [duration(step_ns), *(duration(step.new_step_ns.expected) for step in plan)]
-    shown = []
-    for time, following in zip(times, [*times[1:], ""], strict=True):
-        number, _, unit = time.rpartition(" ")
-        shown.append(number if following.endswith(f" {unit}") else time)
+def arrows(plan: Sequence[PlanStep]) -> str:
+    """The plan on one line, with the step after each fix: `CUDA graph (4.71 ms) → TF32 (1.91 ms)`."""
     first_wide = next((step for step in plan if step.gain.is_wide), None)  # those after it are no better known
-    named = (
-        f"{time} ({short_name(step.fix)}{f', {MEASURE_IT}' if step is first_wide else ''})"
-        for time, step in zip(shown[1:], plan, strict=True)
+    doubts = (f", {MEASURE_IT}" if step is first_wide else "" for step in plan)
+    return " → ".join(
+        f"{short_name(step.fix)} ({duration(step.new_step_ns.expected)}{doubt})"
+        for step, doubt in zip(plan, doubts, strict=True)
     )
-    return " → ".join([shown[0], *named])
 
 
 def short_name(fix: str) -> str:
@@ -41,11 +36,11 @@ def why(reason: str | None) -> Iterator[Text]:
         yield Text(f"{reason[0].upper()}{reason[1:]}.")
 
 
-def brief(plan: Sequence[PlanStep], step_ns: float, most: int = MOST_STEPS) -> Iterator[Text]:
+def brief(plan: Sequence[PlanStep], most: int = MOST_STEPS) -> Iterator[Text]:
     """The plan on one line, the first `most` steps of it; nothing for a plan of one step, which the verdict says."""
     if len(plan) > 1:
         more = " …" if len(plan) > most else ""
-        yield Text(f"Plan: {arrows(plan[:most], step_ns)}{more}")
+        yield Text(f"Plan: {arrows(plan[:most])}{more}")
 
 
 def table(plan: Sequence[PlanStep]) -> Table:

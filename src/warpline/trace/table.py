@@ -18,6 +18,7 @@ from warpline.trace.arrays import NONE, Bools, Int64s, Texts
 from warpline.trace.column_rules import NAME_CHARS, Bounds
 
 T = TypeVar("T")
+Values = TypeVar("Values", Int64s, Bools)
 Rows = Int64s | Bools | slice
 Stored = pl.DataFrame | Callable[[], pl.DataFrame]
 """A table as it is stored: a frame, or what loads one."""
@@ -204,8 +205,7 @@ class Names:
         return Names(self._vocabulary, np.append(self.codes, NONE)[rows])
 
     def renamed(self, name: Callable[[str], str | None]) -> Names:
-        """The same rows under other names; each name is asked once, and those that become equal are one. None stands
-        for no name."""
+        """The same rows under other names; those that become equal are one. None stands for no name."""
         numbers: dict[str | None, int] = {None: NONE}
         codes = self.numbers(lambda word: numbers.setdefault(name(word), len(numbers) - 1))
         return Names(Words([word for word in numbers if word is not None]), codes)
@@ -233,17 +233,26 @@ class Names:
         return self.where(set(words).__contains__)
 
     def where(self, test: Callable[[str], bool]) -> Bools:
-        """Which rows have a name that passes; each name is tested once. NONE does not pass."""
-        return np.array([*map(test, self.words), False], bool)[self.codes]
+        """Which rows have a name that passes; each name that they have is tested once. NONE does not pass."""
+        return self._by_word(test, np.zeros(len(self.words) + 1, bool))
 
     def numbers(self, value: Callable[[str], int], missing: int = NONE) -> Int64s:
-        """A number for each row, from its name; each name is asked once."""
-        return np.array([*map(value, self.words), missing], np.int64)[self.codes]
+        """A number for each row, from its name; each name that they have is asked once."""
+        return self._by_word(value, np.full(len(self.words) + 1, missing, np.int64))
+
+    def _by_word(self, value: Callable[[str], int], values: Values) -> Values:
+        """The values by word, and the last one for NONE, filled in for the words that occur."""
+        values[self._present] = [value(word) for word in self.present()]
+        return values[self.codes]
 
     def present(self) -> list[str]:
         """The names that these rows have."""
-        counts = np.bincount(self.codes[self.codes != NONE], minlength=len(self.words))
-        return [word for word, count in zip(self.words, counts.tolist(), strict=True) if count]
+        return [self.words[code] for code in self._present.tolist()]
+
+    @cached_property
+    def _present(self) -> Int64s:
+        """The codes that these rows have, in ascending order."""
+        return np.flatnonzero(np.bincount(self.codes[self.codes != NONE], minlength=len(self.words)))
 
 
 def _first_rows(codes: Int64s, count: int) -> Int64s:

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.breakdown import activity, idle_spans
+from warpline.analyses.breakdown import communicates, idle_spans
 from warpline.analyses.device import rows_by_device
 from warpline.analyses.idle.host_activity import (
     FIRST_LAUNCH_NS,
@@ -318,6 +318,5 @@ def _after_call(trace: Trace, one: _Idle) -> Int64s:
     causes[_starts_late(one)] = CAUSES.index("unknown")
     causes[waited] = CAUSES.index("dependency")
     # A collective that was launched in time, and does not start on an idle device, waits for communication.
-    names = trace.gpu.name[one.ended_by[waited]]
-    causes[waited[names.where(lambda name: activity("kernel", name) == "comm")]] = CAUSES.index("comm")
+    causes[waited[communicates(trace.gpu.name[one.ended_by[waited]])]] = CAUSES.index("comm")
     return causes
