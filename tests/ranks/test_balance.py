@@ -22,7 +22,7 @@ def test_an_even_job_says_nothing(tmp_path: Path) -> None:
     job(tmp_path)
     found = balance(tmp_path)
     assert found.sentences == ()
-    assert found.to_dict() == {"load": None, "stages": [], "experts": None, "node": None, "sentences": []}
+    assert found.to_dict() == {"load": None, "stages": (), "experts": None, "node": None, "sentences": []}
 
 
 def test_uneven_compute_is_said_with_the_rank_that_is_the_busiest(tmp_path: Path) -> None:
@@ -61,10 +61,7 @@ def test_a_slow_node_is_named_by_its_host(tmp_path: Path) -> None:
     files = job(tmp_path, (400.0,) * 6, late=dict.fromkeys((4, 5), 200.0))
     for rank, file in enumerate(files):
         file.rename(tmp_path / f"node{rank // 2}_{4000 + rank}.1763.pt.trace.json")
-    assert (
-        balance(tmp_path).sentences == ("A slow node: the ranks that the job waits for are all those of node2.",)
-        or balance(tmp_path).node == "node2"
-    )
+    assert balance(tmp_path).sentences[-1] == "A slow node: the ranks that the job waits for are all those of node2."
 
 
 def stage(rank: int, step: int) -> list[Event]:

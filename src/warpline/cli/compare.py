@@ -100,8 +100,8 @@ def compare(
     found_at = {path: JobChoice().open(path, selection) for path in dict.fromkeys([*a, *b])}
     opened = {path: found for path, found in found_at.items() if isinstance(found, Trace)}
     if len(opened) < len(found_at):
-        sides = ([found_at[path] for path in side] for side in (a, b))
-        return _compare_jobs(*sides, least_effect / 100, output, verbose)
+        before, after = ([found_at[path] for path in side] for side in (a, b))
+        return _compare_jobs(before, after, least_effect / 100, output, verbose)
     found = compare_traces([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)
     if found.outcome is not None and not no_history:
         _remember(opened[a[0]], opened[b[0]], found.outcome)

@@ -161,7 +161,8 @@ def _stages(
     if not bool(collectives.table.kind.equal(*PAIR).any()):
         return ()
     stage_of = {one.rank: one.rank for one in outlines}
-    pairs, groups = set(), set()
+    pairs: set[tuple[int, ...]] = set()
+    groups: set[tuple[int, ...]] = set()
     for one in collectives:
         (pairs if one.kind in PAIR else groups).add(tuple(sorted(one.rows)))
     neighbours = {rank: {other for pair in pairs if rank in pair for other in pair} - {rank} for rank in stage_of}
