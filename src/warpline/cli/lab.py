@@ -10,7 +10,10 @@ from msgspec import Struct
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import say
+from warpline.errors import UsageError
+from warpline.lab.model import LabResults
 from warpline.lab.run import EXPERIMENTS, run_experiments
+from warpline.lab.stored import read_results, side_by_side
 from warpline.reports.lab import lab_listing, lab_report
 
 
@@ -41,7 +44,8 @@ def lab(names: tuple[str, ...], options: LabOptions, output: ReportOutput) -> No
     """Run experiments on this GPU that show why programs are slow and what helps; without a name, list them.
 
     Each asks one question, measures it with warpline bench, and says what was seen and why. NAME is an experiment, or
-    all. Without a GPU, sizes are small, and what would say nothing there is left out.
+    all. Without a GPU, sizes are small, and what would say nothing there is left out. A file of results (.json) is
+    shown again, and two are compared.
 
     Examples:
 
@@ -52,18 +56,32 @@ def lab(names: tuple[str, ...], options: LabOptions, output: ReportOutput) -> No
       warpline lab all -o lab.html
 
       warpline lab optimisation-ladder --keep recordings
+
+      warpline lab h100.json h200.json
     """
     if not names:
         output.put(lab_listing, _listed)
         return
-    results = run_experiments(
+    files = [Path(name) for name in names if name.endswith(".json")]
+    results = _stored(names, files) if files else _measured(names, options)
+    output.put(lambda: lab_report(results), results.to_dict)
+
+
+def _measured(names: tuple[str, ...], options: LabOptions) -> LabResults:
+    return run_experiments(
         names,
         device=options.device,
         seconds=options.seconds,
         keep=options.keep,
         report=lambda line: say(line, err=True),
     )
-    output.put(lambda: lab_report(results), results.to_dict)
+
+
+def _stored(names: tuple[str, ...], files: list[Path]) -> LabResults:
+    if len(files) != len(names) or len(files) > 2:
+        raise UsageError("one-or-two-files", "give names of experiments, one file of results, or two to compare")
+    found = [read_results(file) for file in files]
+    return found[0] if len(found) == 1 else side_by_side(*found)
 
 
 def _listed() -> dict[str, object]:

@@ -23,6 +23,8 @@ from warpline.kernels import identify
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.ladder/1"
+MIN_MODELLED_SHARE = 0.8
+"""If the work of a smaller share of the GPU time is known, a share of the roofline would be that of a few kernels."""
 
 
 class RungKernel(Struct, frozen=True):
@@ -65,7 +67,7 @@ class Rung(Struct, frozen=True):
     gain: float | None
     """The step of the rung before over this one."""
     fixes: tuple[str, ...]
-    """What was changed, read off the contents of the steps; empty if it is not known."""
+    """What was changed, read off the contents of the steps; empty if that is not known, or nothing was predicted."""
     predicted: Estimate | None
     """The gain that the replay of the rung before promises for these fixes."""
 
@@ -131,7 +133,7 @@ def ladder(traces: Sequence[Trace], names: Sequence[str], least_effect: float = 
     timed = all(run.timed for run in runs)
     times = [_times(run, timed) for run in runs]
     rungs = tuple(
-        _rung(name, trace, run, time, times[0], pair, before)
+        _rung(name, trace, run, time, times[0], traces[0], pair, before)
         for name, trace, run, time, pair, before in zip(
             names, traces, runs, times, [None, *pairs], [None, *times], strict=False
         )
@@ -161,11 +163,12 @@ def _rung(
     run: ComparedRuns,
     time: _StepTime,
     first: _StepTime,
+    first_trace: Trace,
     pair: Comparison | None,
     before: _StepTime | None,
 ) -> Rung:
     step = run.step
-    outcome = pair.outcome if pair is not None else None
+    outcome = pair.outcome if pair is not None and pair.outcome is not None and pair.outcome.predicted else None
     return Rung(
         name=name,
         file=trace.file.name,
@@ -176,7 +179,7 @@ def _rung(
         share=time.typical_ns / first.typical_ns,
         launches=run.counts["launches"],
         kernels=run.counts["kernels"],
-        roof_share=_roof_share(trace),
+        roof_share=_roof_share(trace, first_trace),
         new=kernels_only_in(step, pair.a.step if pair is not None else None),
         gone=kernels_only_in(pair.a.step, step) if pair is not None else (),
         verdict=pair.verdict if pair is not None else None,
@@ -208,12 +211,15 @@ def _meaning(name: str) -> str:
     return ", ".join(word for word in (known.kernel_class, what, known.library, tile, operands, units) if word)
 
 
-def _roof_share(trace: Trace) -> float | None:
+def _roof_share(trace: Trace, first: Trace) -> float | None:
+    """Of the kernels whose work is known; the first rung lends shapes, which the kernels of a graph do not have."""
     try:
-        table = roofline_table(trace.in_steps())
+        table = roofline_table(trace.in_steps(), shapes_from=None if trace is first else first)
     except CannotAnswer:
         return None
-    return table.floor_ns / table.modelled_ns if table.roof is not None and table.modelled_ns else None
+    if table.roof is None or table.modelled_ns < MIN_MODELLED_SHARE * max(table.total_ns, 1):
+        return None
+    return table.floor_ns / table.modelled_ns
 
 
 def _remarks(

@@ -69,7 +69,8 @@ def _ways(lab: Workbench) -> LabTable:
     def compiled() -> Step:
         torch.compiler.reset()
         function = torch.compile(chain)
-        function(x)
+        with lab.quiet():
+            function(x)
         return lambda: function(x)
 
     ways: tuple[tuple[str, Callable[[], Step]], ...] = (
@@ -97,7 +98,7 @@ def _ways(lab: Workbench) -> LabTable:
 def _curve(lab: Workbench, ways: LabTable) -> LabTable:
     """The measured time of one op beside the longer of dispatch and kernel."""
     submitted = next(row[4] for row in ways.rows if row[0] == "eager")
-    dispatch = submitted / OPS if isinstance(submitted, float) else None
+    dispatch = submitted / OPS if isinstance(submitted, int | float) else None
     rows: list[tuple[LabValue, ...]] = []
     for elements in SIZES if lab.has_gpu else SIZES[:2]:
         x = lab.random(elements)

@@ -31,6 +31,8 @@ from warpline.lab.rungs import kernels_of, new_kernels
 from warpline.lab.workbench import LoopTime, Step, Workbench
 from warpline.units import speedup
 
+SAME = 1.01
+"""Steps that differ by less are equally long."""
 SHAPES = (("prefill", 2048), ("small batch", 64), ("decode", 1))
 """Tokens of a pass."""
 
@@ -84,16 +86,18 @@ RUNGS = (
     OptimisationRung("compile, max-autotune", ("torch_compile", "cuda_graph"), _compiled(plain, "max-autotune")),
     OptimisationRung("all", ("torch_compile", "cuda_graph", "one_matmul"), _compiled(one_matmul, "max-autotune")),
 )
+COMPILED = 5
+"""The first rung that is compiled. Compilers leave processes behind that slow the host, so all others come first."""
 COLUMNS = (
     LabColumn("rung", "rung"),
     LabColumn("step_ns", "step", "ns"),
     LabColumn("interval_ns", "95 % interval", "ns"),
+    LabColumn("share", "of first", "share"),
+    LabColumn("predicted_ns", "predicted", "ns"),
+    LabColumn("predicted_range_ns", "its range", "ns"),
+    LabColumn("error", "its error", "share"),
     LabColumn("gpu_ns", "GPU alone", "ns"),
     LabColumn("submit_ns", "CPU alone", "ns"),
-    LabColumn("share", "of first", "share"),
-    LabColumn("predicted_gain", "predicted gain", "gain"),
-    LabColumn("predicted_range", "its range", "gain"),
-    LabColumn("gain", "measured gain", "gain"),
     LabColumn("new_kernels", "new kernels"),
 )
 
@@ -104,80 +108,88 @@ class RungOutcome:
 
     name: str
     promised: LabRange | None
-    gain: float
+    """Its step, from the recording of the first rung."""
+    time: LoopTime
+    kernels: tuple[str, ...]
 
     @property
     def error(self) -> float | None:
         """Predicted over measured time, less one."""
-        return self.gain / self.promised.expected - 1 if self.promised is not None else None
+        return self.promised.expected / self.time.step_ns - 1 if self.promised is not None else None
 
     @property
     def held(self) -> bool:
-        """Whether the gain is within the range."""
-        return self.promised is not None and self.promised.low <= self.gain <= self.promised.high
+        """Whether the step is within the range."""
+        return self.promised is not None and self.promised.low <= self.time.step_ns <= self.promised.high
+
+    def row(self, first_ns: float, before: Sequence[str]) -> tuple[LabValue, ...]:
+        """As a row of the table, beside the first rung and the kernels of the rung before."""
+        return (
+            self.name,
+            self.time.step_ns,
+            LabRange(self.time.low_ns, self.time.step_ns, self.time.high_ns),
+            self.time.step_ns / first_ns,
+            self.promised.expected if self.promised else None,
+            self.promised,
+            self.error,
+            self.time.gpu_ns,
+            self.time.submit_ns,
+            new_kernels(self.kernels, before),
+        )
+
+
+class Climb:
+    """The ladder at one shape."""
+
+    def __init__(self, lab: Workbench, layer: Layer, shape: str, tokens: int) -> None:
+        self.shape, self.tokens, self.outcomes = shape, tokens, list[RungOutcome]()
+        self._lab, self._layer = lab, layer
+        self._x = lab.random(1, tokens, layer.hidden, dtype="float16")
+        self._promised: dict[str, LabRange] = {}
+
+    def climb(self, number: int) -> None:
+        """Measure and record a rung; after the first, predict all others."""
+        lab, rung = self._lab, RUNGS[number]
+        lab.report(f"  {self.shape}, {rung.name}")
+        step = lab.attempt(f"{self.shape}, {rung.name}", partial(self._ready, rung))
+        if step is None:
+            return
+        time = lab.loop(step, rung.name)
+        trace = lab.record(f"optimisation-{self.shape.replace(' ', '-')}", f"{number}-{_file_name(rung.name)}", step)
+        if not self.outcomes and trace is not None:
+            self._promised = lab.attempt(f"{self.shape}, predictions", partial(_promises, trace)) or {}
+        promise = self._promised.get(rung.name) if rung.changes else None
+        self.outcomes.append(RungOutcome(rung.name, promise, time, tuple(kernels_of(trace))))
+
+    def _ready(self, rung: OptimisationRung) -> Step:
+        """The step of a rung, after its first calls: compiling and capturing may fail here."""
+        step = rung.build(self._lab, self._layer, self._x)
+        with self._lab.quiet():
+            for _ in range(3):
+                step()
+        self._lab.synchronise()
+        return step
+
+    def table(self) -> LabTable:
+        """All rungs."""
+        first_ns = self.outcomes[0].time.step_ns
+        before: list[Sequence[str]] = [(), *(one.kernels for one in self.outcomes)]
+        rows = tuple(one.row(first_ns, kernels) for one, kernels in zip(self.outcomes, before, strict=False))
+        many = f"{self.tokens} {'token' if self.tokens == 1 else 'tokens'}"
+        title = f"{self.shape}: {many}, hidden {self._layer.hidden}, FFN {self._layer.wide}"
+        return LabTable(self.shape, title, COLUMNS, rows)
 
 
 def run(lab: Workbench) -> Observation:
     """Every rung at every shape."""
-    layer, tables, outcomes = make_layer(lab), [], {}
+    layer = make_layer(lab)
+    climbs = [Climb(lab, layer, *shape) for shape in (SHAPES if lab.has_gpu else SHAPES[1:])]
     with lab.torch.no_grad():
-        for shape, tokens in SHAPES if lab.has_gpu else SHAPES[1:]:
-            lab.report(f"  {shape}, {tokens} tokens")
-            x = lab.random(1, tokens, layer.hidden, dtype="float16")
-            table, found = _climbed(lab, layer, x, shape, tokens)
-            tables.append(table)
-            outcomes[shape] = found
-    return Observation(_seen(outcomes), WHY, tuple(tables))
-
-
-def _climbed(lab: Workbench, layer: Layer, x: Any, shape: str, tokens: int) -> tuple[LabTable, list[RungOutcome]]:
-    ladder = f"optimisation-{shape.replace(' ', '-')}"
-    promised: dict[str, LabRange] = {}
-    rows: list[tuple[LabValue, ...]] = []
-    outcomes: list[RungOutcome] = []
-    first: LoopTime | None = None
-    known: list[str] = []
-    for number, rung in enumerate(RUNGS):
-        step = lab.attempt(f"{shape}, {rung.name}", partial(_ready, lab, rung, layer, x))
-        if step is None:
-            continue
-        time = lab.loop(step, rung.name)
-        trace = lab.record(ladder, f"{number}-{_file_name(rung.name)}", step)
-        if first is None:
-            first = time
-            if trace is not None and lab.has_gpu:
-                promised = lab.attempt(f"{shape}, predictions", partial(_promises, trace)) or {}
-        kernels = kernels_of(trace)
-        promise, gain = promised.get(rung.name), first.step_ns / time.step_ns
-        rows.append(
-            (
-                rung.name,
-                time.step_ns,
-                LabRange(time.low_ns, time.step_ns, time.high_ns),
-                time.gpu_ns,
-                time.submit_ns,
-                time.step_ns / first.step_ns,
-                promise.expected if promise else None,
-                promise,
-                gain,
-                new_kernels(kernels, known),
-            )
-        )
-        known = kernels
-        if rung.changes:
-            outcomes.append(RungOutcome(rung.name, promise, gain))
-    title = f"{shape}: {tokens} {'token' if tokens == 1 else 'tokens'}, hidden {layer.hidden}, FFN {layer.wide}"
-    return LabTable(shape, title, COLUMNS, tuple(rows)), outcomes
-
-
-def _ready(lab: Workbench, rung: OptimisationRung, layer: Layer, x: Any) -> Step:
-    """The step of a rung, after its first call: compiling and capturing may fail here."""
-    lab.report(f"    {rung.name} …")
-    step = rung.build(lab, layer, x)
-    for _ in range(3):
-        step()
-    lab.synchronise()
-    return step
+        for numbers in (range(COMPILED), range(COMPILED, len(RUNGS))):
+            for climb in climbs:
+                for number in numbers:
+                    climb.climb(number)
+    return Observation(_seen({one.shape: one.outcomes for one in climbs}), WHY, tuple(one.table() for one in climbs))
 
 
 def _promises(trace: Path) -> dict[str, LabRange]:
@@ -185,7 +197,7 @@ def _promises(trace: Path) -> dict[str, LabRange]:
     from warpline.lab.predictions import Forecast  # noqa: PLC0415 - the analysis side; measuring needs none of it
 
     forecast = Forecast(trace)
-    return {rung.name: forecast.gain(*rung.changes) for rung in RUNGS}
+    return {rung.name: forecast.step_ns(*rung.changes) for rung in RUNGS}
 
 
 def _file_name(rung: str) -> str:
@@ -196,18 +208,19 @@ def _file_name(rung: str) -> str:
 def _seen(outcomes: dict[str, list[RungOutcome]]) -> str:
     sentences = []
     for shape, found in outcomes.items():
-        if found:
-            best = max(found, key=lambda one: one.gain)
-            sentences.append(f"At {shape} the best rung is {best.name}, {speedup(best.gain)} as fast as eager.")
+        if len(found) > 1:
+            best = min(found[1:], key=lambda one: one.time.step_ns)
+            gain = speedup(found[0].time.step_ns / best.time.step_ns)
+            sentences.append(f"At {shape} the best rung is {best.name}, {gain} as fast as {found[0].name}.")
     every = [one for found in outcomes.values() for one in found if one.promised is not None]
     errors = [abs(one.error) for one in every if one.error is not None]
     if errors:
         held = sum(one.held for one in every)
         pairs = [pair for found in outcomes.values() for pair in combinations(_promised(found), 2)]
         sentences.append(
-            f"Of {len(every)} predictions {held} hold the measured gain in their range; the median error of the "
-            f"step time is {100 * statistics.median(errors):.0f} %, and {sum(map(_in_order, pairs))} of {len(pairs)} "
-            "pairs of rungs are in the order that was predicted."
+            f"Of {len(every)} predictions {held} hold the measured step in their range; their median error is "
+            f"{100 * statistics.median(errors):.0f} %, and {sum(map(_in_order, pairs))} of {len(pairs)} pairs of rungs "
+            "are in the order that was predicted."
         )
     return " ".join(sentences)
 
@@ -217,9 +230,9 @@ def _promised(found: Sequence[RungOutcome]) -> list[RungOutcome]:
 
 
 def _in_order(pair: tuple[RungOutcome, RungOutcome]) -> bool:
-    """Whether the one that was promised more gains at least as much."""
+    """Whether the one that was promised the shorter step has it, or one within a percent of the other's."""
     one, other = sorted(pair, key=lambda outcome: outcome.promised.expected if outcome.promised else 0.0)
-    return one.gain <= other.gain * 1.01
+    return one.time.step_ns <= other.time.step_ns * SAME
 
 
 WHY = (

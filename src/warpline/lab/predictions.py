@@ -80,13 +80,11 @@ class Forecast:
         fixes: Mapping[str, GraphFix] = {**{fix.name: fix for fix in OWN_FIXES}, **all_fixes()}
         self._question = WhatIf(steps_to_judge(open_trace(recording)), fixes)
 
-    def gain(self, *names: str) -> LabRange:
-        """The speed-up of these changes together; none if they change nothing."""
-        if not names:
-            return LabRange(1.0, 1.0, 1.0)
-        least = DeviceWork(self._question).least_after(self._question.trial(*names), same_work=False)
-        prediction = bounded(self._question.ask(*names), least)
-        if not prediction.applies:
-            return LabRange(1.0, 1.0, 1.0)
-        gain = prediction.gain.rounded(4)
-        return LabRange(gain.low, gain.expected, gain.high)
+    def step_ns(self, *names: str) -> LabRange:
+        """The step with these changes together, without a profiler; the step as it is if they change nothing."""
+        step = self._question.bare_step_ns
+        if names:
+            least = DeviceWork(self._question).least_after(self._question.trial(*names), same_work=False)
+            prediction = bounded(self._question.ask(*names), least)
+            step = prediction.new_step_ns if prediction.applies else step
+        return LabRange(step.low, step.expected, step.high)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,8 +20,11 @@ from warpline.errors import CannotAnswer
 LOOP_SECONDS = 0.01
 """A loop is so long that the wait at its end is a small part of it."""
 MAX_LOOP_STEPS = 200
-BARE_STEPS, WARM_STEPS, RECORDED_STEPS = 30, 2, 5
-"""Steps that are timed before a recording, those that warm the profiler up, and those in it."""
+WARM_STEPS, RECORDED_STEPS = 2, 5
+"""Steps that warm the profiler up, and those in a recording."""
+BARE_SECONDS, MIN_BARE_STEPS, MAX_BARE_STEPS = 0.3, 20, 1500
+"""A host that was idle takes this long to reach its speed, and so does a GPU to reach the clock that it can keep: only
+then are steps timed, in a loop and before a recording."""
 WARM_UP_SECONDS = 1.0
 
 Step = Callable[[], object]
@@ -92,13 +96,8 @@ class Workbench:
 
     def loop(self, step: Step, name: str, *, with_gpu: bool = True) -> LoopTime:
         """Time a step in a loop by the host's clock, and on the GPU alone by events."""
-        for _ in range(3):
-            step()
-        self.synchronise()
-        began = time.perf_counter()
-        step()
-        self.synchronise()
-        count = max(1, min(MAX_LOOP_STEPS, round(LOOP_SECONDS / max(time.perf_counter() - began, 1e-9))))
+        step_s = self._warmed(step)
+        count = max(1, min(MAX_LOOP_STEPS, round(LOOP_SECONDS / step_s)))
 
         def many() -> None:
             for _ in range(count):
@@ -119,17 +118,31 @@ class Workbench:
             alone.host.submit_ns if alone is not None and alone.host is not None else None,
         )
 
+    def _warmed(self, step: Step) -> float:
+        """Run the step until the host and the device have reached their speed; returns the seconds of a step."""
+        began, steps = time.perf_counter(), 0
+        while steps < 2 or (time.perf_counter() - began < BARE_SECONDS and steps < MAX_BARE_STEPS):
+            if steps == 1:
+                began = time.perf_counter()  # the first step may compile and allocate
+            step()
+            steps += 1
+            if steps % 10 == 1:
+                self.synchronise()
+        self.synchronise()
+        return max((time.perf_counter() - began) / (steps - 1), 1e-9)
+
     def record(self, ladder: str, rung: str, step: Step) -> Path | None:
         """Record a few steps with torch.profiler, after bare ones that are timed; None if that fails, or on a CPU."""
         if not self.has_gpu:
             return None
-        folder = self.folder / ladder / rung
+        folder, step_s = self.folder / ladder / rung, self._warmed(step)
+        bare = max(MIN_BARE_STEPS, min(MAX_BARE_STEPS, round(BARE_SECONDS / step_s)))
         folder.parent.mkdir(parents=True, exist_ok=True)
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
-            recording = profile(rung, steps=RECORDED_STEPS, skip=BARE_STEPS, warmup=WARM_STEPS, output=folder)
+            recording = profile(rung, steps=RECORDED_STEPS, skip=bare, warmup=WARM_STEPS, output=folder)
             with recording:
-                for _ in range(BARE_STEPS + WARM_STEPS + RECORDED_STEPS + 1):
+                for _ in range(bare + WARM_STEPS + RECORDED_STEPS + 1):
                     step()
                     recording.step()
                 self.synchronise()
@@ -147,6 +160,16 @@ class Workbench:
             self.notes.append(f"{what}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
         self.report(f"    {self.notes[-1]}")
         return None
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Silence compilers, which list every kernel that they try."""
+        logging.disable(logging.ERROR)
+        try:
+            with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+                yield
+        finally:
+            logging.disable(logging.NOTSET)
 
     @contextlib.contextmanager
     def precision(self, name: str) -> Iterator[None]:

@@ -24,7 +24,7 @@ COLUMNS = (
     LabColumn("share", "of the block", "share"),
     LabColumn("tflops", "TFLOP/s", "number"),
     LabColumn("roof_share", "of roofline", "share"),
-    LabColumn("launches", "kernels", "count"),
+    LabColumn("kernels", "different kernels", "count"),
     LabColumn("new_kernels", "new kernels"),
 )
 

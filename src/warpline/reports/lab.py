@@ -50,8 +50,9 @@ def _content(result: LabResult) -> Iterator[Content]:
     if result.not_run:
         yield Notes((Note("unknown", "not-run", f"not run: {result.not_run}"),))
         return
-    yield Text(result.seen)
-    yield Text(result.why, "quiet")
+    if result.seen:
+        yield Text(result.seen)
+        yield Text(result.why, "quiet")
     for table in result.tables:
         yield Text(table.title, "advice")
         yield lab_table(table)

@@ -73,7 +73,7 @@ def _prediction(rung: Rung) -> str:
     made = f"It has {' and '.join(rung.fixes)}"
     promised, gain = rung.predicted, rung.gain
     if promised is None or gain is None:
-        return f"{made}; the replay of the rung before makes no prediction for it."
+        return f"{made}."
     said = f"predicted {speedup(promised.expected)} ({speedup(promised.low)} to {speedup(promised.high)})"
     came = "as predicted" if rung.is_as_predicted else "outside the predicted range"
     return f"{made}: {said}, measured {speedup(gain)}: {came}."

@@ -45,7 +45,7 @@ def run(x: Any) -> Any:
 
 
 def bad(x: Any) -> Any:
-    """The bad version: a block of four times the row in four warps does not fit into registers."""
+    """The bad version: a block of four times the row, in four warps."""
     return _launched(x, TOO_WIDE * triton.next_power_of_2(x.shape[-1]), 4)
 
 
@@ -60,7 +60,8 @@ KERNEL = TritonKernel(
     reference,
     run,
     bad,
-    f"its block is {TOO_WIDE} times as wide as the row, in four warps: the values do not fit into registers and spill",
+    f"its block is {TOO_WIDE} times as wide as the row, in four warps: each thread takes so many registers that few "
+    "warps fit",
     inputs,
     passes=2,
 )
