@@ -23,7 +23,7 @@ from warpline.findings.diagnosis import diagnose as diagnose_trace
 from warpline.ranks.job import Job
 from warpline.reports.diagnosis import report
 from warpline.sources.stdin import STDIN
-from warpline.trace.open import NotATimeline, trace_of_folder
+from warpline.trace.open import NotATimeline, profiles_in
 
 DEFAULT_TOP = 10
 
@@ -94,7 +94,7 @@ def diagnose(
         put_job(opened, output, detail.verbose, command_line("diagnose", trace))
         return
     if ranks.rank is None:
-        _say_others(trace)
+        _say_others(trace, opened.file)
     cost = None if gpu_hour is None else DailyCost(gpu_hour)
     again = command_line("diagnose", trace, *selection.words)
     put_diagnosis(diagnose_trace(opened, why), output, detail, again, cost)
@@ -137,8 +137,8 @@ def put_diagnosis(
     output.put(lambda: report(found, is_full, detail.top or DEFAULT_TOP, again, cost), document)
 
 
-def _say_others(path: Path) -> None:
-    """Of a folder with a run, whose first trace is diagnosed, say which others are there."""
-    trace, others = trace_of_folder(path) if path.is_dir() else (path, [])
+def _say_others(path: Path, diagnosed: Path) -> None:
+    """Of a folder, one trace of which is diagnosed, say which others are there."""
+    others = [file for file in profiles_in(path) if file != diagnosed] if path.is_dir() else []
     if others:
-        say(f"warpline: this is {trace.name}; {more_traces(others)}", err=True)
+        say(f"warpline: this is {diagnosed.name}; {more_traces(others)}", err=True)

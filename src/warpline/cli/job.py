@@ -40,7 +40,7 @@ class JobChoice(Struct, frozen=True):
             return self._open_rank(path, selection)
         job = self._open_job(path, selection) if self.job is not None or _is_job(path) else None
         if job is None:
-            trace = selection.open(path)
+            trace = selection.open(self._first_rank(path))
             job = job_of_trace(trace)
             if job is None:
                 return trace
@@ -49,7 +49,7 @@ class JobChoice(Struct, frozen=True):
         return job
 
     def _open_job(self, path: Path, selection: StepSelection) -> Job | None:
-        """The job; None if the file looked merged, but holds one rank."""
+        """The job; None if the file looked merged, but holds one rank, or if no rank has GPU operations."""
         with spinner(f"reading the ranks of {path.name} …"):
             try:
                 return open_job(
@@ -60,9 +60,16 @@ class JobChoice(Struct, frozen=True):
                     engine=self.engine,
                 )
             except CannotAnswer as error:
-                if error.code != "one-rank":
+                if error.code not in {"one-rank", "cpu-ranks"}:
                     raise
                 return None
+
+    def _first_rank(self, path: Path) -> Path:
+        """Of ranks that recorded the CPU alone, the first; else what was named."""
+        if not path.is_dir() or not jobs_of_folder(path):
+            return path
+        chosen, _ = job_of_folder(path, self.job)
+        return min(chosen.files, key=lambda file: (file.rank is None, file.rank)).path
 
     def _open_rank(self, path: Path, selection: StepSelection) -> Trace:
         """The rank that was chosen, alone."""

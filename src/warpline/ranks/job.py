@@ -245,6 +245,8 @@ def _by_rank(
                 )
     if len(found) < 2:
         why = "; ".join(note.message for note in notes[:3]) or "there is one rank only"
+        if not found and {note.code for note in notes} in ({"empty-rank"}, {"empty-rank", "unknown-rank"}):
+            raise CannotAnswer("cpu-ranks", "the ranks recorded no GPU operations", "look at one rank: --rank N")
         raise CannotAnswer("too-few-ranks", f"a job needs two ranks with GPU operations: {why}", "name one file")
     return found, files, notes
 
