@@ -153,10 +153,14 @@ class Search:
         return {rank: found[rank] for rank in self.alone_ns}
 
     @cached_property
+    def noise_ns(self) -> float:
+        """The usual difference of a rank's step from the median of its peers (standard deviation)."""
+        return 1.4826 * float(np.median([np.median(np.abs(excess)) for excess in self.excess_ns.values()]))
+
+    @cached_property
     def late_steps(self) -> dict[int, tuple[int, ...]]:
         """The steps in which each rank is late."""
-        usual = float(np.median([np.median(np.abs(excess)) for excess in self.excess_ns.values()])) * 1.4826
-        bar = max(NOISE_FACTOR * usual, LATE_SHARE * self.base_ns)
+        bar = max(NOISE_FACTOR * self.noise_ns, LATE_SHARE * self.base_ns)
         return {rank: tuple(np.flatnonzero(excess > bar).tolist()) for rank, excess in self.excess_ns.items()}
 
     @cached_property
@@ -170,7 +174,8 @@ class Search:
         for rank, excess in self.excess_ns.items():
             steps = len(excess)
             is_often = len(self.late_steps[rank]) >= max(min(2, steps), OFTEN * steps)
-            if is_often or excess.max() > VERY_LATE_SHARE * self.base_ns:
+            is_very = bool(self.late_steps[rank]) and excess.max() > VERY_LATE_SHARE * self.base_ns
+            if is_often or is_very:
                 found.append(rank)
         found.sort(key=lateness, reverse=True)
         return [rank for rank in found if lateness(rank) > MIN_PART * lateness(found[0])]
@@ -182,7 +187,8 @@ class Search:
         ordered = sorted(totals, key=lambda rank: totals[rank])
         steps = [totals[after] - totals[before] for before, after in pairwise(ordered)]
         upper = int(np.argmax(steps)) + 1
-        is_clear = max(steps) > LATE_SHARE * self.base_ns * len(self.alone_ns[ordered[0]])
+        count = len(self.alone_ns[ordered[0]])
+        is_clear = max(steps) > max(LATE_SHARE * self.base_ns * count, NOISE_FACTOR * self.noise_ns * count**0.5)
         return tuple(ordered[upper:]) if is_clear and 2 * upper >= len(ordered) else ()
 
     def straggler(self) -> Suspicion | None:
@@ -199,10 +205,17 @@ class Search:
                 return absent
         if best is None:
             return None
-        is_sure = best.kind != "rank" or set(best.ranks) & {*self.late_ranks, *self.slow_half}
+        is_sure = best.kind != "rank" or bool(set(best.ranks) & {*self.late_ranks, *self.slow_half})
+        if not is_sure and not self._is_beyond_chance(best.ranks):
+            return None
         needed = SHOWN_GAIN if is_sure else 2 * SHOWN_GAIN - 1
         worst = self.base_ns / max(best.step_ns.high, 1.0)
         return best if best.gain(self.base_ns) >= needed and worst >= NOTICEABLE_GAIN else None
+
+    def _is_beyond_chance(self, ranks: Sequence[int]) -> bool:
+        """Whether one of the ranks is later over all steps than the differences from step to step explain."""
+        count = len(self.excess_ns[ranks[0]])
+        return max(float(self.excess_ns[rank].sum()) for rank in ranks) > NOISE_FACTOR * self.noise_ns * count**0.5
 
     def last_rank(self) -> tuple[int | None, float]:
         """The rank that arrives last most often, and what fixing it alone would gain."""
