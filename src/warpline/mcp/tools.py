@@ -59,11 +59,13 @@ class Diagnose(Tool, frozen=True, kw_only=True):
     path: Recording
     steps: Steps = ""
     job: Annotated[str, Meta(description="Of several jobs in a folder of ranks, this one; default: the newest.")] = ""
+    rank: Annotated[int, Meta(ge=0, description="Only this rank of a job.")] | None = None
 
     def words(self, folders: Folders) -> list[str]:
         """The command."""
-        path = str(folders.readable(self.path))
-        return ["diagnose", path, "--json", *_option("--steps", self.steps), *_option("--job", self.job)]
+        path, rank = str(folders.readable(self.path)), "" if self.rank is None else str(self.rank)
+        chosen = [*_option("--steps", self.steps), *_option("--job", self.job), *_option("--rank", rank)]
+        return ["diagnose", path, "--json", *chosen]
 
 
 class WhatIf(Tool, frozen=True, kw_only=True):
