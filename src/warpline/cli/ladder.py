@@ -19,6 +19,8 @@ from warpline.reports.ladder_plot import ladder_svg
 
 SUFFIXES = re.compile(r"(\.(json|sqlite|nsys-rep|nvvp|gz|xz|zst))+$")
 """Of profiles, plain and compressed."""
+NUMBER = re.compile(r"^\d+[-_](?=.)")
+"""Which keeps the files of a ladder in order."""
 
 
 @click.command()
@@ -64,8 +66,8 @@ def ladder(
 
 
 def rung_names(paths: tuple[Path, ...]) -> list[str]:
-    """A short name for each rung: of its file without suffixes, or with its folder where two files have one name."""
-    names = [SUFFIXES.sub("", path.name) or str(path) for path in paths]
+    """A short name for each rung: of its file without number and suffixes, or with its folder if two have the same."""
+    names = [NUMBER.sub("", SUFFIXES.sub("", path.name)) or str(path) for path in paths]
     return [
         f"{path.parent.name}/{name}" if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)
     ]

@@ -20,6 +20,7 @@ from warpline.compare.typical_step import MIDDLE, TypicalStep
 from warpline.errors import CannotAnswer, UsageError
 from warpline.estimate import Estimate
 from warpline.kernels import identify
+from warpline.replay.representative_steps import in_warm_steps
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.ladder/1"
@@ -214,7 +215,7 @@ def _meaning(name: str) -> str:
 def _roof_share(trace: Trace, first: Trace) -> float | None:
     """Of the kernels whose work is known; the first rung lends shapes, which the kernels of a graph do not have."""
     try:
-        table = roofline_table(trace.in_steps(), shapes_from=None if trace is first else first)
+        table = roofline_table(in_warm_steps(trace), shapes_from=None if trace is first else first)
     except CannotAnswer:
         return None
     if table.roof is None or table.modelled_ns < MIN_MODELLED_SHARE * max(table.total_ns, 1):

@@ -16,8 +16,8 @@ COLUMNS = (
     Column("spread_ns", "middle half", "ns", priority=4),
     Column("share", "of first", "share"),
     Column("launches", "launches", "count", priority=2),
-    Column("roof_share", "of roofline", "share", priority=2),
-    Column("predicted_ns", "predicted", "ns", priority=3),
+    Column("roof_share", "of roofline", "share", priority=3),
+    Column("predicted_ns", "predicted", "ns", priority=2),
     Column("verdict", "against the rung before", priority=2),
     Column("name", "rung", key=True),
 )
@@ -26,7 +26,7 @@ WORDS = {"not_comparable": "not comparable"}
 
 def ladder_report(ladder: Ladder, verbose: bool = False) -> Report:
     """The whole ladder; `verbose` lists every kernel."""
-    lead: list[Content] = [Text(_sentence(ladder), "strong"), Table(COLUMNS, tuple(map(_row, ladder.rungs)))]
+    lead: list[Content] = [Text(_sentence(ladder), "strong"), _rungs(ladder)]
     if ladder.remarks:
         lead.append(Notes(tuple(Note("info", "", remark) for remark in ladder.remarks)))
     sections = [Section("ladder", "Ladder", tuple(lead), is_lead=True)]
@@ -43,6 +43,17 @@ def _sentence(ladder: Ladder) -> str:
         return f"No rung is faster than the first, {first.name}: {duration(first.step_ns)} a step."
     gain = speedup(first.step_ns / best.step_ns)
     return f"{best.name} is the fastest: {duration(best.step_ns)} a step, {gain} as fast as {first.name}."
+
+
+def _rungs(ladder: Ladder) -> Table:
+    """One row a rung; without predictions, there is no column for them."""
+    shown = [
+        at
+        for at, column in enumerate(COLUMNS)
+        if column.name != "predicted_ns" or any(rung.predicted is not None for rung in ladder.rungs)
+    ]
+    rows = [_row(rung) for rung in ladder.rungs]
+    return Table(tuple(COLUMNS[at] for at in shown), tuple(tuple(row[at] for at in shown) for row in rows))
 
 
 def _row(rung: Rung) -> tuple[Value, ...]:
