@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from small_programs import ALL_REDUCE, GEMM_FP32, MUL, Body, Program, judged
 
 from warpline.estimate import Estimate
@@ -122,6 +123,17 @@ def limit(cause: str, *gains: float) -> Limit:
 def named(*rows: Limit, sure: bool = False) -> tuple[str, ...]:
     ordered = sorted(rows, key=lambda row: -row.gain.expected)
     return Limits(tuple(ordered), 2.0, sure).named
+
+
+def test_of_rows_that_are_one_answer_the_one_with_more_time_comes_first() -> None:
+    copies, launches = limit("transfer", 1.9, 2.0, 2.1), replace(limit("dispatch", 1.8, 1.9, 2.0), now_ns=1000)
+    assert named(copies, launches) == ("dispatch", "transfer")
+
+
+def test_kernels_that_only_a_fast_host_makes_faster_hang_on_the_host() -> None:
+    assert Limits((limit("kernel", 1.78, 1.17, 1.02),), 1.05, False).hangs_on_host
+    assert not Limits((limit("kernel", 1.3, 1.3, 1.3),), 1.05, False).hangs_on_host, "the fix itself is in doubt"
+    assert not Limits((limit("kernel", 1.03, 1.02, 1.01),), 1.05, False).hangs_on_host, "there is nothing to gain"
 
 
 def test_rows_within_a_tenth_or_that_change_places_are_named_together() -> None:

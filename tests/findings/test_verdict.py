@@ -55,6 +55,21 @@ def test_two_causes_that_are_as_good_are_both_named() -> None:
     assert "neither alone gives a tenth" in pair.sentence
 
 
+def test_a_replay_that_misses_the_step_by_more_than_a_tenth_says_nothing() -> None:
+    said = verdict_of(limits(dispatch=3.75), [GRAPH], replace(STATE, replay_error=0.17))
+    assert (said.cause, said.fix) == ("unclear", None)
+    assert said.sentence.startswith("Unclear: the replay misses the recorded step by 17 %")
+    assert verdict_of(limits(dispatch=3.75), [GRAPH], replace(STATE, replay_error=0.09)).cause == "dispatch"
+
+
+def test_kernels_that_hang_on_a_host_nobody_knows_are_neither_slow_nor_healthy() -> None:
+    kernel = Limit("kernel", Estimate(1.7e6, 2.5e6, 2.95e6), Estimate(1.02, 1.2, 1.76), 0, (1.76, 1.2, 1.02))
+    assert verdict_of(Limits((kernel,), 1.05, False), [], STATE).cause == "healthy", "recording cost little"
+    said = verdict_of(Limits((kernel,), 1.05, False), [], replace(STATE, distortion=1.7))
+    assert said.cause == "unclear"
+    assert "with the fixes of kernels, the step of 3.00 ms would take 1.70 ms to 2.95 ms" in said.sentence
+
+
 def test_a_wide_range_says_measure_it_and_one_that_includes_no_gain_says_might() -> None:
     wide = replace(GRAPH, gain=Estimate(0.9, 2.0, 4.0))
     assert "First, a CUDA graph: 0.90–4.00×, measure it." in verdict_of(limits(dispatch=3.0), [wide], STATE).sentence

@@ -17,6 +17,7 @@ from warpline.cli.selection import StepSelection, selection_options, steps_optio
 from warpline.cli.write import command_line, more_traces, say
 from warpline.demo_trace import demo_trace
 from warpline.dive.answer import dive_files
+from warpline.errors import UsageError
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.diagnosis import diagnose as diagnose_trace
@@ -91,6 +92,8 @@ def diagnose(
         put_dive(dive_files([trace]), detail.verbose, output)
         return
     if isinstance(opened, Job):
+        if why is not None or gpu_hour is not None or detail.top is not None:
+            raise UsageError("one-rank", "--why, --gpu-hour and --top are for the file of one rank", "add --rank N")
         put_job(opened, output, detail.verbose, command_line("diagnose", trace))
         return
     if ranks.rank is None:

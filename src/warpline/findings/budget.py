@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from warpline.analyses.budget import DispatchBudget, budget_of, recorded_budget
 from warpline.errors import CannotAnswer
@@ -50,8 +49,11 @@ class Outlook(Struct, frozen=True):
 
     @property
     def bound(self) -> str:
-        """What takes most of a step: `cpu`, `gpu` or `input`, which is loading data."""
-        return "input" if self.loading_ns > self.budget.step_ns else self.budget.bound
+        """What takes most of a step: `cpu`, `gpu` or `input`, which is loading data. The same threads load and launch,
+        so that both together are the CPU's time."""
+        if self.budget.dispatch_ns + self.loading_ns <= self.budget.work_ns:
+            return "gpu"
+        return "input" if self.loading_ns > self.budget.dispatch_ns else "cpu"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `warpline.budget/1`."""
@@ -108,7 +110,7 @@ def bare_budget(trace: Trace) -> BareBudget:
     dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns), step_ns)
     graph = fixes.row(GRAPH)
     return BareBudget(
-        budget=replace(budget, cpu_ns=dispatch_ns / budget.ops),
+        budget=DispatchBudget(budget.ops, dispatch_ns / budget.ops, fixes.work.busy_ns / budget.ops),
         step_ns=step_ns,
         graph_ns=graph.new_step_ns.expected if graph.applies else None,
         profiler_ns=profiler_ns,

@@ -31,6 +31,7 @@ from warpline.findings.next_tool import NextTool, next_tools
 from warpline.findings.plan import PlanStep
 from warpline.findings.sync_places import sync_places
 from warpline.notebook import ShownAsCard
+from warpline.replay.cold_steps import cold_spans
 from warpline.replay.representative_steps import warm_steps
 from warpline.sanitise import sanitise
 from warpline.sources.health import SEVERITIES, HealthEntry
@@ -225,7 +226,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
 def _account(trace: Trace) -> Diagnosis:
     """What is counted in the whole trace, without a replay."""
-    host, frames = HostTime(trace), UserFrames(trace)
+    host, frames = HostTime(trace, cold=cold_spans(trace)), UserFrames(trace)
     counted = _counted(trace, host, frames)
     steps = warm_steps(trace)
     return Diagnosis(

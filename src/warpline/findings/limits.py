@@ -2,7 +2,7 @@
 
 Each row is replayed on the graph without a profiler, with recording that cost little, as expected and much, and on a
 calm host where the one that recorded was slow. A row that is first in all of them is the cause; rows that change
-places, or lie within a tenth of each other, are named together.
+places, or lie within a tenth of each other, are one answer, and the one with more time in the step is named first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.estimate import CLEAR_GAIN, Estimate
 from warpline.findings.model import Finding
@@ -56,7 +57,7 @@ class Limits(Struct, frozen=True):
     """All limits of a step."""
 
     rows: tuple[Limit, ...]
-    """The largest gain first."""
+    """The cause first, then the largest gain."""
     together: float
     """Gain if everything but the kernels were free."""
     kernels_can_be_faster: bool
@@ -71,13 +72,20 @@ class Limits(Struct, frozen=True):
         if not able:
             return ()
         first = able[0]
-        return (first.cause, *(other.cause for other in able[1:2] if _are_one_answer(first, other)))
+        one_answer = [first, *(other for other in able[1:2] if _are_one_answer(first, other))]
+        return tuple(row.cause for row in sorted(one_answer, key=lambda row: -row.now_ns))
 
     @property
     def is_of_slow_host(self) -> bool:
         """Whether the cause is none on a calm host, and the one that recorded was slow."""
         on_calm_host = [self.row(cause).gains[CALM_HOST:] for cause in self.named]
         return any(gains and gains[0] < MIN_GAIN for gains in on_calm_host[:1])
+
+    @property
+    def hangs_on_host(self) -> bool:
+        """Whether kernels can be faster only if the host is fast without a profiler, which is known too roughly."""
+        kernels = (row.gains for row in self.rows if row.cause == "kernel")
+        return not self.named and any(min(gains) < CLEAR_GAIN and max(gains) >= MIN_GAIN for gains in kernels)
 
     def _can_be_blamed(self, row: Limit) -> bool:
         """Kernels have to be run: they are to blame only if a fix is known to make them faster, and then for 5 %."""
@@ -102,9 +110,9 @@ def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
     together = replays.gains(ALL_BUT_KERNELS)[EXPECTED_STEP]
     sure = _has_sure_fix(findings, OF_KERNELS)
     found = Limits(tuple(rows), together, sure)
-    if found.named or together < MIN_GAIN:
-        return found
-    return Limits(found.rows, together, sure, replays.best_pair())
+    if found.named:
+        return replace(found, rows=tuple(sorted(rows, key=lambda row: row.cause not in found.named[:1])))
+    return replace(found, pair=replays.best_pair()) if together >= MIN_GAIN else found
 
 
 def _has_sure_fix(findings: Sequence[Finding], causes: Sequence[str]) -> bool:

@@ -53,6 +53,10 @@ class State(Struct, frozen=True):
     """Share of the recording's time that the steps take."""
     fits_devices: bool = True
     """Whether a step is at least as long as what a device does in it."""
+    replay_error: float = 0.0
+    """How far the unchanged replay is from the recorded step, as a share of it."""
+    distortion: float = 1.0
+    """The recorded step over the one without a profiler."""
 
     comm_ns: float = 0.0
     """Time of collectives in a step …"""
@@ -90,6 +94,8 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         captured=0.0 if len(trace.steps_in_view) else evidence.captured_share,
         unrecorded_ns=_unrecorded_ns(evidence),
         share_of_recording=_share_of_recording(trace),
+        distortion=evidence.question.replay.measured_step_ns / evidence.step_ns,
+        replay_error=evidence.question.replay.error_pct / 100,
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
 

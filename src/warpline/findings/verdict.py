@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpline.estimate import CLEAR_GAIN, Estimate
-from warpline.findings.limits import Limits
+from warpline.findings.distortion import LEAST_DISTORTION
+from warpline.findings.limits import MIN_GAIN, Limits
 from warpline.findings.model import MEASURE_IT, Verdict
 from warpline.findings.plan import PlanStep
 from warpline.findings.state import State
@@ -42,6 +43,8 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdic
     if limits.is_of_slow_host:
         return _verdict("unclear", _slow_host(limits, state), [], state)
     causes = limits.named or limits.pair
+    if not causes and limits.hangs_on_host and state.distortion >= LEAST_DISTORTION:
+        return _verdict("unclear", _host_in_doubt(limits, state), [], state)
     if not causes:
         return _verdict("healthy", _healthy(limits, state) + _part_of_recording(state), [], state)
     if causes[0] == "unknown":
@@ -147,6 +150,12 @@ def _unclear(limits: Limits, state: State) -> str | None:
             f"a step of {duration(state.step_ns)} is shorter than the GPU work that belongs to it, so no gain can be "
             "told; mark the steps (prof.step(), or --step-range NAME)"
         )
+    if state.replay_error > MIN_GAIN - 1:
+        return (
+            f"the replay misses the recorded {state.noun.one('').strip()} by {percent(state.replay_error)}, so no gain "
+            "can be told: calls or work wait for something that is not in the recording, such as another process on "
+            "this GPU; record every process that uses it"
+        )
     return None
 
 
@@ -181,6 +190,16 @@ def _slow_host(limits: Limits, state: State) -> str:
         f"Unclear: the host launched {state.slowness:.1f}× more slowly than the reference host. If it is always so, "
         f"{_the(state)} of {duration(state.step_ns)} is {cause}; if not, nothing gives a tenth. Record it again, or "
         "with `warpline run`, which also times the step without a profiler."
+    )
+
+
+def _host_in_doubt(limits: Limits, state: State) -> str:
+    """A step that seems bound by its kernels, whose host may be no faster than they are."""
+    step = limits.row("kernel").step_ns
+    return (
+        f"Unclear: recording made {_the(state)} {state.distortion:.1f}× as long, so that how fast the host is without "
+        f"it is known only roughly: with the fixes of kernels, {_the(state)} of {duration(state.step_ns)} would take "
+        f"{duration(step.low)} to {duration(step.high)}. Record it again, or measure one of them (warpline try)."
     )
 
 

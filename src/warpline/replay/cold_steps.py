@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.analyses.idle.host_activity import activities
-from warpline.intervals import covered_before
+from warpline.intervals import EMPTY, Spans, covered_before, union
 from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.launches import launched_ns
@@ -47,6 +47,15 @@ def find_cold_steps(trace: Trace) -> ColdSteps | None:
         recorded_ns=int(lengths.sum()),
         ops=_slow_ops(trace, first, beyond, len(long), len(warm)),
     )
+
+
+def cold_spans(trace: Trace) -> Spans:
+    """From the first cold step of a recording to the last; nothing where steps were chosen."""
+    cold = None if trace.has_some_steps_chosen else find_cold_steps(trace)
+    if cold is None:
+        return EMPTY
+    steps, last = trace.all_steps, cold.first + cold.count - 1
+    return union(steps.start_ns[cold.first : cold.first + 1], steps.end_ns[last : last + 1])
 
 
 def _more_work_ns(trace: Trace, long: Int64s) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from warpline.analyses.idle.planning import planning_spans
 from warpline.api_names import (
     BEGIN_CAPTURE,
     COMPILING_OPS,
@@ -161,6 +162,7 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     ranges = trace.ranges[trace.ranges.end_ns != NONE]
     yield from _calls(trace).spans()
     yield from _Labelled.like(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
+    yield from ((thread, "cold_start", spans) for thread, spans in planning_spans(trace, LOADING, LONGEST_PYTHON_NS))
     yield from _captures(trace.api).spans()
     yield from _Labelled.like(ranges, {"input": LOADING}).spans()
     yield from _Labelled.like(trace.python, {"cold_start": COMPILING, "input": LOADING}).spans()

@@ -73,11 +73,12 @@ def _recorded(trace: Trace) -> Window:
 
 
 class HostTime:
-    """The threads of a trace, prepared for queries; `known` are the trace's `activities`."""
+    """The threads of a trace, prepared for queries; `known` are the trace's `activities`, `cold` is the time of steps
+    that are long once."""
 
-    def __init__(self, trace: Trace, known: dict[int, Activity] | None = None) -> None:
+    def __init__(self, trace: Trace, known: dict[int, Activity] | None = None, cold: Spans = EMPTY) -> None:
         self.threads = activities(trace) if known is None else known
-        self._trace, self._window = trace, _recorded(trace)
+        self._trace, self._window, self._cold = trace, _recorded(trace), cold
         self._step_starts = np.sort(trace.all_steps.start_ns)
         self._step_end = int(trace.all_steps.end_ns.max(initial=0))
         self._explained: dict[int, dict[str, Spans]] = {}
@@ -114,7 +115,7 @@ class HostTime:
             uploads = union(before[calls.upload], calls.start[calls.upload])
             found.append(intersection(uploads, Spans(quiet.starts[long], quiet.ends[long])))
         elif len(self._step_starts):
-            long &= quiet.starts < self._step_starts[0]
+            long &= (quiet.starts < self._step_starts[0]) | self._is_cold(quiet)
             found.append(Spans(quiet.starts[long], quiet.ends[long]))
         return joined(found)
 
@@ -190,7 +191,8 @@ class HostTime:
         """Meaning of a thread's unrecorded time: mostly Python between ops, which is dispatch.
 
         A long gap within a step that ends in a copy to the device is data loading. A gap before the first
-        step, in a trace with steps, is program start-up. Without steps, a long gap says nothing.
+        step, in a trace with steps, is program start-up, and so is a long one in a cold step. Without steps, a long
+        gap says nothing.
         """
         if not len(self._step_starts):
             short = (holes.ends - holes.starts) <= LONGEST_PYTHON_NS
@@ -200,11 +202,17 @@ class HostTime:
             # A step begins with some Python: the gap before it is not a part of it.
             holes = Spans(*(np.sort(np.append(moments, begin)) for moments in (holes.starts, holes.ends)))
         long = (holes.ends - holes.starts) > LONGEST_PYTHON_NS
-        starting = long & (holes.ends <= begin)
-        loading = long & (holes.starts < end) & (holes.ends > begin) & self._before_batch(calls, holes.ends)
+        starting = long & ((holes.ends <= begin) | self._is_cold(holes))
+        loading = long & ~starting & (holes.starts < end) & (holes.ends > begin)
+        loading &= self._before_batch(calls, holes.ends)
         rest = ~(loading | starting)
         kinds = {"input": loading, "cold_start": starting, "dispatch": rest}
         return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
+
+    def _is_cold(self, holes: Spans) -> Bools:
+        """Which of them lie in a cold step."""
+        inside = covered_before(self._cold, holes.ends) - covered_before(self._cold, holes.starts)
+        return inside == holes.ends - holes.starts
 
     def _upload_gaps(self, calls: _Calls, caller: int) -> tuple[Int64s, Int64s]:
         """Before each copy to the device of a trace with steps, from the last launch of any thread to the op that
