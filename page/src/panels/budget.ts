@@ -7,7 +7,7 @@ import { duration, several, speedup } from "../words";
 export interface Inputs { readonly launches: number; readonly cpu_ns: number; readonly gpu_ns: number; readonly fewer: number }
 export interface Budget {
   readonly dispatch_ns: number; readonly work_ns: number; readonly step_ns: number; readonly graph_ns: number; readonly fused_ns: number;
-  readonly bound: "dispatch on the CPU" | "the GPU" | "loading data"; readonly crossover: number | null;
+  readonly bound: "dispatch on the CPU" | "the GPU" | "loading data" | "waits between the CPU and the GPU"; readonly crossover: number | null;
 }
 
 /** The numbers of `warpline budget`; those of the replay where the inputs are the trace's own. */
@@ -20,9 +20,17 @@ export function budgetOf(data: BudgetInputs, { launches, cpu_ns, gpu_ns, fewer }
     graph_ns: own && data.graph_ns !== null ? data.graph_ns : data.graph_launch_ns + work_ns + launches * data.graph_gap_ns,
     // A step that also waits for something else than launches and kernels keeps that wait.
     fused_ns: Math.max(dispatch_ns / fewer, work_ns) + Math.max(0, step_ns - longer_ns),
-    bound: own && data.loading_ns > longer_ns ? "loading data" : dispatch_ns > work_ns ? "dispatch on the CPU" : "the GPU",
+    bound: boundOf(dispatch_ns, work_ns, own ? data.loading_ns : 0, step_ns),
     crossover: cpu_ns ? work_ns / cpu_ns : null,
   };
+}
+
+/** What fills a step but for a tenth; the same threads dispatch and load, one after the other. */
+function boundOf(dispatch_ns: number, work_ns: number, loading_ns: number, step_ns: number): Budget["bound"] {
+  const host_ns = dispatch_ns + loading_ns;
+  if (1.1 * Math.max(work_ns, host_ns) < step_ns) return "waits between the CPU and the GPU";
+  if (work_ns >= host_ns) return "the GPU";
+  return loading_ns > dispatch_ns ? "loading data" : "dispatch on the CPU";
 }
 
 export function budget(data: BudgetInputs, element: HTMLElement): void {

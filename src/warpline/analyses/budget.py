@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, SYNCHRONISE, activities, pageable_copies
+from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, SYNCHRONISE, pageable_copies
+from warpline.analyses.idle.host_time import HostTime
 from warpline.api_names import ASYNC_COPY, COPY
 from warpline.errors import CannotAnswer
 from warpline.intervals import EMPTY, Spans, difference, intersection, joined, union
@@ -102,11 +103,8 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
     window = _host_window(trace, calls)
-    known = activities(trace)
-    loading = {
-        thread: intersection(known[thread].labels["input"], window) if thread in known else EMPTY
-        for thread in np.unique(calls.thread).tolist()
-    }
+    known = HostTime(trace).with_label("input")
+    loading = {thread: intersection(known.get(thread, EMPTY), window) for thread in np.unique(calls.thread).tolist()}
     dispatch = {thread: difference(_active(trace, thread, window), spans) for thread, spans in loading.items()}
     together = joined(list(dispatch.values()))
     return RecordedBudget(

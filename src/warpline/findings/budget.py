@@ -12,7 +12,8 @@ from msgspec import Struct
 from warpline.analyses.budget import DispatchBudget, budget_of, recorded_budget
 from warpline.errors import CannotAnswer
 from warpline.findings.fix_table import fix_table
-from warpline.intervals import Spans, covered_before, joined
+from warpline.findings.limits import MIN_GAIN
+from warpline.intervals import Spans, covered_before
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import WhatIf
 from warpline.trace.trace import Trace
@@ -49,9 +50,12 @@ class Outlook(Struct, frozen=True):
 
     @property
     def bound(self) -> str:
-        """What takes most of a step: `cpu`, `gpu` or `input`, which is loading data. The same threads load and launch,
-        so that both together are the CPU's time."""
-        if self.budget.dispatch_ns + self.loading_ns <= self.budget.work_ns:
+        """What fills a step but for a tenth: the GPU's work (`gpu`), or dispatch (`cpu`) and loading data (`input`),
+        which the same threads do one after the other; `waits` where neither does."""
+        work_ns, host_ns = self.budget.work_ns, self.budget.dispatch_ns + self.loading_ns
+        if MIN_GAIN * max(work_ns, host_ns) < self.step_ns:
+            return "waits"
+        if work_ns >= host_ns:
             return "gpu"
         return "input" if self.loading_ns > self.budget.dispatch_ns else "cpu"
 
@@ -106,7 +110,7 @@ def bare_budget(trace: Trace) -> BareBudget:
     recorded = recorded_budget(question.trace)
     budget = recorded.budget
     step_ns = question.bare_step_ns.expected
-    profiler_ns = _recording_ns(question, recorded.dispatch)
+    profiler_ns = budget.dispatch_ns * _recording_share(question, recorded.dispatch)
     dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns), step_ns)
     graph = fixes.row(GRAPH)
     return BareBudget(
@@ -118,17 +122,12 @@ def bare_budget(trace: Trace) -> BareBudget:
     )
 
 
-def _recording_ns(question: WhatIf, dispatch: dict[int, Spans]) -> float:
-    """Time per step by which recording makes dispatch longer; where threads dispatch at once, it counts once."""
+def _recording_share(question: WhatIf, dispatch: dict[int, Spans]) -> float:
+    """Share of the dispatching threads' time that recording takes."""
     graph, bare = question.replay.graph, question.labelled.graph
-    cost = graph.duration - bare.duration
-    host = ~question.labelled.is_work
-    spent = []
+    starts, host = graph.measured_start.astype(np.int64), ~question.labelled.is_work
+    inside = np.zeros(len(graph), bool)
     for thread, spans in dispatch.items():
-        mine = np.flatnonzero(host & (graph.lane == thread))
-        starts = graph.measured_start[mine].astype(np.int64)
-        inside = covered_before(spans, starts + 1) > covered_before(spans, starts)
-        spent.append((float(cost[mine][inside].sum()), spans.total_ns()))
-    recorded_ns, together_ns = sum(own for own, _ in spent), sum(length for _, length in spent)
-    overlap = joined(list(dispatch.values())).total_ns() / max(together_ns, 1)
-    return recorded_ns * overlap / question.labelled.step_count
+        inside |= host & (graph.lane == thread) & (covered_before(spans, starts + 1) > covered_before(spans, starts))
+    recorded_ns = float(graph.duration[inside].sum())
+    return float((graph.duration - bare.duration)[inside].sum()) / max(recorded_ns, 1.0)

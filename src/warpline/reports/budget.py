@@ -10,11 +10,18 @@ from warpline.units import duration, several, speedup
 if TYPE_CHECKING:
     from warpline.findings.budget import Outlook
 
+SLOWER = {
+    "cpu": "dispatch on the CPU",
+    "gpu": "the GPU",
+    "input": "loading data",
+    "waits": "waits between the CPU and the GPU",
+}
+
 
 def budget_report(outlook: Outlook) -> Report:
     """The budget as sentences; gains are relative to the step."""
     budget, step_ns = outlook.budget, outlook.step_ns
-    slower = {"cpu": "dispatch on the CPU", "gpu": "the GPU", "input": "loading data"}[outlook.bound]
+    slower = SLOWER[outlook.bound]
     launches = f"{several(round(budget.ops), 'launch', 'launches')} a step"
     fewer = f"with {outlook.fusion:g} times fewer launches (fusion)"
     lines = [
