@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from warpline.capture.trial.use import ProgramUse
 from warpline.estimate import Estimate
@@ -50,6 +51,18 @@ def test_the_first_line_has_the_best_combination() -> None:
     assert "5 s later, pays after 100 steps" in shown
     assert "after 80 steps 2.5 → 2.5" in shown
     assert "1.50–2.50×" in shown
+
+
+def test_a_waterfall_leads_to_the_best_combination() -> None:
+    both = replace(FASTER, name="tf32+bf16", gain=Estimate(3.9, 4.0, 4.1))
+    shown = text(answer(FASTER, both, best=("tf32", "bf16")))
+    lines = [line.split() for line in shown.splitlines() if "█" in line or "░" in line]
+    assert [(line[0], line[-2]) for line in lines] == [
+        ("as", "100"),
+        ("tf32", "−50.0"),
+        ("bf16", "−25.0"),
+        ("best", "25.0"),
+    ]
 
 
 def test_a_row_that_did_not_apply_says_why() -> None:

@@ -10,14 +10,12 @@ from warpline.compare.parts import StepPart
 from warpline.reports.compare import OUTCOMES, gate_report
 from warpline.reports.markdown import render
 from warpline.reports.sections import Content, Figure, Report, Section, Table, Text
+from warpline.reports.waterfall import draw_waterfall
 from warpline.sanitise import sanitise, sanitise_lines
-from warpline.units import duration
 
-BARS, LABEL = 32, 32
 SHOWN = 8
 SHORTEST = 0.005
 """Parts that change by a smaller share of the longer step are summed up in one bar."""
-WHOLE, LONGER, SHORTER = "█", "▓", "░"
 
 
 def junit(gate: Gate, name: str) -> str:
@@ -89,24 +87,7 @@ def waterfall(comparison: Comparison) -> str:
     rest = comparison.change_ns - sum(change for _, change in changes)
     if rest:
         changes.append(("everything else", rest))
-    totals = [a_ns]
-    for _, change in changes:
-        totals.append(totals[-1] + change)
-    scale = BARS / max(*totals, 1)
-    lines = [_line("A", 0, a_ns, WHOLE, duration(a_ns), scale)]
-    for (label, change), before in zip(changes, totals, strict=False):
-        mark, sign = (LONGER, "+") if change > 0 else (SHORTER, "−")
-        low, high = sorted((before, before + change))
-        lines.append(_line(label, low, high, mark, f"{sign}{duration(abs(change))}", scale))
-    lines.append(_line("B", 0, b_ns, WHOLE, duration(b_ns), scale))
-    return "\n".join(lines)
-
-
-def _line(label: str, low: float, high: float, mark: str, text: str, scale: float) -> str:
-    first, last = round(max(low, 0) * scale), round(max(high, 0) * scale)
-    bar = " " * first + mark * max(last - first, 1)
-    short = label if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
-    return f"{short:<{LABEL}} {bar:<{BARS + 1}} {text:>10}"
+    return draw_waterfall(("A", a_ns), changes, "B")
 
 
 def _label(part: StepPart) -> str:

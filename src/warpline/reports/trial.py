@@ -10,6 +10,7 @@ from warpline.reports.sections import (
     Content,
     Explained,
     Fact,
+    Figure,
     Findings,
     Note,
     Notes,
@@ -19,6 +20,7 @@ from warpline.reports.sections import (
     Text,
 )
 from warpline.reports.values import MISSING
+from warpline.reports.waterfall import draw_waterfall
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.units import duration, several, size, speedup
 
@@ -58,12 +60,27 @@ def _answer(answer: TrialAnswer) -> Iterator[Content]:
         )
         if best.sameness is not None:
             yield Text(f"The results: {best.sameness.sentence}.")
+        yield Figure(_waterfall(answer, base.expected * 1e9))
     yield Text(
         f"{several(answer.baseline_processes, 'process', 'processes')} of the program as it is, "
         f"up to {several(answer.windows, 'window')} of {several(answer.steps_per_window, 'step')} in each; the "
         "ranges hold with 90 %.",
         "quiet",
     )
+
+
+def _waterfall(answer: TrialAnswer, base_ns: float) -> str:
+    """From the program as it is to the best combination, which grew fix by fix; what was not measured on the way is
+    one change with the next."""
+    changes, before, names = [], base_ns, []
+    for number, name in enumerate(answer.best, 1):
+        names.append(name)
+        row = answer.row("+".join(answer.best[:number]))
+        if row is not None and row.gain is not None:
+            after = base_ns / row.gain.expected
+            changes.append((" + ".join(names), after - before))
+            before, names = after, []
+    return draw_waterfall(("as it is", base_ns), changes, "best")
 
 
 def _table(answer: TrialAnswer) -> Table:
