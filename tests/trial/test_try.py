@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from warpline.cli.main import run
-from warpline.trial.candidates import candidates
+from warpline.trial.answer import TrialAnswer, TriedFix
+from warpline.trial.candidates import candidates, tryable
+from warpline.trial.patch import make_patch
 from warpline.trial.session import TrialRequest, TrialSession
 
 pytest.importorskip("torch")
 
 CNN = """
+    import os
     import torch
     from torch import nn
 
     class Images(torch.utils.data.Dataset):
         def __len__(self):
-            return 10_000
+            return int(os.environ.get("IMAGES", 10_000))
         def __getitem__(self, place):
             generator = torch.Generator().manual_seed(place)
             return torch.rand(3, 8, 8, generator=generator), place % 10
@@ -57,38 +63,72 @@ COMPILE_FAILS = """
 """
 
 
-def tried(tmp_path: Path, source: str, fixes: list[str], budget_s: float, argument: str = "") -> Any:
+def tried(tmp_path: Path, source: str, fixes: list[str], budget_s: float, argument: str = "") -> TrialAnswer:
     program = tmp_path / "program.py"
     program.write_text(dedent(source))
     command = sys.executable, str(program), argument
     request = TrialRequest(command, tuple(candidates(fixes)), budget_s, max_groups=1, working_folder=tmp_path)
-    return TrialSession(request, print, lambda look: True).run().to_dict()
+    return TrialSession(request, print).run()
 
 
-def rows(answer: Any) -> dict[str, Any]:
-    return {row["fix"]: row for row in answer["tries"]}
+def rows(answer: TrialAnswer) -> dict[str, Any]:
+    return {row["fix"]: row for row in answer.to_dict()["tries"]}
 
 
-def test_fixes_are_made_proved_and_compared(tmp_path: Path) -> None:
-    fixes = ["channels_last", "fused_optimizer", "set_to_none", "prefetch=2", "nothing", "tf32"]
-    answer = tried(tmp_path, CNN, fixes, 300.0)
+@pytest.fixture(scope="module")
+def of_cnn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrialAnswer]:
+    """A folder with a program, and what was found of it."""
+    folder = tmp_path_factory.mktemp("cnn")
+    return folder, tried(folder, CNN, FIXES, 300.0)
+
+
+FIXES = ["channels_last", "fused_optimizer", "set_to_none", "prefetch=2", "nothing", "tf32"]
+
+
+def test_fixes_are_made_proved_and_compared(of_cnn: tuple[Path, TrialAnswer]) -> None:
+    found, answer = rows(of_cnn[1]), of_cnn[1].to_dict()
     assert answer["schema"] == "warpline.try/1"
     assert answer["step"] == "SGD.step()"
     assert answer["baseline"]["step_ns"]["expected"] > 0
-    found = rows(answer)
     assert found["channels_last"]["changed"] == ["convolutions in channels_last"]
     assert found["fused_optimizer"]["changed"] == ["optimizers made fused"]
     assert found["prefetch=2"]["changed"] == ["loaders with 2 workers (before: 0)"]
     assert found["set_to_none"]["changed"][0].startswith("zero_grad calls changed")
     assert found["tf32"]["why_not"] == "did not apply: the program does not use a GPU"
-    for name in fixes[:5]:
+    for name in FIXES[:5]:
         assert found[name]["same_result"] is True, found[name]
         assert found[name]["gain"]["low"] < found[name]["gain"]["high"]
-        assert found[name]["verdict"] in {"faster", "slower", "same", "inconclusive"}
+        assert found[name]["verdict"] in {"faster", "slower", "same", "no_gain", "inconclusive"}
     assert found["nothing"]["verdict"] != "faster"
     page = Path(__file__).parents[2].joinpath("docs", "commands", "try.md").read_text()
     for field in [*answer, *answer["tries"][0], *answer["baseline"]]:
         assert f"`{field}`" in page or field == "schema", field
+
+
+def test_the_patch_applies_to_the_real_file_and_takes_effect(of_cnn: tuple[Path, TrialAnswer]) -> None:
+    folder, found = of_cnn
+    more = [TriedFix(name, "", tryable()[name][0].lines) for name in ("tf32", "bf16", "torch_compile")]
+    kept = [row for row in found.tries if row.name != "tf32"]
+    best = (*FIXES[:4], "tf32", "bf16")
+    patch = make_patch(replace(found, tries=(*kept, *more), best=best), folder)
+    assert patch.by_hand == ()
+    assert "torch.compile(net)" in make_patch(replace(found, tries=tuple(more), best=("torch_compile",)), folder).diff
+    (folder / "best.patch").write_text(patch.text)
+    subprocess.run(["git", "apply", "best.patch"], cwd=folder, check=True)
+    check = """
+        import runpy, torch
+        made = runpy.run_path("program.py")
+        assert made["optimizer"].param_groups[0]["fused"]
+        assert made["net"][0].weight.is_contiguous(memory_format=torch.channels_last)
+        assert made["net"][0].weight.grad is not None
+        assert torch.get_float32_matmul_precision() == "high"
+    """
+    text = (folder / "program.py").read_text()
+    assert "num_workers=2, persistent_workers=True" in text
+    assert "set_to_none=True" in text
+    assert "with torch.autocast('cpu', torch.bfloat16):" in text
+    environment = {**os.environ, "IMAGES": "8"}
+    subprocess.run([sys.executable, "-c", dedent(check)], cwd=folder, env=environment, check=True)
 
 
 @pytest.mark.parametrize("how", ["crash", "hang"])
@@ -98,6 +138,21 @@ def test_a_compiler_that_fails_gets_a_row(how: str, tmp_path: Path) -> None:
     assert found["torch_compile_layers"]["why_not"].startswith("did not apply: no model has a list")
     reason = found["torch_compile"]["why_not"]
     assert reason.startswith("crashed: " if how == "crash" else ("hung: ", "not tried")), reason
+
+
+def test_it_asks_before_the_program_writes_outside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, other = tmp_path / "folder", tmp_path / "other.txt"
+    folder.mkdir()
+    (folder / "program.py").write_text(
+        f"import torch\nopen('inside.txt', 'w').write('x')\nopen({str(other)!r}, 'w').write('x')\n"
+    )
+    monkeypatch.chdir(folder)
+    assert run(["try", "--", sys.executable, "program.py"]) == 2
+    assert f"writes-files: the program writes outside its folder ({other})" in capsys.readouterr().err
+    assert not other.exists()
+    assert not (folder / "inside.txt").exists()
 
 
 def test_a_program_without_steps_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

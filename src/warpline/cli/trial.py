@@ -18,7 +18,6 @@ from warpline.sources.record_files import outcomes_file
 from warpline.trial.answer import TrialAnswer
 from warpline.trial.candidates import candidates, tryable
 from warpline.trial.patch import make_patch
-from warpline.trial.process import LookReport
 from warpline.trial.recording import RecordedProgram, recorded_command
 from warpline.trial.session import TrialRequest, TrialSession
 
@@ -76,9 +75,7 @@ class WithTryable(click.Command):
     help="Try this fix; may be repeated. Default: all that apply.",
 )
 @click.option("--budget", type=TimeLength(), default="10m", help="Measure for at most this long: 90s, 10m, 1h.")
-@click.option(
-    "--yes", is_flag=True, help="Do not ask before running a program again that writes files outside its folder."
-)
+@click.option("--yes", is_flag=True, help="Do not ask before the program writes files outside its folder.")
 @click.option(
     "--patch",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -116,25 +113,23 @@ def try_fixes(
         chosen.sort(key=lambda one: -predicted[one.fix].expected if one.fix in predicted else 0.0)
     request = TrialRequest(command, tuple(chosen), budget, predicted)
 
-    def may_go_on(look: LookReport) -> bool:
-        if not look.use.writes or yes:
-            return True
-        say("The program writes these files outside its folder, and each run writes them again:", err=True)
-        for file in look.use.writes:
-            say(f"  {file}", err=True)
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "writes-files", "the program writes files outside its folder, and each run would do so", "add --yes"
-            )
-        return bool(click.confirm("Go on?", err=True))
-
-    answer = TrialSession(request, lambda text: say(f"warpline: {text}", err=True), may_go_on).run()
+    answer = TrialSession(request, lambda text: say(f"warpline: {text}", err=True), None if yes else _may_write).run()
     if recorded is not None:
         _remember(recorded, answer)
     output.put(lambda: trial_report(answer), answer.to_dict)
     if patch is not None:
         _write_patch(patch, answer)
     return 0 if answer.baseline_s is not None else EXIT_INCONCLUSIVE
+
+
+def _may_write(path: str) -> bool:
+    """Ask before the program writes outside its folder."""
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "writes-files", f"the program writes outside its folder ({path}), as each run will", "add --yes"
+        )
+    say(f"The program is about to write outside its folder, and each run will do so again: {path}", err=True)
+    return bool(click.confirm("Go on?", err=True))
 
 
 def _recording_and_command(words: tuple[str, ...], module: bool) -> tuple[RecordedProgram | None, tuple[str, ...]]:

@@ -85,15 +85,17 @@ def _applied(row: TriedFix, use: ProgramUse, folder: Path, sources: dict[str, st
         return None
     # Lines were seen in the unchanged file: edits that add lines come last, from the bottom up.
     for place, edit in edits:
-        if Path(place.file).is_absolute() or not (folder / place.file).is_file():
+        path = folder / place.file
+        if not path.is_relative_to(folder) or not path.is_file():
             return None
-        original = (folder / place.file).read_text()
-        before = changed.get(place.file, original)
+        file = str(path.relative_to(folder))
+        original = path.read_text()
+        before = changed.get(file, original)
         line = _same_line(original, before, place.line)
         after = edit(before, line) if line is not None else None
         if after is None or not _parses(after):
             return None
-        changed[place.file] = after
+        changed[file] = after
     return changed
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from warpline.capture.trial.agent import ENDED, LOOKED, PROCESSES
+from warpline.capture.trial.agent import ASKED, ENDED, LOOKED, PERMITTED, PROCESSES
 from warpline.capture.trial.gate import ALLOWED, READY, WINDOWS
 from warpline.capture.trial.use import ProgramUse
 from warpline.quote import quote
@@ -118,6 +118,15 @@ class VariantProcess:
         """What the first run saw, once it has."""
         file = self.folder / LOOKED
         return msgspec.json.decode(file.read_bytes(), type=LookReport) if file.exists() else None
+
+    def asks_to_write(self) -> str:
+        """The first file outside the working folder, which it waits to write; empty if it does not wait."""
+        file = self.folder / ASKED
+        return file.read_text() if file.exists() and not (self.folder / PERMITTED).exists() else ""
+
+    def permit_writing(self) -> None:
+        """Let it write whatever it writes."""
+        (self.folder / PERMITTED).touch()
 
     def pause(self) -> None:
         """Stop it with its workers, so that nothing of it disturbs the others and no queue fills meanwhile."""

@@ -83,8 +83,9 @@ Say = Callable[[str], None]
 class TrialSession:
     """One `warpline try`."""
 
-    def __init__(self, request: TrialRequest, say: Say, may_go_on: Callable[[LookReport], bool]) -> None:
-        self._request, self._say, self._may_go_on = request, say, may_go_on
+    def __init__(self, request: TrialRequest, say: Say, may_write: Callable[[str], bool] | None = None) -> None:
+        """`may_write` is asked before the program writes its first file outside its folder; without, it may."""
+        self._request, self._say, self._may_write = request, say, may_write
         self._began = time.monotonic()
         self._folder = Path(tempfile.mkdtemp(prefix="warpline-try-"))
         self._alive: list[VariantProcess] = []
@@ -175,11 +176,23 @@ class TrialSession:
     def _first_look(self) -> None:
         """Run the program once, as a rounding twin: which steps it makes, and what it uses."""
         look_s = min(6.0, self._request.budget_s / 20)
-        process = self._start("the first run", is_twin=True, look_s=look_s, hang_after_s=self._request.budget_s / 3)
+        process = self._start(
+            "the first run",
+            is_twin=True,
+            look_s=look_s,
+            hang_after_s=self._request.budget_s / 3,
+            asks=self._may_write is not None,
+        )
         self._say("looking at the program")
         while (look := process.looked()) is None:
             if process.is_over:
                 break
+            if path := process.asks_to_write():
+                asked = time.monotonic()
+                if self._may_write is None or not self._may_write(path):
+                    raise WarplineError("not-started", "nothing was written or tried", "add --yes to permit it")
+                process.permit_writing()
+                self._began += time.monotonic() - asked
             if self._left_s() < self._request.budget_s / 2:
                 process.fail_late(time.monotonic() - process.started)
                 raise WarplineError("no-steps", f"the program as it is: {process.error}", "give it a larger --budget")
@@ -196,8 +209,6 @@ class TrialSession:
         self._took_s = took
         self._start_s = max(MIN_START_S, START_FACTOR * took)
         self._say(f"step: {self._steps.words}, about {self._steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")
-        if not self._may_go_on(look):
-            raise WarplineError("not-started", "nothing was tried", "add --yes to run the program again and again")
 
     def _group(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]], share: float = GROUP_SHARE) -> None:
         """Measure some variants (name, changes, results only) against baselines of their own, for a share of what is

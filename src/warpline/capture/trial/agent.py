@@ -27,6 +27,7 @@ from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, Progr
 from warpline.capture.trial.writes import FileWrites
 
 LOOKED, ENDED, LEADER, PROCESSES = "looked.json", "ended.json", "leader", "processes"
+ASKED, PERMITTED = "asks_to_write", "may_write"
 ENOUGH_OPTIMIZER_STEPS = 60
 """The first run has seen enough after so many."""
 MIN_EVENTS = 4
@@ -54,7 +55,8 @@ class TrialAgent:
         self.ready_after_s: float | None = None
         with contextlib.suppress(OSError), (self.folder / PROCESSES).open("a") as file:
             file.write(f"{self.pid}\n")
-        self.writes = FileWrites(plan.working_copy, str(self.folder.parent))
+        own_folders = plan.working_copy, str(self.folder.parent)
+        self.writes = FileWrites(*own_folders, self._ask_to_write) if plan.asks else FileWrites(*own_folders)
         seed_all(torch)
         named = [name.partition("=") for name in plan.changes]
         self.changes = [CHANGES[name](torch, value) for name, _, value in named]
@@ -80,6 +82,16 @@ class TrialAgent:
     def _saving(self, what: Any, path: Any, *_: Any, **__: Any) -> None:
         if isinstance(path, (str, os.PathLike)):
             self.writes.about_to_write(os.fspath(path))
+
+    def _ask_to_write(self, path: str) -> None:
+        """Wait until the command that started this process permits it."""
+        part = self.folder / f"{ASKED}.part"
+        part.write_text(path)
+        part.replace(self.folder / ASKED)
+        while not (self.folder / PERMITTED).exists():
+            if not is_awaited(self.folder, self.plan.starter):
+                leave()
+            time.sleep(0.05)
 
     def _backward(self, tensors: Any, *_: Any, **__: Any) -> None:
         if os.getpid() == self.pid:

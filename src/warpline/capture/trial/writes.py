@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from typing import Any
 
 MOST = 50
@@ -16,9 +17,11 @@ NOT_THE_PROGRAMS = ("/dev/", "/proc/", "__pycache__")
 class FileWrites:
     """Notes what is opened for writing, by Python's audit events; files that compiled code opens are not seen."""
 
-    def __init__(self, working_copy: str, session: str) -> None:
+    def __init__(self, working_copy: str, session: str, ask: Callable[[str], None] = lambda path: None) -> None:
+        """`ask` is called before the first file outside the session's own folder is written."""
         self.files: list[str] = []
         """Outside the session's own folder."""
+        self._ask = ask
         self._copy, self._session, self._busy = working_copy + os.sep, session + os.sep, False
         sys.addaudithook(self._hear)
 
@@ -39,6 +42,8 @@ class FileWrites:
         full = os.path.abspath(path)  # noqa: PTH100 - links are not followed
         ours = full.startswith(self._session) or any(part in full for part in NOT_THE_PROGRAMS)
         if not ours and full not in self.files and len(self.files) < MOST:
+            if not self.files:
+                self._ask(full)
             self.files.append(full)
         if full.startswith(self._copy) and os.path.islink(full):  # noqa: PTH114
             with contextlib.suppress(OSError):
