@@ -42,11 +42,13 @@ def whatif(trace: Trace, fixes: Sequence[str]) -> Prediction:
 
     >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
     """
-    prediction = fix_table(trace).row(*fixes)
+    table = fix_table(trace)
+    prediction = table.row(*fixes)
     if not prediction.applies:
+        reasons = "; ".join(all_fixes()[name].reason_for_nothing(table.evidence) for name in fixes)
         raise CannotAnswer(
             "nothing-to-fix",
-            f"{' or '.join(fixes)} would change nothing in the selected steps",
+            f"{' or '.join(fixes)} would change nothing in the selected steps: {reasons}",
             "`warpline diagnose` shows what costs time",
         )
     return prediction

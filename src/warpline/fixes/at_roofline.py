@@ -46,6 +46,20 @@ ON_AMD = (
 )
 
 
+def why_nothing(evidence: Evidence) -> str:
+    """The kernels are near their roofline, or their work is unknown."""
+    labelled, floor = evidence.labelled, evidence.labelled.floor_ns()
+    known = np.flatnonzero((floor > 0) & labelled.in_steps)
+    if not len(known):
+        return "the FLOPs and bytes of its kernels are unknown"
+    time = labelled.graph.duration[known]
+    worst = float((time / floor[known]).max())
+    return (
+        f"the kernels run at {100 * float(floor[known].sum() / time.sum()):.0f} % of the roofline, and none is slower "
+        f"than {worst:.1f}× its minimum time: tuning or other tiles have little left to gain"
+    )
+
+
 def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Kernels far from the roofline, with no more specific reason."""
     change = evidence.changed(FIX.name)
@@ -82,6 +96,7 @@ FIX = Fix(
     ),
     effort="rewrite",
     apply=apply,
+    why_nothing=why_nothing,
     findings=(
         Rule(
             name="below_roofline",

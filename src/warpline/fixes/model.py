@@ -85,10 +85,19 @@ class Fix(Struct, frozen=True):
     implies: tuple[str, ...] = ()
     """Fixes whose marks this one leaves too: where it was made, `was_made` of those says nothing."""
 
+    why_nothing: Callable[[Evidence], str] | None = None
+    """Why it changes nothing in the judged steps, with numbers; else what its rules look for is not there."""
     tried: tuple[TryableChange, ...] = ()
     """How `warpline try` makes it from outside."""
     not_tried: str = "it has no change that can be injected"
     """Why it cannot be made from outside, where `tried` is empty."""
+
+    def reason_for_nothing(self, evidence: Evidence) -> str:
+        """Why it changes nothing in the judged steps."""
+        if self.why_nothing is not None:
+            return self.why_nothing(evidence)
+        wanted = " or ".join(dict.fromkeys(rule.summary for rule in self.findings))
+        return f"the steps have nothing of what it fixes ({wanted})"
 
     def subject(self, framework: Framework) -> str:
         """Subject of the verdict's sentence for a program of that framework."""

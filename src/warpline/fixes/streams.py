@@ -11,6 +11,7 @@ from warpline.fixes.step_contents import StepContents
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.units import count, duration, several
@@ -30,14 +31,34 @@ def apply(edit: GraphEdit, case: int) -> int:
     edit.detach(chosen)
     if case == PESSIMISTIC:
         return len(chosen)
-    sms = labelled.trace.devices.sm_count
-    known = sms[sms != NONE]
-    limit = SMALL_GRID_SHARE * (int(known[0]) if len(known) else DEFAULT_SMS)
-    blocks = labelled.work_number("grid_x") * labelled.work_number("grid_y") * labelled.work_number("grid_z")
+    limit = SMALL_GRID_SHARE * _sms(labelled)
+    blocks = _blocks(labelled)
     small = usable & labelled.is_kernel & (blocks > 0) & (blocks <= limit) & ~labelled.kernels("comm")
     # A shorter one costs more to launch on another stream than it gains.
     small &= edit.graph.duration >= labelled.host.long_kernel.expected
     return len(chosen) + _side_by_side(edit, small, blocks, limit / SMALL_GRID_SHARE)
+
+
+def _sms(labelled: LabelledGraph) -> int:
+    sms = labelled.trace.devices.sm_count
+    known = sms[sms != NONE]
+    return int(known[0]) if len(known) else DEFAULT_SMS
+
+
+def _blocks(labelled: LabelledGraph) -> Int64s:
+    return labelled.work_number("grid_x") * labelled.work_number("grid_y") * labelled.work_number("grid_z")
+
+
+def why_nothing(evidence: Evidence) -> str:
+    """The kernels fill the GPU already, or are too short or too few of a kind."""
+    labelled, limit = evidence.labelled, SMALL_GRID_SHARE * _sms(evidence.labelled)
+    kernels = np.flatnonzero(labelled.in_steps & labelled.is_kernel)
+    time, blocks = labelled.graph.duration[kernels], _blocks(labelled)[kernels]
+    full = float(time[blocks > limit].sum()) / max(float(time.sum()), 1.0)
+    return (
+        f"nothing is copied to the host, and kernels that fill the GPU take {full:.0%} of the kernels' time: "
+        f"their blocks keep more than a quarter of its {_sms(labelled)} SMs busy, so that a second stream finds no room"
+    ).replace("%", " %")
 
 
 def _side_by_side(edit: GraphEdit, small: Bools, blocks: Int64s, sms: float) -> int:
@@ -107,6 +128,7 @@ FIX = Fix(
     ),
     effort="few_lines",
     apply=apply,
+    why_nothing=why_nothing,
     findings=(
         Rule(
             name="results_not_overlapped",
