@@ -97,7 +97,7 @@ def test_kernels_far_apart_get_a_run_each(tmp_path: Path) -> None:
 
 def test_a_command_by_hand_skips_steps(tmp_path: Path) -> None:
     kernels = found(tmp_path, STEP, STEP)
-    line = by_hand(kernels, kernels.chosen(2)[1])
+    line = by_hand(kernels, kernels.chosen(2)[1], "python train.py")
     assert "--kernel-name vectorized_elementwise_kernel --launch-skip 9 --launch-count 1" in line
     assert "--target-processes all --clock-control none" in line
 

@@ -183,3 +183,18 @@ def test_nothing_is_executed(tmp_path: Path) -> None:
     program.write_text(f"open({str(tmp_path / 'made')!r}, 'w')\nraise SystemExit(7)\n")
     assert lint_file(program) == []
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("torch.save(y, 'y.pt')", "needs the value"),
+        ("torch.where(y > 0)", "size of its result"),
+        ("y.nonzero()", "size of its result"),
+        ("print(y.item())", "needs the value"),
+    ],
+)
+def test_a_wait_in_a_loop_has_its_reason(line: str, why: str) -> None:
+    text = f"import torch\nmodel = Net().cuda()\nfor x in xs:\n    y = model(x.cuda())\n    {line}\n"
+    (found,) = [one for one in lint_text(text) if one.code == "sync-in-loop"]
+    assert why in found.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -127,8 +128,10 @@ def _choose_kernels(trace: Trace, profiling: KernelProfiling, verbose: bool, out
     found = inside_kernels(trace)
     runs = runs_for(found, profiling.top, profiling.source)
     if profiling.print_only or not profiling.program:
+        program = shlex.join(profiling.program) or "python train.py"
         output.put(
-            lambda: plan_report(found, profiling.top, runs, again), lambda: plan_dict(found, profiling.top, runs)
+            lambda: plan_report(found, profiling.top, runs, again, program),
+            lambda: plan_dict(found, profiling.top, runs, program),
         )
         return
     answer = dive_files(_profile_kernels(runs, profiling, quiet=output.as_json), trace)

@@ -26,7 +26,7 @@ from warpline.cli.selection import StepSelection, no_cache_option
 from warpline.cli.write import json_text, put_text, refuse_existing, say, table_width
 from warpline.errors import CannotAnswer, UsageError
 from warpline.reports.frame_text import table_text, to_csv, to_records
-from warpline.reports.stats_words import metrics_text, split_dict, split_text, words_of_rows, words_text
+from warpline.reports.stats_words import metrics_text, os_total_text, split_dict, split_text, words_of_rows, words_text
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.stats/1"
@@ -178,7 +178,8 @@ def _tables(answers: dict[StatsReport, pl.DataFrame], width: int | None, added: 
     for entry, frame in answers.items():
         text = table_text(frame, f"{entry.title} ({entry.name})", width)
         listed = words_text(added.words[entry.name].items()) if added is not None else ""
-        tables.append(text + ("\n" + listed if listed else ""))
+        total = os_total_text(frame) if added is not None and entry.name == "osrt_sum" else ""
+        tables.append("\n".join(filter(None, (text, listed, total))))
     if added is not None and added.split is not None:
         tables.append(split_text(added.split))
     if added is not None:

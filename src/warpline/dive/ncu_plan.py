@@ -59,12 +59,12 @@ def _alone(found: InsideKernels, kernel: InsideKernel, source: bool) -> NcuRun:
     return NcuRun((kernel,), Focus((kernel.function,), skip, 1, sections_for([kernel.bound]), source=source))
 
 
-def by_hand(found: InsideKernels, kernel: InsideKernel) -> str:
+def by_hand(found: InsideKernels, kernel: InsideKernel, program: str) -> str:
     """The command for one kernel, without warpline: it runs the program from its start, and so skips steps too."""
     skip = kernel.launch_skip + (round(STEPS_BEFORE * kernel.same_function_per_step) if found.steps > 1 else 0)
     focus = replace(_alone(found, kernel, False).focus, skip=skip, nvtx=kernel.nvtx)
     words = ["ncu", "--target-processes", "all", "--clock-control", "none", *words_of(focus_flags(focus))]
-    return " ".join([*(_quoted(word) for word in words), "-o", "kernel", "python train.py"])
+    return " ".join([*(_quoted(word) for word in words), "-o", "kernel", program])
 
 
 def _quoted(word: str) -> str:

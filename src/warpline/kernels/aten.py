@@ -14,6 +14,7 @@ from warpline.kernels.grammar import head, inside, is_integer
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
+WARP = 32
 _ELEMENTWISE = {
     "vectorized_elementwise_kernel": (1, "contiguous"),
     "vectorized_templated_elementwise_kernel": (1, "contiguous"),
@@ -135,6 +136,13 @@ def _cut(name: NormalName) -> CatalogueEntry | None:
     return _TABLE.complete(name.base)
 
 
+_ALSO = {
+    "clamp": "; ReLU is one with a minimum of 0",
+    "clamp_min": "; ReLU is one with a minimum of 0",
+}
+"""What users call such an op."""
+
+
 def _elementwise(name: NormalName) -> Draft:
     position, shape = _ELEMENTWISE[name.base]
     draft = Draft("aten", "aten")
@@ -144,14 +152,16 @@ def _elementwise(name: NormalName) -> Draft:
     if name.base.startswith("vectorized") and parts and is_integer(parts[0]):
         draft.set("vector_width", int(parts[0]), "first template argument: elements per access")
         draft.token(parts[0], f"{parts[0]} elements per access")
-    functor = read_functor(parts[position], name.truncated) if len(parts) > position else None
+    # Names that someone shortened by hand have the functor alone.
+    at = position if len(parts) > position else 0 if len(parts) == 1 and not is_integer(parts[0]) else None
+    functor = read_functor(parts[at], name.truncated) if at is not None else None
     if functor is None:
         if name.truncated:
             _partial(draft, name.arguments.rsplit("::", 1)[-1].rsplit("<", 1)[-1])
         return draft
     draft.set("functor", functor.name, "the functor in the template arguments")
     draft.kind(functor.kernel_class, functor.op, f"functor {functor.name}")
-    draft.token(functor.name, f"the op: {functor.op}")
+    draft.token(functor.name, f"the op: {functor.op}{_ALSO.get(functor.op, '')}")
     if functor.op.endswith("_backward"):
         draft.set("direction", "bwd", functor.name)
     cast = "LoadWithCast" in name.arguments or "StoreWithCast" in name.arguments or "gpu_kernel_impl<" in name.arguments
@@ -174,6 +184,13 @@ def _partial(draft: Draft, start: str) -> None:
         draft.kind("memory", "copy", f"functor starts with {start}")
     elif start.startswith("FillFunct"):
         draft.kind("memory", "fill", f"functor starts with {start}")
+
+
+def _warp_rows(log_elements: int) -> str:
+    elements = 1 << log_elements
+    own = f"each thread reduces {elements // WARP} of them, then " if elements > WARP else ""
+    steps = min(log_elements, WARP.bit_length() - 1)
+    return f"rows of up to {elements} elements (log2), one warp each: {own}{steps} warp shuffles, no shared memory"
 
 
 def _reduce(name: NormalName) -> Draft:
@@ -222,7 +239,7 @@ def _softmax(draft: Draft, name: NormalName) -> None:
             "input, output and accumulator", a=dtype_of(parts[0]), out=dtype_of(parts[1]), acc=dtype_of(parts[2])
         )
         if is_integer(parts[3]) and int(parts[3]) < 20:
-            draft.token(parts[3], f"rows of up to {1 << int(parts[3])} elements, one warp each (log2)")
+            draft.token(parts[3], _warp_rows(int(parts[3])))
         if len(parts) > 4 and parts[4] == "true":
             draft.set("op", "log_softmax", "fifth argument: is_log_softmax")
     elif name.base.startswith("cunn_SoftMax") and len(parts) >= 4:

@@ -30,6 +30,15 @@ def implicit(program: SourceFile, node: ast.AST) -> str:
     return ""
 
 
+def reason(what: str) -> str:
+    """Why such a thing waits."""
+    if "condition on" in what:
+        return "which branch runs depends on a value of the GPU"
+    if any(name in what for name in (*SYNCING_FUNCTIONS, "torch.where", "mask")):
+        return "the size of its result depends on the values"
+    return "the CPU needs the value"
+
+
 def _call(program: SourceFile, node: ast.Call) -> str:
     kinds, name = program.kinds, program.names.last(node.func)
     if isinstance(node.func, ast.Attribute) and not program.names.full(node.func):
@@ -42,6 +51,10 @@ def _call(program: SourceFile, node: ast.Call) -> str:
     on_gpu = [argument for argument in node.args if kinds.of(argument) == "gpu"]
     if program.names.full(node.func) == f"torch.{name}" and name in SYNCING_FUNCTIONS | SYNCING_TESTS and on_gpu:
         return f"torch.{name}()"
+    if program.names.full(node.func) == "torch.save" and on_gpu:
+        return "torch.save() of a tensor"
+    if program.names.full(node.func) == "torch.where" and on_gpu and len(node.args) == 1 and not node.keywords:
+        return "torch.where() of a condition alone"
     if isinstance(node.func, ast.Name) and name in CONVERSIONS and on_gpu:
         return f"{name}() of a tensor"
     if isinstance(node.func, ast.Name) and name == "print":

@@ -10,6 +10,8 @@ from warpline.reports.text import shorten
 from warpline.units import several
 
 MAX_NAME = 60
+WHOLE = 1000
+"""Larger figures are shown without decimals."""
 MAX_CHANGES = 8
 """Changes of a kernel that are shown without -v."""
 
@@ -18,7 +20,7 @@ def report(comparison: DiveComparison, *, verbose: bool = False) -> Report:
     """All kernels in one table, then what changed in each."""
     sections = [Section("kernels", "Kernels", (_summary(comparison),), is_lead=True)]
     for number, kernel in enumerate(comparison.kernels):
-        title = f"{shorten(kernel.after.kernel.function, MAX_NAME)}: {kernel.verdict}"
+        title = f"{_named(kernel)}: {kernel.verdict}"
         sections.append(Section(f"kernel_{number}", title, tuple(_kernel(kernel, verbose))))
     for name, where, kernels in (
         ("only_a", comparison.a, comparison.only_a),
@@ -28,6 +30,12 @@ def report(comparison: DiveComparison, *, verbose: bool = False) -> Report:
             names = ", ".join(sorted({shorten(kernel.function, MAX_NAME) for kernel in kernels}))
             sections.append(Section(name, f"Only in {where}", (Text(f"{several(len(kernels), 'kernel')}: {names}"),)))
     return Report(f"{comparison.a} → {comparison.b}", tuple(sections))
+
+
+def _named(kernel: ComparedKernel) -> str:
+    """The kernel's name; both names where another one took its place."""
+    before, after = (shorten(one.kernel.function, MAX_NAME) for one in (kernel.before, kernel.after))
+    return after if before == after else f"{before} → {after}"
 
 
 def _summary(comparison: DiveComparison) -> Table:
@@ -42,7 +50,7 @@ def _summary(comparison: DiveComparison) -> Table:
     )
     rows = tuple(
         (
-            shorten(kernel.after.kernel.function, MAX_NAME),
+            _named(kernel),
             kernel.before.kernel.duration_ns,
             kernel.after.kernel.duration_ns,
             kernel.gain,
@@ -70,12 +78,16 @@ def _kernel(kernel: ComparedKernel, verbose: bool) -> Iterator[Content]:
     rows = tuple(
         (
             f"{change.words}, {change.unit}" if change.unit else change.words,
-            change.before,
-            change.after,
-            change.ratio,
+            _figure(change.before),
+            _figure(change.after),
+            _figure(change.ratio),
             change.metric,
         )
         for change in changes
     )
     hidden = len(kernel.changes) - len(changes)
     yield Table(columns, rows, hidden, f"{several(hidden, 'metric')} more with -v" if hidden else "")
+
+
+def _figure(value: float | None) -> str | None:
+    return None if value is None else f"{value:,.0f}" if abs(value) >= WHOLE else f"{value:.3g}"

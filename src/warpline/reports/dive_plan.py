@@ -15,14 +15,14 @@ EXPLAINED = 5
 """Kernels that are listed although the timeline explains them."""
 
 
-def plan_report(found: InsideKernels, count: int, runs: Sequence[NcuRun], again: str) -> Report:
+def plan_report(found: InsideKernels, count: int, runs: Sequence[NcuRun], again: str, program: str) -> Report:
     """The chosen kernels, what the timeline explains, and ncu's command lines."""
     chosen = found.chosen(count)
     explained = [kernel for kernel in found.kernels if kernel.answer == "timeline"]
     sections = []
     if chosen:
         sections.append(Section("chosen", "Kernels for Nsight Compute", (_table(chosen),)))
-        sections.append(Section("commands", "Commands", tuple(_commands(found, chosen, runs, again))))
+        sections.append(Section("commands", "Commands", tuple(_commands(found, chosen, runs, again, program))))
     else:
         text = Text("The timeline explains every kernel with over 1 % of the time: Nsight Compute is not needed.")
         sections.append(Section("chosen", "Kernels for Nsight Compute", (text,)))
@@ -33,12 +33,12 @@ def plan_report(found: InsideKernels, count: int, runs: Sequence[NcuRun], again:
     return Report(title, tuple(sections))
 
 
-def plan_dict(found: InsideKernels, count: int, runs: Sequence[NcuRun]) -> dict[str, Any]:
+def plan_dict(found: InsideKernels, count: int, runs: Sequence[NcuRun], program: str) -> dict[str, Any]:
     """The same for --json."""
     chosen = found.chosen(count)
     return {
         "schema": SCHEMA,
-        "kernels": [{**kernel.to_dict(), "command": by_hand(found, kernel)} for kernel in chosen],
+        "kernels": [{**kernel.to_dict(), "command": by_hand(found, kernel, program)} for kernel in chosen],
         "explained": [kernel.to_dict() for kernel in found.kernels if kernel.answer == "timeline"],
         "runs": [
             {
@@ -79,11 +79,11 @@ def _grid(kernel: InsideKernel) -> str:
 
 
 def _commands(
-    found: InsideKernels, chosen: Sequence[InsideKernel], runs: Sequence[NcuRun], again: str
+    found: InsideKernels, chosen: Sequence[InsideKernel], runs: Sequence[NcuRun], again: str, program: str
 ) -> Iterator[Content]:
     launches = sum(run.focus.count for run in runs)
     seconds = sum(run.seconds for run in runs)
-    yield Commands((Command(f"{again} -- python train.py", "runs them and explains the result"),))
+    yield Commands((Command(f"{again} -- {program}", "runs them and explains the result"),))
     yield Text(
         f"That starts the program {_times(len(runs))} and profiles {several(launches, 'launch', 'launches')}, "
         f"{PASSES[0]} to {PASSES[1]} passes each: up to {seconds:.0f} s beside the program's own time.",
@@ -92,7 +92,7 @@ def _commands(
     before = f"They skip {STEPS_BEFORE} steps, and count from the program's start." if found.steps > 1 else ""
     yield Text(f"By hand, one kernel at a time. {before}".strip())
     for kernel in chosen:
-        yield Text(by_hand(found, kernel), "advice")
+        yield Text(by_hand(found, kernel, program), "advice")
 
 
 def _times(count: int) -> str:

@@ -19,7 +19,7 @@ _API = {"cuda_api_sum", "cuda_api_trace", "cuda_api_gpu_sum"}
 _OS = {"osrt_sum"}
 _KERNELS = {"cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_api_gpu_sum"}
 SHOWN = 20
-"""Names per report that get a sentence, in the order of the table."""
+"""Names per report that get a sentence, in the order of the table; all of the OS's, whose tables are short."""
 
 
 def words_of_rows(report: str, frame: pl.DataFrame) -> dict[str, str]:
@@ -27,7 +27,8 @@ def words_of_rows(report: str, frame: pl.DataFrame) -> dict[str, str]:
     if "Name" not in frame.columns:
         return {}
     found: dict[str, str] = {}
-    for name in frame["Name"].unique(maintain_order=True).drop_nulls().head(SHOWN):
+    names = frame["Name"].unique(maintain_order=True).drop_nulls()
+    for name in names if report in _OS else names.head(SHOWN):
         text = _sentence(report, name)
         if text:
             found[name] = text
@@ -48,6 +49,21 @@ def _sentence(report: str, name: str) -> str | None:
 def words_text(words: Iterable[tuple[str, str]]) -> str:
     """The sentences as lines."""
     return "".join(f"  {name}: {text}\n" for name, text in words)
+
+
+def os_total_text(frame: pl.DataFrame) -> str:
+    """The sum of the OS's rows, with and without calls that only wait."""
+    total_ns = calls = waiting_ns = 0
+    for name, time_ns, count in frame.select("Name", "Total Time (ns)", "Num Calls").iter_rows():
+        total_ns, calls = total_ns + time_ns, calls + count
+        words = words_of(name or "", "os")
+        waiting_ns += time_ns if words is not None and words.when == "wait" else 0
+    if not total_ns:
+        return ""
+    return (
+        f"OS calls: {duration(total_ns)} in {several(calls, 'call')}, of which {duration(waiting_ns)} wait (mostly "
+        f"idle helper threads) and {duration(total_ns - waiting_ns)} work.\n"
+    )
 
 
 def split_text(split: ApiSplit) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from warpline.lint.clocks import timed_loop
 from warpline.lint.model import LintRule, LintSpot
 from warpline.lint.source_file import SourceFile
-from warpline.lint.syncing import explicit, implicit
+from warpline.lint.syncing import explicit, implicit, reason
 
 
 def _implicit(program: SourceFile) -> Iterator[LintSpot]:
@@ -18,9 +18,8 @@ def _implicit(program: SourceFile) -> Iterator[LintSpot]:
         what = implicit(program, node)
         place = node.test if isinstance(node, ast.If | ast.While | ast.Assert) else node
         if what and isinstance(place, ast.expr) and program.hot(place):
-            yield LintSpot(
-                _line(place), place.col_offset + 1, f"{what} makes the CPU wait for the GPU in every iteration"
-            )
+            message = f"{what} makes the CPU wait for the GPU in every iteration: {reason(what)}"
+            yield LintSpot(_line(place), place.col_offset + 1, message)
 
 
 def _line(node: ast.expr) -> int:
@@ -49,7 +48,8 @@ RULES = (
     LintRule(
         "sync-in-loop",
         "A value of the GPU is read on the CPU in every iteration: the CPU waits, and the GPU then waits for launches.",
-        "keep the value on the GPU (detach()), and read it after the loop or every n-th iteration",
+        "keep the value on the GPU (detach()), and read it after the loop or every n-th iteration; where the size of a "
+        "result depends on values, use a fixed size: torch.where with three arguments, a mask, topk",
         _implicit,
     ),
     LintRule(
