@@ -23,7 +23,7 @@ from warpline.dive.answer import dive_files
 from warpline.dive.compare import compare as compare_dives
 from warpline.dive.inside_kernels import InsideKernel, inside_kernels
 from warpline.dive.model import Dive
-from warpline.dive.ncu_plan import NcuRun, runs_for
+from warpline.dive.ncu_plan import EXAMPLE, NcuRun, runs_for
 from warpline.errors import UsageError, WarplineError
 from warpline.reports.dive import report
 from warpline.reports.dive_compare import report as comparison_report
@@ -128,7 +128,7 @@ def _choose_kernels(trace: Trace, profiling: KernelProfiling, verbose: bool, out
     found = inside_kernels(trace)
     runs = runs_for(found, profiling.top, profiling.source)
     if profiling.print_only or not profiling.program:
-        program = shlex.join(profiling.program) or "python train.py"
+        program = shlex.join(profiling.program) or EXAMPLE
         output.put(
             lambda: plan_report(found, profiling.top, runs, again, program),
             lambda: plan_dict(found, profiling.top, runs, program),

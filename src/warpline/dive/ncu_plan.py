@@ -10,6 +10,8 @@ from msgspec import Struct
 from warpline.capture.tool_commands import Focus, focus_flags, sections_for, words_of
 from warpline.dive.inside_kernels import InsideKernel, InsideKernels
 
+EXAMPLE = "python train.py"
+"""Stands for the program where none is named."""
 MAX_LAUNCHES = 24
 """Launches that one run may profile to reach all chosen kernels; beyond it, starting the program again is quicker."""
 STEPS_BEFORE = 3
@@ -59,7 +61,7 @@ def _alone(found: InsideKernels, kernel: InsideKernel, source: bool) -> NcuRun:
     return NcuRun((kernel,), Focus((kernel.function,), skip, 1, sections_for([kernel.bound]), source=source))
 
 
-def by_hand(found: InsideKernels, kernel: InsideKernel, program: str) -> str:
+def by_hand(found: InsideKernels, kernel: InsideKernel, program: str = EXAMPLE) -> str:
     """The command for one kernel, without warpline: it runs the program from its start, and so skips steps too."""
     skip = kernel.launch_skip + (round(STEPS_BEFORE * kernel.same_function_per_step) if found.steps > 1 else 0)
     focus = replace(_alone(found, kernel, False).focus, skip=skip, nvtx=kernel.nvtx)
