@@ -151,3 +151,23 @@ def test_the_json_has_the_documented_keys(tmp_path: Path) -> None:
     assert wanted <= set(answer["job"])
     assert set(answer["job"]["exposed_communication_share"]) == {"0", "1", "2", "3"}
     json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("device", "size", "link", "peak"),
+    [
+        ("NVIDIA H100 80GB HBM3", 4, "NVLink", 450e9),
+        ("NVIDIA L4", 4, "PCIe", 31.5e9),
+        ("a chip of next year", 4, "unknown", None),
+        ("NVIDIA H100 80GB HBM3", 16, "network", None),
+    ],
+)
+def test_the_link_of_a_group_is_named_with_its_peak(
+    tmp_path: Path, device: str, size: int, link: str, peak: float | None
+) -> None:
+    for file in job(tmp_path, (400.0,) * size):
+        text = json.loads(file.read_text())
+        file.write_text(json.dumps({"deviceProperties": [{"id": 0, "name": device}], **text}))
+    (group,) = opened(tmp_path).groups
+    assert group.link == link
+    assert group.link_peak == (None if peak is None else pytest.approx(peak, rel=0.02))

@@ -14,6 +14,7 @@ from warpline.cli.main import run
 from warpline.ranks.account import step_times
 from warpline.ranks.job import open_job
 from warpline.reports import job_page
+from warpline.reports.page.job_timeline import WAITING, job_timeline
 
 EARLY_RANK, LATE_RANK = 0, 2
 LATE_US = 200.0
@@ -50,7 +51,7 @@ def test_the_page_has_the_verdict_the_ranks_the_heat_map_and_the_longest_waits(
     assert "The job waits for rank 2" in text
     for section in ("verdict", "ranks", "groups", "steps", "collectives", "next"):
         assert f'<section id="{section}"' in text
-    assert "<script" not in text
+    assert '<section id="timeline"' in text
     assert re.search(r"<td>all_reduce</td>.*?<td[^>]*>2</td><td[^>]*><svg.*?</svg> 200 µs</td>", text)
     drawn = re.search(r"svg\+xml;base64,([^\"]+)", text)
     assert drawn
@@ -58,6 +59,29 @@ def test_the_page_has_the_verdict_the_ranks_the_heat_map_and_the_longest_waits(
     assert picture.count("<rect") == 1 + 4 * 4 * 4  # the paper; parts, ranks and steps
     assert ">rank 3</text>" in picture
     assert ">step 3</text>" in picture
+
+
+def test_the_timeline_has_the_ranks_on_the_common_clock_with_waiting_and_transfer_apart(folder: Path) -> None:
+    found = open_job(folder, cache=False)
+    timeline, steps = job_timeline(found)
+    head = timeline.head
+    assert head.threads == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    assert steps == (3, 4, 5, 6)
+    assert [step.name for step in head.steps] == ["3", "4", "5", "6"]
+    rows = {(track.thread, track.label): sum(track.lanes) for track in head.tracks}
+    assert {rows[rank, "GPU"] for rank in range(4)} == {8}
+    assert rows[EARLY_RANK, "collectives"] == 8  # waiting, then transfer, in each of four steps
+    assert rows[LATE_RANK, "collectives"] == 4
+    assert WAITING in [name.text for name in head.names]
+
+
+def test_a_large_job_shows_the_ranks_that_matter_on_the_timeline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpline.reports.page.job_timeline.MOST_RANKS", 2)
+    monkeypatch.setattr("warpline.reports.page.job_timeline.MOST_ROWS", 12)
+    timeline, steps = job_timeline(open_job(folder, cache=False))
+    assert f"rank {LATE_RANK}" in timeline.head.threads
+    assert len(timeline.head.threads) == 2
+    assert steps == (4, 5)  # from the first late step on
 
 
 def test_a_large_job_draws_the_ranks_that_hold_others_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,8 +72,8 @@ def report(
 ) -> None:
     """Write one HTML file with the verdict, the findings and a timeline; it opens offline in any browser.
 
-    Of a folder with several ranks of one job it has who is waited for, a heat map of ranks and steps, and the
-    collectives with the longest waits.
+    Of a folder with several ranks of one job it has who is waited for, a timeline of the ranks that matter, a heat map
+    of ranks and steps, and the collectives with the longest waits.
 
     Examples:
 

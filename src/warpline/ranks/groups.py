@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
+from warpline.hardware.chips import PCIE
+from warpline.hardware.find import find_device
 from warpline.ranks.match import Collectives
 from warpline.ranks.summary import RankSummary
 from warpline.ranks.waits import Waits
@@ -17,6 +19,9 @@ from warpline.work.collective import bus_factor
 
 RANKS_PER_NODE = 8
 """GPUs that share NVLink in most machines; a group beyond one block of so many uses a network of unknown peak."""
+
+
+LinkName = Literal["NVLink", "Infinity Fabric", "PCIe", "network", "unknown"]
 
 
 class GroupTime(Struct, frozen=True):
@@ -33,6 +38,8 @@ class GroupTime(Struct, frozen=True):
     """Bytes per second as NCCL's tests count them, over all its transfers; None if sizes were not recorded."""
     link_peak: float | None
     """Peak of the link in bytes per second, one direction; None if it is not known."""
+    link: LinkName
+    """What the group's data moves over."""
 
     def to_dict(self) -> dict[str, Any]:
         """As the JSON contract has it."""
@@ -60,7 +67,7 @@ def group_times(
                 round(float(waits.transfer_ns[rows].sum()) / steps),
                 round(float(wait_ns[rows].sum()) / ranks / steps),
                 _bus_bandwidth(collectives, waits, rows, len(members)),
-                _link_peak(members, summaries),
+                *_link(members, summaries),
             )
         )
     return tuple(sorted(result, key=lambda group: -(group.transfer_ns + group.wait_ns)))
@@ -85,8 +92,15 @@ def _bus_bandwidth(collectives: Collectives, waits: Waits, rows: Int64s, members
     return moved / time_ns * 1e9 if moved and time_ns else None
 
 
-def _link_peak(members: Sequence[int], summaries: Mapping[int, RankSummary]) -> float | None:
-    """The peak of the link within a node; a group that spans nodes has none that is known."""
+def _link(members: Sequence[int], summaries: Mapping[int, RankSummary]) -> tuple[float | None, LinkName]:
+    """The peak of the link within a node, and its name. A network between nodes has a peak that no file names."""
     if len({rank // RANKS_PER_NODE for rank in members}) != 1:
-        return None
-    return next((summaries[rank].about.link_bytes_per_second for rank in members if rank in summaries), None)
+        return None, "network"
+    about = next((summaries[rank].about for rank in members if rank in summaries), None)
+    chip = find_device(about.device) if about is not None else None
+    if about is None or chip is None:
+        return None, "unknown"
+    if about.link_bytes_per_second is not None:
+        return about.link_bytes_per_second, "Infinity Fabric" if chip.vendor == "amd" else "NVLink"
+    pcie = chip.bandwidth.get(PCIE)
+    return (pcie.value, "PCIe") if pcie is not None else (None, "unknown")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from warpline.ranks.groups import GroupTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
@@ -37,6 +38,7 @@ _GROUPS = (
     Column("wait_ns", "waiting", "ns"),
     Column("bus_bandwidth", "bus bandwidth", "bytes_per_second"),
     Column("link_share", "of peak", "share", priority=2),
+    Column("link", "link", priority=2),
 )
 
 
@@ -117,11 +119,19 @@ def _groups(job: Job, full: bool) -> Table:
             group.wait_ns,
             group.bus_bandwidth,
             group.bus_bandwidth / group.link_peak if group.bus_bandwidth and group.link_peak else None,
+            _link(group),
         )
         for group in shown
     )
     hidden = len(job.groups) - len(shown)
     return Table(_GROUPS, rows, hidden, f"{several(hidden, 'more group')}: -v" if hidden else "")
+
+
+def _link(group: GroupTime) -> str:
+    """The link and its peak."""
+    if group.link_peak is not None:
+        return f"{group.link}, peak {group.link_peak / 1e9:.0f} GB/s"
+    return {"network": "between nodes, peak unknown", "unknown": "unknown"}.get(group.link, group.link)
 
 
 def _next(job: Job, path: str) -> Iterator[Command]:

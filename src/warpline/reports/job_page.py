@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 
 from warpline.ranks.account import RankStepTime
@@ -11,12 +12,17 @@ from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports import html
 from warpline.reports.job import report
-from warpline.reports.page.shell import document
+from warpline.reports.page.contract import Panels
+from warpline.reports.page.document import DATA, NO_SCRIPT
+from warpline.reports.page.job_timeline import drawn_ranks, job_timeline
+from warpline.reports.page.planes import block
+from warpline.reports.page.shell import asset, document
 from warpline.reports.sections import Column, Section, Table
 from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, image, label
 from warpline.reports.svg import document as picture
 from warpline.trace.arrays import NONE
 from warpline.units import share
+from warpline.work.collective import bus_factor
 
 LISTED_COLLECTIVES = 20
 MOST_RANKS, MOST_STEPS = 64, 60
@@ -40,6 +46,8 @@ _COLLECTIVES = (
     Column("last", "last rank", "number"),
     Column("wait_ns", "longest wait", "ns", has_bars=True),
     Column("transfer_ns", "transfer", "ns"),
+    Column("bus_bandwidth", "bus bandwidth", "bytes_per_second"),
+    Column("link_share", "of peak", "share"),
 )
 
 
@@ -49,14 +57,36 @@ def job_page(job: Job, again: str) -> str:
     *first, following = map(html.section, full.sections)
     drawn = image(heat_map(job), "Share of each step that each rank waits, computes, transfers and is idle")
     longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))
-    body = f"""<main>
+    timeline, steps = job_timeline(job)
+    first_rows, other_rows = timeline.blocks()
+    program = asset("bundle.js")
+    body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
+<main>
 {"".join(first)}
+<section id="timeline" aria-label="Timeline">{NO_SCRIPT}</section>
+<p class="quiet">{html.text(_drawn(job, steps))}</p>
 <section id="steps" class="section"><h2>Ranks and steps</h2>
 <figure>{drawn}<figcaption>{html.text(_caption(job))}</figcaption></figure></section>
 {html.section(longest)}
+<div id="panels"></div>
 {following}
-</main>"""
-    return document(full.title, full.title, body)
+</main>
+<script type="{DATA}" id="data-timeline">{first_rows}</script>
+<script>{program}</script>
+<script type="{DATA}" id="data-rest">{other_rows}</script>
+<script type="{DATA}" id="data-panels">{block(msgspec.json.encode(Panels()))}</script>"""
+    return document(full.title, full.title, body, program)
+
+
+def _drawn(job: Job, steps: Sequence[int]) -> str:
+    """What the timeline shows."""
+    ranks = drawn_ranks(job)
+    which = "all ranks" if len(ranks) == len(job.ranks) else f"{shown_ranks(ranks)} of {len(job.ranks)}"
+    shown = "all steps" if len(steps) == len(job.step_numbers) else f"steps {steps[0]} to {steps[-1]}"
+    return (
+        f"On the common clock: {which}, {shown}. Each collective is split: waiting for other ranks, then transfer. "
+        "A page of one rank: warpline report FOLDER --rank N."
+    )
 
 
 def heat_map(job: Job) -> str:
@@ -107,9 +137,12 @@ def _collectives(job: Job) -> Table:
     outlines = {one.rank: one for one in job.outlines}
     zero_ns = min(float(one.begin_ns[1]) for one in job.outlines)
     waits = job.waits
+    peaks = {group.ranks: group.link_peak for group in job.groups}
     rows = []
     for number in np.argsort(-waits.longest_ns, kind="stable")[:LISTED_COLLECTIVES].tolist():
         one = job.collectives[number]
+        speed = one.message_bytes * bus_factor(one.kind, len(one.members)) / float(waits.transfer_ns[number]) * 1e9
+        peak = peaks.get(tuple(sorted(one.members)))
         rows.append(
             (
                 one.kind,
@@ -120,6 +153,8 @@ def _collectives(job: Job) -> Table:
                 str(waits.last[number]),
                 float(waits.longest_ns[number]),
                 float(waits.transfer_ns[number]),
+                speed if one.message_bytes > 0 else None,
+                speed / peak if one.message_bytes > 0 and peak else None,
             )
         )
     hidden = max(len(job.collectives) - LISTED_COLLECTIVES, 0)
