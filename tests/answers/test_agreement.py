@@ -8,6 +8,7 @@ programs made by hand.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -38,9 +39,16 @@ SAME_GAIN = 0.02
 MIN_CAUSE_SHARE = 0.1
 """A cause has at least this share of the time, as it has in the limits."""
 ENDS = ("low", "expected", "high")
-IN_THE_ACCOUNT = ("dispatch", "sync", "transfer", "input", "comm", "kernel")
-"""Causes with a part of their own: copies on the device are busy time of kernels, and cold steps are found by comparing
-them with warm ones."""
+MAX_OVER_ACCOUNT = 1.5
+"""A claim of a cold start has at most so many times what the account has."""
+DISPATCH_LEADS, GPU_LEADS = 0.9, 1.25
+"""Dispatch over the GPU's work: a budget that is bound by the other contradicts the verdict from there on."""
+POINTS = 1.5
+"""A share is the account's within so many percentage points."""
+IN_THE_ACCOUNT = ("dispatch", "sync", "transfer", "input", "comm", "cold_start", "kernel")
+"""Causes with a part of their own: copies on the device are busy time of kernels."""
+TIME = r"([\d.,]+ (?:ns|µs|ms|s|min|h)\b)"
+UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 
 
 def dispatch_bound(program: Program) -> None:
@@ -222,7 +230,7 @@ def test_a_plan_never_goes_up_and_has_no_fix_twice(said: Answers) -> None:
     assert steps == sorted(steps, reverse=True)
     assert len({step["fix"] for step in plan}) == len(plan)
     if len(plan) > 1:
-        assert any("→" in text.text for text in brief(said.diagnosis.plan, said.bare_ns))
+        assert any("→" in text.text for text in brief(said.diagnosis.plan))
 
 
 def test_would_is_said_only_where_the_range_excludes_a_loss(said: Answers) -> None:
@@ -251,10 +259,55 @@ def test_the_cause_has_time_in_the_account(said: Answers) -> None:
         pytest.skip(f"{cause} has no part of its own in the account")
     windows = [said.json, said.all_steps] if said.step_count else [said.json]
     busiest = [max(one["devices"], key=lambda device: device["busy_ns"]) for one in windows]
-    own = [shares(device)[cause] for device in busiest]
+    named = [one for one in (cause, said.json["verdict"]["also"]) if one in IN_THE_ACCOUNT]
+    own = [sum(shares(device)[one] for one in named) for device in busiest]
     if cause == "sync":  # after a wait the queue is empty: that is idle for dispatch
         own = [share + shares(device)["dispatch"] for share, device in zip(own, busiest, strict=True)]
     assert max(own) >= MIN_CAUSE_SHARE
+
+
+def nanoseconds(text: str) -> float:
+    number, unit = text.replace(",", "").split()
+    return float(number) * UNITS[unit]
+
+
+def test_no_more_of_a_cold_start_is_claimed_than_the_account_has(said: Answers) -> None:
+    windows = [said.json, said.all_steps] if said.step_count else [said.json]
+    busiest = [max(one["devices"], key=lambda device: device["busy_ns"]) for one in windows]
+    recorded, of_steps = (busiest[which]["idle"]["cold_start_ns"] for which in (0, -1))
+    for finding in said.findings.values():
+        each = re.search(rf"each spends {TIME} of CPU time on loading", finding["claim"])
+        once = re.search(rf"which is {TIME} more than warm", finding["claim"])
+        once = once or re.search(rf"idle for {TIME} of the .{{3,12}} recorded while code", finding["claim"])
+        if each:
+            assert nanoseconds(each[1]) <= MAX_OVER_ACCOUNT * of_steps / max(said.step_count, 1), finding["claim"]
+        if once:
+            assert nanoseconds(once[1]) <= MAX_OVER_ACCOUNT * max(recorded, of_steps), finding["claim"]
+
+
+def test_shares_in_the_verdict_are_those_of_the_account(said: Answers) -> None:
+    sentence, steps = said.json["verdict"]["sentence"], said.json["steps"]
+    device = max(said.json["devices"], key=lambda one: one["busy_ns"])
+    busy = [100 * step["busy_ns"] / max(step["length_ns"], 1) for step in steps]
+    busy = busy or [100 * device["busy_ns"] / max(device["window_ns"], 1)]
+    found = re.search(r"busy ([\d.]+) % of each step( without the profiler \(([\d.]+) % as recorded\))?", sentence)
+    if found:  # 2 points of profiler are not told apart
+        assert min(busy) - 1 - POINTS <= float(found[3] or found[1]) <= max(busy) + 1 + POINTS, sentence
+    idle = re.search(rf"the GPU is idle for {TIME} of each step", sentence)
+    if idle and steps:
+        longest = max(step["length_ns"] - step["busy_ns"] for step in steps)
+        assert nanoseconds(idle[1]) <= 1.05 * longest, sentence
+
+
+def test_the_first_screen_accounts_for_the_time_that_the_verdict_is_about(said: Answers) -> None:
+    for device in said.json["account"]:
+        assert device["busy_ns"] + device["idle_ns"] == device["window_ns"]
+        assert sum(device["idle"].values()) == device["idle_ns"]
+    cause = said.json["verdict"]["cause"]
+    if cause in IN_THE_ACCOUNT:
+        busiest = max(said.json["account"], key=lambda device: device["busy_ns"])
+        named = {cause, said.json["verdict"]["also"], *({"dispatch"} if cause == "sync" else ())} & set(IN_THE_ACCOUNT)
+        assert sum(shares(busiest)[one] for one in named) >= MIN_CAUSE_SHARE, cause
 
 
 def test_no_more_is_saved_than_what_a_fix_touches_and_the_idle_time(said: Answers) -> None:
@@ -275,6 +328,12 @@ def test_a_budget_is_of_the_same_step_and_the_same_graph(said: Answers) -> None:
     own = DispatchBudget(bare.budget.ops, bare.budget.cpu_ns, bare.budget.gpu_ns)
     shown = outlook(own, 1.0, 1_000.0, 100.0, bare)
     assert shown.step_ns == pytest.approx(said.bare_ns, rel=ROUNDING)
+    cause, lead = said.json["verdict"]["cause"], own.dispatch_ns / max(own.work_ns, 1)
+    assert not (cause == "dispatch" and (shown.bound == "input" or (shown.bound == "gpu" and lead < DISPATCH_LEADS)))
+    assert not (cause == "input" and shown.bound == "gpu")
+    assert not (cause in ("healthy", "kernel", "comm") and shown.bound == "cpu" and lead > GPU_LEADS)
+    busy = [step["busy_ns"] for step in said.json["steps"]]
+    assert not busy or 0.95 * min(busy) <= own.work_ns <= 1.05 * max(busy)
     if "cuda_graph" in said.findings:
         assert shown.graph_ns == pytest.approx(said.findings["cuda_graph"]["new_step_ns"]["expected"], rel=ROUNDING)
 
