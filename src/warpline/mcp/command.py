@@ -90,7 +90,7 @@ class Commands:
 
     async def _end(self, process: Process) -> None:
         if process.returncode is None:
-            _signal(process.pid, signal.SIGTERM)
+            _signal(process.pid, signal.SIGINT)  # as Ctrl-C: `try` then ends the programs that it runs
             with anyio.move_on_after(END_S):
                 await process.wait()
         _signal(process.pid, signal.SIGKILL)

@@ -125,7 +125,7 @@ class Query(Tool, frozen=True, kw_only=True):
 class Explain(Tool, frozen=True, kw_only=True):
     """Arguments of `explain`."""
 
-    about = "What names mean: a kernel, CUDA call, metric of Nsight Compute, finding, fix, cause or health code."
+    about = "What names mean: a kernel, op, CUDA call, metric of Nsight Compute, finding, fix, cause or health code."
     names: Annotated[list[str], Meta(min_length=1, max_length=20, description="Names as an answer shows them.")]
 
     def words(self, folders: Folders) -> list[str]:

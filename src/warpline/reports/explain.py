@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from warpline.fixes.registry import all_fixes
 from warpline.hardware.counters.explain import explain
 from warpline.hardware.counters.table import catalogue
 from warpline.kernels import identify
+from warpline.work.registry import find_model
 
 SCHEMA = "warpline.explain/1"
 _TITLES = {
@@ -60,7 +62,7 @@ def meanings(name: str) -> tuple[Meaning, ...]:
         report = REPORTS[name]
         text = f"{report.title}: {(report.build.__doc__ or '').strip()}"
         found.append(Meaning(name, "report of nsys stats", text, None, f"warpline stats TRACE -r {name}"))
-    return tuple(found) or _of_metric(name) or _of_kernel(name)
+    return tuple(found) or _of_op(name) or _of_metric(name) or _of_kernel(name)
 
 
 def _of_fixes(name: str) -> list[Meaning]:
@@ -74,6 +76,17 @@ def _of_fixes(name: str) -> list[Meaning]:
                 text = f"{rule.summary}. Cause: {rule.cause}. Fix: {fix.name}. {rule.advice.pytorch}"
                 found.append(Meaning(name, "finding", text, None, f"docs/findings/{name}.md"))
     return found
+
+
+def _of_op(name: str) -> tuple[Meaning, ...]:
+    """What a framework op does, by the model of its work."""
+    model = find_model(name) if "::" in name else None
+    if model is None:
+        return ()
+    family = model.__module__.rpartition(".")[2]
+    about = (import_module(model.__module__).__doc__ or "").partition("\n")[0]
+    own = (model.__doc__ or "").partition("\n")[0]
+    return (Meaning(name, f"op, family {family}", f"{about} This op: {own}", None, "docs/work-models.md"),)
 
 
 def _of_metric(name: str) -> tuple[Meaning, ...]:

@@ -91,7 +91,7 @@ def elementwise(call: OpCall, operands: list[Tensor], steps: int, rule: str = SA
 
 @model(*SIGNATURES)
 def by_signature(call: OpCall) -> Work:
-    """Any op of the table."""
+    """One result for each element."""
     name = call.name.split(".", 1)[0]
     signature = SIGNATURES.get(name) or SIGNATURES[name.removesuffix("_")]
     operands = call.all_tensors()[: signature.operands]

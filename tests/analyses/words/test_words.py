@@ -120,7 +120,12 @@ def test_stats_says_what_its_rows_are(capsys: pytest.CaptureFixture[str]) -> Non
 def test_explain_knows_all_that_warpline_names(capsys: pytest.CaptureFixture[str]) -> None:
     rules = [rule.name for fix in all_fixes().values() for rule in fix.findings]
     names = ["cuLibraryLoadData", "poll", "gemm", *CAUSES, *names_of("health"), *all_fixes(), *rules, "osrt_sum"]
-    names += ["sm__throughput.avg.pct_of_peak_sustained_elapsed", "ampere_sgemm_128x64_nn"]
+    names += [
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+        "ampere_sgemm_128x64_nn",
+        "aten::linear",
+        "aten::add_",
+    ]
     assert run(["explain", *names, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert {entry["name"] for entry in answer["names"]} == set(names)
