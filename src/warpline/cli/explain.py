@@ -17,7 +17,7 @@ LONGEST = 16_384
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Names as a report shows them.")
 @json_option
 def explain(names: tuple[str, ...], as_json: bool) -> None:
-    """Explain a name in a sentence: a call of CUDA or the OS, kernel, op, cause, fix, finding, health code or metric.
+    """Explain a name in a sentence: a CUDA or OS call, kernel, op, cause, fix, finding, health code or metric.
 
     A name that is unknown gets its closest matches, and exit code 1.
 
