@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -122,8 +123,6 @@ def test_the_report_and_the_json_have_it(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_profile_that_torch_records_here_names_the_sleep(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    import time  # noqa: PLC0415
-
     from torch.profiler import ProfilerActivity, profile, schedule  # noqa: PLC0415
 
     path = tmp_path / "trace.json"

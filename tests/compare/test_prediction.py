@@ -10,9 +10,12 @@ from msgspec.structs import replace
 from paths import SUITES
 
 from warpline.analyses.idle.gaps import CAUSES
+from warpline.cli.main import run
 from warpline.compare.prediction import CALLS, applied_fixes
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.step_contents import StepContents
+from warpline.sources.local_record import rows
+from warpline.sources.record_files import outcomes_file
 
 F32 = "ampere_sgemm_128x64_tn"
 TF32 = "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"
@@ -81,10 +84,6 @@ def test_every_implied_fix_can_be_recognised() -> None:
 
 
 def test_a_recorded_pair_says_which_prediction_came_true(capsys: pytest.CaptureFixture[str]) -> None:
-    from warpline.cli.main import run  # noqa: PLC0415 - for this test only
-    from warpline.sources.local_record import rows  # noqa: PLC0415
-    from warpline.sources.record_files import outcomes_file  # noqa: PLC0415
-
     before, after = (str(SUITES / "planted" / f"fp32_matmul.{form}.json.gz") for form in ("plain", "cured"))
     assert run(["compare", before, after]) == 0
     assert "B has tf32: predicted" in " ".join(capsys.readouterr().out.split())

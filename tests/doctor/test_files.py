@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kineto_files import annotation, kernel, launched, op, write
 from nsys_files import Export, small
-from paths import RECORDINGS, SHARED
+from paths import RECORDINGS, ROOT, SHARED
 
 from warpline.doctor.advice import health_table
 from warpline.doctor.files import examine_file, examine_files, examine_ncu_report, examine_ncu_text, read_ncu_report
@@ -237,10 +237,6 @@ def test_a_version_wall_names_both_versions() -> None:
 
 
 def test_every_health_code_has_a_place_in_the_doctor() -> None:
-    import re  # noqa: PLC0415
-
-    from paths import ROOT  # noqa: PLC0415
-
     page = (ROOT / "docs" / "health.md").read_text()
     documented = set(re.findall(r"^\| `([a-z0-9-]+)`", page, flags=re.MULTILINE))
     table = health_table()

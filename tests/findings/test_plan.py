@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from small_programs import GEMM_FP32, MUL, Program, judged
 
 from warpline.estimate import SHOWN_GAIN, Estimate
-from warpline.findings.plan import MAX_REPLAYS, MOST_STEPS, Option, PlanStep, next_fix
+from warpline.findings.plan import MAX_REPLAYS, MOST_STEPS, LaterFixes, Option, PlanStep, next_fix
 from warpline.fixes.registry import all_fixes
 from warpline.reports.plan import arrows, short_name
 
@@ -144,8 +144,6 @@ def test_a_step_of_the_plan_is_the_row_of_its_fixes_together(tmp_path: Path) -> 
 
 
 def test_a_plan_replays_few_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from warpline.findings.plan import LaterFixes  # noqa: PLC0415 - its method is counted
-
     replayed: list[tuple[str, ...]] = []
     original = LaterFixes._step_with
     monkeypatch.setattr(LaterFixes, "_step_with", lambda self, *names: replayed.append(names) or original(self, *names))

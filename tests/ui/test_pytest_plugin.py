@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 
 from paths import ROOT, SUITES
 
 from warpline.capture.recorded import recorded_entry, timed_step
-from warpline.ui.pytest_plugin import GpuProfile
+from warpline.ui.gpu_profile import GpuProfile
 
 TESTS = """
 import pytest
@@ -66,8 +67,6 @@ def test_a_recorded_sync_fails_a_real_run_and_the_message_names_the_line(tmp_pat
 
 
 def _is_installed() -> bool:
-    from importlib.metadata import entry_points  # noqa: PLC0415
-
     return any(point.value == "warpline.ui.pytest_plugin" for point in entry_points(group="pytest11"))
 
 

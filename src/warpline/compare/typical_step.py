@@ -110,8 +110,8 @@ def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> 
     count = int(np.count_nonzero(step == alike[0]))
     each = starts[:, None] + np.arange(count)
     gaps = next(gaps for gaps in idle_gaps(trace, within=steps) if gaps.device == device)
-    in_alike = np.isin(np.searchsorted(steps.starts, gaps.starts, side="right") - 1, alike)
-    idle_ns = gaps.by_cause()[:, in_alike].sum(axis=1) / len(alike)
+    in_alike = np.flatnonzero(np.isin(np.searchsorted(steps.starts, gaps.starts, side="right") - 1, alike))
+    idle_ns = gaps.by_cause(in_alike).sum(axis=1) / len(alike)
     lengths = steps.ends - steps.starts
     return TypicalStep(
         operations=_operations(trace, gpu[which[each[0]]]),

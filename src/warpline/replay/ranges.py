@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from warpline.errors import WarplineError
 from warpline.estimate import Estimate
+from warpline.sources.local_record import rows
 from warpline.sources.record_files import outcomes_file
 
 COVERAGE = 0.8
@@ -308,8 +309,6 @@ def own_errors() -> OwnErrors:
 
 @cache
 def _read_errors(path: Path, _changed_ns: int, _size: int) -> OwnErrors:
-    from warpline.sources.local_record import rows  # noqa: PLC0415 - SQLite loads only where there is a record
-
     found: dict[str, list[OwnError]] = defaultdict(list)
     try:
         for fix, *numbers in rows(path, _QUERY):

@@ -7,13 +7,11 @@ every other fraction with one, as Nsight Systems prints them.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from warpline.reports.layout import Cells, lay_out, left_out_note
 from warpline.sanitise import sanitise
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MEGABYTE_UNITS = ("(MB)", "(MB/s)")
 KEY_TITLES = frozenset({"Name", "Operation", "Range", "NVTX Range", "Kernel Name", "name"})
@@ -43,8 +41,6 @@ def to_csv(frame: pl.DataFrame) -> str:
     Control characters in a text are written as escapes, and a text that a spreadsheet would calculate (it begins with
     `=`, `+`, `-` or `@`, and is no number) has an apostrophe before it. JSON has every text as it is.
     """
-    import polars as pl  # noqa: PLC0415 - a command that prints no frame need not load it
-
     cells = [_csv_texts(column) for column in frame if column.dtype in (pl.String, pl.Categorical)]
     cells += [_decimal_text(column) for column in frame if column.dtype.is_float()]
     texts = frame.with_columns(cells).rename(_csv_text)
@@ -54,8 +50,6 @@ def to_csv(frame: pl.DataFrame) -> str:
 
 def _csv_texts(column: pl.Series) -> pl.Series:
     """A column of texts for CSV; each distinct one is looked at once."""
-    import polars as pl  # noqa: PLC0415
-
     texts = column.cast(pl.String)
     changed = {text: safe for text in texts.unique().drop_nulls() if (safe := _csv_text(text)) != text}
     return texts.replace(changed) if changed else texts

@@ -247,7 +247,8 @@ class Names:
 
     def present(self) -> list[str]:
         """The names that these rows have."""
-        return [self.words[code] for code in self._present.tolist()]
+        words = self.words
+        return [words[code] for code in self._present.tolist()]
 
     @cached_property
     def _present(self) -> Int64s:

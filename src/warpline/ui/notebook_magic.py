@@ -18,17 +18,17 @@ import tempfile
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
+from warpline.capture.profile import profile
 from warpline.errors import WarplineError
+from warpline.findings.diagnosis import Diagnosis
+from warpline.front.functions import diagnose
+from warpline.reports.page.document import page
 from warpline.reports.sections import Report, Section, Text
 from warpline.ui.cards import card_of
-
-if TYPE_CHECKING:
-    from warpline.capture.profile import profile
-    from warpline.findings.diagnosis import Diagnosis
 
 FRAME_PX = 640
 FRAME_CLASS = "warpline-page"
@@ -141,9 +141,7 @@ def profile_cell(shell: Any, line: str, cell: str) -> CellProfile | None:
 
 
 def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProfile | None:
-    from warpline.capture import profile as recording  # noqa: PLC0415 - loads when it is used
-
-    recorder = recording.profile("cell", steps=options.steps, skip=options.skip, stacks=options.stacks, output=folder)
+    recorder = profile("cell", steps=options.steps, skip=options.skip, stacks=options.stacks, output=folder)
     recorder.__enter__()
     try:
         result = shell.run_cell(cell)
@@ -151,13 +149,9 @@ def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProf
         _end(recorder, is_kept=options.keep is not None)
     if not result.success or recorder.trace is None:
         return None
-    from warpline.front.functions import diagnose  # noqa: PLC0415
-
     diagnosis = diagnose(recorder.trace)
     if not options.timeline:
         return CellProfile(diagnosis, None)
-    from warpline.reports.page.document import page  # noqa: PLC0415
-
     made = page(diagnosis).html
     if len(made) <= MOST_FRAME_BYTES:
         return CellProfile(diagnosis, made)

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -99,8 +100,6 @@ def application(served: Served, token: str, port: int) -> ASGIApp:
 
 def serve(served: Served, port: int, when_ready: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; `when_ready` gets the page's address. Port 0 takes a free one."""
-    import uvicorn  # noqa: PLC0415 - loads when it is used
-
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((ADDRESS, port))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import snapshot_files
 from hypothesis import given
@@ -18,7 +19,9 @@ from paths import SHARED
 from snapshot_files import MIB
 
 from warpline.analyses.memory import DeviceMemory, memory_of_trace
+from warpline.analyses.memory.allocations import Allocations
 from warpline.analyses.memory.growth import chance_of, growth
+from warpline.analyses.memory.lifetimes import alive_after, freed_at
 from warpline.cli.main import run
 from warpline.errors import CannotAnswer
 from warpline.front.functions import memory_use
@@ -162,11 +165,6 @@ def test_exact_and_normal_chances_agree() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 1000)), min_size=1, max_size=60))
 def test_whatever_is_allocated_the_peak_is_accounted_for(steps: list[tuple[int, int]]) -> None:
-    import polars as pl  # noqa: PLC0415
-
-    from warpline.analyses.memory.allocations import Allocations  # noqa: PLC0415
-    from warpline.analyses.memory.lifetimes import alive_after, freed_at  # noqa: PLC0415
-
     held: dict[int, int] = {}
     changes, addresses, totals = [], [], []
     for address, size in steps:

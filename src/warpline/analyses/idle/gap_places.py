@@ -76,7 +76,7 @@ def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
     lengths = gaps.ends - gaps.starts
     ended = np.flatnonzero(gaps.ended_by != NONE)
     longest = ended[np.argsort(-lengths[ended], kind="stable")[:MOST_GAPS]]
-    main_cause = np.argmax(gaps.by_cause()[:, longest], axis=0)
+    main_cause = np.argmax(gaps.by_cause(longest), axis=0)
     least_ns, found = LEAST_SHARE * int(lengths[ended].sum()), []
     for number, cause in enumerate(CAUSES):
         rows = longest[main_cause == number]

@@ -97,15 +97,21 @@ class Gaps(Struct, frozen=True):
     """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most
     spent a part of them, with the time in each, the longest first."""
 
-    def by_cause(self) -> Int64s:
-        """Time of each cause (a row) in each gap (a column)."""
-        found = np.zeros((len(CAUSES), len(self.starts)), np.int64)
-        np.add.at(found, (self.spans.causes, self.spans.gaps), self.spans.ends - self.spans.starts)
+    def by_cause(self, chosen: Int64s) -> Int64s:
+        """Time of each cause (a row) in each of these gaps (a column)."""
+        column = np.full(len(self.starts), NONE)
+        column[chosen] = np.arange(len(chosen))
+        parts = np.flatnonzero(column[self.spans.gaps] != NONE)
+        found = np.zeros((len(CAUSES), len(chosen)), np.int64)
+        places = self.spans.causes[parts], column[self.spans.gaps[parts]]
+        np.add.at(found, places, self.spans.ends[parts] - self.spans.starts[parts])
         return found
 
     def totals(self) -> dict[str, int]:
         """Idle time by cause; sums to the idle time."""
-        return dict(zip(CAUSES, self.by_cause().sum(axis=1).tolist(), strict=True))
+        found = np.zeros(len(CAUSES), np.int64)
+        np.add.at(found, self.spans.causes, self.spans.ends - self.spans.starts)
+        return dict(zip(CAUSES, found.tolist(), strict=True))
 
 
 def idle_gaps(
@@ -290,16 +296,18 @@ def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:
     in_call = starts >= one.launch[gaps]
     labelled = np.bincount(gaps[in_call], (ends - starts)[in_call], len(every))
     is_usual = (one.calls != NONE) & (one.done - one.launch - labelled <= FIRST_LAUNCH_NS)
-    # Each gap has three parts: before the call, during the call and after it.
-    rest_gaps = np.concatenate([every] * 3)
-    rest_starts = np.concatenate([one.spans.starts, one.launch, one.done])
-    rest_ends = np.concatenate([one.launch, one.done, one.spans.ends])
     during = np.where(is_usual, CAUSES.index("launch_latency"), unknown)
-    rest_causes = np.concatenate([np.full(len(every), unknown), during, _after_call(trace, one)])
     free = complement(union(starts, ends), int(one.spans.starts[0]), int(one.spans.ends[-1]))
-    rest, _, begins, beyond = pieces(rest_starts, rest_ends, free)
-    starts, ends = np.concatenate([starts, begins]), np.concatenate([ends, beyond])
-    gaps, causes = np.concatenate([gaps, rest_gaps[rest]]), np.concatenate([causes, rest_causes[rest]])
+    found = [(starts, ends, gaps, causes)]
+    # Each gap has three parts: before the call, during the call and after it.
+    for begin, end, cause in (
+        (one.spans.starts, one.launch, np.full(len(every), unknown)),
+        (one.launch, one.done, during),
+        (one.done, one.spans.ends, _after_call(trace, one)),
+    ):
+        gap, _, begins, beyond = pieces(begin, end, free)
+        found.append((begins, beyond, gap, cause[gap]))
+    starts, ends, gaps, causes = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.flatnonzero(ends > starts)
     order = order[np.argsort(starts[order], kind="stable")]
     return GapSpans(starts[order], ends[order], gaps[order], causes[order]).merged()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from importlib.machinery import PathFinder
 
 TYPE_CHECKING = False  # typing is slow too
@@ -68,8 +69,6 @@ def watch(loader: Any, agent: str, function: str, variable: str) -> None:
     def exec_module(module: Any) -> None:
         load(module)
         try:
-            from importlib import import_module  # noqa: PLC0415
-
             getattr(import_module(agent), function)(module)
         except Exception as error:  # the program comes first
             complain(error, variable)
@@ -80,7 +79,7 @@ def watch(loader: Any, agent: str, function: str, variable: str) -> None:
 def complain(error: Exception, variable: str) -> None:
     """Leave a message for the command that started the program, which looks for it."""
     try:
-        import json  # noqa: PLC0415
+        import json  # noqa: PLC0415 - for errors only
 
         folder = json.loads(os.environ[variable])["folder"]
         with open(os.path.join(folder, "problems.txt"), "a") as file:
@@ -95,7 +94,7 @@ def run_the_hidden_one() -> None:
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
         return
-    from importlib.util import module_from_spec  # noqa: PLC0415
+    from importlib.util import module_from_spec  # noqa: PLC0415 - rarely needed
 
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
