@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rank_files import TRANSFER_US, job, write_rank
 
+from warpline.cli.main import run
 from warpline.errors import CannotAnswer, WarplineError
 from warpline.ranks.job import Job, open_job
 
@@ -107,6 +108,47 @@ def test_collectives_without_arguments_are_matched_by_order(tmp_path: Path) -> N
     found = opened(tmp_path)
     assert found.straggler.ranks == (2,)
     assert "no-collective-arguments" in [entry.code for entry in found.health]
+
+
+def test_groups_without_arguments_are_told_apart_by_when_their_ranks_leave(tmp_path: Path) -> None:
+    """Two groups of two ranks; rank 1 is late in the first, and the second does not wait for it."""
+    for first, late in ((0, {1: 200.0}), (2, {})):
+        for rank, file in enumerate(job(tmp_path / f"group{first}", (400.0,) * 2, late=late, steps=6, arguments=False)):
+            events = json.loads(file.read_text())["traceEvents"]
+            write_rank(tmp_path / "job" / f"rank{first + rank}.json", events, first + rank, 4)
+    found = opened(tmp_path / "job")
+    assert sorted(group.ranks for group in found.groups) == [(0, 1), (2, 3)]
+    assert [one.comm_wait_ns for one in found.per_rank] == pytest.approx([200_000, 0, 0, 0], abs=20)
+    assert "no-collective-arguments" in [entry.code for entry in found.health]
+
+
+def test_a_clock_that_is_set_is_corrected_and_said(tmp_path: Path) -> None:
+    files = job(tmp_path, steps=8)
+    text = json.loads(files[1].read_text())
+    for event in text["traceEvents"]:
+        event["ts"] += 5_000.0 if event["args"]["step"] >= 4 else 0.0
+    files[1].write_text(json.dumps(text))
+    found = opened(tmp_path)
+    assert "stepped-clock" in [entry.code for entry in found.health]
+    assert [size for _, size in found.clocks[1].jumps] == pytest.approx([5_000_000], abs=1000)
+    assert {one.comm_wait_ns for one in found.per_rank} == {0}
+    assert found.straggler.ranks == ()
+
+
+def test_a_folder_with_all_kinds_of_damage_is_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = job(tmp_path, (400.0,) * 6, late={2: 200.0})
+    files[0].unlink()
+    files[1].write_text("")
+    text = files[3].read_text()
+    files[3].write_text(text[: int(len(text) * 0.7)])
+    (tmp_path / "rank4_copy.json").write_text(files[4].read_text())
+    (tmp_path / "notes.json").write_text('{"a": 1}')
+    (tmp_path / "rank7.sqlite").write_bytes(b"SQLite format 3\x00" + bytes(200))
+    assert run([str(tmp_path), "--no-cache"]) == 0
+    shown = capsys.readouterr().out
+    assert "The job waits for rank 2" in shown
+    for code in ("missing-ranks", "unreadable-rank", "truncated-rank", "duplicate-rank"):
+        assert code in shown
 
 
 def test_damaged_and_foreign_files_are_left_out(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from warpline.ranks.replay import step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary, summarise
 from warpline.ranks.timeline import RankOutline, Timelines, common_timelines, outline
+from warpline.ranks.unnamed import told_apart
 from warpline.ranks.waits import Waits, gathered, split
 from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry
@@ -255,7 +256,7 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     """The job of these ranks."""
     recorded, more = common_timelines(summaries)
     health = [*notes, *more]
-    by_own_clock = [outline(line) for line in recorded]
+    by_own_clock = told_apart([outline(line) for line in recorded])
     collectives = match(by_own_clock)
     clocks = align(by_own_clock, collectives)
     timelines = recorded.corrected([clock.applied for clock in clocks])
@@ -340,8 +341,8 @@ def _doubts(collectives: Collectives, missing: Sequence[int], world: int, clocks
     unnamed = int(collectives.table.group.where(lambda group: group.startswith("stream:")).sum())
     if unnamed:
         message = (
-            f"{several(unnamed, 'collective')} without recorded arguments: matched by stream and order, as if all "
-            "ranks of a stream were one group"
+            f"{several(unnamed, 'collective')} without recorded arguments: matched by stream and order; ranks that "
+            "leave them together count as one group"
         )
         found.append(HealthEntry("no-collective-arguments", "warning", message))
     stepped = [clock.rank for clock in clocks if clock.jumps]
