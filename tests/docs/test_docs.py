@@ -58,6 +58,12 @@ def test_every_table_column_and_command_is_listed(page: Path, what: str, text: C
     assert written == text(), f"{page.name} is behind the code: WARPLINE_UPDATE=1 pytest tests/docs"
 
 
+def test_every_folder_of_the_package_is_in_the_layout() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.MULTILINE)
+    folders = {file.parent.name for file in SOURCE.glob("*/__init__.py")}
+    assert folders - set(re.findall(r"`(\w+)`", " ".join(rows))) == set(), "say in CONTRIBUTING.md what these hold"
+
+
 def health_codes() -> set[str]:
     found: set[str] = set()
     for file in SOURCE.rglob("*.py"):

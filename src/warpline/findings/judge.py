@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
 from warpline.findings.audit import Objection
-from warpline.findings.cold import cold_start_verdict
 from warpline.findings.distortion import profiler_distortion, slow_host
 from warpline.findings.fix_table import FixTable, fix_table
 from warpline.findings.limits import Limits, limits_of
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.plan import PlanStep, audit_plan, make_plan
 from warpline.findings.state import State
-from warpline.findings.verdict import verdict_of
+from warpline.findings.verdict import cold_start_verdict, verdict_of
 from warpline.fixes.evidence import Evidence
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
