@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import DATA
 from step_traces import steps, trace
 
 from warpline.capture.recorded import MANIFEST
@@ -118,3 +119,35 @@ def test_rungs_are_named_by_their_files() -> None:
 def test_the_picture_has_every_rung(climbed: Ladder) -> None:
     picture = ladder_svg(climbed)
     assert all(f">{name}</text>" in picture for name in "abc")
+
+
+LADDERS = sorted(path for path in (DATA / "ladders").iterdir() if path.is_dir())
+
+
+def recorded(name: str) -> Ladder:
+    files = tuple(sorted((DATA / "ladders" / name).glob("*.json.gz")))
+    return ladder([open_trace(file) for file in files], rung_names(files))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_each_part_of_a_block_brings_its_kernel(precision: str) -> None:
+    rungs = {rung.name: rung for rung in recorded(f"workload-{precision}").rungs}
+    new = {name: [kernel.meaning.split(", ")[:2] for kernel in rung.new] for name, rung in rungs.items()}
+    assert [meaning[0] for meaning in new["matmul"]] == ["gemm"]
+    assert ["elementwise", "clamp"] in new["relu"]
+    assert ["elementwise", "add"] in new["residual"]
+    assert "softmax" in {meaning[0] for meaning in new["softmax"]}
+    assert [rung.launches for rung in rungs.values()] == [1, 5, 10, 15, 3, 4, 6, 13]
+
+
+def test_a_graph_makes_one_launch_of_a_whole_layer() -> None:
+    rungs = {rung.name: rung for rung in recorded("optimisation-decode").rungs}
+    assert rungs["eager"].launches > 10
+    assert rungs["cuda-graph"].launches == 1
+    assert rungs["cuda-graph"].fixes == ("cuda_graph",)
+    assert {"silu_mul_kernel"} <= {kernel.name for kernel in rungs["graph-fused-silu-mul"].new}
+
+
+@pytest.mark.parametrize("folder", LADDERS, ids=lambda path: path.name)
+def test_recordings_of_ladders_are_small(folder: Path) -> None:
+    assert all(file.stat().st_size < 300_000 for file in folder.iterdir())

@@ -79,7 +79,7 @@ RUNGS = (
     OptimisationRung("CUDA graph", ("cuda_graph",), _graph(plain)),
     OptimisationRung("graph, fused SiLU·mul", ("cuda_graph", "fused_silu_mul"), _graph(fused)),
     OptimisationRung(
-        "graph, fused, gate+up as one matmul", ("cuda_graph", "fused_silu_mul", "one_matmul"), _graph(one_matmul_fused)
+        "graph, fused, one matmul", ("cuda_graph", "fused_silu_mul", "one_matmul"), _graph(one_matmul_fused)
     ),
     OptimisationRung("graph, fused, two streams", ("cuda_graph", "fused_silu_mul", "streams"), _streams),
     OptimisationRung("compile", ("torch_compile",), _compiled(plain, None)),
