@@ -56,6 +56,8 @@ def test_the_command_answers_for_the_job_or_one_rank(tmp_path: Path, capsys: pyt
     assert run([str(file), "--rank", "1", "--json", "--no-cache"]) == 0
     alone = json.loads(capsys.readouterr().out)
     assert [one["device"] for one in alone["devices"]] == [1]
+    assert run([str(file), "--no-cache"]) == 0
+    assert "job.sqlite --rank 1" in capsys.readouterr().out
 
 
 def test_processes_that_do_not_communicate_are_no_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,8 +154,11 @@ class Search:
 
     @cached_property
     def noise_ns(self) -> float:
-        """The usual difference of a rank's step from the median of its peers (standard deviation)."""
-        return 1.4826 * float(np.median([np.median(np.abs(excess)) for excess in self.excess_ns.values()]))
+        """How much a rank's difference from its peers usually changes from step to step (standard deviation); of a
+        single step, the usual difference. A rank that is always late by as much is late, not noisy."""
+        own = [excess[min(1, len(excess) - 1) :] for excess in self.excess_ns.values()]
+        spread = [np.abs(excess - (np.median(excess) if len(excess) > 1 else 0.0)) for excess in own]
+        return 1.4826 * float(np.median([np.median(one) for one in spread]))
 
     @cached_property
     def late_steps(self) -> dict[int, tuple[int, ...]]:

@@ -9,6 +9,7 @@ from warpline.ranks.groups import GroupTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
+from warpline.sources.stdin import as_typed
 from warpline.units import duration, several
 
 BRIEF_RANKS, BRIEF_GROUPS = 12, 6
@@ -138,7 +139,9 @@ def _next(job: Job, path: str) -> Iterator[Command]:
     ranks = job.straggler.ranks or tuple(one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)[:1])
     for rank in ranks[:2]:
         if rank in job.files:
-            command = shlex.join(["warpline", str(job.files[rank])])
+            is_alone = list(job.files.values()).count(job.files[rank]) == 1
+            chosen = [] if is_alone else ["--rank", str(rank)]
+            command = shlex.join(["warpline", as_typed(job.files[rank]), *chosen])
             yield Command(command, f"what rank {rank} does with its own time")
     if path:
         yield Command(f"{path} -v", "all ranks and groups")
