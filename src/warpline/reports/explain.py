@@ -14,6 +14,7 @@ from warpline.fixes.registry import all_fixes
 from warpline.hardware.counters.explain import explain
 from warpline.hardware.counters.table import catalogue
 from warpline.kernels import identify
+from warpline.reports.pages import concept, concepts, lesson, lessons, reason
 from warpline.work.registry import find_model
 
 SCHEMA = "warpline.explain/1"
@@ -58,6 +59,7 @@ def meanings(name: str) -> tuple[Meaning, ...]:
             when = _WHEN[words.when] if kind in {"api", "os"} else None
             found.append(Meaning(name, _TITLES[kind], words.text, when, "docs/health.md" if kind == "health" else None))
     found += _of_fixes(name)
+    found += _of_pages(name)
     if name in REPORTS:
         report = REPORTS[name]
         text = f"{report.title}: {(report.build.__doc__ or '').strip()}"
@@ -89,6 +91,26 @@ def _of_op(name: str) -> tuple[Meaning, ...]:
     return (Meaning(name, f"op, family {family}", f"{about} This op: {own}", None, "docs/work-models.md"),)
 
 
+def _of_pages(name: str) -> list[Meaning]:
+    """Concepts, reasons inside a kernel, and lessons."""
+    found = []
+    known = concept(name)
+    if known is not None:
+        found.append(Meaning(name, "concept", known))
+    inside = reason(name)
+    if inside is not None:
+        found.append(Meaning(name, "reason inside a kernel", inside, None, "warpline dive REPORT"))
+    text = lesson(name)
+    if text is not None:
+        found.append(Meaning(name, "lesson", text))
+    if name in {"lesson", "lessons"}:
+        listed = "".join(f"\n  warpline explain {one}    {title}" for one, title in lessons().items())
+        found.append(Meaning(name, "the lessons", f"five short stories on recordings of the repository:{listed}"))
+    if name in {"concept", "concepts"}:
+        found.append(Meaning(name, "the concepts", ", ".join(concepts())))
+    return found
+
+
 def _of_metric(name: str) -> tuple[Meaning, ...]:
     if "__" not in name:
         return ()
@@ -110,6 +132,7 @@ def _of_kernel(name: str) -> tuple[Meaning, ...]:
 def near(name: str) -> list[str]:
     """Known names that look like it, the closest first."""
     known = [*(word for kind in KINDS for word in names_of(kind)), *REPORTS, *all_fixes(), *_SOME_CALLS]
+    known += [*concepts(), *lessons()]
     known += [rule.name for fix in all_fixes().values() for rule in fix.findings]
     return difflib.get_close_matches(name, dict.fromkeys(known), NEAR, 0.6)
 

@@ -1,0 +1,62 @@
+"""Pages of the documentation that `warpline explain` prints: concepts, lessons, and reasons inside a kernel."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.abc import Traversable
+from importlib.resources import files
+from pathlib import Path
+
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+
+
+def _folder() -> Traversable:
+    """The pages: in the package, or in a clone's docs."""
+    packaged = files("warpline") / "pages"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs"
+
+
+@cache
+def concepts() -> dict[str, str]:
+    """Each concept's name and its paragraph."""
+    _, *parts = _HEADING.split((_folder() / "concepts.md").read_text(encoding="utf-8"))
+    return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def concept(name: str) -> str | None:
+    """The paragraph of a concept; its name in any case, with spaces, dashes or underscores, and as a plural too."""
+    wanted = _plain(name)
+    known = {_plain(one): text for one, text in concepts().items()}
+    return known.get(wanted) or known.get(wanted.removesuffix("s"))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name.strip().lower())
+
+
+@cache
+def lessons() -> dict[str, str]:
+    """Each lesson's name and its title."""
+    found = {page.name.removesuffix(".md"): _text("lessons", page.name) for page in (_folder() / "lessons").iterdir()}
+    return {name: text.partition("\n")[0].removeprefix("# ") for name, text in sorted(found.items())}
+
+
+def lesson(name: str) -> str | None:
+    """The lesson of that name as text without links."""
+    return _LINK.sub(r"\1", _text("lessons", f"{name}.md")) if name in lessons() else None
+
+
+@cache
+def reason(name: str) -> str | None:
+    """What a reason inside a kernel is, and how to fix it."""
+    if not re.fullmatch(r"\w+", name) or not (_folder() / "reasons" / f"{name}.md").is_file():
+        return None
+    page = _text("reasons", f"{name}.md")
+    parts = (re.search(rf"\*\*{title}\*\* (.+)", page) for title in ("What it is.", "How to fix."))
+    return _LINK.sub(r"\1", " ".join(part[1] for part in parts if part is not None)) or None
+
+
+def _text(folder: str, name: str) -> str:
+    return (_folder() / folder / name).read_text(encoding="utf-8")

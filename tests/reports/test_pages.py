@@ -1,0 +1,37 @@
+"""Concepts, lessons and reasons that `warpline explain` prints."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from paths import ROOT
+
+from warpline.reports.explain import meanings
+from warpline.reports.pages import concept, concepts, lessons, reason
+
+
+@pytest.mark.parametrize("name", ["occupancy", "Pinned memory", "pinned_memory", "cuda-graph", "kernels", "streams"])
+def test_a_concept_is_found_as_it_is_typed(name: str) -> None:
+    assert concept(name) is not None
+
+
+def test_an_unknown_concept_is_none() -> None:
+    assert concept("flux capacitor") is None
+
+
+def test_there_are_thirty_concepts_and_a_lesson_for_each_guide() -> None:
+    assert len(concepts()) >= 30
+    assert len(lessons()) == 5
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs" / "reasons").glob("[a-z]*.md")))
+def test_every_reason_of_dive_is_explained(name: str) -> None:
+    assert reason(name)
+    assert any(one.kind == "reason inside a kernel" for one in meanings(name))
+
+
+def test_a_lesson_is_printed_without_links() -> None:
+    (found,) = meanings("one_matmul")
+    assert found.text.startswith("# One matmul")
+    assert not re.search(r"\]\(", found.text)
