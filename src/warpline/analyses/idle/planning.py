@@ -28,7 +28,8 @@ def planning_spans(trace: Trace, loading: str, longest_ns: int) -> Iterator[tupl
     ops, api = trace.ops, trace.api
     if len(trace.all_steps) < LEAST_STEPS:
         return
-    launching = np.unique(trace.gpu.api_id[trace.gpu.api_id != NONE])
+    launching = np.zeros(len(api), bool)
+    launching[trace.gpu.api_id[trace.gpu.api_id != NONE]] = True
     outermost = ops[(ops.parent == NONE) & (ops.thread != NONE) & ~ops.name.like(loading)]
     has_break, launches = np.zeros((2, len(outermost)), bool)
     breaks: dict[int, Spans] = {}
@@ -37,12 +38,12 @@ def planning_spans(trace: Trace, loading: str, longest_ns: int) -> Iterator[tupl
         starts, ends = outermost.start_ns[rows], outermost.end_ns[rows]
         within, calls = ops[ops.thread == thread], api[api.thread == thread]
         # Between two of these moments nothing starts or ends: outside calls, the CPU computes.
-        moments = np.unique(np.concatenate([within.start_ns, within.end_ns, calls.start_ns, calls.end_ns]))
+        moments = np.sort(np.concatenate([within.start_ns, within.end_ns, calls.start_ns, calls.end_ns]))
         long = np.flatnonzero(np.diff(moments) > longest_ns)
         computing = difference(Spans(moments[long], moments[long + 1]), union(calls.start_ns, calls.end_ns))
         breaks[thread] = intersection(computing, union(starts, ends))
         has_break[rows] = covered_before(breaks[thread], ends) > covered_before(breaks[thread], starts)
-        launched = np.sort(api.start_ns[launching[api.thread[launching] == thread]])
+        launched = np.sort(api.start_ns[launching & (api.thread == thread)])
         launches[rows] = np.searchsorted(launched, ends) > np.searchsorted(launched, starts)
     planning = has_break & launches & _is_first(outermost, has_break)
     for thread, spans in breaks.items():
