@@ -15,7 +15,7 @@ from msgspec import Struct
 from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.audit import Objection
 from warpline.findings.fix_table import FixTable
-from warpline.findings.model import Finding
+from warpline.findings.model import MEASURE_IT, Finding
 from warpline.fixes.claim import Effort
 from warpline.fixes.model import Fix
 from warpline.fixes.registry import all_fixes
@@ -59,6 +59,15 @@ class Option(Struct, frozen=True):
     gain: float
     """Of this fix on top of the ones before it."""
     effort: Effort
+    range: Estimate | None = None
+    """Of the gain, where the fix comes first."""
+
+    @property
+    def gain_words(self) -> str:
+        """The gain, or its range where that is to be measured."""
+        if self.range is not None and self.range.is_wide:
+            return f"{speedup(self.range.low).removesuffix('×')}–{speedup(self.range.high)}, {MEASURE_IT}"
+        return speedup(self.gain)
 
     @property
     def saved(self) -> float:
@@ -92,7 +101,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> tuple[
 
 
 def _instead(chosen: Option, larger: Option) -> str:
-    return f": {speedup(chosen.gain)}; {larger.fix.words}: {speedup(larger.gain)}"
+    return f": {chosen.gain_words}; {larger.fix.words}: {larger.gain_words}"
 
 
 def make_plan(fixes: FixTable) -> list[PlanStep]:
@@ -119,7 +128,7 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
 
 
 def _option(finding: Finding) -> Option:
-    return Option(all_fixes()[finding.fix], finding.gain.expected, finding.effort)
+    return Option(all_fixes()[finding.fix], finding.gain.expected, finding.effort, finding.gain)
 
 
 class LaterFixes:

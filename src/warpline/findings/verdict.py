@@ -26,14 +26,14 @@ MIN_DIFFERENCE = 0.02
 WAITS: dict[str, tuple[str, str]] = {
     "dispatch": ("the GPU waits for the CPU to launch its work", "if launches cost nothing"),
     "sync": ("the CPU waits for the GPU, which is idle until the next launch", "without these waits"),
-    "transfer": ("the step waits for copies between host and device", "if these copies took no time"),
+    "transfer": ("{unit} waits for copies between host and device", "if these copies took no time"),
     "input": ("the GPU waits for data", "with data always ready"),
-    "memory": ("the step waits for allocations and for copies on the device", "without them"),
-    "comm": ("the step waits for collectives, and in them for other ranks", "if collectives took no time"),
+    "memory": ("{unit} waits for allocations and for copies on the device", "without them"),
+    "comm": ("{unit} waits for collectives, and in them for other ranks", "if collectives took no time"),
     "cold_start": ("code is loaded, compiled or tuned", "once all of it is warm"),
     "kernel": ("the GPU is busy with kernels that can be faster", "with the fixes of kernels below"),
 }
-"""For each cause what is waited for, and the condition of its limit."""
+"""For each cause what is waited for, by a step or a recording, and the condition of its limit."""
 CAUSE_OF: dict[str, Cause] = {cause: cause for cause in CAUSES}
 
 
@@ -100,20 +100,21 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     name = names[0] if len(names) == 1 else f"{names[0]} and {_uncapitalised(names[1])}"
     unit = _the(state)
     now = duration(state.step_ns)
+    waited = {cause: WAITS[cause][0].format(unit=unit) for cause in causes}
     if not limits.named:
-        both = " and ".join(WAITS[cause][0] for cause in causes)
+        both = " and ".join(waited.values())
         return f"{name}: {both}; neither alone gives a tenth of {unit} of {now}, and together they hide each other."
     waits = " and ".join(
-        f"{WAITS[cause][0]} ({WAITS[cause][1]}: {duration(limits.row(cause).step_ns.expected)})" for cause in causes
+        f"{waited[cause]} ({WAITS[cause][1]}: {duration(limits.row(cause).step_ns.expected)})" for cause in causes
     )
     if len(causes) > 1:
         return f"{name}: in {unit} of {now}, {waits}."
-    waited, free = WAITS[causes[0]]
+    what, free = waited[causes[0]], WAITS[causes[0]][1]
     after = duration(limits.row(causes[0]).step_ns.expected)
     if causes[0] == "comm" and state.comm_ns:
-        waited = _in_collectives(state)
+        what = _in_collectives(state)
     other = " The files of all ranks show who is late (warpline diagnose FOLDER)." if "comm" in causes else ""
-    return f"{name}: {waited}; {free}, {unit} would take {after} instead of {now}.{other if state.is_one_rank else ''}"
+    return f"{name}: {what}; {free}, {unit} would take {after} instead of {now}.{other if state.is_one_rank else ''}"
 
 
 def _name(cause: Cause, state: State) -> str:
