@@ -5,7 +5,9 @@
 FOLDER is `data/` of github.com/ByteDance-Seed/StragglerAnalysis (Apache-2.0; not part of this project). A worker is one
 pipeline stage of one data-parallel rank; each step is replayed by itself. A transfer runs from the last arrival to the
 median end of all members, as in every job here; they give each member a transfer of its own. The ideal step follows
-their rule: all operations of a type take the mean (compute) or median (transfer) of all workers and steps.
+their rule: all operations of a type take the mean (compute) or median (transfer) of all workers and steps. They call a
+worker slow by the step in which only it is as slow as recorded, and all others are ideal; we name a rank by the step in
+which only it is fixed. Both are shown.
 """
 
 from __future__ import annotations
@@ -108,6 +110,14 @@ class StepReplay:
         for fixed in sets:
             programs = [self._program(self.workers.index(worker), ideal) for worker in fixed]
             scenarios.append(Scenario({one.rank: Part(one.segments, one.lag_ns, one.start_ns) for one in programs}))
+        return np.array([replayed.step_ns for replayed in self.replay.run_all(scenarios)])
+
+    def seconds_with(self, recorded: StepReplay, workers: Sequence[Worker]) -> Floats:
+        """The step of an ideal job in which each of these workers in turn takes its recorded time."""
+        scenarios = []
+        for worker in workers:
+            one = recorded._program(self.workers.index(worker), None)
+            scenarios.append(Scenario({one.rank: Part(one.segments, one.lag_ns, one.start_ns)}))
         return np.array([replayed.step_ns for replayed in self.replay.run_all(scenarios)])
 
     def compute(self) -> list[tuple[str, float]]:
@@ -221,16 +231,20 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     print(
-        "| job | step in s, published / ours | ideal step | slowest workers | step without them | largest gain alone |"
+        "| job | step in s, published / ours | ideal step | their slowest workers | step without them | slow alone | "
+        "fixed alone |"
     )
-    print("|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|")
     for job in ("AR", "SE", "ST"):
         result, fixed = (json.loads((folder / f"{kind}-{job}.json").read_text()) for kind in ("result", "mw"))
         recorded = read(folder / f"trace-{job}.parquet")
         steps = [StepReplay(step) for step in recorded]
         ideal = ideal_lengths(steps)
-        best = np.mean([StepReplay(step, ideal).seconds() for step in recorded])
+        ideals = [StepReplay(step, ideal) for step in recorded]
+        best = np.mean([step.seconds() for step in ideals])
         workers = steps[0].workers
+        slow = np.mean([one.seconds_with(step, workers) for one, step in zip(ideals, steps, strict=True)], axis=0)
+        worker, factor = workers[int(slow.argmax())], slow.max() / best
         worst = slowest(result, workers)
         sets = [(), worst, *((worker,) for worker in workers)]
         base, without, *each = np.mean([step.seconds(sets, ideal) for step in steps], axis=0)
@@ -241,7 +255,8 @@ def main() -> None:
             f"{fixed['tideal']:.3f} / {best:.3f}",
             ", ".join(map(str, worst)),
             f"{fixed['trem']:.3f} / {without:.3f}",
-            f"{first}, {alone[first]:.3f} s",
+            f"{worker}, {factor:.3f}×",
+            f"{first}, {base / alone[first]:.3f}×",
         )
         print(f"| {job} | {' | '.join(cells)} |", flush=True)
 

@@ -6,6 +6,7 @@ python -m benchmarks.ranks.score --first 1000 --count 200 [--kinds slow_kernels,
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import tempfile
 import time
@@ -83,12 +84,14 @@ def main() -> None:
     asked = parser.parse_args()
     kinds = asked.kinds.split(",")
     rows = []
-    for seed in range(asked.first, asked.first + asked.count):
-        row = scored(kinds[seed % len(kinds)], seed, asked.ranks)
-        rows.append(row)
-        if asked.verbose or not (row.is_right and row.has_reason):
-            gain = "–".join(f"{value:.3f}" for value in row.gain)
-            print(f"{row.kind} {row.seed} {row.layout} {row.world}: {row.said}, gain {gain}, true {row.true_gain:.3f}")
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C shows the figures so far
+        for seed in range(asked.first, asked.first + asked.count):
+            row = scored(kinds[seed % len(kinds)], seed, asked.ranks)
+            rows.append(row)
+            if asked.verbose or not (row.is_right and row.has_reason):
+                gain = "–".join(f"{value:.3f}" for value in row.gain)
+                about = f"{row.kind} {row.seed} {row.layout} {row.world}"
+                print(f"{about}: {row.said}, gain {gain}, true {row.true_gain:.3f}", flush=True)
     show(rows)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pool_readers
 import pytest
+from paths import ROOT
 from rank_files import job
 
 from warpline.ranks.job import open_job
@@ -17,7 +19,7 @@ ray = pytest.importorskip("ray")
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    path = str(Path(pool_readers.__file__).parent)
+    path = os.pathsep.join([str(ROOT / "src"), str(Path(pool_readers.__file__).parent)])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": path}})
     yield
     ray.shutdown()
