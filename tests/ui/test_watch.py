@@ -103,7 +103,7 @@ def test_ranks_are_one_job_and_wait_for_each_other(folder: Path) -> None:
     assert judged(watch) == []
     written[-1].write_bytes(last)
     (found,) = watch.look()
-    assert (found.trace, found.device) == ("traces", "4 ranks")
+    assert (found.trace, found.device) == ("rank0_trace.json", "4 ranks")
     assert judged(watch_of(folder)) == []
 
 
@@ -117,6 +117,20 @@ def test_a_new_level_is_told_once_and_by_whichever_watch_sees_it(folder: Path) -
     assert told[0].change is not None
     assert told[0].change.since == "10.json"
     assert "SLOWER" in told[0].line()
+
+
+def test_jobs_and_single_traces_are_series_of_their_own(folder: Path) -> None:
+    watch = watch_of(folder)
+    lines = []
+    for number in range(16):
+        trace(folder / f"{number:02}.json", 100.0 + number % 3 + (20.0 if number >= 10 else 0.0))
+        if number % 4 == 0:
+            (folder / f"job{number}").mkdir()
+            rank_files.job(folder / f"job{number}")
+        lines += list(watch.look())
+    assert Counter(found.device == "4 ranks" for found in lines) == {False: 16, True: 4}
+    assert {found.trace for found in lines if found.device == "4 ranks"} == {"job0", "job4", "job8", "job12"}
+    assert [found.change.since for found in lines if found.change] == ["10.json"]
 
 
 def test_exit_code_and_command_on_a_regression(

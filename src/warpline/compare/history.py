@@ -127,15 +127,18 @@ def names_in(path: Path, project: Path) -> list[str]:
     return [str(name) for (name,) in found]
 
 
-def read_history(path: Path, project: Path, name: str, number: str, least_effect: float) -> NumberHistory:
-    """The history of one number; runs on another device than the last are left out."""
+def read_history(
+    path: Path, project: Path, name: str, number: str, least_effect: float, device: str | None = None
+) -> NumberHistory:
+    """The history of one number; runs on another device than this one, or else the last, are left out."""
     query = "select at, name, label, outcome, device, numbers from runs where project = ? and name = ? order by id"
     runs = [_run(row) for row in rows(path, query, (str(project.resolve()), name))]
     readable = [run for run in runs if run is not None and run.numbers]
     have = sorted({key for run in readable for key in run.numbers})
     if readable and number not in have:
         raise UsageError("no-number", f"no run of {name} has {number!r}", f"the numbers are {', '.join(have)}")
-    chosen = [run for run in readable if number in run.numbers and run.device == readable[-1].device]
+    wanted = device if device is not None or not readable else readable[-1].device
+    chosen = [run for run in readable if number in run.numbers and run.device == wanted]
     values = [run.numbers[number] for run in chosen]
     return NumberHistory(name, number, tuple(chosen), tuple(levels(values, least_effect)))
 

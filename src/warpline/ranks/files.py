@@ -87,7 +87,7 @@ def jobs_among(folder: Path, ranked: list[RankFile]) -> list[JobFiles]:
     whole = [file.rank for file in files if file.rank is not None]
     places = [files] if len(set(whole)) == len(whole) else list(by_place.values())
     jobs = chain.from_iterable(_recordings(folder, place) for place in places)
-    found = [replace(job, merged=merged) for job in jobs if len(job.files) > 1]
+    found = [replace(job, merged=merged) for job in jobs if sum(file.rank is not None for file in job.files) > 1]
     return sorted(found, key=lambda job: _natural(job.name))
 
 

@@ -87,6 +87,8 @@ class Candidate(Struct, frozen=True):
     state: State
     is_complete: bool
     """Whether no more ranks are to come, as far as the files say."""
+    job: str | None = None
+    """What the folder calls the job at the moment; None for a trace."""
 
     @property
     def label(self) -> str:
@@ -153,8 +155,8 @@ class Watch:
 
     def _answered(self, one: Candidate) -> WatchedTrace:
         """The step and the verdict of a trace or a job."""
-        if len(one.files) > 1:
-            job = open_job(self.folder, job=one.name)
+        if one.job is not None:
+            job = open_job(self.folder, job=one.job)
             numbers, device = {NUMBER: job.step_ns / 1e6}, several(len(job.ranks), "rank")
             return WatchedTrace(_now(), one.name, "recorded", device, numbers, job.verdict.cause)
         trace = open_trace(one.files[0])
@@ -170,8 +172,7 @@ class Watch:
         """With the change of the level that this trace makes certain, unless an earlier one has told it."""
         if NUMBER not in found.numbers:
             return found
-        before = read_history(self.history, self.project, self.name, NUMBER, self.least_effect)
-        runs = [run for run in before.runs if run.device == found.device]
+        runs = read_history(self.history, self.project, self.name, NUMBER, self.least_effect, found.device).runs
         values = [*(run.numbers[NUMBER] for run in runs), found.numbers[NUMBER]]
         steps = levels(values, self.least_effect)
         if len(steps) < 2:
@@ -193,18 +194,22 @@ def candidates(folder: Path) -> list[Candidate]:
         return []  # files vanished meanwhile; the next look sees what is left
     found, in_jobs = [], set()
     for job in jobs_among(folder, files):
-        in_jobs |= {file.path for file in job.files}
-        found.append(_candidate(folder, job.name, job.files, _is_whole(job.files)))
+        ranks = [file for file in job.files if file.rank is not None]
+        in_jobs |= {file.path for file in ranks}
+        found.append(_candidate(folder, ranks, _is_whole(ranks), job.name))
     for file in files:
         if file.path not in in_jobs:
-            is_whole = file.rank is None or file.world_size == 1
-            found.append(_candidate(folder, str(file.path.relative_to(folder)), (file,), is_whole))
+            found.append(_candidate(folder, [file], file.rank is None or file.world_size == 1))
     return [one for one in found if len(one.state) == len(one.files)]
 
 
-def _candidate(folder: Path, name: str, files: Sequence[RankFile], is_whole: bool) -> Candidate:
+def _candidate(folder: Path, files: Sequence[RankFile], is_whole: bool, job: str | None = None) -> Candidate:
+    """A job is named after its own folder, or else its first file: neither changes when more files come."""
     paths = tuple(sorted(file.path for file in files))
-    return Candidate(name, paths, _state(folder, paths), is_whole)
+    parents = {path.parent for path in paths}
+    has_folder = job is not None and len(parents) == 1 and folder not in parents
+    named = paths[0].parent if has_folder else paths[0]
+    return Candidate(str(named.relative_to(folder)), paths, _state(folder, paths), is_whole, job)
 
 
 def _is_whole(files: Sequence[RankFile]) -> bool:
