@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from warpline.findings.cost import DailyCost
     from warpline.findings.judge import Judgement
 
+MIN_RANK_WAIT = 0.05
+"""From this share of a step on, waiting for other ranks is told apart from communication."""
 BUSY = ("compute", "comm", "copy", "memset")
 CAPTURE, NOT_RECORDED = "graph_capture", "not_recorded"
 IDLE_MEANING = {
@@ -103,6 +105,7 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
     if diagnosis.devices:
         calls = diagnosis.step_loops.calls
         what = [Text(f"A step is {calls}.", "quiet")] if calls else []
+        what += _rank_waits(diagnosis)
         places = [*_outside(diagnosis), *_gap_sentences(diagnosis, is_brief=True)]
         yield Section("time", "Where the time goes", (device_bar(diagnosis), *what, *places[:1]), is_lead=True)
     elif diagnosis.cpu is not None:
@@ -113,6 +116,20 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield Section("fixes", "Best fixes", tuple(_brief_fixes(judgement)), is_lead=True)
     elif len(diagnosis.kernels):
         yield tables.kernels(diagnosis, BRIEF_KERNELS)
+
+
+def _rank_waits(diagnosis: Diagnosis) -> Iterator[Text]:
+    """That communication is also waiting, where the verdict does not say it."""
+    judgement = diagnosis.judgement
+    if judgement is None or judgement.verdict.cause == "comm":
+        return
+    waited_ns, step_ns = judgement.state.rank_wait_ns, judgement.evidence.step_ns
+    if waited_ns > MIN_RANK_WAIT * step_ns:
+        yield Text(
+            f"Collectives include about {duration(waited_ns)} a step of waiting for other ranks; the files of all "
+            "ranks show who is late (warpline diagnose FOLDER).",
+            "quiet",
+        )
 
 
 def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
