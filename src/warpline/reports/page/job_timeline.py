@@ -69,7 +69,7 @@ def job_timeline(job: Job) -> tuple[DrawnTimeline, tuple[int, ...]]:
 def _shown_steps(job: Job, lines: Sequence[RankTimeline]) -> list[int]:
     """As many steps as can be drawn: from the first, or from the first one in which the stragglers are late."""
     count = len(job.step_numbers)
-    rows = sum(np.bincount(line.step, minlength=count) for line in lines)
+    rows = np.sum([np.bincount(line.step, minlength=count) for line in lines], axis=0)
     late = [job.step_numbers.index(number) for number in job.straggler.late_steps if number in job.step_numbers]
     first = 0 if rows.sum() <= MOST_ROWS or not late else late[0]
     fitting = int(np.searchsorted(np.cumsum(rows[first:]), MOST_ROWS, "right"))
@@ -98,6 +98,8 @@ def _add(pack: Pack, label: str, place: int, starts: Floats, ends: Floats, names
 def _steps(job: Job, line: RankTimeline, steps: Sequence[int], zero: int) -> list[Step]:
     """The steps as the first of the ranks has them."""
     spans = np.rint(line.steps).astype(np.int64) - zero
+    lengths = spans[:, 1] - spans[:, 0]
     return [
-        Step(str(job.step_numbers[step]), *spans[step].tolist(), int(spans[step, 1] - spans[step, 0])) for step in steps
+        Step(str(job.step_numbers[step]), int(spans[step, 0]), int(spans[step, 1]), int(lengths[step]))
+        for step in steps
     ]
