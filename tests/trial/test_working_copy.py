@@ -9,11 +9,14 @@ from pathlib import Path
 from warpline.trial.working_copy import MAX_ENTRIES, make_working_copy
 
 WRITES = """
-import sys
+import os, sys
 from pathlib import Path
 from warpline.capture.trial.writes import FileWrites
 writes = FileWrites(sys.argv[1], sys.argv[1])
-open("log.txt", "a").write("more")
+class Holder:
+    opener = open
+Holder().opener("log.txt", mode="a").write("more")
+os.close(os.open("flags.txt", os.O_WRONLY | os.O_CREAT))
 Path("out", "result.txt").write_text("new")
 Path("out", "old.txt").unlink()
 Path("..", "elsewhere.txt").write_text("noted")
@@ -42,6 +45,7 @@ def test_writes_and_deletions_stay_in_the_copy(tmp_path: Path) -> None:
     assert (source / "log.txt").read_text() == "first "
     assert (source / "out" / "old.txt").read_text() == "old"
     assert not (source / "out" / "result.txt").exists()
+    assert not (source / "flags.txt").exists()
     assert ran.stdout.strip() == str(tmp_path / "elsewhere.txt")
 
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, variance
+from statistics import fmean, median, variance
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from scipy.stats import chi2
 from scipy.stats import t as student
 
 from warpline.compare.spread import PRIOR_RUNS, middle
@@ -142,9 +143,12 @@ class _Centre(Struct, frozen=True):
 
 
 def _usual_variance(centres: Sequence[_Centre]) -> float:
-    """What one window adds to the variance, over all processes."""
-    freedom = sum(one.freedom for one in centres)
-    return sum(one.freedom * one.variance * one.windows for one in centres) / freedom if freedom else 0.0
+    """What one window adds to the variance: the median over all processes, because a variant that the host disturbs
+    says nothing of the others. The median of an estimated variance lies below its mean (chi-squared)."""
+    known = [
+        one.variance * one.windows * one.freedom / float(chi2.median(one.freedom)) for one in centres if one.freedom
+    ]
+    return median(known) if known else 0.0
 
 
 def _against(baseline: str, process: MeasuredProcess, processes: Windows) -> _Centre | None:
@@ -157,14 +161,14 @@ def _against(baseline: str, process: MeasuredProcess, processes: Windows) -> _Ce
 
 
 def _centre(values: Sequence[float]) -> _Centre | None:
-    """The mean; of many, that of the middle half, because a disturbed window is an outlier."""
+    """The mean of the middle half, because a disturbed window is an outlier; of few, with the variance of all."""
     if not values:
         return None
     number = len(values)
-    if number < MIN_TRIMMED:
-        return _Centre(fmean(values), variance(values) / number if number > 1 else 0.0, number - 1, number)
     centre, spread, freedom = middle(np.array(values)[:, None])
-    return _Centre(float(centre[0]), float(spread[0]) / number, freedom, number)
+    if number >= MIN_TRIMMED:
+        return _Centre(float(centre[0]), float(spread[0]) / number, freedom, number)
+    return _Centre(float(centre[0]), variance(values) / number if number > 1 else 0.0, number - 1, number)
 
 
 def _windows(process: MeasuredProcess, bases: Windows) -> list[tuple[float, list[float]]]:

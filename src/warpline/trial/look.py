@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from warpline.capture.trial.changes import MAX_WORKERS, PREFETCH_FACTOR
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, StepKind
 from warpline.capture.trial.results import LOSS
 from warpline.errors import WarplineError
@@ -19,6 +20,9 @@ ROUNDS, MAX_ROUNDS = 8, 64
 """Windows of each process, at least where the program is long enough, and at most."""
 SKIP = 8
 """Steps before the first window."""
+LOADED_AHEAD, MAX_DRAIN_S = MAX_WORKERS * PREFETCH_FACTOR, 10.0
+"""Batches that loaders with more workers have ready at the start: they are used up before the first window if that does
+not take longer, or the loader would look faster than it is."""
 MAX_WARM_UP_S = 5.0
 """Slow steps are skipped for so long, but at least three of them."""
 MIN_CALLS = 3
@@ -50,6 +54,8 @@ def timed_steps(look: LookReport) -> TimedSteps:
     step = StepKind(event.kind, event.who, event.name)
     words = {OPTIMIZER: f"{event.name}.step()", GENERATE: f"generate() of {event.name}"}
     skip = SKIP if SKIP * step_s < MAX_WARM_UP_S else 3
+    if look.use.loaders and (SKIP + LOADED_AHEAD) * step_s < MAX_DRAIN_S:
+        skip = SKIP + LOADED_AHEAD
     settle = round(SETTLE_S / step_s)
     per_window, windows = max(1, round(WINDOW_S / step_s)), MAX_ROUNDS
     if look.ended:

@@ -52,6 +52,7 @@ LOOK_EVERY = 4
 """Rounds after which a variant that is decided is left out."""
 GROUP_SHARE, CONFIRM_SHARE, LAST_SHARE = 0.5, 0.7, 0.95
 """Part of what is left of the budget that a group may take: while others will follow, may follow, and will not."""
+CRASHED = "program-failed"
 MAX_WINNERS = 6
 FEW = 6
 """So many are measured in one group."""
@@ -175,12 +176,22 @@ class TrialSession:
 
     def _first_look(self) -> None:
         """Run the program once, as a rounding twin: which steps it makes, and what it uses."""
+        try:
+            self._look_at_program(counts=True)
+        except WarplineError as error:
+            if error.code != CRASHED:
+                raise
+            self._look_at_program(counts=False)
+
+    def _look_at_program(self, counts: bool) -> None:
+        """`counts`: count ops, which a program may not stand."""
         look_s = min(6.0, self._request.budget_s / 20)
         process = self._start(
             "the first run",
             is_twin=True,
             look_s=look_s,
             hang_after_s=self._request.budget_s / 3,
+            counts=counts,
             asks=self._may_write is not None,
         )
         self._say("looking at the program")
@@ -201,7 +212,10 @@ class TrialSession:
         if look is None or (look.ended and process.has_failed()):
             process.fail_by_itself()
             reason = process.problem() or process.error
-            raise WarplineError("no-steps", f"the program as it is could not be measured: {reason}")
+            self._end([process])
+            raise WarplineError(
+                CRASHED if process.has_failed() else "no-steps", f"the program as it is could not be measured: {reason}"
+            )
         took = time.monotonic() - process.started
         self._end([process])
         self._look = look
@@ -388,8 +402,13 @@ class TrialSession:
             return
         chosen: list[Candidate] = []
         for one in winners:
-            if one.change is not NOTHING and not (
-                one.change.compiles and any(other.change.compiles for other in chosen)
+            row = self._row(one)
+            # A combination is of what is known to gain by itself; one compiler is enough.
+            if (
+                one.change is not NOTHING
+                and row.gain is not None
+                and row.gain.low > 1
+                and not (one.change.compiles and any(other.change.compiles for other in chosen))
             ):
                 chosen.append(one)
                 if len(chosen) > 1:
@@ -483,6 +502,8 @@ class TrialSession:
 def best_of(rows: Sequence[TriedFix]) -> tuple[str, ...]:
     """The fixes of the fastest row that is known to be faster; a longer combination only if it gains noticeably."""
     faster = [row for row in rows if row.verdict == "faster" and row.gain is not None and not row.is_bound]
+    single = {row.name for row in faster}
+    faster = [row for row in faster if all(name in single for name in row.name.split("+"))]
     best: TriedFix | None = None
     for row in sorted(faster, key=lambda one: one.name.count("+")):
         if (

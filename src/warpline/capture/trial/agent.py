@@ -31,6 +31,8 @@ ASKED, PERMITTED = "asks_to_write", "may_write"
 ENOUGH_OPTIMIZER_STEPS = 60
 """The first run has seen enough after so many."""
 MIN_EVENTS = 4
+MAX_RESULTS = 8
+"""Results of each name that are kept, from the first steps."""
 INSTALLED = ("site-packages", "dist-packages", "<frozen", str(Path(__file__).parents[2]))
 """Parts of the paths of files that are not the program's own."""
 MAX_FRAMES = 8
@@ -46,7 +48,7 @@ class TrialAgent:
         self.leads: bool | None = None
         self.gate: WindowGate | None = None
         self.use = ProgramUse(threads=torch.get_num_threads())
-        self.results = FirstResults(torch, plan.skip)
+        self.results = FirstResults(torch, min(plan.skip, MAX_RESULTS))
         self.events: dict[str, list[float]] = {}
         self.names: dict[str, str] = {}
         self.places: dict[int, str] = {}
@@ -218,7 +220,9 @@ class TrialAgent:
         self.results.keep(FIRST_INPUT, (arguments, named))
         for change in self.changes:
             call = bound(change, call)
-        with count_ops(self.torch, self.use) if first and not is_compiled(module) else contextlib.nullcontext():
+        # Counting changes how ops are called, which a few do not stand (ctc_loss); without weights there is no matmul.
+        counts = first and self.plan.counts and has_weights(module) and not is_compiled(module)
+        with count_ops(self.torch, self.use) if counts else contextlib.nullcontext():
             output = call(module, arguments, named)
         self.results.keep(f"{FORWARD} {who}", output)
         self._event(FORWARD, who, type(module).__name__)
@@ -342,6 +346,11 @@ class TrialAgent:
 def bound(change: Any, call: Call) -> Call:
     """The call as the change makes it."""
     return lambda module, arguments, named: change.around(call, module, arguments, named)
+
+
+def has_weights(module: Any) -> bool:
+    """Whether a module has parameters."""
+    return next(module.parameters(), None) is not None
 
 
 def seed_all(torch: Any) -> None:

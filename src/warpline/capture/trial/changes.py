@@ -113,7 +113,8 @@ class Bf16(ProgramChange):
         self._entered.enter_context(torch.autocast(device, torch.bfloat16))
         compiled = any(map(is_compiled, module.modules())) if not self._use.matmuls else False
         self.done["calls of compiled modules under autocast"] += compiled
-        with contextlib.nullcontext() if self._use.matmuls or compiled else count_ops(torch, self._use):
+        counts = parameter is not None and not self._use.matmuls and not compiled
+        with count_ops(torch, self._use) if counts else contextlib.nullcontext():
             output = call(module, arguments, named)
         if torch.is_grad_enabled() and parameter is not None and any(one.requires_grad for one in module.parameters()):
             return output

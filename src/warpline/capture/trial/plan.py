@@ -50,6 +50,8 @@ class TrialPlan:
     """Compiled code draws the random numbers of eager mode, which is slower: for results only."""
     hang_after_s: float = 600.0
     """The process shows where it is if it is not ready by then."""
+    counts: bool = True
+    """Count the ops of the first forwards, in the first run."""
     asks: bool = False
     """Wait for a permission before the first file outside the working folder is written."""
     working_copy: str = ""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import io
 import os
 import shutil
-import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from warpline.capture.patches import replace
 
 MOST = 50
 """Files that are noted."""
@@ -15,7 +19,11 @@ NOT_THE_PROGRAMS = ("/dev/", "/proc/", "__pycache__")
 
 
 class FileWrites:
-    """Notes what is opened for writing, by Python's audit events; files that compiled code opens are not seen."""
+    """Notes what Python opens for writing; files that compiled code opens are not seen.
+
+    The functions that open files are replaced. An audit hook would hear more, but it stays for good and is called for
+    each `id()`, which costs a program that the CPU bounds some percent.
+    """
 
     def __init__(self, working_copy: str, session: str, ask: Callable[[str], None] = lambda path: None) -> None:
         """`ask` is called before the first file outside the session's own folder is written."""
@@ -23,17 +31,16 @@ class FileWrites:
         """Outside the session's own folder."""
         self._ask = ask
         self._copy, self._session, self._busy = working_copy + os.sep, session + os.sep, False
-        sys.addaudithook(self._hear)
+        for owner, how in ((builtins, "mode"), (io, "mode"), (os, "flags")):
+            replace(owner, "open", partial(HeardOpen, how=how, hear=self._heard))
 
-    def _hear(self, event: str, details: tuple[Any, ...]) -> None:
-        if event != "open" or self._busy or not isinstance(details[0], (str, bytes)):
-            return
-        path, mode, flags = details
-        writes = any(letter in mode for letter in "wax+") if mode else (flags or 0) & (os.O_WRONLY | os.O_RDWR)
-        if writes:
+    def _heard(self, path: Any, how: Any) -> None:
+        is_flags = isinstance(how, int)
+        writes = how & (os.O_WRONLY | os.O_RDWR) if is_flags else any(letter in str(how) for letter in "wax+")
+        if writes and not self._busy and isinstance(path, (str, bytes, os.PathLike)):
             self._busy = True
             try:
-                self.about_to_write(os.fsdecode(path), keeps="w" not in (mode or ""))
+                self.about_to_write(os.fsdecode(path), keeps=is_flags or "w" not in str(how))
             finally:
                 self._busy = False
 
@@ -51,3 +58,18 @@ class FileWrites:
                 os.unlink(full)  # noqa: PTH108
                 if keeps:
                     shutil.copyfile(original, full)
+
+
+class HeardOpen:
+    """A function that opens files, with its calls heard. An object, because a function would become a method of a class
+    that has it as an attribute, which the original does not."""
+
+    def __init__(self, original: Any, how: str, hear: Callable[[Any, Any], None]) -> None:
+        """`how` is the name of the second argument."""
+        self._original, self._how, self._hear = original, how, hear
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        path = arguments[0] if arguments else named.get("file", named.get("path"))
+        if "dir_fd" not in named:
+            self._hear(path, arguments[1] if len(arguments) > 1 else named.get(self._how, "r"))
+        return self._original(*arguments, **named)
