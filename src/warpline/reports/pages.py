@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.abc import Traversable
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
