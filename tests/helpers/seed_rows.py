@@ -21,7 +21,7 @@ from warpline.cli.main import run
 
 TABLE, PAGE = ROOT / "docs" / "seeds.toml", ROOT / "docs" / "seeds.md"
 FOLDERS = (
-    *(ROOT / "tests" / "data" / name for name in ("kineto", "ncu", "nsys")),
+    *(ROOT / "tests" / "data" / name for name in ("kineto", "ncu", "nsys", "ladders")),
     ROOT / "faults" / "recordings" / "planted",
     *(SHARED / "h200" / name for name in ("kineto", "nsys", "ncu")),
 )
@@ -75,6 +75,7 @@ def output_of(row: SeedRow) -> str:
         for name in row.files:
             found = _found(name)
             assert found is not None
+            Path(folder, name).parent.mkdir(exist_ok=True)
             Path(folder, name).symlink_to(found)
         for name, text in LOGS.items():
             Path(folder, name).write_text(text, encoding="utf-8")
@@ -123,7 +124,7 @@ def page(table: list[SeedRow], lines: list[str]) -> str:
         f"{len(table)} rows: {len(table) - never - on_gpu} are run by the test, {on_gpu} need a GPU and have what they printed there, {never} need "
         "one and were never run.",
         "",
-        "`layer_eager`, `block_fp32`, `compiled` and `streams` are in `tests/data/kineto`, `triton` in `tests/data`, small programs with planted",
+        "`layer_eager`, `block_fp32`, `compiled` and `streams` are in `tests/data/kineto`, `triton` in `tests/data`, the ladders in `tests/data/ladders`, small programs with planted",
         "faults in `faults/recordings/planted`; `bad_training`, `llama_train`, `llama_decode` and the files of nsys and ncu are not in the",
         "repository. All are of an NVIDIA H200.",
     ]
