@@ -17,7 +17,7 @@ from warpline.exports.ladder_page import ladder_page
 from warpline.reports.ladder import ladder_report
 from warpline.reports.ladder_plot import ladder_svg
 
-SUFFIXES = re.compile(r"(\.(json|sqlite|nsys-rep|nvvp|gz|xz|zst))+$")
+SUFFIXES = {".json", ".sqlite", ".nsys-rep", ".nvvp", ".gz", ".xz", ".zst"}
 """Of profiles, plain and compressed."""
 NUMBER = re.compile(r"^\d+[-_](?=.)")
 """Which keeps the files of a ladder in order."""
@@ -67,7 +67,13 @@ def ladder(
 
 def rung_names(paths: tuple[Path, ...]) -> list[str]:
     """A short name for each rung: of its file without number and suffixes, or with its folder if two have the same."""
-    names = [NUMBER.sub("", SUFFIXES.sub("", path.name)) or str(path) for path in paths]
+    names = [NUMBER.sub("", _without_suffixes(path)) or str(path) for path in paths]
     return [
         f"{path.parent.name}/{name}" if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)
     ]
+
+
+def _without_suffixes(path: Path) -> str:
+    while path.suffix in SUFFIXES:
+        path = path.with_suffix("")
+    return path.name

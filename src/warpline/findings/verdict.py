@@ -125,7 +125,7 @@ def _name(cause: Cause, state: State) -> str:
 
 def _in_collectives(state: State) -> str:
     """What the file says of its collectives: equal ones have equal transfers, so the rest of the longer ones waits."""
-    known = f"at least {duration(state.rank_wait_ns)} of it waiting" if state.rank_wait_ns else "with any waiting"
+    known = f"about {duration(state.rank_wait_ns)} of it waiting" if state.rank_wait_ns else "with any waiting"
     return f"collectives take {duration(state.comm_ns)} of {_each(state)}, {known} for other ranks"
 
 

@@ -9,7 +9,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+_SHORT_PARTS = re.compile(r"\*\*(?:What it is|How to fix)\.\*\* (?:```\w*\n)?(.+)")
+_LINK = re.compile(r"\[([^\[\]]+)\]\([^()\[\]]*\)")
 
 
 def _folder() -> Traversable:
@@ -54,8 +55,7 @@ def reason(name: str) -> str | None:
     if not re.fullmatch(r"\w+", name) or not (_folder() / "reasons" / f"{name}.md").is_file():
         return None
     page = _text("reasons", f"{name}.md")
-    parts = (re.search(rf"\*\*{title}\*\* (.+)", page) for title in ("What it is.", "How to fix."))
-    return _LINK.sub(r"\1", " ".join(part[1] for part in parts if part is not None)) or None
+    return _LINK.sub(r"\1", " ".join(_SHORT_PARTS.findall(page))) or None
 
 
 def _text(folder: str, name: str) -> str:
