@@ -146,3 +146,22 @@ def test_less_than_a_tenth_is_no_cause_and_kernels_only_with_a_sure_fix() -> Non
     assert named(limit("input", 1.02, 1.05, 1.09)) == ()
     assert named(limit("kernel", 1.4, 1.5, 1.6)) == ()
     assert named(limit("kernel", 1.4, 1.5, 1.6), sure=True) == ("kernel",)
+
+
+def of_a_slow_host(**calm: float) -> Limits:
+    """Limits of a recording on a slow host: dispatch is first there, the gains on a calm host are given."""
+    step, gain = Estimate(10, 10, 10), Estimate(1.5, 1.5, 1.5)
+    rows = [Limit(cause, step, gain, 5, (1.5, 1.5, 1.5, on_calm_host)) for cause, on_calm_host in calm.items()]
+    return Limits(tuple(rows), together=2.0, kernels_can_be_faster=False)
+
+
+def test_on_a_calm_host_another_cause_may_be_first() -> None:
+    limits = of_a_slow_host(dispatch=1.05, input=1.2, transfer=1.3)
+    first = limits.first_on_calm_host
+    assert limits.is_of_slow_host
+    assert first is not None
+    assert first.cause == "transfer"
+
+
+def test_on_a_calm_host_nothing_may_give_a_tenth() -> None:
+    assert of_a_slow_host(dispatch=1.05, transfer=1.09).first_on_calm_host is None

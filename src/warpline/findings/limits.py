@@ -82,6 +82,12 @@ class Limits(Struct, frozen=True):
         return any(gains and gains[0] < MIN_GAIN for gains in on_calm_host[:1])
 
     @property
+    def first_on_calm_host(self) -> Limit | None:
+        """What would be first on a calm host, where the one that recorded was slow; None if nothing gives a tenth."""
+        able = [row for row in self.rows if row.cause != "kernel" and max(row.gains[CALM_HOST:], default=1) >= MIN_GAIN]
+        return max(able, key=lambda row: row.gains[CALM_HOST], default=None)
+
+    @property
     def hangs_on_host(self) -> bool:
         """Whether kernels can be faster only if the host is fast without a profiler, which is known too roughly."""
         kernels = (row.gains for row in self.rows if row.cause == "kernel")
