@@ -85,7 +85,8 @@ def output_of(row: SeedRow) -> str:
         out = StringIO()
         with chdir(folder), patch.dict(os.environ, environment), redirect_stdout(out), redirect_stderr(out):
             run(shlex.split(row.command)[1:])
-        return out.getvalue().replace(folder, ".")
+        # Columns are as wide as the paths of this machine.
+        return re.sub(" {3,}", "  ", out.getvalue().replace(folder, "."))
 
 
 def printed(row: SeedRow) -> str:

@@ -47,7 +47,11 @@ def test_other_random_numbers_say_nothing() -> None:
 
 
 def test_a_program_that_does_not_repeat_itself_says_nothing() -> None:
-    assert compared(samples(2.0, 1.5, 1.0), again=samples(4.0, 3.0, 2.0)).same is None
+    assert compared(samples(3.0, 2.0, 1.0), again=samples(4.0, 3.0, 2.0)).same is None
+
+
+def test_equal_results_are_the_same_even_where_other_runs_differ() -> None:
+    assert compared(CLEAN, again=samples(4.0, 3.0, 2.0)).same is True
 
 
 def test_not_a_number_is_different() -> None:

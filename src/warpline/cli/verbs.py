@@ -73,7 +73,7 @@ VERBS = {
         "kernel cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4",
     ),
     "explain": Verb(
-        "Explain a name in a sentence: a CUDA or OS call, kernel, op, cause, fix, finding, health code or metric.",
+        "Explain a name: a CUDA or OS call, kernel, op, cause, fix, finding, health code, metric, concept or lesson.",
         "explain cuLibraryLoadData cuLibraryLoadDat",
     ),
     "dive": Verb(

@@ -67,9 +67,10 @@ class Outcome(Struct, frozen=True):
             return f"{named}; the replay of A makes no prediction for it."
         gain = self.predicted
         promise = f"predicted {speedup(gain.expected)} ({speedup(gain.low)} to {speedup(gain.high)})"
-        how = "timed" if self.timed else "without the profiler's estimated cost"
+        gained = speedup(self.measured)
+        seen = f"timed {gained}" if self.timed else f"recorded {gained} without the profiler's estimated cost"
         result = "as predicted" if self.is_within_range else "outside the predicted range"
-        return f"{named}: {promise}, measured {speedup(self.measured)} ({how}): {result}."
+        return f"{named}: {promise}, {seen}: {result}."
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

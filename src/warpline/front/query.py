@@ -27,7 +27,8 @@ def run_query(
     """Run a SELECT in polars' SQL dialect; `rows` limits tables to their marked rows. More than `max_rows` rows are an
     error."""
     if not _SELECTING.match(query):
-        raise UsageError("bad-query", "the query is no SELECT; a trace can only be read", "begin with select or with")
+        hint = f"begin with select or with; tables: {', '.join(TABLES)}"
+        raise UsageError("bad-query", "the query is no SELECT; a trace can only be read", hint)
     if function := _READING.search(query):
         # Wherever it stands: what is a comment or a text is the dialect's business.
         raise UsageError(
