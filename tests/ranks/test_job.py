@@ -64,6 +64,18 @@ def test_hosts_that_stall_in_turn_are_all_named_for_the_price(tmp_path: Path) ->
     assert "the job waits most for rank 0" in found.verdict.sentence
 
 
+def test_a_rank_that_begins_its_only_step_late_is_not_accused_and_may_be_worth_another_look(tmp_path: Path) -> None:
+    first, *_ = job(tmp_path, (400.0,) * 5, steps=1, stalls_us={(0, 0): 24_000.0})
+    document = json.loads(first.read_text())
+    step = document["traceEvents"][0]
+    step |= {"ts": step["ts"] + 24_000.0, "dur": step["dur"] - 24_000.0}
+    first.write_text(json.dumps(document))
+    found = opened(tmp_path)
+    assert found.straggler.ranks == ()
+    assert found.verdict.sentence.startswith("No straggler: no rank is late by more than chance. Rank 0 arrives last")
+    assert "if it always does, fixing it gains" in found.verdict.sentence
+
+
 def test_two_slow_ranks_are_named_together(tmp_path: Path) -> None:
     job(tmp_path, (400.0,) * 6, late={1: 200.0, 4: 200.0})
     assert opened(tmp_path).straggler.ranks == (1, 4)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warpline.estimate import Estimate
+from warpline.estimate import SHOWN_GAIN, Estimate
 from warpline.ranks.account import RankTime
 from warpline.ranks.straggler import Straggler
 from warpline.units import duration, share, speedup
@@ -106,11 +106,15 @@ def _has(straggler: Straggler) -> str:
 def _nobody(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> str:
     last = max(per_rank, key=lambda one: one.times_last)
     waited = sorted(one.comm_wait_ns for one in per_rank)[len(per_rank) // 2]
-    sentences = ["No straggler: fixing one rank would not make the job noticeably faster."]
+    gain = straggler.last_rank_gain
+    may_be_chance = gain >= SHOWN_GAIN
+    useless = "fixing one rank would not make the job noticeably faster"
+    sentences = [f"No straggler: {'no rank is late by more than chance' if may_be_chance else useless}."]
     if collectives and last.times_last > MOSTLY * collectives:
+        so = f"if it always does, fixing it gains {speedup(gain)}: record more steps"
         sentences.append(
-            f"Rank {last.rank} arrives last at {last.times_last} of {collectives} collectives, but fixing it alone "
-            f"would gain {speedup(straggler.last_rank_gain)}."
+            f"Rank {last.rank} arrives last at {last.times_last} of {collectives} collectives"
+            f"{f'; {so}' if may_be_chance else f', but fixing it alone would gain {speedup(gain)}'}."
         )
     wait = f"Ranks wait {duration(waited)} for each other in a step of {duration(step_ns)} ({share(waited, step_ns)})."
     return " ".join([*sentences, wait])
