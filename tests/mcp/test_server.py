@@ -25,7 +25,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from warpline.mcp import tools
-from warpline.mcp.command import Bounds
+from warpline.mcp.command import ProcessBounds
 from warpline.mcp.folders import Folders
 from warpline.mcp.pages import PAGE_CHARACTERS
 from warpline.mcp.server import make_server
@@ -139,9 +139,9 @@ def test_queries_read_and_nothing_else(folder: Path, monkeypatch: pytest.MonkeyP
         assert (
             await refused(client, "query", path="slow.json.gz", sql="select a.id from ops a, ops b") == "too-many-rows"
         )
-        monkeypatch.setattr(tools, "QUERY", Bounds(seconds=120, memory_bytes=400 << 20))
+        monkeypatch.setattr(tools, "QUERY", ProcessBounds(seconds=120, memory_bytes=400 << 20))
         assert await refused(client, "query", path="slow.json.gz", sql=CROSS) in {"too-much-memory", "out-of-memory"}
-        monkeypatch.setattr(tools, "QUERY", Bounds(seconds=0.1))
+        monkeypatch.setattr(tools, "QUERY", ProcessBounds(seconds=0.1))
         assert await refused(client, "query", path="slow.json.gz", sql="select 1 a") == "too-slow"
 
     within(folder, work)

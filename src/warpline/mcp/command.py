@@ -33,7 +33,7 @@ Tell = Callable[[float, str], Awaitable[None]]
 """Gets the seconds so far, and what is being done."""
 
 
-class Bounds(Struct, frozen=True):
+class ProcessBounds(Struct, frozen=True):
     """What a call may take."""
 
     seconds: float = 600.0
@@ -41,7 +41,7 @@ class Bounds(Struct, frozen=True):
     """Of the process, on Linux; None for no bound."""
 
 
-class Commands:
+class CommandRunner:
     """The processes that answer, of which a few run at once."""
 
     def __init__(self, folder: Path, at_once: int) -> None:
@@ -49,7 +49,7 @@ class Commands:
         self._turns = anyio.Semaphore(at_once)
         self._running: set[int] = set()
 
-    async def answer(self, words: Sequence[str], bounds: Bounds, tell: Tell) -> Any:
+    async def answer(self, words: Sequence[str], bounds: ProcessBounds, tell: Tell) -> Any:
         """The document that the command prints; raises the error that it prints instead."""
         start = time.monotonic()
 
@@ -71,7 +71,7 @@ class Commands:
         return _document(words[0], output, process.returncode, bounds)
 
     @contextlib.asynccontextmanager
-    async def _process(self, words: Sequence[str], bounds: Bounds) -> AsyncIterator[Process]:
+    async def _process(self, words: Sequence[str], bounds: ProcessBounds) -> AsyncIterator[Process]:
         process = await anyio.open_process(
             [sys.executable, "-m", "warpline", *words],
             stdin=DEVNULL,
@@ -108,7 +108,7 @@ def _signal(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _bound(pid: int, bounds: Bounds) -> None:
+def _bound(pid: int, bounds: ProcessBounds) -> None:
     """The kernel ends the process at these bounds, even if this server has ended before."""
     import resource  # noqa: PLC0415 - not on Windows
 
@@ -145,7 +145,7 @@ async def _repeat(verb: str, said: Callable[[str], Awaitable[None]]) -> None:
         await said(f"{verb} is running")
 
 
-def _document(verb: str, output: bytearray, code: int | None, bounds: Bounds) -> Any:
+def _document(verb: str, output: bytearray, code: int | None, bounds: ProcessBounds) -> Any:
     if len(output) > MAX_ANSWER_BYTES:
         what = f"the answer has over {MAX_ANSWER_BYTES >> 20} MiB"
         raise WarplineError("answer-too-large", what, "ask for less: aggregate, or add a limit")

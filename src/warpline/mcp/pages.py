@@ -29,7 +29,7 @@ LISTED = 12
 """Names of parts that are left."""
 
 
-class Part(Struct, frozen=True):
+class AnswerPart(Struct, frozen=True):
     """A part of an answer."""
 
     id: str
@@ -90,15 +90,15 @@ def _at(document: Any, pointer: str) -> Any:
     return value
 
 
-def _split(pointer: str, value: Any, is_open: bool = False) -> Iterator[Part]:
+def _split(pointer: str, value: Any, is_open: bool = False) -> Iterator[AnswerPart]:
     """The value as parts of moderate size, in its order; what is open is split in any case."""
     if isinstance(value, str) and len(value) > PART_CHARACTERS:
-        yield Part(pointer, f"{value[:PART_CHARACTERS]}… ({len(value) - PART_CHARACTERS} more characters)")
+        yield AnswerPart(pointer, f"{value[:PART_CHARACTERS]}… ({len(value) - PART_CHARACTERS} more characters)")
     elif isinstance(value, (dict, list)) and value and (is_open or len(encoded(value)) > PART_CHARACTERS):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _split(f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}", inner)
     else:
-        yield Part(pointer, value)
+        yield AnswerPart(pointer, value)
 
 
 def _position(cursor: str, digest: str, parts: int) -> int:
@@ -110,7 +110,7 @@ def _position(cursor: str, digest: str, parts: int) -> int:
     return int(place)
 
 
-def _names(pointer: str, parts: Sequence[Part]) -> list[str]:
+def _names(pointer: str, parts: Sequence[AnswerPart]) -> list[str]:
     """The parts that are left, by their first name below the pointer."""
     words = pointer.count("/") + 2
     return list(dict.fromkeys("/".join(part.id.split("/")[:words]) for part in parts))

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from warpline.errors import UsageError, WarplineError
-from warpline.mcp.command import Bounds, Commands, Tell
+from warpline.mcp.command import CommandRunner, ProcessBounds, Tell
 from warpline.mcp.folders import Folders
 from warpline.mcp.pages import encoded, page
 from warpline.trace.open import profiles_in
 
-QUERY = Bounds(seconds=30.0, memory_bytes=1 << 30)
+QUERY = ProcessBounds(seconds=30.0, memory_bytes=1 << 30)
 MAX_ROWS = 1000
 MAX_TRY_S = 3600
 AT_ONCE = max(2, os.cpu_count() or 2)
@@ -39,9 +39,9 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cursor: Annotated[str, Meta(description="The cursor of a page shows the next; repeat the other arguments.")] = ""
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> ProcessBounds:
         """What the command may take."""
-        return Bounds()
+        return ProcessBounds()
 
     def words(self, folders: Folders) -> list[str]:
         """The command."""
@@ -68,7 +68,7 @@ class Diagnose(Tool, frozen=True, kw_only=True):
         return ["diagnose", path, "--json", *chosen]
 
 
-class WhatIf(Tool, frozen=True, kw_only=True):
+class WhatIfTool(Tool, frozen=True, kw_only=True):
     """Arguments of `whatif`."""
 
     about = "Predicts the step time with fixes, applied together; without fixes, with each known fix alone."
@@ -112,9 +112,9 @@ class Query(Tool, frozen=True, kw_only=True):
     sql: Annotated[str, Meta(description="The SELECT.")] = ""
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> ProcessBounds:
         """A list of tables is no query: it opens the trace, which may take more."""
-        return QUERY if self.sql else Bounds()
+        return QUERY if self.sql else ProcessBounds()
 
     def words(self, folders: Folders) -> list[str]:
         """The command."""
@@ -146,9 +146,9 @@ class Try(Tool, frozen=True, kw_only=True):
     seconds: Annotated[int, Meta(ge=10, le=MAX_TRY_S, description="How long to measure.")] = 300
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> ProcessBounds:
         """Twice the time of measuring: the program also starts."""
-        return Bounds(seconds=2.0 * self.seconds + 120.0)
+        return ProcessBounds(seconds=2.0 * self.seconds + 120.0)
 
     def words(self, folders: Folders) -> list[str]:
         """The command."""
@@ -161,7 +161,7 @@ class Try(Tool, frozen=True, kw_only=True):
 
 TOOLS: dict[str, type[Tool]] = {
     "diagnose": Diagnose,
-    "whatif": WhatIf,
+    "whatif": WhatIfTool,
     "compare": Compare,
     "query": Query,
     "explain": Explain,
@@ -185,7 +185,7 @@ class Answers:
 
     def __init__(self, folders: Folders, allow_run: bool) -> None:
         self.folders = folders
-        self.commands = Commands(folders.roots[0], AT_ONCE)
+        self.commands = CommandRunner(folders.roots[0], AT_ONCE)
         self.tools = {name: tool for name, tool in TOOLS.items() if name != "try" or allow_run}
         self._documents: OrderedDict[tuple[str, ...], Any] = OrderedDict()
 

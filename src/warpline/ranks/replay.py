@@ -45,7 +45,7 @@ def step_time(start_ns: float, done_ns: Floats) -> float:
     return float(done_ns[-1] - done_ns[0]) / (len(done_ns) - 1)
 
 
-class Part(Struct, frozen=True):
+class RankChange(Struct, frozen=True):
     """Other times for the program of a rank."""
 
     segments: Floats
@@ -56,7 +56,7 @@ class Part(Struct, frozen=True):
 class Scenario(Struct, frozen=True):
     """What differs from the recording: what some ranks do, or the transfer times."""
 
-    changed: Mapping[int, Part] = {}
+    changed: Mapping[int, RankChange] = {}
     transfer_ns: Floats | None = None
 
 
@@ -154,7 +154,7 @@ class _Lanes:
             own[:, lane] = order[found] * len(self.ranks) + lane
         return own, joined
 
-    def like_peers(self, ranks: Sequence[int], percentile: float) -> Iterator[tuple[int, Part]]:
+    def like_peers(self, ranks: Sequence[int], percentile: float) -> Iterator[tuple[int, RankChange]]:
         """What these ranks do if they do as the others."""
         peers = [lane for lane, rank in enumerate(self.ranks) if rank not in ranks]
         if not peers or len(peers) == len(self.ranks):
@@ -163,13 +163,16 @@ class _Lanes:
         start_ns = float(np.median(self.start_ns[peers]))
         for lane, rank in enumerate(self.ranks):
             if rank in ranks:  # lateness from before the recording is cured, too
-                yield rank, Part(segments, lag_ns, min(float(self.start_ns[lane]), start_ns))
+                yield rank, RankChange(segments, lag_ns, min(float(self.start_ns[lane]), start_ns))
 
-    def scaled(self, ranks: Sequence[int], factor: float) -> Iterator[tuple[int, Part]]:
+    def scaled(self, ranks: Sequence[int], factor: float) -> Iterator[tuple[int, RankChange]]:
         """What these ranks do if their segments take so many times as long."""
         for lane, rank in enumerate(self.ranks):
             if rank in ranks:
-                yield rank, Part(self.segments[..., lane] * factor, self.lag_ns[:, lane], float(self.start_ns[lane]))
+                yield (
+                    rank,
+                    RankChange(self.segments[..., lane] * factor, self.lag_ns[:, lane], float(self.start_ns[lane])),
+                )
 
 
 def _percentile(table: Floats, lanes: Sequence[int], percentile: float) -> Floats:
@@ -231,7 +234,7 @@ class _State:
         self.starts = np.tile(lanes.start_ns, (len(scenarios), 1))
         self._scenario, self._lane, self._column = [], [], []
         columns: dict[int, int] = {}
-        parts: list[Part] = []
+        parts: list[RankChange] = []
         for number, scenario in enumerate(scenarios):
             for lane, rank in enumerate(lanes.ranks):
                 part = scenario.changed.get(rank)

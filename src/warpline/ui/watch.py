@@ -79,7 +79,7 @@ class WatchedTrace(Struct, frozen=True):
         return " · ".join(parts)
 
 
-class Candidate(Struct, frozen=True):
+class WatchedFiles(Struct, frozen=True):
     """A trace or a set of ranks that may be judged."""
 
     name: str
@@ -132,7 +132,7 @@ class Watch:
         """Whether nothing waits to be judged."""
         return not self._since
 
-    def _judge(self, one: Candidate, is_late: bool) -> Iterator[WatchedTrace]:
+    def _judge(self, one: WatchedFiles, is_late: bool) -> Iterator[WatchedTrace]:
         try:
             found = self._answered(one)
         except WarplineError as error:
@@ -153,7 +153,7 @@ class Watch:
         if append_run(self.history, run, self.project, METRIC, len(one.files), once=True):
             yield found
 
-    def _answered(self, one: Candidate) -> WatchedTrace:
+    def _answered(self, one: WatchedFiles) -> WatchedTrace:
         """The step and the verdict of a trace or a job."""
         if one.job is not None:
             job = open_job(self.folder, job=one.job)
@@ -186,7 +186,7 @@ class Watch:
         return replace(found, outcome=outcome, change=LevelChange(first, old.median, new.median))
 
 
-def candidates(folder: Path) -> list[Candidate]:
+def candidates(folder: Path) -> list[WatchedFiles]:
     """Every trace and set of ranks of the folder, as it is now."""
     try:
         files = ranked_files(folder)
@@ -203,13 +203,13 @@ def candidates(folder: Path) -> list[Candidate]:
     return [one for one in found if len(one.state) == len(one.files)]
 
 
-def _candidate(folder: Path, files: Sequence[RankFile], is_whole: bool, job: str | None = None) -> Candidate:
+def _candidate(folder: Path, files: Sequence[RankFile], is_whole: bool, job: str | None = None) -> WatchedFiles:
     """A job is named after its own folder, or else its first file: neither changes when more files come."""
     paths = tuple(sorted(file.path for file in files))
     parents = {path.parent for path in paths}
     has_folder = job is not None and len(parents) == 1 and folder not in parents
     named = paths[0].parent if has_folder else paths[0]
-    return Candidate(str(named.relative_to(folder)), paths, _state(folder, paths), is_whole, job)
+    return WatchedFiles(str(named.relative_to(folder)), paths, _state(folder, paths), is_whole, job)
 
 
 def _is_whole(files: Sequence[RankFile]) -> bool:
