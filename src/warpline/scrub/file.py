@@ -27,7 +27,8 @@ from warpline.sources.kinds import (
     NSYS_STREAM,
     Kind,
 )
-from warpline.sources.nsys.unpack import plain_sqlite
+from warpline.sources.nsys.report_file import EXPORT_AGAIN
+from warpline.sources.sqlite.plain_file import plain_sqlite
 from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine
 
@@ -253,7 +254,7 @@ def _sink(part: Path | None, packed: bool) -> Iterator[ScrubOutput]:
 
 
 def _scrub_export(export: ExportScrubber, file: Path, part: Path, packed: bool, progress: Progress) -> None:
-    with plain_sqlite(file) as plain, tempfile.TemporaryDirectory(prefix="warpline-") as folder:
+    with plain_sqlite(file, EXPORT_AGAIN) as plain, tempfile.TemporaryDirectory(prefix="warpline-") as folder:
         if plain.health:
             raise UnreadableFile("damaged-file", f"{file}: {plain.health[0].message}", "copy it or export it again")
         copy = Path(folder, "export.sqlite") if packed else part

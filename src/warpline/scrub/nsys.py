@@ -21,9 +21,9 @@ from warpline.scrub.names import NameScrubber
 from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, ColumnRules
 from warpline.scrub.tally import Tally
 from warpline.secrets import REMOVED
-from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
 from warpline.sources.nsys.program import ending_of
-from warpline.sources.nsys.unpack import EXPORT_AGAIN
+from warpline.sources.nsys.report_file import EXPORT_AGAIN
+from warpline.sources.sqlite.database import READ_ERRORS, Database, open_database
 
 Progress = Callable[[float], None]
 """Called with the completed share of the work."""
@@ -71,7 +71,7 @@ class ExportScrubber:
 
     def scrub(self, path: Path, shown: Path, target: Path, progress: Progress) -> None:
         """Read the export at ``path`` and write the new one at ``target``."""
-        with open_database(path, shown) as database:
+        with open_database(path, shown, EXPORT_AGAIN) as database:
             database.connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             if not (database.columns.keys() & {*TABLES, *PAIRS}):
                 raise UnreadableFile(

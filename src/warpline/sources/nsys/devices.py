@@ -6,7 +6,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.sources.nsys.columns import ReadingNotes, process
-from warpline.sources.nsys.database import Database
+from warpline.sources.sqlite.database import Database
 
 
 class Ordinals(Struct, frozen=True):

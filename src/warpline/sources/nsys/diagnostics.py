@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from warpline.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
-from warpline.sources.nsys.database import Database
+from warpline.sources.sqlite.database import Database
 from warpline.units import several
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL

@@ -8,10 +8,11 @@ from msgspec import Struct
 
 from warpline.quote import MAX_INPUT_CHARS
 from warpline.sources.nsys.columns import process
-from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
 from warpline.sources.nsys.facts import ProfileFacts, read_facts
+from warpline.sources.nsys.report_file import EXPORT_AGAIN
 from warpline.sources.nsys.strings import Strings
-from warpline.sources.nsys.unpack import plain_sqlite
+from warpline.sources.sqlite.database import READ_ERRORS, Database, open_database
+from warpline.sources.sqlite.plain_file import plain_sqlite
 
 MAX_OUTPUT_CHARS = 200_000
 """A failure is reported at the end of an output."""
@@ -34,7 +35,7 @@ class RecordedEvidence(Struct, frozen=True):
 
 def read_evidence(path: Path) -> RecordedEvidence:
     """Read the evidence of an SQLite export, plain or gzipped."""
-    with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
+    with plain_sqlite(path, EXPORT_AGAIN) as plain, open_database(plain.path, path, EXPORT_AGAIN) as database:
         remarks = tuple(
             text[:MAX_INPUT_CHARS] for text in database.fetch("DIAGNOSTIC_EVENT", texts=["text"])["text"].drop_nulls()
         )

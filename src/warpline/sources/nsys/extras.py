@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, process, words
-from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.devices import Ordinals, gpu_numbers
+from warpline.sources.sqlite.database import Database
 
 SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"

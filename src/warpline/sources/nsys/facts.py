@@ -12,7 +12,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from warpline.quote import redacted
-from warpline.sources.nsys.database import Database
+from warpline.sources.sqlite.database import Database
 
 NEWEST_SCHEMA = (3, 28)
 OLDEST_SCHEMA = (2, 9)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, process, words
-from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.devices import Ordinals
 from warpline.sources.nsys.strings import Strings
+from warpline.sources.sqlite.database import Database
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.sources.nsys.columns import ReadingNotes, checked_spans, narrow, process, words
-from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.threads import NsysThreads
+from warpline.sources.sqlite.database import Database
 
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 OS_CALLS = "OSRT_API"

@@ -7,11 +7,11 @@ import polars as pl
 from warpline.api_names import LAUNCH
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.columns import ReadingNotes
-from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.diagnostics import Remarks, read_remarks, remark_health
 from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, ProfileFacts
 from warpline.sources.nsys.program import ProgramEnding, read_ending
 from warpline.sources.nsys.strings import Strings
+from warpline.sources.sqlite.database import Database
 from warpline.units import several
 
 # CUDA errors after which a context is unusable, and out of memory; others, such as not ready (600), are normal.

@@ -12,8 +12,8 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.quote import quote
-from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
+from warpline.sources.sqlite.database import Database
 
 LAST_LINES = 40
 """A failure is reported at the end; the program survived earlier errors."""

@@ -10,7 +10,6 @@ import polars as pl
 
 from warpline.errors import UnreadableFile
 from warpline.sources.nsys.columns import ReadingNotes
-from warpline.sources.nsys.database import open_database
 from warpline.sources.nsys.devices import read_devices, read_ordinals
 from warpline.sources.nsys.extras import read_counters, read_events, read_faults, read_memory, read_syncs
 from warpline.sources.nsys.facts import read_facts
@@ -26,11 +25,12 @@ from warpline.sources.nsys.host import (
     finish_ranges,
 )
 from warpline.sources.nsys.profile_health import health
-from warpline.sources.nsys.report_file import export_report
+from warpline.sources.nsys.report_file import EXPORT_AGAIN, export_report
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.threads import read_threads
-from warpline.sources.nsys.unpack import EXPORT_AGAIN, plain_sqlite
 from warpline.sources.rows import Rows
+from warpline.sources.sqlite.database import open_database
+from warpline.sources.sqlite.plain_file import plain_sqlite
 
 KNOWN_TABLES = {
     *("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "ANALYSIS_DETAILS", "StringIds", "NVTX_EVENTS"),
@@ -50,7 +50,7 @@ def read_nsys_report(path: Path) -> Rows:
 def read_nsys(path: Path) -> Rows:
     """Read the rows of an nsys export, plain or packed."""
     notes = ReadingNotes()
-    with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
+    with plain_sqlite(path, EXPORT_AGAIN) as plain, open_database(plain.path, path, EXPORT_AGAIN) as database:
         if not (database.columns.keys() & KNOWN_TABLES):
             by = " (it is a database of rocprofv3 or rpd)" if any(map(ROCPD_TABLE.match, database.columns)) else ""
             raise UnreadableFile(

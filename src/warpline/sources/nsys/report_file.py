@@ -34,6 +34,7 @@ from warpline.sources.private_files import (
 
 HEADER_BYTES = 256
 EXPORT_SECONDS = 1800
+EXPORT_AGAIN = "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep"
 VERSION_SECONDS = 60
 MAX_STEM = 100
 """Characters of the report's name in the export's name."""

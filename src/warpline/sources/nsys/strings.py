@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from msgspec import Struct
 
-from warpline.sources.nsys.database import Database
+from warpline.sources.sqlite.database import Database
 
 
 class Strings(Struct, frozen=True):

@@ -6,8 +6,8 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.sources.nsys.columns import narrow, process, thread
-from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
+from warpline.sources.sqlite.database import Database
 
 
 class NsysThreads(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, words
-from warpline.sources.nsys.database import Database
+from warpline.sources.sqlite.database import Database
 
 KERNEL_TABLES = (
     "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",

@@ -14,12 +14,12 @@ import polars as pl
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, words
-from warpline.sources.nsys.database import Database, open_database
-from warpline.sources.nsys.unpack import plain_sqlite
 from warpline.sources.nvprof.calls import DRIVER, RUNTIME
 from warpline.sources.nvprof.clock import clock_shift, shift_health
 from warpline.sources.nvprof.gpu import read_gpu, read_names, text_of
 from warpline.sources.rows import Rows
+from warpline.sources.sqlite.database import Database, open_database
+from warpline.sources.sqlite.plain_file import plain_sqlite
 
 CALL_TABLES: dict[str, Mapping[int, str]] = {"runtime": RUNTIME, "driver": DRIVER}
 # CUpti_ActivitySynchronizationType, CUpti_ActivityOverheadKind.

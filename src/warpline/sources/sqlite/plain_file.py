@@ -1,4 +1,4 @@
-"""A packed export as a plain file that SQLite can open."""
+"""A packed database as a plain file that SQLite can open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from warpline.sources.kinds import SQLITE_MAGIC
 from warpline.sources.unpack import Packing, Unpacked, packing_of
 
 HEADER_BYTES = 100
-EXPORT_AGAIN = "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep"
+RECORD_AGAIN = "record or copy it again"
+"""What to do about a damaged file whose reader knows no better."""
 
 
 class PlainFile(Struct, frozen=True):
@@ -26,16 +27,16 @@ class PlainFile(Struct, frozen=True):
 
 
 @contextmanager
-def plain_sqlite(path: Path) -> Iterator[PlainFile]:
-    """The file itself, or a decompressed temporary copy that is removed afterwards."""
+def plain_sqlite(path: Path, again: str = RECORD_AGAIN) -> Iterator[PlainFile]:
+    """The file itself, or a decompressed temporary copy that is removed afterwards; ``again`` is the hint in errors."""
     head = _head(path)
     if packing_of(head) is not Packing.PLAIN:
         with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
             unpacked = Path(folder) / "export.sqlite"
-            damage = _unpack(path, unpacked)
+            damage = _unpack(path, unpacked, again)
             yield PlainFile(unpacked, (*damage, *_short_file(unpacked)))
         return
-    check_magic(head, path)
+    check_magic(head, path, again)
     yield PlainFile(path, _short_file(path))
 
 
@@ -47,29 +48,27 @@ def _head(path: Path) -> bytes:
         raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def check_magic(head: bytes, path: Path) -> None:
+def check_magic(head: bytes, path: Path, again: str) -> None:
     """Raise an error with the likely reason if the file does not start like SQLite."""
     if head.startswith(SQLITE_MAGIC):
         return
     if not head:
-        raise UnreadableFile("empty-file", f"{path} is empty: the export was interrupted", EXPORT_AGAIN)
+        raise UnreadableFile("empty-file", f"{path} is empty: its writer was interrupted", again)
     if not any(head):
-        raise UnreadableFile("damaged-file", f"{path} starts with zeros: the export was interrupted", EXPORT_AGAIN)
+        raise UnreadableFile("damaged-file", f"{path} starts with zeros: its writer was interrupted", again)
     if SQLITE_MAGIC.startswith(head):
-        raise UnreadableFile("damaged-file", f"{path} ends after {len(head)} bytes", EXPORT_AGAIN)
-    raise UnreadableFile(
-        "not-sqlite", f"{path} is not an SQLite file", "give an export made with nsys export --type sqlite"
-    )
+        raise UnreadableFile("damaged-file", f"{path} ends after {len(head)} bytes", again)
+    raise UnreadableFile("not-sqlite", f"{path} is not an SQLite file", "give an SQLite file that a profiler wrote")
 
 
-def _unpack(path: Path, target: Path) -> list[HealthEntry]:
+def _unpack(path: Path, target: Path, again: str) -> list[HealthEntry]:
     """Unpack into ``target``, up to the damage if there is any."""
     unpacked, written = Unpacked(path), 0
     try:
         with target.open("wb") as sink:
             for block in unpacked:
                 if not written:
-                    check_magic(block[:HEADER_BYTES], path)
+                    check_magic(block[:HEADER_BYTES], path, again)
                 written += len(block)
                 sink.write(block)
     except OSError as error:
@@ -77,7 +76,7 @@ def _unpack(path: Path, target: Path) -> list[HealthEntry]:
             "cannot-unpack", f"{path} cannot be unpacked: {error.strerror or error}", "set TMPDIR to a larger disk"
         ) from error
     if not written and not unpacked.damage:
-        raise UnreadableFile("empty-file", f"{path} is empty: the export was interrupted", EXPORT_AGAIN)
+        raise UnreadableFile("empty-file", f"{path} is empty: its writer was interrupted", again)
     if not written:
         why = unpacked.damage
         raise UnreadableFile("damaged-file", f"{path} has no content: {why[0].lower()}{why[1:]}", "copy it again")

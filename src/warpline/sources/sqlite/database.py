@@ -1,6 +1,6 @@
-"""Open an nsys SQLite export so that a damaged or hostile file can do no harm.
+"""Open a profiler's SQLite file so that a damaged or hostile one can do no harm.
 
-Tables in an export are optional and their columns differ by version, so nothing is selected before it is known to
+Tables are optional and their columns differ by version, so nothing is selected before it is known to
 exist. SQLite checks the type of each value: a non-integer in an integer column is read as null. Reading stops at the
 first damaged page, keeps the rows before it, and records the damage.
 """
@@ -20,6 +20,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
+from warpline.sources.sqlite.plain_file import RECORD_AGAIN
 
 CHUNK_ROWS = 4096
 """Rows held as Python objects at a time; larger chunks were not faster, and would let a hostile file fill memory."""
@@ -171,8 +172,9 @@ def _quoted(name: str) -> str:
 
 
 @contextmanager
-def open_database(path: Path, shown: Path | None = None) -> Iterator[Database]:
-    """Open the uncompressed export at ``path`` read-only, and close it at the end; ``shown`` is its name in errors."""
+def open_database(path: Path, shown: Path | None = None, again: str = RECORD_AGAIN) -> Iterator[Database]:
+    """Open the plain file at ``path`` read-only, and close it at the end; ``shown`` is its name in errors, ``again``
+    their hint."""
     # immutable: no lock, no journal recovery, nothing written beside the file.
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
     name = (shown or path).name
@@ -187,7 +189,7 @@ def open_database(path: Path, shown: Path | None = None) -> Iterator[Database]:
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         for pragma in ("trusted_schema=off", "cell_size_check=on", "query_only=on", "mmap_size=0"):
             connection.execute(f"PRAGMA {pragma}")
-        yield Database(connection, path.stat().st_size, _tables_despite_damage(connection, name))
+        yield Database(connection, path.stat().st_size, _tables_despite_damage(connection, name, again))
     finally:
         connection.close()
 
@@ -197,7 +199,7 @@ def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _tables_despite_damage(connection: sqlite3.Connection, name: str) -> dict[str, tuple[str, ...]]:
+def _tables_despite_damage(connection: sqlite3.Connection, name: str, again: str) -> dict[str, tuple[str, ...]]:
     try:
         return _tables(connection)
     except READ_ERRORS:
@@ -210,9 +212,9 @@ def _tables_despite_damage(connection: sqlite3.Connection, name: str) -> dict[st
     except READ_ERRORS as error:
         raise UnreadableFile(
             "damaged-file",
-            f"{name} starts like SQLite, but its list of tables cannot be read ({error}): the export was "
+            f"{name} starts like SQLite, but its list of tables cannot be read ({error}): its writer was "
             "interrupted, or the copy is incomplete",
-            "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep",
+            again,
         ) from error
 
 
