@@ -212,7 +212,7 @@ def test_a_time_below_the_floor_is_impossible() -> None:
 def test_fp32_that_runs_in_tf32_is_named_as_the_reason() -> None:
     device = Device()
     torch = fake_torch(device)
-    torch.get_float32_matmul_precision = lambda: "high"
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
     subject = Subject("it", AlternatingCalls(lambda: device.launch(340_000), [()]), CallWork(2 * 4096**3, 0, "fp32"))
     result = measure([subject], Settings(now=device.now, seconds=0.01), torch)[0]
     assert result.verdict == "impossible"

@@ -150,5 +150,5 @@ def fake_torch(device: Device, *, l2_bytes: int = 1 << 20, available: bool = Tru
         __version__="2.11.0",
         version=SimpleNamespace(cuda="13.0"),
         get_float32_matmul_precision=lambda: "highest",
-        backends=SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False))),
+        backends=SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(fp32_precision="ieee"))),
     )

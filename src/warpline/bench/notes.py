@@ -8,6 +8,7 @@ from typing import Any
 from warpline.bench.calls import AlternatingCalls
 from warpline.bench.result import BenchNote, Result
 from warpline.bench.summary import drift
+from warpline.capture.precision import matmuls_in_tf32
 from warpline.units import duration
 
 MAX_INTERVAL_WIDTH_PCT = 5.0
@@ -50,7 +51,7 @@ def _impossible(result: Result, torch: Any | None) -> Iterator[BenchNote]:
 def _why_impossible(result: Result, torch: Any | None) -> Iterator[str]:
     judgement = result.judgement
     assert judgement is not None
-    if judgement.work.dtype == "fp32" and torch is not None and _tf32(torch):
+    if judgement.work.dtype == "fp32" and torch is not None and matmuls_in_tf32(torch):
         yield "fp32 matmuls run in TF32 here (torch.get_float32_matmul_precision()): use dtype tf32"
     if result.median_ns < 3 * result.overhead_ns:
         yield "the call does not do this work on the GPU: the events read little more than with nothing between them"
@@ -116,7 +117,3 @@ def _all_zero(tensor: Any) -> bool:
         return not bool(tensor.any())
     except (RuntimeError, NotImplementedError):
         return False
-
-
-def _tf32(torch: Any) -> bool:
-    return bool(torch.get_float32_matmul_precision() != "highest" or torch.backends.cuda.matmul.allow_tf32)

@@ -86,7 +86,7 @@ def was_made(before: StepContents, after: StepContents) -> bool:
 
 def why_not_tried(use: ProgramUse) -> str | None:
     """Where it would change nothing."""
-    if use.precision != "highest":
+    if use.tf32:
         return "TF32 is allowed already"
     return no_gpu(use) or no_fp32_matmul(use)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from warpline.capture.patches import after, before, replace
+from warpline.capture.precision import convolutions_in_tf32, matmuls_in_tf32
 from warpline.capture.this_process import is_data_worker, resident_bytes
 from warpline.capture.trial.changes import CHANGES, FUSED_FORMS, StaticCache, is_compiled, repeated_layers
 from warpline.capture.trial.gate import READY, WindowGate, compile_counts, is_awaited, leave
@@ -284,7 +285,7 @@ class TrialAgent:
     def _seen(self, ended: bool) -> dict[str, Any]:
         use = self.use
         use.on_gpu = bool(self.torch.cuda.is_initialized())
-        use.precision = self.torch.get_float32_matmul_precision()
+        use.tf32 = matmuls_in_tf32(self.torch)
         use.cudnn_benchmark = bool(self.torch.backends.cudnn.benchmark)
         use.writes = self.writes.files
         events = [
@@ -394,7 +395,7 @@ def rounding_step(torch: Any, parameter: Any, is_convolution: bool) -> float:
     # Before torch 2.4, autocast cannot be asked by device.
     if hasattr(torch, "get_autocast_dtype") and torch.is_autocast_enabled(kind):
         return max(step, float(torch.finfo(torch.get_autocast_dtype(kind)).eps))
-    in_tf32 = torch.backends.cudnn.allow_tf32 if is_convolution else torch.get_float32_matmul_precision() != "highest"
+    in_tf32 = convolutions_in_tf32(torch) if is_convolution else matmuls_in_tf32(torch)
     return max(step, TF32_STEP) if parameter.is_cuda and parameter.dtype == torch.float32 and in_tf32 else step
 
 

@@ -17,6 +17,7 @@ from collections import Counter
 from typing import Any, ClassVar
 
 from warpline.capture.patches import replace
+from warpline.capture.precision import matmuls_in_tf32
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call
 from warpline.capture.trial.results import mapped
@@ -69,9 +70,17 @@ class Tf32(ProgramChange):
         self.torch.set_float32_matmul_precision("high")
         self.torch.backends.cudnn.allow_tf32 = True
 
+    def adopt(self, module: Any) -> None:
+        """Set them again: the program's own lines, which ran since torch was imported, may have set them back."""
+        self.arm()
+
+    def ready(self) -> None:
+        """Likewise for a program that calls no module."""
+        self.arm()
+
     def proof(self) -> dict[str, int]:
-        """The program may have set it back."""
-        return {"TF32 allowed for FP32 matmuls": 1} if self.torch.get_float32_matmul_precision() == "high" else {}
+        """The program may set it back in its loop."""
+        return {"TF32 allowed for FP32 matmuls": 1} if matmuls_in_tf32(self.torch) else {}
 
 
 class CudnnBenchmark(ProgramChange):

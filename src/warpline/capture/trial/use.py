@@ -78,8 +78,8 @@ class ProgramUse:
     """Where backward() is called first: the program's own frames, innermost first."""
     places: dict[str, str] = field(default_factory=dict)
     """Where empty_cache, zero_grad and generate are called first."""
-    precision: str = "highest"
-    """torch.get_float32_matmul_precision()."""
+    tf32: bool = False
+    """Whether FP32 matmuls may run in TF32."""
     cudnn_benchmark: bool = False
     threads: int = 1
     world_size: int = 1
