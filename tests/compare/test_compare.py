@@ -54,6 +54,21 @@ def test_two_devices_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFi
     answer = json.loads(capsys.readouterr().out)
     assert answer["verdict"] == "not_comparable"
     assert "Test GPU" in answer["reasons"][0]
+    assert run(["compare", str(a), str(b), "--anyway", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "faster"
+    assert answer["reasons"][0].startswith("compared anyway, although A ran on Test GPU")
+
+
+def test_two_programs_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = (trace(tmp_path, name, steps(5, [(name, 100)])) for name in ("gemm", "conv"))
+    assert run(["compare", str(a), str(b)]) == 4
+    assert "What changed" not in capsys.readouterr().out
+
+
+def test_a_fix_that_replaces_all_kernels_is_the_same_program() -> None:
+    before, after = (SUITES / "planted" / f"unfused_attention.{form}.json.gz" for form in ("plain", "cured"))
+    assert warpline.compare(before, after).verdict == "faster"
 
 
 def test_two_ranks_of_a_job_are_not_two_versions() -> None:

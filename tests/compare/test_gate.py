@@ -63,6 +63,61 @@ def test_the_wait_of_the_profiler_after_the_last_step_is_none_of_the_program(tmp
     assert measured.step.spans.ends[-1] == 310_000
 
 
+def test_eleven_identical_recordings_pass(paths: tuple[str, str, str]) -> None:
+    good, _, folder = paths
+    assert run(["baseline", "save", "train", *[good] * 3, "--folder", folder]) == 0
+    assert run(["gate", *[good] * 11, "--baseline", "train", "--folder", folder]) == 0
+    assert run(["baseline", "save", "train", *[good] * 11, "--folder", folder, "-f"]) == 0
+    assert run(["gate", good, "--baseline", "train", "--folder", folder]) == 0
+
+
+def test_one_identical_recording_among_slower_ones_does_not_pass(paths: tuple[str, str, str]) -> None:
+    good, slow, folder = paths
+    assert run(["baseline", "save", "train", good, "--folder", folder]) == 0
+    assert run(["gate", good, slow, slow, slow, "--baseline", "train", "--folder", folder]) != 0
+
+
+def test_another_program_fails_even_if_it_is_faster(
+    paths: tuple[str, str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, _, folder = paths
+    other = str(trace(tmp_path, "other", steps(12, [("conv", 20.0), ("pool", 5.0)])))
+    assert run(["baseline", "save", "train", good, "--folder", folder]) == 0
+    words = ["gate", other, "--baseline", "train", "--folder", folder]
+    assert run(words) == 1
+    assert "they are not the same program" in " ".join(capsys.readouterr().out.split())
+    assert run([*words, "--budget", "kernels<=1"]) == 3
+    assert "Budget exceeded." in capsys.readouterr().out
+    assert run([*words, "--anyway"]) == 0
+    assert "compared anyway, although" in capsys.readouterr().out
+
+
+def test_runs_of_different_programs_are_no_baseline(
+    paths: tuple[str, str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(trace(tmp_path, "other", steps(12, [("conv", 20.0)])))
+    assert run(["baseline", "save", "train", paths[0], other, "--folder", paths[2]]) == 1
+    assert "different-runs" in capsys.readouterr().err
+
+
+def test_the_gate_lists_every_part_with_v(paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    good, slow, folder = paths
+    assert run(["baseline", "save", "train", good, "--folder", folder]) == 0
+    run(["gate", slow, "--baseline", "train", "--folder", folder])
+    assert "silu" not in capsys.readouterr().out
+    run(["gate", slow, "--baseline", "train", "--folder", folder, "-v"])
+    assert "silu" in capsys.readouterr().out
+
+
+def test_an_exceeded_budget_is_not_called_a_regression(
+    paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["gate", paths[0], "--budget", "step_ms<=0.001"]) == 3
+    out = capsys.readouterr().out
+    assert "Budget exceeded." in out
+    assert "Regression" not in out
+
+
 def test_budgets_have_a_direction(paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:
     kept = ["--budget", "step_ms<=0.151", "--budget", "kernels<=2", "--budget", "busy_ms>=0.1"]
     assert run(["gate", paths[0], *kept]) == 0

@@ -80,7 +80,7 @@ def test_a_gate_is_recorded_and_its_history_shown(tmp_path: Path, capsys: pytest
     capsys.readouterr()
     assert run(["history", "--folder", folder, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert [one["outcome"] for one in answer["runs"]] == ["passed", "regression"]
+    assert [one["outcome"] for one in answer["runs"]] == ["passed", "budget_exceeded"]
     assert answer["runs"][0]["label"] == "abc"
     assert [one["value"] for one in answer["runs"]] == [0.105, 0.105]
     assert answer["enough"] is False

@@ -11,7 +11,8 @@ from paths import SUITES
 
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.cli.main import run
-from warpline.compare.prediction import CALLS, applied_fixes
+from warpline.compare.prediction import CALLS, Outcome, applied_fixes
+from warpline.estimate import Estimate
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.step_contents import StepContents
 from warpline.sources.local_record import rows
@@ -81,6 +82,18 @@ def test_two_fixes_are_both_named() -> None:
 def test_every_implied_fix_can_be_recognised() -> None:
     implied = {name for fix in all_fixes().values() for name in fix.implies}
     assert implied <= {name for name, fix in all_fixes().items() if fix.was_made is not None}
+
+
+@pytest.mark.parametrize(
+    ("predicted", "words"),
+    [
+        (Estimate(1.0, 1.5, 2.9), "timed 2.00×: as predicted."),
+        (Estimate(1.0, 1.5, 3.1), "timed 2.00×: within a range wider than 3×, which proves little."),
+        (Estimate(1.0, 1.2, 1.9), "timed 2.00×: outside the predicted range."),
+    ],
+)
+def test_only_a_narrow_range_is_a_prediction_that_came_true(predicted: Estimate, words: str) -> None:
+    assert Outcome(("tf32",), predicted, 2.0, timed=True).sentence.endswith(words)
 
 
 def test_a_recorded_pair_says_which_prediction_came_true(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import warpline
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.cli.main import run
 from warpline.compare.comparable import Setting, obstacles
-from warpline.compare.same_work import obstacle, remark, times_as_often
+from warpline.compare.same_work import obstacle, other_program, remark, times_as_often
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.intervals import Spans
 
@@ -43,11 +43,36 @@ def test_kernels_in_common_say_how_often_they_run() -> None:
     assert times_as_often(step_of(ONE), mostly_other) is None
 
 
-def test_marked_steps_are_taken_at_their_word() -> None:
-    assert obstacle(step_of(ONE), step_of(FOUR, "range")) is None
-    assert "a step of B runs the same kernels 4.0 times as often" in (remark(step_of(ONE), step_of(FOUR)) or "")
+def test_steps_that_run_the_same_kernels_as_often_are_about_the_same_work() -> None:
+    assert obstacle(step_of(ONE), step_of(ONE, "range")) is None
     assert remark(step_of(ONE), step_of(ONE)) is None
     assert remark(step_of(ONE), step_of(OTHER)) is None
+
+
+def test_programs_without_kernels_in_common_are_not_the_same() -> None:
+    assert other_program(step_of(ONE), step_of(ONE)) is None
+    assert "A and B have no kernels in common" in (other_program(step_of(ONE), step_of(OTHER)) or "")
+    a_twentieth = step_of({**OTHER, "silu": (1, 15.0)})
+    assert other_program(a_twentieth, step_of({"gemm": (2, 150.0), "silu": (1, 15.0)})) is not None
+
+
+def test_marked_steps_that_run_the_same_kernels_more_often_are_other_steps() -> None:
+    found = other_program(step_of(ONE), step_of(FOUR, "range")) or ""
+    assert found.startswith("a step of B runs the same kernels 4.0 times as often as one of A")
+
+
+def test_a_program_at_another_precision_is_the_same() -> None:
+    fp32 = step_of({"ampere_sgemm_128x64_tn": (4, 100.0), "at::native::relu_f32": (4, 30.0)})
+    bf16 = step_of({"nvjet_hsh_128x64_64x4_1x2_h_bz_TNT": (4, 50.0), "at::native::relu_bf16": (4, 15.0)})
+    assert other_program(fp32, bf16) is None
+
+
+def test_a_program_of_which_little_is_left_is_the_same() -> None:
+    assert other_program(step_of({"copy": (9, 900.0), "gemm": (1, 10.0)}), step_of({"gemm": (1, 10.0)})) is None
+
+
+def test_a_recording_of_copies_alone_says_nothing_about_the_program() -> None:
+    assert other_program(step_of({}), step_of(ONE)) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from warpline.cli.options import force_option
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say
 from warpline.compare.baseline import path_of, write_baseline
+from warpline.compare.comparison import differences_of_runs
 from warpline.compare.measurement import measure_sound
+from warpline.errors import CannotAnswer
 from warpline.sources.stdin import as_typed
 
 traces_argument = click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TRACE…")
@@ -42,13 +44,19 @@ def baseline() -> None:
 def save(name: str, traces: tuple[Path, ...], folder: Path, force: bool, selection: StepSelection) -> None:
     """Save the recordings as a baseline: a small JSON file for your repository.
 
-    Three or more recordings, each of its own process, say how much runs differ.
+    Three or more recordings, each of its own process, say how much runs differ. `warpline gate` compares later runs
+    with it.
 
     Examples:
 
-      warpline baseline save train traces/run1.json.gz traces/run2.json.gz traces/run3.json.gz
+      warpline baseline save train run1.json.gz run2.json.gz run3.json.gz
+
+      warpline gate new1.json.gz new2.json.gz new3.json.gz --baseline train
     """
     path = path_of(name, folder)
     refuse_existing(path, force)
-    write_baseline(path, [measure_sound(selection.open(trace)) for trace in traces])
+    runs = [measure_sound(selection.open(trace)) for trace in traces]
+    if different := differences_of_runs("the baseline", runs):
+        raise CannotAnswer("different-runs", different[0], "save recordings of one program in one setting")
+    write_baseline(path, runs)
     say(f"warpline: the baseline is {as_typed(path)}", err=True)

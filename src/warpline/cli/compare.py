@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from warpline.cli.job import JobChoice
-from warpline.cli.options import bundle, least_effect_option, verbose_option
+from warpline.cli.options import anyway_option, bundle, least_effect_option, verbose_option
 from warpline.cli.output import ReportFormat, ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import say, write_text
@@ -66,6 +66,7 @@ class RunFiles(Struct, frozen=True):
     ),
 )
 @least_effect_option
+@anyway_option
 @click.option("--no-history", is_flag=True, help="Do not record which prediction came true.")
 @output_options
 @verbose_option
@@ -73,6 +74,7 @@ class RunFiles(Struct, frozen=True):
 def compare(
     runs: RunFiles,
     least_effect: float,
+    anyway: bool,
     no_history: bool,
     output: ReportOutput,
     verbose: bool,
@@ -82,7 +84,8 @@ def compare(
 
     Kernels are aligned in order, so fused, split, renamed and moved ones are recognised. The parts sum to the
     difference of the step. Of two folders with several ranks each it says which ranks, process groups and kernels
-    changed. Exit code: 0 with an answer, 4 if it is inconclusive or the two cannot be compared.
+    changed. Different programs, devices or numbers of ranks are not compared, except with --anyway. Exit code: 0 with
+    an answer, 4 if it is inconclusive or the two cannot be compared.
 
     Examples:
 
@@ -101,8 +104,9 @@ def compare(
     opened = {path: found for path, found in found_at.items() if isinstance(found, Trace)}
     if len(opened) < len(found_at):
         before, after = ([found_at[path] for path in side] for side in (a, b))
-        return _compare_jobs(before, after, least_effect / 100, output, verbose)
-    found = compare_traces([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)
+        return _compare_jobs(before, after, least_effect / 100, anyway, output, verbose)
+    sides = [opened[path] for path in a], [opened[path] for path in b]
+    found = compare_traces(*sides, least_effect / 100, anyway=anyway)
     if found.outcome is not None and not no_history:
         _remember(opened[a[0]], opened[b[0]], found.outcome)
     if output.file is not None and output.format is ReportFormat.HTML:
@@ -114,7 +118,12 @@ def compare(
 
 
 def _compare_jobs(
-    a: Sequence[Job | Trace], b: Sequence[Job | Trace], least_effect: float, output: ReportOutput, verbose: bool
+    a: Sequence[Job | Trace],
+    b: Sequence[Job | Trace],
+    least_effect: float,
+    anyway: bool,
+    output: ReportOutput,
+    verbose: bool,
 ) -> int:
     """Compare two jobs of several ranks."""
     if len(a) != 1 or len(b) != 1:
@@ -122,7 +131,7 @@ def _compare_jobs(
     first, second = a[0], b[0]
     if isinstance(first, Trace) or isinstance(second, Trace):
         raise UsageError("job-and-rank", "one side holds one rank, and the other several", "give two folders")
-    found = compare_jobs(first, second, least_effect)
+    found = compare_jobs(first, second, least_effect, anyway=anyway)
     output.put(lambda: job_report(found, verbose), found.to_dict)
     return EXIT_INCONCLUSIVE if found.verdict in {"inconclusive", "not_comparable"} else 0
 

@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from warpline.cli.baseline import folder_option, traces_argument
-from warpline.cli.options import bundle, least_effect_option
+from warpline.cli.options import anyway_option, bundle, least_effect_option, verbose_option
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say, write_text
@@ -34,6 +34,7 @@ class GateChecks(Struct, frozen=True):
     metric: Literal["step", "busy"]
     least_effect: float
     ncu_reports: tuple[Path, ...]
+    anyway: bool
 
 
 class GateFiles(Struct, frozen=True):
@@ -69,7 +70,7 @@ class GateRecord(Struct, frozen=True):
         "budgets",
         multiple=True,
         metavar="NUMBER<=LIMIT",
-        help="Check this limit, for example step_ms<=12; several may follow.",
+        help="Check this limit, for example step_ms<=12, syncs<=0 or idle_pct<=10; repeat.",
     ),
     click.option(
         "--metric",
@@ -86,6 +87,7 @@ class GateRecord(Struct, frozen=True):
         metavar="REPORT",
         help="Take counters for budgets (ncu:KERNEL:METRIC) from this Nsight Compute report; repeat.",
     ),
+    anyway_option,
 )
 @bundle(
     "files",
@@ -109,6 +111,7 @@ class GateRecord(Struct, frozen=True):
     folder_option,
 )
 @output_options
+@verbose_option
 @selection_options
 def gate(
     traces: tuple[Path, ...],
@@ -116,17 +119,19 @@ def gate(
     files: GateFiles,
     record: GateRecord,
     output: ReportOutput,
+    verbose: bool,
     selection: StepSelection,
 ) -> int:
     """Check recordings against a baseline, budgets, or both.
 
-    Exit code: 0 if they pass, 3 if they are slower or exceed a budget, 4 if the answer is inconclusive.
+    Exit code: 0 if they pass, 3 if they are slower or exceed a budget, 4 if the answer is inconclusive, 1 if they are
+    of another program, device or number of ranks than the baseline.
 
     Examples:
 
       warpline gate run1.json.gz run2.json.gz run3.json.gz --baseline train
 
-      warpline gate trace.json.gz --budget "step_ms<=12" "syncs<=0" "idle_pct<=10"
+      warpline gate trace.json.gz --budget "step_ms<=12" --budget "syncs<=0"
     """
     for file in (files.junit, files.comment):
         refuse_existing(file, output.force)
@@ -142,7 +147,7 @@ def gate(
     files.write(found, title)
     if not record.no_history:
         _remember(found, title, record, checks.metric)
-    output.put(lambda: gate_report(found), found.to_dict)
+    output.put(lambda: gate_report(found, verbose), found.to_dict)
     return EXIT_CODES[found.outcome]
 
 
@@ -151,7 +156,7 @@ def _judged(traces: list[Trace], limits: list[Budget], known: list[RunMeasuremen
     measured = [measure_sound(trace) for trace in traces]
     median = next(trace for trace, run in zip(traces, measured, strict=True) if run is median_run(measured))
     numbers = asked_numbers(limits, median, checks.ncu_reports)
-    return judge(measured, known, limits, checks.metric, checks.least_effect / 100, numbers)
+    return judge(measured, known, limits, checks.metric, checks.least_effect / 100, numbers, anyway=checks.anyway)
 
 
 def _remember(found: Gate, title: str, record: GateRecord, metric: str) -> None:

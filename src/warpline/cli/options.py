@@ -83,6 +83,9 @@ ncu_option = click.option(
     metavar="REPORT",
     help="Add what this report of Nsight Compute says of the trace's kernels; may be repeated.",
 )
+anyway_option = click.option(
+    "--anyway", is_flag=True, help="Compare although the program, device or number of ranks differs."
+)
 least_effect_option = click.option(
     "--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the step."
 )

@@ -128,6 +128,7 @@ def _setting(row: dict[str, Any]) -> Setting:
         None if driver is None else str(driver),
         int(row["ranks"]),
         frozenset(map(str, row["recorded"])),
+        None if row.get("rank") is None else str(row["rank"]),
     )
 
 

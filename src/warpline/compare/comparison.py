@@ -21,7 +21,7 @@ from warpline.compare.counts import Counts, differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measurement import RunMeasurement, measure, median_run, side_of, slower_host
 from warpline.compare.parts import StepPart, explain
-from warpline.compare.prediction import Outcome, outcome
+from warpline.compare.prediction import Outcome, contents_of, outcome, replaces_all_kernels
 from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
 from warpline.compare.stopwatch import is_timed, typical_ns
 from warpline.compare.typical_step import MIN_STEPS, TypicalStep
@@ -122,16 +122,13 @@ class Comparison(ShownAsCard, Struct, frozen=True):
     """What the replay of A predicted for the fix that B has; None if no fix is recognised."""
     stopwatch_ratio: Estimate | None = None
     """Like `ratio`, of the step without the profiler; None unless both sides were timed."""
+    same_unit: bool = True
+    """Whether both times are about the same amount of work of one program, as far as is known."""
 
     @property
     def change_ns(self) -> int:
         """How much longer the step of B is."""
         return self.b.step_ns - self.a.step_ns
-
-    @property
-    def same_unit(self) -> bool:
-        """Whether both times are about the same amount of work, as far as is known."""
-        return same_work.obstacle(self.a.step, self.b.step) is None
 
     @property
     def sentence(self) -> str:
@@ -205,10 +202,25 @@ class Comparison(ShownAsCard, Struct, frozen=True):
         return f"<Comparison {self.verdict}: {duration(self.a.step_ns)} → {duration(self.b.step_ns)}>"
 
 
-def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:
-    """Compare the runs of A with those of B, and recognise the fix that was made."""
-    found = compare_measurements([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
-    ends = _of_median(a, found.a), _of_median(b, found.b)
+def compare(
+    a: Sequence[Trace],
+    b: Sequence[Trace],
+    least_effect: float = LEAST_EFFECT,
+    *,
+    anyway: bool = False,
+    same_program: bool = False,
+) -> Comparison:
+    """Compare the runs of A with those of B, and recognise the fix that was made.
+
+    With `anyway`, a difference that would forbid the comparison becomes a remark. With `same_program`, the caller knows
+    that both are one program, whatever kernels they run.
+    """
+    runs_a, runs_b = [measure(trace) for trace in a], [measure(trace) for trace in b]
+    ends = _of_median(a, runs_a), _of_median(b, runs_b)
+    step_a, step_b = median_run(runs_a).step, median_run(runs_b).step
+    if not same_program and same_work.other_program(step_a, step_b):
+        same_program = replaces_all_kernels(contents_of(ends[0], step_a), contents_of(ends[1], step_b))
+    found = compare_measurements(runs_a, runs_b, least_effect, anyway=anyway, same_program=same_program)
     if found.verdict != "not_comparable":
         ops = changed_cpu_ops(*ends, found.a.step.cpu_spans, found.b.step.cpu_spans)
         found = replace(found, cold_start=cold_start(a, b, least_effect), cpu_ops=ops)
@@ -220,15 +232,20 @@ def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_
     return replace(found, outcome=known)
 
 
-def _of_median(traces: Sequence[Trace], side: ComparedRuns) -> Trace:
-    median = median_run(side.measurements)
-    return next(trace for trace, run in zip(traces, side.measurements, strict=True) if run is median)
+def _of_median(traces: Sequence[Trace], runs: Sequence[RunMeasurement]) -> Trace:
+    median = median_run(runs)
+    return next(trace for trace, run in zip(traces, runs, strict=True) if run is median)
 
 
 def compare_measurements(
-    a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], least_effect: float = LEAST_EFFECT
+    a: Sequence[RunMeasurement],
+    b: Sequence[RunMeasurement],
+    least_effect: float = LEAST_EFFECT,
+    *,
+    anyway: bool = False,
+    same_program: bool = False,
 ) -> Comparison:
-    """Compare runs that were measured before."""
+    """Compare runs that were measured before; `compare` says what `anyway` and `same_program` mean."""
     if not a or not b:
         raise UsageError("nothing-to-compare", "a comparison needs a recording on each side")
     if not 0 < least_effect < 1:
@@ -236,9 +253,17 @@ def compare_measurements(
     side_a, side_b = ComparedRuns(tuple(a)), ComparedRuns(tuple(b))
     found, changed = judge(a, b, least_effect)
     parts, unexplained = explain(side_a.step, side_b.step)
-    hindered = [*_doubts("A", a), *_doubts("B", b), *_hindered(a[0], b)]
+    hindered = [*_damages("A", a), *_damages("B", b)]
+    differences = _all_differences(a, b, same_program)
+    has_same_unit = side_a.step.has_steps == side_b.step.has_steps
+    if anyway and has_same_unit:
+        differences = [f"compared anyway, although {reason}" for reason in differences]
+    else:
+        hindered += differences
+        differences = []
+        has_same_unit = not _other_work(side_a.step, side_b.step, same_program)
     verdict: Verdict = "not_comparable" if hindered else found.verdict
-    remarks = [*hindered, *_remarks(found, verdict, side_a, side_b, least_effect)]
+    remarks = [*hindered, *differences, *_remarks(found, verdict, side_a, side_b, least_effect)]
     if are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in parts):
         remarks = [*hindered, "A and B are equal to the nanosecond: it is the same recording"]
     if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
@@ -260,19 +285,38 @@ def compare_measurements(
         tuple(parts),
         unexplained,
         stopwatch_ratio=found.timed.ratio if found.timed else None,
+        same_unit=has_same_unit,
     )
 
 
-def _doubts(name: str, runs: Sequence[RunMeasurement]) -> list[str]:
-    """Why the runs of one side are no runs of one program, or cannot be relied on."""
-    damaged = [f"{name} cannot be relied on: {run.file}: {error}" for run in runs for error in run.errors]
-    return damaged + _hindered(runs[0], runs[1:], f"{runs[0].file} of {name}", f"another run of {name}")
+def _damages(name: str, runs: Sequence[RunMeasurement]) -> list[str]:
+    """Why runs cannot be relied on."""
+    return [f"{name} cannot be relied on: {run.file}: {error}" for run in runs for error in run.errors]
 
 
-def _hindered(first: RunMeasurement, runs: Sequence[RunMeasurement], one: str = "A", other: str = "B") -> list[str]:
+def _all_differences(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement], same_program: bool) -> list[str]:
+    """Why the two sides, or the runs of one of them, are not runs of one program in one setting."""
+    found = [*differences_of_runs("A", a), *differences_of_runs("B", b), *_differences(a[0], b, same_program)]
+    return list(dict.fromkeys(found))
+
+
+def differences_of_runs(name: str, runs: Sequence[RunMeasurement]) -> list[str]:
+    """Why the runs of one side are not runs of one program in one setting; empty if they are."""
+    return _differences(runs[0], runs[1:], False, f"{runs[0].file} of {name}", f"another run of {name}")
+
+
+def _differences(
+    first: RunMeasurement, runs: Sequence[RunMeasurement], same_program: bool, one: str = "A", other: str = "B"
+) -> list[str]:
     found = [reason for run in runs for reason in obstacles(first.setting, run.setting, one, other)]
-    units = (same_work.obstacle(first.step, run.step, one, other) for run in runs)
-    return list(dict.fromkeys([*found, *(reason for reason in units if reason)]))
+    work = (_other_work(first.step, run.step, same_program, one, other) for run in runs)
+    return list(dict.fromkeys([*found, *(reason for reason in work if reason)]))
+
+
+def _other_work(a: TypicalStep, b: TypicalStep, same_program: bool, one: str = "A", other: str = "B") -> str | None:
+    """Why two steps are not about the same work of one program."""
+    wrong_unit = same_work.obstacle(a, b, one, other)
+    return wrong_unit or (None if same_program else same_work.other_program(a, b, one, other))
 
 
 def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRuns, least_effect: float) -> list[str]:
@@ -295,7 +339,7 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
 
 def _of_recordings(a: ComparedRuns, b: ComparedRuns, least_effect: float) -> list[str]:
     remarks = []
-    if same_work.obstacle(a.step, b.step) is None:
+    if a.step.has_steps == b.step.has_steps:
         for name, side in (("A", a), ("B", b)):
             steps = len(side.step.lengths_ns)
             if not side.step.has_steps:

@@ -11,12 +11,19 @@ from warpline.compare.budgets import Budget, BudgetCheck, numbers_of
 from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measurements
 from warpline.compare.measurement import RunMeasurement, median_run
 from warpline.compare.spread import verdict_of
-from warpline.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, UsageError
+from warpline.errors import EXIT_FAILED, EXIT_INCONCLUSIVE, EXIT_REGRESSION, UsageError
 from warpline.estimate import Estimate
 
 SCHEMA = "warpline.gate/1"
-GateOutcome = Literal["passed", "regression", "inconclusive"]
-EXIT_CODES: dict[GateOutcome, int] = {"passed": 0, "regression": EXIT_REGRESSION, "inconclusive": EXIT_INCONCLUSIVE}
+GateOutcome = Literal["passed", "regression", "budget_exceeded", "inconclusive", "not_comparable"]
+EXIT_CODES: dict[GateOutcome, int] = {
+    "passed": 0,
+    "regression": EXIT_REGRESSION,
+    "budget_exceeded": EXIT_REGRESSION,
+    "inconclusive": EXIT_INCONCLUSIVE,
+    "not_comparable": EXIT_FAILED,
+}
+"""A recording of another program is a failure: noise may pass a job of CI, and nothing was checked."""
 
 
 class Gate(Struct, frozen=True):
@@ -29,6 +36,11 @@ class Gate(Struct, frozen=True):
     """With the baseline; None without one."""
     baseline_outcome: GateOutcome = "passed"
     """Of the comparison alone."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the runs are slower, or exceed a budget."""
+        return EXIT_CODES[self.outcome] == EXIT_REGRESSION
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -51,22 +63,26 @@ def judge(
     metric: Literal["step", "busy"] = "step",
     least_effect: float = LEAST_EFFECT,
     more: Mapping[str, float] | None = None,
+    *,
+    anyway: bool = False,
 ) -> Gate:
     """Judge the runs. `metric` is what must not be slower than the baseline: the step, or the GPU's work alone; `more`
-    are the numbers that budgets ask for and that a measured run does not have."""
+    are the numbers that budgets ask for and that a measured run does not have; `anyway` compares with the baseline of
+    another device or program."""
     if baseline is None and not budgets:
         raise UsageError("nothing-to-check", "the gate needs --baseline or --budget", "warpline gate --help")
     numbers = {**numbers_of(median_run(runs)), **(more or {})}
     checks = tuple(BudgetCheck(budget, numbers[budget.number]) for budget in budgets)
-    comparison = compare_measurements(baseline, runs, least_effect) if baseline is not None else None
+    comparison = compare_measurements(baseline, runs, least_effect, anyway=anyway) if baseline is not None else None
     by_baseline = _outcome(comparison, metric, least_effect) if comparison is not None else "passed"
-    outcome = by_baseline if all(check.passed for check in checks) else "regression"
+    is_within_budget = all(check.passed for check in checks) or by_baseline == "regression"
+    outcome: GateOutcome = by_baseline if is_within_budget else "budget_exceeded"
     return Gate(outcome, tuple(runs), checks, comparison, by_baseline)
 
 
 def _outcome(comparison: Comparison, metric: Literal["step", "busy"], least_effect: float) -> GateOutcome:
     if comparison.verdict == "not_comparable":
-        return "inconclusive"
+        return "not_comparable"
     if metric == "busy":
         return _of_ratio(comparison.work_ratio, least_effect)
     known: dict[str, GateOutcome] = {"slower": "regression", "faster": "passed", "same": "passed"}

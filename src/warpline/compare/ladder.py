@@ -129,7 +129,7 @@ def ladder(traces: Sequence[Trace], names: Sequence[str], least_effect: float = 
     """
     if len(traces) < 2:
         raise UsageError("two-rungs", "a ladder needs two recordings or more", "warpline ladder A B C")
-    pairs = [compare([a], [b], least_effect) for a, b in pairwise(traces)]
+    pairs = [compare([a], [b], least_effect, same_program=True) for a, b in pairwise(traces)]
     runs = [pairs[0].a, *(pair.b for pair in pairs)]
     timed = all(run.timed for run in runs)
     times = [_times(run, timed) for run in runs]

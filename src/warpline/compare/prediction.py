@@ -14,7 +14,7 @@ from warpline.api_names import ALLOCATION, EMPTY_CACHE_FREE, GRAPH_LAUNCH, LAUNC
 from warpline.compare.counts import waits
 from warpline.compare.typical_step import TypicalStep
 from warpline.errors import WarplineError
-from warpline.estimate import Estimate
+from warpline.estimate import WIDE, Estimate
 from warpline.findings.diagnosis import MOST_CALLS
 from warpline.findings.fix_table import fix_table, whatif
 from warpline.fixes.registry import all_fixes
@@ -69,8 +69,10 @@ class Outcome(Struct, frozen=True):
         promise = f"predicted {speedup(gain.expected)} ({speedup(gain.low)} to {speedup(gain.high)})"
         gained = speedup(self.measured)
         seen = f"timed {gained}" if self.timed else f"recorded {gained} without the profiler's estimated cost"
-        result = "as predicted" if self.is_within_range else "outside the predicted range"
-        return f"{named}: {promise}, {seen}: {result}."
+        if not self.is_within_range:
+            return f"{named}: {promise}, {seen}: outside the predicted range."
+        wide = f"within a range wider than {WIDE:g}×, which proves little"
+        return f"{named}: {promise}, {seen}: {wide if gain.is_wide else 'as predicted'}."
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -111,6 +113,11 @@ def applied_fixes(a: StepContents, b: StepContents) -> tuple[str, ...]:
     implied = {name for fix in found for name in fix.implies}
     names = tuple(fix.name for fix in found if fix.name not in implied)
     return names if len(names) <= MAX_FIXES else ()
+
+
+def replaces_all_kernels(a: StepContents, b: StepContents) -> bool:
+    """Whether a fix was made between A and B after which no kernel need be the same."""
+    return any(all_fixes()[name].replaces_kernels for name in applied_fixes(a, b))
 
 
 def contents_of(trace: Trace, step: TypicalStep) -> StepContents:

@@ -1,8 +1,8 @@
-"""What the time of a step is about: two steps can be compared if they are about the same amount of work.
+"""Whether two steps are steps of one program, about the same amount of work: only then their times can be compared.
 
-A marked step is what the program calls a step. One that was found by repetition may be a part of it, such as a layer,
-or several. A recording without steps stands for itself, however long it is. Whether two such units are the same shows
-in the kernels that both run, and how often they do.
+A step may be marked, found by repetition (then it may be a part of the program's step, such as a layer, or several), or
+a recording without steps, which stands for itself, however long it is. Whether two such units are of the same program
+shows in the kernels that both run, and whether they are about the same work in how often they do.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from warpline.compare.kernel_similarity import SAME_FUNCTION, kernel_similarity
 from warpline.compare.typical_step import TypicalStep
 
 MIN_SHARED_TIME = 0.5
@@ -18,6 +19,9 @@ MIN_SHARED_TIME = 0.5
 MAX_COUNT_RATIO = 1.5
 """Below this ratio (and above its inverse) kernels run as often. A change of a program moves a few of them; among 90
 recorded changes with so much in common the median ratio is 1.0 each time."""
+MIN_SAME_KERNELS = 0.1
+"""Of one program, the kernels that both run take this share of the GPU time of a side. Among 90 recorded changes 19
+have less: in 6 other kernels do the same job, and 13 replace the one operation that the program is."""
 BY_REPETITION = "repetition"
 
 
@@ -43,16 +47,24 @@ def obstacle(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -
     return None
 
 
+def other_program(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -> str | None:
+    """Why the two seem to be different programs, or other steps of one; None if they run the same kernels as often.
+
+    The same function in another form counts, such as another vector width. So does another kernel for the same job, a
+    GEMM at another precision for example, if most of both steps is of that kind.
+    """
+    ratio = times_as_often(a, b)
+    if ratio is not None and not 1 / MAX_COUNT_RATIO < ratio < MAX_COUNT_RATIO:
+        return f"{_how_often(a, ratio, one, other)}: their steps are not about the same work"
+    shares = [_shared_time(step, against) for step, against in ((a, b), (b, a))]
+    if max(same for same, _ in shares) >= MIN_SAME_KERNELS or min(alike for _, alike in shares) >= MIN_SHARED_TIME:
+        return None
+    return f"{one} and {other} have no kernels in common, or hardly any: they are not the same program"
+
+
 def remark(a: TypicalStep, b: TypicalStep) -> str | None:
     """What to check although nothing forbids the comparison."""
-    if obstacle(a, b) is not None:
-        return None
-    ratio = times_as_often(a, b)
-    if ratio is not None:
-        return (
-            None if 1 / MAX_COUNT_RATIO < ratio < MAX_COUNT_RATIO else f"{_how_often(a, ratio)}: is it the same work?"
-        )
-    if a.found_by == b.found_by == BY_REPETITION:
+    if a.found_by == b.found_by == BY_REPETITION and times_as_often(a, b) is None:
         return "the steps of both were found by repetition and run different kernels: are they about the same work?"
     return None
 
@@ -69,6 +81,18 @@ def times_as_often(a: TypicalStep, b: TypicalStep) -> float | None:
     order = np.argsort(ratios, kind="stable")
     half = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)
     return float(ratios[order][min(half, len(both) - 1)])
+
+
+def _shared_time(step: TypicalStep, other: TypicalStep) -> tuple[float, float]:
+    """The share of a step's kernel time in functions that the other runs too, and in what is like any kernel there."""
+    kernels = {place: one for place, one in enumerate(step.operations) if one.kind == "kernel"}
+    theirs = [one for one in other.operations if one.kind == "kernel"]
+    if not kernels or not theirs:  # a graph is one operation, or only copies were recorded: nothing is known
+        return 1.0, 1.0
+    best = kernel_similarity(list(kernels.values()), theirs).best()
+    charged = step.exposed_ns[list(kernels)]
+    whole = max(float(charged.sum()), 1.0)
+    return float(charged[best >= SAME_FUNCTION].sum()) / whole, float(charged[best > 0].sum()) / whole
 
 
 Key = tuple[str, tuple[int, int, int]]

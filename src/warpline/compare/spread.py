@@ -241,12 +241,15 @@ def _estimate(draws: Floats, expected: float, tail: float) -> Estimate:
 
 
 def are_equal(a: Side, b: Side) -> bool:
-    """Whether it is the same recording twice."""
-    return len(a) == len(b) and all(
-        np.array_equal(run_a.lengths_ns, run_b.lengths_ns)
-        and math.isclose(run_a.work_ns, run_b.work_ns)
-        and math.isclose(run_a.idle_ns, run_b.idle_ns)
-        for run_a, run_b in zip(a, b, strict=True)
+    """Whether both sides are the same recordings, some perhaps given more than once."""
+    return all(any(_is_same(run, other) for other in there) for here, there in ((a, b), (b, a)) for run in here)
+
+
+def _is_same(one: RunTime, other: RunTime) -> bool:
+    return (
+        np.array_equal(one.lengths_ns, other.lengths_ns)
+        and math.isclose(one.work_ns, other.work_ns)
+        and math.isclose(one.idle_ns, other.idle_ns)
     )
 
 

@@ -225,5 +225,6 @@ FIX = Fix(
     needs=("ops, and their shapes",),
     after=("no_empty_cache", "preallocate"),
     was_made=was_made,
+    replaces_kernels=True,
     not_tried="the loop stands in the source",
 )

@@ -218,6 +218,7 @@ FIX = Fix(
     needs=("torch.optim's ranges, or ops with shapes",),
     after=("fewer_kernels",),
     was_made=was_made,
+    replaces_kernels=True,
     implies=("batch", "drop_copies", "preallocate", "pad"),
     tried=(
         TryableChange(

@@ -74,6 +74,8 @@ class Fix(Struct, frozen=True):
     """Fixes that must change the graph before this one when several are applied together."""
     same_work: bool = False
     """Whether the kernels that it changes still do what they did: then the roofline bounds them."""
+    replaces_kernels: bool = False
+    """Whether every kernel of a step may be another one after it, so that two versions have none in common."""
     keeps_result: bool = True
     """Whether the program computes what it did, to rounding: a plan has the others last."""
     is_limit: bool = False

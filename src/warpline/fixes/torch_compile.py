@@ -273,6 +273,7 @@ FIX = Fix(
     # A value that Python reads ends the compiled region, and memory given back to the driver is asked for again in it.
     first=("warm_up", "remove_sync", "no_empty_cache"),
     was_made=was_made,
+    replaces_kernels=True,
     implies=("batch", "drop_copies", "preallocate", "pad", "fused_optimizer"),
     tried=(
         TryableChange(

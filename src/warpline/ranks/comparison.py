@@ -141,9 +141,11 @@ class JobComparison(Struct, frozen=True):
         }
 
 
-def compare_jobs(a: Job, b: Job, least_effect: float) -> JobComparison:
-    """Compare two jobs."""
-    hindered = list(_obstacles(a, b))
+def compare_jobs(a: Job, b: Job, least_effect: float, *, anyway: bool = False) -> JobComparison:
+    """Compare two jobs; with `anyway`, what would forbid it becomes a remark."""
+    hindered, remarks = list(_obstacles(a, b)), []
+    if anyway and set(a.ranks) & set(b.ranks):
+        hindered, remarks = [], [f"compared anyway, although {reason}" for reason in hindered]
     found = difference((_run_time(a),), (_run_time(b),), least_effect)
     ranks = _changed_ranks(a, b)
     groups = _changed_groups(a, b)
@@ -151,7 +153,7 @@ def compare_jobs(a: Job, b: Job, least_effect: float) -> JobComparison:
     change_ns = b.step_ns - a.step_ns
     return JobComparison(
         "not_comparable" if hindered else found.verdict,
-        (*hindered, *_remarks(a, b, found.verdict if not hindered else "")),
+        (*hindered, *remarks, *_remarks(a, b, found.verdict if not hindered else "")),
         a,
         b,
         found.ratio,
@@ -190,6 +192,9 @@ def _obstacles(a: Job, b: Job) -> Sequence[str]:
         found.append(f"A ran on {several(a.world_size, 'rank')} and B on {several(b.world_size, 'rank')}")
     elif not set(a.ranks) & set(b.ranks):
         found.append(f"A has {shown_ranks(a.ranks)} and B {shown_ranks(b.ranks)}: they have no rank in common")
+    kernels = [{name for times in _kernels(job).values() for name in times} for job in (a, b)]
+    if all(kernels) and not kernels[0] & kernels[1]:
+        found.append("A and B have no kernels in common: they are not the same program")
     names = [{name for name in job.devices.values() if name} for job in (a, b)]
     if all(names) and names[0] != names[1]:
         found.append(f"A ran on {', '.join(sorted(names[0]))} and B on {', '.join(sorted(names[1]))}")

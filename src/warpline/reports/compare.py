@@ -34,7 +34,9 @@ WORDS = {
 OUTCOMES = {
     "passed": "Passed.",
     "regression": "Regression.",
+    "budget_exceeded": "Budget exceeded.",
     "inconclusive": "Inconclusive: neither passed nor a regression.",
+    "not_comparable": "Not checked: the recordings cannot be compared with the baseline.",
 }
 
 
@@ -67,8 +69,8 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", tuple(sections))
 
 
-def gate_report(gate: Gate) -> Report:
-    """The outcome of a gate: its budgets, and the comparison with the baseline."""
+def gate_report(gate: Gate, verbose: bool = False) -> Report:
+    """The outcome of a gate: its budgets, and the comparison with the baseline; `verbose` lists every part of it."""
     lead: list[Content] = [Text(OUTCOMES[gate.outcome], "strong")]
     if gate.checks:
         columns = (
@@ -91,7 +93,7 @@ def gate_report(gate: Gate) -> Report:
     title = gate.runs[0].file + (f" and {len(gate.runs) - 1} more" if len(gate.runs) > 1 else "")
     if gate.comparison is None:
         return Report(title, tuple(sections))
-    compared = report(gate.comparison)
+    compared = report(gate.comparison, verbose)
     return Report(f"baseline as A · {title} as B", (*sections, *compared.sections))
 
 

@@ -19,7 +19,10 @@ SHORTEST = 0.005
 
 
 def junit(gate: Gate, name: str) -> str:
-    """The gate as a test suite: a case for each budget, and one for the baseline. Inconclusive is skipped."""
+    """The gate as a test suite: a case for each budget, and one for the baseline.
+
+    What cannot be compared fails, and what is inconclusive is skipped.
+    """
     # XML allows no control characters, not even escaped ones.
     name = sanitise(name)
     suite = ElementTree.Element("testsuite", name=f"warpline gate {name}")
@@ -33,7 +36,7 @@ def junit(gate: Gate, name: str) -> str:
     if gate.comparison is not None:
         case = _case(suite, name, f"not slower than {name}")
         detail = "\n".join([*gate.comparison.reasons, "", waterfall(gate.comparison)])
-        if gate.baseline_outcome == "regression":
+        if gate.baseline_outcome in {"regression", "not_comparable"}:
             failed += 1
             _add(case, "failure", gate.comparison.sentence, detail)
         elif gate.baseline_outcome == "inconclusive":

@@ -8,7 +8,13 @@ from warpline.reports.svg import document, label, stroke, xml
 
 WIDTH, HEIGHT = 840, 300
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 44, 40
-COLOURS = {"passed": "#2e7d32", "regression": "#c62828", "inconclusive": "#8a6d00"}
+COLOURS = {
+    "passed": "#2e7d32",
+    "regression": "#c62828",
+    "budget_exceeded": "#c62828",
+    "inconclusive": "#8a6d00",
+    "not_comparable": "#8a6d00",
+}
 
 
 def history_svg(history: NumberHistory) -> str:

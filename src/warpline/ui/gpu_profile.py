@@ -37,7 +37,7 @@ class GpuProfile:
         self.was_used = True
         plain = self._record(step, steps, warmup, stacks=False)
         gate = self._gate(plain)
-        if gate is not None and gate.outcome == "regression":
+        if gate is not None and gate.failed:
             # Stacks cost time, so they are recorded only to say where.
             self._fail(gate, self._record(step, 3, warmup, stacks=True))
         return plain
@@ -47,7 +47,7 @@ class GpuProfile:
         self.was_used = True
         trace = open_trace(path)
         gate = self._gate(trace)
-        if gate is not None and gate.outcome == "regression":
+        if gate is not None and gate.failed:
             self._fail(gate, trace)
         return trace
 
