@@ -18,11 +18,9 @@ REQUEST = [
     {"id": 1, "model_name": "resnet50", "model_version": 1},
     {"id": 1, "timestamps": [{"name": "REQUEST_START", "ns": 5}, {"name": "QUEUE_START", "ns": 6}]},
 ]
-PROTON = [{"children": [], "frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0}}]
 FILES = {
     "speedscope": json.dumps(SPEEDSCOPE).encode(),
     "Triton Inference Server": json.dumps(REQUEST).encode(),
-    "Proton": json.dumps(PROTON).encode(),
     "OpenTelemetry": b'{"resourceSpans": [{"scopeSpans": []}]}',
     "Jaeger": b'{"data": [{"traceID": "a", "spans": [{"spanID": "b", "operationName": "c"}]}]}',
     "V8": b'{"nodes": [{"id": 1, "callFrame": {}}], "timeDeltas": []}',

@@ -13,6 +13,7 @@ from msgspec import Struct, to_builtins
 from warpline.analyses.api_split import ApiSplit, api_split
 from warpline.analyses.gpu_metrics import GpuMetric, gpu_metrics
 from warpline.analyses.stats import StatsReport, find_report
+from warpline.analyses.stats.proton import PROTON_REPORTS, proton_report
 from warpline.cli.options import (
     TableFormat,
     bundle,
@@ -27,6 +28,8 @@ from warpline.cli.write import json_text, put_text, refuse_existing, say, table_
 from warpline.errors import CannotAnswer, UsageError
 from warpline.reports.frame_text import table_text, to_csv, to_records
 from warpline.reports.stats_words import metrics_text, os_total_text, split_dict, split_text, words_of_rows, words_text
+from warpline.sources.stdin import STDIN
+from warpline.trace.open import NotATimeline
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.stats/1"
@@ -93,6 +96,8 @@ class TablesOutput(Struct, frozen=True):
 def stats(trace: Path, report: tuple[str, ...], output: TablesOutput, verbose: bool, no_cache: bool) -> None:
     """Print the reports of nsys stats, with the same names, columns and numbers, from any trace.
 
+    Of a Proton profile without a timeline (.hatchet), it prints kernels and call paths.
+
     A report whose data the trace lacks is skipped, with the reason on stderr. With -v, each row gets a sentence, and
     API time is split into time spent once and time of every step.
 
@@ -107,12 +112,18 @@ def stats(trace: Path, report: tuple[str, ...], output: TablesOutput, verbose: b
     chosen = output.format
     wanted = [find_report(name) for name in _names(report)]
     refuse_existing(output.file, output.force)
-    opened = StepSelection(no_cache=no_cache).open(trace)
+    opened: Trace | None = None
+    try:
+        opened = StepSelection(no_cache=no_cache).open(trace)
+    except NotATimeline as error:
+        if error.read_by != "stats" or trace == STDIN:
+            raise
+        wanted = wanted if report else [find_report(name) for name in PROTON_REPORTS]
     answers: dict[StatsReport, pl.DataFrame] = {}
     refusals: dict[StatsReport, CannotAnswer] = {}
     for entry in wanted:
         try:
-            answers[entry] = entry.build(opened)
+            answers[entry] = proton_report(trace, entry.name) if opened is None else entry.build(opened)
         except CannotAnswer as refusal:
             refusals[entry] = refusal
     # Without any answer, the last refusal is the error of the command.
@@ -152,11 +163,11 @@ class Additions(Struct, frozen=True):
     """Sampled counters, where nsys recorded them."""
 
 
-def _added(answers: dict[StatsReport, pl.DataFrame], opened: Trace) -> Additions:
+def _added(answers: dict[StatsReport, pl.DataFrame], opened: Trace | None) -> Additions:
     words = {entry.name: words_of_rows(entry.name, frame) for entry, frame in answers.items()}
     of_calls = any(entry.name.startswith("cuda_api") for entry in answers)
-    metrics = gpu_metrics(opened) if len(opened.counters) else ()
-    return Additions(words, api_split(opened) if of_calls else None, metrics)
+    metrics = gpu_metrics(opened) if opened is not None and len(opened.counters) else ()
+    return Additions(words, api_split(opened) if opened is not None and of_calls else None, metrics)
 
 
 def _document(

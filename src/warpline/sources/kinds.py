@@ -57,6 +57,11 @@ def _is_execution_trace(head: bytes, _: Path) -> bool:
     return _is_json(text) and _EXECUTION_TRACE.search(text) is not None
 
 
+def _is_proton_tree(head: bytes, _: Path) -> bool:
+    text = _text(head)
+    return text.startswith(b"[") and all(key in text for key in (b'"children"', b'"frame"', b'"metrics"'))
+
+
 def _is_ncu_csv(head: bytes, _: Path) -> bool:
     text = _text(head)
     return b"\x00" not in text and (text.startswith(b"==PROF==") or _NCU_HEADER.search(text) is not None)
@@ -82,10 +87,12 @@ NSYS_REPORT = Kind(
     packs=False,
 )
 """Report of nsys; `.qdrep` before 2021.4."""
-KINETO = Kind("kineto", _is_kineto, (".json",))
+KINETO = Kind("kineto", _is_kineto, (".json", ".chrome_trace"))
 """Kineto or torch.profiler JSON."""
 EXECUTION_TRACE = Kind("execution-trace", _is_execution_trace)
 """JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
+PROTON_TREE = Kind("proton-tree", _is_proton_tree, (".hatchet",))
+"""Hatchet JSON of Triton's Proton: sums per call path, no times."""
 NCU_CSV = Kind("ncu-csv", _is_ncu_csv, (".csv",))
 """Page of an ncu report as CSV, or a log of ncu."""
 NSYS_STREAM = Kind(
@@ -101,5 +108,5 @@ UNKNOWN = Kind("unknown", lambda head, path: False)
 
 NCU_KINDS = (NCU_REPORT, NCU_CSV)
 """Reports of Nsight Compute and their pages."""
-KINDS_WITHOUT_TIMELINE = (*NCU_KINDS, MEMORY_SNAPSHOT, EXECUTION_TRACE)
+KINDS_WITHOUT_TIMELINE = (*NCU_KINDS, MEMORY_SNAPSHOT, EXECUTION_TRACE, PROTON_TREE)
 """Recognised, for verbs that read them or to say what they are; the others are in the table of sources."""

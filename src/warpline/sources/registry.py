@@ -49,6 +49,7 @@ SOURCES = (
             "autograd": "torch.autograd.profiler",
             "xla": "XLA's profiler (JAX, TensorFlow)",
             "rocprof": "rocprof",
+            "proton": "Proton (Triton)",
         },
     ),
     Source(NVPROF, read_nvprof, {"nvprof": "nvprof"}),

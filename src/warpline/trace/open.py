@@ -9,7 +9,16 @@ from warpline.capture.recorded import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_key, limit_bytes
 from warpline.sources.detect import detect
-from warpline.sources.kinds import EXECUTION_TRACE, MEMORY_SNAPSHOT, NCU_CSV, NCU_REPORT, NSYS_STREAM, UNKNOWN, Kind
+from warpline.sources.kinds import (
+    EXECUTION_TRACE,
+    MEMORY_SNAPSHOT,
+    NCU_CSV,
+    NCU_REPORT,
+    NSYS_STREAM,
+    PROTON_TREE,
+    UNKNOWN,
+    Kind,
+)
 from warpline.sources.registry import source_of, sources, suffixes_of
 from warpline.sources.rows import Rows
 from warpline.trace.build import build
@@ -57,9 +66,13 @@ _WITHOUT_TIMELINE = {
     MEMORY_SNAPSHOT: "a Python pickle, as torch's memory snapshots are",
     NCU_CSV: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
     NCU_REPORT: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
+    PROTON_TREE: (
+        "a profile of Triton's Proton (Hatchet): it has sums per call path, and no timeline, which "
+        'proton.start(data="trace") records'
+    ),
     UNKNOWN: "of unknown kind",
 }
-_READ_BY = {MEMORY_SNAPSHOT: "memory", NCU_CSV: "dive", NCU_REPORT: "dive"}
+_READ_BY = {MEMORY_SNAPSHOT: "memory", NCU_CSV: "dive", NCU_REPORT: "dive", PROTON_TREE: "stats"}
 """The verbs that read files without a timeline."""
 
 

@@ -1,4 +1,4 @@
-"""The reports of ``nsys stats``, answered from a trace of any source.
+"""The reports of ``nsys stats``, answered from a trace of any source, and one of Proton's call paths.
 
 ``report(trace, name)`` gives the table of one report, with the names, columns, order and rounding of Nsight
 Systems 2025.3; ``REPORTS`` lists them.
@@ -24,8 +24,9 @@ from warpline.analyses.stats.cuda_gpu_trace import cuda_gpu_trace
 from warpline.analyses.stats.kern_exec import cuda_kern_exec_sum, cuda_kern_exec_trace
 from warpline.analyses.stats.nvtx import nvtx_pushpop_sum, nvtx_startend_sum, nvtx_sum
 from warpline.analyses.stats.nvtx_gpu import nvtx_gpu_proj_sum, nvtx_kern_sum
+from warpline.analyses.stats.proton import PATHS
 from warpline.analyses.stats.system import osrt_sum, um_sum
-from warpline.errors import UsageError
+from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.trace import Trace
 
 __all__ = ["REPORTS", "StatsReport", "find_report", "report"]
@@ -44,6 +45,16 @@ class StatsReport(Struct, frozen=True):
     """Names up to nsys 2022."""
 
 
+def _no_call_paths(_: Trace) -> pl.DataFrame:
+    raise CannotAnswer(
+        "no-data",
+        f"{PATHS}: cannot answer, because the trace has no sums per call path of Proton",
+        "give a .hatchet file",
+    )
+
+
+PROTON_SUM = StatsReport(PATHS, "Proton Call Path Summary", _no_call_paths)
+"""Only a Proton profile without a timeline (Hatchet) answers it."""
 REPORTS: dict[str, StatsReport] = {
     entry.name: entry
     for entry in (
@@ -85,8 +96,8 @@ def find_report(name: str) -> StatsReport:
     """The report of this name, present or pre-2023."""
     if name in REPORTS:
         return REPORTS[name]
-    for entry in REPORTS.values():
-        if name in entry.older_names:
+    for entry in (*REPORTS.values(), PROTON_SUM):
+        if name in (entry.name, *entry.older_names):
             return entry
     raise UsageError("unknown-report", f"there is no report {name!r}", f"choose from: {', '.join(REPORTS)}")
 

@@ -66,7 +66,7 @@ def adopt(raw: RawEvents) -> str | None:
     rows = bare[on_gpu]
     for name in ("device", "stream"):
         values = np.array([getattr(lane, name) if lane else 0 for lane in found], np.int64)[which]
-        raw.fields[name] = _merged(raw.fields.get(name), rows, values[on_gpu])
+        raw.fields[name] = merged(raw.fields.get(name), rows, values[on_gpu])
     if (other := raw.fields.get("correlation_id")) is not None and not _has(raw, "correlation"):
         raw.fields["correlation"] = other
     if producer == ROCPROF:
@@ -193,7 +193,7 @@ def _categorise(raw: RawEvents, rows: npt.NDArray[np.int64], category_of: Callab
         raw.category[rows] = np.array(chosen, raw.category.dtype)[which]
 
 
-def _merged(field: Sparse | None, rows: npt.NDArray[np.int64], values: Int64s) -> Sparse:
+def merged(field: Sparse | None, rows: npt.NDArray[np.int64], values: Int64s) -> Sparse:
     """The field with further rows; a value that the file has stays."""
     if field is None or not len(field.rows):
         return Sparse(rows.astype(np.uint32), values)
