@@ -18,6 +18,7 @@ from ncu_files import report as ncu_report
 from nsys_files import GENERATIONS, GLOBAL_PID, GLOBAL_TID, GLOBAL_WORKER, Export, small
 from nvprof_files import LAUNCH, NvprofFile
 from paths import DATA, SUITES
+from rocprofv3_files import small as small_rocprofv3
 from scan_samples import OF_2021, TODAY
 from snapshot_files import leaking
 from snapshot_files import training as snapshot_of_training
@@ -256,6 +257,7 @@ def databases() -> dict[str, bytes]:
         folder = Path(name)
         made = {f"nsys {schema}": steps_of_nsys(schema).write(folder / schema).read_bytes() for schema in GENERATIONS}
         made["nvprof"] = nvprof().write(folder / "nvprof").read_bytes()
+        made["rocpd"] = small_rocprofv3().write_database(folder / "rocpd").read_bytes()
     for file in sorted((DATA / "nsys").glob("*.sqlite.gz")):
         made[file.name] = _cut(gzip.decompress(file.read_bytes()))
     return made

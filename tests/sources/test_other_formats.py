@@ -33,7 +33,6 @@ FILES = {
     "nsys stats": b"Time (%),Total Time (ns),Instances\n50.0,10,2\n",
     "torch.profiler printed": b"-----  -----\n    Name    Self CPU %    Self CPU\n-----  -----\n",
     "Perfetto": b"\n\x20\x08\x01track_event" + bytes(8),
-    "rocprofv3": b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}',
     "nvprof printed": b"==12== NVPROF is profiling process 12, command: ./a\n==12== Profiling result:\n",
     "TensorRT": b'[{"count": 10}, {"name": "conv", "timeMs": 1.0, "averageMs": 0.1, "percentage": 100}]',
     "DeepSpeed": b"-------------------------- DeepSpeed Flops Profiler --------------------------\n",

@@ -24,6 +24,7 @@ from warpline.sources.kinds import (
 from warpline.sources.kineto import read_kineto
 from warpline.sources.nsys import read_nsys, read_nsys_report
 from warpline.sources.nvprof import read_nvprof
+from warpline.sources.rocprofv3 import ROCPD, ROCPROFV3_JSON, read_rocpd, read_rocprofv3_json
 from warpline.sources.rows import Rows
 
 ENTRY_POINTS = "warpline.sources"
@@ -40,7 +41,9 @@ class Source(Struct, frozen=True):
 
 
 _NSYS = {"nsys": "Nsight Systems"}
+_ROCPROFV3 = {"rocprofv3": "rocprofv3"}
 SOURCES = (
+    Source(ROCPROFV3_JSON, read_rocprofv3_json, _ROCPROFV3),
     Source(
         KINETO,
         read_kineto,
@@ -52,6 +55,7 @@ SOURCES = (
             "proton": "Proton (Triton)",
         },
     ),
+    Source(ROCPD, read_rocpd, _ROCPROFV3),
     Source(NVPROF, read_nvprof, {"nvprof": "nvprof"}),
     Source(NSYS_SQLITE, read_nsys, _NSYS),
     Source(NSYS_REPORT, read_nsys_report, _NSYS),

@@ -19,7 +19,7 @@ class Rows(Struct):
     """Tables by name, facts about the capture, and what the reader noticed."""
 
     source: str
-    """``kineto``, ``nsys``, ``nvprof``, ``xla`` or ``autograd`` (torch's old profiler)."""
+    """Which profiler recorded them: ``kineto``, ``nsys``, ``rocprofv3`` …; the table of sources names each."""
     tables: dict[str, pl.DataFrame]
     meta: dict[str, str] = field(default_factory=dict)
     """Facts about the file and the capture: producer and version, flags, epoch, host program."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import polars as pl
@@ -38,8 +37,8 @@ KNOWN_TABLES = {
     *("TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_GPU", "TARGET_INFO_SYSTEM_ENV"),
 }
 """A file with none of these tables is not an nsys export."""
-ROCPD_TABLE = re.compile(r"rocpd_")
-"""Tables of AMD's profilers."""
+RPD_TABLE = "rocpd_api"
+"""Calls in a database of rocmProfileData."""
 
 
 def read_nsys_report(path: Path) -> Rows:
@@ -52,7 +51,7 @@ def read_nsys(path: Path) -> Rows:
     notes = ReadingNotes()
     with plain_sqlite(path, EXPORT_AGAIN) as plain, open_database(plain.path, path, EXPORT_AGAIN) as database:
         if not (database.columns.keys() & KNOWN_TABLES):
-            by = " (it is a database of rocprofv3 or rpd)" if any(map(ROCPD_TABLE.match, database.columns)) else ""
+            by = " (it is a database of rpd, rocmProfileData)" if RPD_TABLE in database.columns else ""
             raise UnreadableFile(
                 "not-nsys",
                 f"{path} is an SQLite file without a single table of Nsight Systems{by}",
