@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpline.capture.trial.use import LoaderUse, ModuleUse, ProgramUse
+from warpline.capture.trial.use import ModuleUse, ProgramUse
 from warpline.errors import WarplineError
 from warpline.trial.look import MAX_ROUNDS, alive_together, timed_steps
 from warpline.trial.process import HeardEvent, LookReport
@@ -52,9 +52,9 @@ def test_all_windows_fit_into_a_program_that_ends_early(count: int) -> None:
 
 
 def test_batches_that_a_loader_has_ready_are_used_up_before_the_first_window() -> None:
-    use = ProgramUse(loaders=[LoaderUse(2, False, False, False, 64)])
-    assert timed_steps(look(calls("optimizer", 60, 0.1), use=use)).skip == 8 + 32
-    assert timed_steps(look(calls("optimizer", 60, 0.5), use=use)).skip == 8
+    assert timed_steps(look(calls("optimizer", 60, 0.1)), loads_ahead=True).skip == 8 + 32
+    assert timed_steps(look(calls("optimizer", 60, 0.5)), loads_ahead=True).skip == 8
+    assert timed_steps(look(calls("optimizer", 60, 0.1)), loads_ahead=False).skip == 8
 
 
 def test_a_program_without_steps_is_refused() -> None:

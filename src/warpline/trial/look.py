@@ -44,8 +44,9 @@ class TimedSteps(Struct, frozen=True):
     """Name of the results that are compared."""
 
 
-def timed_steps(look: LookReport) -> TimedSteps:
-    """Choose the steps: optimizer steps, else calls of generate(), else calls of the largest module called often."""
+def timed_steps(look: LookReport, loads_ahead: bool = False) -> TimedSteps:
+    """Choose the steps: optimizer steps, else calls of generate(), else calls of the largest module called often.
+    `loads_ahead`: whether a variant has more batches ready."""
     event = _chosen(look)
     times = event.times_s
     later = times[len(times) // 2 :] if len(times) > MIN_CALLS else times
@@ -54,7 +55,7 @@ def timed_steps(look: LookReport) -> TimedSteps:
     step = StepKind(event.kind, event.who, event.name)
     words = {OPTIMIZER: f"{event.name}.step()", GENERATE: f"generate() of {event.name}"}
     skip = SKIP if SKIP * step_s < MAX_WARM_UP_S else 3
-    if look.use.loaders and (SKIP + LOADED_AHEAD) * step_s < MAX_DRAIN_S:
+    if loads_ahead and (SKIP + LOADED_AHEAD) * step_s < MAX_DRAIN_S:
         skip = SKIP + LOADED_AHEAD
     settle = round(SETTLE_S / step_s)
     per_window, windows = max(1, round(WINDOW_S / step_s)), MAX_ROUNDS

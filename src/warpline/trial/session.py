@@ -56,6 +56,8 @@ CRASHED = "program-failed"
 MAX_WINNERS = 6
 FEW = 6
 """So many are measured in one group."""
+PREFETCH = "prefetch"
+"""The change by which a loader has more batches ready."""
 STANDALONE = "--standalone"
 """The option of torchrun that chooses a free port."""
 
@@ -219,7 +221,10 @@ class TrialSession:
         took = time.monotonic() - process.started
         self._end([process])
         self._look = look
-        self._steps = timed_steps(look)
+        loads_ahead = any(
+            one.change.name == PREFETCH and not one.change.why_not(look.use) for one in self._request.candidates
+        )
+        self._steps = timed_steps(look, loads_ahead)
         self._took_s = took
         self._start_s = max(MIN_START_S, START_FACTOR * took)
         self._say(f"step: {self._steps.words}, about {self._steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")

@@ -240,8 +240,13 @@ class TrialAgent:
             self._look(kind, who, name)
         elif self.plan.step.kind == kind and self.plan.step.who == who and self.gate is not None:
             if self.gate.steps >= self.plan.skip - 2:
-                self.calls.stop_searching()
+                self._stop_searching()
             self.gate.step()
+
+    def _stop_searching(self) -> None:
+        """Calls of modules are heard in the windows only if they are the steps, or if a change acts at them."""
+        counted = self.plan.step is not None and self.plan.step.kind == FORWARD
+        self.calls.stop_searching(counted or any(change.acts_at_calls for change in self.changes))
 
     def _take_role(self) -> None:
         """The first process of rank 0 leads; other ranks run the same windows; all else is left alone."""
@@ -297,7 +302,7 @@ class TrialAgent:
     def _ready(self) -> None:
         """The steps before the first window are over."""
         faulthandler.cancel_dump_traceback_later()
-        self.calls.stop_searching()
+        self._stop_searching()
         for change in self.changes:
             change.ready()
         self.ready_after_s = time.time() - self.plan.started

@@ -46,6 +46,11 @@ class ProgramChange:
         """Make a call of such a module."""
         return call(module, arguments, named)
 
+    @property
+    def acts_at_calls(self) -> bool:
+        """Whether it changes calls of modules."""
+        return type(self).around is not ProgramChange.around
+
     def ready(self) -> None:
         """The steps before the first window are over."""
 

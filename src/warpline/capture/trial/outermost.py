@@ -2,7 +2,8 @@
 
 While it searches, `Module.__call__` is replaced outside of such calls, so that the modules inside run as always. Each
 assignment to it empties Python's caches of all its classes (0.3 ms a call), so it ends before the first window: from
-then on only the classes of the modules found are replaced. `module_calls` listens in the same way, but cannot wrap.
+then on only the classes of the modules found are replaced, and none if nothing happens at their calls. `module_calls`
+listens in the same way, but cannot wrap.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ class OutermostCalls:
     def _call(self, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         return self._original(module, *arguments, **named)
 
-    def stop_searching(self) -> None:
-        """From now on, hear only the modules found so far."""
+    def stop_searching(self, hears: bool) -> None:
+        """From now on, hear only the modules found so far, or none: then no call costs anything."""
         if not self._searching:
             return
         self._searching = False
         self._module_class.__call__ = self._original
-        for module, _ in self.found.values():
+        for module, _ in self.found.values() if hears else ():
             if type(module).__call__ is self._original:
                 type(module).__call__ = self._replacement
