@@ -2,9 +2,9 @@
 
 The steps are those of one thread: the one on which they lie, or with the most ops. Each moment belongs to the innermost
 event that is open then (an op inside a frame inside a range), so that the parts sum exactly to the time. Where the
-thread shows nothing of its own (a gap, a wait, the inside of a range) and another thread runs ops or communicates, as
-autograd and gloo do, the moment is theirs: ops first, then communication. A moment with no event is a gap, named after
-the event that follows: without Python stacks, a sleep is such a gap.
+thread shows nothing of its own (a gap, a wait, the inside of a range) and another thread runs ops, communicates or runs
+Python, as autograd, gloo and threads that prepare data do, the moment is theirs, in this order. A moment with no event
+is a gap, named after the event that follows: without Python stacks, a sleep is such a gap.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ Kind = Literal["sleep", "input", "wait", "comm", "op", "python", "range", "call"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 EMPTY: tuple[Kind, ...] = ("wait", "range", "gap")
 """Kinds of time in which a thread shows nothing of its own: other threads may say what it waits for."""
+THEIRS: tuple[Kind, ...] = ("op", "comm", "input", "python")
+"""What other threads do then, the likelier reason first; where they wait too, nobody is asked."""
 MEANING: dict[Kind, str] = {
     "sleep": "the program sleeps",
     "input": "data is loaded",
@@ -123,8 +125,7 @@ class CpuTime(Struct, frozen=True):
         if not parts:
             return f"No part takes {100 * MIN_NAMED_SHARE:.0f} % of {whole}: the time is spread over many ops."
         unseen = any(part.kind == "gap" for part in named)
-        shown_by = SHOWN_BY.get(self.source, "Record Python stacks, or ranges around your code,")
-        hint = f" {shown_by} to see what runs where nothing is recorded." if unseen else ""
+        hint = f" {shown_by(self.source)} to see what runs where nothing is recorded." if unseen else ""
         return f"Of {whole}: {'; '.join(parts)}.{hint}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,6 +138,11 @@ class CpuTime(Struct, frozen=True):
             "kinds": {f"{kind}_ns": length for kind, length in self.kinds.items()},
             "parts": [to_builtins(part) for part in self.parts],
         }
+
+
+def shown_by(source: str) -> str:
+    """How to record what a program does between its ops and calls: the start of a sentence."""
+    return SHOWN_BY.get(source, "Record Python stacks, or ranges around your code,")
 
 
 def _what(part: CpuPart) -> str:
@@ -159,9 +165,9 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     thread = _thread(trace)
     everything = thread_events(trace)
     events = everything[everything.thread == thread].in_order()
-    if not len(events):
-        return None
     steps = _steps(trace, events)
+    if not len(events) and not steps:
+        return None
     tree = events.nested()
     windows = steps or [(int(events.start_ns.min()), int(events.end_ns.max()))]
     begins, lengths = segments(events.start_ns, events.end_ns, windows)
@@ -186,26 +192,27 @@ class _OtherThreads:
     """What other threads do in segments in which one thread shows nothing of its own."""
 
     def __init__(self, others: ThreadEvents, begins: Int64s, lengths: Int64s, empty: Bools) -> None:
-        events = others[others.kind.equal(OP) | others.name.like(COMM)].in_order()
+        events = others[others.kind.equal(OP, FRAME) | others.name.like(COMM)].in_order()
         self.taken_ns: Int64s = np.zeros_like(lengths)
         """Of each segment, the time that is theirs."""
         self.parts: list[CpuPart] = []
         windows = list(zip(begins[empty].tolist(), (begins + lengths)[empty].tolist(), strict=True))
         if not len(events) or not windows:
             return
-        tree, is_comm = events.nested(), events.name.like(COMM)
+        tree = events.nested()
+        kinds = _kinds(events, tree.parents)
+        ranks = np.select([kinds == kind for kind in THEIRS], range(len(THEIRS)), len(THEIRS))
         moments, times = segments(events.start_ns, events.end_ns, windows)
         chosen = np.full(len(moments), NONE)
         for thread in np.unique(events.thread):
             here = tree.innermost(np.full_like(moments, thread), moments)
-            better = (here != NONE) & ((chosen == NONE) | (is_comm[chosen] & ~is_comm[here]))
-            chosen = np.where(better, here, chosen)
+            chosen = np.where(ranks[here] < ranks[chosen], here, chosen)
         taken = chosen != NONE
         of_segment = np.searchsorted(begins, moments, side="right") - 1
         np.add.at(self.taken_ns, of_segment[taken], times[taken])
         for _, rows in grouped(np.flatnonzero(taken), events.name.codes[chosen[taken]]):
-            kind: Kind = "comm" if is_comm[chosen[rows[0]]] else "op"
-            text = events.name.text(int(chosen[rows[0]])) or ""
+            kind: Kind = kinds[chosen[rows[0]]]
+            text = _short(events.name.text(int(chosen[rows[0]])) or "")
             count = len(np.unique(chosen[rows]))
             self.parts.append(CpuPart(kind, text, int(times[rows].sum()), count, elsewhere=True))
 
@@ -227,7 +234,7 @@ def _thread(trace: Trace) -> int:
     for table in (trace.ops, trace.python, trace.api, trace.osrt, trace.ranges):
         if (table.thread != NONE).any():
             return marked if marked in table.thread else _most_frequent(table.thread)
-    return NONE
+    return marked
 
 
 def _most_frequent(threads: Int64s) -> int:

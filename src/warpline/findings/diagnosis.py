@@ -25,6 +25,7 @@ from warpline.analyses.transfers import copies
 from warpline.analyses.user_frames import UserFrames, second_pass_health
 from warpline.errors import CannotAnswer
 from warpline.findings.audit import Objection, audit_accounting
+from warpline.findings.cpu_verdict import cpu_verdict
 from warpline.findings.judge import Judgement, judge
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.next_tool import NextTool, next_tools
@@ -106,8 +107,10 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The cause and what to fix first; None if the trace was not replayed."""
-        return self.judgement.verdict if self.judgement else None
+        """The cause and what to fix first; None if the trace has GPU work and was not replayed."""
+        if self.judgement is not None:
+            return self.judgement.verdict
+        return cpu_verdict(self.trace, self.cpu) if self.cpu is not None else None
 
     @property
     def plan(self) -> list[PlanStep]:

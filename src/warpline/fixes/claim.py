@@ -9,7 +9,22 @@ from msgspec.structs import asdict
 
 from warpline.analyses.user_frames import LineIs, Site
 
-Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy", "unclear"]
+Cause = Literal[
+    "dispatch",
+    "sync",
+    "kernel",
+    "transfer",
+    "input",
+    "memory",
+    "comm",
+    "cold_start",
+    "healthy",
+    "unclear",
+    "compute",
+    "python",
+    "wait",
+]
+"""What a step waits for; the last three only in programs that run on the CPU alone."""
 CAUSES: dict[Cause, str] = {
     "cold_start": "Cold start",
     "input": "Input-bound",
@@ -21,6 +36,9 @@ CAUSES: dict[Cause, str] = {
     "dispatch": "Dispatch-bound",
     "healthy": "Healthy",
     "unclear": "Unclear",
+    "compute": "Compute-bound on the CPU",
+    "python": "Python-bound",
+    "wait": "Waiting",
 }
 """Each cause with the first words of its verdict, in the order in which equal gains are listed."""
 Confidence = Literal["high", "medium", "low"]

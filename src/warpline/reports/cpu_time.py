@@ -19,7 +19,7 @@ def section(cpu: CpuTime, top: int, verbose: bool = False) -> Section:
         f"{several(cpu.steps, 'step')} of {duration(cpu.step_ns)}{mean}" if cpu.has_steps else duration(cpu.window_ns)
     )
     content: list[Content] = [
-        Text(cpu.sentence, "strong"),
+        Text(cpu.sentence),
         Bar(cpu.window_ns, parts, f"CPU thread {cpu.thread}, {where}: {named}"),
         _parts(cpu, top),
     ]

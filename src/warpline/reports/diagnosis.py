@@ -102,6 +102,8 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield Section(
             "verdict", "Verdict", (*_verdict(judgement), *plans.brief(judgement.plan, BRIEF_PLAN)), is_lead=True
         )
+    elif diagnosis.verdict is not None:
+        yield Section("verdict", "Verdict", (Text(diagnosis.verdict.sentence, "strong"),), is_lead=True)
     if diagnosis.devices:
         calls = diagnosis.step_loops.calls
         what = [Text(f"A step is {calls}.", "quiet")] if calls else []
@@ -148,6 +150,8 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         found = findings.in_order(judgement.findings, judgement.verdict)
         if found:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
+    elif diagnosis.verdict is not None:
+        yield Section("verdict", "Verdict", (Text(diagnosis.verdict.sentence, "strong"),))
     if diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, ALL_PARTS, verbose=True)
     most_used = diagnosis.shown.busiest[0] if diagnosis.devices else None

@@ -1,0 +1,181 @@
+"""The verdict on a program without GPU work: what most of its time on the CPU goes to, and what to do about it.
+
+The account of `cpu_time` decides: the cause is the group of kinds with the most time. Small ops and the short gaps
+between them are one group, since both are what it costs to call an op at all.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from warpline.analyses.cpu_time import CpuPart, CpuTime, Kind, shown_by
+from warpline.estimate import Estimate
+from warpline.findings.model import Verdict
+from warpline.fixes.claim import CAUSES, Cause
+from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
+from warpline.trace.trace import Trace
+from warpline.units import count, duration, share
+
+CAUSE_OF: dict[Kind, Cause] = {
+    "input": "input",
+    "comm": "comm",
+    "op": "compute",
+    "python": "python",
+    "sleep": "wait",
+    "wait": "wait",
+}
+"""Kinds that say what the time goes to; the others (gaps, the inside of ranges, calls, the profiler) do not."""
+SMALL_OP_NS = 20_000
+"""An op with less time of its own mostly pays for being called: 2 to 5 µs of dispatch, and as much for recording."""
+SHORT_GAP_NS = 300_000
+"""Python between two ops takes no longer; a longer gap is the program's own code, a sleep or I/O."""
+AS_GOOD = 0.9
+"""A second cause with this share of the first one's time is as good an answer."""
+
+_ADVICE: dict[Cause, tuple[str, ...]] = {
+    "input": (
+        "Load in the background: DataLoader(dataset, batch_size=…, num_workers=4, prefetch_factor=4, "
+        "persistent_workers=True)",
+    ),
+    "dispatch": (
+        "Compile the model (torch.compile), which fuses small ops into few",
+        "use a larger batch, so that each op does more",
+    ),
+    "compute": (
+        "Let PyTorch use all physical cores (torch.set_num_threads; OMP_NUM_THREADS sets it from outside)",
+        "compile the model (torch.compile)",
+        "use bf16 (torch.autocast('cpu', torch.bfloat16)) on a CPU with AMX or AVX512-BF16",
+    ),
+    "python": (
+        "Move this code out of the loop, cache its result, or replace it by ops on whole tensors",
+        "compile it (torch.compile) if it mostly calls ops; run it in DataLoader workers if it prepares data",
+    ),
+    "comm": (
+        "The files of all ranks show who is late (warpline diagnose FOLDER)",
+        "communicate less often (gradient accumulation under model.no_sync()) or less (bf16 gradients)",
+    ),
+    "wait": (
+        "Record what other threads do (torch.profiler with with_stack=True, and "
+        "_ExperimentalConfig(profile_all_threads=True) for their ops)",
+        "prepare the next result while this one is used",
+    ),
+}
+
+
+class _Group(Struct, frozen=True):
+    """The parts of one cause, the longest first."""
+
+    cause: Cause
+    parts: tuple[CpuPart, ...]
+
+    @property
+    def time_ns(self) -> int:
+        return sum(part.self_ns for part in self.parts)
+
+
+def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
+    """The verdict on where the CPU's time goes."""
+    groups = _groups(cpu)
+    if any(entry.severity == "error" for entry in trace.health_entries):
+        said = f"a device worked, and what it did is not in the trace; on the CPU, {_what(groups[0], cpu)}"
+        return _verdict("unclear", f"{CAUSES['unclear']}: {said}.", cpu)
+    first = groups[0]
+    also = next((group for group in groups[1:] if group.time_ns >= AS_GOOD * first.time_ns), None)
+    sentence = f"{CAUSES[first.cause]}: {_what(first, cpu)}."
+    if also is not None:
+        sentence += f" {_capitalised(_what(also, cpu))}."
+    how = _loading_advice(trace) if first.cause == "input" else _advice(first, cpu)
+    said = " ".join(filter(None, (sentence, _limit(first, cpu), how)))
+    return _verdict(first.cause, said, cpu, also.cause if also else None)
+
+
+def _verdict(cause: Cause, sentence: str, cpu: CpuTime, also: Cause | None = None) -> Verdict:
+    """A verdict without a replay: nothing is predicted."""
+    step = round(cpu.step_ns)
+    return Verdict(cause, None, sentence, Estimate(1.0, 1.0, 1.0), Estimate(step, step, step), also=also)
+
+
+def _groups(cpu: CpuTime) -> list[_Group]:
+    """The causes with their parts, the most time first."""
+    found: dict[Cause, list[CpuPart]] = {}
+    for part in cpu.parts:
+        found.setdefault(_cause(part), []).append(part)
+    if "dispatch" in found and not any(part.kind == "op" for part in found["dispatch"]):
+        found.setdefault("unclear", []).extend(found.pop("dispatch"))
+    groups = [_Group(cause, tuple(parts)) for cause, parts in found.items()]
+    return sorted(groups, key=lambda group: -group.time_ns)
+
+
+def _cause(part: CpuPart) -> Cause:
+    mean_ns = part.self_ns / max(part.count, 1)
+    if (part.kind == "op" and mean_ns < SMALL_OP_NS) or (part.kind == "gap" and mean_ns < SHORT_GAP_NS):
+        return "dispatch"
+    return CAUSE_OF.get(part.kind, "unclear")
+
+
+def _what(group: _Group, cpu: CpuTime) -> str:
+    """What takes the time, and where most of it goes."""
+    time = f"{duration(group.time_ns / cpu.steps)} of {_whole(cpu)} ({share(group.time_ns, cpu.window_ns)})"
+    part = group.parts[0]
+    alone = "" if len(group.parts) == 1 else f"{duration(part.self_ns / cpu.steps)} of it "
+    where = f"{time}, {alone}in {_place(part)}"
+    match group.cause:
+        case "input":
+            return f"loading data takes {where}"
+        case "comm":
+            return f"communication, with waiting for other ranks, takes {where}"
+        case "dispatch":
+            ops = sum(part.count for part in group.parts if part.kind == "op") / cpu.steps
+            return f"calling {count(ops)} small ops takes {time}"
+        case "compute":
+            return f"ops take {where}"
+        case "python":
+            return f"Python code takes {where}"
+        case "wait":
+            doing = "sleeps" if part.kind == "sleep" else "waits for another thread or process"
+            return f"the program {doing} for {where}"
+    inside = f"inside {part.name}" if part.kind == "range" else part.name
+    return f"for {time} nothing is recorded that says what runs, most of it {inside}"
+
+
+def _place(part: CpuPart) -> str:
+    """Where a part runs: the user's function, and what it calls; without stacks, what runs."""
+    if part.elsewhere:
+        return f"{part.name} on other threads"
+    if not part.spot:
+        return part.name
+    return part.spot if part.name.endswith(f": {part.function}") else f"{part.spot} ({part.name})"
+
+
+def _limit(group: _Group, cpu: CpuTime) -> str:
+    """The step if that took no time, where it could be hidden."""
+    hidden = {"input": "data were always ready", "comm": "communication took no time"}.get(group.cause)
+    if hidden is None:
+        return ""
+    rest = duration((cpu.window_ns - group.time_ns) / cpu.steps)
+    return f"If {hidden}, the {'step' if cpu.has_steps else 'recording'} would take {rest}."
+
+
+def _advice(group: _Group, cpu: CpuTime) -> str:
+    if group.cause == "unclear":
+        return f"{shown_by(cpu.source)} to see what runs there."
+    if group.parts[0].kind == "sleep":
+        return "Remove the sleep, or wait for the event that it stands for."
+    return f"{'; '.join(_ADVICE[group.cause])}."
+
+
+def _loading_advice(trace: Trace) -> str:
+    """What to change, by whether the program has a DataLoader, and that has workers."""
+    names = trace.ops.name, trace.ranges.name, trace.python.name
+    if any(one.like(WORKERS).any() for one in names):
+        return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper."
+    now = "The DataLoader has no workers. " if any(one.like(LOADER_RANGE).any() for one in names) else ""
+    return f"{now}{'; '.join(_ADVICE['input'])}."
+
+
+def _whole(cpu: CpuTime) -> str:
+    return f"each {duration(cpu.step_ns)} step" if cpu.has_steps else f"{duration(cpu.window_ns)}"
+
+
+def _capitalised(text: str) -> str:
+    return text[0].upper() + text[1:]

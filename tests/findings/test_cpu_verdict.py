@@ -1,0 +1,128 @@
+"""The verdict on programs without GPU work: recordings of 100 ms whose parts are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kineto_files import Event, annotation, frame, op, write
+
+from warpline.cli.main import run
+from warpline.findings.diagnosis import diagnose
+from warpline.findings.model import Verdict
+from warpline.trace.open import open_trace
+
+STEP_US = 100_000.0
+MAIN, OTHER = 100, 200
+
+
+def verdict(folder: Path, events: list[Event]) -> Verdict:
+    found = diagnose(
+        open_trace(write(folder, [annotation("ProfilerStep#1", 0, STEP_US), *events]), cache=False)
+    ).verdict
+    assert found is not None
+    return found
+
+
+def on(thread: int, event: Event) -> Event:
+    return {**event, "tid": thread}
+
+
+def test_loading_without_workers_asks_for_workers(tmp_path: Path) -> None:
+    loading = annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 80_000)
+    found = verdict(tmp_path, [loading, op("aten::mm", 80_000, 20_000)])
+    assert found.cause == "input"
+    assert found.sentence.startswith(
+        "Input-bound: loading data takes 80.0 ms of each 100 ms step (80.0 %), in enumerate"
+    )
+    assert "If data were always ready, the step would take 20.0 ms. The DataLoader has no workers." in found.sentence
+    assert "num_workers=" in found.sentence
+
+
+def test_loading_with_workers_asks_for_more_of_them(tmp_path: Path) -> None:
+    loading = annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 0, 80_000)
+    found = verdict(tmp_path, [loading, op("aten::mm", 80_000, 20_000)])
+    assert "The DataLoader has too few workers" in found.sentence
+
+
+def test_python_is_named_with_its_function(tmp_path: Path) -> None:
+    events = [
+        frame("train.py(30): step", 0, STEP_US, 1, None),
+        frame("train.py(12): tokenise", 0, 70_000, 2, 1),
+        op("aten::mm", 70_000, 25_000),
+    ]
+    found = verdict(tmp_path, events)
+    assert found.cause == "python"
+    assert "Python code takes 75.0 ms of each 100 ms step (75.0 %), 70.0 ms of it in tokenise, near" in found.sentence
+
+
+def test_one_large_op_asks_for_threads(tmp_path: Path) -> None:
+    found = verdict(tmp_path, [op("aten::mm", 0, 95_000), op("aten::add", 95_000, 4_000)])
+    assert found.cause == "compute"
+    assert "ops take 99.0 ms of each 100 ms step (99.0 %), 95.0 ms of it in aten::mm." in found.sentence
+    assert "torch.set_num_threads" in found.sentence
+
+
+def test_many_small_ops_ask_for_a_compiler(tmp_path: Path) -> None:
+    """1,000 ops of 10 µs with 90 µs between them."""
+    found = verdict(tmp_path, [op("aten::mul", 100.0 * number, 10) for number in range(1_000)])
+    assert found.cause == "dispatch"
+    assert "calling 1,000 small ops takes 100 ms of each 100 ms step" in found.sentence
+    assert "torch.compile" in found.sentence
+
+
+def test_gloo_on_another_thread_is_communication(tmp_path: Path) -> None:
+    found = verdict(tmp_path, [op("aten::mm", 0, 10_000), on(OTHER, annotation("gloo:all_reduce", 10_000, 85_000))])
+    assert found.cause == "comm"
+    assert "85.0 ms of each 100 ms step (85.0 %), in gloo:all_reduce on other threads" in found.sentence
+    assert "warpline diagnose FOLDER" in found.sentence
+
+
+def test_what_another_thread_runs_in_python_is_what_is_waited_for(tmp_path: Path) -> None:
+    events = [
+        frame("train.py(30): step", 0, STEP_US, 1, None),
+        frame("queue.py(180): get", 0, 90_000, 2, 1),
+        on(OTHER, frame("data.py(5): tokenise", 0, 80_000, 3, None)),
+        on(OTHER, frame("<built-in method acquire of _thread.lock object>", 80_000, 20_000, 4, None)),
+    ]
+    found = verdict(tmp_path, events)
+    assert found.cause == "python"
+    assert "80.0 ms of it in data.py(5): tokenise on other threads" in found.sentence
+
+
+def test_waiting_for_a_thread_that_is_not_recorded_says_how_to_record_it(tmp_path: Path) -> None:
+    events = [frame("train.py(30): step", 0, STEP_US, 1, None), frame("threading.py(1100): join", 0, 90_000, 2, 1)]
+    found = verdict(tmp_path, events)
+    assert found.cause == "wait"
+    assert "waits for another thread or process for 90.0 ms" in found.sentence
+    assert "profile_all_threads" in found.sentence
+
+
+def test_the_inside_of_a_range_is_unclear_and_not_python(tmp_path: Path) -> None:
+    found = verdict(tmp_path, [annotation("## forward ##", 0, 90_000), op("aten::mm", 90_000, 10_000)])
+    assert found.cause == "unclear"
+    assert "most of it inside ## forward ##" in found.sentence
+    assert "with_stack=True" in found.sentence
+
+
+def test_two_causes_of_the_same_weight_are_both_named(tmp_path: Path) -> None:
+    events = [annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 50_000)]
+    found = verdict(tmp_path, [*events, op("aten::mm", 50_000, 48_000)])
+    assert (found.cause, found.also) == ("input", "compute")
+    assert "Ops take 48.0 ms of each 100 ms step" in found.sentence
+
+
+def test_steps_in_which_nothing_is_recorded_are_unclear(tmp_path: Path) -> None:
+    assert verdict(tmp_path, []).cause == "unclear"
+
+
+def test_terminal_json_and_page_have_the_same_headline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, [annotation("ProfilerStep#1", 0, STEP_US), op("aten::mm", 0, 95_000)])
+    assert run(["diagnose", str(path), "--json"]) == 0
+    headline = json.loads(capsys.readouterr().out)["verdict"]["sentence"]
+    assert run(["diagnose", str(path)]) == 0
+    assert headline in " ".join(capsys.readouterr().out.split())
+    page = tmp_path / "page.html"
+    assert run(["report", str(path), "-o", str(page)]) == 0
+    assert headline.split(". ")[0] in page.read_text()
