@@ -27,6 +27,7 @@ FILES = {
     "cProfile": marshal.dumps({("program.py", 1, "main"): (1, 1, 0.5, 0.5, {})}),
     "memray": b"memray\x00\x0c\x00\x00",
     "perf": b"PERFILE2" + bytes(16),
+    "Parquet": b"PAR1\x15\x04" + bytes(16),
     "Callgrind": b"# callgrind format\nversion: 1\n",
     "tfevents": b"\x18" + bytes(11) + b"\x09\x00\x00\x80\x9e\xc7\x1a\xd9\x41\x1a\x0dbrain.Event:2" + bytes(8),
     "rocprof": b'"Index","KernelName","gpu-id"\n0,"k",1\n',

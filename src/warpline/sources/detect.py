@@ -28,7 +28,7 @@ _OTHER_PACKING = {
 def detect(path: Path) -> Kind:
     """The kind of the file or folder at ``path``, packed or not; ``UnreadableFile`` if there is nothing to look at."""
     if path.is_dir():
-        return DIRECTORY
+        return next((kind for kind in kinds() if kind.is_folder and kind.recognises(b"", path)), DIRECTORY)
     head = _head(path)
     if not head:
         raise UnreadableFile(
@@ -90,7 +90,7 @@ def _kind(head: bytes, path: Path) -> Kind:
         raise UnreadableFile(
             "damaged-file", f"{path} begins with zeros: it was never written in full", "record or export it again"
         )
-    found = next((kind for kind in kinds() if kind.recognises(head, path)), None)
+    found = next((kind for kind in kinds() if not kind.is_folder and kind.recognises(head, path)), None)
     if found is not None:
         return found
     if (described := other_format(head.removeprefix(b"\xef\xbb\xbf"))) is not None:

@@ -34,6 +34,8 @@ class Kind(Struct, frozen=True):
     """What its files are called, without a suffix for packing."""
     packs: bool = True
     """Whether it is read gzipped and xz-compressed, too."""
+    is_folder: bool = False
+    """Whether it is a folder, recognised by the names of its files; the first megabyte is then empty."""
 
 
 def _text(head: bytes) -> bytes:

@@ -22,7 +22,7 @@ from warpline.sources.kinds import (
     Kind,
 )
 from warpline.sources.kineto import read_kineto
-from warpline.sources.nsys import read_nsys, read_nsys_report
+from warpline.sources.nsys import NSYS_PARQUET, read_nsys, read_nsys_parquet, read_nsys_report
 from warpline.sources.nvprof import read_nvprof
 from warpline.sources.rocprofv3 import ROCPD, ROCPROFV3_JSON, read_rocpd, read_rocprofv3_json
 from warpline.sources.rows import Rows
@@ -58,6 +58,7 @@ SOURCES = (
     Source(ROCPD, read_rocpd, _ROCPROFV3),
     Source(NVPROF, read_nvprof, {"nvprof": "nvprof"}),
     Source(NSYS_SQLITE, read_nsys, _NSYS),
+    Source(NSYS_PARQUET, read_nsys_parquet, _NSYS),
     Source(NSYS_REPORT, read_nsys_report, _NSYS),
     Source(NSYS_STREAM, read_nsys_report, _NSYS),
 )

@@ -10,6 +10,7 @@ from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_key, limit_bytes
 from warpline.sources.detect import detect
 from warpline.sources.kinds import (
+    DIRECTORY,
     EXECUTION_TRACE,
     MEMORY_SNAPSHOT,
     NCU_CSV,
@@ -42,7 +43,7 @@ def open_trace(
     file = Path(path)
     if cache:
         limit_bytes()  # a wrong setting is an error for every file, whatever its size
-    if file.is_dir():
+    if file.is_dir() and detect(file) is DIRECTORY:
         file, _ = trace_of_folder(file)
     key = content_key(file) if cache else None
     trace = load(key, file) if key else None
@@ -114,8 +115,9 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
 
 
 def profiles_in(folder: Path) -> list[Path]:
-    """The files of a folder, at any depth, that may be profiles by their names."""
-    return sorted(file for file in folder.rglob("*") if is_profile(file.name) and file.is_file())
+    """The files of a folder, at any depth, that may be profiles by their names; an nsys export may be a folder."""
+    named = (file for file in folder.rglob("*") if is_profile(file.name))
+    return sorted(file for file in named if file.is_file() or detect(file) is not DIRECTORY)
 
 
 def _files_of_run(folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.sources.nsys.columns import ReadingNotes, process
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 
 
 class Ordinals(Struct, frozen=True):
@@ -30,7 +30,7 @@ MAX_DEVICES = 1 << 16
 """More than any machine has; combines process and device into one number."""
 
 
-def read_ordinals(database: Database, notes: ReadingNotes) -> Ordinals:
+def read_ordinals(database: Tables, notes: ReadingNotes) -> Ordinals:
     """How CUDA's device numbers map to the GPUs (recorded since schema 3.17)."""
     frame = database.fetch("TARGET_INFO_CUDA_DEVICE", ["pid", "cudaId", "gpuId"]).drop_nulls()
     frame = frame.filter(pl.col("cudaId").is_between(0, MAX_DEVICES - 1), pl.col("pid").is_between(0, 1 << 24))
@@ -57,7 +57,7 @@ _FACTS = {
 _NARROW = {"compute_major", "compute_minor", "sm_count", "warp_size"}
 
 
-def gpu_numbers(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+def gpu_numbers(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
     """The number that the rows use for each GPU: columns ``id`` (nsys's own) and ``device``."""
     frame = database.fetch("TARGET_INFO_GPU", ["id", "cuDevice"]).drop_nulls("id").unique("id", keep="first")
     known = database.fetch("TARGET_INFO_CUDA_DEVICE", ["cudaId", "gpuId"]).drop_nulls().unique("gpuId", keep="first")
@@ -71,7 +71,7 @@ def gpu_numbers(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     return frame.unique("device", keep="first", maintain_order=True)
 
 
-def read_devices(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+def read_devices(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
     """The ``devices`` table: every GPU of the machine, with the number that the rows use."""
     frame = database.fetch("TARGET_INFO_GPU", ["id", "maxWarpsPerSm", *_FACTS], ["name"])
     frame = frame.join(gpu_numbers(database, ordinals), on="id", how="left", maintain_order="left")

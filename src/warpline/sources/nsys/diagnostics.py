@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from warpline.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 from warpline.units import several
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
@@ -68,7 +68,7 @@ class Remarks(Struct):
     """
 
 
-def read_remarks(database: Database) -> Remarks:
+def read_remarks(database: Tables) -> Remarks:
     """The diagnostics of the recording."""
     frame = database.fetch("DIAGNOSTIC_EVENT", ["severity", "globalPid"], ["text"])
     frame = frame.drop_nulls("text").with_columns(process("globalPid").alias("process"))

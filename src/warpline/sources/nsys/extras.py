@@ -6,7 +6,7 @@ import polars as pl
 
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, process, words
 from warpline.sources.nsys.devices import Ordinals, gpu_numbers
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 
 SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
@@ -25,7 +25,7 @@ CPU_DEVICE_TYPE, CUDA_DEVICE_TYPE = 0, 1
 HOST_KINDS = [0, 1]
 
 
-def read_syncs(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def read_syncs(database: Tables, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     """The ``syncs`` table, by start time."""
     wanted = ["start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"]
     frame = database.fetch(SYNCS, [*wanted, "syncType", "deprecatedSyncType", "eventId"])
@@ -43,7 +43,7 @@ def read_syncs(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> p
     ).sort("start_ns", maintain_order=True)
 
 
-def read_events(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+def read_events(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
     """The ``events`` table: CUDA events recorded into a stream."""
     frame = database.fetch(EVENTS, ["deviceId", "contextId", "streamId", "correlationId", "globalPid", "eventId"])
     return frame.select(
@@ -56,7 +56,7 @@ def read_events(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     )
 
 
-def read_faults(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def read_faults(database: Tables, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     """The ``faults`` table: a CPU fault is a moment, a GPU fault group has a duration."""
     host = database.fetch(CPU_FAULTS, ["start", "globalPid", "address"]).with_columns(pl.col("start").alias("end"))
     host = checked_spans(host, CPU_FAULTS, notes)
@@ -80,7 +80,7 @@ def read_faults(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> 
     return pl.concat(parts, how="diagonal").sort("start_ns", maintain_order=True)
 
 
-def read_memory(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+def read_memory(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
     """The ``memory`` table: CUDA allocations and frees (``--cuda-memory-usage=true``)."""
     frame = database.fetch(
         MEMORY, ["start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType"]
@@ -96,7 +96,7 @@ def read_memory(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     ).sort("time_ns", maintain_order=True)
 
 
-def read_counters(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+def read_counters(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
     """The ``counters`` table: GPU metrics sampled by the hardware, if collected."""
     frame = database.fetch(METRICS, ["timestamp", "typeId", "metricId"], numbers=["value"])
     frame = frame.filter(pl.col("timestamp").is_not_null() & pl.col("value").is_not_null())

@@ -12,7 +12,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from warpline.quote import redacted
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 
 NEWEST_SCHEMA = (3, 28)
 OLDEST_SCHEMA = (2, 9)
@@ -94,7 +94,7 @@ def _number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def read_facts(database: Database) -> ProfileFacts:
+def read_facts(database: Tables) -> ProfileFacts:
     """Read the facts of the export."""
     facts = ProfileFacts()
     export = _pairs(database, "META_DATA_EXPORT") or _pairs(database, "EXPORT_META_DATA")
@@ -139,7 +139,7 @@ def _system(facts: ProfileFacts, pairs: dict[str, list[str]]) -> None:
     facts.kernel = _first(pairs, "SoftwareReleaseVersion")[:80]
 
 
-def _pairs(database: Database, table: str) -> dict[str, list[str]]:
+def _pairs(database: Tables, table: str) -> dict[str, list[str]]:
     """A name/value table; a name may occur more than once."""
     frame = database.fetch(table, texts=["name", "value"]).drop_nulls()
     # The environment is never read.

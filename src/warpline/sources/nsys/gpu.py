@@ -7,7 +7,7 @@ import polars as pl
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, process, words
 from warpline.sources.nsys.devices import Ordinals
 from warpline.sources.nsys.strings import Strings
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -42,7 +42,7 @@ _LAUNCH = [
 ]
 
 
-def read_gpu(database: Database, strings: Strings, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def read_gpu(database: Tables, strings: Strings, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     """The ``gpu`` table, by start time."""
     parts = [
         _kernels(database, strings, ordinals, notes),
@@ -68,7 +68,7 @@ def _place(ordinals: Ordinals) -> list[pl.Expr]:
     ]
 
 
-def _kernels(database: Database, strings: Strings, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def _kernels(database: Tables, strings: Strings, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     wanted = [*_PLACE, "demangledName", "shortName", *_LAUNCH, "graphId", "graphNodeId"]
     frame = checked_spans(database.fetch(KERNELS, wanted), KERNELS, notes)
     demangled, short = strings.names(frame["demangledName"]), strings.names(frame["shortName"])
@@ -90,7 +90,7 @@ def _kernels(database: Database, strings: Strings, ordinals: Ordinals, notes: Re
     )
 
 
-def _copies(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def _copies(database: Tables, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     wanted = [*_PLACE, "bytes", "copyKind", "srcKind", "dstKind", "graphNodeId", "virtualAddress"]
     frame = checked_spans(database.fetch(COPIES, wanted), COPIES, notes)
     names = {code: f"[CUDA memcpy {label}]" for code, (_, label) in COPY_KINDS.items()}
@@ -108,7 +108,7 @@ def _copies(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.D
     )
 
 
-def _sets(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def _sets(database: Tables, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     frame = checked_spans(database.fetch(SETS, [*_PLACE, "bytes", "memKind", "graphNodeId"]), SETS, notes)
     return frame.select(
         category("memset").alias("kind"),
@@ -120,7 +120,7 @@ def _sets(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.Dat
     )
 
 
-def _graphs(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def _graphs(database: Tables, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     frame = database.fetch(GRAPHS, [*_PLACE, "graphId", "graphExecId"])
     # nsys writes zero twice if CUPTI gave no timestamps.
     untimed = (pl.col("start") == 0) & (pl.col("end") == 0)
@@ -135,7 +135,7 @@ def _graphs(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.D
     )
 
 
-def _decompressions(database: Database, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
+def _decompressions(database: Tables, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
     frame = checked_spans(database.fetch(DECOMPRESSIONS, [*_PLACE, "sourceBytes"]), DECOMPRESSIONS, notes)
     return frame.select(
         category("decompress").alias("kind"),

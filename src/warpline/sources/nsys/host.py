@@ -6,8 +6,8 @@ import polars as pl
 
 from warpline.sources.nsys.columns import ReadingNotes, checked_spans, narrow, process, words
 from warpline.sources.nsys.strings import Strings
+from warpline.sources.nsys.tables import Tables
 from warpline.sources.nsys.threads import NsysThreads
-from warpline.sources.sqlite.database import Database
 
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 OS_CALLS = "OSRT_API"
@@ -38,7 +38,7 @@ STYLES = {59: "pushpop", 70: "pushpop", 60: "startend", 71: "startend", 34: "mar
 DOMAIN_CREATED = 75
 
 
-def fetch_calls(database: Database, notes: ReadingNotes) -> pl.DataFrame:
+def fetch_calls(database: Tables, notes: ReadingNotes) -> pl.DataFrame:
     """CUDA calls with the file's own ids, by start time.
 
     With CUDA backtraces on, every traced call has a second row, of the backtrace's class and with the same correlation:
@@ -69,7 +69,7 @@ def finish_calls(frame: pl.DataFrame, strings: Strings, threads: NsysThreads, no
     )
 
 
-def fetch_os_calls(database: Database, notes: ReadingNotes) -> pl.DataFrame:
+def fetch_os_calls(database: Tables, notes: ReadingNotes) -> pl.DataFrame:
     """OS runtime calls with the file's own ids, by start time."""
     wanted = ["start", "end", "eventClass", "globalTid", "nameId", "returnValue", "nestingLevel"]
     frame = database.fetch(OS_CALLS, wanted)
@@ -90,7 +90,7 @@ def finish_os_calls(frame: pl.DataFrame, strings: Strings, threads: NsysThreads)
     )
 
 
-def fetch_overhead(database: Database, notes: ReadingNotes) -> pl.DataFrame:
+def fetch_overhead(database: Tables, notes: ReadingNotes) -> pl.DataFrame:
     """The overhead of the profiler and CUPTI with the file's ids, by start time."""
     wanted = ["start", "end", "globalTid", "nameId", "overheadType"]
     frames = [checked_spans(database.fetch(table, wanted), table, notes) for table in (PROFILER, CUPTI)]
@@ -107,7 +107,7 @@ def finish_overhead(frame: pl.DataFrame, strings: Strings, threads: NsysThreads)
     )
 
 
-def fetch_ranges(database: Database) -> pl.DataFrame:
+def fetch_ranges(database: Tables) -> pl.DataFrame:
     """NVTX rows with the file's own ids, unchecked: categories and domains have no times."""
     wanted = ["start", "end", "eventType", "rangeId", "globalTid", "endGlobalTid", "textId", "domainId"]
     return database.fetch(NVTX, wanted, ["text"])

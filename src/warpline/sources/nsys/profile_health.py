@@ -11,7 +11,7 @@ from warpline.sources.nsys.diagnostics import Remarks, read_remarks, remark_heal
 from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, ProfileFacts
 from warpline.sources.nsys.program import ProgramEnding, read_ending
 from warpline.sources.nsys.strings import Strings
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 from warpline.units import several
 
 # CUDA errors after which a context is unusable, and out of memory; others, such as not ready (600), are normal.
@@ -25,7 +25,7 @@ DRIVER_THREAD = r"^cuda-EvtHandlr|^cuda\d{6,}"
 
 
 def health(
-    database: Database, strings: Strings, facts: ProfileFacts, tables: dict[str, pl.DataFrame], notes: ReadingNotes
+    database: Tables, strings: Strings, facts: ProfileFacts, tables: dict[str, pl.DataFrame], notes: ReadingNotes
 ) -> list[HealthEntry]:
     """All entries, the most serious cause first."""
     remarks, ending = read_remarks(database), read_ending(database, strings)
@@ -45,7 +45,7 @@ def health(
     return entries
 
 
-def _file_health(database: Database, facts: ProfileFacts, notes: ReadingNotes) -> list[HealthEntry]:
+def _file_health(database: Tables, facts: ProfileFacts, notes: ReadingNotes) -> list[HealthEntry]:
     entries = [
         HealthEntry(
             "damaged-table",

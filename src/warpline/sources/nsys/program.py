@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from warpline.quote import quote
 from warpline.sources.nsys.strings import Strings
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 
 LAST_LINES = 40
 """A failure is reported at the end; the program survived earlier errors."""
@@ -62,7 +62,7 @@ class ProgramEnding(Struct, frozen=True):
         return bool(_INTERRUPTED.search(self.quote))
 
 
-def read_ending(database: Database, strings: Strings) -> ProgramEnding:
+def read_ending(database: Tables, strings: Strings) -> ProgramEnding:
     """The end of the program, from its stderr."""
     frame = database.fetch("ProcessStreams", ["filenameId", "contentId"])
     frame = frame.with_columns(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from msgspec import Struct
 
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 
 
 class Strings(Struct, frozen=True):
@@ -15,7 +15,7 @@ class Strings(Struct, frozen=True):
     """Columns ``id`` and ``value``, each id once."""
 
     @classmethod
-    def of(cls, database: Database) -> Strings:
+    def of(cls, database: Tables) -> Strings:
         """All strings of the export."""
         frame = database.fetch("StringIds", integers=["id"], texts=["value"])
         return cls(frame.filter(pl.col("id").is_not_null()).unique("id", keep="first", maintain_order=True))

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from warpline.sources.nsys.columns import narrow, process, thread
 from warpline.sources.nsys.strings import Strings
-from warpline.sources.sqlite.database import Database
+from warpline.sources.nsys.tables import Tables
 
 
 class NsysThreads(Struct, frozen=True):
@@ -23,7 +23,7 @@ class NsysThreads(Struct, frozen=True):
         return wanted.join(self.rows, on="id", how="left", maintain_order="left")["row"]
 
 
-def read_threads(database: Database, strings: Strings, referenced: list[pl.Series]) -> NsysThreads:
+def read_threads(database: Tables, strings: Strings, referenced: list[pl.Series]) -> NsysThreads:
     """Every thread that a row references, and the named threads of the same processes.
 
     ``ThreadNames`` lists the whole machine if the capture was system-wide; unrelated processes are left out.
