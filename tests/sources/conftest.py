@@ -19,12 +19,12 @@ FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
 def build_scanner(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Compiles scan.c with more flags; skips the test where there is no compiler."""
 
-    def build(*flags: str) -> Path:
+    def build(*flags: str, source: Path = SOURCE) -> Path:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             pytest.skip("there is no C compiler, so the compiled scanner cannot be tested")
         library = tmp_path_factory.mktemp("scanner") / "_scan.so"
-        subprocess.run([compiler, *FLAGS, *flags, str(SOURCE), "-o", str(library)], check=True)
+        subprocess.run([compiler, *FLAGS, *flags, str(source), "-o", str(library)], check=True)
         return library
 
     return build

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from pathlib import Path
 
 import polars as pl
@@ -49,6 +51,29 @@ def test_the_key_follows_the_content_not_the_name(tmp_path: Path) -> None:
     middle = len(content) // 2 + 77
     other.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
     assert content_key(one) == content_key(same) != content_key(other)
+
+
+SAME_CRC = (1 | 0xEDB88320 << 1).to_bytes(5, "little")
+"""The polynomial of CRC-32, which can be added anywhere without a change of the checksum."""
+
+
+def test_a_file_that_is_forged_to_have_the_same_checksum_has_another_key(tmp_path: Path) -> None:
+    content = bytearray(8 << 20)
+    one, forged = tmp_path / "a", tmp_path / "b"
+    one.write_bytes(content)
+    content[100_000 : 100_000 + len(SAME_CRC)] = SAME_CRC
+    forged.write_bytes(content)
+    assert zlib.crc32(one.read_bytes()) == zlib.crc32(forged.read_bytes())
+    assert content_key(one) != content_key(forged)
+
+
+def test_a_file_that_changes_within_a_process_gets_another_key_even_if_its_time_is_set_back(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(bytes(100_000))
+    state, before = file.stat(), content_key(file)
+    file.write_bytes(bytes(99_999) + b"1")
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert content_key(file) != before
 
 
 def test_an_entry_of_another_polars_is_rebuilt() -> None:

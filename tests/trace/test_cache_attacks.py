@@ -362,3 +362,20 @@ def test_readers_and_writers_together_never_fail(monkeypatch: pytest.MonkeyPatch
     assert found
     assert all(found)
     assert sum(path.stat().st_size for path in traces_folder().rglob("*") if path.is_file()) < whole
+
+
+def test_a_link_in_place_of_the_folder_of_traces_is_not_followed(
+    tmp_path: Path, right: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "documents"
+    (own / "thesis").mkdir(parents=True)
+    (own / "thesis" / "chapter.txt").write_text("years of work" * 1000)
+    own.chmod(0o755)
+    traces_folder().parent.mkdir(parents=True, exist_ok=True)
+    traces_folder().symlink_to(own)
+    monkeypatch.setenv("WARPLINE_CACHE_BYTES", "1000")
+    assert same(open_trace(FILE), right)
+    make_room()
+    assert [path.name for path in own.iterdir()] == ["thesis"]
+    assert (own / "thesis" / "chapter.txt").exists()
+    assert own.stat().st_mode & 0o777 == 0o755

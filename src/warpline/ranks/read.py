@@ -50,7 +50,7 @@ def _read_local(file: Path, cache: bool, key: str | None = None) -> RankSummary:
     found = load_summary(name) if cache and name else None
     if found is None:
         found = summarise(open_trace(file, cache=False))
-        if cache and name:
+        if cache and name and name == (key or content_key(file)):  # else it changed while it was read
             store_summary(name, found)
     return found
 

@@ -46,7 +46,7 @@ def listed(url: str) -> list[RemoteFile]:
 def key(url: str) -> str:
     """What names the content of a file, by what its store says of it (size, time or checksum)."""
     system, name = fsspec.core.url_to_fs(url)
-    state = f"{READER_VERSION} {url} {system.ukey(name)}"
+    state = f"{READER_VERSION} {url} {sorted(system.info(name).items())}"  # the ukey of some stores is the URL alone
     return hashlib.blake2b(state.encode(), digest_size=16).hexdigest()
 
 

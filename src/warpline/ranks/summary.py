@@ -22,7 +22,14 @@ from warpline.analyses.recorded_collectives import recorded_collectives
 from warpline.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
 from warpline.sources.cache_folder import traces_folder
 from warpline.sources.cache_limit import make_room
-from warpline.sources.private_files import create_file, open_file, private_folder, publish, temporary_folder
+from warpline.sources.private_files import (
+    create_file,
+    open_file,
+    opened_folder,
+    private_folder,
+    publish,
+    temporary_folder,
+)
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
@@ -232,7 +239,7 @@ def _steps(trace: Trace) -> pl.DataFrame:
 def load_summary(key: str) -> RankSummary | None:
     """The stored summary of the file whose content has this key; None if there is none."""
     try:
-        with open_file(_path(key)) as opened:
+        with opened_folder(traces_folder()) as traces, open_file(_path(key).name, traces) as opened:
             return RankSummary.from_bytes(opened.read())
     except (OSError, ValueError, KeyError, msgspec.MsgspecError, pl.exceptions.PolarsError):
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 from functools import cache
 from pathlib import Path
@@ -11,14 +10,13 @@ from pathlib import Path
 import platformdirs
 
 from warpline.errors import UsageError
-from warpline.sources.zlib_engine import engine
 
-READER_VERSION = 13
+READER_VERSION = 14
 """Increment this when readers, linking or checks give another result for the same file."""
 SMALL_FILE_BYTES = 64 << 10
 """Smaller files are parsed faster than looked up."""
-SAMPLE_BYTES = 64 << 10
-SAMPLES = 64
+DIGEST_CHARS = 40
+"""160 bits: finding two files that share them takes 2^80 attempts."""
 LIMIT_BYTES = 4 << 30
 """Size of the cache folder unless WARPLINE_CACHE_BYTES says otherwise."""
 
@@ -47,27 +45,24 @@ def traces_folder() -> Path:
 
 
 def content_key(file: Path) -> str | None:
-    """A checksum of every byte, a digest of samples, the length, and the reader's version; None for small files."""
+    """The name of a file's entry: its digest with the reader's version; None for small files."""
     try:
-        state = file.stat()
+        if file.stat().st_size < SMALL_FILE_BYTES:
+            return None
+        return f"{READER_VERSION}-{content_digest(file)}"
     except OSError:
         return None
-    return None if state.st_size < SMALL_FILE_BYTES else _digest(file, state.st_size, state.st_mtime_ns)
+
+
+def content_digest(file: Path) -> str:
+    """A cryptographic digest of every byte, so that nobody can make two files that share an answer."""
+    state = file.stat()
+    # A program can set the time of a file's last write but not that of its last change, which the system keeps.
+    return _digest(file, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @cache
-def _digest(file: Path, size: int, _changed_ns: int) -> str | None:
-    """The key of a file as it is now; found once.
-
-    The checksum runs at memory speed, which a cryptographic digest of a gigabyte does not.
-    """
-    try:
-        digest = hashlib.blake2b(f"{READER_VERSION} {size}".encode(), digest_size=16)
-        with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            digest.update(engine.crc32(content).to_bytes(4, "little"))
-            for sample in range(SAMPLES):
-                offset = (size - min(size, SAMPLE_BYTES)) * sample // (SAMPLES - 1)
-                digest.update(content[offset : offset + SAMPLE_BYTES])
-    except (OSError, ValueError):
-        return None
-    return digest.hexdigest()
+def _digest(file: Path, *_state: int) -> str:
+    """The digest of a file in that state; found once in a process."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()[:DIGEST_CHARS]

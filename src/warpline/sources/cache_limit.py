@@ -21,7 +21,7 @@ from warpline.sources.private_files import REMOVING, WRITING, discard, discard_a
 STALE_SECONDS = 3600
 """A temporary of this age is removed even where locks do not work."""
 MANIFEST = "manifest.json"
-EXPORT = re.compile(r".+-[0-9a-f]{16}\.sqlite")
+EXPORT = re.compile(r".+-[0-9a-f]{16,40}\.sqlite")
 """The SQLite export of a report, in the cache folder itself, which may have other files."""
 
 
@@ -54,8 +54,9 @@ def make_room(needed_bytes: int = 0) -> None:
 
 
 def _items() -> Iterator[_Item]:
-    for entry in _listed(traces_folder()):
-        yield from _item(entry)
+    if not traces_folder().is_symlink():  # what a link leads to is not ours to remove
+        for entry in _listed(traces_folder()):
+            yield from _item(entry)
     for entry in _listed(cache_folder()):
         if EXPORT.fullmatch(entry.name) or _is_temporary(entry.name):
             yield from _item(entry)

@@ -32,13 +32,14 @@ class NotPrivate(OSError):
 
 
 def private_folder(path: Path) -> Path:
-    """Create the folder and its missing parents for this user alone; one that exists must belong to this user."""
+    """Create the folder and its missing parents for this user alone; one that exists must belong to this user and be no
+    link, which somebody else may have put there."""
     if not path.is_dir():
         if path.parent != path:
             _ensure(path.parent)
         with contextlib.suppress(FileExistsError):
             path.mkdir(FOLDER_MODE)
-    state = path.stat()
+    state = path.lstat()
     if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid():
         raise NotPrivate(errno.EPERM, "not a folder of this user", str(path))
     if stat.S_IMODE(state.st_mode) & ~FOLDER_MODE:
@@ -52,13 +53,19 @@ def _ensure(path: Path) -> None:
         private_folder(path)
 
 
-def open_folder(path: Path) -> int:
-    """A descriptor of a folder of this user. The files in it stay the same even if its name is given to another."""
-    descriptor = os.open(path, _SAFELY | os.O_DIRECTORY)
-    if os.fstat(descriptor).st_uid == os.geteuid():
-        return descriptor
-    os.close(descriptor)
-    raise NotPrivate(errno.EPERM, "another user's folder", str(path))
+@contextlib.contextmanager
+def opened_folder(path: str | Path, folder: int | None = None) -> Iterator[int]:
+    """A descriptor of a folder of this user, by its path, or by its name in an open folder; a link is an error.
+
+    The files in it stay the same even if its name is given to another.
+    """
+    descriptor = os.open(path, _SAFELY | os.O_DIRECTORY, dir_fd=folder)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise NotPrivate(errno.EPERM, "another user's folder", str(path))
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def open_file(path: str | Path, folder: int | None = None) -> BinaryIO:

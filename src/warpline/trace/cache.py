@@ -25,7 +25,7 @@ from warpline.sources.cache_limit import MANIFEST, make_room
 from warpline.sources.private_files import (
     create_file,
     open_file,
-    open_folder,
+    opened_folder,
     private_folder,
     publish,
     temporary_folder,
@@ -40,18 +40,18 @@ MAX_MANIFEST_BYTES = 1 << 20
 def load(name: str, file: Path) -> Trace | None:
     """The trace of that entry; None if there is no such entry."""
     try:
-        folder = open_folder(traces_folder() / name)
-        try:
-            with open_file(MANIFEST, folder) as opened:
-                manifest = json.loads(opened.read(MAX_MANIFEST_BYTES))
-                if manifest["about"] != _about(name):
-                    return None
-                source = manifest["source"]
-                tables = {table: _table(folder, table, manifest["tables"][table]) for table in TABLES}
-                with contextlib.suppress(OSError):  # a folder that cannot be written can be read
-                    os.utime(opened.fileno())
-        finally:
-            os.close(folder)
+        with (
+            opened_folder(traces_folder()) as traces,
+            opened_folder(name, traces) as folder,
+            open_file(MANIFEST, folder) as opened,
+        ):
+            manifest = json.loads(opened.read(MAX_MANIFEST_BYTES))
+            if manifest["about"] != _about(name):
+                return None
+            source = manifest["source"]
+            tables = {table: _table(folder, table, manifest["tables"][table]) for table in TABLES}
+            with contextlib.suppress(OSError):  # a folder that cannot be written can be read
+                os.utime(opened.fileno())
     except (OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError):
         return None
     except pl.exceptions.PanicException:

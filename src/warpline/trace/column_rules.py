@@ -31,8 +31,10 @@ COUNT = Bounds(0, (1 << 31) - 1)
 BYTES = Bounds(0, 1 << 44)
 """Sixteen terabytes, more than any copy or allocation; half a million of them can be summed in 64 bits."""
 SIGNED_BYTES = Bounds(-(1 << 44), 1 << 44)
-ORDINAL = Bounds(0, (1 << 16) - 1)
-DEVICE = Bounds(-1, (1 << 16) - 1)
+MAX_DEVICES = 1 << 10
+"""More than any machine has; the work on a trace grows with their number."""
+ORDINAL = Bounds(0, MAX_DEVICES - 1)
+DEVICE = Bounds(-1, MAX_DEVICES - 1)
 PER_BLOCK = Bounds(0, 1 << 16)
 PER_DEVICE = Bounds(1, 1 << 24)
 RATE = Bounds(1, 1 << 50)

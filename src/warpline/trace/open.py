@@ -49,7 +49,7 @@ def open_trace(
     trace = load(key, file) if key else None
     if trace is None:
         trace = build(file, _read(file))
-        if key:
+        if key and content_key(file) == key:  # else it changed while it was read
             store(key, trace)
     companions = Companions(file, partial(open_trace, cache=cache))
     if companions.exists:

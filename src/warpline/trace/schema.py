@@ -105,7 +105,7 @@ class Ops(TraceTable):
     thread = THREAD
     start_ns, end_ns = START, END
     parent = TraceColumn[Int64s](ID, "row of the enclosing op on the same thread")
-    depth = TraceColumn[Int64s](pl.UInt16, "number of enclosing ops")
+    depth = TraceColumn[Int64s](pl.UInt32, "number of enclosing ops")
     external_id = TraceColumn[Int64s](pl.Int64, "Kineto's External id")
     shapes = TraceColumn[Names](NAME, "Input Dims, as JSON text", most_chars=TEXT_CHARS)
     dtypes = TraceColumn[Names](NAME, "Input type, as JSON text", most_chars=TEXT_CHARS)
@@ -137,7 +137,7 @@ class Ranges(TraceTable):
     gpu_start_ns = TraceColumn[Int64s](TIME, "start of the first GPU work launched within the range")
     gpu_end_ns = TraceColumn[Int64s](TIME, "end of the last GPU work launched within the range")
     parent = TraceColumn[Int64s](ID, "row of the enclosing range on the same thread")
-    depth = TraceColumn[Int64s](pl.UInt16, "number of enclosing ranges")
+    depth = TraceColumn[Int64s](pl.UInt32, "number of enclosing ranges")
     range_id = TraceColumn[Int64s](pl.Int64, "NVTX range id (start/end ranges)")
     end_thread = TraceColumn[Int64s](ID, "row of `threads` that ended a start/end range")
     external_id = TraceColumn[Int64s](pl.Int64, "Kineto's External id")
@@ -155,7 +155,7 @@ class Python(TraceTable):
     thread = THREAD
     start_ns, end_ns = START, END
     parent = TraceColumn[Int64s](ID, "row of the calling frame")
-    depth = TraceColumn[Int64s](pl.UInt16, "number of enclosing frames")
+    depth = TraceColumn[Int64s](pl.UInt32, "number of enclosing frames")
     module = TraceColumn[Names](NAME, "nn.Module's name where the frame is a module's call")
 
 

@@ -142,3 +142,31 @@ def test_a_snapshot_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = write(tmp_path, {"segments": [], "device_traces": [[entry("alloc", 1, 2, 3)]]})
     assert run(["diagnose", str(path)]) == 1
     assert "warpline memory snapshot.pickle" in capsys.readouterr().err
+
+
+def test_what_a_file_names_again_and_again_is_read_once(tmp_path: Path) -> None:
+    """100 kB that would take 28 million blocks and 20 million entries."""
+    blocks = [{"address": 512 * i, "size": 512, "state": "active_allocated"} for i in range(700)]
+    segment = {"device": 0, "address": 0, "total_size": 1 << 20, "blocks": blocks}
+    entries = [{"action": "alloc", "addr": 512, "size": 512, "time_us": i} for i in range(500)]
+    path = tmp_path / "again.pickle"
+    path.write_bytes(pickle.dumps({"segments": [segment] * 40_000, "device_traces": [entries] * 40_000}))
+    found = read_snapshot(path)
+    assert sum(len(segment.blocks) for segment in found.segments[0]) == len(blocks)
+    assert sum(len(history.action) for history in found.histories.values()) == len(entries)
+    assert found.skipped == 39_999
+
+
+def test_a_list_of_lists_of_lists_is_no_text(tmp_path: Path) -> None:
+    """Written out, this would be 2^60 characters."""
+    name: object = "f"
+    for _ in range(60):
+        name = [name, name]
+    frame = {"filename": name, "name": name, "line": 1}
+    entry = {"action": "alloc", "addr": 512, "size": 512, "time_us": 1, "frames": [frame]}
+    block = {"address": 0, "size": 512, "state": name}
+    path = tmp_path / "nested.pickle"
+    path.write_bytes(pickle.dumps({"segments": [{"blocks": [block]}], "device_traces": [[entry]]}))
+    found = read_snapshot(path)
+    assert found.stacks[1] == (read.Frame("", 1, ""),)
+    assert found.segments[0][0].blocks[0].state == ""

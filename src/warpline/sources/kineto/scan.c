@@ -10,6 +10,10 @@
  * The text is given in windows. No byte at or behind a window's end is ever read, nothing of a window is kept
  * after the call (strings are copied into arenas), and there is no global state: one Scanner per thread.
  */
+#define _DEFAULT_SOURCE 1 /* for getentropy */
+#include <sys/random.h>
+#include <unistd.h>
+
 #include "scan_links.h"
 
 enum { VERSION = 3 }; /* of this file's interface; see native.py */
@@ -159,10 +163,11 @@ void scan_free(Scanner *s) {
     free(s);
 }
 
-/* A scanner that keeps these arguments; NULL when memory is short or there are more than MAX_FIELDS. */
+/* A scanner that keeps these arguments; NULL when memory or random numbers are short, or there are more than MAX_FIELDS. */
 Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_t count) {
     Scanner *s = count <= MAX_FIELDS ? calloc(1, sizeof *s) : NULL;
     if (!s) return NULL;
+    if (getentropy(&s->seed, sizeof s->seed)) return free(s), NULL;
     s->first_skipped = -1;
     s->link_count = FIRST_LINK;
     for (uint32_t i = 0; i < count; i++) {

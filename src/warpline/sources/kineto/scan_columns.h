@@ -37,6 +37,8 @@ typedef struct {
     uint8_t phase;
 } Event;
 
+typedef struct { uint64_t hash, word; } Seed; /* of the hashes */
+
 /* See scan_links.h. */
 #define LINK_WORDS 6
 #define LINK_BYTES (8 * LINK_WORDS)
@@ -54,6 +56,7 @@ typedef struct {
     uint64_t count, capacity;
     void *columns[COLUMNS];
     Dictionary dictionaries[DICTIONARIES];
+    Seed seed;
     Field fields[MAX_FIELDS];
     uint32_t field_count;
     uint8_t field_table[FIELD_TABLE]; /* hash of a key -> one more than its field, 0: free */
@@ -70,9 +73,11 @@ typedef struct {
 
 /* ---- Dictionaries ------------------------------------------------------------------------------------------ */
 
-static inline uint64_t mix(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u; /* 2^64 over the golden ratio: spreads every bit upward */
-    return hash ^ hash >> 29;                   /* and the upper ones down again */
+/* Both halves of a product of 128 bits. Without the seed, which is random, nobody can foresee the result, and so nobody can
+ * make a file whose strings collide. */
+static inline uint64_t mix(Seed seed, uint64_t hash, uint64_t word) {
+    __extension__ unsigned __int128 product = (unsigned __int128)(hash ^ seed.hash) * (word ^ seed.word);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 /* Short strings are compared in place: a call to memcmp costs more than they do. */
@@ -98,19 +103,18 @@ static inline int same_bytes(Bytes a, Bytes b, int64_t length) {
     return 1;
 }
 
-static inline uint32_t hash_bytes(Bytes p, int64_t length) {
-    uint64_t hash = (uint64_t)length, second = 0, word = 0, other;
+static inline uint32_t hash_bytes(Seed seed, Bytes p, int64_t length) {
+    uint64_t hash = (uint64_t)length, word = 0;
     if (length < 8) {
         for (int64_t i = 0; i < length; i++) word = word << 8 | p[i];
-        return (uint32_t)mix(hash, word);
+        return (uint32_t)mix(seed, hash, word);
     }
-    for (; length > 16; p += 16, length -= 16) { /* two chains: one need not wait for the other */
-        memcpy(&word, p, 8), memcpy(&other, p + 8, 8);
-        hash = mix(hash, word), second = mix(second, other);
+    for (; length > 8; p += 8, length -= 8) {
+        memcpy(&word, p, 8);
+        hash = mix(seed, hash, word);
     }
-    memcpy(&word, length > 8 ? p : p + length - 8, 8);
-    memcpy(&other, p + length - 8, 8); /* the last eight, some of them for the second time */
-    return (uint32_t)mix(mix(hash, word), mix(second, other));
+    memcpy(&word, p + length - 8, 8); /* the last eight, some of them for the second time */
+    return (uint32_t)mix(seed, hash, word);
 }
 
 /* Makes room for `needed` elements of `width` bytes, at least doubling; 0 when memory is short. */
@@ -158,7 +162,7 @@ static inline int is_string(const Dictionary *d, int32_t code, Span text) {
 /* The code of a string by its hash, given a new one if need be; -1 and s->error when there is no room. */
 static int32_t look_up(Scanner *s, Dictionary *d, Span text) {
     if (UNLIKELY(d->count * 2 >= d->table_size) && !grow_table(d)) return s->error = NO_MEMORY, -1;
-    uint32_t hash = hash_bytes(text.at, text.length);
+    uint32_t hash = hash_bytes(s->seed, text.at, text.length);
     uint64_t slot = hash & (d->table_size - 1);
     for (; d->table[slot].code; slot = (slot + 1) & (d->table_size - 1))
         if (d->table[slot].hash == hash && is_string(d, d->table[slot].code - 1, text)) return d->table[slot].code - 1;

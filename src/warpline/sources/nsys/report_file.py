@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -22,7 +21,7 @@ from msgspec import Struct
 
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.quote import quote
-from warpline.sources.cache_folder import cache_folder
+from warpline.sources.cache_folder import cache_folder, content_digest
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import (
     FILE_MODE,
@@ -177,13 +176,11 @@ def _hold(export: Path) -> bool:
 
 
 def _fingerprint(path: Path) -> str:
-    """A key that changes with the report: its path, size and time."""
+    """A key that changes with the report's content."""
     try:
-        state = path.stat()
+        return content_digest(path)
     except OSError as error:
         raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror or error}") from error
-    text = f"{path.resolve()}\n{state.st_size}\n{state.st_mtime_ns}"
-    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
 def _usable_nsys(path: Path) -> Nsys:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,11 @@ from msgspec import Struct, field
 from warpline.errors import UnreadableFile
 from warpline.sources.snapshot.plain_pickle import DamagedPickle, Plain, UnsafePickle, load_plain
 from warpline.sources.unpack import Unpacked, most_bytes
-from warpline.sources.valid_text import valid_text
 
 Int64s = npt.NDArray[np.int64]
 
 MAX_BYTES = 2 << 30
 """A snapshot is read whole, and takes several times its size in memory."""
-MAX_VISITED = 50_000_000
-"""Entries, blocks and frames: one that the file names again and again is counted each time."""
 MAX_FRAMES = 200
 """Frames of a stack that are kept, the innermost first."""
 LARGEST = (1 << 62) - 1
@@ -137,9 +135,8 @@ class _SnapshotReader:
         self.stacks: list[Stack] = [()]
         self.stack_of: dict[int, int] = {}
         self.frame_of: dict[int, Frame] = {}
-        self.kept: list[Plain] = []
-        """Keeps the lists alive whose identity is a key."""
-        self.visited = 0
+        self.read_before: set[int] = set()
+        """Identities of entries, segments and blocks. The document keeps them alive."""
         self.skipped = 0
 
     def read(self, document: Plain) -> Snapshot:
@@ -165,15 +162,17 @@ class _SnapshotReader:
         marks = self._marks(document.get("external_annotations"), first_us or 0)
         return Snapshot(segments, histories, self.stacks, marks, self.skipped)
 
-    def _dicts(self, items: Plain) -> list[dict[str, Any]]:
-        if not isinstance(items, list | tuple):
-            return []
-        self.visited += len(items)
-        if self.visited > MAX_VISITED:
-            raise DamagedPickle(f"it has more than {MAX_VISITED:,} entries")
-        found = [item for item in items if isinstance(item, dict)]
-        self.skipped += len(items) - len(found)
-        return found
+    def _dicts(self, items: Plain) -> Iterator[dict[str, Any]]:
+        """The dicts of a list. torch writes each once; what a file names again and again would take endless time."""
+        if not isinstance(items, list | tuple) or id(items) in self.read_before:
+            return
+        self.read_before.add(id(items))
+        for item in items:
+            if isinstance(item, dict) and id(item) not in self.read_before:
+                self.read_before.add(id(item))
+                yield item
+            else:
+                self.skipped += 1
 
     def _segment(self, entry: dict[str, Any]) -> Segment:
         address = _whole(entry, "address") or 0
@@ -194,7 +193,7 @@ class _SnapshotReader:
                     place if at is None else at,
                     size,
                     size if requested is None else requested,
-                    str(block.get("state")),
+                    _text(block, "state"),
                     self._stack(block.get("frames", inner.get("frames"))),
                 )
             )
@@ -225,19 +224,15 @@ class _SnapshotReader:
         known = self.stack_of.get(id(frames))
         if known is not None:
             return known
-        made = tuple(self._frame(frame) for frame in self._dicts(frames[:MAX_FRAMES]))
-        self.kept.append(frames)
         self.stack_of[id(frames)] = len(self.stacks)
-        self.stacks.append(made)
+        self.stacks.append(tuple(self._frame(frame) for frame in frames[:MAX_FRAMES] if isinstance(frame, dict)))
         return len(self.stacks) - 1
 
     def _frame(self, entry: dict[str, Any]) -> Frame:
         known = self.frame_of.get(id(entry))
         if known is None:
-            file, name = (valid_text(str(entry.get(key))) for key in ("filename", "name"))
-            made = Frame(file, _whole(entry, "line") or 0, name)
-            known = self.frame_of[id(entry)] = made
-            self.kept.append(entry)
+            known = Frame(_text(entry, "filename"), _whole(entry, "line") or 0, _text(entry, "name"))
+            self.frame_of[id(entry)] = known
         return known
 
     def _marks(self, entries: Plain, first_us: int) -> list[tuple[int, int, str]]:
@@ -252,7 +247,7 @@ class _SnapshotReader:
             if entry.get("stage") == "START":
                 begun.setdefault(name, []).append(at)
             elif entry.get("stage") == "END" and begun.get(name):
-                found.append((begun[name].pop(), at, valid_text(name)))
+                found.append((begun[name].pop(), at, name))
         return sorted(found)
 
 
@@ -260,3 +255,9 @@ def _whole(entry: dict[str, Any], name: str) -> int | None:
     """A number of the entry, if it is whole and in range."""
     value = entry.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
+
+
+def _text(entry: dict[str, Any], name: str) -> str:
+    """A text of the entry, if it is one."""
+    value = entry.get(name)
+    return value if isinstance(value, str) else ""

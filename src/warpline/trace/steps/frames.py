@@ -19,6 +19,8 @@ ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")
 SAME_CALLS = 0.98
 MOST_OF = 0.5
 """Share of a function's launches below which none of its calls is looked into."""
+MAX_LEVELS = 1_000
+"""Calls within calls that are looked into: Python itself allows no more, unless told to."""
 
 
 class Calls(Struct, frozen=True):
@@ -38,7 +40,9 @@ class Frames:
         first, beyond = np.searchsorted(python.thread, [thread, thread + 1]).tolist()
         own = python[first:beyond]
         self.thread, self.offset, self.moments = thread, first, launches.moments
-        self.starts, self.ends, self.parents = own.start_ns, own.end_ns, own.parent
+        self.starts, self.ends = own.start_ns, own.end_ns
+        self.by_parent: Int64s = np.argsort(own.parent, kind="stable")
+        self.sorted_parents = own.parent[self.by_parent]
         self.names = own.name
         self.codes: Hashes = own.name.renamed(lambda name: ADDRESS.sub("", name)).codes.astype(np.uint64)
         self.library = own.name.like(TORCH_FRAME)
@@ -46,10 +50,9 @@ class Frames:
 
     def calls(self, row: int) -> Calls:
         """The calls of a frame; for None, the outermost frames of the thread."""
-        lowest = row + 1 if row != NONE else 0
-        beyond = len(self.starts) if row == NONE else int(np.searchsorted(self.starts, self.ends[row], side="right"))
         parent = row + self.offset if row != NONE else NONE
-        rows = lowest + np.flatnonzero(self.parents[lowest:beyond] == parent)
+        first, beyond = np.searchsorted(self.sorted_parents, [parent, parent + 1])
+        rows = self.by_parent[first:beyond]
         rows = rows[~self.profiler[rows]]
         starts, ends = self.starts[rows], self.ends[rows]
         launched = np.searchsorted(self.moments, ends) - np.searchsorted(self.moments, starts)
@@ -68,13 +71,14 @@ def loop_of_frames(python: Python, launches: Launches) -> FoundSteps | None:
     if thread is None:
         return None
     frames, row = Frames(python, thread, launches), NONE
-    while True:
+    for _ in range(MAX_LEVELS):
         calls = frames.calls(row)
         total = int(calls.launches.sum())
         turns = _turns(frames, calls, launches)
         if turns is not None or not total or calls.launches.max() < MOST_OF * total:
             return turns
         row = int(calls.row[calls.launches.argmax()])
+    return None
 
 
 def _turns(frames: Frames, calls: Calls, launches: Launches) -> FoundSteps | None:
@@ -110,7 +114,8 @@ def _one_function(frames: Frames, calls: Calls) -> FoundSteps | None:
     length = calls.end_ns - calls.start_ns
     _, which = np.unique(frames.codes[calls.row[own]], return_inverse=True)
     longest = own[which == np.bincount(which, length[own]).argmax()]
-    if length[longest].sum() < FILLED * (calls.end_ns[longest[-1]] - calls.start_ns[longest[0]]):
+    whole = calls.end_ns[longest[-1]] - calls.start_ns[longest[0]]
+    if len(longest) < LEAST_REPEATS or length[longest].sum() < FILLED * whole:
         return None
     return _steps(frames, calls.row[longest], calls.start_ns[longest], calls.end_ns[longest])
 
