@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import webbrowser
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,8 +13,11 @@ import pytest
 pytest.importorskip("starlette", reason="needs pip install 'warpline[view]'")
 pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
 
+from kineto_files import launched, write
 from local_server import listening
 
+from warpline.cli.main import run
+from warpline.ui import view
 from warpline.ui.view import HEADERS
 
 
@@ -85,3 +90,29 @@ def test_odd_times_are_refused(address: str, query: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_nothing_can_be_changed(address: str, method: str) -> None:
     assert ask(address, method=method).status == 405
+
+
+def test_a_file_may_send_the_browser_to_the_page_if_it_knows_the_token(address: str) -> None:
+    opening = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert ask(address, **opening).status == 200
+    assert ask(address, "/wrong/", **opening).status == 403
+    assert ask(address, **opening | {"Sec-Fetch-Dest": "iframe"}).status == 403
+    assert ask(address, **opening | {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}).status == 403
+
+
+def test_the_browser_is_started_without_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of a machine sees the arguments of every program."""
+    address, opened = "http://127.0.0.1:1/SECRET/", []
+
+    def started(url: str) -> None:
+        file = Path(urlsplit(url).path)
+        opened.append((url, file.read_text(), file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777))
+
+    monkeypatch.setattr(webbrowser, "open", started)
+    monkeypatch.setattr(view, "serve", lambda page, port, ready: ready(address))
+    assert run(["view", "--no-why", str(write(tmp_path, launched("gemm", 10, 20, 10, 1)))]) == 0
+    ((url, text, file_mode, folder_mode),) = opened
+    assert url.startswith("file:///") and "SECRET" not in url
+    assert f"url={address}" in text
+    assert (file_mode, folder_mode) == (0o600, 0o700)
+    assert not Path(urlsplit(url).path).exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -15,6 +16,7 @@ from warpline.dive.answer import dive_files
 from warpline.errors import WarplineError
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.page.document import ServedPage
+from warpline.sources.private_files import create_file
 
 INSTALL = "pip install 'warpline[view]'"
 LARGEST_PORT = 65535
@@ -56,12 +58,22 @@ def view(
     dive = dive_files(ncu_reports, opened) if ncu_reports else None
     page = ServedPage(diagnose(opened, why), command_line("diagnose", trace), dive=dive)
 
-    def ready(address: str) -> None:
-        say(f"{address}  (Ctrl-C ends it)")
-        if browser:
-            webbrowser.open(address)
+    with TemporaryDirectory(prefix="warpline-") as folder:
 
-    try:
-        serve(page, port, ready)
-    except OSError as error:
-        raise WarplineError("cannot-listen", f"port {port}: {error.strerror}", "use --port 0") from error
+        def ready(address: str) -> None:
+            say(f"{address}  (Ctrl-C ends it)")
+            if browser:
+                webbrowser.open(_redirection(Path(folder), address).as_uri())
+
+        try:
+            serve(page, port, ready)
+        except OSError as error:
+            raise WarplineError("cannot-listen", f"port {port}: {error.strerror}", "use --port 0") from error
+
+
+def _redirection(folder: Path, address: str) -> Path:
+    """A file that leads the browser to the address: a command line, which all users see, must not hold the token."""
+    file = folder / "view.html"
+    with create_file(file) as opened:
+        opened.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">'.encode())
+    return file

@@ -68,7 +68,9 @@ class Guard:
         headers = request.headers
         if headers.get("host") not in self._hosts:
             return PlainTextResponse("another host\n", 403)
-        if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
+        # A file sends the browser to the page: who knows the token may open the page, but no site may fetch from it.
+        is_opening = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"} and not is_opening:
             return PlainTextResponse("another site\n", 403)
         if headers.get("origin", f"http://{headers['host']}") != f"http://{headers['host']}":
             return PlainTextResponse("another origin\n", 403)

@@ -93,16 +93,6 @@ def test_other_pickles_are_refused(value: Any, tmp_path: Path) -> None:
         read_snapshot(write(tmp_path, value))
 
 
-def test_entries_that_are_named_again_and_again_are_counted_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read, "MAX_VISITED", 1000)
-    blocks = [snapshot_files.block(0, 512, 512, "inactive")] * 30
-    path = write(tmp_path, {"segments": [{"address": 0, "total_size": 1, "blocks": blocks}] * 40})
-    with pytest.raises(UnreadableFile, match="more than 1,000"):
-        read_snapshot(path)
-
-
 def test_a_file_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPLINE_MAX_BYTES", "1000")
     path = tmp_path / "snapshot.pickle.gz"
