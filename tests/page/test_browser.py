@@ -154,10 +154,10 @@ def test_backward_is_linked_with_forward(page: Opened) -> None:
 
 
 def test_wheel_and_drag_zoom_and_pan(page: Opened) -> None:
-    whole = page.span
     kernel = page.tab.evaluate(KERNEL)
     x, y = box_of(page, kernel)
     page.ask("t.time.move(0, t.time.length)")
+    whole = page.span
     before = page.ask("scrollY")
     page.tab.mouse.move(x, y)
     page.tab.mouse.wheel(0, -200)

@@ -123,7 +123,7 @@ def test_how_each_number_was_made(diagnosis: Diagnosis, shown: Panels) -> None:
     replay = diagnosis.to_dict()["replay"]
     assert said["Step without a profiler"].value.startswith(duration(replay["bare_step_ns"]))
     assert "Estimated" in said["Step without a profiler"].how
-    device = diagnosis.devices[0]
+    device = diagnosis.shown.devices[0]
     assert said["GPU 0 busy"].value == f"{share(device.busy_ns, device.window_ns)} of {duration(device.window_ns)}"
 
 

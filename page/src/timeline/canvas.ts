@@ -194,19 +194,20 @@ export class Picture {
     const decimals = Math.max(0, -Math.floor(Math.log10(tick / by) + 1e-9));
     for (let t = Math.ceil(time.start / tick) * tick; t < time.end; t += tick) {
       const x = this.x(t);
+      const text = `${(t / by).toFixed(decimals)} ${unit}`;
       context.fillRect(Math.floor(x), RULER - 6, 1, 6);
-      context.fillText(`${(t / by).toFixed(decimals)} ${unit}`, x + 4, RULER / 2 + 1);
+      if (x + 4 + context.measureText(text).width <= width) context.fillText(text, x + 4, RULER / 2 + 1);
     }
     context.save();
     context.beginPath();
     context.rect(GUTTER, RULER, width - GUTTER, STEPS);
     context.clip();
-    steps.forEach((step, number) => {
+    steps.forEach((step) => {
       const left = this.x(step.start_ns), right = this.x(step.end_ns);
       if (right < GUTTER || left > width) return;
       context.fillStyle = look.css.band;
       context.fillRect(left, RULER, Math.max(1, right - left - 1), STEPS - 3);
-      const from = Math.max(left, GUTTER), text = this.fitted(`step ${number}  ${duration(step.length_ns)}`, Math.min(right, width) - from - 10);
+      const from = Math.max(left, GUTTER), text = this.fitted(`${step.name}  ${duration(step.length_ns)}`, Math.min(right, width) - from - 10);
       context.fillStyle = look.css.dim;
       if (text) context.fillText(text, from + 5, RULER + STEPS / 2 - 1);
     });
@@ -217,15 +218,16 @@ export class Picture {
     const { context, layout, height } = this, { rows, pinned } = layout;
     context.fillStyle = look.css.paper;
     context.fillRect(0, TOP, GUTTER, height);
+    context.fillStyle = look.css.rule;
+    context.fillRect(GUTTER - 1, 0, 1, height);
     context.save();
     context.beginPath();
-    context.rect(0, TOP + pinned, GUTTER, height);
+    context.rect(0, TOP + pinned, this.width, height);
     context.clip();
     for (const row of rows) if (row.y >= pinned) this.rowName(row, look);
     context.restore();
     for (const row of rows) if (row.y < pinned) this.rowName(row, look);
     context.fillStyle = look.css.rule;
-    context.fillRect(GUTTER - 1, 0, 1, height);
     context.fillRect(0, TOP - 1, this.width, 1);
     if (pinned) context.fillRect(0, TOP + pinned - 1, this.width, 1);
     context.fillStyle = look.css.dim;
@@ -240,7 +242,8 @@ export class Picture {
       context.fillStyle = look.css.ink;
       context.font = `600 11px ${FONT}`;
       if (row.toggles) this.arrow(row, y + HEAD / 2 + 2);
-      context.fillText(this.fitted(row.title, GUTTER - 18), row.toggles ? 22 : 10, y + HEAD / 2 + 2);
+      // No lane is beside a title, so that it may be as wide as the picture.
+      context.fillText(this.fitted(row.title, this.width - 30), row.toggles ? 22 : 10, y + HEAD / 2 + 2);
     } else if (row.label) {
       context.fillStyle = look.css.dim;
       context.font = `11px ${FONT}`;

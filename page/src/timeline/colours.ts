@@ -20,7 +20,7 @@ const CAUSES: Record<string, string> = {
 const HOST: ReadonlySet<EventKind> = new Set(["op", "range", "python", "module"]);
 const PALE: ReadonlySet<EventKind> = new Set(["launch", "api", "memset"]);
 const STRONG: ReadonlySet<EventKind> = new Set(["matmul", "attention"]);
-const WIDE_HUES: ReadonlySet<EventKind> = new Set(["launch", "wait", "api_copy", "allocate", "api", "op", "range", "python", "module"]);
+const WIDE_HUES: ReadonlySet<EventKind> = new Set(["op", "range", "python", "module"]);
 
 function oklch([l, c, h]: Colour): Colour {
   const a = c * Math.cos((h * Math.PI) / 180), b = c * Math.sin((h * Math.PI) / 180);

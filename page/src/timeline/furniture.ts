@@ -25,7 +25,7 @@ export interface Furniture {
   readonly span: HTMLOutputElement;
   readonly whole: HTMLButtonElement;
   readonly help: HTMLButtonElement;
-  readonly legend: HTMLUListElement;
+  readonly legend: HTMLElement;
   readonly map: HTMLCanvasElement;
   readonly stage: HTMLElement;
   readonly view: HTMLCanvasElement;
@@ -42,7 +42,7 @@ export function furnish(section: HTMLElement): Furniture {
   const found = make("output", { "aria-live": "polite" }), span = make("output");
   const whole = make("button", { type: "button", title: "Whole trace (0)" }, "Whole trace");
   const help = make("button", { type: "button", "aria-label": "Keys", title: "Keys (?)" }, "?");
-  const legend = make("ul", { class: "legend", "aria-label": "Causes of idle time" });
+  const legend = make("div", { class: "legends" });
   const map = make("canvas", { class: "map", role: "img", "aria-label": "The whole trace; drag to move the view" });
   const view = make("canvas", {
     class: "view", tabindex: 0, role: "application",
@@ -55,6 +55,6 @@ export function furnish(section: HTMLElement): Furniture {
     make("dl", {}, ...KEYS.flatMap(([names, meaning]) => [make("dt", {}, ...names.flatMap((name) => [make("kbd", {}, name), " "])), make("dd", {}, meaning)])),
     make("form", { method: "dialog" }, make("button", {}, "Close")));
   const tools = make("div", { class: "tools", role: "toolbar", "aria-label": "Timeline tools" }, find, previous, next, found, make("span", { class: "room" }), span, whole, help);
-  section.replaceChildren(make("h2", {}, "Timeline"), legend, tools, map, stage, panel, keys);
+  section.replaceChildren(make("div", { class: "heading" }, make("h2", {}, "Timeline"), tools), legend, map, stage, panel, keys);
   return { find, previous, next, found, span, whole, help, legend, map, stage, view, over, tip, panel, keys };
 }

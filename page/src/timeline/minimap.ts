@@ -46,7 +46,7 @@ export class Minimap {
     context.putImageData(this.image, 0, 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const room = canvas.clientWidth - GUTTER, tall = canvas.clientHeight;
-    const left = GUTTER + (time.start / time.length) * room, right = GUTTER + (time.end / time.length) * room;
+    const left = GUTTER + Math.max(0, time.start / time.length) * room, right = GUTTER + Math.min(1, time.end / time.length) * room;
     context.fillStyle = look.css.dim;
     context.font = `11px ${FONT}`;
     context.textBaseline = "middle";

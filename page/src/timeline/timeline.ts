@@ -1,13 +1,13 @@
 /** The timeline: keeps what is chosen, draws when something changes, and answers to the rest of the page. */
 
-import type { Timeline as Head } from "../contract";
+import type { EventKind, Timeline as Head } from "../contract";
 import { draw, make } from "../dom";
 import type { Page } from "../page";
 import { onThemeChange } from "../theme";
 import { count, duration, several } from "../words";
 import { fromHash, toHash } from "./address";
 import { Picture, type Size } from "./canvas";
-import { paint, toCss, type Paint } from "./colours";
+import { ofCause, ofKind, paint, toCss, type Colour, type Paint } from "./colours";
 import { Details } from "./details";
 import { Events, NONE, STREAMS, type Group } from "./events";
 import { furnish, type Furniture } from "./furniture";
@@ -21,8 +21,16 @@ import { totalsElement } from "./totals";
 import { TimeWindow } from "./window";
 
 const WRITE_ADDRESS_MS = 400, LEAST_HEIGHT = 160;
-/** If what was analysed is a smaller share of the trace, the first picture shows only that, with a margin. */
-const SMALL_PART = 0.5, MARGIN = 0.02;
+/** Beside what the first picture shows, as a share of it. */
+const MARGIN = 0.02;
+
+/** The kinds of rows whose colours the legend explains, with their words. */
+const LEGENDS: readonly (readonly [string, readonly (readonly [EventKind, string])[]])[] = [
+  ["GPU", [["matmul", "matmul, conv"], ["attention", "attention"], ["norm", "norm, softmax, reduction"], ["kernel", "other kernel"], ["graph", "graph"],
+    ["comm", "collective"], ["sync", "wait"], ["copy", "copy"], ["memset", "memset"]]],
+  ["Calls", [["launch", "launch"], ["wait", "wait"], ["api_copy", "copy"], ["allocate", "allocation"], ["api", "other call"]]],
+];
+const swatch = (colour: Colour): SVGElement => draw("svg", { class: "swatch", viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { width: 1, height: 1, fill: toCss(colour) }));
 
 export class Timeline implements Page {
   readonly events: Events;
@@ -42,6 +50,8 @@ export class Timeline implements Page {
   private colours!: Uint32Array;
   private pending = false;
   private writing = 0;
+  /** What the first picture shows: it needs no address. */
+  private readonly opening: readonly [number, number];
   /** Gaps of a cause, the largest first, and how far the reader has gone through them. */
   private gaps: { readonly rows: number[]; at: number } | null = null;
 
@@ -58,9 +68,9 @@ export class Timeline implements Page {
     this.details = new Details(this.events, this.relations, (i) => this.choose(i, true), (text) => this.search(text));
     this.parts.map.hidden = !head.tracks.some((track) => track.device !== null);
     this.dress();
-    this.legend();
     const [from, to] = head.window, part = to - from;
-    if (part > 0 && part < SMALL_PART * head.length_ns) this.time.move(from - MARGIN * part, to + MARGIN * part);
+    if (part > 0) this.time.move(from - MARGIN * part, to + MARGIN * part);
+    this.opening = [this.time.start, this.time.end];
     this.resize();
     this.openAddress();
     new ResizeObserver(() => { if (!this.picture.has(this.box())) this.resize(); }).observe(this.parts.stage);
@@ -152,6 +162,7 @@ export class Timeline implements Page {
     this.paint = paint(this.head.names, this.look.dark, this.look.paper);
     this.minimap.forget();
     this.colourMatches();
+    this.parts.legend.replaceChildren(...this.legend());
   }
 
   private colourMatches(): void {
@@ -191,13 +202,16 @@ export class Timeline implements Page {
     this.redraw();
   }
 
-  /** A button for each cause of idle time that there is: through its gaps, the largest first. */
-  private legend(): void {
-    for (const [number, name] of this.head.names.entries()) {
-      if (name.cause === null || !this.events.counts[number]) continue;
-      const { cause } = name, swatch = draw("svg", { class: "swatch", viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { class: `part ${cause.replaceAll("_", "-")} cause`, width: 1, height: 1 }));
-      this.parts.legend.append(make("li", {}, make("button", { type: "button", class: "plain", title: "Go through these gaps, the largest first", onclick: () => this.throughGaps(cause) }, swatch, name.short || name.text)));
+  /** The colours of what the trace has: GPU operations, calls, and a button for each cause of idle time, which goes through its gaps. */
+  private *legend(): Generator<HTMLElement> {
+    const names = this.head.names.filter((_, number) => this.events.counts[number]), kinds = new Set(names.map((name) => name.kind));
+    for (const [title, shown] of LEGENDS) {
+      const entries = shown.flatMap(([kind, word]) => (kinds.has(kind) ? [make("li", {}, swatch(ofKind(kind, this.look.dark)), word)] : []));
+      if (entries.length) yield make("ul", { class: "legend", "aria-label": title }, make("li", { class: "quiet" }, title), ...entries);
     }
+    const gaps = names.flatMap(({ cause, short, text }) => cause === null ? [] : [make("li", {},
+      make("button", { type: "button", class: "plain", title: "Go through these gaps, the largest first", onclick: () => this.throughGaps(cause) }, swatch(ofCause(cause)), short || text))]);
+    if (gaps.length) yield make("ul", { class: "legend", "aria-label": "Idle" }, make("li", { class: "quiet" }, "Idle"), ...gaps);
   }
 
   throughGaps(cause: string): void {
@@ -248,8 +262,7 @@ export class Timeline implements Page {
     if (panel.hidden) this.picture.covered = 0;
     if (i !== NONE) {
       const kind = this.head.names[events.name[i]!]!, pixel = this.paint.full[events.name[i]!]!;
-      const swatch = draw("svg", { class: "swatch", viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { width: 1, height: 1, fill: toCss([pixel & 255, (pixel >>> 8) & 255, (pixel >>> 16) & 255]) }));
-      this.show(make("h3", {}, swatch, kind.cause !== null ? kind.text : events.label(i)), this.details.same(i), this.details.element(i));
+      this.show(make("h3", {}, swatch([pixel & 255, (pixel >>> 8) & 255, (pixel >>> 16) & 255]), kind.cause !== null ? kind.text : events.label(i)), this.details.same(i), this.details.element(i));
       if (reveal) this.reveal(i);
     } else if (this.range) this.describeRange();
     this.redraw();
@@ -323,8 +336,8 @@ export class Timeline implements Page {
   }
 
   private writeAddress(): void {
-    const { time, chosen, range } = this, whole = time.start <= 0 && time.end >= time.length;
-    const hash = toHash({ ...(whole ? {} : { at: [time.start, time.end] as const }), ...(chosen !== NONE ? { event: chosen } : {}), ...(range ? { range } : {}) });
+    const { time, chosen, range, opening } = this, unmoved = time.start === opening[0] && time.end === opening[1];
+    const hash = toHash({ ...(unmoved ? {} : { at: [time.start, time.end] as const }), ...(chosen !== NONE ? { event: chosen } : {}), ...(range ? { range } : {}) });
     if (!hash && !/^#(at|event|range)=/.test(location.hash)) return;
     try { history.replaceState(null, "", hash ? `#${hash}` : location.href.split("#")[0]!); } catch { /* a sandboxed frame has no history */ }
   }

@@ -18,6 +18,7 @@ from warpline.reports import diagnosis_tables as tables
 from warpline.reports import plan as plans
 from warpline.reports.cost import cost_section
 from warpline.reports.sections import (
+    MIN_NAMED_SHARE,
     Bar,
     Column,
     Command,
@@ -63,8 +64,6 @@ IDLE_MEANING = {
 SELECTED = "the selected steps"
 MIN_COVERED = 0.9
 """Where the steps take less of the recording, its shares are not those of a step, and the report says so."""
-MIN_NAMED_SHARE = 0.01
-"""Smaller shares are summed as `other` on the first screen."""
 MIN_FILLED, MIN_IDLE = 0.5, 0.1
 """Shares of a gap that one call fills, and of the window that is idle, from which the first screen names the call."""
 MIN_DIFFERENCE = 0.01
@@ -107,7 +106,7 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
     if diagnosis.devices:
         calls = diagnosis.step_loops.calls
         what = [Text(f"A step is {calls}.", "quiet")] if calls else []
-        what += _rank_waits(diagnosis)
+        what += rank_waits(diagnosis)
         places = [*_outside(diagnosis), *_gap_sentences(diagnosis, is_brief=True)]
         yield Section("time", "Where the time goes", (device_bar(diagnosis), *what, *places[:1]), is_lead=True)
     elif diagnosis.cpu is not None:
@@ -120,18 +119,29 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield tables.kernels(diagnosis, BRIEF_KERNELS)
 
 
-def _rank_waits(diagnosis: Diagnosis) -> Iterator[Text]:
-    """That communication is also waiting, where the verdict does not say it."""
+def rank_waits(diagnosis: Diagnosis) -> Iterator[Text]:
+    """That the communication of a single rank is also waiting, where the verdict does not say it."""
     judgement = diagnosis.judgement
-    if judgement is None or judgement.verdict.cause == "comm":
+    if judgement is not None and judgement.verdict.cause == "comm":
         return
-    waited_ns, step_ns = judgement.state.rank_wait_ns, judgement.evidence.step_ns
-    if waited_ns > MIN_RANK_WAIT * step_ns:
-        yield Text(
-            f"Collectives include about {duration(waited_ns)} a step of waiting for other ranks; the files of all "
-            "ranks show who is late (warpline diagnose FOLDER).",
-            "quiet",
-        )
+    waited_ns = judgement.state.rank_wait_ns if judgement is not None else 0.0
+    if judgement is not None and waited_ns > MIN_RANK_WAIT * judgement.evidence.step_ns:
+        waits = f"about {duration(waited_ns)} a step of waiting"
+    elif _communicates_alone(diagnosis):
+        waits = "any waiting"
+    else:
+        return
+    yield Text(
+        f"Communication includes {waits} for other ranks; the files of all ranks show who is late "
+        "(warpline diagnose FOLDER).",
+        "quiet",
+    )
+
+
+def _communicates_alone(diagnosis: Diagnosis) -> bool:
+    """Whether collectives of one device take a part of the time that is shown."""
+    devices = [device for device in diagnosis.shown.devices if device.comm_ns]
+    return len(devices) == 1 and devices[0].comm_ns >= MIN_NAMED_SHARE * devices[0].window_ns
 
 
 def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
@@ -146,7 +156,7 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
             yield Section("limits", "Limits: the step if one thing were free", (limits,))
         if judgement.plan:
             plan = plans.table(judgement.plan)
-            yield Section("plan", "Plan, each fix on top of the last", (*plans.brief(judgement.plan), plan))
+            yield Section("plan", "Plan, each fix on top of the last", (plan,))
         found = findings.in_order(judgement.findings, judgement.verdict)
         if found:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
@@ -243,15 +253,17 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
 def device_bar(diagnosis: Diagnosis) -> Bar:
     """Where the busiest device's time goes; the caption has the causes of its idle time."""
     device, gaps = diagnosis.shown.busiest
-    devices = len(diagnosis.devices)
     busy = {part: int(getattr(device, f"{part}_ns")) for part in BUSY}
     parts = tuple(Part(name, value) for name, value in (*busy.items(), ("idle", device.idle_ns)))
     whole = device.window_ns
-    caption = (
-        f"GPU {device.device}{f' (the busiest of {devices})' if devices > 1 else ''}, {_window(diagnosis, whole)}: "
-        f"{_busy_and_idle(busy, _idle_parts(gaps), whole)}"
-    )
-    return Bar(whole, parts, caption)
+    return Bar(whole, parts, f"{shown_window(diagnosis)}: {_busy_and_idle(busy, _idle_parts(gaps), whole)}")
+
+
+def shown_window(diagnosis: Diagnosis) -> str:
+    """The busiest device, and what part of the recording its account is of."""
+    device, devices = diagnosis.shown.busiest[0], len(diagnosis.devices)
+    which = f" (the busiest of {devices})" if devices > 1 else ""
+    return f"GPU {device.device}{which}, {_window(diagnosis, device.window_ns)}"
 
 
 def _busy_and_idle(busy: dict[str, int], idle: dict[str, int], whole: int) -> str:
@@ -355,7 +367,7 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps, with_places: b
     title = f"GPU {device.device}: {_window(diagnosis, whole)}, busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
-    places = [*_outside(diagnosis), *_gap_sentences(diagnosis)] if with_places else []
+    places = [*rank_waits(diagnosis), *_outside(diagnosis), *_gap_sentences(diagnosis)] if with_places else []
     return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows)), *places))
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from msgspec.structs import replace
+
 from warpline.reports.sections import (
+    MIN_NAMED_SHARE,
     Bar,
     Column,
     Commands,
@@ -25,7 +29,7 @@ from warpline.reports.sections import (
 )
 from warpline.reports.values import shown
 from warpline.sanitise import sanitise
-from warpline.units import duration, share
+from warpline.units import duration, several, share
 
 BAR_WIDTH = 10_000
 """Units of a bar's drawing; the page stretches it."""
@@ -57,14 +61,25 @@ def word(name: str) -> str:
 def section(one: Section, within: Sequence[Section] = ()) -> str:
     """One section with its title, and others folded within it."""
     name, inner = word(one.name), "\n".join([_inner(one), *map(folded, within)])
+    kind = "section answer" if one.is_lead else "section"
     if not one.title:
-        return f'<section id="{name}" class="section" aria-label="{name.capitalize()}">{inner}</section>'
-    return f'<section id="{name}" class="section"><h2>{text(one.title)}</h2>\n{inner}</section>'
+        return f'<section id="{name}" class="{kind}" aria-label="{name.capitalize()}">{inner}</section>'
+    return f'<section id="{name}" class="{kind}"><h2>{text(one.title)}</h2>\n{inner}</section>'
 
 
 def folded(one: Section) -> str:
     """One section that shows only its title until a reader opens it."""
     return f'<details id="{word(one.name)}"><summary>{text(one.title)}</summary>{_inner(one)}</details>'
+
+
+def folded_notes(one: Section) -> str:
+    """A section of notes, folded; its title says how many there are, and the codes of those that are in doubt."""
+    notes = [note for content in one.content if isinstance(content, Notes) for note in content.notes]
+    counted = Counter(note.severity for note in notes)
+    kinds = [several(counted[severity], severity) for severity in ("error", "warning") if counted[severity]]
+    codes = dict.fromkeys(note.code for note in notes if note.severity != "info")
+    named = f"{' and '.join(kinds)} ({', '.join(codes)})" if kinds else several(len(notes), "note")
+    return folded(replace(one, title=f"{one.title}: {named}"))
 
 
 def _inner(one: Section) -> str:
@@ -73,6 +88,11 @@ def _inner(one: Section) -> str:
 
 def _elements(content: Content) -> Iterator[str]:
     match content:
+        case Text(tone="strong"):
+            first, stop, rest = content.text.partition(". ")
+            yield f'<p class="strong">{text(first + stop.strip())}</p>'
+            if rest:
+                yield f'<p class="lead">{text(rest)}</p>'
         case Text():
             yield f'<p class="{content.tone}">{text(content.text)}</p>'
         case Facts():
@@ -102,12 +122,12 @@ def _facts(facts: Sequence[Fact]) -> str:
 
 
 def _finding(entry: Explained) -> str:
-    lines = [f"<h3>{text(entry.name)}</h3>", f"<p>{text(entry.text)}</p>"]
-    lines += [_facts(entry.facts)] if entry.facts else []
-    lines += [f'<p class="where">{text(entry.where)}</p>'] if entry.where else []
+    lines = [f"<p>{text(entry.text)}</p>"]
     lines += [f'<p class="how">{text(entry.how)}</p>'] if entry.how else []
-    lines += [f'<p class="verify">Verify: {prose(entry.verify)}</p>'] if entry.verify else []
-    return f'<article class="finding">{"".join(lines)}</article>'
+    lines += [f'<p class="quiet">{text(entry.where)}</p>'] if entry.where else []
+    lines += [f'<p class="quiet">Verify: {prose(entry.verify)}</p>'] if entry.verify else []
+    facts = _facts(entry.facts) if entry.facts else ""
+    return f'<article class="finding"><h3>{text(entry.name)}</h3><div>{"".join(lines)}</div>{facts}</article>'
 
 
 def _note(note: Note) -> str:
@@ -118,8 +138,8 @@ def _note(note: Note) -> str:
 
 
 def _bar(content: Bar) -> str:
-    """A bar drawn to scale, whose parts sum to the whole, and a legend with their times."""
-    drawn, listed, before = [], [], 0
+    """A bar drawn to scale, whose parts sum to the whole, and a legend of the larger ones with their times."""
+    drawn, listed, before, small_ns = [], list[str](), 0, 0
     for part in content.parts:
         kind, length = word(part.name), f"{duration(part.value_ns)}, {share(part.value_ns, content.whole_ns)}"
         left, right = (BAR_WIDTH * ns / max(content.whole_ns, 1) for ns in (before, before + part.value_ns))
@@ -131,16 +151,23 @@ def _bar(content: Bar) -> str:
             f'<rect class="part {kind}" x="{left:.1f}" width="{right - left:.1f}" height="10">'
             f"<title>{title}</title></rect>"
         )
-        listed.append(
-            f'<li><svg class="swatch" viewBox="0 0 1 1" aria-hidden="true"><rect class="part {kind}" '
-            f'width="1" height="1"/></svg>{text(part.name)} <b>{share(part.value_ns, content.whole_ns)}</b> '
-            f"<span>{duration(part.value_ns)}</span></li>"
-        )
+        if part.value_ns < MIN_NAMED_SHARE * content.whole_ns:
+            small_ns += part.value_ns
+            continue
+        listed.append(_legend(part.name, part.value_ns, content.whole_ns))
+    if small_ns:
+        listed.append(_legend("other", small_ns, content.whole_ns))
     caption = f"<figcaption>{text(content.caption)}</figcaption>" if content.caption else ""
     return (
         f'<figure class="bar"><svg viewBox="0 0 {BAR_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
         f'{"".join(drawn)}</svg><ul class="legend">{"".join(listed)}</ul>{caption}</figure>'
     )
+
+
+def _legend(name: str, part_ns: int, whole_ns: int) -> str:
+    swatch = f'<rect class="part {word(name)}" width="1" height="1"/>'
+    drawn = f'<svg class="swatch" viewBox="0 0 1 1" aria-hidden="true">{swatch}</svg>'
+    return f"<li>{drawn}{text(name)} <b>{share(part_ns, whole_ns)}</b> <span>{duration(part_ns)}</span></li>"
 
 
 def _table(content: Table) -> str:

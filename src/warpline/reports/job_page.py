@@ -54,7 +54,9 @@ _COLLECTIVES = (
 def job_page(job: Job, again: str) -> str:
     """The page; `again` is the command that prints the same answer."""
     full = report(job, True, again)
-    *first, following = map(html.section, full.sections)
+    parts = {section.name: section for section in full.sections}
+    health = html.folded_notes(parts["health"]) if "health" in parts else ""
+    tables = [html.section(section) for name, section in parts.items() if name not in {"health", "verdict", "next"}]
     drawn = image(heat_map(job), "Share of each step that each rank waits, computes, transfers and is idle")
     longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))
     timeline, steps = job_timeline(job)
@@ -62,14 +64,15 @@ def job_page(job: Job, again: str) -> str:
     program = asset("bundle.js")
     body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
 <main>
-{"".join(first)}
+<div id="summary">{html.section(parts["verdict"])}{health}</div>
 <section id="timeline" aria-label="Timeline">{NO_SCRIPT}</section>
 <p class="quiet">{html.text(_drawn(job, steps))}</p>
 <section id="steps" class="section"><h2>Ranks and steps</h2>
 <figure>{drawn}<figcaption>{html.text(_caption(job))}</figcaption></figure></section>
+{"".join(tables)}
 {html.section(longest)}
 <div id="panels"></div>
-{following}
+{html.section(parts["next"])}
 </main>
 <script type="{DATA}" id="data-timeline">{first_rows}</script>
 <script>{program}</script>

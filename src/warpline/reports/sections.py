@@ -108,6 +108,10 @@ class Part(Struct, frozen=True):
     value_ns: int
 
 
+MIN_NAMED_SHARE = 0.01
+"""Smaller parts of a whole are summed as `other`."""
+
+
 class Bar(Struct, frozen=True):
     """Parts that sum to a whole, drawn to scale if possible."""
 

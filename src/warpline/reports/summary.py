@@ -8,15 +8,29 @@ from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.reports.cost import saved_words
-from warpline.reports.diagnosis import BUSY, device_bar, report
+from warpline.reports.diagnosis import BUSY, rank_waits, report, shown_window
 from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
-from warpline.reports.sections import Bar, Explained, Fact, Facts, Findings, Part, Report, Section, Text
+from warpline.reports.sections import (
+    Bar,
+    Content,
+    Explained,
+    Fact,
+    Facts,
+    Findings,
+    Part,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 from warpline.reports.values import shown
 from warpline.units import duration, share
 
 SUMMARISED = {"verdict", "cpu", "plan", "health", "fixes", "findings"}
 """Sections of the full report that the summary replaces."""
+ANSWER = ("verdict", "health", "time")
+"""Sections of the summary that come before a timeline."""
 
 
 def summary(diagnosis: Diagnosis, full: Report | None = None, cost: DailyCost | None = None) -> Report:
@@ -27,30 +41,48 @@ def summary(diagnosis: Diagnosis, full: Report | None = None, cost: DailyCost | 
 
 def _sections(diagnosis: Diagnosis, full: Report, cost: DailyCost | None) -> Iterator[Section]:
     known = {section.name: section for section in full.sections}
-    yield _verdict(diagnosis, known.get("verdict"))
+    yield _verdict(diagnosis, known)
+    if "health" in known:
+        yield known["health"]
     if diagnosis.devices:
-        yield Section("time", "Where the time goes", (_time(diagnosis),))
-    yield from (known[name] for name in ("cpu", "limits", "plan", "health") if name in known)
+        yield Section("time", "Where the time goes", (_time(diagnosis), *rank_waits(diagnosis)))
+    if "cpu" in known:
+        parts = known["cpu"].content
+        yield Section("time", known["cpu"].title, tuple(part for part in parts if isinstance(part, Bar)))
+        yield Section("cpu", "The CPU's time in parts", tuple(part for part in parts if isinstance(part, Table)))
+    if "plan" in known:
+        yield known["plan"]
     judgement = diagnosis.judgement
     if judgement is not None and judgement.findings:
         found = in_order(judgement.findings, judgement.verdict)
         yield Section("findings", "Findings", (Findings(tuple(explained(one, cost) for one in found)),))
 
 
-def _verdict(diagnosis: Diagnosis, known: Section | None) -> Section:
+def _verdict(diagnosis: Diagnosis, known: dict[str, Section]) -> Section:
     """The verdict or what stands in its place, and the times of a step."""
-    if known is not None:
-        said = known.content
-    elif diagnosis.devices:
-        said = (Text("No verdict: the trace was not replayed.", "strong"),)
+    if "verdict" in known:
+        sentence, *reasons = known["verdict"].content
+        said: tuple[Content, ...] = (sentence, *_how(diagnosis), *reasons)
     else:
-        said = (Text("The trace has no GPU activity.", "strong"),)
+        errors = [entry.message for entry in diagnosis.health if entry.severity == "error"]
+        of_cpu = [part.text for part in known["cpu"].content if isinstance(part, Text)] if "cpu" in known else []
+        missing = "No verdict: the trace was not replayed." if diagnosis.devices else "The trace has no GPU activity."
+        first, *others = [*errors[:1], *of_cpu] or [missing]
+        said = (Text(first, "strong"), *map(Text, others))
     figures = tuple(Fact(label, text) for label, text in _figures(diagnosis))
-    return Section("verdict", "", (*said, *([Facts(figures)] if figures else [])))
+    return Section("verdict", "Verdict", (*said, *([Facts(figures)] if figures else [])), is_lead=True)
+
+
+def _how(diagnosis: Diagnosis) -> Iterator[Text]:
+    """How to make the fix that the verdict names."""
+    judgement = diagnosis.judgement
+    if judgement is not None:
+        found = [one for one in judgement.findings if one.fix == judgement.verdict.fix and one.how]
+        yield from (Text(one.how, "advice") for one in found[:1])
 
 
 def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
-    """The step time, recorded and without the profiler, and how busy the GPU is."""
+    """The step time, recorded and without the profiler, and the number of devices."""
     judgement, has_steps = diagnosis.judgement, len(diagnosis.steps) > 0
     if judgement is not None:
         yield f"{'step' if has_steps else 'recording'} without a profiler", duration(judgement.evidence.step_ns)
@@ -60,12 +92,6 @@ def _figures(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
         yield "step", duration(diagnosis.cpu.step_ns)
     elif diagnosis.trace.step_ns is not None:
         yield "step", duration(diagnosis.trace.step_ns)
-    if has_steps:
-        yield "steps", str(len(diagnosis.steps))
-    if diagnosis.devices:
-        device, _ = diagnosis.shown.busiest
-        of = ", whole recording" if has_steps and not diagnosis.shown.steps else ""
-        yield f"GPU busy{of}", share(device.busy_ns, device.window_ns)
     if len(diagnosis.devices) > 1:
         yield "devices", str(len(diagnosis.devices))
 
@@ -77,7 +103,7 @@ def _time(diagnosis: Diagnosis) -> Bar:
     # The device can communicate, and be idle until others do: two parts of one name.
     idle = {f"idle {name}" if name in BUSY else name: ns for name, ns in gaps.totals().items()}
     parts = [*busy.items(), *sorted(idle.items(), key=lambda part: -part[1])]
-    caption = device_bar(diagnosis).caption
+    caption = f"{shown_window(diagnosis)}: busy {share(device.busy_ns, device.window_ns)}"
     return Bar(device.window_ns, tuple(Part(name.replace("_", " "), ns) for name, ns in parts), caption)
 
 

@@ -54,6 +54,7 @@ class Step(Struct, frozen=True):
     """One step of the program."""
 
     name: str
+    """As shown: `step 3`."""
     start_ns: int
     end_ns: int
     length_ns: int
@@ -135,7 +136,7 @@ class Timeline(Struct, frozen=True):
     """The first moment on the page, in the trace's own time."""
     length_ns: int
     window: tuple[int, int]
-    """The analysed part."""
+    """What the first picture shows: the analysed steps."""
     events: int
     least_ns: int
     """Shorter rows are left out, but for those in `detailed`; 0 if all rows are here."""

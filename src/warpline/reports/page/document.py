@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 from msgspec import Struct
 
@@ -18,7 +20,7 @@ from warpline.reports.page.planes import block
 from warpline.reports.page.shell import asset, document
 from warpline.reports.page.timeline import DrawnTimeline, drawn_timeline
 from warpline.reports.sections import Section, sanitised
-from warpline.reports.summary import SUMMARISED, summary
+from warpline.reports.summary import ANSWER, SUMMARISED, summary
 
 DATA = "application/octet-stream"
 """Type of the script elements that hold data; no browser runs it."""
@@ -95,14 +97,15 @@ def _document(
     dive: Dive | None = None,
 ) -> str:
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
-    top = summary(diagnosis, full, cost).sections
+    short = summary(diagnosis, full, cost).sections
     rest = [section for section in full.sections if section.name not in SUMMARISED]
     data = block(msgspec.json.encode(sanitised(panels(diagnosis, work, timeline.zero_ns))))
     program = asset("bundle.js")
     body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
 <main>
-<div id="summary">{"".join(map(html.section, top))}</div>
+<div id="summary">{"".join(_answer(short))}</div>
 <section id="timeline" aria-label="Timeline">{NO_SCRIPT}</section>
+{"".join(html.section(section) for section in short if section.name not in ANSWER)}
 {inside_kernels(dive) if dive else ""}
 <div id="panels"></div>
 {html.section(Section("details", "Everything else"), rest)}
@@ -112,3 +115,10 @@ def _document(
 <script type="{DATA}" id="data-rest">{second}</script>
 <script type="{DATA}" id="data-panels">{data}</script>"""
     return document(diagnosis.trace.file.name, full.title, body, program, connects)
+
+
+def _answer(sections: Sequence[Section]) -> Iterator[str]:
+    """The sections above the timeline; what makes the profile doubtful is folded into one line."""
+    for section in sections:
+        if section.name in ANSWER:
+            yield html.folded_notes(section) if section.name == "health" else html.section(section)

@@ -35,7 +35,7 @@ def job_timeline(job: Job) -> tuple[DrawnTimeline, tuple[int, ...]]:
     lines = [job.timelines.of(rank) for rank in drawn_ranks(job)]
     steps = _shown_steps(job, lines)
     names, pack = NameTable(), Pack()
-    waiting = names.number(WAITING, "wait")
+    waiting = names.number(WAITING, "sync")
     for place, line in enumerate(lines):
         shown = np.isin(line.step, steps)
         numbers = _names(line, names)
@@ -100,6 +100,6 @@ def _steps(job: Job, line: RankTimeline, steps: Sequence[int], zero: int) -> lis
     spans = np.rint(line.steps).astype(np.int64) - zero
     lengths = spans[:, 1] - spans[:, 0]
     return [
-        Step(str(job.step_numbers[step]), int(spans[step, 0]), int(spans[step, 1]), int(lengths[step]))
+        Step(f"step {job.step_numbers[step]}", int(spans[step, 0]), int(spans[step, 1]), int(lengths[step]))
         for step in steps
     ]

@@ -76,15 +76,16 @@ def _replay(diagnosis: Diagnosis) -> Iterator[Provenance]:
 
 def _device(diagnosis: Diagnosis) -> Iterator[Provenance]:
     if diagnosis.devices:
-        busy = [(device.busy_ns / max(device.window_ns, 1), device) for device in diagnosis.devices]
+        busy = [(device.busy_ns / max(device.window_ns, 1), device) for device in diagnosis.shown.devices]
         least, most = (chosen(busy, key=lambda one: one[0])[1] for chosen in (min, max))
         value = f"{share(most.busy_ns, most.window_ns)} of {duration(most.window_ns)}"
         several_devices = f"{share(least.busy_ns, least.window_ns)} to {value}"
         yield Provenance(
             f"GPU {most.device} busy" if len(busy) == 1 else f"{len(busy)} GPUs busy",
             value if len(busy) == 1 else several_devices,
-            "The union of all kernels, copies, memsets and graphs of a GPU; the window runs from the first to the last "
-            "of them, or over the selected steps. Busy and idle sum to the window, and their parts to them, exactly.",
+            "The union of all kernels, copies, memsets and graphs of a GPU; the window is that of the bar above: the "
+            "steps, or all from the first to the last operation. Busy and idle sum to the window, and their parts to "
+            "them, exactly.",
         )
         yield Provenance(
             "Idle by cause",

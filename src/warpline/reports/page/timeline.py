@@ -94,7 +94,7 @@ def drawn_timeline(diagnosis: Diagnosis, work: GpuWork, dive: Dive | None = None
     head = Timeline(
         zero_ns=zero,
         length_ns=end - zero,
-        window=(trace.window.start_ns - zero, trace.window.end_ns - zero),
+        window=_opening(trace, zero),
         events=bars.pack.count,
         least_ns=0,
         detailed=None,
@@ -108,12 +108,20 @@ def drawn_timeline(diagnosis: Diagnosis, work: GpuWork, dive: Dive | None = None
     return DrawnTimeline(sanitised(head), sanitised(particulars), bars.pack)
 
 
+def _opening(trace: Trace, zero: int) -> tuple[int, int]:
+    """The steps in view, from the first to the last; what was analysed where there are none."""
+    steps, (_, ends) = trace.steps_in_view, trace.step_spans
+    if not len(steps):
+        return trace.window.start_ns - zero, trace.window.end_ns - zero
+    return int(steps.start_ns.min()) - zero, int(ends.max()) - zero
+
+
 def _steps(trace: Trace, zero: int, end: int) -> list[Step]:
     steps = trace.all_steps
     starts, ends = completed(steps, trace.gpu, trace.api)
     shown = np.flatnonzero((steps.end_ns > zero) & (steps.start_ns < end))
     return [
-        Step(steps.name[row] or "", int(steps.start_ns[row]) - zero, int(steps.end_ns[row]) - zero, length)
+        Step(f"step {row}", int(steps.start_ns[row]) - zero, int(steps.end_ns[row]) - zero, length)
         for row, length in zip(shown.tolist(), (ends - starts)[shown].tolist(), strict=True)
     ]
 
