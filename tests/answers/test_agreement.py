@@ -27,6 +27,7 @@ from warpline.findings.budget import bare_budget, outlook
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.findings.fix_table import every_fix, whatif
 from warpline.findings.model import MEASURE_IT
+from warpline.fixes.words import StepNoun
 from warpline.replay.whatif import Prediction
 from warpline.reports.page.whatif_panel import whatif_panel
 from warpline.reports.plan import brief
@@ -187,7 +188,7 @@ def test_fixes_of_the_plan_asked_for_together_have_the_plan_s_number(said: Answe
 
 def test_a_wide_range_is_to_be_measured_everywhere(said: Answers) -> None:
     wide = {name for name, row in said.rows.items() if row.gain.is_wide}
-    listed = report_all(list(said.rows.values()), "").sections[0].content[0]
+    listed = report_all(list(said.rows.values()), "", StepNoun("step")).sections[0].content[0]
     told = {str(row[0]) for row in listed.rows if row[1] == MEASURE_IT} if hasattr(listed, "rows") else set()
     assert told == wide
     for finding in said.diagnosis.findings:

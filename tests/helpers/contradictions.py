@@ -71,7 +71,7 @@ def _healthy(answer: dict[str, Any]) -> Iterator[str]:
     if any(entry["severity"] == "error" for entry in answer["trace"]["health"]):
         yield "healthy after an error"
     if any(one["cause"] == "kernel" and one["gain"]["low"] >= 1.05 for one in answer["findings"]):
-        yield "healthy beside a fix of kernels that is sure of 5 %"
+        yield "healthy beside a fix of kernels that is certain to gain 5 %"
 
 
 def _plan(answer: dict[str, Any]) -> Iterator[str]:

@@ -44,7 +44,7 @@ export function whatif(data: FixChoices, element: HTMLElement): void {
 }
 
 function result(data: FixChoices, chosen: ReadonlySet<number>, width: number): Node[] {
-  if (!chosen.size) return [sentence(`The step takes ${duration(data.step_ns)} without a profiler. Tick a fix.`), picture(data, width)];
+  if (!chosen.size) return [sentence(`${duration(data.step_ns)} without a profiler. Tick a fix.`), picture(data, width)];
   const found = replayed(data, chosen);
   if (!found) {
     return [
@@ -58,7 +58,7 @@ function result(data: FixChoices, chosen: ReadonlySet<number>, width: number): N
   const after = found.is_wide ? `${duration(low)} to ${duration(high)}: measure it` : `${duration(expected)}, ${speedup(gain.expected)}`;
   return [
     sentence(`${duration(data.step_ns)} → ${after}`),
-    make("p", { class: "quiet" }, `The 80 % range of the step is ${duration(low)} to ${duration(high)}, of the gain ${speedup(gain.low)} to ${speedup(gain.high)}. ` +
+    make("p", { class: "quiet" }, `The 80 % range is ${duration(low)} to ${duration(high)}, of the gain ${speedup(gain.low)} to ${speedup(gain.high)}. ` +
       (gain.low < 1 ? "It may gain nothing." : "Replayed on this trace's graph, without a profiler.")),
     picture(data, width, found),
   ];

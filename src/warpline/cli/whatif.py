@@ -12,6 +12,7 @@ from warpline.cli.selection import StepSelection, selection_options
 from warpline.findings.fix_table import every_fix
 from warpline.findings.fix_table import whatif as predict
 from warpline.fixes.registry import all_fixes
+from warpline.fixes.words import StepNoun
 from warpline.reports.title import recording
 from warpline.reports.whatif import report, report_all
 
@@ -62,4 +63,5 @@ def whatif(trace: Path, fix: tuple[str, ...], output: ReportOutput, selection: S
         output.put(lambda: report(prediction, title), prediction.to_dict)
     else:
         predictions = every_fix(opened)
-        output.put(lambda: report_all(predictions, title), lambda: [one.to_dict() for one in predictions])
+        noun = StepNoun.of(has_steps=len(opened.steps_in_view) > 0)
+        output.put(lambda: report_all(predictions, title, noun), lambda: [one.to_dict() for one in predictions])

@@ -48,7 +48,7 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdic
     if not causes and limits.hangs_on_host and state.distortion >= LEAST_DISTORTION:
         return _verdict("unclear", _host_in_doubt(limits, state), [], state)
     if not causes:
-        return _verdict("healthy", _healthy(limits, state) + _part_of_recording(state), [], state)
+        return _verdict("healthy", _healthy(limits, plan, state) + _part_of_recording(state), [], state)
     if causes[0] == "unknown":
         return _verdict("unclear", _unknown(limits, state), [], state)
     known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]
@@ -153,10 +153,11 @@ def _brings(step: PlanStep) -> str:
     return f"{verb} bring it to {duration(step.new_step_ns.expected)} ({speedup(gain.expected)}, range {spread})"
 
 
-def _healthy(limits: Limits, state: State) -> str:
+def _healthy(limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
     busy = f"the GPU is busy {percent(1 - _program_idle(state))} of {_each(state)}{_as_recorded(state)}"
     rest = f"free launches, waits, copies, data and communication would give {speedup(limits.together)} together"
-    return f"Healthy: {busy}; {rest}, and no fix of kernels is sure of 5 %."
+    others = " of kernels" if any(step.gain.low >= CLEAR_GAIN for step in plan) else ""
+    return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %."
 
 
 def _unclear(limits: Limits, state: State) -> str | None:

@@ -24,6 +24,11 @@ class StepNoun(Struct, frozen=True):
         return "a step" if self.word == "step" else "in the recording"
 
     @property
+    def new(self) -> str:
+        """What a fix makes of it, above a column: "new step", "new time"."""
+        return "new step" if self.word == "step" else "new time"
+
+    @property
     def recorded(self) -> str:
         """All of it."""
         return "the recorded steps" if self.word == "step" else "the recording"

@@ -151,15 +151,16 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
     judgement = diagnosis.judgement
     if judgement is not None:
         yield Section("verdict", "Verdict", tuple(_verdict(judgement)))
-        limits = findings.limits(judgement.limits, judgement.evidence.step_ns)
+        noun = judgement.state.noun
+        limits = findings.limits(judgement.limits, judgement.evidence.step_ns, noun)
         if limits.rows:
-            yield Section("limits", "Limits: the step if one thing were free", (limits,))
+            yield Section("limits", f"Limits: {noun.one('the')} if one thing were free", (limits,))
         if judgement.plan:
-            plan = plans.table(judgement.plan)
+            plan = plans.table(judgement.plan, noun)
             yield Section("plan", "Plan, each fix on top of the last", (plan,))
         found = findings.in_order(judgement.findings, judgement.verdict)
         if found:
-            yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
+            yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found, noun),))
     elif diagnosis.verdict is not None:
         yield Section("verdict", "Verdict", (Text(diagnosis.verdict.sentence, "strong"),))
     if diagnosis.cpu is not None:
@@ -237,7 +238,7 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     found = findings.in_order(judgement.findings, judgement.verdict)
-    table = findings.best_fixes(found)
+    table = findings.best_fixes(found, judgement.state.noun)
     if table is not None and len(judgement.plan) > 1:
         # The plan says what comes next, and the last line how to see the others.
         table = replace(table, rows=table.rows[:BRIEF_FIXES], hidden_note="")

@@ -8,6 +8,7 @@ from warpline.estimate import NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.limits import MIN_GAIN, Limits
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
+from warpline.fixes.words import StepNoun
 from warpline.reports.sections import Column, Explained, Findings, Table, Value
 from warpline.units import duration, several
 
@@ -30,11 +31,6 @@ LISTED_OPS = 5
 BRIEF_ADVICE = 138
 """Characters of advice on the first screen; -v shows the rest."""
 _FIX = Column("fix", "fix", key=True)
-_GAINS = (
-    Column("gain", "gain", "gain"),
-    Column("gain_range", "range", "gain", priority=2),
-    Column("new_step_ns", "new step", "ns", priority=2),
-)
 _CONFIDENCE = Column("confidence", "confidence", priority=3)
 _WHERE = Column("where", "where")
 _RULE = Column("rule", "finding", priority=4)
@@ -45,21 +41,21 @@ def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.fix != verdict.fix, -finding.gain.expected))
 
 
-def best_fixes(findings: Sequence[Finding]) -> Table | None:
+def best_fixes(findings: Sequence[Finding], noun: StepNoun) -> Table | None:
     """The fixes to consider first; None if no fix is worth it."""
     worth = [finding for finding in findings if finding.gain.expected >= SHOWN_GAIN]
     shown = worth[:BEST_FIXES]
     if not shown:
         return None
-    columns = (_FIX, *_GAINS, _WHERE)
+    columns = (_FIX, *_gain_columns(noun), _WHERE)
     hidden = len(findings) - len(shown)
     rows = tuple((finding.fix, *gains(finding), first_place(finding.where, brief=True)) for finding in shown)
     return Table(columns, rows, hidden, _hidden_note(len(worth) - len(shown), len(findings) - len(worth)))
 
 
-def all_fixes(findings: Sequence[Finding]) -> Table:
+def all_fixes(findings: Sequence[Finding], noun: StepNoun) -> Table:
     """Every replayed fix with a finding."""
-    columns = (_FIX, *_GAINS, _CONFIDENCE, _WHERE, _RULE)
+    columns = (_FIX, *_gain_columns(noun), _CONFIDENCE, _WHERE, _RULE)
     rows = (
         (finding.fix, *gains(finding), finding.confidence, first_place(finding.where), finding.rule)
         for finding in findings
@@ -67,11 +63,19 @@ def all_fixes(findings: Sequence[Finding]) -> Table:
     return Table(columns, tuple(rows))
 
 
-def limits(found: Limits, step_ns: float) -> Table:
+def _gain_columns(noun: StepNoun) -> tuple[Column, ...]:
+    return (
+        Column("gain", "gain", "gain"),
+        Column("gain_range", "range", "gain", priority=2),
+        Column("new_step_ns", noun.new, "ns", priority=2),
+    )
+
+
+def limits(found: Limits, step_ns: float, noun: StepNoun) -> Table:
     """The step with each resource free, the largest gain first."""
     columns = (
         Column("free", "if this were free", key=True),
-        Column("step_ns", "step", "ns"),
+        Column("step_ns", noun.word, "ns"),
         Column("gain", "gain", "gain"),
         Column("gain_range", "range", "gain", priority=3),
         Column("now_ns", "on the critical path now", "ns", priority=2),

@@ -8,6 +8,7 @@ from warpline.findings.audit import Objection
 from warpline.findings.model import MEASURE_IT
 from warpline.findings.plan import MOST_STEPS, PlanStep
 from warpline.fixes.registry import all_fixes
+from warpline.fixes.words import StepNoun
 from warpline.reports.sections import Column, Content, Note, Notes, Table, Text
 from warpline.units import duration
 
@@ -43,11 +44,11 @@ def brief(plan: Sequence[PlanStep], most: int = MOST_STEPS) -> Iterator[Text]:
         yield Text(f"Plan: {arrows(plan[:most])}{more}")
 
 
-def table(plan: Sequence[PlanStep]) -> Table:
+def table(plan: Sequence[PlanStep], noun: StepNoun) -> Table:
     """The plan in full."""
     columns = (
         Column("fix", "fix", key=True),
-        Column("new_step_ns", "step after it", "ns", has_bars=True),
+        Column("new_step_ns", noun.new, "ns", has_bars=True),
         Column("new_step_range_ns", "range", "ns", priority=2),
         Column("gain", "gain in all", "gain"),
         Column("gain_range", "range of the gain", "gain", priority=3),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
+from warpline.fixes.words import StepNoun
 from warpline.reports.cost import saved_words
 from warpline.reports.diagnosis import BUSY, rank_waits, report, shown_window
 from warpline.reports.findings import gains, in_order, places
@@ -29,6 +30,7 @@ from warpline.units import duration, share
 
 SUMMARISED = {"verdict", "cpu", "plan", "health", "fixes", "findings"}
 """Sections of the full report that the summary replaces."""
+STEP = StepNoun("step")
 ANSWER = ("verdict", "health", "time")
 """Sections of the summary that come before a timeline."""
 
@@ -48,27 +50,27 @@ def _sections(diagnosis: Diagnosis, full: Report, cost: DailyCost | None) -> Ite
         yield Section("time", "Where the time goes", (_time(diagnosis), *rank_waits(diagnosis)))
     if "cpu" in known:
         parts = known["cpu"].content
-        yield Section("time", known["cpu"].title, tuple(part for part in parts if isinstance(part, Bar)))
+        yield Section("time", known["cpu"].title, tuple(part for part in parts if isinstance(part, Text | Bar)))
         yield Section("cpu", "The CPU's time in parts", tuple(part for part in parts if isinstance(part, Table)))
     if "plan" in known:
         yield known["plan"]
     judgement = diagnosis.judgement
     if judgement is not None and judgement.findings:
         found = in_order(judgement.findings, judgement.verdict)
-        yield Section("findings", "Findings", (Findings(tuple(explained(one, cost) for one in found)),))
+        yield Section(
+            "findings", "Findings", (Findings(tuple(explained(one, cost, judgement.state.noun) for one in found)),)
+        )
 
 
 def _verdict(diagnosis: Diagnosis, known: dict[str, Section]) -> Section:
     """The verdict or what stands in its place, and the times of a step."""
+    errors = [entry.message for entry in diagnosis.health if entry.severity == "error"]
     if "verdict" in known:
         sentence, *reasons = known["verdict"].content
         said: tuple[Content, ...] = (sentence, *_how(diagnosis), *reasons)
     else:
-        errors = [entry.message for entry in diagnosis.health if entry.severity == "error"]
-        of_cpu = [part.text for part in known["cpu"].content if isinstance(part, Text)] if "cpu" in known else []
         missing = "No verdict: the trace was not replayed." if diagnosis.devices else "The trace has no GPU activity."
-        first, *others = [*errors[:1], *of_cpu] or [missing]
-        said = (Text(first, "strong"), *map(Text, others))
+        said = (Text(errors[0] if errors else missing, "strong"),)
     figures = tuple(Fact(label, text) for label, text in _figures(diagnosis))
     return Section("verdict", "Verdict", (*said, *([Facts(figures)] if figures else [])), is_lead=True)
 
@@ -107,13 +109,13 @@ def _time(diagnosis: Diagnosis) -> Bar:
     return Bar(device.window_ns, tuple(Part(name.replace("_", " "), ns) for name, ns in parts), caption)
 
 
-def explained(finding: Finding, cost: DailyCost | None = None) -> Explained:
+def explained(finding: Finding, cost: DailyCost | None = None, noun: StepNoun = STEP) -> Explained:
     """One finding in full: the claim, the gain, the lines to change and how, and what the fix saves a day."""
     gain, spread, after = gains(finding)
     facts = {
         "finding": finding.rule.replace("_", " "),
         "gain": f"{shown(gain, 'gain')} (range {shown(spread, 'gain')})",
-        "new step": shown(after, "ns") if after is not None else "",
+        noun.new: shown(after, "ns") if after is not None else "",
         "confidence": finding.confidence,
         "saves": saved_words(finding, cost) if cost is not None else "",
     }

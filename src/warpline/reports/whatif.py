@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warpline.estimate import Estimate
 from warpline.findings.model import MEASURE_IT, how_to_measure
+from warpline.fixes.words import StepNoun
 from warpline.replay.whatif import Prediction
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
 from warpline.units import duration, several, speedup
@@ -32,21 +33,19 @@ def report(prediction: Prediction, recording: str = "") -> Report:
     return Report(" · ".join(filter(None, (recording, names))), tuple(sections))
 
 
-def report_all(predictions: Sequence[Prediction], recording: str) -> Report:
+def report_all(predictions: Sequence[Prediction], recording: str, noun: StepNoun) -> Report:
     """Each fix alone, the best first."""
     if not predictions:
         nothing = Text("None of the fixes would change anything in the selected steps.")
         return Report(recording, (Section("fixes", "Fixes", (nothing,), is_lead=True),))
     first = predictions[0]
-    title = (
-        f"{recording} · step {duration(first.old_step_ns.expected)} ({duration(first.measured_step_ns)} recorded) · "
-        f"replay {first.error_pct:.2f} % off"
-    )
+    length = f"{duration(first.old_step_ns.expected)} ({duration(first.measured_step_ns)} recorded)"
+    title = f"{recording} · {noun.word} {length} · replay {first.error_pct:.2f} % off"
     columns = (
         Column("fix", "fix", key=True),
         Column("gain", "gain", "gain"),
         Column("gain_range", "range", "gain", priority=2),
-        Column("new_step_ns", "new step", "ns"),
+        Column("new_step_ns", noun.new, "ns"),
         Column("finding", "finding", priority=2),
         Column("summary", "what it does"),
     )

@@ -113,15 +113,15 @@ xes"));o.fixes.forEach((c,d)=>{let h=u("input",{type:"checkbox",onchange:()=>{t.
 `${c.confidence} confidence`:"no finding alone",m>=0?`plan ${m+1}`:""].filter(Boolean);a.append(u("label",{title:c.claim},h,u("b",{},c.words),u("span",{class:"q\
 uiet"},` ${p.join(", ")}`)))});let l=u("p",{class:"buttons"},u("button",{type:"button",onclick:()=>i([])},"None")," ",...o.planned.length?[u("button",{type:"but\
 ton",onclick:()=>i(o.planned)},"The plan")]:[]);e.append(u("div",{class:"whatif"},u("div",{},a,l),r)),i(o.planned.slice(0,1))}function Mn(o,e,t){if(!e.size)return[
-He(`The step takes ${M(o.step_ns)} without a profiler. Tick a fix.`),Ue(o,t)];let n=wn(o,e);if(!n)return[He("This combination was not replayed for this page."),
-u("p",{class:"quiet"},"Fixes overlap, so their gains do not multiply. This command replays it:"),u("pre",{},xn(o,e)),Ue(o,t)];let{low:r,expected:s,high:i}=n.step_ns,
-{gain:a}=n,l=n.is_wide?`${M(r)} to ${M(i)}: measure it`:`${M(s)}, ${B(a.expected)}`;return[He(`${M(o.step_ns)} → ${l}`),u("p",{class:"quiet"},`The 80 % range \
-of the step is ${M(r)} to ${M(i)}, of the gain ${B(a.low)} to ${B(a.high)}. `+(a.low<1?"It may gain nothing.":"Replayed on this trace's graph, without a profile\
-r.")),Ue(o,t,n)]}var He=o=>u("p",{class:"strong"},o);function Ue(o,e,t){let n=Math.max(o.step_ns,t?.step_ns.high??0),r=(e-G-vn)/n,s=E("svg",{viewBox:`0 0 ${e} ${2*
-Y+2*Oe}`,class:"chart","aria-hidden":"true"}),i=(a,l,c,d)=>{let h=a*(Y+Oe)+2;s.append(E("text",{x:G-10,y:h+Y/2,class:"end"},l),E("rect",{x:G,y:h,width:c*r,height:Y,
-class:d}))};if(i(0,"now",o.step_ns,"before"),s.append(E("text",{x:G+o.step_ns*r+8,y:Y/2+2},M(o.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=Y+Oe+2+Y/2;
-i(1,"after",l,"after"),s.append(E("path",{class:"whisker",d:`M${G+a*r} ${d}H${G+c*r}M${G+a*r} ${d-6}v12M${G+c*r} ${d-6}v12`})),s.append(E("text",{x:G+c*r+8,y:d},
-t.is_wide?"measure it":M(l)))}return s}var z=(o,e,t)=>({name:o,title:e,draw:t}),pt=[z("whatif","What if",mt),z("steps","Steps",ut),z("tables","Tables",ot),z("roofline","Roofline",dt),z("flame","Flame\
+He(`${M(o.step_ns)} without a profiler. Tick a fix.`),Ue(o,t)];let n=wn(o,e);if(!n)return[He("This combination was not replayed for this page."),u("p",{class:"q\
+uiet"},"Fixes overlap, so their gains do not multiply. This command replays it:"),u("pre",{},xn(o,e)),Ue(o,t)];let{low:r,expected:s,high:i}=n.step_ns,{gain:a}=n,
+l=n.is_wide?`${M(r)} to ${M(i)}: measure it`:`${M(s)}, ${B(a.expected)}`;return[He(`${M(o.step_ns)} → ${l}`),u("p",{class:"quiet"},`The 80 % range is ${M(r)} \
+to ${M(i)}, of the gain ${B(a.low)} to ${B(a.high)}. `+(a.low<1?"It may gain nothing.":"Replayed on this trace's graph, without a profiler.")),Ue(o,t,n)]}var He=o=>u(
+"p",{class:"strong"},o);function Ue(o,e,t){let n=Math.max(o.step_ns,t?.step_ns.high??0),r=(e-G-vn)/n,s=E("svg",{viewBox:`0 0 ${e} ${2*Y+2*Oe}`,class:"chart","ar\
+ia-hidden":"true"}),i=(a,l,c,d)=>{let h=a*(Y+Oe)+2;s.append(E("text",{x:G-10,y:h+Y/2,class:"end"},l),E("rect",{x:G,y:h,width:c*r,height:Y,class:d}))};if(i(0,"no\
+w",o.step_ns,"before"),s.append(E("text",{x:G+o.step_ns*r+8,y:Y/2+2},M(o.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=Y+Oe+2+Y/2;i(1,"after",l,"after"),
+s.append(E("path",{class:"whisker",d:`M${G+a*r} ${d}H${G+c*r}M${G+a*r} ${d-6}v12M${G+c*r} ${d-6}v12`})),s.append(E("text",{x:G+c*r+8,y:d},t.is_wide?"measure it":
+M(l)))}return s}var z=(o,e,t)=>({name:o,title:e,draw:t}),pt=[z("whatif","What if",mt),z("steps","Steps",ut),z("tables","Tables",ot),z("roofline","Roofline",dt),z("flame","Flame\
  graph",Je),z("budget","Dispatch budget",je),z("memory","Memory",Qe),z("numbers","How each number was made",tt)];var ft="warpline-theme",gt=()=>matchMedia("(prefers-color-scheme: dark)"),bt=[];function En(){try{let o=localStorage.getItem(ft);return o==="light"||o==="dark"?
 o:null}catch{return null}}var ye=()=>(document.documentElement.dataset.theme??(gt().matches?"dark":"light"))==="dark";function yt(o){bt.push(o)}function vt(){let o=En();
 o&&(document.documentElement.dataset.theme=o);let e=u("button",{type:"button",class:"theme"}),t=()=>{let s=ye()?"Light":"Dark";e.textContent=s,e.setAttribute("a\
