@@ -19,6 +19,8 @@ _KINETO_KEY = re.compile(
 )
 _EXECUTION_TRACE = re.compile(rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:trace|graph)\|')
 _NCU_HEADER = re.compile(rb'^"?ID"?([,;\t])"?Process ID"?\1"?(?:Process|Kernel) Name"?', re.MULTILINE)
+_XPLANE = re.compile(rb"\n[\s\S]{0,64}?(?:/host:\w|/device:\w+:|Task Environment)")
+"""The name of the first plane, behind the lengths and the number of a plane."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _NVPROF_TABLES = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
 """nvprof creates all its tables before the first row; nsys has no StringTable."""
@@ -91,6 +93,8 @@ NSYS_REPORT = Kind(
 """Report of nsys; `.qdrep` before 2021.4."""
 KINETO = Kind("kineto", _is_kineto, (".json", ".chrome_trace"))
 """Kineto or torch.profiler JSON."""
+XPLANE = Kind("xplane", lambda head, _: _XPLANE.match(head) is not None, (".xplane.pb",))
+"""XSpace of XLA's profiler (protobuf)."""
 EXECUTION_TRACE = Kind("execution-trace", _is_execution_trace)
 """JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
 PROTON_TREE = Kind("proton-tree", _is_proton_tree, (".hatchet",))

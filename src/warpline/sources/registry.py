@@ -19,6 +19,7 @@ from warpline.sources.kinds import (
     NSYS_SQLITE,
     NSYS_STREAM,
     NVPROF,
+    XPLANE,
     Kind,
 )
 from warpline.sources.kineto import read_kineto
@@ -26,6 +27,7 @@ from warpline.sources.nsys import NSYS_PARQUET, read_nsys, read_nsys_parquet, re
 from warpline.sources.nvprof import read_nvprof
 from warpline.sources.rocprofv3 import ROCPD, ROCPROFV3_JSON, read_rocpd, read_rocprofv3_json
 from warpline.sources.rows import Rows
+from warpline.sources.xplane import read_xplane
 
 ENTRY_POINTS = "warpline.sources"
 PACKING_SUFFIXES = ("", ".gz", ".xz")
@@ -56,6 +58,7 @@ SOURCES = (
         },
     ),
     Source(ROCPD, read_rocpd, _ROCPROFV3),
+    Source(XPLANE, read_xplane, {"xla": "XLA's profiler (JAX, TensorFlow)"}),
     Source(NVPROF, read_nvprof, {"nvprof": "nvprof"}),
     Source(NSYS_SQLITE, read_nsys, _NSYS),
     Source(NSYS_PARQUET, read_nsys_parquet, _NSYS),
