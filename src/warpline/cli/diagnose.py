@@ -21,8 +21,10 @@ from warpline.errors import UsageError
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.diagnosis import diagnose as diagnose_trace
+from warpline.ranks.inspected import inspect, inspector_logs
 from warpline.ranks.job import Job
 from warpline.reports.diagnosis import report
+from warpline.reports.inspected import inspected_report
 from warpline.sources.stdin import STDIN
 from warpline.trace.open import NotATimeline, profiles_in
 
@@ -84,6 +86,10 @@ def diagnose(
 
       warpline profile_traces --rank 3
     """
+    if logs := inspector_logs(trace):
+        found = inspect(trace.name, logs)
+        output.put(lambda: inspected_report(found, detail.verbose), found.to_dict)
+        return
     try:
         opened = ranks.open(trace, selection)
     except NotATimeline as error:

@@ -66,6 +66,11 @@ def _is_proton_tree(head: bytes, _: Path) -> bool:
     return text.startswith(b"[") and all(key in text for key in (b'"children"', b'"frame"', b'"metrics"'))
 
 
+def _is_inspector_log(head: bytes, _: Path) -> bool:
+    text = _text(head)
+    return text.startswith(b"{") and b'"inspector_output_format_version"' in text
+
+
 def _is_ncu_csv(head: bytes, _: Path) -> bool:
     text = _text(head)
     return b"\x00" not in text and (text.startswith(b"==PROF==") or _NCU_HEADER.search(text) is not None)
@@ -99,6 +104,8 @@ EXECUTION_TRACE = Kind("execution-trace", _is_execution_trace)
 """JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
 PROTON_TREE = Kind("proton-tree", _is_proton_tree, (".hatchet",))
 """Hatchet JSON of Triton's Proton: sums per call path, no times."""
+NCCL_INSPECTOR = Kind("nccl-inspector", _is_inspector_log, (".log", ".jsonl"))
+"""Log of NCCL Inspector: times of collectives, and no timeline."""
 NCU_CSV = Kind("ncu-csv", _is_ncu_csv, (".csv",))
 """Page of an ncu report as CSV, or a log of ncu."""
 NSYS_STREAM = Kind(
@@ -114,5 +121,5 @@ UNKNOWN = Kind("unknown", lambda head, path: False)
 
 NCU_KINDS = (NCU_REPORT, NCU_CSV)
 """Reports of Nsight Compute and their pages."""
-KINDS_WITHOUT_TIMELINE = (*NCU_KINDS, MEMORY_SNAPSHOT, EXECUTION_TRACE, PROTON_TREE)
+KINDS_WITHOUT_TIMELINE = (*NCU_KINDS, MEMORY_SNAPSHOT, EXECUTION_TRACE, NCCL_INSPECTOR, PROTON_TREE)
 """Recognised, for verbs that read them or to say what they are; the others are in the table of sources."""

@@ -13,6 +13,7 @@ from warpline.sources.kinds import (
     DIRECTORY,
     EXECUTION_TRACE,
     MEMORY_SNAPSHOT,
+    NCCL_INSPECTOR,
     NCU_CSV,
     NCU_REPORT,
     NSYS_STREAM,
@@ -64,6 +65,7 @@ _WITHOUT_TIMELINE = {
     EXECUTION_TRACE: (
         "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity"
     ),
+    NCCL_INSPECTOR: "a log of NCCL Inspector: it has times of collectives, and no timeline",
     MEMORY_SNAPSHOT: "a Python pickle, as torch's memory snapshots are",
     NCU_CSV: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
     NCU_REPORT: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
@@ -73,7 +75,13 @@ _WITHOUT_TIMELINE = {
     ),
     UNKNOWN: "of unknown kind",
 }
-_READ_BY = {MEMORY_SNAPSHOT: "memory", NCU_CSV: "dive", NCU_REPORT: "dive", PROTON_TREE: "stats"}
+_READ_BY = {
+    MEMORY_SNAPSHOT: "memory",
+    NCCL_INSPECTOR: "diagnose",
+    NCU_CSV: "dive",
+    NCU_REPORT: "dive",
+    PROTON_TREE: "stats",
+}
 """The verbs that read files without a timeline."""
 
 

@@ -1,0 +1,131 @@
+"""A log of NCCL Inspector: one JSON object a line for each collective of a communicator, one file for each process.
+
+It has the time that a rank's kernel took, which includes waiting for the other ranks, and not when: it has no timeline.
+Since format 4.4 a line without a header belongs to the communicator of the last header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import polars as pl
+from msgspec import Meta, Struct
+
+from warpline.errors import UnreadableFile
+from warpline.sources.unpack import Unpacked
+
+COLUMNS: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "group_name": pl.String(),
+    "group_size": pl.Int64(),
+    "nodes": pl.Int64(),
+    "rank": pl.Int64(),
+    "host": pl.String(),
+    "process": pl.Int64(),
+    "collective": pl.String(),
+    "sequence": pl.Int64(),
+    "message_bytes": pl.Int64(),
+    "time_ns": pl.Int64(),
+    "timed_by": pl.String(),
+}
+"""`group` is the communicator's id, `rank` the rank within it, `timed_by` is kernel_gpu, kernel_cpu, collective_cpu or
+unknown."""
+Count = Annotated[int, Meta(ge=0, lt=1 << 50)]
+
+
+class Header(Struct, frozen=True):
+    """A communicator."""
+
+    id: str
+    rank: Count
+    n_ranks: Count
+    nnodes: Count = 0
+    comm_name: str = ""
+
+
+class Metadata(Struct, frozen=True):
+    """A process."""
+
+    hostname: str = ""
+    pid: Count = 0
+
+
+class Performance(Struct, frozen=True):
+    """One collective of one rank."""
+
+    coll: str
+    coll_sn: Count
+    coll_msg_size_bytes: Count
+    coll_exec_time_us: Annotated[float, Meta(ge=0, lt=1e12)]
+    coll_timing_source: str = "unknown"
+
+
+class Dropped(Struct, frozen=True):
+    """Records that the plug-in could not keep."""
+
+    coll_dropped_total: Count = 0
+
+
+class Line(Struct, frozen=True):
+    """One line; those of sends, receives and proxies have other keys."""
+
+    header: Header | None = None
+    metadata: Metadata | None = None
+    coll_perf: Performance | None = None
+    dump_stats: Dropped | None = None
+
+
+class InspectorLog(Struct, frozen=True):
+    """The collectives of one process, and what is missing."""
+
+    records: pl.DataFrame
+    damaged_lines: int
+    dropped: int
+    """Collectives that the plug-in says it dropped."""
+
+
+def read_inspector_log(path: Path) -> InspectorLog:
+    """Read a log, plain or packed; lines that cannot be read are counted."""
+    decoder = msgspec.json.Decoder(Line)
+    header, metadata = None, Metadata()
+    rows: list[tuple[Any, ...]] = []
+    damaged, dropped = 0, {}
+    for raw in _lines(path):
+        try:
+            line = decoder.decode(raw)
+        except msgspec.DecodeError:
+            damaged += 1
+            continue
+        header, metadata = line.header or header, line.metadata or metadata
+        if line.dump_stats is not None and header is not None:
+            dropped[header.id, header.rank] = line.dump_stats.coll_dropped_total
+        if line.coll_perf is not None and header is not None:
+            rows.append(_row(header, metadata, line.coll_perf))
+    if not rows:
+        raise UnreadableFile(
+            "empty-trace",
+            f"{path} is a log of NCCL Inspector without a collective ({damaged} lines cannot be read)",
+            "record it again; NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 writes while the program runs",
+        )
+    return InspectorLog(pl.DataFrame(rows, schema=COLUMNS, orient="row"), damaged, sum(dropped.values()))
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    rest = b""
+    for piece in Unpacked(path):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line for line in whole if line.strip())
+    if rest.strip():
+        yield rest
+
+
+def _row(header: Header, metadata: Metadata, done: Performance) -> tuple[Any, ...]:
+    return (
+        *(header.id, header.comm_name if header.comm_name != "unknown" else "", header.n_ranks, header.nnodes),
+        *(header.rank, metadata.hostname, metadata.pid),
+        *(done.coll, done.coll_sn, done.coll_msg_size_bytes),
+        *(round(done.coll_exec_time_us * 1000), done.coll_timing_source),
+    )
