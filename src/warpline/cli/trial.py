@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from rich.live import Live
 
 from warpline.capture.program import program_of
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
-from warpline.reports.trial import trial_report
+from warpline.reports.console import plain_console
+from warpline.reports.terminal import render
+from warpline.reports.trial import live_report, trial_report
+from warpline.sanitise import sanitise
 from warpline.sources.record_files import outcomes_file
 from warpline.trial.answer import TrialAnswer
 from warpline.trial.candidates import candidates, tryable
+from warpline.trial.live import LiveRow
 from warpline.trial.patch import make_patch
 from warpline.trial.recording import RecordedProgram, recorded_command
-from warpline.trial.session import TrialRequest, TrialSession
+from warpline.trial.session import Say, Show, TrialRequest, TrialSession
 
 CONTEXT = {"allow_interspersed_args": False}
 """Arguments after the program's name belong to the program."""
@@ -113,13 +120,33 @@ def try_fixes(
         chosen.sort(key=lambda one: -predicted[one.fix].expected if one.fix in predicted else 0.0)
     request = TrialRequest(command, tuple(chosen), budget, predicted)
 
-    answer = TrialSession(request, lambda text: say(f"warpline: {text}", err=True), None if yes else _may_write).run()
+    with live_progress() as (tell, show):
+        answer = TrialSession(request, tell, None if yes else _may_write, show).run()
     if recorded is not None:
         _remember(recorded, answer)
     output.put(lambda: trial_report(answer), answer.to_dict)
     if patch is not None:
         _write_patch(patch, answer)
     return 0 if answer.baseline_s is not None else EXIT_INCONCLUSIVE
+
+
+@contextmanager
+def live_progress() -> Iterator[tuple[Say, Show]]:
+    """Lines on stderr; on a terminal also a table of the processes, drawn anew before each window and not during it."""
+    console = plain_console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: say(f"warpline: {text}", err=True), lambda rows: None
+        return
+    live = Live(console=console, auto_refresh=False, transient=True)
+
+    def show(rows: tuple[LiveRow, ...]) -> None:
+        live.start()  # not earlier: the first run may ask a question
+        live.update(render(live_report(rows), console.width), refresh=True)
+
+    try:
+        yield lambda text: console.print(sanitise(f"warpline: {text}")), show
+    finally:
+        live.stop()
 
 
 def _may_write(path: str) -> bool:

@@ -21,7 +21,8 @@ from warpline.reports.sections import (
 )
 from warpline.reports.values import MISSING
 from warpline.reports.waterfall import draw_waterfall
-from warpline.trial.answer import TrialAnswer, TriedFix
+from warpline.trial.answer import NS_PER_S, TrialAnswer, TriedFix
+from warpline.trial.live import LiveRow
 from warpline.units import duration, several, size, speedup
 
 BOUND = "upper bound"
@@ -40,6 +41,21 @@ def trial_report(answer: TrialAnswer) -> Report:
     if notes:
         sections.append(Section("notes", "Notes", (Notes(notes),)))
     return Report(f"try · {answer.step}", tuple(sections))
+
+
+def live_report(rows: tuple[LiveRow, ...]) -> Report:
+    """The processes that are measured now."""
+    columns = (
+        Column("process", "process", key=True),
+        Column("state", "state"),
+        Column("windows", "windows", "count"),
+        Column("step_ns", "step", "ns"),
+        Column("gain", "gain so far", "gain"),
+    )
+    shown = tuple(
+        (row.name, row.state, row.windows, row.step_s * NS_PER_S if row.step_s else None, row.gain) for row in rows
+    )
+    return Report("measuring", (Section("processes", "", (Table(columns, shown),)),))
 
 
 def _answer(answer: TrialAnswer) -> Iterator[Content]:

@@ -26,6 +26,7 @@ from warpline.estimate import SHOWN_GAIN, Estimate
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.trial.candidates import NOTHING, Candidate
 from warpline.trial.judge import EARLY_TAIL, MAX_GROUPS, WORTH_HAVING, MeasuredProcess, gain_of
+from warpline.trial.live import LiveRow, live_rows
 from warpline.trial.look import ROUNDS, TimedSteps, alive_together, timed_steps
 from warpline.trial.process import LookReport, VariantProcess
 from warpline.trial.rows import (
@@ -81,14 +82,22 @@ class StopTrial(Exception):
 
 
 Say = Callable[[str], None]
+Show = Callable[[tuple[LiveRow, ...]], None]
 
 
 class TrialSession:
     """One `warpline try`."""
 
-    def __init__(self, request: TrialRequest, say: Say, may_write: Callable[[str], bool] | None = None) -> None:
-        """`may_write` is asked before the program writes its first file outside its folder; without, it may."""
-        self._request, self._say, self._may_write = request, say, may_write
+    def __init__(
+        self,
+        request: TrialRequest,
+        say: Say,
+        may_write: Callable[[str], bool] | None = None,
+        show: Show = lambda rows: None,
+    ) -> None:
+        """`may_write` is asked before the program writes its first file outside its folder; without, it may. `show`
+        gets the processes of a group as they start, and before each window."""
+        self._request, self._say, self._may_write, self._show = request, say, may_write, show
         self._began = time.monotonic()
         self._folder = Path(tempfile.mkdtemp(prefix="warpline-try-"))
         self._alive: list[VariantProcess] = []
@@ -272,6 +281,7 @@ class TrialSession:
                 began = time.monotonic()
                 for process in order if turn % 2 else order[::-1]:  # the order turns round in each round
                     if not process.is_over:
+                        self._show(live_rows(group, process, order))
                         self._window(process)
                 if turn == 1 or turn % ROUNDS == 0:
                     self._report_round(turn, order)
@@ -302,6 +312,7 @@ class TrialSession:
                 self._until_ready([process])
                 for _ in range(0 if results else min(steps.windows, 2 * ROUNDS)):
                     if not process.is_over:
+                        self._show(live_rows([process], process, [process]))
                         self._window(process)
                 self._report_round(len(process.windows), [process])
             finally:
@@ -309,7 +320,11 @@ class TrialSession:
 
     def _until_ready(self, group: Sequence[VariantProcess]) -> None:
         waiting = list(group)
+        shown = 0
         while waiting:
+            if shown != len(waiting):
+                self._show(live_rows(group, None, group))
+                shown = len(waiting)
             for process in list(waiting):
                 if process.is_ready():
                     process.pause()
