@@ -520,8 +520,11 @@ class TrialSession:
 
 
 def best_of(rows: Sequence[TriedFix]) -> tuple[str, ...]:
-    """The fixes of the fastest row that is known to be faster; a longer combination only if it gains noticeably."""
-    faster = [row for row in rows if row.verdict == "faster" and row.gain is not None and not row.is_bound]
+    """The fixes of the fastest row that is known to be faster; a longer combination only if it gains noticeably.
+    A row without lines to write changes nothing."""
+    faster = [
+        row for row in rows if row.verdict == "faster" and row.gain is not None and row.lines and not row.is_bound
+    ]
     single = {row.name for row in faster}
     faster = [row for row in faster if all(name in single for name in row.name.split("+"))]
     best: TriedFix | None = None

@@ -103,8 +103,8 @@ class TrialAgent:
             self.use.backward_calls += 1
             self.results.keep_loss(tensors)
 
-    def _place(self, skip: str = "") -> str:
-        return next(iter(program_frames(self.plan.working_copy, skip)), "")
+    def _place(self, made: Any = None) -> str:
+        return next(iter(program_frames(self.plan.working_copy, made)), "")
 
     # What the program uses, in the first run only.
 
@@ -124,7 +124,7 @@ class TrialAgent:
             self.places[id(optimizer)] = self._place()
 
         def module_made(module: Any, *_: Any, **__: Any) -> None:
-            self.places[id(module)] = self._place("__init__")
+            self.places[id(module)] = self._place(torch.nn.Module)
 
         def zeroed(owner: Any, set_to_none: bool = True) -> None:
             if not set_to_none:
@@ -421,13 +421,15 @@ def claim(path: Path) -> bool:
     return True
 
 
-def program_frames(working_copy: str, skip: str = "") -> list[str]:
-    """File and line of each frame of the program's own code, innermost first; functions named `skip` are left out."""
+def program_frames(working_copy: str, made: Any = None) -> list[str]:
+    """File and line of each frame of the program's own code, innermost first. `made`: a class; constructors of its
+    objects are left out, because what made the outermost one is sought."""
     found: list[str] = []
     frame: Any = sys._getframe(1)
     while frame is not None and len(found) < MAX_FRAMES:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if name != skip and not any(part in file for part in (*INSTALLED, sys.base_prefix)):
+        constructs = made is not None and name == "__init__" and isinstance(frame.f_locals.get("self"), made)
+        if not constructs and not any(part in file for part in (*INSTALLED, sys.base_prefix)):
             found.append(f"{file.removeprefix(working_copy + os.sep)}:{frame.f_lineno}")
         frame = frame.f_back
     return found
