@@ -16,7 +16,7 @@ from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.op_origin import Origins
 from warpline.analyses.op_tree import OpTree, op_tree, why_no_ops
 from warpline.analyses.roofline.nvtx_ops import with_nvtx_ops
-from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
+from warpline.analyses.roofline.ops_from_elsewhere import ForeignOps, foreign_ops
 from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.row_work import ROOF_PCT, RowWork, row_work
 from warpline.analyses.steps import in_view
@@ -59,6 +59,9 @@ class OpsTable(Struct, frozen=True):
     """GPU time of all operations in view; the self times of all rows sum to it."""
     without_op_ns: int
     """The part of it with no op around its launch: rows of the kinds kernel, memcpy, memset and graph."""
+    inferred_ns: int
+    """The part of it whose op is not recorded with its launch, but inferred: from the capture of its graph, or from the
+    same sequence of kernels elsewhere."""
     frame: pl.DataFrame
     """One row per name (and group), in the order asked for; docs/commands/ops.md has the columns."""
 
@@ -70,6 +73,7 @@ class OpsTable(Struct, frozen=True):
             "group": self.group,
             "gpu_ns": self.gpu_ns,
             "without_op_ns": self.without_op_ns,
+            "inferred_ns": self.inferred_ns,
             "ops": self.frame.to_dicts(),
         }
 
@@ -112,6 +116,7 @@ def ops_table(
         steps=len(trace.steps_in_view) or None,
         gpu_ns=int(work.time_ns.sum()),
         without_op_ns=calls.without_op_ns,
+        inferred_ns=calls.inferred_ns,
         frame=frame if group is not None else frame.drop("group"),
     )
 
@@ -126,6 +131,7 @@ class _Calls(Struct, frozen=True):
     """Row of `ops` of each, or NONE."""
     window_ns: int
     without_op_ns: int
+    inferred_ns: int
 
 
 def _recorded_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Calls:
@@ -142,10 +148,11 @@ def _recorded_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Cal
         {
             "kind": nodes.kind.series(),
             "name": nodes.name.series(),
-            "group": pl.Series(_groups(trace, tree, group), dtype=pl.String),
+            "group": pl.Series(_groups(trace, tree.ops, group), dtype=pl.String),
             "length": tree.lengths_ns,
             "cpu_self": tree.self_ns,
             "gpu_self": own["time"].astype(np.int64),
+            "inferred": 0,
             **total,
         }
     )
@@ -155,9 +162,10 @@ def _recorded_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Cal
     # Without GPU activity, the window is that of the ops.
     has_window = trace.chosen_steps or len(trace.gpu)
     window_ns = trace.window.length_ns if has_window else int(nodes.end_ns.max() - nodes.start_ns.min())
-    calls = pl.concat([frame.filter(counted), _without_op(gpu_work, work, alone)], how="diagonal_relaxed")
-    ops = np.append(tree.ops[counted], np.full(len(alone), NONE))
-    return _Calls(calls, ops, window_ns, int(work.time_ns[alone].sum()))
+    others, without_op_ns, inferred_ns = _not_launched_here(gpu_work, work, group, alone)
+    calls = pl.concat([frame.filter(counted), others], how="diagonal_relaxed")
+    ops = np.append(tree.ops[counted], np.full(len(others), NONE))
+    return _Calls(calls, ops, window_ns, without_op_ns, inferred_ns)
 
 
 def _without_op(gpu_work: GpuWork, work: RowWork, rows: Int64s) -> pl.DataFrame:
@@ -183,27 +191,47 @@ def _foreign_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Call
             f"the trace has no framework ops{why_no_ops(gpu_work.trace)}",
             "name a torch.profiler trace of the same program with --shapes-from",
         )
-    if group not in {None, "shape"}:
-        raise CannotAnswer("no-ops", f"the trace has no framework ops to group by {group}", "use --group shape")
-    foreign = gpu_work.foreign[0]
-    ops = foreign.ops[gpu_work.rows]
-    known = np.flatnonzero(ops != NONE)
-    labels = [foreign.calls.text(op) for op in ops[known].tolist()]
-    rows = pl.DataFrame(
+    frame, without_op_ns, inferred_ns = _not_launched_here(gpu_work, work, group, np.arange(len(gpu_work.rows)))
+    ops = np.full(len(frame), NONE)
+    return _Calls(frame, ops, gpu_work.trace.window.length_ns, without_op_ns, inferred_ns)
+
+
+def _not_launched_here(
+    gpu_work: GpuWork, work: RowWork, group: str | None, rows: Int64s
+) -> tuple[pl.DataFrame, int, int]:
+    """What no op of this trace launched: calls of ops elsewhere, and the rest under the names of the kernels. With it
+    the time of the rest, and the time whose op is inferred."""
+    frames, inferred_ns = [], 0
+    for foreign in gpu_work.foreign:
+        ops = foreign.ops[gpu_work.rows]
+        known = rows[ops[rows] != NONE]
+        rows = rows[ops[rows] == NONE]
+        frames.append(_lent_calls(gpu_work, work, group, foreign, known))
+        inferred_ns += int(work.time_ns[known].sum()) if foreign.evidence != "recorded" else 0
+    frames.append(_without_op(gpu_work, work, rows))
+    return pl.concat(frames, how="diagonal_relaxed"), int(work.time_ns[rows].sum()), inferred_ns
+
+
+def _lent_calls(gpu_work: GpuWork, work: RowWork, group: str | None, foreign: ForeignOps, rows: Int64s) -> pl.DataFrame:
+    """The calls of ops elsewhere that these operations belong to, with the GPU times of this trace."""
+    places = gpu_work.rows[rows]
+    ops = foreign.ops[places]
+    groups = _groups(foreign.calls.trace, ops, group)
+    if group == "shape":
+        groups = [name if exact else None for name, exact in zip(groups, foreign.has_shapes[places], strict=True)]
+    lent = pl.DataFrame(
         {
-            "name": pl.Series([name for name, _, _ in labels], dtype=pl.String),
-            "group": pl.Series([(shapes or None) if group else None for _, shapes, _ in labels], dtype=pl.String),
-            "call": foreign.call[gpu_work.rows][known],
-            **work.columns(known),
+            "name": pl.Series([foreign.calls.text(op)[0] for op in ops.tolist()], dtype=pl.String),
+            "group": pl.Series(groups, dtype=pl.String),
+            "call": foreign.call[places],
+            **work.columns(rows),
         }
     )
-    calls = rows.group_by("name", "group", "call", maintain_order=True).agg(pl.all().sum(), launches=pl.len())
-    nothing = pl.lit(None, pl.Int64)
-    named = calls.with_columns(kind=pl.lit(OP), gpu_self="time", cpu_self=nothing, length=nothing)
-    alone = np.flatnonzero(ops == NONE)
-    frame = pl.concat([named, _without_op(gpu_work, work, alone)], how="diagonal_relaxed")
-    window_ns, without_op_ns = gpu_work.trace.window.length_ns, int(work.time_ns[alone].sum())
-    return _Calls(frame, np.full(len(frame), NONE), window_ns, without_op_ns)
+    calls = lent.group_by("name", "group", "call", maintain_order=True).agg(pl.all().sum(), launches=pl.len())
+    nothing, inferred = pl.lit(None, pl.Int64), pl.col("time") if foreign.evidence != "recorded" else pl.lit(0)
+    return calls.with_columns(
+        kind=pl.lit(OP), gpu_self="time", cpu_self=nothing, length=nothing, inferred=inferred.cast(pl.Int64)
+    ).drop("call")
 
 
 def _summed(values: Floats | Int64s, owner: Int64s, count: int) -> Floats:
@@ -222,15 +250,15 @@ def _work_of_ops(trace: Trace, tree: OpTree, inside: Bools) -> dict[str, Floats]
     return {"flops": flops, "bytes": size, "known": known}
 
 
-def _groups(trace: Trace, tree: OpTree, group: str | None) -> list[str | None]:
-    """The group of each node; None where there is none, or for what is no op."""
+def _groups(trace: Trace, ops: Int64s, group: str | None) -> list[str | None]:
+    """The group of each op; None where there is none, or for what is no op."""
     if group is None:
-        return [None] * len(tree.nodes)
+        return [None] * len(ops)
     if group == "shape":
         calls = OpCalls(trace)
-        return [calls.text(op)[1] or None if op != NONE else None for op in tree.ops.tolist()]
+        return [calls.text(op)[1] or None if op != NONE else None for op in ops.tolist()]
     origins = Origins(trace)
-    return {"module": origins.modules, "stack": origins.stacks, "line": origins.lines}[group](tree.ops)
+    return {"module": origins.modules, "stack": origins.stacks, "line": origins.lines}[group](ops)
 
 
 def _by_name(calls: pl.DataFrame, on_device: bool, window_ns: int) -> pl.DataFrame:
@@ -260,6 +288,7 @@ def _by_name(calls: pl.DataFrame, on_device: bool, window_ns: int) -> pl.DataFra
             flops=if_known(pl.col("flops").sum()),
             bytes=if_known(pl.col("bytes").sum()),
             roof_pct=ROOF_PCT,
+            inferred_ns=of_device(pl.col("inferred").sum()),
             costliest=pl.col("position").get(pl.max_horizontal("gpu_self", "cpu_self").arg_max()),
         )
     )

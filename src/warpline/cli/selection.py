@@ -15,10 +15,14 @@ from warpline.ranks.files import jobs_of_folder
 from warpline.replay.representative_steps import in_warm_steps
 from warpline.reports.console import spinner
 from warpline.sources.stdin import STDIN, spooled_stdin
+from warpline.trace.launches import replays_graphs
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
 TORCH_SUFFIXES = (".json.gz", ".json", ".json.xz", ".pt.trace.json.gz", ".pt.trace.json")
+PACKED_TRACES = (".json.gz", ".json.xz")
+CAPTURE_FOLDER = "capture_traces"
+"""Where vLLM and SGLang put the recording of a graph capture, beside that of the replays."""
 WHOLE = "all"
 """The choice of `--steps` that asks for the whole recording."""
 steps_option = click.option(
@@ -58,10 +62,12 @@ class StepSelection(Struct, frozen=True):
         return trace if self.steps == WHOLE else in_warm_steps(trace)
 
     def open_lender(self, named: Path | None, trace: Trace) -> Trace | None:
-        """Open the trace that lends its shapes: the one of --shapes-from; for a trace without ops, else the
-        torch.profiler trace of the same name beside it."""
-        beside = None if len(trace.ops) or not len(trace.gpu) else _torch_trace_beside(trace.file)
-        path = named or beside
+        """Open the trace that lends its shapes: the one of --shapes-from; else, for a trace without ops, the
+        torch.profiler trace of the same name beside it, and for one that replays graphs, that of their capture."""
+        path = named
+        if path is None and len(trace.gpu):
+            path = _capture_beside(trace.file) if replays_graphs(trace.gpu, trace.api) else None
+            path = path or (None if len(trace.ops) else _torch_trace_beside(trace.file))
         return None if path is None else StepSelection(no_cache=self.no_cache).open(path)
 
     @property
@@ -76,6 +82,13 @@ def _torch_trace_beside(path: Path) -> Path | None:
     stem = re.sub(r"(\.sqlite|\.nsys-rep)(\.\w+)?$", "", path.name)
     names = (path.with_name(stem + suffix) for suffix in TORCH_SUFFIXES if stem != path.name)
     return next((name for name in names if name.is_file()), None)
+
+
+def _capture_beside(path: Path) -> Path | None:
+    """The only trace in `capture_traces` beside the file, where engines record how they capture their graphs."""
+    folder = path.with_name(CAPTURE_FOLDER)
+    found = [file for file in sorted(folder.glob("*.json*")) if file.name.endswith(PACKED_TRACES)]
+    return found[0] if len(found) == 1 else None
 
 
 selection_options = bundle("selection", StepSelection, steps_option, step_range_option, no_cache_option)
@@ -96,7 +109,7 @@ chip_options = bundle(
         "--shapes-from",
         type=click.Path(path_type=Path),
         metavar="OTHER",
-        help="Take shapes from this torch.profiler trace of the same program, for kernels without ops (nsys); "
-        "default: the one of the same name beside it.",
+        help="Take ops and shapes from this torch.profiler trace of the same program, or of the capture of its graphs, "
+        "for kernels without ops (nsys, CUDA graphs); default: the one of the same name, or in capture_traces, beside it.",
     ),
 )

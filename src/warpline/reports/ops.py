@@ -59,6 +59,14 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
                 "quiet",
             )
         )
+    if table.inferred_ns:
+        content.append(
+            Text(
+                f"The op of {share(table.inferred_ns, table.gpu_ns)} of GPU time is inferred, not recorded: from the "
+                "capture of its graph, or from the same sequence of kernels where ops are recorded.",
+                "quiet",
+            )
+        )
     sections = (Section("ops", "Ops", tuple(content), is_lead=True), _next(table, path))
     return Report(title, sections)
 

@@ -15,16 +15,16 @@ from warpline.units import duration, several, share
 
 LISTED_SHAPES = 12
 SHAPES_HINT = (
-    "A torch.profiler trace of the same program has the shapes of the others: --shapes-from TRACE; one of the same "
-    "name beside this file (NAME.json.gz) is found without it."
+    "A torch.profiler trace of the same program, or of the capture of its graphs, has the shapes of the others: "
+    "--shapes-from TRACE; one beside this file is found without it."
 )
 _COLUMNS = (
     Column("gpu_ns", "GPU time", "ns"),
     Column("share", "share", "share"),
     Column("per_step_ns", "per step", "ns"),
-    Column("calls", "calls", "count", priority=4),
+    Column("calls", "calls", "count", priority=2),
     Column("mean_ns", "mean", "ns", priority=3),
-    Column("idle_inside_ns", "idle inside", "ns", priority=2),
+    Column("idle_inside_ns", "idle inside", "ns", priority=4),
     Column("launches", "launches", "count", priority=3),
     Column("roof_pct", "% roof", "number", priority=2),
 )
@@ -69,6 +69,12 @@ def _note(table: PartsTable) -> Text:
         f"The rows sum to {duration(table.window_ns)}. Overlapping operations count once. idle inside: gaps within a "
         f"part, included in the row {GAPS}. FLOPs and bytes are known for {share(table.known_ns, busy)} of GPU time."
     )
+    inferred = int(table.frame["inferred_ns"].sum())
+    if inferred:
+        text += (
+            f" The {table.by} of {share(inferred, busy)} is inferred, not recorded: from the capture of its graph, or "
+            "from the same sequence of kernels where ops are recorded."
+        )
     return Text(text if 2 * table.known_ns > busy else f"{text} {SHAPES_HINT}", "quiet")
 
 

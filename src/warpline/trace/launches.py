@@ -23,6 +23,11 @@ def graph_calls(gpu: Gpu, api: Api) -> Int64s:
     return np.where(is_graph[gpu.api_id], gpu.api_id, NONE)
 
 
+def replays_graphs(gpu: Gpu, api: Api) -> bool:
+    """Whether operations of CUDA graphs are recorded."""
+    return bool((graph_calls(gpu, api) != NONE).any())
+
+
 def launch_moments(gpu: Gpu, api: Api, first: int, beyond: int) -> Int64s:
     """When each operation was launched, for steps from `first` to `beyond`: its own start where the launch is unknown.
 

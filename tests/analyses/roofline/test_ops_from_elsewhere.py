@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from kineto_files import annotation, call, kernel, launched, op, write
+from kineto_files import annotation, call, frame, kernel, launched, op, write
 from paths import DATA, SHARED
 
 from warpline.analyses.ops import ops_table
@@ -113,6 +114,122 @@ def test_a_kernel_that_takes_another_time_has_other_shapes(tmp_path: Path) -> No
 def test_a_trace_without_ops_and_without_a_lender_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CannotAnswer, match="shapes-from"):
         ops_table(opened(tmp_path, launched(GEMM, 0, 10, 100, 1)))
+
+
+ACTIVATION = "void silu_kernel<c10::Half>(int)"
+
+
+def layers(*launches: Any) -> list[Any]:
+    """Two layers, each with a matmul and an activation in their modules; each launch is (api name, kernel argument)."""
+    events: list[Any] = []
+    for layer, start in enumerate((100, 200)):
+        block, number = 10 * layer + 1, 100 * layer
+        events += [frame(f"nn.Module: Block_{layer}", start, 90, block, None)]
+        for place, (name, module) in enumerate((("aten::mm", "Linear"), ("aten::silu", "SiLU"))):
+            at = start + 40 * place
+            events += [
+                frame(f"nn.Module: {module}_{layer}", at + 1, 38, block + place + 1, block),
+                shaped(name, at + 5, number + place, [8, 64], [64, 64]) | {"dur": 25},
+                *launches[place](at + 10, 1000 + number + place, number + place),
+            ]
+    return events
+
+
+def capture_trace(folder: Path, api: str, named: bool) -> Trace:
+    """The layers captured into a graph."""
+
+    def node(name: str) -> Any:
+        def launch(at: float, correlation: int, external: int) -> list[Any]:
+            event = call(api, at, 2, correlation, external=external)
+            event["args"] |= {"kernel": name} if named else {}
+            return [event]
+
+        return launch
+
+    prefix = api.split("Launch", maxsplit=1)[0].removesuffix("Module")
+    begin, end = call(f"{prefix}StreamBeginCapture", 50, 1, 1), call(f"{prefix}StreamEndCapture", 300, 1, 2)
+    return opened(folder, [begin, *layers(node(GEMM), node(ACTIVATION)), end, *launched(NORM, 400, 410, 1, 3)])
+
+
+def replay_trace(folder: Path, api: str, names: tuple[str, ...] = (GEMM, ACTIVATION) * 2) -> Trace:
+    events = [call(api, 0, 5, 50)]
+    return opened(folder, events + [kernel(name, 10 + 20 * place, 20, 50) for place, name in enumerate(names)])
+
+
+@pytest.mark.parametrize(
+    ("launch", "replay", "named"),
+    [("hipModuleLaunchKernel", "hipGraphLaunch", True), ("cudaLaunchKernel", "cudaGraphLaunch", False)],
+)
+def test_the_trace_of_a_capture_lends_ops_and_modules_to_the_replays(
+    tmp_path: Path, launch: str, replay: str, named: bool
+) -> None:
+    trace, lent = replay_trace(tmp_path / "mine", replay), capture_trace(tmp_path / "other", launch, named)
+    parts = parts_table(trace, shapes_from=lent)
+    assert parts.by == "module"
+    assert parts.frame.select("part", "gpu_ns", "calls", "inferred_ns").rows()[:2] == [
+        ("Block > Linear", 40_000, 2, 40_000),
+        ("Block > SiLU", 40_000, 2, 40_000),
+    ]
+    table = ops_table(trace, shapes_from=lent)
+    assert table.frame.select("name", "calls", "gpu_self_ns", "inferred_ns").rows() == [
+        ("aten::mm", 2, 40_000, 40_000),
+        ("aten::silu", 2, 40_000, 40_000),
+    ]
+    assert (table.without_op_ns, table.inferred_ns) == (0, 80_000)
+    assert roofline_table(trace, shapes_from=lent).modelled_pct == 100
+
+
+def test_a_capture_of_other_kernels_lends_nothing(tmp_path: Path) -> None:
+    trace = replay_trace(tmp_path / "mine", "hipGraphLaunch", (GEMM, NORM, GEMM, NORM))
+    lent = capture_trace(tmp_path / "other", "hipModuleLaunchKernel", named=True)
+    assert not len(parts_table(trace, by="module", shapes_from=lent).frame.filter(pl.col("inferred_ns") > 0))
+
+
+def eager(folder: Path, gemm: str, extra: list[Any]) -> Trace:
+    def alone(name: str, **sizes: Any) -> Any:
+        def launch(at: float, correlation: int, external: int) -> list[Any]:
+            event = call("cudaLaunchKernel", at, 2, correlation, external=external)
+            return [event, kernel(name, 500 + at, 20, correlation, **sizes)]
+
+        return launch
+
+    return opened(folder, [*layers(alone(gemm), alone(ACTIVATION, grid=[8, 1, 1], block=[128, 1, 1])), *extra])
+
+
+def test_the_same_kernels_launched_one_by_one_lend_op_and_module_to_a_graph(tmp_path: Path) -> None:
+    """For another batch size the grids differ, and the matmul has another kernel: op and module are inferred, shapes are
+    not."""
+    other = GEMM.replace("256x128", "128x64")
+    replay = [call("cudaGraphLaunch", 2000, 5, 5000)]
+    for place in range(2):
+        replay += [
+            kernel(other, 2100 + 50 * place, 20, 5000),
+            kernel(ACTIVATION, 2125 + 50 * place, 20, 5000, grid=[4, 1, 1], block=[128, 1, 1]),
+        ]
+    trace = eager(tmp_path, GEMM, replay)
+    parts = parts_table(trace, by="module").frame
+    assert dict(parts.select("part", "inferred_ns").iter_rows()) == {
+        "Block > Linear": 40_000,
+        "Block > SiLU": 40_000,
+        "(gaps)": None,
+    }
+    shapes = ops_table(trace, group="shape").frame.filter(pl.col("inferred_ns") > 0)
+    assert shapes["group"].to_list() == [None, None]
+
+
+def test_the_recording_of_a_capture_is_found_beside_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = replay_trace(tmp_path, "hipGraphLaunch").file
+    folder = tmp_path / "capture_traces"
+    lent = capture_trace(folder, "hipModuleLaunchKernel", named=True).file
+    (folder / "bs_2.json.gz").write_bytes(gzip.compress(lent.read_bytes()))
+    lent.unlink()
+    assert run(["parts", str(mine)]) == 0
+    out = capsys.readouterr().out
+    assert "shapes from bs_2.json.gz" in out and "Block > Linear" in out and "is inferred" in out
+    assert run(["ops", str(mine)]) == 0
+    assert "aten::silu" in capsys.readouterr().out
 
 
 def test_the_command_takes_the_other_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

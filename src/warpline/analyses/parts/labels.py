@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 
+from warpline.analyses.modules import Modules
 from warpline.analyses.op_origin import BACKWARD, Origins
 from warpline.analyses.parts.blocks import block_roles
 from warpline.analyses.parts.roles import (
@@ -24,8 +25,8 @@ from warpline.analyses.parts.shape_roles import PLAIN, shape_roles
 from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.thread_events import RANGE, ThreadEvents
 from warpline.kernels import identify
-from warpline.library_names import PROFILER_STEP
-from warpline.trace.arrays import NONE, Bools, Int64s, Texts
+from warpline.library_names import ENGINE_STEP, PROFILER_STEP
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations
 from warpline.trace.link import NESTED_STYLES
 from warpline.trace.nesting import Nest, nearest_marked, nest
 from warpline.trace.table import Names
@@ -35,6 +36,7 @@ from warpline.work.parse import recorded_sizes
 OF_OP = r", op_id = \d+|, seq = \d+|^(autograd::engine|aten|prim|profiler)::"
 """Ranges that emit_nvtx() writes for single ops."""
 NO_PART = "(none)"
+COMPILED_MODULE = re.compile(r"(^|> )GraphModule(_\d+)?( \d+)?( backward)?$")
 MATMULS = r"^aten::(mm|addmm|bmm|matmul|linear|_scaled_mm)$"
 
 
@@ -43,6 +45,8 @@ class PartNames(Struct, frozen=True):
 
     names: list[str]
     calls: Int64s
+    inferred: Bools
+    """Which names are not of the launch itself, but of the capture of its graph or of the same kernels elsewhere."""
 
 
 class PartLabels:
@@ -52,16 +56,18 @@ class PartLabels:
         self._gpu, self._time_ns, self._trace = gpu_work.gpu, gpu_work.time_ns, gpu_work.trace
         self._ops, self._foreign, self._rows = gpu_work.gpu.op_id, gpu_work.foreign, gpu_work.rows
         self._origins = Origins(self._trace)
+        self._modules = Modules(self._trace, self._origins)
 
     def by(self, way: str) -> PartNames:
         """`range`, `module`, `role` or `class`."""
         return {"range": self.ranges, "module": self.modules, "role": self.roles, "class": self.classes}[way]()
 
     def default(self) -> str:
-        """Modules or ranges if they name more than half of the GPU time, else roles."""
+        """Modules or ranges if they name more than half of the GPU time, else roles. A compiled graph is no part of the
+        model."""
         times = self._time_ns
         for way in ("module", "range"):
-            named = np.array([name != NO_PART for name in self.by(way).names], bool)
+            named = np.array([name != NO_PART and not COMPILED_MODULE.search(name) for name in self.by(way).names])
             if 2 * times[named].sum() > times.sum():
                 return way
         return "role"
@@ -70,22 +76,32 @@ class PartLabels:
         """The innermost NVTX range or record_function around the launch, or around its forward op."""
         rows, backward = self._range_rows
         names = np.append(self._trace.ranges.name.texts, NO_PART)[rows]
-        return PartNames(_with_backward(names, backward & (rows != NONE)), rows)
+        return PartNames(_with_backward(names, backward & (rows != NONE)), rows, self._nowhere)
 
     def modules(self) -> PartNames:
         """The innermost nn.Module around the op, or around its forward op, with the module that calls it; layers that
         repeat are one part."""
         frames = self._module_frames
-        modules = self._trace.python.module
-        outer, inner = modules.at(self._calling_module[frames]).texts, modules.at(frames).texts
-        pairs = list(zip((name or "" for name in outer), (name or "" for name in inner), strict=True))
-        names = _names_of_layers(set(pairs))
-        joined = np.array([names[pair] for pair in pairs], object)
-        return PartNames(_with_backward(joined, self._backward & (frames != NONE)), frames)
+        names = self._modules.names(frames)
+        named = np.array(_with_backward(names, self._backward & (frames != NONE)), object)
+        calls, inferred = frames.copy(), self._nowhere.copy()
+        for foreign in self._foreign:
+            trace, ops, api = foreign.calls.trace, foreign.ops[self._rows], foreign.api[self._rows]
+            modules, origins = Modules(trace), Origins(trace)
+            lent = modules.frames(ops, api)
+            missing = (named == "") & (lent != NONE)
+            backward = origins.is_backward[ops]
+            named[missing] = np.array(_with_backward(modules.names(lent), backward), object)[missing]
+            inferred |= missing & (foreign.evidence != "recorded")
+            if foreign.evidence == "capture":
+                # One capture may serve many layers: a call is a frame of it in one launch of the graph.
+                calls[missing] = combinations(self._gpu.api_id, lent)[1][missing] + len(self._trace.python)
+        named[named == ""] = NO_PART
+        return PartNames(named.tolist(), calls, inferred)
 
     def classes(self) -> PartNames:
         """The class of the kernel by its name; copies and memsets by their kind."""
-        return PartNames(self._classes, np.full(len(self._ops), NONE, np.int64))
+        return PartNames(self._classes, np.full(len(self._ops), NONE, np.int64), self._nowhere)
 
     def roles(self) -> PartNames:
         """Attention, MLP, norm and so on: by op, module, range, shapes, block or kernel."""
@@ -94,11 +110,25 @@ class PartLabels:
         modules = self._trace.python.module.renamed(role_of_name)
         by_module = _nearest_role(modules, self._trace.python.parent)[self._module_frames]
         blocks = _structure_roles(self._trace, self._origins)[self._origins.source[self._ops]]
-        by_class = [role_of_class(kernel_class) for kernel_class in self._classes]
-        ways = (self._op_roles, by_module, by_range, self._heads, blocks, self._foreign_roles, by_class)
-        found = np.array([next(filter(None, roles), OTHER) for roles in zip(*ways, strict=True)], object)
+        by_class = np.array([role_of_class(kernel_class) for kernel_class in self._classes], object)
+        own = (self._op_roles, by_module, by_range, self._heads, blocks)
+        found = np.array([next(filter(None, roles), "") for roles in zip(*own, strict=True)], object)
+        inferred = (found == "") & (self._foreign_roles != "")
+        found = np.where(inferred, self._foreign_roles, np.where(found != "", found, by_class))
+        found[found == ""] = OTHER
         found[(found == ATTENTION) & self._is_plain_matmul] = PROJECTIONS
-        return PartNames(_with_backward(found, self._backward), np.full(len(found), NONE, np.int64))
+        calls = np.full(len(found), NONE, np.int64)
+        return PartNames(_with_backward(found, self._backward), calls, inferred & self._is_inferred)
+
+    @cached_property
+    def _nowhere(self) -> Bools:
+        return np.zeros(len(self._ops), bool)
+
+    @cached_property
+    def _is_inferred(self) -> Bools:
+        """Which operations have an op from elsewhere that was not recorded with their launch."""
+        known = [one.known[self._rows] for one in self._foreign if one.evidence != "recorded"]
+        return np.logical_or.reduce([self._nowhere, *known])
 
     @cached_property
     def _foreign_roles(self) -> Texts:
@@ -108,8 +138,10 @@ class PartLabels:
             trace, ops = foreign.calls.trace, foreign.ops[self._rows]
             origins = Origins(trace)
             named = _nearest_role(trace.ops.name.renamed(role_of_op), trace.ops.parent)[ops]
+            frames = Modules(trace, origins).frames(ops, foreign.api[self._rows])
+            by_module = _nearest_role(trace.python.module.renamed(role_of_name), trace.python.parent)[frames]
             structure = _structure_roles(trace, origins)[origins.source[ops]]
-            roles = np.where(named != "", named, structure)
+            roles = np.where(named != "", named, np.where(by_module != "", by_module, structure))
             found = np.where((found == "") & (self._ops == NONE), roles, found)
         return found
 
@@ -135,7 +167,7 @@ class PartLabels:
     def _range_nest(self) -> tuple[Nest, Int64s]:
         """Ranges that name parts, as a tree, and the row of each."""
         ranges = self._trace.ranges
-        naming = ranges.style.equal(*NESTED_STYLES) & ~ranges.name.like(f"{PROFILER_STEP}|{OF_OP}")
+        naming = ranges.style.equal(*NESTED_STYLES) & ~ranges.name.like(f"{PROFILER_STEP}|{ENGINE_STEP}|{OF_OP}")
         events = ThreadEvents.of((RANGE, ranges, naming)).in_order()
         return nest(events.thread, events.start_ns, events.end_ns), events.row
 
@@ -159,22 +191,9 @@ class PartLabels:
         return np.where(is_forward, forward, own), is_forward
 
     @cached_property
-    def _modules_above(self) -> Int64s:
-        """For each frame, the module's frame that it is or lies in."""
-        python = self._trace.python
-        return np.append(nearest_marked(python.parent, python.module.codes != NONE), NONE)
-
-    @cached_property
-    def _calling_module(self) -> Int64s:
-        """For each frame, the module around its module."""
-        parents = np.append(self._trace.python.parent, NONE)
-        return self._modules_above[parents[self._modules_above]]
-
-    @cached_property
     def _module_frames(self) -> Int64s:
         """The module's frame of each operation, or NONE."""
-        frames = np.append(self._trace.ops.frame, NONE)
-        return self._modules_above[frames[self._origins.source[self._ops]]]
+        return self._modules.frames(self._ops, self._gpu.api_id)
 
     @cached_property
     def _op_roles(self) -> list[str]:
@@ -207,35 +226,6 @@ def _structure_roles(trace: Trace, origins: Origins) -> Texts:
     backward = origins.is_backward[:-1]
     blocks, shapes = block_roles(trace, backward), shape_roles(trace, backward)
     return np.where((blocks != "") & (shapes != RESIDUAL), blocks, shapes)
-
-
-def _names_of_layers(pairs: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """A name for each pair of modules, `MLP_3 > Linear_7`. torch numbers the modules of a class: several of the outer
-    class are layers of one kind, whose modules are told apart by their order only, `MLP > Linear 2`."""
-    alike: dict[str, set[str]] = defaultdict(set)
-    inside: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for outer, inner in sorted(pairs, key=lambda pair: _numbered(pair[1])):
-        alike[_numbered(outer)[0] or _numbered(inner)[0]].add(outer or inner)
-        inside[outer, _numbered(inner)[0]].append(inner)
-    most: dict[tuple[str, str], int] = defaultdict(int)
-    for (outer, kind), modules in inside.items():
-        key = _numbered(outer)[0], kind
-        most[key] = max(most[key], len(modules))
-
-    def name(outer: str, inner: str) -> str:
-        kind, above = _numbered(inner)[0], _numbered(outer)[0]
-        if not inner or len(alike[above or kind]) < 2:
-            return f"{outer} > {inner}" if outer else inner or NO_PART
-        place = f" {inside[outer, kind].index(inner) + 1}" if outer and most[above, kind] > 1 else ""
-        return f"{above} > {kind}{place}" if outer else kind
-
-    return {pair: name(*pair) for pair in pairs}
-
-
-def _numbered(module: str) -> tuple[str, int]:
-    """The class and the number of a module: `Linear_7`."""
-    kind, _, number = module.rpartition("_")
-    return (kind, int(number)) if kind and number.isdecimal() else (module, 0)
 
 
 def _has_table(shapes: str, tables: set[tuple[int, ...]]) -> bool:

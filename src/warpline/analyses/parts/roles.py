@@ -22,14 +22,14 @@ _NAMES = (
     (NORM, r"norm|(^|[._])ln(_?\w{1,2})?($|[._\d])"),
     (HEAD, r"lm_?head|classifier|logits|(^|[._])head($|[._\d])"),
     (PROJECTIONS, r"(^|[._])(qkv|q|k|v|o|out|query|key|value)_?proj|(^|[._])qkv"),
-    (ATTENTION, r"attn|attention|sdpa|rotary|rope($|[._\d])"),
+    (ATTENTION, r"attn|attention|sdpa|rotary|rope($|[._\d])|kv_?cache|(and|store)_cache"),
     (EMBEDDING, r"embed|(^|[._])w[tp]e($|[._\d])"),
     (MLP, r"mlp|ffn|feed_?forward|moe|expert|swiglu|silu|gelu|(^|[._])(gate|up|down|fc\d?)(_?proj)?($|[._\d])"),
     (RESIDUAL, r"residual"),
 )
 """Words in the names of modules (of torch, transformers, timm, torchtune) and ranges; the first match counts."""
 _OPS = (
-    (OPTIMIZER, r"^Optimizer\.|^aten::(_fused_(adam|adamw|sgd|adagrad)_?|_foreach_\w+)$"),
+    (OPTIMIZER, r"^Optimizer\.|^aten::(_fused_(adam|adamw|sgd|adagrad)_?|_foreach_(?!copy)\w+)$"),
     (LOSS, r"^aten::(cross_entropy|nll_loss|mse_loss|binary_cross_entropy|kl_div|smooth_l1|huber|ctc_loss|_ctc)\w*$"),
     (
         NORM,
@@ -42,7 +42,16 @@ _OPS = (
     (EMBEDDING, r"^aten::(embedding|_embedding_bag)\w*$"),
 )
 """Ops with one role, wherever they are called."""
-_CLASSES = {"attention": ATTENTION, "norm": NORM, "optimizer": OPTIMIZER, "comm": COMMUNICATION, "memcpy": COPY}
+_OF_TORCH = r"^(aten|prim|profiler|c10d|autograd|nccl|quantized|inductor)::"
+"""Namespaces of torch; ops of others (`vllm::moe_forward`, `sgl_kernel::silu_and_mul`) are named as modules are."""
+_CLASSES = {
+    "attention": ATTENTION,
+    "norm": NORM,
+    "optimizer": OPTIMIZER,
+    "moe": MLP,
+    "comm": COMMUNICATION,
+    "memcpy": COPY,
+}
 
 
 @lru_cache(maxsize=10_000)
@@ -54,7 +63,10 @@ def role_of_name(name: str) -> str:
 @lru_cache(maxsize=10_000)
 def role_of_op(name: str) -> str:
     """The role of an op; empty for one that is used everywhere."""
-    return next((role for role, pattern in _OPS if re.search(pattern, name)), "")
+    known = next((role for role, pattern in _OPS if re.search(pattern, name)), "")
+    if known or "::" not in name or re.search(_OF_TORCH, name):
+        return known
+    return role_of_name(name.split("::", 1)[1])
 
 
 def role_of_class(kernel_class: str) -> str:

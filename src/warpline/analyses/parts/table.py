@@ -37,7 +37,7 @@ CARRIED = "(begun before)"
 """The row of operations that began before the window and run into it."""
 COLUMNS = (
     *("part", "gpu_ns", "share", "kernel_ns", "kernel_share", "per_step_ns", "calls", "mean_ns", "idle_inside_ns"),
-    *("launches", "flops", "bytes", "roof_pct", "headroom_ns", "verdict"),
+    *("launches", "flops", "bytes", "roof_pct", "headroom_ns", "inferred_ns", "verdict"),
 )
 LIBRARY_CLASSES = ("gemm", "conv", "attention")
 """Classes of kernels that a library chooses by the sizes, types and layouts of the operands."""
@@ -160,7 +160,9 @@ def _parts(trace: Trace, table: pl.DataFrame, labels: PartNames, here: Int64s, b
     window_ns, steps = max(trace.window.length_ns, 1), len(trace.steps_in_view)
     calls = labels.calls[here]
     named = table.with_columns(
-        part=pl.Series([labels.names[at] for at in here.tolist()], dtype=pl.String), call=pl.Series(calls)
+        part=pl.Series([labels.names[at] for at in here.tolist()], dtype=pl.String),
+        call=pl.Series(calls),
+        inferred=pl.Series(labels.inferred[here]),
     )
     follows = (
         (pl.col("part") != NO_PART)
@@ -184,6 +186,7 @@ def _parts(trace: Trace, table: pl.DataFrame, labels: PartNames, here: Int64s, b
         bytes=pl.when(is_known).then(pl.col("bytes").sum().round().cast(pl.Int64)),
         roof_pct=pl.when(is_known).then(100 * pl.col("floor").sum() / measured),
         headroom_ns=pl.when(is_known).then((measured - pl.col("floor").sum()).round().cast(pl.Int64)),
+        inferred_ns=pl.col("counted").filter("inferred").sum(),
         priced_ns=measured,
         compute_ns=pl.col("compute").sum(),
         floor_ns=pl.col("floor").sum(),

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.roofline.floors import CallFloor, floor_of, math_of
@@ -226,21 +226,21 @@ class GpuWork(Struct, dict=True):
         calls: dict[int, list[int]] = defaultdict(list)
         for piece in doubtful:
             for position in piece.rows:
-                if foreign.ops[rows[position]] != NONE:
+                if foreign.has_shapes[rows[position]]:
                     calls[int(foreign.call[rows[position]])].append(position)
         taken: set[int] = set()
         found: list[Piece] = []
-        known: dict[Hashable, Work | None] = {}
+        known: dict[Hashable, Piece] = {}
+        has_op = (self.gpu.op_id != NONE).tolist()
         for positions in calls.values():
             op = int(foreign.ops[rows[positions[0]]])
             key = (foreign.calls.alike(op), *[self._alike[position] for position in positions])
             if key not in known:
-                known[key] = self._of_op(foreign.calls, op, "", positions).work
-            work = known[key]
-            if work is not None:
-                name, shapes, dtypes = foreign.calls.text(op)
+                known[key] = self._of_op(foreign.calls, op, "", positions)
+            first = known[key]
+            if first.work is not None or not any(has_op[position] for position in positions):
                 time_ns = sum(self._times[position] for position in positions)
-                found.append(Piece(name, shapes, dtypes, positions, time_ns, work, alike=(number, key)))
+                found.append(structs.replace(first, rows=positions, time_ns=time_ns, alike=(number, key)))
                 taken.update(positions)
         for piece in doubtful:
             piece.rows = [position for position in piece.rows if position not in taken]
@@ -321,7 +321,7 @@ class GpuWork(Struct, dict=True):
         if piece.work is None and launches:
             piece.work = _sum_of([work_of_launch(launch) for launch in launches])
         if piece.work is None:
-            piece.why = IN_GRAPH if any(row.in_graph for row in rows) else calls.why(op, launches)
+            piece.why = calls.why(op, launches)
         return piece
 
     def _climb(
