@@ -110,6 +110,6 @@ chip_options = bundle(
         type=click.Path(path_type=Path),
         metavar="OTHER",
         help="Take ops and shapes from this torch.profiler trace of the same program, or of the capture of its graphs, "
-        "for kernels without ops (nsys, CUDA graphs); default: the one of the same name, or in capture_traces, beside it.",
+        "for kernels without ops (nsys, CUDA graphs); default: one of the same name, or in capture_traces, beside it.",
     ),
 )
