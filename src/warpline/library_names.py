@@ -42,8 +42,8 @@ WRAPPER_FRAME = r"(^|/)warpline/capture/(module_calls\.py\(\d+\): call|patches\.
 PROFILER_STEP = r"^ProfilerStep#\d+"
 """Ranges in which torch.profiler puts a step, in its own files and in those of nsys."""
 ENGINE_STEP = (
-    r"^execute_(new_|context_|\d+_context_|model$)|^(step|prefill|decode)\[|^\[Executor\] _forward_step \d"
-    r"|^\[pl\]\[profile\]run_training_batch$"
+    r"^execute_(new_|context_|\d+_context_|model$)|^(step|prefill|decode)\[|^\[Executor\] _forward_step( \d|:)"
+    r"|^executeStep: \d|^\[pl\]\[profile\]run_training_batch$"
 )
 """Ranges in which vLLM, SGLang, ATOM, TensorRT-LLM and Lightning put one iteration of their loop."""
 OPTIMIZER_RANGE = r"^Optimizer\.step"

@@ -176,7 +176,20 @@ def test_the_trace_of_a_capture_lends_ops_and_modules_to_the_replays(
         ("aten::silu", 2, 40_000, 40_000),
     ]
     assert (table.without_op_ns, table.inferred_ns) == (0, 80_000)
-    assert roofline_table(trace, shapes_from=lent).modelled_pct == 100
+    assert roofline_table(trace, shapes_from=lent).modelled_pct == (100 if named else 0)
+
+
+def test_a_capture_without_names_lends_shapes_to_a_step_of_its_batch_size(tmp_path: Path) -> None:
+    lent = capture_trace(tmp_path / "other", "cudaLaunchKernel", named=False)
+    for batch, modelled in ((8, 100), (5, 0)):
+        events = [
+            annotation(f"execute_context_0(0)_generation_{batch}({batch})", 0, 200),
+            call("cudaGraphLaunch", 1, 5, 50),
+        ]
+        events += [kernel(name, 10 + 20 * place, 20, 50) for place, name in enumerate((GEMM, ACTIVATION) * 2)]
+        trace = opened(tmp_path / str(batch), events)
+        assert roofline_table(trace, shapes_from=lent).modelled_pct == modelled
+        assert ops_table(trace, shapes_from=lent).without_op_ns == 0
 
 
 def test_a_capture_of_other_kernels_lends_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpline.trace.arrays import NONE
-from warpline.trace.steps.same_kernels import Sequence, fill_between, same_kernels
+from warpline.trace.steps.same_kernels import Sequence, aligned, same_kernels
 
 
 def sequence(text: str, lanes: str = "") -> Sequence:
@@ -58,24 +58,12 @@ def test_a_partner_is_the_same_kernel_with_the_only_label_that_fits(text: str) -
         assert partner == NONE or (text[partner] == text[at] and labels[partner] == labels[at])
 
 
-def filled(mine: str, other: str, found: list[int], labels: list[int]) -> list[int]:
-    """Upper and lower case are one class."""
-    classes = np.array(list(mine.lower()), object), np.array(list(other.lower()), object)
-    rows, numbers = np.array(found, np.int64), np.array(labels, np.int64)
-    return fill_between(sequence(mine), sequence(other), rows, numbers, classes).tolist()
+def test_sequences_are_aligned_in_the_order_of_both() -> None:
+    def paired(mine: str, other: str) -> list[int]:
+        return aligned(np.array([[int(one == two) for two in other] for one in mine], np.int64)).tolist()
 
-
-def test_another_kernel_of_the_class_between_two_matches_is_the_one_that_lies_there() -> None:
-    assert filled("nGs", "ngs", [0, NONE, 2], [1, 2, 3]) == [0, 1, 2]
-
-
-def test_what_lies_between_must_be_the_same_from_both_sides() -> None:
-    # One g more on the other side: which of the two is meant?
-    assert filled("nGs", "nggs", [0, NONE, 3], [1, 2, 4, 3]) == [0, NONE, 3]
-    assert filled("nGs", "nggs", [0, NONE, 3], [1, 2, 2, 3]) == [0, 1, 3]
-    assert filled("nGs", "nxs", [0, NONE, 2], [1, 2, 3]) == [0, NONE, 2]
-
-
-def test_at_an_end_one_side_is_enough() -> None:
-    assert filled("Gns", "gns", [NONE, 1, 2], [1, 2, 3]) == [0, 1, 2]
-    assert filled("nsG", "nsg", [0, 1, NONE], [1, 2, 3]) == [0, 1, 2]
+    assert paired("abc", "axbc") == [0, 2, 3]
+    assert paired("abxc", "abc") == [0, 1, NONE, 2]
+    assert paired("ba", "ab") in ([1, NONE], [NONE, 0])
+    # Of two kernels of the op, the one with the right name weighs more.
+    assert aligned(np.array([[1, 2]])).tolist() == [1]

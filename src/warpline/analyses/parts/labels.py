@@ -86,12 +86,9 @@ class PartLabels:
         named = np.array(_with_backward(names, self._backward & (frames != NONE)), object)
         calls, inferred = frames.copy(), self._nowhere.copy()
         for foreign in self._foreign:
-            trace, ops, api = foreign.calls.trace, foreign.ops[self._rows], foreign.api[self._rows]
-            modules, origins = Modules(trace), Origins(trace)
-            lent = modules.frames(ops, api)
+            lent = foreign.frames[self._rows]
             missing = (named == "") & (lent != NONE)
-            backward = origins.is_backward[ops]
-            named[missing] = np.array(_with_backward(modules.names(lent), backward), object)[missing]
+            named[missing] = foreign.modules[self._rows][missing]
             inferred |= missing & (foreign.evidence != "recorded")
             if foreign.evidence == "capture":
                 # One capture may serve many layers: a call is a frame of it in one launch of the graph.
@@ -138,7 +135,7 @@ class PartLabels:
             trace, ops = foreign.calls.trace, foreign.ops[self._rows]
             origins = Origins(trace)
             named = _nearest_role(trace.ops.name.renamed(role_of_op), trace.ops.parent)[ops]
-            frames = Modules(trace, origins).frames(ops, foreign.api[self._rows])
+            frames = foreign.frames[self._rows]
             by_module = _nearest_role(trace.python.module.renamed(role_of_name), trace.python.parent)[frames]
             structure = _structure_roles(trace, origins)[origins.source[ops]]
             roles = np.where(named != "", named, np.where(by_module != "", by_module, structure))

@@ -8,6 +8,7 @@ one in this trace or in a torch.profiler trace of the same program, have the ops
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -16,14 +17,17 @@ from msgspec import Struct
 
 from warpline.analyses.modules import Modules
 from warpline.analyses.op_calls import OpCalls
+from warpline.analyses.op_origin import BACKWARD, Origins
 from warpline.analyses.roofline.captured_graphs import Capture, captures_of
 from warpline.analyses.roofline.nvtx_ops import nvtx_ops
+from warpline.analyses.serving import tokens_of
 from warpline.kernels import identify, normalise
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations, grouped
-from warpline.trace.launches import graph_calls
-from warpline.trace.steps.same_kernels import Sequence, fill_between, same_kernels
+from warpline.trace.launches import graph_calls, launched_ns
+from warpline.trace.steps.same_kernels import Sequence, aligned, same_kernels
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
+from warpline.work.parse import recorded_sizes
 
 Evidence = Literal["recorded", "capture", "sequence"]
 _PARAMETERS = re.compile(r"\([^()]*\)")
@@ -33,6 +37,11 @@ SAME_TIME = 1.5
 torch.profiler of one program), all but one, a copy, took at most 1.13 times as long in one as in the other."""
 SHORT_NS = 5_000
 """The time of shorter kernels says nothing about their shapes."""
+MATRIX = 2
+MIN_ALIGNED = 0.5
+"""With less of a graph's operations in the same order elsewhere, that is another program."""
+MOST_PAIRS = 100_000_000
+"""Larger tables of pairs are not aligned: 400 MB."""
 
 
 class ForeignOps(Struct, frozen=True):
@@ -44,8 +53,10 @@ class ForeignOps(Struct, frozen=True):
     """For each row of `gpu`, its op there, or NONE."""
     call: Int64s
     """Rows with the same number were launched by one call."""
-    api: Int64s
-    """For each row of `gpu`, the API call there that launched its like, or NONE."""
+    frames: Int64s
+    """For each row of `gpu`, the frame there of the module that launched its like, or NONE."""
+    modules: Texts
+    """The names of these modules; empty for none."""
     has_shapes: Bools
     """For each row of `gpu`, whether the op has the shapes of its like; else only op and module are known."""
     evidence: Evidence
@@ -55,7 +66,7 @@ class ForeignOps(Struct, frozen=True):
     @property
     def known(self) -> Bools:
         """Rows of `gpu` whose op or module can be looked up there."""
-        return (self.ops != NONE) | (self.api != NONE)
+        return (self.ops != NONE) | (self.frames != NONE)
 
 
 def foreign_ops(trace: Trace, shapes_from: Trace | None = None) -> tuple[ForeignOps, ...]:
@@ -75,7 +86,8 @@ def named_ops(trace: Trace) -> ForeignOps | None:
     if found is None:
         return None
     calls, ops = found
-    return ForeignOps(calls, ops, ops, np.where(ops == NONE, NONE, trace.gpu.api_id), ops != NONE, "recorded")
+    nowhere = np.full(len(ops), NONE, np.int64)
+    return ForeignOps(calls, ops, ops, nowhere, np.full(len(ops), "", object), ops != NONE, "recorded")
 
 
 def captured_ops(trace: Trace) -> ForeignOps | None:
@@ -93,7 +105,7 @@ def captured_ops(trace: Trace) -> ForeignOps | None:
     reference = _Reference(OpCalls(trace), trace.api.op_id[known[labelled]], known[labelled])
     partner = same_kernels(replays, Sequence(replays.kinds[labelled], replays.lanes[labelled]), reference.labels)
     partner[labelled] = np.arange(len(labelled))
-    return _by_row(trace, order, replays.lanes, reference, partner, partner != NONE, "capture")
+    return _by_row(trace, order, replays.lanes, reference, (partner, partner), partner != NONE, "capture")
 
 
 def captured_elsewhere(trace: Trace, other: Trace) -> ForeignOps | None:
@@ -108,7 +120,8 @@ def captured_elsewhere(trace: Trace, other: Trace) -> ForeignOps | None:
     partner, exact = np.full(len(order), NONE, np.int64), np.zeros(len(order), bool)
     launch = trace.gpu.api_id[order]
     known: dict[tuple[tuple[str, str], ...], list[int]] = {}
-    for _, rows in grouped(np.arange(len(order)), launch):
+    tokens, captured = _tokens_of_launches(trace, np.unique(launch)), _captured_rows(reference)
+    for call, rows in grouped(np.arange(len(order)), launch):
         nodes = _nodes(trace, order[rows])
         if nodes not in known:
             known[nodes] = [number for number, one in enumerate(captures) if _fits(other, one, nodes)]
@@ -116,9 +129,37 @@ def captured_elsewhere(trace: Trace, other: Trace) -> ForeignOps | None:
         if fitting:
             labels = np.stack([reference.labels[first[number] : first[number + 1]] for number in fitting])
             partner[rows] = np.arange(first[fitting[0]], first[fitting[0] + 1])
-            exact[rows] = (labels == labels[0]).all(axis=0)
+            has_names = any(captures[fitting[0]].names)
+            is_size = _is_size(tokens.get(int(call)), captured, has_names)
+            exact[rows] = is_size & (labels == labels[0]).all(axis=0)
     lanes = combinations(launch)[1]
-    return _by_row(trace, order, lanes, reference, partner, exact, "capture")
+    return _by_row(trace, order, lanes, reference, (partner, partner), exact, "capture")
+
+
+def _tokens_of_launches(trace: Trace, calls: Int64s) -> dict[int, int]:
+    """The tokens of the engine's step around each of these calls, where its range says so."""
+    found = [tokens_of(name or "") for name in trace.all_steps.name.tolist()]
+    step = np.searchsorted(trace.all_steps.start_ns, trace.api.start_ns[calls], side="right") - 1
+    known = ((call, found[at]) for call, at in zip(calls.tolist(), step.tolist(), strict=True) if at >= 0)
+    return {call: one.tokens for call, one in known if one is not None and one.tokens is not None}
+
+
+def _captured_rows(reference: _Reference) -> int | None:
+    """The rows of most matmuls that were captured: the tokens of the batch."""
+    counted: Counter[int] = Counter()
+    for op in reference.ops[reference.ops != NONE].tolist():
+        name, shapes, _ = reference.calls.text(op)
+        sizes = [size for size in recorded_sizes(shapes) if len(size) == MATRIX] if name.endswith("mm") else []
+        counted.update(size[0] for size in sizes[:1])
+    return counted.most_common(1)[0][0] if counted else None
+
+
+def _is_size(tokens: int | None, captured: int | None, has_names: bool) -> bool:
+    """Whether a replay is of the captured batch size: engines pad a batch to the next size that they captured. Where
+    the capture names its kernels, which are chosen by size, the names are enough."""
+    if tokens is None or captured is None:
+        return has_names
+    return tokens == captured or (has_names and tokens < captured)
 
 
 def ops_of(trace: Trace, other: Trace) -> ForeignOps:
@@ -127,21 +168,66 @@ def ops_of(trace: Trace, other: Trace) -> ForeignOps:
     here, there = _Operations(trace), _Operations(other)
     lent = np.arange(len(there.order)) if other is not trace else np.flatnonzero(there.known)
     reference = _Reference(OpCalls(other), there.ops[lent], there.api[lent])
-    strict, loose = _kinds(trace, other), _kinds(trace, other, with_sizes=False)
-    mine = Sequence(strict[0][here.order], here.lanes)
-    partner = same_kernels(mine, Sequence(strict[1][there.order[lent]], there.lanes[lent]), reference.labels)
-    partner = _same_time(partner, here.time_ns, there.time_ns[lent])
-    exact = partner != NONE
-    # Other batch sizes have other grids and may have other kernels of the same class, in the same order.
-    mine = Sequence(loose[0][here.order], here.lanes)
-    theirs = Sequence(loose[1][there.order[lent]], there.lanes[lent])
-    origins = reference.origins
-    alike = same_kernels(mine, theirs, origins)
-    alike = np.where(exact, partner, alike)
-    alike = fill_between(mine, theirs, alike, origins, (here.classes, there.classes[lent]))
+    kinds = _kinds(trace, other)
+    mine, theirs = Sequence(kinds[0][here.order], here.lanes), Sequence(kinds[1][there.order[lent]], there.lanes[lent])
+    same = _same_time(same_kernels(mine, theirs, reference.labels), here.time_ns, there.time_ns[lent])
+    module = same_kernels(mine, theirs, reference.origins)
+    # Other batch sizes have other grids and other kernels for one op, in the same order.
+    alike = _in_order(here, there, lent)
+    labels = np.append(reference.labels, NONE)
+    exact = (same != NONE) & ((alike == NONE) | (labels[alike] == labels[same]))
+    op, module = np.where(exact | (alike == NONE), same, alike), np.where(alike == NONE, module, alike)
     if other is trace:
-        alike[here.known] = NONE
-    return _by_row(trace, here.order, here.lanes, reference, alike, exact, "sequence")
+        op[here.known], module[here.known] = NONE, NONE
+    return _by_row(trace, here.order, here.lanes, reference, (op, module), exact, "sequence")
+
+
+def _in_order(here: _Operations, there: _Operations, lent: Int64s) -> Int64s:
+    """For the operations of each graph launch, those of the most similar step there, or of all, in the same order."""
+    found = np.full(len(here.order), NONE, np.int64)
+    codes = _numbered(here.keys, there.keys)
+    mine, theirs = (
+        [column[: len(here.order)] for column in codes],
+        [column[len(here.order) :][lent] for column in codes],
+    )
+    steps = [rows for _, rows in grouped(np.arange(len(lent)), there.steps[lent])]
+    known: dict[bytes, Int64s] = {}
+    for _, rows in grouped(np.flatnonzero(here.in_graph), here.lanes[here.in_graph]):
+        name = mine[0][rows].tobytes()
+        if name not in known:
+            step = max(steps, key=lambda one: _similarity(mine[0][rows], theirs[0][one]), default=np.zeros(0, np.int64))
+            known[name] = _pairs([column[rows] for column in mine], [column[step] for column in theirs], step)
+        found[rows] = known[name]
+    return found
+
+
+def _similarity(mine: Int64s, theirs: Int64s) -> float:
+    """Operations that both have over those of one of them (Dice)."""
+    counts = [np.bincount(codes, minlength=int(max(mine.max(), theirs.max())) + 1) for codes in (mine, theirs)]
+    return 2 * float(np.minimum(*counts).sum()) / (len(mine) + len(theirs))
+
+
+def _pairs(mine: list[Int64s], theirs: list[Int64s], rows: Int64s) -> Int64s:
+    """For each operation the row there that it is aligned with: of the same name, or of the same op of a library."""
+    nothing = np.full(len(mine[0]), NONE, np.int64)
+    if not 0 < len(rows) * len(nothing) <= MOST_PAIRS:
+        return nothing
+    (names, ops), (their_names, their_ops) = mine, theirs
+    same_op = (ops[:, None] == their_ops) & (ops != NONE)[:, None]
+    partner = aligned((names[:, None] == their_names) + same_op.astype(np.int64))
+    if (partner != NONE).mean() < MIN_ALIGNED:
+        return nothing  # another program
+    return np.where(partner == NONE, NONE, rows[partner])
+
+
+def _numbered(mine: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> tuple[Int64s, Int64s]:
+    """Numbers for the names, and for the ops of kernels, of both; NONE for an empty text."""
+    columns = []
+    for texts in zip(*(mine + theirs), strict=True):
+        numbers: dict[str, int] = {"": NONE}
+        columns.append(np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64))
+    names, ops = columns
+    return names, ops
 
 
 class _Operations(Struct, frozen=True, dict=True):
@@ -167,22 +253,15 @@ class _Operations(Struct, frozen=True, dict=True):
         return combinations(graph, np.where(alone, gpu.device, NONE), np.where(alone, gpu.stream, NONE))[1]
 
     @cached_property
-    def _captured(self) -> ForeignOps | None:
-        return captured_ops(self.trace)
-
-    @cached_property
     def ops(self) -> Int64s:
         """The op of each, also where a graph captured in the trace replays it."""
-        own = self.trace.gpu.op_id
-        inner = self._captured
+        own, inner = self.trace.gpu.op_id, captured_ops(self.trace)
         return (own if inner is None else np.where(inner.ops != NONE, inner.ops, own))[self.order]
 
     @cached_property
     def api(self) -> Int64s:
-        """The call that launched each, or captured it; NONE for other operations of graphs."""
-        own = np.where(graph_calls(self.trace.gpu, self.trace.api) == NONE, self.trace.gpu.api_id, NONE)
-        inner = self._captured
-        return (own if inner is None else np.where(inner.api != NONE, inner.api, own))[self.order]
+        """The call that launched each alone; NONE for operations of graphs."""
+        return np.where(self.in_graph, NONE, self.trace.gpu.api_id[self.order])
 
     @property
     def known(self) -> Bools:
@@ -194,12 +273,26 @@ class _Operations(Struct, frozen=True, dict=True):
         """How long each takes."""
         return (self.trace.gpu.end_ns - self.trace.gpu.start_ns)[self.order]
 
-    @property
-    def classes(self) -> Texts:
-        """The class of each kernel, or the kind of another operation."""
+    @cached_property
+    def in_graph(self) -> Bools:
+        """Which are operations of CUDA graphs."""
+        return graph_calls(self.trace.gpu, self.trace.api)[self.order] != NONE
+
+    @cached_property
+    def steps(self) -> Int64s:
+        """The step in which each was launched; NONE outside of steps."""
+        steps, launched = self.trace.all_steps, launched_ns(self.trace.gpu, self.trace.api)[self.order]
+        step = np.searchsorted(steps.start_ns, launched, side="right") - 1
+        return np.where(launched < np.append(steps.end_ns, 0)[step], step, NONE)
+
+    @cached_property
+    def keys(self) -> list[tuple[str, str]]:
+        """The spelling of each kernel, and its op (class and operation) where its name says so."""
         gpu = self.trace.gpu
-        names = gpu.name.renamed(lambda name: identify(name).kernel_class).texts
-        return np.where(gpu.kind.equal("kernel"), names, gpu.kind.texts)[self.order]
+        spelt, ops = gpu.name.renamed(_spelling), gpu.name.renamed(_op_of_kernel)
+        kinds = np.where(gpu.kind.equal("kernel"), "", gpu.kind.texts)
+        names = np.where(kinds == "", spelt.texts, kinds)[self.order].tolist()
+        return list(zip(names, np.where(kinds == "", ops.texts, "")[self.order].tolist(), strict=True))
 
 
 class _Reference(Struct, frozen=True, dict=True):
@@ -226,14 +319,23 @@ class _Reference(Struct, frozen=True, dict=True):
         return np.where(self.ops == NONE, NONE, combinations(numbers, self.places)[1])
 
     @cached_property
+    def frames(self) -> Int64s:
+        """The frame of the module that launched each, or NONE."""
+        return Modules(self.calls.trace).frames(self.ops, self.api)
+
+    @cached_property
+    def modules(self) -> Texts:
+        """The name of that module; empty for none."""
+        origins = Origins(self.calls.trace)
+        names = Modules(self.calls.trace, origins).names(self.frames)
+        backward = origins.is_backward[self.ops] & (self.frames != NONE)
+        return np.where(backward, names + BACKWARD, names)
+
+    @cached_property
     def origins(self) -> Int64s:
-        """A number for the name of the op and its module; NONE without either."""
-        trace = self.calls.trace
-        modules = Modules(trace)
-        names = modules.names(modules.frames(self.ops, self.api)).tolist()
-        ops = trace.ops.name.at(self.ops).texts.tolist()
-        numbers: dict[tuple[str | None, str], int] = {(None, ""): NONE}
-        return np.array([numbers.setdefault(pair, len(numbers)) for pair in zip(ops, names, strict=True)], np.int64)
+        """A number for the module; NONE without one."""
+        numbers: dict[str, int] = {"": NONE}
+        return np.array([numbers.setdefault(name, len(numbers)) for name in self.modules.tolist()], np.int64)
 
 
 def _by_row(
@@ -241,24 +343,27 @@ def _by_row(
     order: Int64s,
     lanes: Int64s,
     reference: _Reference,
-    partner: Int64s,
+    partners: tuple[Int64s, Int64s],
     exact: Bools,
     evidence: Evidence,
 ) -> ForeignOps:
-    """The ops by row of `gpu`, where each operation, in this order, has the op of its partner in the reference.
+    """The ops by row of `gpu`: each operation, in this order, has the op of its first partner in the reference, and the
+    module of its second.
 
     A new call begins with another op, or with a place that was had already.
     """
+    partner, other = partners
     ops, places = np.append(reference.ops, NONE)[partner], np.append(reference.places, NONE)[partner]
     numbers = reference.calls.numbers_of(ops)
     new = np.ones(len(order), bool)
     new[1:] = (numbers[1:] != numbers[:-1]) | (places[1:] <= places[:-1]) | (lanes[1:] != lanes[:-1])
     new |= numbers == NONE
-    found, call, api = (np.full(len(trace.gpu), NONE, np.int64) for _ in range(3))
-    found[order], call[order], api[order] = ops, np.cumsum(new), np.append(reference.api, NONE)[partner]
-    has_shapes = np.zeros(len(trace.gpu), bool)
+    found, call, frames = (np.full(len(trace.gpu), NONE, np.int64) for _ in range(3))
+    found[order], call[order], frames[order] = ops, np.cumsum(new), np.append(reference.frames, NONE)[other]
+    modules, has_shapes = np.full(len(trace.gpu), "", object), np.zeros(len(trace.gpu), bool)
+    modules[order] = np.append(reference.modules, "")[other]
     has_shapes[order] = exact & (ops != NONE)
-    return ForeignOps(reference.calls, found, call, api, has_shapes, evidence)
+    return ForeignOps(reference.calls, found, call, frames, modules, has_shapes, evidence)
 
 
 def _replayed(trace: Trace) -> Int64s:
@@ -304,16 +409,23 @@ def _fits(trace: Trace, capture: Capture, nodes: tuple[tuple[str, str], ...]) ->
     )
 
 
-def _kinds(*traces: Trace, with_sizes: bool = True) -> list[Int64s]:
-    """A number for each operation by kind and name, and by grid and block if asked for; the same in all traces."""
+def _kinds(*traces: Trace) -> list[Int64s]:
+    """A number for each operation by kind, name, grid and block; the same in all traces."""
     tables = [trace.gpu for trace in traces]
     kinds = Names.joined([gpu.kind for gpu in tables])
     names = Names.joined([gpu.name.renamed(_spelling) for gpu in tables])
-    sizes = [f"{size}_{axis}" for size in ("grid", "block") for axis in "xyz"] if with_sizes else []
+    sizes = [f"{size}_{axis}" for size in ("grid", "block") for axis in "xyz"]
     columns = [names.codes, *(np.concatenate([gpu.column(size) for gpu in tables]) for size in sizes)]
     is_kernel = kinds.equal("kernel")
     _, numbers = combinations(kinds.codes, *(np.where(is_kernel, column, NONE) for column in columns))
     return np.split(numbers, np.cumsum([len(gpu) for gpu in tables])[:-1])
+
+
+@lru_cache(maxsize=10_000)
+def _op_of_kernel(name: str) -> str:
+    """What a kernel does, whichever kernel was chosen for the shapes; empty if its name does not say."""
+    identity = identify(name)
+    return f"{identity.kernel_class} {identity.op}" if identity.op and identity.kernel_class != "unknown" else ""
 
 
 @lru_cache(maxsize=10_000)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, Texts, hashed
+from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, hashed
 
 NEIGHBOURS = ((0, 0), (1, 1), (1, 0), (0, 1), (2, 2), (2, 0), (0, 2), (4, 4), (4, 0), (0, 4), (8, 8), (8, 0), (0, 8))
 """How many operations before and after are compared, until all that fit agree. An operation too near an end is
@@ -62,49 +62,23 @@ def _surroundings(sequence: Sequence, before: int, after: int) -> tuple[Hashes, 
     return hashed(*neighbours), whole
 
 
-def fill_between(
-    mine: Sequence, other: Sequence, found: Int64s, labels: Int64s, classes: tuple[Texts, Texts]
-) -> Int64s:
-    """The matches, and for operations between two of them those of the other sequence that lie there too.
-
-    Counted from the match before and from the match after, the operation must be one of the same class with the same
-    label. At the end of a lane one side is enough.
-    """
-    result = found.copy()
-    missing = found == NONE
-    begins = np.flatnonzero(missing & ~np.append(False, missing[:-1] & (mine.lanes[1:] == mine.lanes[:-1])))
-    ends = np.flatnonzero(missing & ~np.append(missing[1:] & (mine.lanes[1:] == mine.lanes[:-1]), False)) + 1
-    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        before = begin > 0 and mine.lanes[begin - 1] == mine.lanes[begin]
-        after = end < len(found) and mine.lanes[end] == mine.lanes[begin]
-        forward = _neighbours(mine, other, range(begin, end), int(found[begin - 1]), 1, classes) if before else []
-        backward = (
-            _neighbours(mine, other, range(end - 1, begin - 1, -1), int(found[end]), -1, classes)[::-1] if after else []
-        )
-        if before and after:
-            agreeing = zip(range(begin, begin + len(forward)), forward, strict=True)
-            reach = {end - len(backward) + at: row for at, row in enumerate(backward)}
-            for at, row in agreeing:
-                if at in reach and labels[row] == labels[reach[at]] != NONE:
-                    result[at] = row
-        elif before:
-            result[begin : begin + len(forward)] = forward
-        elif after:
-            result[end - len(backward) : end] = backward
-    return result
-
-
-def _neighbours(
-    mine: Sequence, other: Sequence, rows: range, partner: int, way: int, classes: tuple[Texts, Texts]
-) -> list[int]:
-    """What follows a match in the other sequence, as long as it is of the class that follows here."""
-    found: list[int] = []
-    lane = other.lanes[partner]
-    for row in rows:
-        partner += way
-        if not 0 <= partner < len(other.kinds) or other.lanes[partner] != lane:
-            break
-        if classes[0][row] != classes[1][partner]:
-            break
-        found.append(partner)
+def aligned(weights: Int64s) -> Int64s:
+    """The pairs of two sequences, in the order of both, with the largest sum of weights: for each row of the matrix its
+    column, or NONE. A pair without weight is none (Needleman and Wunsch 1970, with gaps that cost nothing)."""
+    rows, columns = weights.shape
+    best = np.zeros((rows + 1, columns + 1), np.int32)
+    for row in range(rows):
+        paired = np.maximum(best[row, 1:], best[row, :-1] + weights[row])
+        best[row + 1, 1:] = np.maximum.accumulate(paired)
+    found = np.full(rows, NONE, np.int64)
+    row, column = rows, columns
+    while row and column:
+        weight = weights[row - 1, column - 1]
+        if weight and best[row, column] == best[row - 1, column - 1] + weight:
+            row, column = row - 1, column - 1
+            found[row] = column
+        elif best[row, column] == best[row - 1, column]:
+            row -= 1
+        else:
+            column -= 1
     return found
