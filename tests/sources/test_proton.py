@@ -16,6 +16,7 @@ from warpline.cli.main import run
 from warpline.errors import UnreadableFile
 from warpline.sources.detect import detect
 from warpline.sources.kinds import PROTON_TREE
+from warpline.sources.kineto.proton import joined_streams
 from warpline.sources.proton_tree import read_proton_tree
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
@@ -52,6 +53,24 @@ def test_an_older_trace_has_kernels_by_stream(tmp_path: Path) -> None:
         ("a", 0, 7, 20_000, 21_000),
     ]
     assert "kernels-only" in {entry.code for entry in trace.health_entries}
+
+
+@pytest.mark.parametrize("piece_bytes", [64, 65, 100, 1 << 20])
+def test_the_streams_of_an_older_trace_are_lines(piece_bytes: int, tmp_path: Path) -> None:
+    streams = [
+        [kernel("a", 7, 0.0, 10.0), kernel("a", 7, 20.0, 10.0)],
+        [kernel("b", 9, 5.0, 10.0)],
+        [kernel("c", 11, 6, 1)],
+    ]
+    objects = [{"displayTimeUnit": "us", "traceEvents": events} for events in streams]
+    text = b"".join(json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in objects)
+    pieces = [text[at : at + piece_bytes] for at in range(0, len(text), piece_bytes)]
+    joined = b"".join(joined_streams(pieces))
+    assert len(joined) == len(text)
+    assert [event["name"] for event in json.loads(joined)["traceEvents"]] == ["a", "a", "b", "c"]
+    path = tmp_path / "proton.chrome_trace"
+    path.write_bytes(text)
+    assert sorted(open_trace(path, cache=False).stored("gpu")["stream"]) == [7, 7, 9, 11]
 
 
 def test_a_newer_trace_has_scopes_of_threads_and_of_graphs(tmp_path: Path) -> None:

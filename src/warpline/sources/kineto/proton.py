@@ -1,6 +1,7 @@
 """Chrome traces of Triton's Proton (`proton.start(data="trace")`): kernels by stream, and the program's scopes.
 
-Up to Triton 3.7 an event is a kernel, has no process, and its thread is the stream. Later ones name their lanes: `GPU
+Up to Triton 3.7 an event is a kernel, has no process, and its thread is the stream; each stream is a line with a JSON
+object of its own. Later ones name their lanes: `GPU
 Stream 7`, `CPU Thread 0` with the scopes, and `Graph: Stream 7` with those around the kernels of a CUDA graph. Neither
 records copies, API calls or the device.
 """
@@ -8,6 +9,7 @@ records copies, API calls or the device.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +29,32 @@ WARP = re.compile(r'^"warp \d+ \(line \d+\)"$')
 METRICS = re.compile(r": <.*>$")
 """What Proton appends to the name of a scope with metrics: `forward: <flops, 1.000000>`."""
 SCOPES = ("scope", "metric")
+LINE = b'{"displayTimeUnit":"us","traceEvents":['
+"""The start of a stream's object."""
+SEAM = b"]}\n" + LINE
+"""Between two of them; no JSON text holds a line feed."""
 LIMITS = HealthEntry(
     "kernels-only",
     "warning",
     f"Proton records kernels only: copies and memsets count as idle time, and all kernels as those of device {DEVICE}.",
 )
+
+
+def joined_streams(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of a Chrome trace; the objects of an older Proton file become one, with every event in its place."""
+    all_pieces = iter(pieces)
+    held = next(all_pieces, b"")
+    if not held.startswith(LINE):
+        yield held
+        yield from all_pieces
+        return
+    between = b",".ljust(len(SEAM))
+    for piece in all_pieces:
+        held = (held + piece).replace(SEAM, between)
+        cut = max(len(held) - len(SEAM), 0)
+        yield held[:cut]
+        held = held[cut:]
+    yield held.replace(SEAM, between)
 
 
 def adopt_proton(raw: RawEvents, path: Path) -> bool:

@@ -18,6 +18,7 @@ from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
 from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.native import NativeScanner, is_available
+from warpline.sources.kineto.proton import joined_streams
 from warpline.sources.kineto.python_scan import PythonScanner
 from warpline.sources.kineto.scanner import Scanner, Status
 from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, most_bytes, packing_of, too_large
@@ -53,7 +54,7 @@ def scan_file(
             raise too_large(path, limit)
         threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
         unpacked = Unpacked(path, window_bytes, limit)
-        events = _scan(unpacked, _new_scanner(scanner), threads)
+        events = _scan(joined_streams(unpacked), _new_scanner(scanner), threads)
         if unpacked.damage:
             events.notes.append(unpacked.damage)
             events.truncated = True
