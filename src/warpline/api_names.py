@@ -8,7 +8,8 @@ or done; cudaFree synchronises implicitly), and the HIP API reference, which fol
 from __future__ import annotations
 
 KERNEL_LAUNCH = (
-    r"^(cuda|cu|hip|hipExt)(Module)?Launch((Cooperative)?(Kernel|Device$)|Grid|$)|^hipExtLaunch|^hipExtModuleLaunch"
+    r"^(cuda|cu|hip|hipExt)(Module)?Launch((Cooperative)?(Kernel|Device$)|Grid|ByPtr|$)|^hipExtLaunch"
+    r"|^hipExtModuleLaunch"
 )
 """Launches one kernel (up to CUDA 9 with cudaLaunch and cuLaunchGrid); cudaLaunchHostFunc runs on the CPU."""
 GRAPH_LAUNCH = r"^(cuda|cu|hip)GraphLaunch"
@@ -40,7 +41,10 @@ MEMSET = r"^(cuda|cu|hip)Memset"
 EVENT_RECORD = r"^(cuda|cu|hip)EventRecord"
 STREAM_WAIT_EVENT = r"^(cuda|cu|hip)StreamWaitEvent"
 """Makes a stream, not the CPU, wait for an event."""
-ALLOCATION = r"^(cudaMalloc|cuMemAlloc|hipMalloc|cudaHostAlloc|cuMemHostAlloc|hipHostMalloc|cuMemCreate|cuMemMap)"
+ALLOCATION = (
+    r"^(cudaMalloc|cuMemAlloc|hipMalloc|hipExtMalloc|cudaHostAlloc|cuMemHostAlloc|hipHostMalloc|hipHostAlloc"
+    r"|(cu|hip)MemCreate|(cu|hip)MemMap)"
+)
 """Calls that allocate driver memory."""
-EMPTY_CACHE_FREE = r"^(cudaFree|hipFree|cuMemFree|cuMemUnmap|cuMemRelease)"
+EMPTY_CACHE_FREE = r"^(cudaFree|hipFree|cuMemFree|(cu|hip)MemUnmap|(cu|hip)MemRelease)"
 """Calls that return device memory to the driver."""

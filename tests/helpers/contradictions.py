@@ -15,7 +15,7 @@ OUTSIDE = 0.15
 def contradictions(answer: dict[str, Any]) -> list[str]:
     """Sentences about what does not fit together in a `warpline.diagnosis/1`."""
     found = list(_accounting(answer))
-    if answer["verdict"] is None:
+    if answer["replay"] is None:
         return found
     found += [*_verdict(answer), *_plan(answer)]
     for finding in answer["findings"]:

@@ -31,6 +31,7 @@ AS_WRITTEN = {
     "cudaStreamSynchronize": "stream.synchronize()",
     "hipStreamSynchronize": "stream.synchronize()",
     "cudaEventSynchronize": "event.synchronize()",
+    "hipEventSynchronize": "event.synchronize()",
 }
 """The code that a program contains, by the outermost op (or the call) that waits."""
 STREAM_WAITS = ("cudaStreamSynchronize", "hipStreamSynchronize")

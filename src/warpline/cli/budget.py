@@ -16,12 +16,14 @@ from rich.live import Live
 from rich.text import Text
 
 from warpline.analyses.budget import DispatchBudget
+from warpline.analyses.platform import platform_of
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options, report_console
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import say
 from warpline.errors import UsageError
 from warpline.findings.budget import BareBudget, Outlook, bare_budget, outlook
+from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.costs.find import default_costs, find_costs
 from warpline.reports import terminal
 from warpline.reports.budget import budget_report
@@ -107,7 +109,8 @@ def budget(
 
     if not live:
         found = answer(*exact)
-        output.put(lambda: budget_report(found), found.to_dict)
+        platform = platform_of(opened) if opened is not None else "cuda"
+        output.put(lambda: in_words_of(platform, budget_report(found)), found.to_dict)
         return
     start = panel(*exact)
 

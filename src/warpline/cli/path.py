@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from warpline.analyses.platform import platform_of
 from warpline.cli.options import trace_argument
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import check_plot, say, write_text
+from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.bare_path import bare_path
 from warpline.reports.path import costliest, path_report
 from warpline.reports.path_plot import path_svg
@@ -46,4 +48,5 @@ def path(
     if plot is not None and len(table):
         write_text(plot, path_svg(costliest(table.rows(named=True)), f"{trace.name}: the path of an op"))
         say(f"wrote {plot}", err=True)
-    output.put(lambda: path_report(table, recording(opened)), lambda: {"schema": PATH_SCHEMA, "ops": table.to_dicts()})
+    report = in_words_of(platform_of(opened), path_report(table, recording(opened)))
+    output.put(lambda: report, lambda: {"schema": PATH_SCHEMA, "ops": table.to_dicts()})

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
+from warpline.analyses.platform import platform_of
 from warpline.analyses.roofline.by_hand import envelope
 from warpline.analyses.roofline.other_shapes import other_shapes
 from warpline.analyses.roofline.table import roofline_table
@@ -18,6 +19,7 @@ from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
 from warpline.cli.write import check_plot, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError
+from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.other_shapes import scaled_report
 from warpline.reports.roofline import report, to_dict
 from warpline.reports.roofline_by_hand import envelope_report
@@ -190,4 +192,7 @@ def _of_trace(
         say(f"wrote {rows.plot}", err=True)
     length = f"{duration(table.total_ns)} of GPU time"
     title = recording(opened, length, chip=chip.device and table.device, lender=lender)
-    output.put(lambda: report(table, title, str(trace), rows.top), lambda: to_dict(table, str(trace)))
+    platform = platform_of(opened)
+    output.put(
+        lambda: in_words_of(platform, report(table, title, str(trace), rows.top)), lambda: to_dict(table, str(trace))
+    )

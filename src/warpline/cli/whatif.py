@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
+from warpline.analyses.platform import platform_of
 from warpline.cli.options import trace_argument
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
@@ -13,6 +15,7 @@ from warpline.findings.fix_table import every_fix
 from warpline.findings.fix_table import whatif as predict
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import StepNoun
+from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.title import recording
 from warpline.reports.whatif import report, report_all
 
@@ -57,11 +60,13 @@ def whatif(trace: Path, fix: tuple[str, ...], output: ReportOutput, selection: S
       warpline whatif trace.json.gz --fix tf32 --fix remove_sync --json
     """
     opened = selection.open(trace)
-    title = recording(opened)
+    title, said = recording(opened), partial(in_words_of, platform_of(opened))
     if fix:
         prediction = predict(opened, list(fix))
-        output.put(lambda: report(prediction, title), prediction.to_dict)
+        output.put(lambda: said(report(prediction, title)), lambda: said(prediction.to_dict()))
     else:
         predictions = every_fix(opened)
         noun = StepNoun.of(has_steps=len(opened.steps_in_view) > 0)
-        output.put(lambda: report_all(predictions, title, noun), lambda: [one.to_dict() for one in predictions])
+        output.put(
+            lambda: said(report_all(predictions, title, noun)), lambda: said([one.to_dict() for one in predictions])
+        )

@@ -21,6 +21,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
+from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.replay.fix import chosen_fixes
 from warpline.replay.ranges import is_host_paced
@@ -144,7 +145,7 @@ class FixTable:
         # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
         alone = "" if gain.expected >= NOTICEABLE_GAIN or claim.once_ns else " Fixing this alone would not help."
         touched_ns = evidence.time_per_step(evidence.changed(fix).work)
-        return Finding(
+        finding = Finding(
             rule=rule.name,
             cause=rule.cause,
             fix=fix,
@@ -159,6 +160,7 @@ class FixTable:
             device_share=round(min(touched_ns / max(self.work.busy_ns, 1.0), 1.0), 3),
             effort=claim.effort or all_fixes()[fix].effort,
         )
+        return in_words_of(evidence.platform, finding)
 
     def _with_verification(self, finding: Finding) -> Finding:
         """The finding with how to verify its fix, of which the audit may have changed the gain."""

@@ -15,6 +15,7 @@ from warpline.findings.plan import PlanStep, audit_plan, make_plan
 from warpline.findings.state import State
 from warpline.findings.verdict import cold_start_verdict, verdict_of
 from warpline.fixes.evidence import Evidence
+from warpline.hardware.vocabulary import in_words_of
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
@@ -68,9 +69,9 @@ def judge(trace: Trace) -> Judgement:
         verdict = replace(cold, why=None if plan and plan[0].fix == cold.fix else COLD_FIRST + AFTER_IT * bool(plan))
     return Judgement(
         fixes=fixes,
-        plan=plan,
-        verdict=verdict,
+        plan=in_words_of(evidence.platform, plan),
+        verdict=in_words_of(evidence.platform, verdict),
         limits=limits,
-        audit=[*fixes.objections, *objections],
+        audit=in_words_of(evidence.platform, [*fixes.objections, *objections]),
         health=[entry for entry in (profiler_distortion(evidence), slow_host(evidence)) if entry],
     )

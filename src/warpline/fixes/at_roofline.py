@@ -9,7 +9,6 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import OPTIMISTIC, Cost
 from warpline.replay.graph_edit import GraphEdit
-from warpline.replay.patterns.precision import on_amd
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE
 from warpline.units import duration, several
@@ -40,12 +39,6 @@ def apply(edit: GraphEdit, case: int) -> int:
     return len(chosen)
 
 
-ON_AMD = (
-    "warpline roofline TRACE lists them by lost time. Split a few long rows into parts, and sum before adding to one "
-    "address; profile the worst with rocprof-compute profile."
-)
-
-
 def why_nothing(evidence: Evidence) -> str:
     """The kernels are near their roofline, or their work is unknown."""
     labelled, floor = evidence.labelled, evidence.labelled.floor_ns()
@@ -71,7 +64,6 @@ def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"from the roofline; rewritten, {'it' if kernels.endswith('1 kernel') else 'they'} "
         f"{'might' if prediction.gain.is_wide else 'would'} take about {duration(least)}.",
         evidence.costliest_places(slow),
-        ON_AMD if on_amd(evidence.labelled) else None,
     )
 
 

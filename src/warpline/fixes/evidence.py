@@ -9,9 +9,11 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.framework import Framework, framework_of
+from warpline.analyses.platform import platform_of
 from warpline.analyses.user_frames import Site, UserFrames
 from warpline.fixes.claim import Place
 from warpline.fixes.words import StepNoun
+from warpline.hardware.vocabulary import Platform
 from warpline.intervals import difference, union
 from warpline.replay.fix import GraphFix
 from warpline.replay.graph.model import NodeKind
@@ -100,6 +102,11 @@ class Evidence:
     def framework(self) -> Framework:
         """What the program is written with."""
         return framework_of(self.trace)
+
+    @cached_property
+    def platform(self) -> Platform:
+        """Whose words to use: NVIDIA's or AMD's."""
+        return platform_of(self.trace)
 
     @cached_property
     def user_frames(self) -> UserFrames:

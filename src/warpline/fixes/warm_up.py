@@ -37,8 +37,8 @@ from warpline.trace.trace import Trace
 from warpline.units import duration, several
 
 LOADING = (
-    r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
-    r"|^(cuda|hip)(Malloc|Free)|^cudaMemGetInfo"
+    r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^(cuda|hip)FuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
+    r"|^(cuda|hip)(Malloc|Free)|^(cuda|hip)MemGetInfo"
 )
 """Calls that load code or query it, that fill the allocator's cache, or that free the memory of trial runs."""
 WARM_CALLS = 4.0

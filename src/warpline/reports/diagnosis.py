@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.idle.gaps import Gaps
+from warpline.analyses.platform import platform_of
 from warpline.estimate import SHOWN_GAIN
 from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.words import listed
+from warpline.hardware.vocabulary import in_words_of
 from warpline.reports import cpu_time, findings
 from warpline.reports import diagnosis_tables as tables
 from warpline.reports import plan as plans
@@ -89,7 +91,8 @@ def report(
     if cost is not None and diagnosis.judgement is not None:
         sections.append(cost_section(diagnosis.judgement, cost, brief=not verbose))
     following = Section("next", "Next", (Commands(tuple(_next(diagnosis, verbose, again))),), is_lead=not verbose)
-    return Report(_title(diagnosis, verbose), (*sections, following))
+    said = in_words_of(platform_of(diagnosis.trace), tuple(sections))
+    return Report(_title(diagnosis, verbose), (*said, following))
 
 
 def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
@@ -405,7 +408,7 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
     if len(diagnosis.steps) > 2 and diagnosis.trace.chosen_steps is None:
         yield Command(f"{again} --steps 1:", "leave the first step out")
     if len(diagnosis.kernels):
-        yield Command(f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels, as nsys stats prints them")
+        yield Command(f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels with their times")
     if any(tool.tool == "ncu" for tool in diagnosis.next_tools):
         yield Command(f"warpline dive {file} -- python train.py", "profile those kernels with Nsight Compute")
     yield Command(f"warpline sql {file}", "query the tables behind this")

@@ -40,15 +40,17 @@ PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", WAI
 SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
 """Returns when the device, a stream or an event is done."""
 ALLOCATE = (
-    r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostRegister|HostUnregister|MemPool|MallocAsync|FreeAsync|ExtMalloc)"
-    r"|^cuMem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|HostRegister|Pool)"
+    r"^(cuda|hip)(Malloc|Free|HostAlloc|HostMalloc|HostFree|HostRegister|HostUnregister|MemPool|MallocAsync|FreeAsync"
+    r"|ExtMalloc)"
+    r"|^(cu|hip)Mem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|HostRegister|Pool)"
 )
 """Allocates or frees driver memory; freeing waits for the device."""
 LOAD = (
     r"^cu(Module|Library)(Load|GetFunction|GetKernel|GetGlobal|GetModule|Enumerate|Unload)|^cuKernelGetFunction|^cuLink"
-    r"|^cuInit|^cuDevicePrimaryCtx|^cuCtxCreate|^hipModuleLoad|^(cuda|hip)SetDevice$|^(cuda|hip)(Stream|Event)Create"
+    r"|^(cu|hip)Init$|^(cu|hip)DevicePrimaryCtx|^(cu|hip)CtxCreate|^hipModule(Load|GetFunction|GetGlobal|Unload)"
+    r"|^hipLibrary(Load|Get|Unload)|^(cuda|hip)SetDevice$|^(cuda|hip)(Stream|Event)Create"
     r"|^(cuda|hip)GetDeviceProperties|^cuGetProcAddress|^cudaGetDriverEntryPoint|^(cuda|hip)GraphInstantiate"
-    r"|^cuGraphInstantiate|^nvrtc|^hiprtc|^cuFunc|^cudaFunc"
+    r"|^cuGraphInstantiate|^nvrtc|^hiprtc|^cuFunc|^(cuda|hip)Func"
 )
 """Prepares code, contexts and handles: once, not in every step."""
 COMPILING = (

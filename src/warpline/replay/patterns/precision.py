@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 import numpy as np
 
+from warpline.analyses.platform import platform_of
 from warpline.hardware.find import find_device
 from warpline.kernels import KernelIdentity
 from warpline.kernels.grammar import sm_number
@@ -17,8 +17,6 @@ from warpline.replay.patterns.casts import FLOATING, HALF_OPS
 from warpline.trace.arrays import NONE, Bools
 from warpline.work.parse import recorded_types
 
-AMD = re.compile(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
-"""Names of AMD's devices."""
 GEMM_CLASSES = {"gemm", "conv"}
 """Classes of kernels that TF32 and bf16 shorten; attention has its own fix."""
 FIRST_WITH_TENSOR_CORES = 7
@@ -105,12 +103,7 @@ def on_amd(labelled: LabelledGraph) -> bool:
 
 
 def _on_amd(labelled: LabelledGraph) -> bool:
-    named = any(AMD.search(name) for name in labelled.trace.devices.name if name)
-    return bool(named or labelled.trace.api.name.like(r"^hip").any() or labelled.kernels_where(_is_amd).any())
-
-
-def _is_amd(identity: KernelIdentity) -> bool:
-    return identity.is_amd
+    return platform_of(labelled.trace) == "hip"
 
 
 def has_tensor_cores(labelled: LabelledGraph) -> bool:
