@@ -47,7 +47,7 @@ class DataTypes(Struct, frozen=True):
     acc: str | None = None
 
 
-AMD_LIBRARIES = frozenset(("miopen", "tensile", "composable_kernel"))
+AMD_LIBRARIES = frozenset(("miopen", "tensile", "ck", "aiter", "rccl", "rocprim", "rocm"))
 
 
 class Token(Struct, frozen=True):

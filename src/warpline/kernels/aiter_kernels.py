@@ -1,0 +1,109 @@
+"""AITER, AMD's library of kernels for inference, in assembly, HIP and Triton.
+
+Names of assembly print types and tiles: ``fmoe_bf16_pertokenFp8_g1u1_vs_silu_1tg_32x256``,
+``bf16gemm_fp32bf16_tn_128x64_splitk``, ``PA_A16W8_BLK256_…``; the others are known by identifier. Sources: the tables of
+the folder ``hsa``, ``csrc`` and ``aiter/ops/triton`` in the repository of AITER.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warpline.kernels.catalogue import Catalogue
+from warpline.kernels.draft import Draft
+from warpline.kernels.normalise import NormalName
+from warpline.kernels.types import dtype_of
+
+_MOE = re.compile(r"fmoe_(stage1_)?(?:(bf16|fp16)_)?(\w+)")
+_GEMM = re.compile(r"(bf16|fp16|f4|f8|fp8|i8|I8|mxfp8fp4)gemm_(\w+)")
+_PAGED = re.compile(r"(?:PA|pa)_(?:A16W(8|16)_)?(\w+)")
+_TILE = re.compile(r"(?:^|_)(\d{1,4}x\d{1,4})(?=_|$)")
+_OPERANDS = {"bf16": "bf16", "fp16": "f16", "f4": "e2m1", "f8": "e4m3", "fp8": "e4m3", "i8": "s8", "mxfp8fp4": "e4m3"}
+_QUANTISED = (("fp8", "e4m3"), ("int8", "s8"), ("fp4", "e2m1"), ("bf16", "bf16"))
+"""Operands after quantisation, as ``pertokenFp8``, ``blockscaleFp8`` and ``pertokenMXfp4`` print them."""
+
+_TABLE = Catalogue("""
+elementwise elementwise: operator_bcast* operator_contiguous* operator_element_kernel* operator_tn_big_tile_kernel*
+elementwise elementwise: unary_operator_tile_kernel*
+elementwise rope: _rot_q_kernel* _rot_k_only_kernel* fused_mrope_rms_kv_kernel*
+rng sampling: greedy_sample_kernel* mix_sample_kernel* mix_sample_outer_exponential_kernel* random_sample_kernel*
+rng sampling: random_sample_outer_exponential_kernel*
+gemm gemm: wv_splitk_small_fp16_bf16_kernel* _ff_a16w16_fused_gated* _ff_a16w16_fused_ungated*
+gemm grouped_gemm tensor: gmm_kernel* tgmm_persistent_kernel* tgmm_non_persistent_kernel* _work_stealing_gmm*
+attention attention bwd tensor: _bwd_kernel_dkdvdq_* _bwd_kernel_fused_atomic_* _bwd_kernel_split_*
+attention attention bwd tensor: bwd_kernel_causal* bwd_kernel_noncausal* bwd_kernel_fused_*
+attention attention fwd tensor: gqa_d128_kernel* gqa_d192_v128_kernel* la_persistent* pod_persistent* sage_fwd*
+attention mla fwd tensor: _mla_decode_fwd_kernel* _mla_prefill_fwd_kernel* _mla_gluon*
+attention paged_attention fwd tensor: _pa_decode_sparse* _pa_prefill_sparse*
+attention linear_attention fwd: chunk_gated_delta_rule_fwd_* chunk_fwd_kernel_o* chunk_gla_fwd_kernel_o*
+attention linear_attention fwd: fused_split_gdr_update_kernel* gdr_decode_packed_bf16_kernel* recompute_w_u_*
+attention linear_attention fwd: _flash_kda_*
+norm rms_norm: _gluon_fused_rms_kernel* _triton_fused_rms_kernel* _fused_rms_mxfp8_kernel*
+quant quantize: _downcast_to_mxfp* _downcast_to_static_fp8* _fp8_legacy_to_mxfp8_kernel* _cast_varlen_to_fp8_kernel_2d*
+quant dequantize: _upcast_from_mxfp*
+moe moe_routing cores: _expt_data_compute_stage* _expt_data_only_kernel* _sum_bitmatrix_memset*
+layout unshuffle: unshuffle_weight*
+""")
+
+
+def decode(name: NormalName) -> Draft | None:
+    """Kernels of AITER that no other family knows."""
+    base = name.base
+    is_own = name.scope.startswith("aiter::")
+    if (found := _MOE.match(base)) is not None:
+        return _moe(base, found)
+    if (found := _GEMM.match(base)) is not None and (is_own or _TILE.search(base)):
+        return _gemm(base, found)
+    if is_own and (found := _PAGED.match(base)) is not None and base.startswith("PA_"):
+        draft = Draft("aiter", "aiter")
+        draft.token("PA", "paged attention of decoding")
+        draft.kind("attention", "paged_attention", base, tensor_core=True)
+        draft.set("direction", "fwd", "AITER runs inference here")
+        return draft
+    entry = _TABLE.find(base)
+    if entry is None:
+        return None
+    draft = Draft("aiter", "aiter" if is_own else None)
+    draft.token(base, entry.op.replace("_", " "))
+    draft.kind(entry.kernel_class, entry.op, f"{base} of AITER", tensor_core=entry.tensor_core)
+    if entry.direction:
+        draft.set("direction", entry.direction, base)
+    return draft
+
+
+def _moe(base: str, found: re.Match[str]) -> Draft:
+    stage, out, rest = found.groups()
+    draft = Draft("aiter", "aiter")
+    draft.token("fmoe", "fused mixture of experts: the GEMMs of all experts in one kernel")
+    draft.kind("moe", "moe_gemm" if stage else "fused_moe", base, tensor_core=True)
+    output = dtype_of(out or "")
+    quantised = next((kind for word, kind in _QUANTISED if f"{word}_" in f"{rest.lower()}_"), None)
+    operands = output if "noquant" in rest else quantised
+    draft.types("types in the name", a=operands, b=operands, out=output)
+    if (act := re.search(r"(silu|gelu|swiglu)", rest)) is not None:
+        draft.set("fused_ops", (act.group(1),), act.group(1))
+    _tile(draft, rest)
+    return draft
+
+
+def _gemm(base: str, found: re.Match[str]) -> Draft:
+    operands, rest = found.groups()
+    draft = Draft("aiter", "aiter")
+    draft.token(f"{operands}gemm", "GEMM in assembly")
+    draft.kind("gemm", "gemm", base, tensor_core=True)
+    kind = _OPERANDS[operands.lower()]
+    second = "e2m1" if "fp8fp4" in f"{operands}{rest}" else kind
+    draft.types("types in the name", a=kind, b=second, out=dtype_of(rest.split("_", 1)[0]))
+    if (layout := re.search(r"(?:^|_)([nt]{2})(?=_|$)", rest)) is not None:
+        draft.set("layout", layout.group(1), layout.group(1))
+    if "splitk" in rest:
+        draft.set("split_k", True, "splitk")
+    _tile(draft, rest)
+    return draft
+
+
+def _tile(draft: Draft, rest: str) -> None:
+    tile = _TILE.search(rest)
+    if tile is not None:
+        draft.set("tile", tile.group(1), tile.group(1))
+        draft.token(tile.group(1), "tile of a work group, M x N")

@@ -1,0 +1,96 @@
+"""MIOpen, AMD's library of convolutions and layers: kernels in HIP, OpenCL and assembly, known by identifier.
+
+``igemm_fwd_gtcx2_nhwc_bf16_…_bt128x128x32_…`` is a convolution as an implicit GEMM: pass, matrix cores (``x``), layout,
+type and block tile. Sources: ``src/kernels`` and ``src/solver`` of MIOpen.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warpline.kernels.catalogue import Catalogue
+from warpline.kernels.draft import Draft
+from warpline.kernels.normalise import NormalName
+from warpline.kernels.types import dtype_of
+
+_IGEMM = re.compile(
+    r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{1,40}?)_(bf16|fp16|fp32|int8)_.{0,400}?bt(\d++x\d++x\d++)\w*+"
+)
+_PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}
+_STORED = {"fp16", "bf16", "fp32", "fp64", "int8"}
+_TABLE = Catalogue("""
+norm batch_norm fwd: MIOpenBatchNormFwd* MIOpenBatchNormActivFwd*
+norm batch_norm bwd: MIOpenBatchNormBwd* MIOpenBatchNormActivBwd*
+norm layer_norm fwd: LayernormFwd* AddLayernormFwd* T5LayernormFwd*
+norm layer_norm bwd: T5LayernormBwd*
+norm group_norm fwd: GroupNormFwd*
+norm lrn: MIOpenLRN*
+layout im2col: Im2d2Col* Im3d2Col* Im2Col* Col2Im2d* Col2Im3d*
+layout transpose: batched_transpose_* transpose_NCHW2CNHW* transpose_CNHW2NCHW* transpose_NCHW2Vec* transpose_packed_*
+layout transpose: general_2d_transpose_* UniversalTranspose* tensor_reorder_*
+layout concatenate: Cat2FwdPacked* Cat4FwdPacked* Cat8FwdPacked*
+elementwise tensor_op: SubTensorOpWith* OpTensor* Op1dTensor* Op2dTensor* Op3dTensor* Op4dTensor* Op5dTensor*
+elementwise dropout: DropoutKernel* DropoutForward* DropoutBackward*
+elementwise activation: MIOpenActive* MIOpenNeuron* GLUFwdContiguous* GLUBwdContiguous* PReLU*
+elementwise rope: RoPEFwdContiguous* RoPEBwdContiguous*
+elementwise rnn_cell: LSTMFwdHidUpdate* LSTMBwdHidUpdate*
+elementwise vector_add: vector_add_hip* vector_add_ocl*
+pooling pooling: mloPooling* MIOpenPooling*
+softmax softmax: MIOpenSoftmax* SoftmaxForward* SoftmaxBackward*
+reduction reduce: Reduce1dSum* ReduceSum* ReduceCalculation* ExtremeFwdContiguous* CalculationFwdContiguous*
+reduction reduce: CalculationParallelFwdContiguous* gridwise_generic_reduce_* wrw_reduction_hip*
+reduction check_numerics: check_numerics_*
+optimizer adam: AdamContiguous* AmpAdamContiguous* AdamUpdateStep* TransformersAdamWContiguous*
+optimizer adam: TransformersAmpAdamWContiguous*
+index get_item: GetItemBuildIndices* GetitemBwd*
+sort_scan kth_value: KthvalueFwd*
+conv conv cores: naive_conv_* gcnAsmConv* MIOpenConv* sp3AsmConv* MIOpenCDFGen*
+conv conv: miopenSp3AsmConv* miopenGcnAsmConv* gcnAsmWinograd*
+conv conv tensor: mlopen_conv_xdlops* gridwise_convolution_implicit_gemm_v4r4_xdlops* static_kernel_gridwise*
+""")
+
+
+def decode(name: NormalName) -> Draft | None:
+    """Kernels of MIOpen."""
+    base = name.base
+    if base.startswith("igemm_"):
+        return _igemm(name)
+    entry = _TABLE.find(base)
+    if entry is None:
+        return None
+    draft = Draft("miopen", "miopen")
+    draft.token(base, entry.op.replace("_", " "))
+    draft.kind(entry.kernel_class, entry.op, f"{base} of MIOpen", tensor_core=entry.tensor_core)
+    if base.startswith("naive_conv"):
+        which = next((word for word in base.split("_") if word in _PASSES), None)
+        if which:
+            draft.set("op", _PASSES[which][0], which)
+            draft.set("direction", _PASSES[which][1], which)
+    elif entry.direction:
+        draft.set("direction", entry.direction, base)
+    stored = next((word for word in base.lower().split("_") if word in _STORED), None)
+    if stored:
+        draft.types(f"{stored} in the name", a=dtype_of(stored))
+    return draft
+
+
+def _igemm(name: NormalName) -> Draft:
+    draft = Draft("miopen", "miopen")
+    found = _IGEMM.fullmatch(name.base)
+    draft.token("igemm", "convolution as an implicit GEMM")
+    if found is None:
+        return draft.kind("conv", "conv", "igemm: implicit GEMM convolution")
+    which, matrix, layout, kind, tile = found.groups()
+    op, direction = _PASSES[which]
+    draft.kind("conv", op, f"igemm_{which}", tensor_core=bool(matrix))
+    draft.reasons["tensor_core"] = "gtcx: tensor contraction on XDLOPS matrix cores" if matrix else "gtc: vector units"
+    draft.set("direction", direction, which)
+    draft.token(which, op.replace("_", " "))
+    draft.set("layout", layout, layout)
+    draft.token(layout, "order of the tensors' dimensions")
+    element = dtype_of(kind)
+    draft.types(f"{kind} in the name", a=element, b=element)
+    draft.token(kind, f"element type {element}")
+    draft.set("tile", tile, f"bt{tile}")
+    draft.token(f"bt{tile}", "tile of a work group, M x N x K")
+    return draft
