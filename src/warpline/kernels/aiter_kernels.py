@@ -1,8 +1,8 @@
 """AITER, AMD's library of kernels for inference, in assembly, HIP and Triton.
 
 Names of assembly print types and tiles: ``fmoe_bf16_pertokenFp8_g1u1_vs_silu_1tg_32x256``,
-``bf16gemm_fp32bf16_tn_128x64_splitk``, ``PA_A16W8_BLK256_…``; the others are known by identifier. Sources: the tables of
-the folder ``hsa``, ``csrc`` and ``aiter/ops/triton`` in the repository of AITER.
+``bf16gemm_fp32bf16_tn_128x64_splitk``, ``PA_A16W8_BLK256_…``; the others are known by identifier. Sources: the tables
+of the folder ``hsa``, ``csrc`` and ``aiter/ops/triton`` in the repository of AITER.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ attention attention bwd tensor: bwd_kernel_causal* bwd_kernel_noncausal* bwd_ker
 attention attention fwd tensor: gqa_d128_kernel* gqa_d192_v128_kernel* la_persistent* pod_persistent* sage_fwd*
 attention mla fwd tensor: _mla_decode_fwd_kernel* _mla_prefill_fwd_kernel* _mla_gluon*
 attention paged_attention fwd tensor: _pa_decode_sparse* _pa_prefill_sparse*
-attention linear_attention fwd: chunk_gated_delta_rule_fwd_* chunk_fwd_kernel_o* chunk_gla_fwd_kernel_o*
-attention linear_attention fwd: fused_split_gdr_update_kernel* gdr_decode_packed_bf16_kernel* recompute_w_u_*
-attention linear_attention fwd: _flash_kda_*
+other state_space either: fused_split_gdr_update_kernel* gdr_decode_packed_bf16_kernel* _flash_kda_*
 norm rms_norm: _gluon_fused_rms_kernel* _triton_fused_rms_kernel* _fused_rms_mxfp8_kernel*
 quant quantize: _downcast_to_mxfp* _downcast_to_static_fp8* _fp8_legacy_to_mxfp8_kernel* _cast_varlen_to_fp8_kernel_2d*
 quant dequantize: _upcast_from_mxfp*
@@ -68,6 +66,8 @@ def decode(name: NormalName) -> Draft | None:
     draft.kind(entry.kernel_class, entry.op, f"{base} of AITER", tensor_core=entry.tensor_core)
     if entry.direction:
         draft.set("direction", entry.direction, base)
+    if entry.either:
+        draft.leave_units_open()
     return draft
 
 
