@@ -38,6 +38,71 @@ def test_class_and_tensor_cores(row: dict[str, Any]) -> None:
             },
         ),
         (
+            "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x128x64_MI16x16x1_SN_GSU0_ISA950_SK3",
+            {
+                "a": "bf16",
+                "out": "bf16",
+                "acc": "f32",
+                "tile": "256x128x64",
+                "layout": "tn",
+                "arch": "gfx950",
+                "split_k": True,
+                "tensor_core": True,
+            },
+        ),
+        (
+            "Cijk_Ailk_Bjlk_F8B8HS_BH_Bias_HA_S_SAB_SAV_UserArgs_MT64x64x32_MI16x16x1_SN",
+            {"kernel_class": "gemm", "layout": "nt"},
+        ),
+        ("Cijk_Ailk_Bljk_F8NH_HHS_BH_MT64x64x32_MI16x16x1_SN", {"a": "e4m3", "b": "f16", "out": "f16", "acc": "f32"}),
+        ("Cijk_Ailk_Bljk_I8II_BH_MT64x64x64_MI32x32x8x1_SN_GSU4", {"a": "s8", "acc": "s32", "instruction": "32x32x8"}),
+        ("Cijk_Ailk_Bjlk_S_MX_B_MT64x64x32_MI16x16x1_SN", {"a": "tf32", "out": "f32", "acc": "f32"}),
+        ("Cijk_Ailk_Bljk_SB_MT64x64x16_SE_K1_TT4_4_WG16_16_1", {"a": "f32", "tensor_core": False, "split_k": None}),
+        ("Cijk_Alik_Bljk_BBS_BH_MT192x320x64", {"tensor_core": None, "tile": "192x320x64"}),
+        ("Cijk_SB_BiasS_HAS_ScaleAlphaVec_PostGSU16_VW4", {"kernel_class": "reduction", "op": "split_k_reduce"}),
+        ("Cijk_S_GA", {"kernel_class": "elementwise", "op": "scale_by_beta"}),
+        (
+            "igemm_wrw_gtcx3_nhwc_fp16_bx4_ex1_bt64x128x32_wt32x32x8",
+            {"op": "conv_wgrad", "a": "f16", "tile": "64x128x32", "tensor_core": True, "direction": "bwd"},
+        ),
+        ("igemm_fwd_gtcx2_nhwc", {"op": "conv_fprop", "tensor_core": True, "a": None}),
+        ("T5LayernormFwdContiguous", {"kernel_class": "norm", "op": "layer_norm", "library": "miopen"}),
+        (
+            "void ck::kernel_gemm_xdl_cshuffle_v3<ck::GridwiseGemm_xdl_cshuffle_v3<ck::tensor_layout::gemm::RowMajor, "
+            "ck::tensor_layout::gemm::ColumnMajor, ck::tensor_layout::gemm::RowMajor, unsigned short, unsigned short, "
+            "float, unsigned short, unsigned short, ck::tensor_operation::element_wise::PassThrough, "
+            "ck::tensor_operation::element_wise::PassThrough, ck::tensor_operation::element_wise::PassThrough, "
+            "(ck::tensor_operation::device::GemmSpecialization)0, 256, 128, 64, 32, 8, 8>, true>(int)",
+            {"a": "bf16", "b": "bf16", "acc": "f32", "tile": "128x64x32", "layout": "tn", "tensor_core": True},
+        ),
+        (
+            "void ck::tensor_operation::device::kernel_grouped_conv_bwd_weight_xdl_cshuffle_v3<ck::X<int> >(int)",
+            {"op": "conv_wgrad", "direction": "bwd", "tensor_core": True, "layout": None},
+        ),
+        ("void ck::kernel_gemm_dl_multiple_d<ck::X<int> >(int)", {"kernel_class": "gemm", "tensor_core": False}),
+        (
+            "void ck_tile::kentry<1, ck_tile::GroupedGemmKernel<ck_tile::GemmSpatiallyLocalTilePartitioner<"
+            "ck_tile::TileGemmShape<ck_tile::sequence<256, 128, 64>, int> >, ck_tile::GemmPipelineAgBgCrCompV3<"
+            "ck_tile::UniversalGemmPipelineProblem<__bf16, __bf16, float, int> > > >(int)",
+            {"kernel_class": "gemm", "a": "bf16", "acc": "f32", "tile": "256x128x64", "tensor_core": True},
+        ),
+        (
+            "_ZN5aiter50fmoe_bf16_pertokenFp8_g1u1_vs_tkw1_silu_1tg_32x256E",
+            {
+                "kernel_class": "moe",
+                "op": "fused_moe",
+                "a": "e4m3",
+                "out": "bf16",
+                "tile": "32x256",
+                "library": "aiter",
+            },
+        ),
+        (
+            "_ZN5aiter49bf16gemm_fp32bf16_tn_128x64_bshuffle_splitk_cleanE",
+            {"kernel_class": "gemm", "a": "bf16", "layout": "tn", "tile": "128x64", "split_k": True},
+        ),
+        ("_ZN5aiter42PA_A16W8_BLK1024_1TG_4W_32mx1_64nx4_MTP_PSE", {"op": "paged_attention", "tensor_core": True}),
+        (
             "ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn",
             {"a": "f16", "out": "f16", "acc": "f32", "tile": "128x64x64", "stages": 4, "instruction": "16x8x16"},
         ),

@@ -13,9 +13,8 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
 
-_IGEMM = re.compile(
-    r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{1,40}?)_(bf16|fp16|fp32|int8)_.{0,400}?bt(\d++x\d++x\d++)\w*+"
-)
+_IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{2,5}?)(?:_(bf16|fp16|fp32|int8))?(?:_|$)")
+_BLOCK_TILE = re.compile(r"_bt(\d{1,4}x\d{1,4}x\d{1,4})(?=_|$)")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}
 _STORED = {"fp16", "bf16", "fp32", "fp64", "int8"}
 _TABLE = Catalogue("""
@@ -76,11 +75,11 @@ def decode(name: NormalName) -> Draft | None:
 
 def _igemm(name: NormalName) -> Draft:
     draft = Draft("miopen", "miopen")
-    found = _IGEMM.fullmatch(name.base)
+    found, tile = _IGEMM.match(name.base), _BLOCK_TILE.search(name.base)
     draft.token("igemm", "convolution as an implicit GEMM")
     if found is None:
         return draft.kind("conv", "conv", "igemm: implicit GEMM convolution")
-    which, matrix, layout, kind, tile = found.groups()
+    which, matrix, layout, kind = found.groups()
     op, direction = _PASSES[which]
     draft.kind("conv", op, f"igemm_{which}", tensor_core=bool(matrix))
     draft.reasons["tensor_core"] = "gtcx: tensor contraction on XDLOPS matrix cores" if matrix else "gtc: vector units"
@@ -88,9 +87,11 @@ def _igemm(name: NormalName) -> Draft:
     draft.token(which, op.replace("_", " "))
     draft.set("layout", layout, layout)
     draft.token(layout, "order of the tensors' dimensions")
-    element = dtype_of(kind)
-    draft.types(f"{kind} in the name", a=element, b=element)
-    draft.token(kind, f"element type {element}")
-    draft.set("tile", tile, f"bt{tile}")
-    draft.token(f"bt{tile}", "tile of a work group, M x N x K")
+    if kind is not None:
+        element = dtype_of(kind)
+        draft.types(f"{kind} in the name", a=element, b=element)
+        draft.token(kind, f"element type {element}")
+    if tile is not None:
+        draft.set("tile", tile.group(1), tile.group())
+        draft.token(tile.group()[1:], "tile of a work group, M x N x K")
     return draft

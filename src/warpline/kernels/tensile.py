@@ -38,6 +38,8 @@ _OPTIONS = re.compile(r"B?H?R?Z?(?:Ic?)?")
 """Beta, accumulation in a wider type, an alternative rounding, initial strides."""
 _TILE = re.compile(r"MT(\d+x\d+x\d+)")
 _MATRIX = re.compile(r"MI\d+x\d+x\d+(?:x\d+)?")
+_THREAD_TILE = re.compile(r"TT\d+")
+"""Printed where there is no matrix instruction."""
 _ISA = re.compile(r"ISA(\d{2,4}[0-9a-f]?)")
 _SPLIT = re.compile(r"GSU(\d+)")
 _STREAM = re.compile(r"SK([1-9]\d*)")
@@ -92,8 +94,8 @@ def _gemm(draft: Draft, found: re.Match[str], truncated: bool) -> Draft:
     _types(draft, tokens)
     for token in tokens:
         _parameter(draft, token)
-    if "tensor_core" not in draft.values and not truncated and any(_TILE.fullmatch(token) for token in tokens):
-        draft.set("tensor_core", False, "no MI token: vector units")
+    if "tensor_core" not in draft.values and any(_THREAD_TILE.fullmatch(token) for token in tokens):
+        draft.set("tensor_core", False, "TT, the tile of a thread, and no MI: vector units")
     return draft
 
 
