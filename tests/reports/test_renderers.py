@@ -27,6 +27,7 @@ from warpline.reports.sections import (
     Part,
     Report,
     Section,
+    Severity,
     Table,
     Text,
 )
@@ -201,3 +202,29 @@ def test_json_has_the_values_and_their_units() -> None:
 
 def test_markdown_mentions_nobody() -> None:
     assert markdown.escaped("ask @ada or @ada/team, not a@b.c") == "ask @&#8203;ada or @&#8203;ada/team, not a@b.c"
+
+
+@pytest.mark.parametrize(
+    ("severities", "title"),
+    [
+        (("warning", "info"), '<details id="health"><summary>Health: 1 warning (a)</summary>'),
+        (("error", "warning"), '<details id="health" open><summary>Health: 1 error and 1 warning (a, b)</summary>'),
+        (("info", "info"), '<details id="health"><summary>Health: 2 notes</summary>'),
+    ],
+)
+def test_folded_notes_say_how_many_there_are_and_an_error_is_open(severities: tuple[Severity, ...], title: str) -> None:
+    notes = tuple(Note(severity, code, "text") for severity, code in zip(severities, "ab", strict=True))
+    assert html.folded_notes(Section("health", "Health", (Notes(notes),))).startswith(title)
+
+
+def test_the_first_sentence_of_an_answer_is_its_headline() -> None:
+    shown = html.section(
+        Section("verdict", "Verdict", (Text("It takes 1.5 ms. First, wait less.", "strong"),), is_lead=True)
+    )
+    assert '<p class="strong">It takes 1.5 ms.</p>\n<p class="lead">First, wait less.</p>' in shown
+    assert 'class="section answer"' in shown
+
+
+def test_small_parts_of_a_bar_are_other_in_its_legend() -> None:
+    shown = html.section(Section("t", "T", (Bar(1000, (Part("compute", 990), Part("copy", 6), Part("memset", 4))),)))
+    assert re.findall(r"</svg>(\w+) <b>([^<]+)</b>", shown) == [("compute", "99.0 %"), ("other", "1.0 %")]

@@ -5,7 +5,7 @@ import { several } from "../words";
 import { MOST_STREAMS, STREAMS, type Events, type Group, type Lane } from "./events";
 
 /** Width of the names beside the lanes; a phone has less room. */
-export const GUTTER = globalThis.innerWidth < 700 ? 104 : 200;
+export const GUTTER = globalThis.innerWidth < 700 ? 112 : 200;
 export const RULER = 22, STEPS = 17, LANE = 17, THIN = 3, HEAD = 22;
 /** Height above the lanes. */
 export const TOP = RULER + STEPS;

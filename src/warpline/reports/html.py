@@ -67,19 +67,20 @@ def section(one: Section, within: Sequence[Section] = ()) -> str:
     return f'<section id="{name}" class="{kind}"><h2>{text(one.title)}</h2>\n{inner}</section>'
 
 
-def folded(one: Section) -> str:
+def folded(one: Section, is_open: bool = False) -> str:
     """One section that shows only its title until a reader opens it."""
-    return f'<details id="{word(one.name)}"><summary>{text(one.title)}</summary>{_inner(one)}</details>'
+    shown, title = " open" * is_open, text(one.title)
+    return f'<details id="{word(one.name)}"{shown}><summary>{title}</summary>{_inner(one)}</details>'
 
 
 def folded_notes(one: Section) -> str:
-    """A section of notes, folded; its title says how many there are, and the codes of those that are in doubt."""
+    """A section of notes, open only if one is an error; its title has their number, and the codes of those in doubt."""
     notes = [note for content in one.content if isinstance(content, Notes) for note in content.notes]
     counted = Counter(note.severity for note in notes)
     kinds = [several(counted[severity], severity) for severity in ("error", "warning") if counted[severity]]
     codes = dict.fromkeys(note.code for note in notes if note.severity != "info")
     named = f"{' and '.join(kinds)} ({', '.join(codes)})" if kinds else several(len(notes), "note")
-    return folded(replace(one, title=f"{one.title}: {named}"))
+    return folded(replace(one, title=f"{one.title}: {named}"), is_open=counted["error"] > 0)
 
 
 def _inner(one: Section) -> str:

@@ -22,7 +22,6 @@ from warpline.reports.sections import (
     Part,
     Report,
     Section,
-    Table,
     Text,
 )
 from warpline.reports.values import shown
@@ -50,8 +49,8 @@ def _sections(diagnosis: Diagnosis, full: Report, cost: DailyCost | None) -> Ite
         yield Section("time", "Where the time goes", (_time(diagnosis), *rank_waits(diagnosis)))
     if "cpu" in known:
         parts = known["cpu"].content
-        yield Section("time", known["cpu"].title, tuple(part for part in parts if isinstance(part, Text | Bar)))
-        yield Section("cpu", "The CPU's time in parts", tuple(part for part in parts if isinstance(part, Table)))
+        yield Section("time", known["cpu"].title, tuple(part for part in parts if isinstance(part, Bar)))
+        yield Section("cpu", "The CPU's time in parts", tuple(part for part in parts if not isinstance(part, Bar)))
     if "plan" in known:
         yield known["plan"]
     judgement = diagnosis.judgement

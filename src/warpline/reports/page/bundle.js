@@ -152,7 +152,7 @@ a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration
 F);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*F;c++)s(c);let l=Math.max(1,Math.floor((a-i)/Ln));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
 F;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
 n&&this.name[s]===t)return s}return b}laneOf(e){let t=0,n=this.lanes.length-1;for(;t<n;){let r=t+n+1>>1;this.lanes[r].first<=e?t=r:n=r-1}for(;this.lanes[t].beyond<=
-e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var L=globalThis.innerWidth<700?104:200,K=22,re=17,I=17,xt=3,D=22,S=K+re,An=14,$n=.5,kt=["gpu","idle","syncs"],Sn=["api","ops","ranges","python"],_n={python:"Py\
+e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var L=globalThis.innerWidth<700?112:200,K=22,re=17,I=17,xt=3,D=22,S=K+re,An=14,$n=.5,kt=["gpu","idle","syncs"],Sn=["api","ops","ranges","python"],_n={python:"Py\
 thon"},ae=class{rows=[];pinned;height;rowOf=new Map;y=0;constructor(e,t){let{groups:n,head:r}=e,s=new Map;for(let a of n)s.set(a.track.thread,[...s.get(a.track.
 thread)??[],a]);for(let a of Rn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of Cn(n)){this.add(D,{title:r.
 threads[a]??"thread"});for(let l of Sn)for(let c of s.get(a)??[])c.track.kind===l&&this.addGroup(c,_n[l]??c.track.label)}this.height=this.y,this.pinned=i>t*$n?0:

@@ -98,7 +98,8 @@ def _document(
 ) -> str:
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
     short = summary(diagnosis, full, cost).sections
-    rest = [section for section in full.sections if section.name not in SUMMARISED]
+    rest = {section.name: section for section in full.sections if section.name not in SUMMARISED}
+    following = html.section(rest.pop("next"))
     data = block(msgspec.json.encode(sanitised(panels(diagnosis, work, timeline.zero_ns))))
     program = asset("bundle.js")
     body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
@@ -108,7 +109,8 @@ def _document(
 {"".join(html.section(section) for section in short if section.name not in ANSWER)}
 {inside_kernels(dive) if dive else ""}
 <div id="panels"></div>
-{html.section(Section("details", "Everything else"), rest)}
+{following}
+{html.section(Section("details", "Everything else"), tuple(rest.values()))}
 </main>
 <script type="{DATA}" id="data-timeline">{first}</script>
 <script>{program}</script>
