@@ -66,6 +66,7 @@ USUAL = ProgramUse(
     gradients_kept=1,
     generate_calls=1,
     values_read=5,
+    passes=4,
 )
 
 

@@ -6,6 +6,7 @@ from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.tryable import TryableChange
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.larger_batches import LargerBatch, updating
 from warpline.replay.whatif import Prediction
@@ -73,5 +74,13 @@ FIX = Fix(
     ),
     needs=("ops", "torch.optim's ranges", "grids of kernels, or the shapes of ops"),
     after=("cuda_graph", "torch_compile", "batch", "fused_optimizer", "sdpa", "bf16", "prefetch", "coalesce_copies"),
-    not_tried="the number of samples in a pass is the program's own choice",
+    tried=(
+        TryableChange(
+            "larger_micro_batch",
+            "all micro-batches of an update in one pass, where Trainer or accelerate adds up the gradients",
+            "TrainingArguments(per_device_train_batch_size=8, gradient_accumulation_steps=1)  # instead of 2 and 4",
+            lambda use: None if use.passes > 1 else "neither Trainer nor accelerate adds up gradients",
+            changes_batches=True,
+        ),
+    ),
 )

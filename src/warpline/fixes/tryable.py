@@ -28,6 +28,8 @@ class TryableChange(Struct, frozen=True):
     """Whether it starts a compiler: it becomes ready late, and draws other random numbers."""
     is_bound: bool = False
     """Whether the changed program is not the same program: its time bounds what the fix can give."""
+    changes_batches: bool = False
+    """Whether a loss is of other samples than before: results cannot be compared step by step."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -15,7 +15,7 @@ from warpline.trial.candidates import Candidate
 from warpline.trial.judge import EARLY_TAIL, MIN_WINDOWS, MeasuredProcess, between_processes, gain_of
 from warpline.trial.look import TimedSteps
 from warpline.trial.process import LookReport, ProcessReport, TimedWindow
-from warpline.trial.sameness import compare_results
+from warpline.trial.sameness import Sameness, compare_results
 
 BASELINE = "baseline"
 RESULTS_ONLY = " (results only)"
@@ -103,6 +103,7 @@ def row_of(
     saved = step_s.expected * (1 - 1 / gain.expected) if step_s else 0.0
     checked = next((one for one in measured if one.name == name + RESULTS_ONLY), own[0])
     random_differs = compiles and look.use.random_ops > 0 and checked is own[0]
+    changes_batches = any(one.change.changes_batches for one in changes)
     precision = next((one.change.precision for one in changes if one.change.precision), "")
     return replace(
         blank,
@@ -112,7 +113,9 @@ def row_of(
         verdict=verdict,
         confirmed=confirmed,
         is_bound=any(one.change.is_bound for one in changes),
-        sameness=compare_results(
+        sameness=Sameness(None, "cannot tell: a loss is of more samples than before")
+        if changes_batches
+        else compare_results(
             steps.result,
             [one.report.results for one in bases],
             look.results,
@@ -123,7 +126,7 @@ def row_of(
         memory=MemoryPeak(*(max(map(_memory, some)) for some in (bases, own))) if bases else None,
         later_start_s=later_start,
         pays_after_steps=math.ceil(later_start / saved) if later_start and verdict == "faster" and saved > 0 else None,
-        loss=_later_loss(own, bases),
+        loss=None if changes_batches else _later_loss(own, bases),
         processes=len(own),
         note=note,
     )

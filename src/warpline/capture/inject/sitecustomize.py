@@ -25,6 +25,8 @@ AGENTS = {
     TRIAL: {
         "torch": ("warpline.capture.trial.agent", "arm"),
         "transformers.generation.utils": ("warpline.capture.trial.agent", "arm_generate"),
+        "transformers.training_args": ("warpline.capture.trial.agent", "arm_trainer"),
+        "accelerate.accelerator": ("warpline.capture.trial.agent", "arm_accelerator"),
     },
 }
 """By the variable that holds the plan: what is called once which module has been imported."""

@@ -13,12 +13,20 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from warpline.capture.patches import after, before, replace
 from warpline.capture.precision import convolutions_in_tf32, matmuls_in_tf32
 from warpline.capture.this_process import is_data_worker, resident_bytes
-from warpline.capture.trial.changes import CHANGES, FUSED_FORMS, StaticCache, is_compiled, repeated_layers
+from warpline.capture.trial.changes import (
+    CHANGES,
+    FUSED_FORMS,
+    LargerMicroBatch,
+    ProgramChange,
+    StaticCache,
+    is_compiled,
+    repeated_layers,
+)
 from warpline.capture.trial.gate import READY, WindowGate, compile_counts, is_awaited, leave
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call, OutermostCalls
@@ -37,6 +45,9 @@ MAX_RESULTS = 8
 INSTALLED = ("site-packages", "dist-packages", "<frozen", str(Path(__file__).parents[2]))
 """Parts of the paths of files that are not the program's own."""
 MAX_FRAMES = 8
+
+
+Changed = TypeVar("Changed", bound=ProgramChange)
 
 
 class TrialAgent:
@@ -175,9 +186,8 @@ class TrialAgent:
             self.generating = True
             try:
                 self.results.keep(FIRST_INPUT, (arguments, named))
-                for change in self.changes:
-                    if isinstance(change, StaticCache):
-                        change.generate(named)
+                for change in self._of(StaticCache):
+                    change.generate(named)
                 output = original(model, *arguments, **named)
             finally:
                 self.generating = False
@@ -188,6 +198,26 @@ class TrialAgent:
             return output
 
         return call
+
+    def trainer_arguments(self, given: Any, *_: Any, **__: Any) -> None:
+        """A Trainer's arguments are about to be checked."""
+        self.use.passes = max(self.use.passes, int(given.gradient_accumulation_steps))
+        for change in self._of(LargerMicroBatch):
+            change.arguments(given)
+
+    def accelerator_made(self, made: Any, *_: Any, **__: Any) -> None:
+        """The program, or its Trainer, has made an Accelerator."""
+        self.use.passes = max(self.use.passes, int(made.gradient_accumulation_steps))
+        for change in self._of(LargerMicroBatch):
+            change.accelerator(made)
+
+    def loader_prepared(self, accelerator: Any, loader: Any, *_: Any, **__: Any) -> None:
+        """An Accelerator is about to prepare a loader."""
+        for change in self._of(LargerMicroBatch):
+            change.loader(loader)
+
+    def _of(self, kind: type[Changed]) -> list[Changed]:
+        return [change for change in self.changes if isinstance(change, kind)]
 
     def _adopt(self, module: Any, who: int) -> None:
         if self._is_elsewhere():
@@ -450,3 +480,16 @@ def arm_generate(utils: Any) -> None:
     """Called once transformers' module of generate() has been imported."""
     if _agent is not None:
         replace(utils.GenerationMixin, "generate", _agent.generate)
+
+
+def arm_trainer(arguments: Any) -> None:
+    """Called once transformers' module of TrainingArguments has been imported."""
+    if _agent is not None:
+        before(arguments.TrainingArguments, "__post_init__", _agent.trainer_arguments)
+
+
+def arm_accelerator(accelerator: Any) -> None:
+    """Called once accelerate's module of Accelerator has been imported."""
+    if _agent is not None:
+        after(accelerator.Accelerator, "__init__", _agent.accelerator_made)
+        before(accelerator.Accelerator, "prepare_data_loader", _agent.loader_prepared)

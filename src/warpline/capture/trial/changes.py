@@ -299,6 +299,39 @@ class PinMemory(Loader):
         return move
 
 
+class LargerMicroBatch(ProgramChange):
+    """Fewer, larger micro-batches for each update, where transformers' Trainer or accelerate adds up the gradients."""
+
+    def __init__(self, torch: Any, value: str = "") -> None:
+        super().__init__(torch, value)
+        self._times = 1
+
+    def arguments(self, given: Any) -> None:
+        """Change the arguments of a Trainer."""
+        given.gradient_accumulation_steps = self._fewer(given.gradient_accumulation_steps)
+        given.per_device_train_batch_size *= self._times
+
+    def accelerator(self, made: Any) -> None:
+        """Change an Accelerator; a Trainer makes its own from arguments that are changed already."""
+        if not self.done:
+            made.gradient_accumulation_steps = self._fewer(made.gradient_accumulation_steps)
+
+    def loader(self, loader: Any) -> None:
+        """Change a loader that an Accelerator prepares."""
+        sampler: Any = getattr(loader, "batch_sampler", None)
+        if isinstance(getattr(sampler, "batch_size", None), int):
+            sampler.batch_size *= self._times
+
+    def _fewer(self, passes: int) -> int:
+        """How many passes are left of so many: one, or as many as the value leaves."""
+        times = int(self.value or passes)
+        if times < 2 or passes % times:
+            return passes
+        self._times = times
+        self.done[f"{times} micro-batches made one"] += 1
+        return passes // times
+
+
 class RemoveSync(ProgramChange):
     """Each float that the program reads from the GPU is the one that the same line read before: nothing waits.
 
@@ -466,6 +499,7 @@ CHANGES: dict[str, type[ProgramChange]] = {
     "cudnn_benchmark": CudnnBenchmark,
     "prefetch": Prefetch,
     "pin_memory": PinMemory,
+    "larger_micro_batch": LargerMicroBatch,
     "remove_sync": RemoveSync,
     "sdpa": Sdpa,
     "static_cache": StaticCache,

@@ -72,6 +72,8 @@ class ProgramUse:
     values_read: int = 0
     """Floats that the program read from the GPU with .item() or float()."""
     synchronize_calls: int = 0
+    passes: int = 1
+    """Micro-batches for each update, as the program says to transformers' Trainer or to accelerate."""
     backward_calls: int = 0
     """Calls of backward()."""
     backward_frames: list[str] = field(default_factory=list)
