@@ -6,6 +6,8 @@ import pytest
 
 from warpline.errors import UsageError
 from warpline.hardware import Chip, chip_named, chips, find_device
+from warpline.hardware.find import host_link
+from warpline.hardware.roof import Roof
 
 SEEN = [
     ("NVIDIA H200", 132, (9, 0), "H200-SXM"),
@@ -31,6 +33,9 @@ SEEN = [
     ("NVIDIA GB200", 152, (10, 0), "GB200"),
     ("NVIDIA B300 SXM6 AC", 148, (10, 3), "B300"),
     ("NVIDIA GB10", 48, (12, 1), "GB10"),
+    ("AMD Instinct MI210", 104, (9, 0), "MI210"),
+    ("AMD Instinct MI250X", 110, (9, 0), "MI250X"),
+    ("AMD Instinct MI300A", 228, (9, 4), "MI300A"),
     ("AMD Instinct MI300X", 304, (9, 4), "MI300X"),
     ("AMD Instinct MI300X VF", 304, (9, 4), "MI300X"),
     ("AMD Instinct MI325X", 304, (9, 4), "MI325X"),
@@ -62,6 +67,59 @@ def test_a_driver_s_name_finds_the_chip(name: str, sms: int, compute: tuple[int,
 )
 def test_doubt_finds_nothing(name: str | None, sms: int | None, compute: tuple[int, int] | None) -> None:
     assert find_device(name, sms, compute) is None
+
+
+CDNA_2 = {
+    "tensor": {"fp64": 256, "fp32": 256, "bf16": 1024, "fp16": 1024, "int8": 1024},
+    "vector": {"fp32": 128, "fp64": 128},
+}
+CDNA_3 = {
+    "tensor": {"fp64": 256, "fp32": 256, "tf32": 1024, "bf16": 2048, "fp16": 2048, "fp8": 4096, "int8": 4096},
+    "vector": {"fp32": 256, "fp64": 128},
+}
+CDNA_4 = {
+    "tensor": {"fp64": 128, "fp32": 256, "bf16": 4096, "fp16": 4096, "fp8": 8192, "int8": 8192, "fp4": 16384},
+    "vector": {"fp32": 256, "fp64": 128},
+}
+"""FLOPs per clock and compute unit, by the white papers."""
+
+
+@pytest.mark.parametrize(
+    ("name", "clock_ghz", "rates"),
+    [
+        ("MI210", 1.7, CDNA_2),
+        ("MI250", 1.7, CDNA_2),
+        ("MI250X", 1.7, CDNA_2),
+        ("MI300A", 2.1, CDNA_3),
+        ("MI300X", 2.1, CDNA_3),
+        ("MI325X", 2.1, CDNA_3),
+        ("MI350X", 2.2, CDNA_4),
+        ("MI355X", 2.4, CDNA_4),
+    ],
+)
+def test_peaks_of_amd_are_units_times_clock_times_rate(
+    name: str, clock_ghz: float, rates: dict[str, dict[str, int]]
+) -> None:
+    chip = chip_named(name)
+    for kind, expected in rates.items():
+        figures = getattr(chip, kind)
+        assert set(figures) == set(expected)
+        for dtype, rate in expected.items():
+            assert figures[dtype].value == pytest.approx(chip.sm_count * clock_ghz * 1e9 * rate, rel=0.002), dtype
+
+
+def test_amd_s_generic_name_is_no_name() -> None:
+    found = find_device("AMD Radeon Graphics", 110, (9, 0))
+    assert found is not None
+    assert found.name == "MI250X"
+    assert find_device("AMD Radeon Graphics", 304, (9, 4)) is None  # an MI300X or an MI325X
+
+
+def test_a_chip_that_holds_the_cpu_has_no_link_to_it() -> None:
+    assert host_link("AMD Instinct MI300A", (9, 4)) is None
+    copied = Roof(chip_named("MI300A"), None).bandwidth("h2d")
+    assert copied is not None
+    assert copied.value == pytest.approx(2650e9)
 
 
 def test_without_a_name_the_numbers_must_fit_one_chip() -> None:

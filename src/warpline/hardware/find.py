@@ -11,6 +11,8 @@ from warpline.hardware.chips import PCIE_SOURCE, Chip, CitedFigure, chips
 
 _SLICE = re.compile(r"\bMIG\b", re.IGNORECASE)
 """A slice of a chip (Multi-Instance GPU) has a fraction of its peaks."""
+_NAMELESS = {"AMD Radeon Graphics"}
+"""What AMD's driver says of every chip whose name it does not know, Instinct or not."""
 _AMD = re.compile(r"\b(AMD|Radeon|Instinct|gfx)", re.IGNORECASE)
 _SHARED_MEMORY = {(5, 3), (6, 2), (7, 2), (8, 7), (11, 0), (12, 1)}
 """Compute capabilities of Tegra, Thor and GB10, whose memory is the host's."""
@@ -23,6 +25,8 @@ def find_device(name: str | None, sm_count: int | None = None, compute: tuple[in
     chip.
     """
     text = (name or "").strip()
+    if text in _NAMELESS:
+        text = ""
     if _SLICE.search(text):
         return None
     if not text and (sm_count is None or compute is None):
@@ -40,7 +44,8 @@ def host_link(name: str | None, compute: tuple[int, int]) -> CitedFigure | None:
     """What the link to the host carries at most in one direction, by the chip's architecture; None if it has none, or
     if that is unknown."""
     vendor = "amd" if _AMD.search(name or "") else "nvidia"
-    if vendor == "nvidia" and compute in _SHARED_MEMORY:
+    is_shared = any(chip.shares_memory and chip.is_called(name or "") for chip in chips())
+    if is_shared or (vendor == "nvidia" and compute in _SHARED_MEMORY):
         return None
     major, minor = compute
     table = _pcie()[vendor]

@@ -63,10 +63,11 @@ class Roof:
         return paper if on_paper or measured is None else measured
 
     def _copy_on_paper(self) -> CitedFigure | None:
-        """A copy between host and device: the link's rate, or half of the memory's if both have the same one."""
+        """A copy between host and device: the link's rate, or half of the memory's if both have the same one and no
+        slower link between them."""
         link = self.chip.bandwidth.get(PCIE) or self.chip.bandwidth.get("c2c")
         memory = self.chip.bandwidth.get(DRAM)
-        if link is None or memory is None or not self.chip.shares_memory or link.value <= memory.value / 2:
+        if memory is None or not self.chip.shares_memory or (link is not None and link.value <= memory.value / 2):
             return link
         return CitedFigure(
             memory.value / 2, f"half of the memory's rate, which a copy reads and writes; {memory.source}"
