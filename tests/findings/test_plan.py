@@ -47,7 +47,7 @@ def test_a_few_lines_come_before_a_rewrite() -> None:
 def test_what_changes_the_result_comes_last() -> None:
     assert chosen(larger_batch=4.0, tf32=1.1) == (
         "tf32",
-        "first, because it keeps the result: 1.10×; a larger batch: 4.00×",
+        "first, because it leaves the batch as it is: 1.10×; a larger batch: 4.00×",
     )
     assert chosen(larger_batch=4.0) == ("larger_batch", None)
 

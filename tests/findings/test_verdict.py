@@ -29,8 +29,16 @@ def test_two_halves_what_is_waited_for_and_what_to_do_first() -> None:
     verdict = verdict_of(limits(dispatch=3.75, sync=1.1), [GRAPH], STATE)
     assert (verdict.cause, verdict.also, verdict.fix) == ("dispatch", None, "cuda_graph")
     assert verdict.sentence == (
-        "Dispatch-bound: the GPU waits for the CPU to launch its work; if launches cost nothing, the step would take "
+        "Dispatch-bound: the GPU waits for the CPU to launch its work; if it launched at once, the step would take "
         "800 µs instead of 3.00 ms. First, a CUDA graph would bring it to 1.00 ms (3.00×, range 2.50–3.30×)."
+    )
+
+
+def test_a_cpu_that_runs_the_program_s_own_code_is_said_to() -> None:
+    said = verdict_of(limits(dispatch=3.75), [GRAPH], replace(STATE, own_code_ns=2e6)).sentence
+    assert said.startswith(
+        "Dispatch-bound: the GPU waits for the CPU, which spends 2.00 ms of each step in the program's own code; if it "
+        "launched at once, the step would take 800 µs instead of 3.00 ms."
     )
 
 

@@ -430,6 +430,20 @@ def one_pass_for_each_update(program: Program) -> None:
     program.wait()
 
 
+def host_code(program: Program) -> None:
+    program.large_product(500)
+    program.wait()
+    program.python(20_000)
+    program.op("aten::mul", (MUL, 50))
+    program.wait()
+
+
+def host_code_behind_the_device(program: Program) -> None:
+    program.large_product(30_000)
+    program.python(20_000)
+    program.wait()
+
+
 CASES: dict[str, tuple[Body, Body]] = {
     "old_architecture": (old_architecture, old_kernels_as_fast_as_new_ones),
     "small_grid": (small_grid, large_grid),
@@ -458,6 +472,7 @@ CASES: dict[str, tuple[Body, Body]] = {
     "many_small_gemms": (many_small_gemms, layers_in_a_row),
     "small_batch": (small_batch, large_batch),
     "small_micro_batches": (small_micro_batches, one_pass_for_each_update),
+    "host_code": (host_code, host_code_behind_the_device),
     "exposed_collective": (exposed_collective, collective_behind_compute),
     "full_precision": (full_precision, half_precision),
     "unfused_elementwise": (unfused_elementwise, one_pass_between_products),

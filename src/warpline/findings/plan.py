@@ -96,7 +96,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> tuple[
         return chosen, f"first, because it {EFFORT_WORDS[chosen.effort]}{_instead(chosen, largest)}"
     other = max(options, key=lambda option: option.saved)
     if other.saved > chosen.saved:
-        return chosen, f"first, because it keeps the result{_instead(chosen, other)}"
+        return chosen, f"first, because it leaves the batch as it is{_instead(chosen, other)}"
     return chosen, None
 
 

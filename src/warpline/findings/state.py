@@ -58,6 +58,8 @@ class State(Struct, frozen=True):
     distortion: float = 1.0
     """The recorded step over the one without a profiler."""
 
+    own_code_ns: float = 0.0
+    """Time of a step in which the CPU runs the program's own code and launches nothing."""
     comm_ns: float = 0.0
     """Time of collectives in a step …"""
     rank_wait_ns: float = 0.0
@@ -88,6 +90,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         operations=len(evidence.trace.gpu),
         framework=evidence.framework,
         slowness=evidence.question.slowness,
+        own_code_ns=evidence.host_time_saved("less_host_code"),
         comm_ns=evidence.time_per_step(evidence.labelled.kernels("comm")),
         rank_wait_ns=_rank_wait_ns(evidence),
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,

@@ -24,7 +24,7 @@ MIN_PART = 0.5
 MIN_DIFFERENCE = 0.02
 """Busy shares with and without the profiler that differ by less are shown as one."""
 WAITS: dict[str, tuple[str, str]] = {
-    "dispatch": ("the GPU waits for the CPU to launch its work", "if launches cost nothing"),
+    "dispatch": ("the GPU waits for the CPU to launch its work", "if it launched at once"),
     "sync": ("the CPU waits for the GPU, which is idle until the next launch", "without these waits"),
     "transfer": ("{unit} waits for copies between host and device", "if these copies took no time"),
     "input": ("the GPU waits for data", "with data always ready"),
@@ -113,6 +113,9 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     after = duration(limits.row(causes[0]).step_ns.expected)
     if causes[0] == "comm" and state.comm_ns:
         what = _in_collectives(state)
+    if causes[0] == "dispatch" and state.own_code_ns > limits.row("dispatch").now_ns / 2:
+        own = duration(state.own_code_ns)
+        what = f"the GPU waits for the CPU, which spends {own} of {_each(state)} in the program's own code"
     other = " The files of all ranks show who is late (warpline diagnose FOLDER)." if "comm" in causes else ""
     return f"{name}: {what}; {free}, {unit} would take {after} instead of {now}.{other if state.is_one_rank else ''}"
 

@@ -177,6 +177,11 @@ class Evidence:
             total += difference(*spans).total_ns()
         return total / self.steps
 
+    def host_time_saved(self, fix: str) -> float:
+        """CPU time per step that the fix removes, in nanoseconds."""
+        change = self.changed(fix)
+        return float(change.saved_ns[change.host].sum()) / self.steps
+
     def time_in_calls(self, calls: Bools) -> float:
         """Time per step in these API calls, waiting included, in nanoseconds."""
         rows = self.labelled.graph.row[self.in_steps(calls)]

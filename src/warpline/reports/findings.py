@@ -13,7 +13,7 @@ from warpline.reports.sections import Column, Explained, Findings, Table, Value
 from warpline.units import duration, several
 
 FREE = {
-    "dispatch": "launches that cost nothing",
+    "dispatch": "a CPU that launches at once",
     "sync": "no waits for the GPU",
     "transfer": "copies that take no time",
     "input": "data always ready",

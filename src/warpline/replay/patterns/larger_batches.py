@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from warpline.library_names import OPTIMIZER_RANGE
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC
-from warpline.replay.graph.model import EdgeKind, NodeKind
+from warpline.replay.graph.model import EdgeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
-from warpline.replay.patterns.launch_runs import stays_on_host
+from warpline.replay.patterns.launch_runs import own_code
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.resources import Resource, Resources
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
@@ -164,8 +164,7 @@ class LargerBatch:
         if case == OPTIMISTIC:
             once += self._resources.shares[Resource.UNKNOWN]
         else:
-            own_code = stays_on_host(edit) & (graph.kind == NodeKind.SEGMENT)
-            once[own_code] = 0.0
+            once[own_code(edit)] = 0.0
         graph.duration[work] *= (self.growth(times, case) / times)[work]
         graph.duration[host] *= (1 - np.clip(once, 0, 1) * (1 - 1 / times))[host]
         into = chosen[graph.edge_to] & np.isin(graph.edge_kind, [EdgeKind.LAUNCH, EdgeKind.STREAM])

@@ -27,6 +27,11 @@ def stays_on_host(edit: GraphEdit) -> Bools:
     return stays
 
 
+def own_code(edit: GraphEdit) -> Bools:
+    """The program's own code, and data loading: stretches between calls that are too long for any dispatch."""
+    return stays_on_host(edit) & (edit.graph.kind == NodeKind.SEGMENT)
+
+
 def waits_often(edit: GraphEdit, stays: Bools) -> bool:
     """Whether a step synchronizes repeatedly."""
     waits = int((stays & (edit.graph.kind == NodeKind.CALL) & edit.labelled.in_steps).sum())
