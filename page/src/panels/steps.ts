@@ -8,7 +8,7 @@ import { duration, share } from "../words";
 const MOST_WIDE = 1000, TALL = 120, LEFT = 66, TOP = 8, BOTTOM = 22, WIDEST_BAR = 48, LABEL_PX = 34;
 
 export function steps(data: StepTimes, element: HTMLElement, page: Page): void {
-  const facts = make("p", { class: "quiet", role: "status" }, "Height: length of the step; dark: GPU busy. Click a step to see it on the timeline, or use the arrow keys.");
+  const facts = make("p", { class: "quiet", role: "status" }, "Height: length of the step; blue: GPU busy. Click a step to see it on the timeline, or use the arrow keys.");
   fitted(element, MOST_WIDE, (width) => chartOf(data, width, facts, page));
   element.append(facts);
 }

@@ -36,7 +36,7 @@ STYLE = """\
 .warpline .bar > svg { width: 100%; height: 16px; } .warpline .legend li { display: inline-block; margin-right: 1em; }
 .warpline .swatch { width: 10px; height: 10px; margin-right: 4px; }
 .warpline .cell-bar { float: left; width: 8em; height: 10px; margin: 4px 8px 0 0; }
-.warpline .how { font-family: monospace; }
+.warpline .strong { font-size: 1.25em; font-weight: 700; }
 .warpline .part, .warpline .cell-bar rect { fill: #9aa0a6; }
 """ + "".join(
     f".warpline .part.{html.word(name)} {{ fill: {colour}; }}\n"

@@ -98,7 +98,7 @@ let t=o.roof_pct===null?"":`, ${o.roof_pct.toFixed(1)} % of its roof`;return`${o
 c,o.total_ns)),l=o.dots.map((c,d)=>E("circle",{cx:t(c.intensity),cy:n(c.flops_per_second),r:e*(3.5+13*Math.sqrt(c.time_ns/i)),class:`dot ${c.bound||"unknown-bou\
 nd"}`,"aria-label":a[d]},E("title",{},a[d]??"")));return de(l,c=>{r.textContent=a[c]??""},c=>{let{name:d}=o.dots[c];st(d)||s.search(d)}),l}function mn(){let o=e=>u(
 "li",{},E("svg",{class:"swatch",viewBox:"0 0 10 10","aria-hidden":"true"},E("circle",{cx:5,cy:5,r:5,class:`dot ${e}`})),`${e}-bound`);return u("ul",{class:"lege\
-nd"},...["compute","memory","latency"].map(o))}var pn=1e3,ee=120,ge=66,be=8,fn=22,gn=48,bn=34;function ut(o,e,t){let n=u("p",{class:"quiet",role:"status"},"Height: length of the step; dark: GPU busy. Click a\
+nd"},...["compute","memory","latency"].map(o))}var pn=1e3,ee=120,ge=66,be=8,fn=22,gn=48,bn=34;function ut(o,e,t){let n=u("p",{class:"quiet",role:"status"},"Height: length of the step; blue: GPU busy. Click a\
  step to see it on the timeline, or use the arrow keys.");Z(e,pn,r=>yn(o,r,n,t)),e.append(n)}function yn(o,e,t,n){let r=o.lengths_ns.length,s=Math.max(1,...o.lengths_ns),
 i=be+ee+fn,a=Math.min(gn,(e-ge)/r),l=Math.max(.5,a*.82),c=Math.ceil(bn/a),d=E("svg",{viewBox:`0 0 ${e} ${i}`,class:"chart steps",role:"group","aria-label":`${r}\
  steps, the longest ${M(s)}. Arrow keys move between them.`});for(let p of[0,.5,1]){let y=be+ee*(1-p);d.append(E("path",{class:"grid",d:`M${ge} ${y}H${e}`}),E("\
