@@ -37,6 +37,7 @@ STYLE = """\
 .warpline .swatch { width: 10px; height: 10px; margin-right: 4px; }
 .warpline .cell-bar { float: left; width: 8em; height: 10px; margin: 4px 8px 0 0; }
 .warpline .strong { font-size: 1.25em; font-weight: 700; }
+.warpline .how, .warpline .advice { border-left: 3px solid #6997d0; padding-left: .6em; }
 .warpline .part, .warpline .cell-bar rect { fill: #9aa0a6; }
 """ + "".join(
     f".warpline .part.{html.word(name)} {{ fill: {colour}; }}\n"
