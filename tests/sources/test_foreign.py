@@ -139,6 +139,29 @@ def test_a_rocprof_trace_is_read_with_its_launches_and_its_device(tmp_path: Path
     assert calls == ["hipMemcpyWithStream", "hipLaunchKernel"]
 
 
+@pytest.mark.parametrize("ahead_ns", [0, 2_453_293_234_513_000])
+def test_a_rocprof_trace_has_nanoseconds_devices_and_streams_in_its_arguments(ahead_ns: int, tmp_path: Path) -> None:
+    """`ts` and `dur` are whole microseconds: 120 and 8 for a copy from 120,661 to 129,141 ns. Older files count `ts` from
+    the start of the recording."""
+
+    def exact(start_ns: int, end_ns: int, device: int, stream: int) -> dict[str, str]:
+        times = {"BeginNs": str(start_ns + ahead_ns), "EndNs": str(end_ns + ahead_ns)}
+        return {**times, "dev-id": str(device), "stream-id": str(stream)}
+
+    events = rocprof_events()
+    events[5]["args"] = exact(120_661, 129_141, 0, 3)
+    events[6]["args"] = exact(220_500, 250_900, 2, 1)
+    events.append(span("fill_kernel", "6", 1, 300, 5, **exact(300_000, 305_000, 0, 3)))
+    events.append(span("odd_kernel", "8", 1, 400, 5, **exact(1, 2, 2, 1)))  # of another clock: not believed
+    trace = open_trace(written(tmp_path, {"traceEvents": events}), cache=False)
+    gpu = trace.stored("gpu").sort("start_ns")
+    assert (gpu["end_ns"] - gpu["start_ns"]).to_list() == [8_480, 30_400, 5_000, 5_000]
+    assert (gpu["start_ns"] - gpu["start_ns"][0]).to_list() == [0, 99_839, 179_339, 279_339]
+    assert gpu["device"].to_list() == [0, 2, 0, 2]
+    assert gpu["stream"].to_list() == [3, 1, 3, 1]
+    assert trace.api.name[trace.gpu.api_id[:2]].texts.tolist() == ["hipMemcpyWithStream", "hipLaunchKernel"]
+
+
 def test_events_without_a_process_are_foreign(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="foreign-trace"):
         open_trace(written(tmp_path, [{"ph": "X", "name": "a", "ts": 1, "dur": 2}]), cache=False)

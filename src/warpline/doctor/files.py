@@ -17,7 +17,16 @@ from warpline.doctor.model import Check, Examination
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import detect
-from warpline.sources.kinds import NCU_CSV, NCU_REPORT, NSYS_REPORT, NSYS_SQLITE, NSYS_STREAM, REPORT_MAGIC, UNKNOWN
+from warpline.sources.kinds import (
+    DIRECTORY,
+    NCU_CSV,
+    NCU_REPORT,
+    NSYS_REPORT,
+    NSYS_SQLITE,
+    NSYS_STREAM,
+    REPORT_MAGIC,
+    UNKNOWN,
+)
 from warpline.sources.ncu.container import Container, read_container
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
@@ -44,7 +53,7 @@ def examine_files(paths: Iterable[Path]) -> list[Examination]:
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
+    if not path.is_dir() or detect(path) is not DIRECTORY:
         return [path]
     suffixes = (*suffixes_of(*kinds()), *LOG_SUFFIXES)
     files = sorted(file for file in path.rglob("*") if file.name.endswith(suffixes) and file.is_file())

@@ -11,7 +11,7 @@ import platformdirs
 
 from warpline.errors import UsageError
 
-READER_VERSION = 14
+READER_VERSION = 15
 """Increment this when readers, linking or checks give another result for the same file."""
 SMALL_FILE_BYTES = 64 << 10
 """Smaller files are parsed faster than looked up."""

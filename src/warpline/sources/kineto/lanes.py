@@ -32,8 +32,11 @@ ROC_AGENT = re.compile(r"^(Agent\d+)\.Node$")
 ROC_COPY = re.compile(r"^Copy(?P<source>[HD])[a-z]+To(?P<target>[HD])[a-z]+$")
 MISSING_SPACE = re.compile(r"(?<=AMD)(?=[A-Z])|(?<=[a-z])(?=[A-Z])")
 """rocprof writes `AMDInstinctMI210`."""
+ROC_PLACE = {"device": "dev-id", "stream": "stream-id"}
+"""Where an operation ran, in its arguments since ROCm 5."""
+MICROSECOND_NS = 1_000
 COPY_STREAM = -1
-"""Stream of copies, of which rocprof does not say in which stream they were."""
+"""Stream of copies, where rocprof does not say in which stream they were."""
 COPY, SET = re.compile(r"^(Memcpy|Copy(Host|Device)To)"), re.compile(r"^(Memset|FillBuffer)")
 OLD_CPU, OLD_GPU = "CPU functions", "CUDA functions"
 """Processes of torch.autograd.profiler's export (torch 1.0 to 1.8)."""
@@ -64,6 +67,8 @@ def adopt(raw: RawEvents) -> str | None:
     _categorise(raw, bare[on_gpu], _gpu_category)
     _categorise(raw, bare[on_host], _host_category)
     rows = bare[on_gpu]
+    if producer == ROCPROF:
+        raw.fields |= {name: raw.fields[own] for name, own in ROC_PLACE.items() if _has(raw, own)}
     for name in ("device", "stream"):
         values = np.array([getattr(lane, name) if lane else 0 for lane in found], np.int64)[which]
         raw.fields[name] = merged(raw.fields.get(name), rows, values[on_gpu])
@@ -71,6 +76,7 @@ def adopt(raw: RawEvents) -> str | None:
         raw.fields["correlation"] = other
     if producer == ROCPROF:
         raw.fields["correlation"] = _linked_by_flows(raw, bare)
+        _use_exact_times(raw)
         raw.header.setdefault("deviceProperties", _agents(raw.header.get("otherData")))
     return producer
 
@@ -86,6 +92,26 @@ def _linked_by_flows(raw: RawEvents, spans: Int64s) -> Sparse:
     rows, first = np.unique(found, return_index=True)
     known = rows >= 0
     return Sparse(rows[known].astype(np.uint32), numbers[first[known]])
+
+
+def _use_exact_times(raw: RawEvents) -> None:
+    """rocprof writes whole microseconds, as do its arrows, and nanoseconds in the arguments; `ts` may count from the
+    start of the recording, and the arguments from that of the machine."""
+    start, end = raw.fields.get("BeginNs"), raw.fields.get("EndNs")
+    if start is None or end is None:
+        return
+    rows, first, second = np.intersect1d(start.rows, end.rows, assume_unique=True, return_indices=True)
+    if not len(rows):
+        return
+    begin, length = start.values[first], end.values[second] - start.values[first]
+    ahead = int(np.median(begin - raw.time_ns[rows])) // MICROSECOND_NS * MICROSECOND_NS
+    same = _is_rounding(begin - ahead - raw.time_ns[rows]) & _is_rounding(length - raw.duration_ns[rows])
+    raw.time_ns[rows[same]], raw.duration_ns[rows[same]] = begin[same] - ahead, length[same]
+
+
+def _is_rounding(difference_ns: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether two times differ by no more than two microseconds that were rounded."""
+    return (difference_ns >= -2 * MICROSECOND_NS) & (difference_ns <= 2 * MICROSECOND_NS)
 
 
 def _spans_at(raw: RawEvents, threads: KinetoThreads, spans: Int64s, moments: Int64s) -> Int64s:
@@ -161,7 +187,7 @@ def _lanes(raw: RawEvents, threads: KinetoThreads, bare: npt.NDArray[np.int64]) 
         elif process == ROC_COPIES:
             copies.append(pair)
     devices = {lane.device for lane in lanes.values() if lane.on_gpu}
-    if producer == ROCPROF and len(devices) == 1:  # a copy's lane does not name its device
+    if producer == ROCPROF and (len(devices) == 1 or _has(raw, "dev-id")):  # a copy's lane does not name its device
         lanes |= {pair: _Lane(True, next(iter(devices)), COPY_STREAM) for pair in copies}
     return producer, lanes
 
