@@ -48,6 +48,7 @@ def test_a_fix_stands_for_all_its_forms_and_a_form_for_itself() -> None:
         "torch_compile_layers",
         "threads=4",
     ]
+    assert len(candidates(["torch_compile", "torch_compile_layers"])) == 3
 
 
 @pytest.mark.parametrize(("name", "code"), [("pad", "cannot-try"), ("fastre", "unknown-fix")])

@@ -53,7 +53,7 @@ def test_all_windows_fit_into_a_program_that_ends_early(count: int) -> None:
 
 def test_batches_that_a_loader_has_ready_are_used_up_before_the_first_window() -> None:
     assert timed_steps(look(calls("optimizer", 60, 0.1)), loads_ahead=True).skip == 8 + 32
-    assert timed_steps(look(calls("optimizer", 60, 0.5)), loads_ahead=True).skip == 8
+    assert timed_steps(look(calls("optimizer", 60, 0.5)), loads_ahead=True).skip == 3
     assert timed_steps(look(calls("optimizer", 60, 0.1)), loads_ahead=False).skip == 8
 
 

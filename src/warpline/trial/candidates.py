@@ -80,10 +80,11 @@ def tryable() -> Mapping[str, tuple[TryableChange, str | None]]:
 
 
 def candidates(asked: Iterable[str]) -> list[Candidate]:
-    """What to try: the changes asked for by their own name or the fix's, in that order; without any, all."""
+    """What to try: the changes asked for by their own name or the fix's, in that order, each once; without any, all."""
     known = {**tryable(), NOTHING.name: (NOTHING, None)}
     names = list(dict.fromkeys(asked)) or list(tryable())
-    return [found for name in names for found in _named(name, known)]
+    found = [one for name in names for one in _named(name, known)]
+    return list({one.name: one for one in found}.values())
 
 
 def _named(name: str, known: Mapping[str, tuple[TryableChange, str | None]]) -> list[Candidate]:

@@ -48,8 +48,8 @@ PRIOR_WINDOWS = 12
 """What all variants say of the spread of windows counts as much as this many windows of one."""
 GPU_SPREAD, CPU_SPREAD = 0.01, 0.03
 """Usual relative difference between processes of one program whose windows alternate. On an H200 it was 0.1 % for a
-language model, at most 0.6 % for a diffusion sampler, and not to be told from 0 for a U-Net and a PPO program that the
-CPU bounds (docs/try.md)."""
+language model, at most 0.6 % for a diffusion sampler, and not to be told from 0 for a U-Net; two processes of a PPO
+program that the CPU bounds differed by 22 % in every window of one session (docs/try.md), which its baselines show."""
 
 
 class MeasuredProcess(Struct, frozen=True):

@@ -23,8 +23,8 @@ SKIP = 8
 LOADED_AHEAD, MAX_DRAIN_S = MAX_WORKERS * PREFETCH_FACTOR, 10.0
 """Batches that loaders with more workers have ready at the start: they are used up before the first window if that does
 not take longer, or the loader would look faster than it is."""
-MAX_WARM_UP_S = 5.0
-"""Slow steps are skipped for so long, but at least three of them."""
+MAX_WARM_UP_S = 2.0
+"""Slow steps are skipped for so long, but at least three of them: a group's processes make them at once, on one GPU."""
 MIN_CALLS = 3
 
 
