@@ -60,7 +60,7 @@ export function budget(data: BudgetInputs, element: HTMLElement): void {
       make("dl", {}, ...line("to dispatch", duration(found.dispatch_ns)), ...line("to run", duration(found.work_ns)),
         ...(data.loading_ns ? line("loading data", `${duration(data.loading_ns)} in which the same threads launch nothing`) : []),
         ...(found.crossover === null ? [] : line("crossover", `the GPU is the limit below ${several(found.crossover, "launch", "launches")} for the same GPU time`)),
-        ...line("as one CUDA graph", gain(found.graph_ns)), ...line(`with ${now.fewer} times fewer launches`, gain(found.fused_ns))));
+        ...line("captured as one graph", gain(found.graph_ns)), ...line(`with ${now.fewer} times fewer launches`, gain(found.fused_ns))));
   }
   element.append(make("div", { class: "budget" }, make("div", { class: "fields" }, ...fields.map(([label]) => label), make("p", {}, reset)), answer));
   show();

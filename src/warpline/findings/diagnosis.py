@@ -19,6 +19,7 @@ from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
+from warpline.analyses.platform import platform_of
 from warpline.analyses.step_loops import StepLoops, step_loops
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
@@ -31,6 +32,7 @@ from warpline.findings.model import Finding, Verdict
 from warpline.findings.next_tool import NextTool, next_tools
 from warpline.findings.plan import PlanStep
 from warpline.findings.sync_places import sync_places
+from warpline.hardware.vocabulary import in_words_of
 from warpline.notebook import ShownAsCard
 from warpline.replay.cold_steps import cold_spans
 from warpline.replay.representative_steps import warm_steps
@@ -220,7 +222,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
     health = [*account.health, *(judgement.health if judgement else [])]
     return structs.replace(
         account,
-        health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
+        health=in_words_of(platform_of(trace), sorted(health, key=lambda entry: SEVERITIES.index(entry.severity))),
         syncs=syncs,
         judgement=judgement,
         next_tools=next_tools(trace, judgement),

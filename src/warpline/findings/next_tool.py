@@ -11,7 +11,7 @@ from msgspec import Struct
 from warpline.dive.inside_kernels import Floors, InsideKernel, InsideKernels, inside_kernels
 from warpline.dive.ncu_plan import by_hand
 from warpline.estimate import NOTICEABLE_GAIN
-from warpline.hardware.vocabulary import in_words_of
+from warpline.hardware.vocabulary import in_words_of, platform
 from warpline.replay.patterns.precision import on_amd
 from warpline.trace.trace import Trace
 
@@ -61,7 +61,7 @@ def next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
 
 def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]], *, is_amd: bool) -> NextTool:
     if kernel.answer == "timeline":
-        return NextTool(kernel, "timeline", in_words_of("hip" if is_amd else "cuda", kernel.why), "")
+        return NextTool(kernel, "timeline", in_words_of(platform(is_amd=is_amd), kernel.why), "")
     for fix, rows in fixes.items():
         if sum(row in rows for row in kernel.rows) > MOSTLY * len(kernel.rows):
             return NextTool(kernel, "timeline", f"{fix} changes it: make that fix first", "")

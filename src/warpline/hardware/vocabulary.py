@@ -15,6 +15,11 @@ Platform = Literal["cuda", "hip"]
 Said = TypeVar("Said")
 
 
+def platform(*, is_amd: bool) -> Platform:
+    """The platform of AMD's devices, or of NVIDIA's."""
+    return "hip" if is_amd else "cuda"
+
+
 def in_words_of(platform: Platform, value: Said) -> Said:
     """The value with every text in it, however deep, in the platform's words.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warpline.hardware.vocabulary import in_words_of, platform
 from warpline.kernels import KernelIdentity
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text
 from warpline.reports.text import shorten
@@ -29,8 +30,12 @@ _FIELDS = (
 
 def kernel_report(identities: Sequence[KernelIdentity]) -> Report:
     """The explanation of each kernel, in a section of its own."""
-    named = [(shorten(one.name, MAX_TITLE), tuple(_content(one))) for one in identities]
+    named = [(shorten(one.name, MAX_TITLE), _said(one)) for one in identities]
     return Report("", tuple(Section(f"kernel_{at}", name, content) for at, (name, content) in enumerate(named)))
+
+
+def _said(identity: KernelIdentity) -> tuple[Content, ...]:
+    return in_words_of(platform(is_amd=identity.is_amd), tuple(_content(identity)))
 
 
 def _content(identity: KernelIdentity) -> Iterator[Content]:

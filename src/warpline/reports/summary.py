@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warpline.analyses.platform import platform_of
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.fixes.words import StepNoun
+from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.cost import saved_words
 from warpline.reports.diagnosis import BUSY, rank_waits, report, shown_window
 from warpline.reports.findings import gains, in_order, places
@@ -37,7 +39,7 @@ ANSWER = ("verdict", "health", "time")
 def summary(diagnosis: Diagnosis, full: Report | None = None, cost: DailyCost | None = None) -> Report:
     """Verdict, time, plan, health and findings; `full` is the full report, if there is one already."""
     full = full or report(diagnosis, verbose=True, cost=cost)
-    return Report(full.title, tuple(_sections(diagnosis, full, cost)))
+    return Report(full.title, in_words_of(platform_of(diagnosis.trace), tuple(_sections(diagnosis, full, cost))))
 
 
 def _sections(diagnosis: Diagnosis, full: Report, cost: DailyCost | None) -> Iterator[Section]:

@@ -19,7 +19,7 @@ r("Fusion: times fewer launches","fewer",1,1)],i=s.map(([,c])=>c.value),a=u("but
 new Event("input"))})},"This trace");function l(){let c=Dt(o,n),d=(m,p)=>[u("dt",{},m),u("dd",{},p)],h=m=>`${M(m)} (${B(c.step_ns/Math.max(m,1))})`;t.replaceChildren(
 u("p",{class:"strong"},`Bound by ${c.bound}: a step takes ${M(c.step_ns)}.`),u("dl",{},...d("to dispatch",M(c.dispatch_ns)),...d("to run",M(c.work_ns)),...o.loading_ns?
 d("loading data",`${M(o.loading_ns)} in which the same threads launch nothing`):[],...c.crossover===null?[]:d("crossover",`the GPU is the limit below ${N(c.crossover,
-"launch","launches")} for the same GPU time`),...d("as one CUDA graph",h(c.graph_ns)),...d(`with ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(u("d\
+"launch","launches")} for the same GPU time`),...d("captured as one graph",h(c.graph_ns)),...d(`with ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(u("d\
 iv",{class:"budget"},u("div",{class:"fields"},...s.map(([c])=>c),u("p",{},a)),t)),l()}var oe=18,zt=3,Kt=.6;function Wt(o,e,t){if(t(o)<=e)return o;let n=0,r=o.length;for(;r-n>1;){let s=n+r>>1;t(`${o.slice(0,s)}…`)<=e?n=s:r=s}return n+1<zt?"":`${o.
 slice(0,n)}…`}function qt(o,e){let t=new Map;o.parent.forEach((c,d)=>t.set(c,[...t.get(c)??[],d]));let n=c=>o.total_ns[c]??0;for(let c of t.values())c.sort((d,h)=>n(
 h)-n(d));let r=[],s=[];for(let c=e;c>=0;c=o.parent[c]??-1)s.unshift(c);s.forEach((c,d)=>r.push({node:c,depth:d,left:0,width:1}));let i=e>=0?[e]:t.get(-1)??[],a=i.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from warpline.hardware.vocabulary import in_words_of, platform
 from warpline.kernels import identify
 from warpline.kernels.identity import KernelIdentity
 from warpline.reports.page.contract import EventKind, Identity, Name
@@ -86,4 +87,4 @@ def _facts(known: KernelIdentity) -> list[tuple[str, str]]:
         "direction": known.direction,
         "remarks": "; ".join(known.remarks) or None,
     }
-    return [(label, text) for label, text in found.items() if text]
+    return in_words_of(platform(is_amd=known.is_amd), [(label, text) for label, text in found.items() if text])
