@@ -23,6 +23,7 @@ $(VENV)/developing: $(BUILT_FROM)
 
 demo: $(VENV)/installed  ## diagnose the bundled trace of an H200
 	$(BIN)/warpline demo
+	@echo "To type the commands above: . $(BIN)/activate"
 
 page/node_modules/installed: page/package-lock.json
 	@if command -v npm >/dev/null; then cd page && npm ci --silent && touch node_modules/installed; else echo "no npm: the page's own tests are skipped"; fi

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from paths import DATA, ROOT
 from warpline import __version__
 from warpline.cli.main import run
 from warpline.cli.verbs import VERBS
+from warpline.lint.rules import RULES
+from warpline.sources.registry import SOURCES
 
 KINETO = str(DATA / "kineto" / "layer_eager.json.gz")
 NSYS = str(DATA / "nsys" / "graph_node.sqlite.gz")
@@ -266,3 +269,54 @@ def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -c 'from warpline.cli.main import main; main()' stats {KINETO} -r cuda_gpu_trace --format csv | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("word", "meant"), [("diagnoze", "diagnose"), ("rnu", "run"), ("whatiff", "whatif")])
+def test_a_misspelt_verb_gets_a_suggestion(word: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([word]) == 2
+    assert f"did you mean warpline {meant}" in capsys.readouterr().err
+
+
+def test_a_group_without_a_command_is_one_short_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["baseline"]) == 2
+    assert capsys.readouterr().err == "warpline: usage: a command is missing; see warpline baseline --help\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_example_of_the_help_stays_on_one_line(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([verb, "--help"]) == 0
+    examples = capsys.readouterr().out.partition("Examples:")[2].partition("Options:")[0]
+    written = [line for line in examples.partition("Positional arguments:")[0].splitlines() if line.strip()]
+    assert all(line.startswith("    ") and line.strip().split()[0] in {"warpline", "nsys", "cat"} for line in written)
+
+
+def test_the_help_names_every_source() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "warpline", "diagnose", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert all(name in " ".join(shown.split()) for source in SOURCES for name in source.profilers.values())
+
+
+def test_metric_and_explain_agree_on_an_unknown_name() -> None:
+    assert run(["metric", "sm__throughput"]) == run(["explain", "sm__throughput"]) == 0
+    assert run(["metric", "nonsense"]) == run(["explain", "nonsense"]) == 1
+
+
+def test_explain_knows_lint_codes_ops_and_its_own_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", *(rule.code for rule in RULES), "aten::view", "aten::empty", "AddmmBackward0"]) == 0
+    assert run(["explain", "--help"]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        if line.strip().startswith("warpline explain "):
+            assert run(shlex.split(line)[1:]) == 0, line
+
+
+def test_a_file_that_cannot_be_written_does_not_lose_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("warpline.exports.pictures.PACKAGE", "no_such_package")
+    words = ["export", KINETO, "-o", str(tmp_path / "a.png"), "-o", str(tmp_path / "a.svg")]
+    assert run(words) == 1
+    assert (tmp_path / "a.svg").exists()
+    printed = capsys.readouterr()
+    assert "wrote" in printed.out
+    assert "pip install resvg-py" in printed.err

@@ -18,8 +18,9 @@ import snapshot_files
 from paths import DATA, ROOT
 
 from warpline.cli.main import app, run
-from warpline.cli.verbs import VERBS
+from warpline.cli.verbs import GROUPS, VERBS
 from warpline.front.tables import columns_of
+from warpline.sources.registry import SOURCES, what_is_read
 from warpline.trace.schema import TABLES
 
 SOURCE = ROOT / "src" / "warpline"
@@ -43,12 +44,28 @@ def commands_text() -> str:
     return f"| command | |\n|---|---|\n{''.join(rows)}"
 
 
+def sources_text() -> str:
+    return "".join(f"- {one}\n" for one in what_is_read(SOURCES).split("; "))
+
+
+def test_the_readme_lists_every_verb_in_its_group() -> None:
+    assert sorted(VERBS) == sorted(name for names in GROUPS.values() for name in names)
+    for group, names in GROUPS.items():
+        part = (ROOT / "README.md").read_text().split(f"**{group}**\n")[1].partition("\n**")[0]
+        missing = [name for name in names if f"docs/commands/{name}.md" not in part]
+        assert not missing, f"README.md, {group}: add a row for {', '.join(missing)}"
+
+
 @pytest.mark.parametrize(
     ("page", "what", "text"),
-    [(ROOT / "docs" / "tables.md", "tables", tables_text), (COMMON, "commands", commands_text)],
-    ids=["tables", "commands"],
+    [
+        (ROOT / "docs" / "tables.md", "tables", tables_text),
+        (COMMON, "commands", commands_text),
+        (ROOT / "README.md", "sources", sources_text),
+    ],
+    ids=["tables", "commands", "sources"],
 )
-def test_every_table_column_and_command_is_listed(page: Path, what: str, text: Callable[[], str]) -> None:
+def test_every_table_column_command_and_source_is_listed(page: Path, what: str, text: Callable[[], str]) -> None:
     start = START.format(what)
     head, rest = page.read_text().split(start)
     written, tail = rest.split(END)

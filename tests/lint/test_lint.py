@@ -19,9 +19,9 @@ from warpline.lint.rules import RULES
 ALL = snippets()
 
 
-def test_there_are_200_snippets_half_of_them_clean() -> None:
-    assert len(ALL) == 200
-    assert sum(snippet.clean for snippet in ALL) == 100
+def test_half_of_the_snippets_are_clean() -> None:
+    assert len(ALL) >= 200
+    assert 2 * sum(snippet.clean for snippet in ALL) == len(ALL)
     assert all(snippet.clean != bool(snippet.expected) for snippet in ALL)
 
 
@@ -198,3 +198,19 @@ def test_a_wait_in_a_loop_has_its_reason(line: str, why: str) -> None:
     text = f"import torch\nmodel = Net().cuda()\nfor x in xs:\n    y = model(x.cuda())\n    {line}\n"
     (found,) = [one for one in lint_text(text) if one.code == "sync-in-loop"]
     assert why in found.message
+
+
+def test_a_folder_is_walked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a/train.py", "a/b/eval.py", ".venv/lib/x.py", "a/site-packages/y.py", "a/notes.txt"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(LOOP.format(comment=""))
+    assert run(["lint", str(tmp_path), str(tmp_path / "a" / "train.py"), "--json"]) == 3
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["files"] == 2
+    assert [Path(found["file"]).name for found in answer["findings"]] == ["train.py", "eval.py"]
+
+
+def test_a_folder_without_programs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lint", str(tmp_path)]) == 1
+    assert "no-python" in capsys.readouterr().err

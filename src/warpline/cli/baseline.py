@@ -15,7 +15,14 @@ from warpline.compare.measurement import measure_sound
 from warpline.errors import CannotAnswer
 from warpline.sources.stdin import as_typed
 
-traces_argument = click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TRACE…")
+traces_argument = click.argument(
+    "traces",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="TRACE…",
+    help="Recordings of one program.",
+)
 folder_option = click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -32,17 +39,19 @@ def baseline() -> None:
     Examples:
 
       warpline baseline save train run1.json.gz run2.json.gz run3.json.gz
+
+      warpline gate new1.json.gz new2.json.gz new3.json.gz --baseline train
     """
 
 
 @baseline.command()
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", help="What the baseline is called, for warpline gate --baseline NAME.")
 @traces_argument
 @folder_option
 @force_option
 @selection_options
 def save(name: str, traces: tuple[Path, ...], folder: Path, force: bool, selection: StepSelection) -> None:
-    """Save the recordings as a baseline: a small JSON file for your repository.
+    """Write a baseline, a JSON file for your repository.
 
     Three or more recordings, each of its own process, say how much runs differ. `warpline gate` compares later runs
     with it.

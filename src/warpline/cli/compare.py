@@ -47,14 +47,20 @@ class RunFiles(Struct, frozen=True):
 @bundle(
     "runs",
     RunFiles,
-    click.argument("traces", nargs=-1, type=click.Path(path_type=Path), metavar="A B"),
+    click.argument(
+        "traces",
+        nargs=-1,
+        type=click.Path(path_type=Path),
+        metavar="[A B]",
+        help="The recording before and the one after.",
+    ),
     click.option(
         "--before",
         "more_a",
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="TRACE",
-        help="Add a run of A; repeat.",
+        help="Take this as a run of A; repeat.",
     ),
     click.option(
         "--after",
@@ -62,7 +68,7 @@ class RunFiles(Struct, frozen=True):
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="TRACE",
-        help="Add a run of B; repeat.",
+        help="Take this as a run of B; repeat.",
     ),
 )
 @least_effect_option

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from warpline.cli.dive import put_dive
 from warpline.cli.job import JobChoice, job_options, put_job
-from warpline.cli.options import bundle, gpu_hour_option, trace_argument, verbose_option, why_option
+from warpline.cli.options import bundle, gpu_hour_option, verbose_option, why_option
 from warpline.cli.output import ReportOutput, output_options
-from warpline.cli.selection import StepSelection, selection_options, steps_option
+from warpline.cli.selection import StepSelection, selection_options, steps_option, trace_argument
 from warpline.cli.write import command_line, more_traces, say
 from warpline.demo_trace import demo_trace
 from warpline.dive.answer import dive_files

@@ -17,7 +17,7 @@ LONGEST = 16_384
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Names as a report shows them.")
 @json_option
 def explain(names: tuple[str, ...], as_json: bool) -> None:
-    """Explain a name: a CUDA or OS call, kernel, op, cause, fix, finding, health code, metric, concept or lesson.
+    """Explain a name: a call, kernel, op, cause, fix, finding, health or lint code, metric, concept or lesson.
 
     A name that is unknown gets its closest matches, and exit code 1.
 
@@ -25,7 +25,9 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
 
       warpline explain cuLibraryLoadData pthread_cond_wait
 
-      warpline explain hidden_sync remove_sync orphan-kernels
+      warpline explain hidden_sync remove_sync no-kernels sync-in-loop
+
+      warpline explain aten::copy_ "autograd::engine::evaluate_function: AddmmBackward0"
 
       warpline explain occupancy "pinned memory" lessons
 

@@ -8,9 +8,10 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from warpline.cli.options import bundle, json_option, trace_argument
-from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.options import bundle, json_option
+from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.cli.write import print_json, refuse_existing, say
+from warpline.errors import WarplineError
 from warpline.exports.formats import Exported, Picture, export_format
 from warpline.exports.formats import export as write
 from warpline.units import several, size
@@ -53,7 +54,7 @@ class ExportOutput(Struct, frozen=True):
 )
 @click.option("--why/--no-why", default=None, help="Replay the trace for findings; default: if quick.")
 @selection_options
-def export(trace: Path, output: ExportOutput, what: Picture, why: bool | None, selection: StepSelection) -> None:
+def export(trace: Path, output: ExportOutput, what: Picture, why: bool | None, selection: StepSelection) -> int:
     """Write the trace with its diagnosis for Perfetto or speedscope, or draw it as SVG or PNG, by the file's name.
 
     Perfetto (https://ui.perfetto.dev) shows steps, findings and idle causes as tracks beside streams, ranges, ops,
@@ -74,12 +75,22 @@ def export(trace: Path, output: ExportOutput, what: Picture, why: bool | None, s
         export_format(file)
         refuse_existing(file, output.force)
     opened = selection.open(trace)
-    written = [write(opened, file, what, why) for file in output.files]
+    written, failed = [], []
+    for file in output.files:
+        try:
+            written.append(write(opened, file, what, why))
+        except WarplineError as error:  # the other files need not what this one lacks
+            failed.append(error)
+    if failed and not written:
+        raise failed[0]
     if output.as_json:
         print_json({"schema": SCHEMA, "files": [{**asdict(one), "file": str(one.file)} for one in written]})
-        return
-    for one in written:
-        say(_line(one))
+    else:
+        for one in written:
+            say(_line(one))
+    for error in failed:
+        say(f"warpline: {error.line()}", err=True)
+    return failed[0].exit_code if failed else 0
 
 
 def _line(one: Exported) -> str:

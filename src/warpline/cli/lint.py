@@ -9,40 +9,49 @@ import click
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import say
 from warpline.errors import EXIT_FAILED, EXIT_REGRESSION, UnreadableFile
-from warpline.lint import LintFinding, lint_file
+from warpline.lint import LintFinding, lint_file, python_files
 from warpline.reports.lint import lint_report
 
 SCHEMA = "warpline.lint/1"
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.py…", help="Programs.")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.py…",
+    help="Programs, or folders with programs.",
+)
 @output_options
 def lint(files: tuple[Path, ...], output: ReportOutput) -> None:
     """Find what slows the GPU or makes a timing wrong in a program's source, without running it.
 
-    Each finding has its line, a code and a fix. `# warpline: ignore[CODE]` on the line silences it. The exit code is 0
-    without findings, 3 with some, and 1 if a file is not valid Python.
+    Each finding has its line, a code and a fix. `# warpline: ignore[CODE]` on the line silences it. Of a folder, all
+    Python files are read, except in hidden folders and installed packages. The exit code is 0 without findings, 3 with
+    some, and 1 if a file is not valid Python.
 
     Examples:
 
       warpline lint train.py
 
-      warpline lint src/*.py --json
+      warpline lint src --json
     """
     findings: list[LintFinding] = []
     errors: list[UnreadableFile] = []
-    for file in files:
+    programs = list(dict.fromkeys(program for file in files for program in python_files(file)))
+    for file in programs:
         try:
             findings += lint_file(file)
         except UnreadableFile as error:
             errors.append(error)
-    if output.as_json or len(errors) < len(files):
+    if output.as_json or len(errors) < len(programs):
         output.put(
-            lambda: lint_report(findings, len(files) - len(errors)),
+            lambda: lint_report(findings, len(programs) - len(errors)),
             lambda: {
                 "schema": SCHEMA,
-                "files": len(files),
+                "files": len(programs),
                 "findings": [finding.to_dict() for finding in findings],
                 "errors": [{"code": failed.code, "message": failed.message, "hint": failed.hint} for failed in errors],
             },

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,9 +15,9 @@ from click.shell_completion import CompletionItem
 
 from warpline import __version__
 from warpline.cli.options import Asked
-from warpline.cli.verbs import VERBS
+from warpline.cli.verbs import GROUPS, VERBS
 from warpline.cli.write import print_json, say
-from warpline.errors import EXIT_FAILED, WarplineError
+from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 from warpline.sources.stdin import without_spool
 
 INTERRUPTED = 130
@@ -34,17 +37,39 @@ class Verbs(click.Group):
             return None
         module = import_module(f"warpline.cli.{VERBS[cmd_name].module or cmd_name}")
         command: click.Command = getattr(module, VERBS[cmd_name].function or cmd_name)
+        _keep_example_lines(command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that the first word names."""
+        word = args[0]
+        if word not in VERBS and not word.startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(word, VERBS, 2)
+            meant = " or ".join(f"warpline {name}" for name in near)
+            hint = f"did you mean {meant}?" if near else "see warpline --help"
+            raise UsageError("usage", f"there is no command and no file {word!r}", hint)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs in the help."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, VERBS[name].help) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The verbs that begin so."""
         verbs = [CompletionItem(name, help=verb.help) for name, verb in VERBS.items() if name.startswith(incomplete)]
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _keep_example_lines(command: click.Command) -> None:
+    """A command of an example stays on one line, to be pasted, however narrow the terminal is."""
+    command.help = re.sub(r"\n\n(?=  +warpline )", "\n\n\b\n", inspect.cleandoc(command.help or ""))
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _keep_example_lines(inner)
 
 
 @click.group(cls=Verbs, context_settings=SETTINGS, invoke_without_command=True)
@@ -78,7 +103,7 @@ def run(arguments: list[str]) -> int:
         return 0
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else EXIT_FAILED
-    except click.ClickException as error:
+    except (click.ClickException, UsageError) as error:
         # The command line was not understood, so that nothing has noted --json yet.
         return _fail(_described(error), "--json" in arguments)
     except BaseException as error:
@@ -103,6 +128,9 @@ def _described(error: BaseException) -> WarplineError:
     match error:
         case WarplineError():
             return error
+        case click.UsageError():
+            path = error.ctx.command_path if error.ctx is not None else "warpline"
+            return WarplineError("usage", _what_is_wrong(error), f"see {path} --help", error.exit_code)
         case click.ClickException():
             return WarplineError("usage", error.format_message(), "see warpline --help", error.exit_code)
         case KeyboardInterrupt() | click.Abort():
@@ -115,6 +143,13 @@ def _described(error: BaseException) -> WarplineError:
         raise error
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     return WarplineError("internal-error", reason, "please report it, with the traceback that WARPLINE_DEBUG=1 shows")
+
+
+def _what_is_wrong(error: click.UsageError) -> str:
+    """What the command line lacks or misspells, without the whole help of a command group."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return "a command is missing"
+    return error.format_message().rstrip(".")
 
 
 def _fail(error: WarplineError, as_json: bool) -> int:

@@ -14,7 +14,7 @@ from warpline.cli.write import say
 from warpline.errors import UsageError, WarplineError
 from warpline.mcp.folders import Folders
 
-INSTALL = "pip install 'warpline[mcp]'"
+INSTALL = "pip install mcp"
 TOKEN = "WARPLINE_MCP_TOKEN"
 MIN_TOKEN = 16
 

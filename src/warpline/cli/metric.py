@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from warpline.cli.output import ReportOutput, output_options
+from warpline.errors import EXIT_FAILED
 from warpline.hardware.counters.explain import SCHEMA, explain
 from warpline.hardware.counters.table import catalogue, target_of
 from warpline.reports.metric import metric_report
@@ -14,11 +15,12 @@ from warpline.reports.metric import metric_report
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Metrics, with or without suffixes.")
 @click.option("--chip", metavar="CHIP", help="Answer for this chip: sm_90, 9.0 or GH100.")
 @output_options
-def metric(names: tuple[str, ...], chip: str | None, output: ReportOutput) -> None:
+def metric(names: tuple[str, ...], chip: str | None, output: ReportOutput) -> int:
     """Explain a metric of Nsight Compute: what it counts, what a good value is, and which chips have it.
 
     Where a chip lacks the metric, or where the name is nvprof's or never existed, it names what to ask for instead.
-    The names are from the libnvperf_host that is installed (nvidia-cuda-cupti, ncu-report), else from a table.
+    The names are from the libnvperf_host that is installed (nvidia-cuda-cupti, ncu-report), else from a table. A name
+    that is unknown gives exit code 1.
 
     Examples:
 
@@ -32,3 +34,4 @@ def metric(names: tuple[str, ...], chip: str | None, output: ReportOutput) -> No
     listed = catalogue(target)
     found = [explain(name, target, listed) for given in names for name in given.split(",") if name.strip()]
     output.put(lambda: metric_report(found), lambda: {"schema": SCHEMA, "metrics": [one.to_dict() for one in found]})
+    return EXIT_FAILED if any(one.state == "unknown" for one in found) else 0

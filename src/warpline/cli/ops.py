@@ -8,9 +8,9 @@ import click
 from msgspec import Struct
 
 from warpline.analyses.ops import ops_table
-from warpline.cli.options import bundle, trace_argument
+from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options
-from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
+from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options, trace_argument
 from warpline.reports.ops import ops_report
 from warpline.reports.title import recording
 from warpline.units import duration

@@ -44,14 +44,6 @@ def note_json(context: click.Context, parameter: click.Parameter, value: Any) ->
     return value
 
 
-trace_argument = click.argument(
-    "trace",
-    type=click.Path(path_type=Path),
-    metavar="TRACE",
-    help="A torch.profiler or JAX trace (.json, .json.gz), nsys export (.sqlite), .nsys-rep or .nvvp; - reads stdin.",
-)
-
-
 class TableFormat(StrEnum):
     """How tables of data are written."""
 

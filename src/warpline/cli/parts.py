@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from warpline.analyses.parts.table import parts_table
-from warpline.cli.options import trace_argument
 from warpline.cli.output import ReportOutput, output_options
-from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
+from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options, trace_argument
 from warpline.reports.parts import parts_report
 from warpline.reports.title import recording
 from warpline.units import duration

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from warpline.analyses.platform import platform_of
-from warpline.cli.options import trace_argument
 from warpline.cli.output import ReportOutput, output_options
-from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.cli.write import check_plot, say, write_text
 from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.bare_path import bare_path

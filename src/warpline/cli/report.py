@@ -14,10 +14,9 @@ from warpline.cli.options import (
     gpu_hour_option,
     json_option,
     ncu_option,
-    trace_argument,
     why_option,
 )
-from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.cli.write import command_line, print_json, refuse_existing, say, write_text
 from warpline.dive.answer import dive_files
 from warpline.dive.model import Dive

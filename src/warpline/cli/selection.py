@@ -14,6 +14,7 @@ from warpline.errors import UnreadableFile
 from warpline.ranks.files import jobs_of_folder
 from warpline.replay.representative_steps import in_warm_steps
 from warpline.reports.console import spinner
+from warpline.sources.registry import sources, what_is_read
 from warpline.sources.stdin import STDIN, spooled_stdin
 from warpline.trace.launches import replays_graphs
 from warpline.trace.open import open_trace
@@ -25,6 +26,12 @@ CAPTURE_FOLDER = "capture_traces"
 """Where vLLM and SGLang put the recording of a graph capture, beside that of the replays."""
 WHOLE = "all"
 """The choice of `--steps` that asks for the whole recording."""
+trace_argument = click.argument(
+    "trace",
+    type=click.Path(path_type=Path),
+    metavar="TRACE",
+    help=f"A profile of {what_is_read(sources())}; also .gz or .xz; - reads stdin.",
+)
 steps_option = click.option(
     "--steps",
     metavar="START:STOP",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.options import TableFormat, json_format_option, note_json, trace_argument
-from warpline.cli.selection import StepSelection, no_cache_option, step_range_option
+from warpline.cli.options import TableFormat, json_format_option, note_json
+from warpline.cli.selection import StepSelection, no_cache_option, step_range_option, trace_argument
 from warpline.cli.write import print_json, put_text, table_width
 from warpline.front.query import run_query, table_list
 from warpline.reports.frame_text import table_text, to_csv, to_records
@@ -15,7 +15,7 @@ from warpline.reports.frame_text import table_text, to_csv, to_records
 
 @click.command()
 @trace_argument
-@click.argument("query", required=False, metavar="QUERY", help="A SELECT on the tables; default: list the tables.")
+@click.argument("query", required=False, metavar="[QUERY]", help="A SELECT on the tables; default: list the tables.")
 @click.option(
     "--format",
     "output_format",

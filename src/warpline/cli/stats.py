@@ -20,10 +20,9 @@ from warpline.cli.options import (
     force_option,
     json_format_option,
     note_json,
-    trace_argument,
     verbose_option,
 )
-from warpline.cli.selection import StepSelection, no_cache_option
+from warpline.cli.selection import StepSelection, no_cache_option, trace_argument
 from warpline.cli.write import json_text, put_text, refuse_existing, say, table_width
 from warpline.errors import CannotAnswer, UsageError
 from warpline.reports.frame_text import table_text, to_csv, to_records

@@ -73,7 +73,7 @@ VERBS = {
         "kernel cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4",
     ),
     "explain": Verb(
-        "Explain a name: a CUDA or OS call, kernel, op, cause, fix, finding, health code, metric, concept or lesson.",
+        "Explain a name: a call, kernel, op, cause, fix, finding, health or lint code, metric, concept or lesson.",
         "explain cuLibraryLoadData cuLibraryLoadDat",
     ),
     "dive": Verb(
@@ -146,4 +146,16 @@ VERBS = {
         "Diagnose the bundled trace: four training steps of a small GPT on an NVIDIA H200.", "demo", module="diagnose"
     ),
 }
-"""In the order of the help."""
+"""In the order of the list of commands."""
+
+GROUPS = {
+    "Look at a profile": (
+        *("diagnose", "report", "view", "whatif", "path", "budget", "ops", "parts", "memory", "roofline"),
+        *("dive", "stats", "sql"),
+    ),
+    "Compare runs": ("compare", "ladder", "baseline", "gate", "history", "watch"),
+    "Capture and measure": ("run", "try", "bench", "lab", "lint", "doctor"),
+    "Learn": ("demo", "explain", "kernel", "metric", "device"),
+    "Share": ("export", "scrub", "mcp", "skill"),
+}
+"""The verbs by what they are for, in the order of the help and of the README."""

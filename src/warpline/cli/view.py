@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from warpline.cli.options import ncu_option, trace_argument, why_option
-from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.options import ncu_option, why_option
+from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.cli.write import command_line, say
 from warpline.dive.answer import dive_files
 from warpline.errors import WarplineError
@@ -18,7 +18,7 @@ from warpline.findings.diagnosis import diagnose
 from warpline.reports.page.document import ServedPage
 from warpline.sources.private_files import create_file
 
-INSTALL = "pip install 'warpline[view]'"
+INSTALL = "pip install starlette uvicorn"
 LARGEST_PORT = 65535
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from warpline.analyses.platform import platform_of
-from warpline.cli.options import trace_argument
 from warpline.cli.output import ReportOutput, output_options
-from warpline.cli.selection import StepSelection, selection_options
+from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.findings.fix_table import every_fix
 from warpline.findings.fix_table import whatif as predict
 from warpline.fixes.registry import all_fixes

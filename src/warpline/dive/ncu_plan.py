@@ -10,7 +10,7 @@ from msgspec import Struct
 from warpline.capture.tool_commands import Focus, focus_flags, sections_for, words_of
 from warpline.dive.inside_kernels import InsideKernel, InsideKernels
 
-EXAMPLE = "python train.py"
+EXAMPLE = "PROGRAM"
 """Stands for the program where none is named."""
 MAX_LAUNCHES = 24
 """Launches that one run may profile to reach all chosen kernels; beyond it, starting the program again is quicker."""

@@ -44,7 +44,7 @@ MERGED_PX = 0.2
 """Bars of one colour that are closer than this are drawn as one."""
 TICKS = 8
 TIME_WIDTH, MARGIN, TIME_BAR = 960, 24, 26
-PACKAGE, INSTALL = "resvg_py", "pip install 'warpline[png]', or write .svg"
+PACKAGE, INSTALL = "resvg_py", "pip install resvg-py, or write .svg"
 SCALE = 2
 """Pixels per unit of the picture, so that small text stays sharp on dense screens."""
 DARK = "@media"

@@ -37,7 +37,7 @@ from warpline.trace.cut import cut_to_steps, rows_of_steps
 from warpline.trace.steps.choice import StepChoice
 from warpline.units import duration, several
 
-PANDAS_HINT = "pip install 'warpline[pandas]'"
+PANDAS_HINT = "pip install pandas pyarrow"
 
 
 class Trace(ShownAsCard, base.Trace):
@@ -71,7 +71,7 @@ class Trace(ShownAsCard, base.Trace):
         return to_query(self.tables[name], self._rows.get(name))
 
     def to_pandas(self, name: str) -> Any:
-        """A table as a pandas DataFrame; needs `pip install 'warpline[pandas]'`.
+        """A table as a pandas DataFrame; needs `pip install pandas pyarrow`.
 
         >>> trace.to_pandas("ops").groupby("name").size()
         """

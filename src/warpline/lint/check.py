@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tokenize
 from io import StringIO
@@ -14,6 +15,21 @@ from warpline.lint.source_file import SourceFile
 
 _IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
 MAX_BYTES = 4 << 20
+NOT_PROGRAMS = frozenset(["__pycache__", "node_modules", "site-packages"])
+"""Folders of other people's code, which a walk leaves out."""
+
+
+def python_files(path: Path) -> list[Path]:
+    """The file itself, or the Python files of a folder and its folders, in order."""
+    if not path.is_dir():
+        return [path]
+    found: list[Path] = []
+    for folder, inside, names in os.walk(path):
+        inside[:] = sorted(name for name in inside if not name.startswith(".") and name not in NOT_PROGRAMS)
+        found += [Path(folder, name) for name in sorted(names) if name.endswith(".py")]
+    if not found:
+        raise UnreadableFile("no-python", f"{path} holds no Python file", "name a folder with programs")
+    return found
 
 
 def lint_file(path: Path) -> list[LintFinding]:

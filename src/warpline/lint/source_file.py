@@ -93,14 +93,16 @@ class SourceFile:
         return None
 
     def hot(self, node: ast.AST) -> bool:
-        """Whether it runs in every iteration of an innermost loop that does GPU work.
+        """Whether it runs in every iteration of a loop that does GPU work.
 
-        An outer loop over epochs is not hot outside its inner loop. What is guarded by a test for every n-th iteration,
-        what leaves the loop, and error handling are not either. The body of a function that such a loop calls is.
+        Of nested loops that is the innermost, and each one around it whose own body has a training step: a loop over
+        steps with an inner one over micro-batches, but not the loop over epochs. What is guarded by a test for every
+        n-th iteration, what leaves the loop, and error handling are not hot. The body of a function that such a loop
+        calls is.
         """
         loop = self.loop_around(node)
         if loop is not None:
-            return not self._guarded(node, loop) and loop not in self._outer_loops and self.works(loop)
+            return not self._guarded(node, loop) and self._repeats(loop) and self.works(loop)
         scope = self.scope(node)
         if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) or scope.name not in self._called_hot:
             return False
@@ -108,16 +110,36 @@ class SourceFile:
 
     @cached_property
     def _called_hot(self) -> set[str]:
-        """Functions of this file that an innermost loop calls in every iteration."""
+        """Functions of this file that a loop of steps calls in every iteration."""
         found: set[str] = set()
         for call in self.calls:
             name = self.names.last(call.func)
             loop = self.loop_around(call) if name in self.functions else None
-            if loop is None or name in found or self.has(self.functions[name], _is_loop):
+            if loop is None or name in found:
                 continue
-            if loop not in self._outer_loops and not self._guarded(call, loop):
+            called = self.functions[name]
+            is_whole_loop = self.has(called, _is_loop) and called not in self._with_training_step
+            if self._repeats(loop) and not is_whole_loop and not self._guarded(call, loop):
                 found.add(name)
         return found
+
+    def _repeats(self, loop: Loop) -> bool:
+        """Whether an iteration of the loop is a step of the program, rather than many of them."""
+        return loop not in self._outer_loops or loop in self._with_training_step
+
+    @cached_property
+    def _with_training_step(self) -> set[ast.AST]:
+        """Loops and functions whose own body, outside inner loops, calls backward() or steps an optimizer."""
+        steps = (call for call in self.calls if self._is_training_step(call))
+        return {self.loop_around(call) or self.scope(call) for call in steps}
+
+    def _is_training_step(self, call: ast.Call) -> bool:
+        if not isinstance(call.func, ast.Attribute):
+            return False
+        if call.func.attr == "backward":
+            return True
+        owner = self.names.last(call.func.value).lower()
+        return call.func.attr == "step" and (owner.startswith("opt") or "optim" in owner or owner == "scaler")
 
     @cached_property
     def _outer_loops(self) -> set[ast.AST]:

@@ -1,6 +1,6 @@
 """The server, with the official SDK: on stdin and stdout, or as streamable HTTP on this machine alone.
 
-Needs `pip install 'warpline[mcp]'`.
+Needs `pip install mcp`.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def jobs_of_url(url: str) -> list[JobFiles]:
     try:
         from warpline.ranks.remote import listed  # noqa: PLC0415 - fsspec is an optional package
     except ModuleNotFoundError as error:
-        raise UsageError("no-fsspec", "fsspec is not installed", "pip install 'warpline[ray]'") from error
+        raise UsageError("no-fsspec", "fsspec is not installed", "pip install fsspec") from error
     root = Path(url.rstrip("/").rpartition("/")[2])
     found = [(file, root / file.place) for file in listed(url) if is_profile(file.place.name)]
     return jobs_among(root, _ranked([replace(_looked_at(path, file.head), url=file.url) for file, path in found]))

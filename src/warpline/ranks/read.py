@@ -150,7 +150,7 @@ def _on_ray(places: Sequence[str], cache: bool) -> list[tuple[bytes, str]]:
     try:
         from warpline.ranks.ray_engine import run_on_ray  # noqa: PLC0415 - an optional package
     except ModuleNotFoundError as error:
-        raise UsageError("no-ray", "Ray is not installed", "pip install 'warpline[ray]'") from error
+        raise UsageError("no-ray", "Ray is not installed", "pip install ray") from error
     return run_on_ray(_packed, places, cache)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ from warpline.reports.sections import (
 )
 from warpline.reports.title import NO_GPU, UNNAMED, joined
 from warpline.sources.registry import profiler_name
-from warpline.sources.stdin import as_typed
+from warpline.sources.stdin import as_shell_word
 from warpline.units import duration, several, share
 
 if TYPE_CHECKING:
@@ -410,9 +409,9 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
     if len(diagnosis.kernels):
         yield Command(f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels with their times")
     if any(tool.tool == "ncu" for tool in diagnosis.next_tools):
-        yield Command(f"warpline dive {file} -- python train.py", "profile those kernels with Nsight Compute")
+        yield Command(f"warpline dive {file} --print", "the commands of Nsight Compute for those kernels")
     yield Command(f"warpline sql {file}", "query the tables behind this")
 
 
 def _quoted(diagnosis: Diagnosis) -> str:
-    return shlex.quote(as_typed(diagnosis.trace.file))
+    return as_shell_word(diagnosis.trace.file)

@@ -91,8 +91,7 @@ def _commands(
     )
     before = f"They skip {STEPS_BEFORE} steps, and count from the program's start." if found.steps > 1 else ""
     yield Text(f"By hand, one kernel at a time. {before}".strip())
-    for kernel in chosen:
-        yield Text(by_hand(found, kernel, program), "advice")
+    yield Commands(tuple(Command(by_hand(found, kernel, program), "") for kernel in chosen))
 
 
 def _times(count: int) -> str:

@@ -14,6 +14,7 @@ from warpline.fixes.registry import all_fixes
 from warpline.hardware.counters.explain import explain
 from warpline.hardware.counters.table import catalogue
 from warpline.kernels import identify
+from warpline.lint.rules import RULES
 from warpline.reports.pages import concept, concepts, lesson, lessons, reason
 from warpline.work.registry import find_model
 
@@ -53,7 +54,7 @@ class Meaning(Struct, frozen=True):
 def meanings(name: str) -> tuple[Meaning, ...]:
     """All meanings of a name: `memory` is a kernel class and a cause. Empty if it is unknown."""
     found: list[Meaning] = []
-    for kind in KINDS:
+    for kind in (kind for kind in KINDS if kind != "op"):
         words = words_of(name, kind)
         if words is not None:
             when = _WHEN[words.when] if kind in {"api", "os"} else None
@@ -64,6 +65,10 @@ def meanings(name: str) -> tuple[Meaning, ...]:
         report = REPORTS[name]
         text = f"{report.title}: {(report.build.__doc__ or '').strip()}"
         found.append(Meaning(name, "report of nsys stats", text, None, f"warpline stats TRACE -r {name}"))
+    for rule in RULES:
+        if rule.code == name:
+            text = f"{rule.meaning} To fix it, {rule.fix}."
+            found.append(Meaning(name, "lint code", text, None, "docs/commands/lint.md"))
     return tuple(found) or _of_op(name) or _of_metric(name) or _of_kernel(name)
 
 
@@ -84,7 +89,8 @@ def _of_op(name: str) -> tuple[Meaning, ...]:
     """What a framework op does, by the model of its work."""
     model = find_model(name) if "::" in name else None
     if model is None:
-        return ()
+        words = words_of(name, "op")
+        return () if words is None else (Meaning(name, "op", words.text, None, "warpline ops TRACE"),)
     family = model.__module__.rpartition(".")[2]
     about = (import_module(model.__module__).__doc__ or "").partition("\n")[0]
     own = (model.__doc__ or "").partition("\n")[0]
@@ -133,7 +139,7 @@ def near(name: str) -> list[str]:
     """Known names that look like it, the closest first."""
     known = [*(word for kind in KINDS for word in names_of(kind)), *REPORTS, *all_fixes(), *_SOME_CALLS]
     known += [*concepts(), *lessons()]
-    known += [rule.name for fix in all_fixes().values() for rule in fix.findings]
+    known += [*(rule.name for fix in all_fixes().values() for rule in fix.findings), *(rule.code for rule in RULES)]
     return difflib.get_close_matches(name, dict.fromkeys(known), NEAR, 0.6)
 
 

@@ -102,7 +102,7 @@ def _table(answer: Envelope) -> Table:
 
 def _next(answer: Envelope) -> Iterator[Command]:
     if answer.device is None:
-        yield Command("warpline roofline … --device H200", "compare with a chip; warpline device lists them")
+        yield Command("warpline device", "the chips to compare with, by --device NAME")
     else:
         yield Command(f"warpline device {shlex.quote(answer.device)}", "every ceiling and its source")
     yield Command("warpline roofline TRACE", "the same for every op of a recorded program")

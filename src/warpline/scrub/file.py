@@ -29,6 +29,7 @@ from warpline.sources.kinds import (
 )
 from warpline.sources.nsys.report_file import EXPORT_AGAIN
 from warpline.sources.sqlite.plain_file import plain_sqlite
+from warpline.sources.stdin import as_shell_word
 from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine
 
@@ -134,22 +135,23 @@ def _supported(file: Path) -> Kind:
     if kind in (KINETO, NSYS_SQLITE):
         return kind
     if kind in (NSYS_REPORT, NSYS_STREAM):
+        export = as_shell_word(Path(f"{file.stem}.sqlite"))
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is in NVIDIA's own report format, which only nsys can write: share its export instead",
-            f"nsys export --type sqlite -o {file.stem}.sqlite {file.name}, then warpline scrub {file.stem}.sqlite",
+            f"nsys export --type sqlite -o {export} {as_shell_word(file)}, then warpline scrub {export}",
         )
     if kind in NCU_KINDS:
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is of Nsight Compute: its reports and pages name the host, the process and its files",
-            f"share what warpline dive {file.name} prints, and read it first",
+            f"share what warpline dive {as_shell_word(file)} prints, and read it first",
         )
     if kind is MEMORY_SNAPSHOT:
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is a memory snapshot, which consists of the program's paths and functions",
-            f"share what warpline memory {file.name} --by op prints, and read it first",
+            f"share what warpline memory {as_shell_word(file)} --by op prints, and read it first",
         )
     if kind is DIRECTORY:
         raise WarplineError(

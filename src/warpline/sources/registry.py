@@ -5,7 +5,7 @@ Other packages add rows by entry points of the group `warpline.sources`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -93,6 +93,14 @@ def suffixes_of(*chosen: Kind) -> tuple[str, ...]:
         for suffix in kind.suffixes
         for packed in (PACKING_SUFFIXES if kind.packs else PACKING_SUFFIXES[:1])
     )
+
+
+def what_is_read(rows: Sequence[Source]) -> str:
+    """The profilers of these rows, each with what their files are called."""
+    suffixes: dict[str, list[str]] = {}
+    for source in rows:
+        suffixes.setdefault(", ".join(source.profilers.values()), []).extend(source.kind.suffixes)
+    return "; ".join(f"{profilers} ({', '.join(names)})" for profilers, names in suffixes.items())
 
 
 def profiler_name(source: str) -> str:

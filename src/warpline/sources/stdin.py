@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -36,6 +37,11 @@ def as_typed(path: Path) -> str:
     """The path as typed in a shell: relative if that is shorter, and `-` for what came from standard input."""
     typed = str(STDIN if path in _spooled else path)
     return min(typed, os.path.relpath(path), key=len)
+
+
+def as_shell_word(path: Path) -> str:
+    """The path as one word of a command that can be pasted."""
+    return shlex.quote(as_typed(path))
 
 
 def without_spool(text: str) -> str:

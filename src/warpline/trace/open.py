@@ -23,6 +23,7 @@ from warpline.sources.kinds import (
 )
 from warpline.sources.registry import source_of, sources, suffixes_of
 from warpline.sources.rows import Rows
+from warpline.sources.stdin import as_shell_word
 from warpline.trace.build import build
 from warpline.trace.cache import load, store
 from warpline.trace.steps.choice import StepChoice
@@ -92,7 +93,9 @@ class NotATimeline(UnreadableFile):
         self.read_by = _READ_BY.get(kind)
         """The verb that reads it, if there is one."""
         hint = (
-            f"warpline {self.read_by} {file.name}" if self.read_by else "give a torch.profiler trace or an nsys export"
+            f"warpline {self.read_by} {as_shell_word(file)}"
+            if self.read_by
+            else "give a torch.profiler trace or an nsys export"
         )
         super().__init__("not-a-trace", f"{file} is {_WITHOUT_TIMELINE[kind]}", hint)
 

@@ -2,7 +2,7 @@
 
 Bound to 127.0.0.1. A request must name the secret token in its path and this server as its host, and no other site may
 have sent it: any web page that is open can send requests to 127.0.0.1. There are no files to ask for.
-Needs `pip install 'warpline[view]'`.
+Needs `pip install starlette uvicorn`.
 """
 
 from __future__ import annotations

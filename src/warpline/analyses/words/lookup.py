@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-Kind = Literal["api", "os", "class", "cause", "health"]
-"""CUDA and HIP calls, calls of the operating system, kernel classes, causes, health codes."""
+Kind = Literal["api", "os", "class", "cause", "health", "op"]
+"""CUDA and HIP calls, calls of the operating system, kernel classes, causes, health codes, ops of a framework."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 When = Literal["once", "step", "wait", "ask"]
 """Once per process or object; again and again; waits for something; a mere query."""

@@ -54,6 +54,22 @@ def _launch_blocking(program: SourceFile) -> Iterator[LintSpot]:
             yield _spot(node, f"{variable}=1 makes every launch wait for its kernel")
 
 
+def _profilers(program: SourceFile) -> Iterator[LintSpot]:
+    for node in program.calls if program.uses_gpu else ():
+        full = program.names.full(node.func)
+        given = {word.arg: word.value for word in node.keywords}
+        listed = given.get("activities", node.args[0] if node.args else None)
+        if full == "torch.profiler.profile" and isinstance(listed, ast.List | ast.Tuple | ast.Set):
+            names = {program.names.last(one) for one in listed.elts}
+            if names == {"CPU"}:
+                yield _spot(node, "activities has no ProfilerActivity.CUDA: the profile shows no kernels")
+        if (
+            full == "torch.autograd.profiler.profile"
+            and not {"use_cuda", "use_device", "use_kineto", None} & given.keys()
+        ):
+            yield _spot(node, "the profiler records no kernels without use_device")
+
+
 RULES = (
     LintRule(
         "zero-grad-fills",
@@ -72,6 +88,12 @@ RULES = (
         "Autograd's anomaly detection is on.",
         "turn it on only while you look for a NaN",
         _anomalies,
+    ),
+    LintRule(
+        "profiler-without-cuda",
+        "A profiler of a GPU program records the CPU alone.",
+        "give torch.profiler.profile both activities, ProfilerActivity.CPU and ProfilerActivity.CUDA",
+        _profilers,
     ),
     LintRule(
         "launch-blocking",

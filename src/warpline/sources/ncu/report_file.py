@@ -26,12 +26,13 @@ from warpline.sources.ncu.container import Container, Process, read_container
 from warpline.sources.ncu.csv_file import read_csv
 from warpline.sources.ncu.model import InstructionCounters, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
 from warpline.sources.ncu.numbers import base_unit
+from warpline.sources.stdin import as_shell_word
 from warpline.sources.unpack import Unpacked
 from warpline.units import several
 
 CHILD = Path(__file__).with_name("child.py")
 _AGAIN = "copy it again, or record it again"
-_INSTALL = "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
+_INSTALL = "pip install ncu-report, or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
 _WAIT_S = 900
 _CLOCKS_LEFT = re.compile(r"--clock-control[= ]none")
 
@@ -59,7 +60,8 @@ def read_report_file(path: Path) -> NcuReport:
             raise UnreadableFile("damaged-file", f"{path} holds {held}, but none can be read: {why}", _AGAIN)
         if container.truncated or damage:
             raise UnreadableFile("damaged-file", f"{path} is cut short before the end of its first kernel", _AGAIN)
-        raise UnreadableFile("no-kernels", f"{path} holds no profiled kernel", f"ask why: warpline doctor {path.name}")
+        hint = f"ask why: warpline doctor {as_shell_word(path)}"
+        raise UnreadableFile("no-kernels", f"{path} holds no profiled kernel", hint)
     processes = container.processes + [Process()] * (len(answer.kernels) - len(container.processes))
     kernels = tuple(
         _kernel(number, plain, process)
@@ -121,7 +123,7 @@ def _through_ncu(file: Path, path: Path, container: Container) -> NcuReport:
             command = [ncu, "--import", str(file), "--csv", "--page", "raw", "--print-units", "base"]
             subprocess.run(command, stdout=target, stdin=subprocess.DEVNULL, timeout=_WAIT_S, check=False)
         found = read_csv(page)
-    message = "read through ncu's CSV: counters per instruction need pip install 'warpline[ncu]'"
+    message = "read through ncu's CSV: counters per instruction need pip install ncu-report"
     health = (*found.health, HealthEntry("no-instruction-counters", "info", f"The report was {message}."))
     return replace(found, path=path, tool_version=container.tool_version, health=health)
 
