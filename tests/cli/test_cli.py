@@ -313,7 +313,7 @@ def test_explain_knows_lint_codes_ops_and_its_own_examples(capsys: pytest.Captur
 def test_a_file_that_cannot_be_written_does_not_lose_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("warpline.exports.pictures.PACKAGE", "no_such_package")
+    monkeypatch.setattr("warpline.exports.pictures.find_spec", lambda name: None)
     words = ["export", KINETO, "-o", str(tmp_path / "a.png"), "-o", str(tmp_path / "a.svg")]
     assert run(words) == 1
     assert (tmp_path / "a.svg").exists()

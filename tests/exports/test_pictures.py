@@ -77,7 +77,7 @@ def test_every_picture_is_xml_for_light_and_dark(tmp_path: Path, what: str) -> N
 
 
 def test_the_command_writes_a_png(tmp_path: Path) -> None:
-    pytest.importorskip("resvg_py", reason="needs `pip install 'warpline[png]'`")
+    pytest.importorskip("resvg_py", reason="needs `pip install resvg-py`")
     trace, file = write(tmp_path, launched("a", 0, 10, 30, 1)), tmp_path / "picture.png"
     assert run(["export", str(trace), "-o", str(file), "--what", "time"]) == 0
     assert file.read_bytes().startswith(b"\x89PNG\r\n")
@@ -98,7 +98,7 @@ def test_without_resvg_a_png_is_refused_in_one_line(
     monkeypatch.setattr("warpline.exports.pictures.find_spec", lambda name: None)
     assert run(["export", str(DEMO), "-o", str(tmp_path / "x.png")]) == 1
     error = capsys.readouterr().err
-    assert error == "warpline: needs-png: drawing a .png needs resvg-py; pip install 'warpline[png]', or write .svg\n"
+    assert error == "warpline: needs-png: drawing a .png needs resvg-py; pip install resvg-py, or write .svg\n"
 
 
 def test_names_are_sanitised(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from warpline.cli.options import bundle, json_option
 from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.cli.write import print_json, refuse_existing, say
-from warpline.errors import WarplineError
+from warpline.errors import UsageError, WarplineError
 from warpline.exports.formats import Exported, Picture, export_format
 from warpline.exports.formats import export as write
 from warpline.units import several, size
@@ -71,25 +71,27 @@ def export(trace: Path, output: ExportOutput, what: Picture, why: bool | None, s
 
       warpline export trace.json.gz -o roofline.png --what roofline -f
     """
+    wanted, failed = [], []
     for file in output.files:
-        export_format(file)
         refuse_existing(file, output.force)
-    opened = selection.open(trace)
-    written, failed = [], []
-    for file in output.files:
         try:
-            written.append(write(opened, file, what, why))
-        except WarplineError as error:  # the other files need not what this one lacks
+            export_format(file)
+            wanted.append(file)
+        except UsageError:
+            raise
+        except WarplineError as error:  # a package is missing, which the other files do not need
             failed.append(error)
-    if failed and not written:
+    if not wanted:
         raise failed[0]
+    opened = selection.open(trace)
+    written = [write(opened, file, what, why) for file in wanted]
     if output.as_json:
         print_json({"schema": SCHEMA, "files": [{**asdict(one), "file": str(one.file)} for one in written]})
     else:
         for one in written:
             say(_line(one))
-    for error in failed:
-        say(f"warpline: {error.line()}", err=True)
+    for missing in failed:
+        say(f"warpline: {missing.line()}", err=True)
     return failed[0].exit_code if failed else 0
 
 

@@ -17,11 +17,20 @@ from warpline import __version__
 from warpline.cli.options import Asked
 from warpline.cli.verbs import GROUPS, VERBS
 from warpline.cli.write import print_json, say
-from warpline.errors import EXIT_FAILED, UsageError, WarplineError
+from warpline.errors import EXIT_FAILED, WarplineError
 from warpline.sources.stdin import without_spool
 
 INTERRUPTED = 130
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+
+class _UnknownVerb(click.UsageError):
+    """The first word is neither a verb nor a file."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(f"there is no command and no file {word!r}")
+        meant = " or ".join(f"warpline {name}" for name in difflib.get_close_matches(word, VERBS, 2))
+        self.hint = f"did you mean {meant}?" if meant else "see warpline --help"
 
 
 class Verbs(click.Group):
@@ -46,17 +55,16 @@ class Verbs(click.Group):
         """The verb that the first word names."""
         word = args[0]
         if word not in VERBS and not word.startswith("-") and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(word, VERBS, 2)
-            meant = " or ".join(f"warpline {name}" for name in near)
-            hint = f"did you mean {meant}?" if near else "see warpline --help"
-            raise UsageError("usage", f"there is no command and no file {word!r}", hint)
+            raise _UnknownVerb(word)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs in the help."""
-        for group, names in GROUPS.items():
-            with formatter.section(group):
-                formatter.write_dl([(name, VERBS[name].help) for name in names])
+        grouped = {name for names in GROUPS.values() for name in names}
+        for group, names in {**GROUPS, "Other": tuple(name for name in VERBS if name not in grouped)}.items():
+            if names:
+                with formatter.section(group):
+                    formatter.write_dl([(name, VERBS[name].help) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The verbs that begin so."""
@@ -103,7 +111,7 @@ def run(arguments: list[str]) -> int:
         return 0
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else EXIT_FAILED
-    except (click.ClickException, UsageError) as error:
+    except click.ClickException as error:
         # The command line was not understood, so that nothing has noted --json yet.
         return _fail(_described(error), "--json" in arguments)
     except BaseException as error:
@@ -128,6 +136,8 @@ def _described(error: BaseException) -> WarplineError:
     match error:
         case WarplineError():
             return error
+        case _UnknownVerb():
+            return WarplineError("usage", error.format_message(), error.hint, error.exit_code)
         case click.UsageError():
             path = error.ctx.command_path if error.ctx is not None else "warpline"
             return WarplineError("usage", _what_is_wrong(error), f"see {path} --help", error.exit_code)
