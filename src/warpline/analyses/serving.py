@@ -8,6 +8,7 @@ their remedies.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any, Literal
 
 import numpy as np
@@ -16,14 +17,18 @@ from msgspec import Struct, to_builtins
 from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.idle.host_activity import capture_spans
 from warpline.analyses.steps import step_times
-from warpline.api_names import GRAPH_LAUNCH
+from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.intervals import Spans, difference, intersection, joined, union
 from warpline.library_names import ENGINE_STEP
-from warpline.trace.arrays import NONE, Bools
+from warpline.trace.arrays import NONE, Bools, grouped
+from warpline.trace.steps.token_reads import token_reads
 from warpline.trace.trace import Trace
+from warpline.work.parse import recorded_sizes
 
 Engine = Literal["vllm", "sglang", "tensorrt_llm", "tgi"]
-Phase = Literal["prefill", "decode", "mixed", "empty"]
+Phase = Literal["prefill", "decode", "mixed", "with prefill", "empty"]
+PHASES: tuple[Phase, ...] = ("prefill", "decode", "mixed", "with prefill", "empty")
+"""`with prefill`: prefill alone or together with decodes, where nothing says which."""
 _VLLM = re.compile(
     r"^execute_(?:(?P<all>\d+)_)?context_(?P<ctx>\d+)\((?:sq)?(?P<ctx_tokens>\d+)[^)]*\)"
     r"_generation_(?P<gen>\d+)\((?:sq)?(?P<gen_tokens>\d+)"
@@ -58,33 +63,23 @@ _START_UP = (
     (WARM_UP, r"warm_?up|_dummy_run|dummy_run"),
 )
 """Functions in which an engine prepares itself; where one calls another, the first row counts."""
+MATRIX = 2
 CAPTURE_RANGE = r"^capture_\d+_"
 """Ranges around the capture of one batch size: `capture_32_FULL`."""
 
 
 class StepTokens(Struct, frozen=True):
-    """What one step of an engine works on, as far as its range says."""
+    """What one step of an engine works on."""
 
-    prefill_requests: int
-    decode_requests: int
-    prefill_tokens: int | None
-    decode_tokens: int | None
+    phase: Phase
+    requests: int
+    tokens: int | None
 
-    @property
-    def phase(self) -> Phase:
-        """prefill, decode, both (`mixed`) or neither (`empty`)."""
-        if self.prefill_requests and self.decode_requests:
-            return "mixed"
-        return "prefill" if self.prefill_requests else "decode" if self.decode_requests else "empty"
-
-    @property
-    def tokens(self) -> int | None:
-        """Tokens of both."""
-        return (
-            None
-            if self.prefill_tokens is None or self.decode_tokens is None
-            else (self.prefill_tokens + self.decode_tokens)
-        )
+    @classmethod
+    def of(cls, prompts: int, answers: int, tokens: int | None) -> StepTokens:
+        """A step that reads these prompts and writes these answers."""
+        phase: Phase = "mixed" if prompts and answers else "prefill" if prompts else "decode" if answers else "empty"
+        return cls(phase, prompts + answers, tokens)
 
 
 class ServingPhase(Struct, frozen=True):
@@ -104,7 +99,7 @@ class ServingPhase(Struct, frozen=True):
     tokens: float | None
     """Mean of a step."""
     token_ns: float | None
-    """Time of all steps over all tokens."""
+    """Time of all steps over all tokens; None where most of it is without a recorded reason."""
     graph_steps: int
     """Steps that replay a CUDA graph."""
     idle_cause: str | None
@@ -128,6 +123,8 @@ class Serving(Struct, frozen=True):
     """None where only the form of its ranges is known."""
     phases: tuple[ServingPhase, ...]
     """The longest in total first."""
+    is_inferred: bool
+    """Whether the phases are not in the names of ranges, but inferred from the shapes of matmuls."""
     start_up: tuple[StartUp, ...]
     uncaptured_batches: tuple[int, ...]
     """Batch sizes of decode steps without a graph, where others replay one."""
@@ -147,46 +144,44 @@ class Serving(Struct, frozen=True):
 def tokens_of(name: str) -> StepTokens | None:
     """Requests and tokens in the name of an engine's range; None where it has none."""
     if found := _VLLM.match(name):
-        return StepTokens(*(int(found[key]) for key in ("ctx", "gen", "ctx_tokens", "gen_tokens")))
+        return StepTokens.of(int(found["ctx"]), int(found["gen"]), int(found["ctx_tokens"]) + int(found["gen_tokens"]))
     if found := _TRT_LLM.match(name):
         prompts, answers = int(found["ctx"]), int(found["gen"])
-        known = found["ctx_tokens"]
-        return StepTokens(prompts, answers, int(known) if known else (None if prompts else 0), answers)
+        read = int(found["ctx_tokens"]) if found["ctx_tokens"] else None if prompts else 0
+        return StepTokens.of(prompts, answers, None if read is None else read + answers)
     if found := _SGLANG.match(name):
         requests, mode = int(found["bs"]), (found["mode"] or found["plain"]).upper()
         tokens = int(found["toks"]) if found["toks"] else None
         if mode in _PREFILLS:
-            return StepTokens(requests, 0, tokens, 0)
-        return StepTokens(0, requests, 0, tokens or requests) if mode in _DECODES else None
+            return StepTokens.of(requests, 0, tokens)
+        return StepTokens.of(0, requests, tokens or requests) if mode in _DECODES else None
     return None
 
 
 def engine_of(trace: Trace) -> Engine | None:
-    """The engine by its Python frames, else by its ranges."""
-    frames = trace.python.name
-    for engine, pattern in _ENGINE_FRAMES:
-        if frames.like(pattern).any():
-            return engine
-    ranges = trace.ranges.name
-    return next((engine for engine, pattern in _ENGINE_RANGES if ranges.like(pattern).any()), None)
+    """The engine by its Python frames; where none are recorded, by its ranges."""
+    frames, ranges = trace.python.name, trace.ranges.name
+    names, patterns = (frames, _ENGINE_FRAMES) if len(frames) else (ranges, _ENGINE_RANGES)
+    return next((engine for engine, pattern in patterns if names.like(pattern).any()), None)
 
 
 def serving(trace: Trace, gaps: list[Gaps]) -> Serving | None:
     """The phases of the steps in view, and what came before them; None if no engine is recorded."""
     is_engine = bool(trace.ranges.name.like(f"{ENGINE_STEP}|{CAPTURE_RANGE}").any())
     engine = engine_of(trace)
-    if not is_engine and engine is None:
+    if not is_engine and engine is None and not len(token_reads(trace.gpu)):
         return None
     tokens = step_tokens(trace)
-    known = [one for one in tokens if one is not None]
-    phases = _phases(trace, tokens, gaps) if known else ()
-    start_up = start_up_phases(trace)
+    is_inferred = not any(tokens) and not trace.api.name.like(BEGIN_CAPTURE).any()
+    tokens = _tokens_by_shapes(trace) if is_inferred else tokens
+    phases = _phases(trace, tokens, gaps) if any(tokens) else ()
+    start_up = start_up_phases(trace) if is_engine or engine is not None else ()
     if not phases and not start_up:
         return None
     graphs = _with_graphs(trace)
     decodes = [(one, graph) for one, graph in zip(tokens, graphs, strict=True) if one and one.phase == "decode"]
-    missing = {one.decode_requests for one, graph in decodes if not graph} if any(graph for _, graph in decodes) else ()
-    return Serving(engine, phases, start_up, tuple(sorted(missing)), _stalls(tokens))
+    missing = {one.requests for one, graph in decodes if not graph} if any(graph for _, graph in decodes) else ()
+    return Serving(engine, phases, is_inferred, start_up, tuple(sorted(missing)), _stalls(tokens))
 
 
 def step_tokens(trace: Trace) -> list[StepTokens | None]:
@@ -201,6 +196,37 @@ def step_tokens(trace: Trace) -> list[StepTokens | None]:
     return found
 
 
+def _tokens_by_shapes(trace: Trace) -> list[StepTokens | None]:
+    """The same where no range says it: most matmuls have a row for each token of the step, the last one a row for each
+    request, if it is the head of a language model. A step with as many of both is a decode step, and so is a graph."""
+    steps, ops = trace.steps_in_view, trace.ops
+    found: list[StepTokens | None] = [None] * len(steps)
+    matmuls = ops[ops.name.like(r"^aten::(mm|addmm)$") & (ops.thread == steps.thread[:1].max(initial=NONE))]
+    inside = np.searchsorted(steps.start_ns, matmuls.start_ns, side="right") - 1
+    inside[matmuls.start_ns >= np.append(steps.end_ns, 0)[inside]] = NONE
+    graphs, tables = _with_graphs(trace), _embedding_tables(trace)
+    for step, rows in grouped(np.arange(len(matmuls)), inside):
+        sizes = [_matrices(matmuls.shapes.text(row)) for row in rows.tolist()]
+        if step == NONE or not all(sizes) or not tables.intersection(sizes[-1]):
+            continue
+        counts = [size[0][0] for size in sizes]
+        requests = counts[-1]
+        tokens = requests if graphs[step] else Counter(counts).most_common(1)[0][0]
+        found[step] = StepTokens("decode" if tokens == requests else "with prefill", requests, tokens)
+    return found
+
+
+def _embedding_tables(trace: Trace) -> set[tuple[int, ...]]:
+    """The sizes of the tables of embeddings, in both orders: a language model's head has them too."""
+    ops = trace.ops[trace.ops.name.like("^aten::embedding$")]
+    tables = {tuple(sizes[0]) for sizes in map(_matrices, ops.shapes.present()) if sizes}
+    return tables | {table[::-1] for table in tables}
+
+
+def _matrices(shapes: str | None) -> list[tuple[int, ...]]:
+    return [tuple(size) for size in recorded_sizes(shapes or "") if len(size) == MATRIX]
+
+
 def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> tuple[ServingPhase, ...]:
     times = step_times(trace)
     lengths, busy = times["length_ns"].to_numpy(), times["busy_ns"].to_numpy()
@@ -208,7 +234,7 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
     names = np.array([one.phase if one else "" for one in tokens], object)
     graphs, whole = _with_graphs(trace), max(int(lengths.sum()), 1)
     found = []
-    for phase in ("prefill", "decode", "mixed", "empty"):
+    for phase in PHASES:
         rows = np.flatnonzero(names == phase)
         if not len(rows):
             continue
@@ -217,6 +243,7 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
         total, sums = int(lengths[rows].sum()), [count for count in counts if count is not None]
         is_counted = len(sums) == len(counts) and sum(sums) > 0
         cause, idle = _idle_cause(gaps, Spans(starts[rows], ends[rows]))
+        unknown = idle if cause == "unknown" else 0
         found.append(
             ServingPhase(
                 phase=phase,
@@ -225,9 +252,9 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
                 step_ns=float(np.median(lengths[rows])),
                 busy_ns=int(busy[rows].sum()),
                 total_ns=total,
-                requests=float(np.mean([one.prefill_requests + one.decode_requests for one in own])),
+                requests=float(np.mean([one.requests for one in own])),
                 tokens=float(np.mean(sums)) if is_counted else None,
-                token_ns=total / sum(sums) if is_counted else None,
+                token_ns=total / sum(sums) if is_counted and 2 * unknown < total else None,
                 graph_steps=int(graphs[rows].sum()),
                 idle_cause=cause,
                 idle_cause_ns=idle,
@@ -264,8 +291,8 @@ def _stalls(tokens: list[StepTokens | None]) -> int:
 
 
 def start_up_phases(trace: Trace) -> tuple[StartUp, ...]:
-    """Loading, profiling, warm-up and graph capture outside the steps; what is in two of them counts for one."""
-    frames, taken = trace.python, union(*trace.step_spans)
+    """Loading, profiling, warm-up and graph capture; what is in two of them counts for one."""
+    frames, taken = trace.python, Spans(np.zeros(0, np.int64), np.zeros(0, np.int64))
     found = []
     captures = capture_spans(trace.api)
     ranges = trace.ranges[trace.ranges.name.like(CAPTURE_RANGE) & (trace.ranges.end_ns != NONE)]

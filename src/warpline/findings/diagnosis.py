@@ -20,6 +20,7 @@ from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.platform import platform_of
+from warpline.analyses.serving import Serving, serving
 from warpline.analyses.step_loops import StepLoops, step_loops
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
@@ -89,6 +90,8 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     gap_places: list[GapPlace]
     """What runs on the CPU while the busiest device is idle, by kind of gap."""
     queue: QueueDepth | None
+    serving: Serving | None
+    """The steps of a serving engine by phase; None for other programs."""
     cpu: CpuTime | None
     """Where the CPU's time goes; None if the trace has GPU work."""
     judgement: Judgement | None = None
@@ -187,6 +190,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
             "syncs": self.syncs.to_dicts(),
             "gap_places": to_builtins(self.gap_places),
             "queue_depth": to_builtins(self.queue),
+            "serving": self.serving.to_dict() if self.serving else None,
             "cpu": self.cpu.to_dict() if self.cpu else None,
         }
 
@@ -234,12 +238,14 @@ def _account(trace: Trace) -> Diagnosis:
     host, frames = HostTime(trace, cold=cold_spans(trace)), UserFrames(trace)
     counted = _counted(trace, host, frames)
     steps = warm_steps(trace)
+    judged = trace.with_steps(steps) if steps else trace
+    in_steps = _counted(judged, host, frames) if steps else None
     return Diagnosis(
         trace=trace,
         health=[*trace.health_entries, *second_pass_health(trace, frames)],
         devices=counted.devices,
         gaps=counted.gaps,
-        in_steps=_counted(trace.with_steps(steps), host, frames) if steps else None,
+        in_steps=in_steps,
         steps=step_times(trace),
         step_loops=step_loops(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
@@ -247,6 +253,7 @@ def _account(trace: Trace) -> Diagnosis:
         copies=copies(trace),
         gap_places=counted.gap_places,
         queue=queue_depth(trace),
+        serving=serving(judged, (in_steps or counted).gaps),
         cpu=cpu_time(trace),
     )
 

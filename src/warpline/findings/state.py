@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from warpline.analyses.collective_waits import least_waits_ns
 from warpline.analyses.framework import Framework
+from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
@@ -20,7 +21,7 @@ MIN_COVERED = 0.5
 """Share of the recording's GPU time that the steps must hold to stand for it."""
 
 MIN_CAPTURED = 0.5
-"""Share of a recording without steps from which it is one of a graph capture."""
+"""Share of the judged time from which a recording is one of a graph capture."""
 
 
 class State(Struct, frozen=True):
@@ -45,7 +46,7 @@ class State(Struct, frozen=True):
     slowness: float = 1.0
     """How many times slower than usual the host was, where no stopwatch ran."""
     captured: float = 0.0
-    """Share of a recording without steps in which the GPU is idle while a graph is captured."""
+    """Share of the judged time in which the GPU is idle while a graph is captured; 1 where nothing else is recorded."""
     unrecorded_ns: float = 0.0
     """Idle time of a step in which what is launched waits for what was not recorded; 0 where other idle time without a
     reason is longer."""
@@ -94,13 +95,21 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         comm_ns=evidence.time_per_step(evidence.labelled.kernels("comm")),
         rank_wait_ns=_rank_wait_ns(evidence),
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
-        captured=0.0 if len(trace.steps_in_view) else evidence.captured_share,
+        captured=_captured_share(trace, evidence),
         unrecorded_ns=_unrecorded_ns(evidence),
         share_of_recording=_share_of_recording(trace),
         distortion=evidence.question.replay.measured_step_ns / evidence.step_ns,
         replay_error=evidence.question.replay.error_pct / 100,
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
+
+
+def _captured_share(trace: Trace, evidence: Evidence) -> float:
+    """Of the idle time in which a graph is captured; 1 for a recording without steps that only captures graphs, and
+    replays none."""
+    names = trace.api.name
+    only = not len(trace.steps_in_view) and names.like(BEGIN_CAPTURE).any() and not names.like(GRAPH_LAUNCH).any()
+    return 1.0 if only else evidence.captured_share
 
 
 def _rank_wait_ns(evidence: Evidence) -> float:

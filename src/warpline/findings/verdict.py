@@ -169,9 +169,10 @@ def _unclear(limits: Limits, state: State) -> str | None:
         codes = ", ".join(dict.fromkeys(state.errors))
         return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
     if state.is_capture:
+        of = f" ({percent(state.captured)} of it)" if state.captured < 1 else ""
         return (
-            f"the recording is of a graph capture ({percent(state.captured)} of it): launches go into the graph and do "
-            "not run; record the steps that replay it"
+            f"the recording is of a graph capture{of}: launches go into the graph and do not run; record the steps "
+            "that replay it"
         )
     if not state.is_covered:
         return (

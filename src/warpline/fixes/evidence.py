@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.platform import platform_of
+from warpline.analyses.serving import Engine, engine_of
 from warpline.analyses.user_frames import Site, UserFrames
 from warpline.fixes.claim import Place
 from warpline.fixes.words import StepNoun
@@ -107,6 +108,11 @@ class Evidence:
     def platform(self) -> Platform:
         """Whose words to use: NVIDIA's or AMD's."""
         return platform_of(self.trace)
+
+    @cached_property
+    def engine(self) -> Engine | None:
+        """The serving engine that runs the program, if any."""
+        return engine_of(self.trace)
 
     @cached_property
     def user_frames(self) -> UserFrames:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpline.fixes.claim import Claim
+from warpline.fixes.engine_advice import engine_advice
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Rule
 from warpline.replay.whatif import Prediction
@@ -28,4 +29,5 @@ def proposal(rule: Rule, fix: str, evidence: Evidence, least_gain: float | None 
     claim = rule.look(evidence, prediction) if advice else None
     if claim is None or advice is None:
         return None
-    return Proposal(claim, prediction, claim.how if claim.how and evidence.framework == "pytorch" else advice)
+    own = claim.how if claim.how and evidence.framework == "pytorch" else advice
+    return Proposal(claim, prediction, engine_advice(fix, evidence.engine) or own)

@@ -34,6 +34,7 @@ from warpline.reports.sections import (
     Text,
     Value,
 )
+from warpline.reports.serving import serving_section
 from warpline.reports.title import NO_GPU, UNNAMED, joined
 from warpline.sources.registry import profiler_name
 from warpline.sources.stdin import as_shell_word
@@ -111,6 +112,8 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         what += rank_waits(diagnosis)
         places = [*_outside(diagnosis), *_gap_sentences(diagnosis, is_brief=True)]
         yield Section("time", "Where the time goes", (device_bar(diagnosis), *what, *places[:1]), is_lead=True)
+        if diagnosis.serving is not None:
+            yield serving_section(diagnosis.serving)
     elif diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
     else:
@@ -170,6 +173,8 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
     most_used = diagnosis.shown.busiest[0] if diagnosis.devices else None
     for device, gaps in zip(diagnosis.shown.devices, diagnosis.shown.gaps, strict=True):
         yield _device(diagnosis, device, gaps, with_places=device is most_used)
+    if diagnosis.serving is not None:
+        yield serving_section(diagnosis.serving)
     if judgement is not None and judgement.findings:
         yield Section("findings", "Findings", (findings.explained(found),))
     if diagnosis.audit:

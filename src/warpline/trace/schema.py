@@ -306,7 +306,8 @@ class Steps(TraceTable):
         ID, "row of `threads` on which the range or frame lies; null for steps found on the device"
     )
     found_by = TraceColumn[Texts](
-        pl.String, "profiler_step, range, python (calls of a function), repetition (of work) or optimizer"
+        pl.String,
+        "profiler_step, range, python (calls of a function), repetition, tokens (their reads) or optimizer",
     )
 
 

@@ -13,6 +13,7 @@ FOUND_BY = {
     "range": "a range that fills the program's loop",
     "python": "calls of a Python function that fill the program's loop",
     "repetition": "GPU activity that repeats",
+    "tokens": "the reads of sampled tokens",
     "optimizer": "the optimizer's steps",
 }
 
