@@ -183,6 +183,7 @@ def test_stats_prints_the_call_paths(tmp_path: Path, capsys: pytest.CaptureFixtu
         (json.dumps([{"children": [7, None, {"frame": 1, "metrics": 2}], "frame": {}, "metrics": {}}]), "empty-trace"),
         (json.dumps([node("ROOT", node("k", **{"time (ns)": "x", "count": -4}))]), "empty-trace"),
     ],
+    ids=["cut", "no kernels", "no nodes", "no numbers"],
 )
 def test_a_damaged_tree_is_one_clear_line(text: str, code: str, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "proton.hatchet"

@@ -135,6 +135,7 @@ def test_streams_and_threads_are_read(packed: type[bytes], tmp_path: Path) -> No
         (space(plane("/host:metadata")), "empty-trace", "without an event"),
         (space(plane("/device:TPU:0", line(1, "XLA Ops", 0, event("fusion_1", 0, 1)))), "other-device", "TPU"),
     ],
+    ids=["damaged", "empty", "TPU"],
 )
 def test_what_cannot_be_read_is_one_clear_line(
     content: bytes, code: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

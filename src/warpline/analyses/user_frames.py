@@ -357,10 +357,12 @@ def second_pass_health(trace: Trace, frames: UserFrames) -> list[HealthEntry]:
     """Notes on the second pass beside a trace; none without one."""
     if trace.companions is None:
         return []
+    if (beside := trace.companions.execution_trace) is not None and len(trace.dataflow):
+        message = f"Which tensor comes from which op is known from {beside.name}, of the same process."
+        return [HealthEntry("execution-trace", "info", message)]
     if trace.companions.problem:
-        return [
-            HealthEntry("second-look-damaged", "warning", f"There are no source lines: {trace.companions.problem}.")
-        ]
+        missing = "source lines" if beside is None else "tensor dependencies"
+        return [HealthEntry("second-look-damaged", "warning", f"There are no {missing}: {trace.companions.problem}.")]
     share = frames.matched_share
     if not frames.borrowed or share >= LEAST_MATCHED:
         return []

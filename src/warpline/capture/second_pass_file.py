@@ -11,7 +11,7 @@ import functools
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +62,23 @@ def write_second_pass(folder: Path, part: dict[str, Any]) -> None:
 
 def flow_of(observed: Path) -> dict[str, Any]:
     """The calls and tensors of the observer's file, as columns."""
-    nodes = sorted(_nodes(observed.read_text(encoding="utf-8", errors="replace")), key=lambda node: int(node["id"]))
+    nodes = nodes_of(observed.read_text(encoding="utf-8", errors="replace"))
+    return flow_of_nodes(nodes, lambda name: name.startswith(STEP_MARK))
+
+
+def flow_of_nodes(nodes: Iterable[dict[str, Any]], is_step: Callable[[str], bool]) -> dict[str, Any]:
+    """The same of its nodes, with what names the start of a step."""
     calls, tensors = _ColumnWriter("op", "thread", "parent", "step", "record_function"), _ColumnWriter(
         "call", "argument", "output", "access", "tensor", "storage", "offset", "elements", "extent", "item_bytes",
         "shape", "dtype", "device",
     )  # fmt: skip
     call_of: dict[int, int] = {}
     step = -1
-    for node in nodes:
+    for node in sorted(nodes, key=lambda node: int(node["id"])):
         facts = {each["name"]: each["value"] for each in node.get("attrs", ())}
         above = call_of.get(int(node["ctrl_deps"]), -1)
         if facts.get("scope") == USER_SCOPE:
-            step += str(node["name"]).startswith(STEP_MARK)
+            step += is_step(str(node["name"]))
             call_of[int(node["id"])] = above
             continue
         number = call_of[int(node["id"])] = len(calls)
@@ -109,7 +114,7 @@ class _ColumnWriter:
         return known[text]
 
 
-def _nodes(text: str) -> Iterator[dict[str, Any]]:
+def nodes_of(text: str) -> Iterator[dict[str, Any]]:
     """The nodes of the observer's file; of a damaged one, those before the damage."""
     decoder = json.JSONDecoder()
     position = text.index('"nodes"')

@@ -18,7 +18,7 @@ MOST_BYTES = 512 << 20
 """Of the file, unpacked: a few steps with every tensor have a hundredth of that."""
 ACCESSES = ("read", "write", "update", "make", "view")
 DIRECTIONS = ("in", "out")
-_DAMAGE = (
+DAMAGE = (
     *(OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError),
     *(RecursionError, pl.exceptions.PolarsError),
 )
@@ -48,8 +48,8 @@ def read_second_pass(file: Path) -> SecondPassRows:
             raise ValueError(unpacked.damage)
         if content["schema"] != SCHEMA:
             raise ValueError(f"its schema is {content['schema']}")
-        return SecondPassRows(_dataflow(content), _lines(content))
-    except _DAMAGE as error:
+        return SecondPassRows(dataflow_rows(content), _lines(content))
+    except DAMAGE as error:
         why = f"{file.name} cannot be read: {type(error).__name__}: {error}"
         raise UnreadableFile("bad-look", why, "record again, or delete that file") from error
 
@@ -60,7 +60,8 @@ def _lines(content: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame({name: _numbers(lines.get(name, []), dtype) for name, dtype in columns.items()}).drop_nulls()
 
 
-def _dataflow(content: dict[str, Any]) -> pl.DataFrame:
+def dataflow_rows(content: dict[str, Any]) -> pl.DataFrame:
+    """Rows of the `dataflow` table from columns of calls and tensors; empty without them."""
     if "calls" not in content:
         return pl.DataFrame()
     calls, tensors = (dict(content[name]) for name in ("calls", "tensors"))

@@ -12,6 +12,7 @@ from warpline.sources.detect import detect
 from warpline.sources.kinds import (
     DIRECTORY,
     EXECUTION_TRACE,
+    KINETO,
     MEMORY_SNAPSHOT,
     NCCL_INSPECTOR,
     NCU_CSV,
@@ -24,8 +25,10 @@ from warpline.sources.kinds import (
 from warpline.sources.registry import source_of, sources, suffixes_of
 from warpline.sources.rows import Rows
 from warpline.sources.stdin import as_shell_word
+from warpline.trace.arrays import NONE
 from warpline.trace.build import build
 from warpline.trace.cache import load, store
+from warpline.trace.execution_trace import execution_trace_beside, is_execution_trace
 from warpline.trace.steps.choice import StepChoice
 from warpline.trace.trace import COMPANIONS, Companions, Trace
 
@@ -54,6 +57,9 @@ def open_trace(
         if key and content_key(file) == key:  # else it changed while it was read
             store(key, trace)
     companions = Companions(file, partial(open_trace, cache=cache))
+    if not companions.exists and trace.source == KINETO.name and len(trace.ops):
+        processes = {int(process) for process in trace.threads.process if process != NONE}
+        companions.execution_trace = execution_trace_beside(file, processes)
     if companions.exists:
         trace = trace.with_companions(companions)
     if step_range is not None:
@@ -64,7 +70,8 @@ def open_trace(
 _LISTED = 5
 _WITHOUT_TIMELINE = {
     EXECUTION_TRACE: (
-        "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity"
+        "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity; it is read "
+        "beside a torch.profiler trace of the same run"
     ),
     NCCL_INSPECTOR: "a log of NCCL Inspector: it has times of collectives, and no timeline",
     MEMORY_SNAPSHOT: "a Python pickle, as torch's memory snapshots are",
@@ -126,8 +133,9 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
 
 
 def profiles_in(folder: Path) -> list[Path]:
-    """The files of a folder, at any depth, that may be profiles by their names; an nsys export may be a folder."""
-    named = (file for file in folder.rglob("*") if is_profile(file.name))
+    """The files of a folder, at any depth, that may be profiles by their names; an nsys export may be a folder, and an
+    execution trace belongs to another file."""
+    named = (file for file in folder.rglob("*") if is_profile(file.name) and not is_execution_trace(file))
     return sorted(file for file in named if file.is_file() or detect(file) is not DIRECTORY)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -15,6 +15,7 @@ from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.sources.second_pass import SecondPassRows, nothing_seen, read_second_pass
 from warpline.trace.arrays import Int64s
+from warpline.trace.execution_trace import read_execution_trace
 from warpline.trace.nesting import Nest
 from warpline.trace.repair import guaranteed
 from warpline.trace.schema import (
@@ -234,7 +235,8 @@ class Trace:
 
     def with_companions(self, companions: Companions) -> Self:
         """The same trace with a second pass."""
-        other = self._with_tables({"dataflow": lambda: _dataflow_of(companions)})
+        step_names = partial(_step_names, self)
+        other = self._with_tables({"dataflow": lambda: _dataflow_of(companions, step_names)})
         other.companions = companions
         return other
 
@@ -298,6 +300,8 @@ class Companions(Struct, dict=True):
     path: Path
     """The trace."""
     opened: Callable[[Path], Trace]
+    execution_trace: Path | None = None
+    """The execution trace of the same run, where there is no second pass."""
     problem: str = ""
     """Why a file could not be read; known once it is asked for."""
 
@@ -308,8 +312,9 @@ class Companions(Struct, dict=True):
 
     @property
     def exists(self) -> bool:
-        """Whether there was a second pass. A trace of that name alone may be somebody's own recording."""
-        return self._file(LOOK) is not None
+        """Whether there was a second pass, or an execution trace. A trace of that name alone may be somebody's own
+        recording."""
+        return self._file(LOOK) is not None or self.execution_trace is not None
 
     @cached_property
     def look(self) -> SecondPassRows:
@@ -320,6 +325,16 @@ class Companions(Struct, dict=True):
         except UnreadableFile as error:
             self.problem = str(error.args[0] if error.args else error)
             return nothing_seen()
+
+    def dataflow(self, step_names: Callable[[], Collection[str]]) -> pl.DataFrame:
+        """Rows of the `dataflow` table; ranges of these names are the steps of an execution trace."""
+        if self.execution_trace is None:
+            return self.look.dataflow
+        try:
+            return read_execution_trace(self.execution_trace, step_names())
+        except UnreadableFile as error:
+            self.problem = error.message
+            return pl.DataFrame()
 
     @cached_property
     def stacks(self) -> Trace | None:
@@ -332,6 +347,10 @@ class Companions(Struct, dict=True):
             return None
 
 
-def _dataflow_of(companions: Companions) -> pl.DataFrame:
-    rows = companions.look.dataflow
+def _step_names(trace: Trace) -> set[str]:
+    return {name for name in trace.all_steps.name if name}
+
+
+def _dataflow_of(companions: Companions, step_names: Callable[[], Collection[str]]) -> pl.DataFrame:
+    rows = companions.dataflow(step_names)
     return guaranteed("dataflow", rows) if len(rows) else empty("dataflow")
