@@ -25,9 +25,9 @@ KERNELS = {
     "acme_nightfall_gemm_fp16": "nameB_nameC_gemm_fp16",
     "void blackbriar::softmax<float, 4>(float*)": "void nameB::softmax<float, 4>(float*)",
     "_ZN4acme4gemmIfLi4EEEvPKf": "_ZN5nameB4gemmIfLi4EEEv",
-    "https://acme.co/gemm": "kernelB_gemm",
-    "password=hunter2": "kernelB",
-    "k_4111_1111_1111_1111": "kernelB",
+    "https://acme.co/gemm": "nameB_gemm",
+    "password=hunter2": "nameB",
+    "k_4111_1111_1111_1111": "nameB",
 }
 
 

@@ -417,3 +417,31 @@ def test_texts_in_utf_16(tmp_path: Path) -> None:
     connection.commit()
     connection.close()
     assert survived_in(path, tmp_path) == []
+
+
+IDENTITIES = (
+    *("gpu-node-12.cluster.local", "tcp://data-server:29500", "s3://model-data/batch/index", "data-server"),
+    *("/home/ray/release/plan", "file:///home/data/model", "gs://batch/model/index", "release.plan.server"),
+    *("host data server", "mesh_data_parallel release plan", "/home/ray/release/plan.py(3): build_index"),
+)
+"""Hosts, URLs, paths, buckets and descriptions whose words a public library uses, each of them."""
+
+
+@pytest.mark.parametrize("place", EVENTS)
+def test_identities_of_ordinary_words(place: str, tmp_path: Path) -> None:
+    path = write(tmp_path, base() + [EVENTS[place](text) for text in IDENTITIES])
+    output = tmp_path / "out.json"
+    scrub(path, output)
+    kept = output.read_text()
+    bare = [text.removeprefix("/home/ray/").split("://")[-1] for text in IDENTITIES]
+    assert [text for text in (*IDENTITIES, *bare) if text in kept] == []
+    assert check(output).clean
+
+
+def test_names_that_look_like_pseudonyms_are_not_taken_for_them(tmp_path: Path) -> None:
+    """The name `rangeB` of one program is not the first secret name of another."""
+    path = write(tmp_path, [annotation("blackbriar", 1, 1), annotation("rangeB", 3, 1), annotation("rangeC 2", 5, 1)])
+    output = tmp_path / "out.json"
+    scrub(path, output)
+    names = [event["name"] for event in json.loads(output.read_text())["traceEvents"]]
+    assert names == ["rangeB", "rangeC", "rangeD 2"]

@@ -12,27 +12,40 @@ import sys
 
 from warpline.library_names import LIBRARIES
 from warpline.quote import redacted
-from warpline.scrub.names import PIECE, RANGE_TELLS, NameScrubber, is_harmless
-from warpline.scrub.vocabulary import is_known
+from warpline.scrub.names import RANGE_TELLS, NameScrubber, is_harmless
 
-_ALSO_PUBLIC = "ray|warpline|torchtune|sglang|megatron|nvtx|pynvml|requests|urllib3|yaml|packaging|psutil"
-"""Packages that users edit, or whose names a user's own file may have: their paths give nothing away, but their frames
-may be the user's."""
-_PUBLIC = frozenset(f"{LIBRARIES}|{_ALSO_PUBLIC}".split("|"))
-PACKAGES = _PUBLIC | frozenset(sys.stdlib_module_names)
-"""Public packages, and Python's own modules."""
-_CHECKOUT = re.compile(rf"[/\\](?=(?:{'|'.join(sorted(_PUBLIC | {'multiprocessing', 'importlib'}))})[/\\])")
-"""Where a public package begins in the path of its checkout."""
+_INSTALLED = frozenset(
+    f"{LIBRARIES}|ray|warpline|torchtune|megatron|nvtx|pynvml|requests|urllib3|yaml|packaging|psutil".split("|")
+) | frozenset(sys.stdlib_module_names)
+"""Public packages and Python's own modules: what is said of them below the folder of installed packages is public."""
+_ORDINARY = frozenset(
+    ("accelerate", "lightning", "apex", "datasets", "tokenizers", "ray", "trl", "aiter", "keras", "flax")
+)
+"""Public packages that a folder of the program may be called as well."""
+_IMPORTED = frozenset(LIBRARIES.split("|")) - _ORDINARY
+"""Packages that nobody else has: torch shortens their paths to begin with the package."""
+_PYTHON_PACKAGES = frozenset(("multiprocessing", "concurrent", "asyncio", "importlib"))
+_PYTHON_FILE = re.compile(
+    r"(\w{1,40})\.py|(\w{1,40})/(?:futures/)?\w{1,40}\.py|importlib\._bootstrap(?:_external)?", re.ASCII
+)
+_OWN_FILE = re.compile(r"(?:.*[/\\])?(warpline/capture/\w{1,40}\.py)", re.ASCII)
+_INNER = re.compile(r"(?:/\w{1,120}){0,20}(?:\.pyx?|\.so)?|\._bootstrap(?:_external)?", re.ASCII)
+"""A path within a package: folders and a file, all of them identifiers."""
 
 _FRAME = re.compile(r"(?P<file>.+?)\((?P<line>[0-9]{1,7})\): (?P<function>.*)", re.DOTALL)
 _XLA_FRAME = re.compile(r"\$(?P<file>\S+):(?P<line>[0-9]{1,7}) (?P<function>.+)", re.DOTALL)
 _BUILT_IN = re.compile(
-    r"<built-in (function|method) ([\w.]{0,200})(?: of ([\w.\[\] -]{1,200}) object at 0x([0-9a-fA-F]{1,16}))?>"
+    r"<built-in (function|method) (\w{0,200})"
+    r"(?: of ((?:(?:torch|numpy|jaxlib|triton|builtins)(?:\.\w{1,60}){0,6}\.)?\w{1,200})"
+    r" object at 0x([0-9a-fA-F]{1,16}))?>"
 )
 _MODULE = re.compile(r"nn\.Module: (\w{1,120})")
 _PYTHON = r"lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\]"
 _LIBRARY_ROOT = re.compile(rf"(?:^|[/\\])(?:({_PYTHON})?((?:site|dist)-packages[/\\])|({_PYTHON}))")
-_FROZEN = re.compile(r"<(?:frozen [\w.]{1,60}|string|stdin|unknown|eval_with_key>[.\w]{0,12}|attrs \w{0,20})>?")
+_FROZEN = re.compile(
+    r"<(?:frozen (?:importlib\._bootstrap(?:_external)?|runpy|zipimport|codecs|abc|io|os|site|genericpath|posixpath)"
+    r"|string|stdin|unknown|eval_with_key>(?:\.\d{1,6})?)>?"
+)
 MAX_FRAME_CHARS = 4096
 MAX_REMEMBERED = 200_000
 
@@ -63,44 +76,48 @@ class FrameScrubber:
             return f"<built-in {found[1]} {self._names.pieces(found[2])}{owner}>"
         if found := _MODULE.fullmatch(text):
             return f"nn.Module: {self._names.pieces(found[1])}"
-        if found := _FRAME.fullmatch(text):
-            return f"{self._file(found['file'])}({found['line']}): {self._function(found['function'], found['file'])}"
         if found := _XLA_FRAME.fullmatch(text):
             return f"${self._file(found['file'])}:{found['line']} {self._function(found['function'], found['file'])}"
-        if re.fullmatch(r"<[\w .\-]{1,80}>", text) and all(map(is_known, PIECE.findall(text))):
-            return text
-        # What is built in begins with a bracket, and modules with their mark: analyses tell them by that.
-        for start, end in (("<", ">"), ("nn.Module: ", "")):
-            if text.startswith(start):
-                inner = text.removeprefix(start).removesuffix(end)
-                return start + self._names.range(inner) + end
+        if text.startswith("$"):
+            return "$" + self._names.range(text[1:])
+        if found := _FRAME.fullmatch(text):
+            return f"{self._file(found['file'])}({found['line']}): {self._function(found['function'], found['file'])}"
+        # Analyses tell what is built in, and modules, by how they begin.
+        if text.startswith("nn.Module: "):
+            return "nn.Module: " + self._names.call(text.removeprefix("nn.Module: "))
+        if text.startswith("<"):
+            return f"<{self._names.range(text.removeprefix('<').removesuffix('>'))}>"
         return self._names.range(text) if text else text
 
     def _file(self, path: str) -> str:
         if _FROZEN.fullmatch(path):
-            return self._names.pieces(path)
+            return path
         root, rest = _split(path)
         if rest is not None:
-            first = re.split(r"[/\\.]", rest)[0]
-            if first in PACKAGES:
-                return root + first + self._names.pieces(rest[len(first) :])
-            return root + self._foreign(rest)
+            first = re.split(r"[/.]", rest)[0]
+            inner = rest[len(first) :]
+            if first not in _INSTALLED:
+                return root + self._foreign(rest)
+            if not root and first in _ORDINARY:
+                return f"{first}/{self._coded('file', inner)}{_ending(path)}"
+            return root + first + (self._names.pieces(inner) if _INNER.fullmatch(inner) else self._inside(inner))
         if self._names.keep_names:
             return redacted(path)
-        if _is_ours(path):
-            return path
         absolute = "/" if re.match(r"[/\\~]|[A-Za-z]:", path) else ""
-        ending = next((end for end in (".py", ".pyx", ".so") if path.endswith(end)), "")
-        return absolute + self._coded("file", path) + ending
+        if own := _OWN_FILE.fullmatch(path):
+            return absolute + self._names.pieces(own[1])
+        return absolute + self._coded("file", path) + _ending(path)
+
+    def _inside(self, inner: str) -> str:
+        ending = _ending(inner)
+        return f"/{self._names.call(inner.removesuffix(ending))}{ending}"
 
     def _foreign(self, rest: str) -> str:
         """A path within a package that is not public."""
         if self._names.keep_names:
             return redacted(rest)
-        package, slash, inner = rest.partition("/")
-        if _is_ours(package):
-            return package + slash + self._names.pieces(inner)
-        name = f"package{self._names.pseudonyms.code('package', package)}"
+        package, _, inner = rest.partition("/")
+        name = f"package{self._names.pseudonyms.code('package', package.removesuffix('.py'))}"
         return f"{name}/{self._coded('file', inner)}.py" if inner else f"{name}.py"
 
     def _function(self, text: str, file: str) -> str:
@@ -109,10 +126,8 @@ class FrameScrubber:
         if is_harmless(text):
             return text
         if _is_public(file) or _FROZEN.fullmatch(file):
-            return self._names.pieces(text) if re.fullmatch(r"[\w.<>]{1,120}", text) else self._coded("function", text)
-        if self._names.keep_names:
-            return redacted(text)
-        return text if _is_ours(text) else self._coded("function", text)
+            return self._names.call(text)
+        return redacted(text) if self._names.keep_names else self._coded("function", text)
 
     def _coded(self, group: str, text: str) -> str:
         told = dict.fromkeys(found.lower() for found in RANGE_TELLS.findall(text))
@@ -125,26 +140,30 @@ class FrameScrubber:
 
 
 def _split(path: str) -> tuple[str, str | None]:
-    """The root that may be shown, and the path within a library; None for a file of the program."""
+    """The root that may be shown, and the path within a library; None for a file of the program.
+
+    A package counts where packages are installed. Elsewhere a folder may have its name: ``/home/ray/release/plan.py``.
+    """
     roots = list(_LIBRARY_ROOT.finditer(path))
     if roots:
         found = roots[-1]
         lead = "/" if found.start() or path.startswith(("/", "\\")) else ""
         root = lead + "".join(part for part in found.groups() if part)
         return root.replace("\\", "/"), path[found.end() :].replace("\\", "/")
-    if re.split(r"[/\\.]", path)[0] in PACKAGES:
-        return "", path
-    checkout = _CHECKOUT.search(path)
-    return ("/", path[checkout.end() :].replace("\\", "/")) if checkout is not None else ("", None)
+    first = re.split(r"[/\\.]", path)[0]
+    python = _PYTHON_FILE.fullmatch(path)
+    is_pythons = python and (
+        python[1] in sys.stdlib_module_names or python[2] in _PYTHON_PACKAGES or not python.lastindex
+    )
+    return "", path if first in _IMPORTED | _ORDINARY or is_pythons else None
 
 
 def _is_public(path: str) -> bool:
     """Whether a path is within a public package."""
-    rest = _split(path)[1]
-    return rest is not None and re.split(r"[/\\.]", rest)[0] in PACKAGES
+    root, rest = _split(path)
+    first = re.split(r"[/.]", rest)[0] if rest is not None else ""
+    return first in _INSTALLED and (bool(root) or first not in _ORDINARY)
 
 
-def _is_ours(text: str) -> bool:
-    """Whether a path or a function is already a pseudonym."""
-    found = re.fullmatch(r"/?(?:file|function|package)[A-Z]{1,6}(?:_[a-z_]++)?(?:\.pyx?|\.so)?", text)
-    return found is not None and all(map(is_known, PIECE.findall(text)))
+def _ending(path: str) -> str:
+    return next((end for end in (".py", ".pyx", ".so") if path.endswith(end)), "")

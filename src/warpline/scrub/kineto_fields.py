@@ -12,9 +12,8 @@ from warpline.scrub import values
 from warpline.scrub.devices import device_name
 from warpline.scrub.frames import FrameScrubber
 from warpline.scrub.kineto_stream import STAND_INS
-from warpline.scrub.names import NameScrubber, is_known_text
+from warpline.scrub.names import NameScrubber, program_of
 from warpline.scrub.values import DROPPED, MAX_ID, Check
-from warpline.scrub.vocabulary import is_known
 
 MAX_REMEMBERED = 200_000
 """Names whose result is remembered; most traces have a few thousand."""
@@ -84,6 +83,28 @@ DISTRIBUTED: dict[str, Check] = {
 }
 
 
+TEXTS = {
+    "Collective name": (
+        r"_?(?:all_?(?:reduce|gather|to_?all)|reduce(?:_?scatter)?|broadcast|barrier|send|recv|gather|scatter)(?:_base|_coalesced"
+        r"|_tensor|_into_tensor|_single|_single_coalesced|v)*|init|wait|coalesced|ALLREDUCE|ALLGATHER|BROADCAST|unknown|"
+    ),
+    "dtype": values.TYPE.pattern,
+    "cuda_sync_kind": r"(?:Stream|Event|Context) Sync|Stream Wait Event|Device Sync|Unknown(?: Sync)?",
+    "kernel_backend": "triton|cutlass|ck|hip|cpp|extern",
+    "Trace name": "PyTorch Profiler",
+    "scope": (
+        r"user_scope|function|backward_function|build_feature|kernel_function_dtype|custom_class|static_runtime_op"
+        r"|lite_interpreter|\d{1,3}"
+    ),
+    "Process Group Description": "default_pg|undefined|",
+    "Process Group Name": r"default_pg|\d{1,5}|",
+    "Comms Id": r"\d{1,5}|",
+    "kind": r"Dispatch Kernel|Copy (?:Host|Device)To(?:Host|Device)|Dispatch|Copy|Barrier",
+    "labels": r"CPU|[GNX]PU \d{1,4}",
+}
+"""Arguments that are texts, and what torch itself writes there."""
+
+
 class Remembered(dict[str, str]):
     """What each name becomes, found out once."""
 
@@ -111,7 +132,7 @@ class Fields:
             RANGE: Remembered(names.range),
             FRAME: Remembered(self._frames.frame),
             LABEL: Remembered(self._label),
-            METADATA: Remembered(lambda name: name if name in KNOWN_METADATA else names.call(name)),
+            METADATA: Remembered(lambda name: name if name in KNOWN_METADATA else names.word(name)),
             UNCATEGORISED: Remembered(lambda name: self._texts[FRAME if name.startswith("$") else OP][name]),
         }
         self.event: dict[str, Check] = {
@@ -129,7 +150,7 @@ class Fields:
 
     def event_names(self, phase: Any, category: Any) -> Remembered:
         """What the names of such events become."""
-        if phase == "M":
+        if isinstance(phase, str) and phase[:1] == "M":  # readers look at the first letter
             return self._texts[METADATA]
         if category is None:
             return self._texts[UNCATEGORISED]
@@ -140,13 +161,12 @@ class Fields:
 
     def _label(self, value: str) -> str:
         """A thread, a process or a device, as metadata events name them."""
-        return self.names.process(value) if "/" in value else self.names.thread(value)
+        return self.names.thread(program_of(value))
 
     def _category(self, value: Any) -> Any:
         if not isinstance(value, str):
             return DROPPED
-        ours = value in ROLES or (value.startswith("category") and is_known(value))
-        return value if ours else f"category{self.names.pseudonyms.code('category', value)}"
+        return value if value in ROLES else f"category{self.names.pseudonyms.code('category', value)}"
 
     def _process(self, value: Any) -> Any:
         if isinstance(value, str) and not re.fullmatch(r"-?[0-9]{1,40}", value):
@@ -170,13 +190,16 @@ class Fields:
     def _parent(self, value: Any) -> Any:
         return value if value is None else self._id(value)
 
-    def _word(self, value: Any) -> Any:
-        """A short text of torch's own, or a pseudonym."""
-        if not isinstance(value, str):
-            return DROPPED
-        if len(value) <= 60 and re.fullmatch(r"[\w :./-]*", value) and is_known_text(value):
-            return value
-        return self.names.word(value)
+    def _text(self, pattern: str) -> Check:
+        """A text that torch writes itself stays; any other is a pseudonym."""
+        known = re.compile(pattern, re.ASCII)
+
+        def check(value: Any) -> Any:
+            if not isinstance(value, str):
+                return DROPPED
+            return value if known.fullmatch(value) else self.names.word(value)
+
+        return check
 
     def _ranks(self, value: Any) -> Any:
         """The ranks of a process group: a list, or one inside a string."""
@@ -258,17 +281,8 @@ class Fields:
         put(self._address, "Addr", "src", "dst", "ptr")
         put(values.flag, "finished", "Is asynchronous op", "is_blocking")
         put(self._ranks, "Process Group Ranks")
-        put(
-            self._word,
-            "Collective name",
-            "dtype",
-            "cuda_sync_kind",
-            "kernel_backend",
-            "Trace name",
-            "scope",
-            "Process Group Description",
-        )
-        put(self._word, "Process Group Name", "kind", "labels", "Comms Id")
+        for key, pattern in TEXTS.items():
+            put(self._text(pattern), key)
         put(lambda value: self._named(KERNEL, value), "kernel", "kernel_name")
         put(lambda value: self._frames.stack(value) if isinstance(value, str) else DROPPED, "Call stack")
         put(lambda value: self._named(LABEL, value), "name")

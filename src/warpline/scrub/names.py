@@ -1,8 +1,9 @@
 """Names of kernels, ops, calls, ranges and threads without what a person may have written into them.
 
-The name of a kernel, an op or a call keeps its known words, in place: ``acme_gemm_fp16`` becomes ``nameB_gemm_fp16``,
-which still decodes as a GEMM. A text that is no such name at all (a URL, a key, an assignment) becomes one pseudonym. A
-range, a thread or a process has a name that a person chose: it is a pseudonym unless it is one of the forms below.
+What stays depends on the place. The name of a kernel, an op or a call is an identifier of a program: it keeps its known
+words, so that ``acme_gemm_fp16`` becomes ``nameB_gemm_fp16``, which still decodes as a GEMM. A text there that is no
+identifier (a host, a URL, a path, a sentence) is one pseudonym, whatever its words. A range, a thread, a process or a
+domain has a name that a person chose: it is a pseudonym unless it is one of the fixed forms below.
 """
 
 from __future__ import annotations
@@ -24,9 +25,17 @@ _NO_KERNEL = re.compile(
     r"|(?<!int)(?<!bool)(?<!long)(?<!short)(?<!char)(?<!Type)(?<!unsigned)(?<!=)=(?!=)"
 )
 """Marks that no kernel's name has: of paths, URLs, times, addresses and telephone numbers."""
-_OP = re.compile(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #.\-|/]*")
-_NO_OP = re.compile(r"\d[ .:-]\d|://|(?<!\w)/\w")
-_CHAIN = re.compile(r"(?<!\d)\d++(?:[ .:/_-]\d++)+")
+_CPP_WORDS = (
+    "unsigned|signed|long|short|int|char|bool|float|double|void|const|volatile|static|auto|enum|struct|class|anonymous|namespace"
+    "|lambda|operator|instance|clone|type|default|std|thrust|cub|at|c10|cutlass"
+)
+_SENTENCE = re.compile(rf"(?<![\w:])(?!(?:{_CPP_WORDS})\b)\w+ (?!(?:{_CPP_WORDS})\b)\w")
+"""Two words with a space between them, which C++ has only beside its own words."""
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,400}", re.ASCII)
+_OP = re.compile(r"\w{1,400}(?:::\w{1,400}){0,6}(?:<\w{1,200}(?:::\w{1,200}){0,6}>|\.\d{1,5})?", re.ASCII)
+"""An op: an identifier with namespaces before it; XLA numbers its own (``fusion.3``)."""
+_CHAIN = re.compile(r"(?<!\d)(\d++(?:[ .:/_-]\d++)+)[^\W_]*+")
+"""Numbers that follow each other, and the letters that touch the last."""
 _SIZE_CHARS = frozenset("0123456789_")
 MAX_SIZE_DIGITS = 12
 """Digits of the sizes of a tile or a problem, as in ``256_128_32``."""
@@ -37,8 +46,8 @@ _LITERAL = re.compile(r"L[a-z]n?(\d+)E")
 _NO_COUNTER = re.compile(r"\d[A-Za-z:.@%=-]|(?<![A-Za-z])[A-Za-z]{1,2}\d|[^\w .#:/()\[\]|-]")
 """Digits within a word, or beside marks that keys, addresses and assignments have."""
 MAX_COUNTERS = 3
-_WHOLE = re.compile(r"(?:kernel|op|range|domain|thread|process)[A-Z]{1,6}(?:_[a-z_]++)?(?: [0-9]{1,5})*")
 _COMPILED = re.compile(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
+_LOADED = re.compile(r"(dlopen|dlclose)\((.+)\)", re.DOTALL)
 _TEMPLATE_HASH = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
 _LISTED = """
     forward backward fwd bwd loss optimizer optim step steps train training eval evaluate validation inference
@@ -49,17 +58,33 @@ _LISTED = """
 """
 HARMLESS_WORDS = frozenset(_LISTED.split())
 """What every program calls its parts."""
+_HARMLESS = re.compile(r"(?:[A-Za-z0-9_ #<>]|\.(?=\d)){1,60}", re.ASCII)
+"""No marks that hosts and paths have."""
 
+_MEMORY = "Pageable|Pinned|Device|Host|Array|Managed|Unified|Unknown|Device Static|Managed Static|Peer"
+KNOWN_LABELS = re.compile(
+    r"PyTorch Profiler \(0\)|Iteration Start: PyTorch Profiler|Record Window End|(?:Activity )?Buffer (?:Request|Flush)"
+    r"|Driver Compiler|Lazy Function Loading|Runtime Triggered Module Loading|Command Buffer Full|Chunk Allocation"
+    r"|TLS allocation|CUPTI (?:Buffer flush|Instrumentation|Resource Management)"
+    r"|(?:CUDA|NVTX|OpenGL|Vulkan|OSRT) profiling (?:initialization|memory allocation|data flush on (?:process exit"
+    r"|context created|cuInit finished))|(?:Stream|Event|Context) Sync|Stream Wait Event"
+    rf"|Memcpy (?:[HDPAU]to[HDPAU]|Unknown)(?: \((?:{_MEMORY})(?: -> (?:{_MEMORY}))?\))?|Memset(?: \((?:{_MEMORY})\))?",
+    re.ASCII,
+)
+"""What CUPTI, nsys and torch's profiler call their own activities and copies."""
 KNOWN_RANGES = re.compile(
-    r"ProfilerStep\*?#\d{1,9}|ProfilerStep\*|Optimizer\.(?:step|zero_grad)#[A-Za-z][\w.]{0,60}"
+    r"ProfilerStep\*?#\d{1,9}|ProfilerStep\*|Optimizer\.(?:step|zero_grad)#[A-Za-z]\w{0,60}\.(?:step|zero_grad)"
     r"|enumerate\(DataLoader\)#_\w{1,40}\.__next__|(?:DistributedDataParallel|FullyShardedDataParallel|DataParallel)\.\w{1,40}"
-    r"|FSDP::[\w:]{1,60}|(?:nccl|gloo|mpi|ucc|c10d):+[\w:]{1,60}|(?:autograd|aten|cub|torch)::[\w: ]{1,100}"
-    r"|Torch-Compiled Region(?:: \d{1,4}(?:/\d{1,4})?)?|CompiledFunction(?:Backward)?|Pregraph[\w ]{0,40}"
+    r"|FSDP::[\w:]{1,60}|(?:nccl|gloo|mpi|ucc|c10d):+[\w:]{1,60}|(?:autograd|aten|cub|torch)::[\w:]{1,100}"
+    r"|autograd::engine::evaluate_function: [\w:]{1,100}"
+    r"|Torch-Compiled Region(?:: \d{1,4}(?:/\d{1,4})?)?|CompiledFunction(?:Backward)?|Pregraph bytecode"
+    r"|TorchDynamo Cache Lookup|AOTDispatcher Runtime Wrapper (?:Prologue|Epilogue)"
+    r"|\w{1,60}(?:\.\w{1,60})? \(dynamo_timed\)"
     r"|CUDAGraphNode\.\w{1,40}(?:: is_backward=(?:True|False), compile_id=\d{1,4}/\d{1,4})?|\[memory\]"
-    r"|execute_(?:new_|context_|model|\d{1,6}_context_)[\w()]{0,120}|(?:step|prefill|decode)\[[\w =]{0,80}\]"
-    r"|\[Executor\] _forward_step \d{1,9}|\[pl\]\[profile\]run_training_batch"
-    r"|PyTorch Profiler \(0\)|Iteration Start: PyTorch Profiler|Record Window End|\[pytorch\|profiler\|[\w|]{1,60}\]"
-    r"|(?:Activity )?Buffer Request|Memcpy[\w ()>-]{0,60}|Memset[\w ()]{0,40}",
+    r"|execute_(?:new_|context_|model|\d{1,6}_context_)[\w()]{0,120}"
+    r"|(?:step|prefill|decode)\[(?:(?:EXTEND|DECODE|MIXED|PREFILL|IDLE)\b|\w{1,12}=\d{1,9})?"
+    r"(?: \w{1,12}=\d{1,9}){0,6}\]"
+    r"|\[Executor\] _forward_step \d{1,9}|\[pl\]\[profile\]run_training_batch|\[pytorch\|profiler\|[\w|]{1,60}\]",
     re.ASCII,
 )
 """Ranges that torch and its libraries name themselves; what is variable in them still passes word by word."""
@@ -81,12 +106,21 @@ KNOWN_THREADS = re.compile(
     r"python[\d.]{0,6}|CPU|GPU ?\d{0,4}|stream (?:\d{1,10}|\([\w#]{0,12}\))?(?: \d{1,5}){0,2} ?|main"
     r"|thread \d{1,15}(?: \(python[\d.]{0,6}\))?|Spans|Traces|PyTorch Profiler|Trace|CPU functions|CUDA functions"
     r"|pt_main_thread|pt_autograd_\d{1,3}|pt_data_pin|pt_data_worker|pt_nccl_\w{1,10}|cuda-EvtHandlr|cuda\d{8,14}"
-    r"|\[NSys\]|\[NSys Comms\]|CUPTI worker thread|TORCHRUN|julia(?:-[\d.]{1,8})?"
+    r"|\[NSys\]|\[NSys Comms\]|CUPTI worker thread|TORCHRUN|torchrun|ray|vllm|nsys|ncu|julia(?:-[\d.]{1,8})?"
     r"|/device:GPU:\d{1,3}(?: [\w()]{0,12})?|/host:CPU|/host:python-tracer|Stream #\d{1,4}(?:\([A-Za-z,]{0,20}\))?"
     r"|Ascend(?: ?Hardware)?|CANN|HCCL|AI ?Core|NPU|TPU",
     re.ASCII,
 )
 """Threads and processes that torch, CUDA and the profilers name themselves."""
+
+_PROGRAM = re.compile(r"python[0-9.]{0,6}|julia(-[0-9.]{1,8})?|torchrun|ray|vllm|nsys|ncu", re.ASCII)
+
+_DOMAINS = """
+    nccl rccl cccl cub thrust cudnn cublas cublaslt cusparse cusolver cufft curand cutensor nvshmem nvtx default torch
+    pytorch torchnvtx transformerengine transformer_engine dali libcudf cudf cuml raft rmm ucx mpi openmp cuda
+"""
+KNOWN_DOMAINS = frozenset(_DOMAINS.split())
+"""NVTX domains of public libraries, in lower case."""
 
 
 class NameScrubber:
@@ -99,61 +133,69 @@ class NameScrubber:
     def kernel(self, text: str) -> str:
         """A kernel's name: demangled, mangled, or of Triton."""
         text = text[:MAX_NAME_CHARS]
+        if KNOWN_LABELS.fullmatch(text):
+            return text
         if text.startswith("_Z"):
             new = renamed(text, self._identifier)
             if new is not None and all(map(is_known, _LITERAL.findall(new))):
                 return new
-        elif _KERNEL.fullmatch(text) and not _NO_KERNEL.search(text):
+        elif _KERNEL.fullmatch(text) and not _NO_KERNEL.search(text) and not _SENTENCE.search(text):
             return self.pieces(_TEMPLATE_HASH.sub("00000000", text))
-        return self._whole("kernel", text, KERNEL_TELLS)
+        return self._whole("name", text, KERNEL_TELLS)
 
     def op(self, text: str) -> str:
         """An op's name; the record functions of torch among them."""
+        if KNOWN_LABELS.fullmatch(text):
+            return text
         if KNOWN_RANGES.fullmatch(text):
             return self.pieces(text)
         if found := _COMPILED.fullmatch(text):
             return f"{found[1]}{self.pieces(found[2])}{found[3]}"
-        if len(text) <= MAX_NAME_CHARS and _OP.fullmatch(text) and not _NO_OP.search(text):
-            return self.pieces(text)
-        return self._whole("op", text, RANGE_TELLS)
+        return self.pieces(text) if _OP.fullmatch(text) else self._whole("name", text, RANGE_TELLS)
 
     def call(self, text: str) -> str:
-        """A call of CUDA or of the operating system, a message of the profiler, a fixed label."""
-        return self.pieces(text) if _OP.fullmatch(text) else self._whole("op", text, RANGE_TELLS)
+        """A call of CUDA or of the operating system, an activity of the profiler, a fixed label."""
+        if found := _LOADED.fullmatch(text):
+            return f"{found[1]}({self._whole('name', found[2], None)})"
+        if KNOWN_LABELS.fullmatch(text):
+            return text
+        is_name = _IDENTIFIER.fullmatch(text) or KNOWN_RANGES.fullmatch(text)
+        return self.pieces(text) if is_name else self._whole("name", text, RANGE_TELLS)
 
     def range(self, text: str) -> str:
         """A name that a person gave to a part of the program: NVTX, record_function."""
-        if KNOWN_RANGES.fullmatch(text) or _COMPILED.fullmatch(text):
+        if any(form.fullmatch(text) for form in (KNOWN_LABELS, KNOWN_RANGES, _COMPILED)):
             return self.op(text)
         return self._chosen("range", text, RANGE_TELLS)
 
     def domain(self, text: str) -> str:
         """An NVTX domain or category: those of libraries stay."""
-        if re.fullmatch(r"[A-Za-z_]{1,24}", text) and all(map(is_known, PIECE.findall(text))):
-            return text
-        return self._chosen("domain", text, RANGE_TELLS)
+        return text if text.lower() in KNOWN_DOMAINS else self._chosen("domain", text, RANGE_TELLS)
 
     def thread(self, text: str) -> str:
         """A thread's name."""
-        return text if KNOWN_THREADS.fullmatch(text) else self._chosen("thread", text, None)
+        return text if KNOWN_THREADS.fullmatch(text) else self._chosen("thread", text)
 
     def process(self, text: str) -> str:
         """A process's name."""
-        if KNOWN_THREADS.fullmatch(text):
-            return text
-        program = re.split(r"[/\\]", text)[-1]
-        if re.fullmatch(r"python[0-9.]{0,6}|julia(-[0-9.]{1,8})?|torchrun|ray|vllm|nsys|ncu", program):
-            return program
-        return self._chosen("process", text, None)
+        program = program_of(text)
+        return program if KNOWN_THREADS.fullmatch(program) else self._chosen("process", text)
 
     def pieces(self, text: str) -> str:
         """The text with a pseudonym for every piece that is not known."""
-        text = _CHAIN.sub(self._chain, text)
-        return PIECE.sub(lambda found: found[0] if is_known(found[0]) else self._name(found[0]), text)
+        done, parts = 0, []
+        for found in _CHAIN.finditer(text):
+            if _is_plain_chain(found[1]):  # sizes and versions stay, an address or a card does not
+                continue
+            start = found.start()
+            while start > done and text[start - 1].isalnum():
+                start -= 1
+            parts += [PIECE.sub(self._piece, text[done:start]), self._name(text[start : found.end()])]
+            done = found.end()
+        return "".join(parts) + PIECE.sub(self._piece, text[done:])
 
-    def _chain(self, found: re.Match[str]) -> str:
-        """Numbers that follow each other: sizes and versions stay, an address or a card does not."""
-        return found[0] if _is_plain_chain(found[0]) else self._name(found[0])
+    def _piece(self, found: re.Match[str]) -> str:
+        return found[0] if is_known(found[0]) else self._name(found[0])
 
     def word(self, text: str) -> str:
         """One pseudonym of a text of any kind."""
@@ -165,26 +207,19 @@ class NameScrubber:
     def _identifier(self, text: str) -> str:
         return self.pieces(_TEMPLATE_HASH.sub("00000000", text))
 
-    def _chosen(self, group: str, text: str, tells: re.Pattern[str] | None) -> str:
-        """A name that a person chose."""
+    def _chosen(self, group: str, text: str, tells: re.Pattern[str] | None = None) -> str:
+        """A name that a person chose. Where analyses look for words (tells), those of every program stay."""
         if self.keep_names and (kept := redacted(text)) and kept.isprintable():
             return kept
-        return text if is_harmless(text) else self._whole(group, text, tells)
+        return text if tells and is_harmless(text) else self._whole(group, text, tells)
 
     def _whole(self, group: str, text: str, tells: re.Pattern[str] | None) -> str:
         """One pseudonym, with the words that an analysis looks for and the numbers that tell equal names apart."""
-        if is_pseudonym(text):
-            return text
         numbers = _counters(text)
         skeleton = _DIGITS.sub("#", text) if numbers else text
         told = dict.fromkeys(found.lower() for found in tells.findall(text[:MAX_NAME_CHARS])) if tells else {}
         head = f"{group}{self.pseudonyms.code(group, skeleton)}"
         return " ".join(["_".join([head, *told]), *numbers])
-
-
-def is_known_text(text: str) -> bool:
-    """Whether a short text passes as it is: its words are known, and its numbers are sizes or versions."""
-    return all(map(is_known, PIECE.findall(text))) and all(map(_is_plain_chain, _CHAIN.findall(text)))
 
 
 def _is_plain_chain(text: str) -> bool:
@@ -208,15 +243,16 @@ def _counters(text: str) -> list[str]:
     return numbers if few and not _NO_COUNTER.search(text) else []
 
 
-def is_pseudonym(text: str) -> bool:
-    """Whether a text is already the pseudonym of a whole name."""
-    return bool(_WHOLE.fullmatch(text)) and all(map(is_known, PIECE.findall(text)))
+def program_of(text: str) -> str:
+    """The file name of a program that everybody has, of the path to it; else the text itself."""
+    program = re.split(r"[/\\]", text)[-1]
+    return program if _PROGRAM.fullmatch(program) else text
 
 
 def is_harmless(text: str) -> bool:
     """Whether a name says nothing but ``forward``, ``layer 3`` or ``__init__``."""
     numbers = _DIGITS.findall(text)
-    if sum(map(len, numbers)) > MAX_DIGITS or not re.fullmatch(r"[A-Za-z0-9_ .#<>-]{1,60}", text):
+    if sum(map(len, numbers)) > MAX_DIGITS or not _HARMLESS.fullmatch(text):
         return False
     return all(piece.isdigit() or piece.lower() in HARMLESS_WORDS for piece in re.findall(r"[A-Za-z]+|\d+", text))
 

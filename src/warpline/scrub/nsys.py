@@ -16,12 +16,10 @@ from typing import Any
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.scrub import nsys_fields as fields
 from warpline.scrub.devices import device_name, is_chip
-from warpline.scrub.messages import facts, message, metric
+from warpline.scrub.messages import ending, facts, message, metric
 from warpline.scrub.names import NameScrubber
 from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, ColumnRules
 from warpline.scrub.tally import Tally
-from warpline.secrets import REMOVED
-from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import EXPORT_AGAIN
 from warpline.sources.sqlite.database import READ_ERRORS, Database, open_database
 
@@ -59,7 +57,7 @@ class ExportScrubber:
             fields.DEVICE: lambda text: device_name(text) if text else text,
             fields.CHIP: lambda text: text if is_chip(text) else None,
             fields.STREAM_FILE: lambda text: "stderr" if "stderr" in text else "stdout",
-            fields.STREAM: _ending,
+            fields.STREAM: ending,
             fields.TIME: lambda text: (
                 text if re.fullmatch(r"\d{4}[-/]\d{2}[-/]\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z?", text) else None
             ),
@@ -283,17 +281,6 @@ def _is_sane(value: Any, wide: bool) -> bool:
 
 def _nvtx(event: Any) -> str:
     return "domain" if event in DOMAIN_EVENTS else fields.RANGE
-
-
-def _ending(text: str) -> str:
-    """The end of a program's error output, as far as it says how the program failed."""
-    ending = ending_of(text)
-    if not ending.failed:
-        return REMOVED
-    told = message(ending.quote)
-    if ending_of(told).failed and ending_of(told).interrupted == ending.interrupted:
-        return told
-    return f"KeyboardInterrupt: {REMOVED}" if ending.interrupted else f"RuntimeError: {REMOVED}"
 
 
 def _created(output: sqlite3.Connection, table: str, columns: list[tuple[str, str]]) -> str:

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from warpline.scrub.names import is_known_text
-from warpline.scrub.vocabulary import CONSTANTS, is_known
+from warpline.scrub.vocabulary import CONSTANTS
 from warpline.sources.kineto.decimals import parse_decimal
 from warpline.sources.kineto.fields import MISSING
 
@@ -42,7 +41,26 @@ MAX_VERSION: Final = 10**8
 """A driver of HIP is 60342134."""
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _PHASES = frozenset(("", *"BEXiICbnesftPNODMvVRcr"))
-_TYPE = re.compile(r"[\w:<>, ]{0,60}")
+_SCALARS = (
+    r"float|double|int|long|short|char|bool|long int|long long(?: int)?|short int|(?:un)?signed char"
+    r"|unsigned (?:int|(?:short|long)(?: int)?)|u?int(?:8|16|32|64)(?:_t)?"
+    r"|Half|BFloat16|Float|Double|Int|Long|Short|Char|Byte|Bool|Float[48]_e\dm\d(?:fn|fnuz|uz|fn_x2)?|Float8_e8m0fnu"
+    r"|Bits\w{1,8}|U?Int\d{1,2}|Q(?:U?Int(?:8|32|4x2|2x4))|q(?:u?int(?:8|32|4x2|2x4))"
+    r"|Complex(?:Half|Float|Double)|bfloat16|float(?:16|32|64)|float8_e\dm\d(?:fn|fnuz)?|half"
+)
+TYPE = re.compile(
+    rf"(?:c10::|at::|std::)?(?:{_SCALARS})|(?:c10::|std::)?complex<(?:c10::)?(?:{_SCALARS})>"
+    r"|(?:Scalar|Tensor|Generic|Int|Double|Bool|Optional\w{0,10})?List|Scalar|Tensor|Tuple|Device|Generator|String|None(?:Type)?|Layout"
+    r"|Dict|Object|Stream|Storage|Capsule|SymInt|SymFloat|nullptr \(uninitialized\)|Undefined|",
+    re.ASCII,
+)
+"""Data types as torch writes them."""
+_PLAIN = """
+    floor trunc mean sum none linear nearest bilinear bicubic trilinear reflect replicate constant circular zeros border
+    tanh relu gelu silu sigmoid cuda cpu same valid exact max min prod amax amin left right lower upper
+"""
+PLAIN_WORDS = frozenset(_PLAIN.split())
+"""Texts that ops of torch take as arguments."""
 _ENTRY = re.compile(
     r" ?[\[(]{0,4}(?:-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?|9223372036854775807|True|False|None|inf|nan)?"
     r"[\])]{0,4}",
@@ -153,8 +171,7 @@ def _are_types(entries: tuple[Any, ...]) -> bool:
 def _type(entry: Any, depth: int) -> Any:
     if isinstance(entry, list) and depth < MAX_NESTING:
         return [_type(inner, depth + 1) for inner in entry]
-    known = isinstance(entry, str) and _TYPE.fullmatch(entry) and is_known_text(entry)
-    return entry if known else ""
+    return entry if isinstance(entry, str) and TYPE.fullmatch(entry) else ""
 
 
 def inputs(value: Any) -> Any:
@@ -175,7 +192,7 @@ def _is_plain(text: str) -> bool:
         return True
     if text[0] in "[(":
         return all(map(_ENTRY.fullmatch, text.split(",")))
-    return text.isascii() and text.isalpha() and text.islower() and len(text) <= 16 and is_known(text)
+    return text in PLAIN_WORDS
 
 
 def address(value: Any) -> Any:

@@ -29,7 +29,7 @@ CODE_LETTERS = "BCDFGJKQVWXZ"
 """Letters of pseudonyms. Not digits, because analyses group ranges by their names without digits; no vowels, so that
 no pseudonym spells a word."""
 _PSEUDONYM = re.compile(
-    rf"(?:name|Name|range|domain|file|package|function|kernel|op|thread|process|category|label|text)[{CODE_LETTERS}]{{1,6}}"
+    rf"(?:name|Name|range|domain|file|package|function|thread|process|category|text)[{CODE_LETTERS}]{{1,6}}"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NUMBER = re.compile(r"\d+")
@@ -64,8 +64,10 @@ def is_known(piece: str) -> bool:
         return False
     if piece.isdigit():
         return len(piece) <= MAX_DIGITS or piece in CONSTANTS
+    if _PSEUDONYM.fullmatch(piece):
+        return False  # a name that looks like a pseudonym gets one too, so that the two are not taken for each other
     lowered = piece.lower()
-    if lowered in _words() or _PSEUDONYM.fullmatch(piece):
+    if lowered in _words():
         return True
     numbers = _NUMBER.findall(piece)
     most = MAX_SHAPE_DIGITS if _LONG_WORD.search(lowered) else MAX_DIGITS
