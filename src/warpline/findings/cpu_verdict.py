@@ -134,6 +134,8 @@ def _what(group: _Group, cpu: CpuTime) -> str:
         case "wait":
             doing = "sleeps" if part.kind == "sleep" else "waits for another thread or process"
             return f"the program {doing} for {where}"
+    if part.kind == "call":
+        return f"calls of the driver or the operating system, and what is not recorded, take {where}"
     inside = f"inside {part.name}" if part.kind == "range" else part.name
     return f"for {time} nothing is recorded that says what runs, most of it {inside}"
 
