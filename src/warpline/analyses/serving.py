@@ -99,7 +99,7 @@ class ServingPhase(Struct, frozen=True):
     tokens: float | None
     """Mean of a step."""
     token_ns: float | None
-    """Time of all steps over all tokens; None where most of it is without a recorded reason."""
+    """Time of all steps, without idle time that nothing recorded explains, over all tokens."""
     graph_steps: int
     """Steps that replay a CUDA graph."""
     idle_cause: str | None
@@ -242,8 +242,8 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
         counts = [one.tokens for one in own]
         total, sums = int(lengths[rows].sum()), [count for count in counts if count is not None]
         is_counted = len(sums) == len(counts) and sum(sums) > 0
-        cause, idle = _idle_cause(gaps, Spans(starts[rows], ends[rows]))
-        unknown = idle if cause == "unknown" else 0
+        idle = _idle_times(gaps, Spans(starts[rows], ends[rows]))
+        cause = max(idle, key=lambda one: idle[one])
         found.append(
             ServingPhase(
                 phase=phase,
@@ -254,23 +254,19 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
                 total_ns=total,
                 requests=float(np.mean([one.requests for one in own])),
                 tokens=float(np.mean(sums)) if is_counted else None,
-                token_ns=total / sum(sums) if is_counted and 2 * unknown < total else None,
+                token_ns=(total - idle["unknown"]) / sum(sums) if is_counted else None,
                 graph_steps=int(graphs[rows].sum()),
-                idle_cause=cause,
-                idle_cause_ns=idle,
+                idle_cause=cause if idle[cause] else None,
+                idle_cause_ns=idle[cause],
             )
         )
     return tuple(sorted(found, key=lambda one: -one.total_ns))
 
 
-def _idle_cause(gaps: list[Gaps], within: Spans) -> tuple[str | None, int]:
-    """The largest cause of idleness of the busiest device in these spans, and its time."""
-    if not gaps:
-        return None, 0
-    least = min(gaps, key=lambda one: int((one.ends - one.starts).sum()))
-    times = {cause: intersection(least.spans.of(cause), within).total_ns() for cause in CAUSES}
-    cause = max(times, key=lambda one: times[one])
-    return (cause, times[cause]) if times[cause] else (None, 0)
+def _idle_times(gaps: list[Gaps], within: Spans) -> dict[str, int]:
+    """Idle time of the busiest device in these spans, by cause."""
+    least = min(gaps, key=lambda one: int((one.ends - one.starts).sum()), default=None)
+    return {cause: intersection(least.spans.of(cause), within).total_ns() if least else 0 for cause in CAUSES}
 
 
 def _with_graphs(trace: Trace) -> Bools:

@@ -46,7 +46,10 @@ def serving_section(serving: Serving) -> Section:
     content: list[Content] = [Table(_COLUMNS, rows)] if rows else []
     if rows:
         inferred = " Phases are inferred from the rows of the matmuls." if serving.is_inferred else ""
-        meaning = "Means of a step, as recorded; step: its median. per token: step time over tokens."
+        meaning = (
+            "Means of a step, as recorded; step: its median. per token: step time over tokens, without unexplained "
+            "idle time."
+        )
         content.append(Text(meaning + inferred, "quiet"))
     content += [Text(line, "quiet") for line in _start_up(serving)]
     content += [Text(line, "advice") for line in _advice(serving)]

@@ -230,6 +230,19 @@ def test_the_same_kernels_launched_one_by_one_lend_op_and_module_to_a_graph(tmp_
     assert shapes["group"].to_list() == [None, None]
 
 
+def test_annotations_of_graph_nodes_are_modules_that_nobody_inferred(tmp_path: Path) -> None:
+    """As `torch.cuda._annotate_cuda_graph_trace` writes them: layers have one name."""
+    annotated = [
+        kernel(GEMM, 10 + 20 * layer, 20, 50, **{"graph node id": layer + 1, "module_fqn": f"layers.{layer}.mlp.w1"})
+        for layer in range(2)
+    ]
+    trace = opened(tmp_path, [call("cudaGraphLaunch", 0, 5, 50), *annotated, kernel(NORM, 50, 5, 50)])
+    assert parts_table(trace, by="module").frame.select("part", "gpu_ns", "inferred_ns").rows()[:2] == [
+        ("layers.*.mlp.w1", 40_000, 0),
+        ("(none)", 5_000, 0),
+    ]
+
+
 def test_the_recording_of_a_capture_is_found_beside_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

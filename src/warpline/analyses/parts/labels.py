@@ -87,8 +87,9 @@ class PartLabels:
         calls, inferred = frames.copy(), self._nowhere.copy()
         for foreign in self._foreign:
             lent = foreign.frames[self._rows]
-            missing = (named == "") & (lent != NONE)
-            named[missing] = foreign.modules[self._rows][missing]
+            modules = foreign.modules[self._rows]
+            missing = (named == "") & (modules != "")
+            named[missing] = modules[missing]
             inferred |= missing & (foreign.evidence != "recorded")
             if foreign.evidence == "capture":
                 # One capture may serve many layers: a call is a frame of it in one launch of the graph.

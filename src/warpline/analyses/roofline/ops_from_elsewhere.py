@@ -21,11 +21,13 @@ from warpline.analyses.op_origin import BACKWARD, Origins
 from warpline.analyses.roofline.captured_graphs import Capture, captures_of
 from warpline.analyses.roofline.nvtx_ops import nvtx_ops
 from warpline.analyses.serving import tokens_of
+from warpline.errors import WarplineError
 from warpline.kernels import identify, normalise
+from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations, grouped
 from warpline.trace.launches import graph_calls, launched_ns
 from warpline.trace.steps.same_kernels import Sequence, aligned, same_kernels
-from warpline.trace.table import Names
+from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
 
@@ -38,6 +40,10 @@ torch.profiler of one program), all but one, a copy, took at most 1.13 times as 
 SHORT_NS = 5_000
 """The time of shorter kernels says nothing about their shapes."""
 MATRIX = 2
+ANNOTATION_KEYS = ("module_fqn", "name")
+"""Keys of an annotation: of torchtitan's pass, and of `mark_kernels("name")`."""
+ANNOTATIONS_TRIED = 1_000
+"""A graph without an annotation among so many operations has none."""
 MIN_ALIGNED = 0.5
 """With less of a graph's operations in the same order elsewhere, that is another program."""
 MOST_PAIRS = 100_000_000
@@ -66,13 +72,13 @@ class ForeignOps(Struct, frozen=True):
     @property
     def known(self) -> Bools:
         """Rows of `gpu` whose op or module can be looked up there."""
-        return (self.ops != NONE) | (self.frames != NONE)
+        return (self.ops != NONE) | (self.modules != "")
 
 
 def foreign_ops(trace: Trace, shapes_from: Trace | None = None) -> tuple[ForeignOps, ...]:
     """All ops from elsewhere for a trace, the most certain first: those that ranges name, captured ones here and in the
     other trace, and those of the same kernels launched one by one, in the other trace and here."""
-    found = [named_ops(trace), captured_ops(trace)]
+    found = [named_ops(trace), annotated_modules(trace), captured_ops(trace)]
     if shapes_from is not None:
         found += [captured_elsewhere(trace, shapes_from), ops_of(trace, shapes_from)]
     if len(_replayed(trace)) and len(trace.ops):
@@ -88,6 +94,32 @@ def named_ops(trace: Trace) -> ForeignOps | None:
     calls, ops = found
     nowhere = np.full(len(ops), NONE, np.int64)
     return ForeignOps(calls, ops, ops, nowhere, np.full(len(ops), "", object), ops != NONE, "recorded")
+
+
+def annotated_modules(trace: Trace) -> ForeignOps | None:
+    """The modules that torch's `mark_kernels` gave to the nodes of graphs, and torch wrote into the arguments of their
+    kernels; layers have one name (`layers.*.attention`)."""
+    rows = _replayed(trace)
+    if trace.source != "kineto" or not len(rows):
+        return None
+    names = _annotations(trace, rows[:ANNOTATIONS_TRIED])
+    if not any(names):
+        return None
+    nowhere, modules = np.full(len(trace.gpu), NONE, np.int64), np.full(len(trace.gpu), "", object)
+    modules[rows] = [re.sub(r"\.\d+(?=\.|$)", ".*", name) for name in _annotations(trace, rows)]
+    nothing = np.zeros(len(trace.gpu), bool)
+    return ForeignOps(OpCalls(trace), nowhere, nowhere, nowhere, modules, nothing, "recorded")
+
+
+def _annotations(trace: Trace, rows: Int64s) -> list[str]:
+    """The annotation of each of these operations; empty where there is none."""
+    gpu = trace.gpu[rows]
+    try:
+        found = read_arguments(trace.file, gpu.args_offset.tolist(), filled(gpu.args_length, 0).tolist())
+    except WarplineError:
+        return [""] * len(rows)  # The file of a cached trace may be deleted.
+    named = (next((one[key] for key in ANNOTATION_KEYS if key in one), "") for one in found)
+    return [name if isinstance(name, str) else "" for name in named]
 
 
 def captured_ops(trace: Trace) -> ForeignOps | None:
