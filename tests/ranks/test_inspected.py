@@ -184,6 +184,7 @@ def test_a_folder_of_logs_is_answered(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_other_verbs_say_what_reads_a_log(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.log", [line(0, 1, 100)])
     with pytest.raises(UnreadableFile, match="no timeline") as error:
-        open_trace(write_log(tmp_path / "a.log", [line(0, 1, 100)]), cache=False)
-    assert error.value.hint == "warpline diagnose a.log"
+        open_trace(log, cache=False)
+    assert error.value.hint == f"warpline diagnose {log}"
