@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from warpline.errors import UnreadableFile
-from warpline.sources.detect import detect
+from warpline.sources.detect import READS, detect
 
 SPEEDSCOPE = {"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": [], "shared": {"frames": []}}
 REQUEST = [
@@ -37,6 +37,9 @@ FILES = {
     "nvprof printed": b"==12== NVPROF is profiling process 12, command: ./a\n==12== Profiling result:\n",
     "TensorRT": b'[{"count": 10}, {"name": "conv", "timeMs": 1.0, "averageMs": 0.1, "percentage": 100}]',
     "DeepSpeed": b"-------------------------- DeepSpeed Flops Profiler --------------------------\n",
+    "py-spy": b"main (a.py:3);step (a.py:9);relu (f.py:1) 12\nmain (a.py:3) 1\n",
+    "project of Intel VTune": b'<?xml version="1.0" encoding="UTF-8"?>\n<bag xmlns:int="x"/>',
+    "table of Intel VTune": b"Function,CPU Time,Module\nmain,1.0,a\n",
     "nvidia-smi": b"timestamp, name, utilization.gpu [%]\n2024/01/01 00:00:00.000, NVIDIA H200, 97 %\n",
 }
 
@@ -49,3 +52,15 @@ def test_the_refusal_names_the_tool(tool: str, packed: type[bytes], tmp_path: Pa
     with pytest.raises(UnreadableFile, match=tool) as error:
         detect(path)
     assert error.value.code == "other-format"
+
+
+def test_the_hint_says_what_to_give_instead(tmp_path: Path) -> None:
+    path = tmp_path / "profile"
+    path.write_bytes(FILES["Perfetto"])
+    with pytest.raises(UnreadableFile) as error:
+        detect(path)
+    assert "rocpd" in error.value.hint
+    path.write_bytes(FILES["memray"])
+    with pytest.raises(UnreadableFile) as error:
+        detect(path)
+    assert error.value.hint == READS

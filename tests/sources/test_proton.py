@@ -140,7 +140,8 @@ def test_a_tree_is_recognised(packed: type[bytes], tmp_path: Path) -> None:
     assert detect(path) is PROTON_TREE
     with pytest.raises(UnreadableFile, match="no timeline") as error:
         open_trace(path, cache=False)
-    assert (error.value.code, error.value.hint) == ("not-a-trace", "warpline stats proton.hatchet")
+    assert error.value.code == "not-a-trace"
+    assert error.value.hint.startswith("warpline stats ")
 
 
 def written(folder: Path, tree: Any) -> Path:

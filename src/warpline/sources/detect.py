@@ -93,6 +93,6 @@ def _kind(head: bytes, path: Path) -> Kind:
     found = next((kind for kind in kinds() if not kind.is_folder and kind.recognises(head, path)), None)
     if found is not None:
         return found
-    if (described := other_format(head.removeprefix(b"\xef\xbb\xbf"))) is not None:
-        raise UnreadableFile("other-format", f"{path} is {described}", READS)
+    if (other := other_format(head.removeprefix(b"\xef\xbb\xbf"))) is not None:
+        raise UnreadableFile("other-format", f"{path} is {other.description}", other.give or READS)
     return UNKNOWN

@@ -19,15 +19,17 @@ class OtherFormat(Struct, frozen=True):
     """How its files start, unpacked."""
     has: tuple[bytes, ...]
     """Texts that are all in its first megabyte."""
+    give: str
+    """What to give instead; empty where the same tool has nothing better."""
 
     def is_of(self, head: bytes) -> bool:
         """Whether a file that starts with these bytes has the marks."""
         return self.starts.match(head) is not None and all(text in head for text in self.has)
 
 
-def other_format(head: bytes) -> str | None:
-    """What a file that starts with these bytes is, if it has the marks of another tool."""
-    return next((known.description for known in _formats() if known.is_of(head)), None)
+def other_format(head: bytes) -> OtherFormat | None:
+    """The format of a file that starts with these bytes, if it has the marks of another tool."""
+    return next((known for known in _formats() if known.is_of(head)), None)
 
 
 @cache
@@ -38,6 +40,7 @@ def _formats() -> tuple[OtherFormat, ...]:
             entry["is"],
             re.compile(entry["starts"].encode("latin-1")),
             tuple(part.encode() for part in entry.get("has", ())),
+            entry.get("give", ""),
         )
         for entry in tomllib.loads(text)["format"]
     )
