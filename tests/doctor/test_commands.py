@@ -216,3 +216,19 @@ def test_options_that_need_no_value() -> None:
 def test_what_is_no_command_line_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
         examine_command(text, HERE)
+
+
+def test_a_misspelt_command_and_option_are_named_and_the_program_stays_whole() -> None:
+    found = examine_command(
+        "nsys profil --capture-rnage=cudaProfilerApi --new-flag python train.py --lr 1", FakeMachine()
+    )
+    seen = [check.seen for check in found.checks]
+    assert "nsys has no command profil" in seen
+    assert "nsys profile has no option --capture-rnage" in seen
+    assert found.corrected.startswith("nsys profile --capture-range=cudaProfilerApi --new-flag ")
+    assert found.corrected.endswith("python train.py --lr 1")
+
+
+def test_a_kernel_name_without_regex_is_a_warning() -> None:
+    found = examine_command("ncu -k gemm --target-processes all -c 1 python train.py", FakeMachine())
+    assert [check.state for check in found.checks if "-k gemm" in check.seen] == ["warning"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from warpline.capture.listeners import Listeners
 from warpline.capture.patches import before
 from warpline.capture.plan import Plan
+from warpline.capture.process_record import RECORDED
 from warpline.capture.session import Session
 from warpline.capture.watch import LimitWatch, first_here
 
@@ -24,6 +27,9 @@ class Agent:
         atexit.register(self._at_exit)
         os.register_at_fork(after_in_child=self._after_fork)
         before(os, "_exit", lambda *_: self._at_exit())
+        self._hook = sys.excepthook
+        if plan.stop:
+            sys.excepthook = self._on_exception
         if plan.whole:
             self.session.open_window()
 
@@ -33,6 +39,11 @@ class Agent:
 
     def _idle(self) -> None:
         self._listeners.keep_only_profiler()
+
+    def _on_exception(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Show no traceback of the Ctrl-C with which `warpline run --stop` ends the program."""
+        if not (issubclass(kind, KeyboardInterrupt) and self.session.record.state == RECORDED):
+            self._hook(kind, error, trace)
 
     def _at_exit(self) -> None:
         self.session.close("exit")

@@ -33,6 +33,8 @@ class Plan:
 
     folder: str
     tool: str = TORCH
+    stop: bool = False
+    """Whether the program is ended once it is recorded."""
     skip: int = 8
     settle_s: float = 0.2
     """Bare steps continue for this long, but not beyond three times `skip`; 0 if `skip` is given."""

@@ -127,7 +127,7 @@ def prepare(request: RunRequest, plan: Plan) -> Plan:
         )
     command_of(request, plan)  # a missing tool is an error before anything is created
     name = request.name or run_name(request.program, datetime.datetime.now())
-    return Plan(**{**plan.__dict__, "folder": str(new_folder(name, request.output))})
+    return Plan(**{**plan.__dict__, "folder": str(new_folder(name, request.output)), "stop": request.stop})
 
 
 def run(request: RunRequest, plan: Plan, say: Say) -> Run:
@@ -148,6 +148,9 @@ def run(request: RunRequest, plan: Plan, say: Say) -> Run:
         raise
     watcher.end_all()
     parts = gather(folder)
+    if ending.exit_code and parts and not watcher.stopped and not ending.interrupted:
+        how = ending.signal or f"exit code {ending.exit_code}"
+        say(f"the program failed ({how}) {_where_it_failed(parts)}")
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
         for part in parts:
@@ -198,6 +201,15 @@ def _nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endi
         "see its messages above; warpline doctor checks this machine",
         ending.exit_code or EXIT_INCONCLUSIVE,
     )
+
+
+def _where_it_failed(parts: list[dict[str, Any]]) -> str:
+    """The step in which the program ended, as far as its processes counted them."""
+    part = max(parts, key=lambda each: max(each["steps_seen"].values(), default=0))
+    if part["state"] == RECORDED and part["steps_recorded"] and part["ended_by"] == "steps":
+        return f"after step {part['first_step'] + part['steps_recorded']}, the last one that was recorded"
+    seen = max(part["steps_seen"].values(), default=0)
+    return f"after {seen} step{'s' if seen > 1 else ''}" if seen else "in its first step, or before it"
 
 
 def _tool_versions(plan: Plan, devices: list[dict[str, object]]) -> dict[str, object]:

@@ -15,9 +15,12 @@ from typing import Any
 from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import ProcessRecord, file_beside
 from warpline.capture.recorders import LINES, TorchRecorder, as_ours, export_whole
+from warpline.capture.this_process import without_lines
 
 WAITING, RUNNING, DONE, SKIPPED, FAILED = "waiting", "looking", "done", "skipped", "failed"
 STEP_MARK = "warpline step "
+OBSERVER_MESSAGE = "Execution Trace Observer"
+"""Of torch's warnings that its observer begins and ends, which say nothing to a user."""
 STACKS, OBSERVED = ".stacks.json", ".observed.json"
 """Suffixes of the files: the trace with frames, and what torch's observer writes."""
 
@@ -133,7 +136,8 @@ class SecondPass:
         try:
             observer = self._torch.profiler.ExecutionTraceObserver()
             observer.register_callback(str(self._path(OBSERVED)))
-            observer.start()
+            with without_lines(OBSERVER_MESSAGE):
+                observer.start()
             self._observer = observer
         except Exception as error:  # older torch, or another observer
             self._note(error, "no data flow: ")
@@ -149,7 +153,8 @@ class SecondPass:
         observer, self._observer = self._observer, None
         if observer is not None:
             self._stopped_observer = observer
-            observer.stop()
+            with without_lines(OBSERVER_MESSAGE):
+                observer.stop()
 
     def release(self) -> None:
         """Remove the stopped observer: a step later, or when the program ends.

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -45,6 +46,27 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+@contextlib.contextmanager
+def without_lines(part: str) -> Iterator[None]:
+    """Leave lines with this text out of what C++ code writes to stderr meanwhile."""
+    try:
+        copy = os.dup(2)
+    except OSError:  # the program has closed its stderr
+        yield
+        return
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(copy, 2)
+            os.close(copy)
+            kept.seek(0)
+            lines = [line for line in kept.read().splitlines(keepends=True) if part.encode() not in line]
+            if lines:
+                os.write(2, b"".join(lines))
 
 
 class LastWords:

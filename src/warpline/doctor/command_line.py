@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,10 +15,12 @@ TOOLS = {"nsys", "ncu", "nv-nsight-cu-cli", "docker", "podman", "nerdctl"}
 _WRAPPERS = {"sudo", "env", "time", "nohup", "exec", "nice"}
 _OPERATORS = {"&&", "||", ";", "|", "&"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PROGRAM = re.compile(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|mpirun|srun|uv)|[^=]*\.py")
+"""What begins a program, and is no value of an option."""
 _PLAIN = re.compile(r"[\w@%+=:,./$~{}…-]+")
 """Words that need no quotes; variables are left for the shell to expand."""
 
-_NSYS_VERBS = {"profile", "launch", "start", "stats", "export", "analyze", "recipe", "stop", "shutdown", "status"}
+NSYS_VERBS = {"profile", "launch", "start", "stats", "export", "analyze", "recipe", "stop", "shutdown", "status"}
 _NSYS_SWITCHES = {"-h", "--help", "--version", "-V"}
 _NSYS_SHORT = {
     "-b": "--backtrace",
@@ -202,7 +205,8 @@ def parse(words: tuple[str, ...]) -> ParsedCommand:
 
 
 def _nsys(before: tuple[str, ...], words: tuple[str, ...]) -> ParsedCommand:
-    verb = words[1] if len(words) > 1 and words[1] in _NSYS_VERBS else ""
+    # A word that is nearly a verb is one, misspelt.
+    verb = words[1] if len(words) > 1 and get_close_matches(words[1], NSYS_VERBS, 1, 0.75) else ""
     options, program = _options(words[2 if verb else 1 :], _NSYS_SHORT, _NSYS_SWITCHES, _TRUE_OR_FALSE)
     return _with_inner(ParsedCommand(before, "nsys", words[0], verb, options, "", program))
 
@@ -243,7 +247,12 @@ def _options(
         following = words[position] if position < len(words) else None
         if equals:
             found.append(CommandOption(name, value, (word,)))
-        elif name in switches or following is None or (name in optional and following not in ("true", "false")):
+        elif (
+            name in switches
+            or following is None
+            or (name in optional and following not in ("true", "false"))
+            or _PROGRAM.fullmatch(following)
+        ):
             found.append(CommandOption(name, None, (word,)))
         else:
             found.append(CommandOption(name, following, (word, following)))

@@ -223,7 +223,7 @@ def _kernel_name(command: ParsedCommand) -> Iterator[Remark]:
         )
     elif not name.startswith("regex:") and base == "function" and re.fullmatch(r"\w+", name):
         seen = f"-k {name} matches only kernels whose full name is {name}"
-        yield Remark(failure.found(seen, "note", "Use regex: to match part of a name.", (f"-k regex:{name}",)))
+        yield Remark(failure.found(seen, "warning", "Use regex: to match part of a name.", (f"-k regex:{name}",)))
     if base == "function" and re.search(r"::|<|\(|^void ", bare):
         seen = (
             f"-k {name} has template or namespace parts, which the default --kernel-name-base function does not match"

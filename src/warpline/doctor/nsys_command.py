@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from msgspec import Struct, toml
 from msgspec.structs import replace
 
-from warpline.doctor.command_line import ParsedCommand
+from warpline.doctor.command_line import NSYS_VERBS, CommandOption, ParsedCommand
 from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
@@ -39,6 +39,8 @@ class _Instead(Struct, frozen=True):
 
 class _NsysWords(Struct, frozen=True):
     traces: frozenset[str]
+    options: tuple[str, ...]
+    """Of nsys profile, launch and start."""
     instead: dict[str, _Instead]
 
 
@@ -50,6 +52,12 @@ def _words() -> _NsysWords:
 
 def nsys_remarks(command: ParsedCommand, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     """All remarks about an nsys command."""
+    if command.verb and command.verb not in NSYS_VERBS:
+        meant = get_close_matches(command.verb, NSYS_VERBS, 1, 0)[0]
+        seen = f"nsys has no command {command.verb}"
+        check = Check("unknown-command", "problem", seen, "It stops at once.", (f"nsys {meant} …",))
+        yield Remark(check, lambda given: replace(given, verb=meant))
+        command = replace(command, verb=meant)
     if command.verb not in RECORDING_VERBS:
         return
     if not command.verb:
@@ -59,6 +67,7 @@ def nsys_remarks(command: ParsedCommand, machine: Machine, environment: dict[str
         yield Remark(check, lambda given: replace(given, verb="profile"))
         command = replace(command, verb="profile")
     yield from _program(command)
+    yield from _misspelt_options(command)
     yield from _trace_words(command, machine)
     yield from _what_is_traced(command)
     yield from _capture_range(command, machine, environment)
@@ -74,6 +83,24 @@ def _program(command: ParsedCommand) -> Iterator[Remark]:
     if not command.program and command.verb == "profile":
         seen = "there is no program to run"
         yield Remark(Check("no-program", "problem", seen, "", ("nsys profile … python train.py",)))
+
+
+def _misspelt_options(command: ParsedCommand) -> Iterator[Remark]:
+    """Options that are nearly one of nsys; others may be of a newer nsys than the table."""
+    known = {f"--{name}" for name in _words().options}
+    for option in command.options:
+        near = get_close_matches(option.name, known, 1, 0.8)
+        if not option.name.startswith("--") or option.name in known or not near:
+            continue
+        seen = f"nsys {command.verb} has no option {option.name}"
+        check = Check("unknown-option", "problem", seen, "It stops at once.", (near[0],))
+        words = tuple(word.replace(option.name, near[0], 1) for word in option.words)
+        better = CommandOption(near[0], option.value, words)
+        yield Remark(check, partial(_with_option_replaced, option=option, better=better))
+
+
+def _with_option_replaced(command: ParsedCommand, option: CommandOption, better: CommandOption) -> ParsedCommand:
+    return replace(command, options=tuple(better if one == option else one for one in command.options))
 
 
 def _traced(command: ParsedCommand) -> list[str]:

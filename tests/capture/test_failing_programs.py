@@ -1,0 +1,39 @@
+"""What a user sees when the program fails, or is ended by us."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from warpline.capture.process_record import NOTHING, RECORDED
+from warpline.capture.run import _where_it_failed
+from warpline.capture.this_process import without_lines
+
+
+def part(state: str, seen: int, **more: Any) -> dict[str, Any]:
+    return {"state": state, "steps_seen": {"optimizer.step": seen} if seen else {}, "steps_recorded": 0, **more}
+
+
+@pytest.mark.parametrize(
+    ("parts", "where"),
+    [
+        ([part(NOTHING, 6)], "after 6 steps"),
+        ([part(NOTHING, 0), part(NOTHING, 1)], "after 1 step"),
+        ([part(NOTHING, 0)], "in its first step, or before it"),
+        (
+            [part(RECORDED, 25, first_step=19, ended_by="steps") | {"steps_recorded": 6}],
+            "after step 25, the last one that was recorded",
+        ),
+    ],
+)
+def test_a_failure_says_at_which_step(parts: list[dict[str, Any]], where: str) -> None:
+    assert _where_it_failed(parts) == where
+
+
+def test_messages_of_the_observer_are_left_out_and_others_stay(capfd: pytest.CaptureFixture[str]) -> None:
+    with without_lines("Execution Trace Observer"):
+        os.write(2, b"[W1118] Enabling Execution Trace Observer\nanother warning\n")
+    os.write(2, b"later\n")
+    assert capfd.readouterr().err == "another warning\nlater\n"
