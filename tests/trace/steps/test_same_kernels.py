@@ -60,10 +60,10 @@ def test_a_partner_is_the_same_kernel_with_the_only_label_that_fits(text: str) -
 
 def test_sequences_are_aligned_in_the_order_of_both() -> None:
     def paired(mine: str, other: str) -> list[int]:
-        return aligned(np.array([[int(one == two) for two in other] for one in mine], np.int64)).tolist()
+        return aligned(np.array([[int(one == two) for two in other] for one in mine], np.int8)).tolist()
 
     assert paired("abc", "axbc") == [0, 2, 3]
     assert paired("abxc", "abc") == [0, 1, NONE, 2]
     assert paired("ba", "ab") in ([1, NONE], [NONE, 0])
     # Of two kernels of the op, the one with the right name weighs more.
-    assert aligned(np.array([[1, 2]])).tolist() == [1]
+    assert aligned(np.array([[1, 2]], np.int8)).tolist() == [1]

@@ -46,8 +46,8 @@ ANNOTATIONS_TRIED = 1_000
 """A graph without an annotation among so many operations has none."""
 MIN_ALIGNED = 0.5
 """With less of a graph's operations in the same order elsewhere, that is another program."""
-MOST_PAIRS = 100_000_000
-"""Larger tables of pairs are not aligned: 400 MB."""
+MOST_PAIRS = 20_000_000
+"""Larger tables of pairs are not aligned: at 7 bytes each, these take 140 MB."""
 
 
 class ForeignOps(Struct, frozen=True):
@@ -246,7 +246,7 @@ def _pairs(mine: list[Int64s], theirs: list[Int64s], rows: Int64s) -> Int64s:
         return nothing
     (names, ops), (their_names, their_ops) = mine, theirs
     same_op = (ops[:, None] == their_ops) & (ops != NONE)[:, None]
-    partner = aligned((names[:, None] == their_names) + same_op.astype(np.int64))
+    partner = aligned((names[:, None] == their_names).astype(np.int8) + same_op)
     if (partner != NONE).mean() < MIN_ALIGNED:
         return nothing  # another program
     return np.where(partner == NONE, NONE, rows[partner])

@@ -7,6 +7,7 @@ kernels have one block per multiprocessor, whatever the shapes); what runs befor
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, hashed
@@ -62,7 +63,7 @@ def _surroundings(sequence: Sequence, before: int, after: int) -> tuple[Hashes, 
     return hashed(*neighbours), whole
 
 
-def aligned(weights: Int64s) -> Int64s:
+def aligned(weights: npt.NDArray[np.int8]) -> Int64s:
     """The pairs of two sequences, in the order of both, with the largest sum of weights: for each row of the matrix its
     column, or NONE. A pair without weight is none (Needleman and Wunsch 1970, with gaps that cost nothing)."""
     rows, columns = weights.shape
