@@ -9,6 +9,7 @@ import pytest
 from kineto_files import frame, launched, write
 
 from warpline.cli.main import run
+from warpline.scrub.tally import REASONS
 
 SECRET = "correct" + "horse"
 
@@ -25,6 +26,7 @@ def test_check_names_places_and_never_values(trace: Path, capsys: pytest.Capture
     printed = capsys.readouterr()
     assert "metadata" in printed.out
     assert "traceEvents[].name" in printed.out
+    assert f"kernel  {REASONS['kernel']}" in printed.out
     assert "warpline scrub" in printed.out.splitlines()[-1]
     for value in (SECRET, "alice", "crick"):
         assert value not in printed.out + printed.err
@@ -58,6 +60,7 @@ def test_json_follows_its_schema(trace: Path, capsys: pytest.CaptureFixture[str]
         "clean": False,
         "keep": ["host_name"],
         "counts": {"kept": 31, "pseudonymised": 2, "dropped": 1},
+        "texts": [{"kind": kind, "count": 1, "reason": REASONS[kind]} for kind in ("kernel", "call")],
         "changes": [
             {"action": "dropped", "place": "metadata", "count": 1},
             {"action": "pseudonymised", "place": "deviceProperties.name", "count": 1},

@@ -106,6 +106,7 @@ def _as_dict(result: ScrubResult) -> dict[str, Any]:
             "pseudonymised": result.count("pseudonymised"),
             "dropped": result.count("dropped"),
         },
+        "texts": [{"kind": text.kind, "count": text.count, "reason": text.reason} for text in result.texts],
         "changes": [
             {"action": change.action, "place": change.place, "count": change.count} for change in result.changes
         ],

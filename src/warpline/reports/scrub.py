@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 LISTED_PLACES = 40
 _COLUMNS = (Column("count", "count", "count"), Column("action", "action"), Column("place", "place", key=True))
 
+_TEXT_COLUMNS = (
+    Column("count", "different", "count"),
+    Column("kind", "kind", key=True),
+    Column("reason", "why it stays"),
+)
+
 
 def scrub_report(result: ScrubResult) -> Report:
     """The changes as a table, and next commands."""
@@ -24,6 +30,9 @@ def scrub_report(result: ScrubResult) -> Report:
         note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
         table = Table(_COLUMNS, rows[:LISTED_PLACES], hidden, note)
         sections.append(Section("changes", "Changes", (table,), is_lead=True))
+    if result.texts:
+        kept = tuple((text.count, text.kind, text.reason) for text in result.texts)
+        sections.append(Section("texts", "Text that stays", (Table(_TEXT_COLUMNS, kept),)))
     if result.output is not None:
         check = Command(f"warpline scrub --check {shlex.quote(str(result.output))}", "check it before you share it")
         sections.append(Section("next", "Next", (Commands((check,)),)))

@@ -15,7 +15,7 @@ from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.scrub.kineto import ScrubOutput, TraceScrubber
 from warpline.scrub.names import NameScrubber
 from warpline.scrub.nsys import ExportScrubber
-from warpline.scrub.tally import ScrubChange, Tally
+from warpline.scrub.tally import KeptText, ScrubChange, Tally, kept_texts
 from warpline.sources.detect import detect
 from warpline.sources.kinds import (
     DIRECTORY,
@@ -56,6 +56,8 @@ class ScrubResult(Struct, frozen=True):
     kept: int
     """Number of values that passed."""
     changes: tuple[ScrubChange, ...]
+    texts: tuple[KeptText, ...] = ()
+    """The kinds of text that stay, and why."""
 
     @property
     def clean(self) -> bool:
@@ -176,11 +178,11 @@ def _work(
         if kind is KINETO:
             trace = TraceScrubber(names, tally, fields)
             _scrub_trace(trace, file, part if target else None, packed, progress)
-            used = trace.used
+            used, texts = trace.used, kept_texts(trace.texts())
         else:
             export = ExportScrubber(names, tally, fields)
             _scrub_export(export, file, part, packed, progress)
-            used = export.used
+            used, texts = export.used, kept_texts(export.texts())
     except EOFError as error:
         raise UnreadableFile("damaged-file", f"{file} ends early", "copy it again") from error
     absent = sorted(fields - used)
@@ -188,7 +190,7 @@ def _work(
         raise UsageError(
             "no-such-field", f"{file.name} has nothing to keep under {absent[0]}", "--check lists the fields"
         )
-    return ScrubResult(file, kind.name, target, tuple(sorted(keep)), tally.kept, tally.changes())
+    return ScrubResult(file, kind.name, target, tuple(sorted(keep)), tally.kept, tally.changes(), texts)
 
 
 def _scrub_trace(trace: TraceScrubber, file: Path, part: Path | None, packed: bool, progress: Progress) -> None:

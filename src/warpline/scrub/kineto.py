@@ -6,7 +6,7 @@ that stands there, or becomes a pseudonym, or is dropped. What is not listed is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -55,6 +55,10 @@ class TraceScrubber:
         else:
             output.write(b"\n]" + "".join(f",\n{key}: {value}" for key, value in after).encode() + b"\n}\n")
         return around
+
+    def texts(self) -> Iterator[tuple[str, str, str | None]]:
+        """The kind of each different text, the text and what became of it."""
+        return self._fields.texts()
 
     def _begin(self, around: Around) -> Sink:
         assert self._output is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from warpline.scrub.values import DROPPED, MAX_ID, Check
 MAX_REMEMBERED = 200_000
 """Names whose result is remembered; most traces have a few thousand."""
 KERNEL, OP, CALL, RANGE, FRAME, LABEL = "kernel", "op", "call", "range", "frame", "label"
-METADATA, UNCATEGORISED = "metadata", "uncategorised"
+METADATA, UNCATEGORISED, ARGUMENT = "metadata", "uncategorised", "argument"
 ROLES = {
     "kernel": KERNEL,
     "Kernel": KERNEL,
@@ -135,6 +135,7 @@ class Fields:
             METADATA: Remembered(lambda name: name if name in KNOWN_METADATA else names.word(name)),
             UNCATEGORISED: Remembered(lambda name: self._texts[FRAME if name.startswith("$") else OP][name]),
         }
+        self._fixed: set[str] = set()
         self.event: dict[str, Check] = {
             "ph": values.phase,
             "cat": self._category,
@@ -197,9 +198,20 @@ class Fields:
         def check(value: Any) -> Any:
             if not isinstance(value, str):
                 return DROPPED
-            return value if known.fullmatch(value) else self.names.word(value)
+            if known.fullmatch(value):
+                self._fixed.add(value)
+                return value
+            return self.names.word(value)
 
         return check
+
+    def texts(self) -> Iterator[tuple[str, str, str | None]]:
+        """The kind of each different text, the text and what became of it."""
+        for kind, found in self._texts.items():
+            for text, new in found.items():
+                yield kind, text, new
+        for text in self._fixed:
+            yield ARGUMENT, text, text
 
     def _ranks(self, value: Any) -> Any:
         """The ranks of a process group: a list, or one inside a string."""

@@ -19,6 +19,7 @@ MAX_NAME_CHARS = 32_768
 PIECE = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
 _KERNEL = re.compile(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #$'.\-!|=+]*")
+_QUALIFIED = re.compile(r"[\w:~$#.]*(?: \[clone \.kd\]|\.kd)?", re.ASCII)
 _NO_KERNEL = re.compile(
     r"(?<!:)(?<!auto):(?!:)|[^\W_]-[^\W_]|\d \d|\d{4}_\d{4}_\d{4}"
     r"|\.(?!\.|(?<=\.\.)|kd\b|(?<=clone \.)|\d{1,4}(?![\w.]))"
@@ -29,7 +30,7 @@ _CPP_WORDS = (
     "unsigned|signed|long|short|int|char|bool|float|double|void|const|volatile|static|auto|enum|struct|class|anonymous|namespace"
     "|lambda|operator|instance|clone|type|default|std|thrust|cub|at|c10|cutlass"
 )
-_SENTENCE = re.compile(rf"(?<![\w:])(?!(?:{_CPP_WORDS})\b)\w+ (?!(?:{_CPP_WORDS})\b)\w")
+_SENTENCE = re.compile(rf"(?<!\w)(?!(?:{_CPP_WORDS})\b)\w+ (?!(?:{_CPP_WORDS})\b)\w")
 """Two words with a space between them, which C++ has only beside its own words."""
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,400}", re.ASCII)
 _OP = re.compile(r"\w{1,400}(?:::\w{1,400}){0,6}(?:<\w{1,200}(?:::\w{1,200}){0,6}>|\.\d{1,5})?", re.ASCII)
@@ -62,16 +63,21 @@ _HARMLESS = re.compile(r"(?:[A-Za-z0-9_ #<>]|\.(?=\d)){1,60}", re.ASCII)
 """No marks that hosts and paths have."""
 
 _MEMORY = "Pageable|Pinned|Device|Host|Array|Managed|Unified|Unknown|Device Static|Managed Static|Peer"
+_TOKENS = r"(?:\d{1,8}|(?:[sqk]{2,4}\d{1,8}){1,4})"
+"""Numbers of tokens, as vLLM writes them."""
 KNOWN_LABELS = re.compile(
     r"PyTorch Profiler \(0\)|Iteration Start: PyTorch Profiler|Record Window End|(?:Activity )?Buffer (?:Request|Flush)"
     r"|Driver Compiler|Lazy Function Loading|Runtime Triggered Module Loading|Command Buffer Full|Chunk Allocation"
     r"|TLS allocation|CUPTI (?:Buffer flush|Instrumentation|Resource Management)"
     r"|(?:CUDA|NVTX|OpenGL|Vulkan|OSRT) profiling (?:initialization|memory allocation|data flush on (?:process exit"
     r"|context created|cuInit finished))|(?:Stream|Event|Context) Sync|Stream Wait Event"
+    rf"|execute_(?:\d{{1,5}}_)?context_\d{{1,5}}\({_TOKENS}\)_generation_\d{{1,5}}\({_TOKENS}\)"
+    r"|(?:\[Executor\] _forward_step(?: \d{1,8})?|executeStep): \d{1,8} ctx reqs"
+    r"(?:, \d{1,8} (?:ctx tokens|gen reqs)){1,2}"
     rf"|Memcpy (?:[HDPAU]to[HDPAU]|Unknown)(?: \((?:{_MEMORY})(?: -> (?:{_MEMORY}))?\))?|Memset(?: \((?:{_MEMORY})\))?",
     re.ASCII,
 )
-"""What CUPTI, nsys and torch's profiler call their own activities and copies."""
+"""What CUPTI, nsys and torch's profiler call their own activities and copies, and serving engines their iterations."""
 KNOWN_RANGES = re.compile(
     r"ProfilerStep\*?#\d{1,9}|ProfilerStep\*|Optimizer\.(?:step|zero_grad)#[A-Za-z]\w{0,60}\.(?:step|zero_grad)"
     r"|enumerate\(DataLoader\)#_\w{1,40}\.__next__|(?:DistributedDataParallel|FullyShardedDataParallel|DataParallel)\.\w{1,40}"
@@ -139,7 +145,7 @@ class NameScrubber:
             new = renamed(text, self._identifier)
             if new is not None and all(map(is_known, _LITERAL.findall(new))):
                 return new
-        elif _KERNEL.fullmatch(text) and not _NO_KERNEL.search(text) and not _SENTENCE.search(text):
+        elif _is_kernel(text):
             return self.pieces(_TEMPLATE_HASH.sub("00000000", text))
         return self._whole("name", text, KERNEL_TELLS)
 
@@ -220,6 +226,13 @@ class NameScrubber:
         told = dict.fromkeys(found.lower() for found in tells.findall(text[:MAX_NAME_CHARS])) if tells else {}
         head = f"{group}{self.pseudonyms.code(group, skeleton)}"
         return " ".join(["_".join([head, *told]), *numbers])
+
+
+def _is_kernel(text: str) -> bool:
+    """Whether a text has the form of a kernel's name: an identifier, or a declaration of C++ with its brackets."""
+    if _NO_KERNEL.search(text) or _SENTENCE.search(text):
+        return False
+    return bool(_QUALIFIED.fullmatch(text)) or (bool(_KERNEL.fullmatch(text)) and ("(" in text or "<" in text))
 
 
 def _is_plain_chain(text: str) -> bool:

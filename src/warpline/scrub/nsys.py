@@ -100,6 +100,17 @@ class ExportScrubber:
                     EXPORT_AGAIN,
                 )
 
+    def texts(self) -> Iterator[tuple[str, str, str | None]]:
+        """The kind of each different text, the text and what became of it."""
+        kinds = {
+            fields.THREAD: "label",
+            fields.PROCESS: "label",
+            fields.METRIC: fields.MESSAGE,
+            fields.CHIP: fields.DEVICE,
+        }
+        for (role, text), new in self._known.items():
+            yield kinds.get(role, role), text, new
+
     def _tables(self, database: Database, output: sqlite3.Connection, progress: Progress) -> None:
         self._strings = {
             key: value
