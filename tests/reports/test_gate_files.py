@@ -40,9 +40,17 @@ def test_junit_has_a_case_for_each_budget_and_one_for_the_baseline(runs: tuple[s
     assert run(["gate", good, "--baseline", "train", "--folder", folder, "--junit", str(file)]) == 2, "it exists"
 
 
-def test_an_inconclusive_comparison_is_skipped(runs: tuple[str, str, str], tmp_path: Path) -> None:
+def test_another_device_fails(runs: tuple[str, str, str], tmp_path: Path) -> None:
     other = [{"id": 0, "name": "Other GPU", "numSms": 132}]
-    path = trace(tmp_path, "other", steps(12, [("gemm", 100.0)]), deviceProperties=other)
+    path = trace(tmp_path, "other", steps(12, [(HOSTILE, 100.0), ("silu", 40.0)]), deviceProperties=other)
+    file = tmp_path / "gate.xml"
+    assert run(["gate", str(path), "--baseline", "train", "--folder", runs[2], "--junit", str(file)]) == 1
+    suite = ElementTree.fromstring(file.read_text())
+    assert (suite.get("failures"), suite.get("skipped")) == ("1", "0")
+
+
+def test_an_inconclusive_comparison_is_skipped(runs: tuple[str, str, str], tmp_path: Path) -> None:
+    path = trace(tmp_path, "few", steps(3, [(HOSTILE, 100.0), ("silu", 40.0)], jitter=30))
     file = tmp_path / "gate.xml"
     assert run(["gate", str(path), "--baseline", "train", "--folder", runs[2], "--junit", str(file)]) == 4
     suite = ElementTree.fromstring(file.read_text())

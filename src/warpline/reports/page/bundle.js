@@ -1,6 +1,6 @@
-"use strict";(()=>{var It="http://www.w3.org/2000/svg";function qe(o,e,t){for(let[n,r]of Object.entries(e))typeof r=="function"?o.addEventListener(n.replace(/^on/,""),r):r===!0?o.
+"use strict";(()=>{var Ut="http://www.w3.org/2000/svg";function qe(o,e,t){for(let[n,r]of Object.entries(e))typeof r=="function"?o.addEventListener(n.replace(/^on/,""),r):r===!0?o.
 setAttribute(n,""):r!==void 0&&r!==!1&&o.setAttribute(n,String(r));o.append(...t)}function u(o,e={},...t){let n=document.createElement(o);return qe(n,e,t),n}function E(o,e={},...t){
-let n=document.createElementNS(It,o);return qe(n,e,t),n}function Z(o,e,t){let n=u("div",{});o.append(n);let r=0,s=()=>{let i=Math.min(e,n.clientWidth||e);i!==r&&
+let n=document.createElementNS(Ut,o);return qe(n,e,t),n}function Z(o,e,t){let n=u("div",{});o.append(n);let r=0,s=()=>{let i=Math.min(e,n.clientWidth||e);i!==r&&
 (r=i,n.replaceChildren(t(i)))};new ResizeObserver(s).observe(n),s()}function de(o,e,t){let n=r=>{o.forEach((s,i)=>{s.setAttribute("tabindex",i===r?"0":"-1"),s.classList.
 toggle("selected",i===r)}),e(r)};o.forEach((r,s)=>{r.setAttribute("tabindex",s===0?"0":"-1"),r.setAttribute("role","button"),r.addEventListener("focus",()=>n(s)),
 r.addEventListener("click",()=>{n(s),t(s)}),r.addEventListener("keydown",i=>{let{key:a}=i,l=a==="ArrowRight"||a==="ArrowDown"?1:a==="ArrowLeft"||a==="ArrowUp"?-1:
@@ -19,8 +19,8 @@ r("Fusion: times fewer launches","fewer",1,1)],i=s.map(([,c])=>c.value),a=u("but
 new Event("input"))})},"This trace");function l(){let c=Dt(o,n),d=(m,p)=>[u("dt",{},m),u("dd",{},p)],h=m=>`${M(m)} (${B(c.step_ns/Math.max(m,1))})`;t.replaceChildren(
 u("p",{class:"strong"},`Bound by ${c.bound}: a step takes ${M(c.step_ns)}.`),u("dl",{},...d("to dispatch",M(c.dispatch_ns)),...d("to run",M(c.work_ns)),...o.loading_ns?
 d("loading data",`${M(o.loading_ns)} in which the same threads launch nothing`):[],...c.crossover===null?[]:d("crossover",`the GPU is the limit below ${N(c.crossover,
-"launch","launches")} for the same GPU time`),...d("captured as one graph",h(c.graph_ns)),...d(`with ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(u("d\
-iv",{class:"budget"},u("div",{class:"fields"},...s.map(([c])=>c),u("p",{},a)),t)),l()}var oe=18,zt=3,Kt=.6;function Wt(o,e,t){if(t(o)<=e)return o;let n=0,r=o.length;for(;r-n>1;){let s=n+r>>1;t(`${o.slice(0,s)}…`)<=e?n=s:r=s}return n+1<zt?"":`${o.
+"launch","launches")} for the same GPU time`),...d("captured as one graph",h(c.graph_ns)),...d(`with ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(
+u("div",{class:"budget"},u("div",{class:"fields"},...s.map(([c])=>c),u("p",{},a)),t)),l()}var oe=18,zt=3,Kt=.6;function Wt(o,e,t){if(t(o)<=e)return o;let n=0,r=o.length;for(;r-n>1;){let s=n+r>>1;t(`${o.slice(0,s)}…`)<=e?n=s:r=s}return n+1<zt?"":`${o.
 slice(0,n)}…`}function qt(o,e){let t=new Map;o.parent.forEach((c,d)=>t.set(c,[...t.get(c)??[],d]));let n=c=>o.total_ns[c]??0;for(let c of t.values())c.sort((d,h)=>n(
 h)-n(d));let r=[],s=[];for(let c=e;c>=0;c=o.parent[c]??-1)s.unshift(c);s.forEach((c,d)=>r.push({node:c,depth:d,left:0,width:1}));let i=e>=0?[e]:t.get(-1)??[],a=i.
 reduce((c,d)=>c+n(d),0)||1,l=(c,d,h)=>{for(let m of c){let p=n(m)/a;m!==e&&r.push({node:m,depth:d,left:h,width:p}),l(t.get(m)??[],d+1,h),h+=p}};return l(i,Math.
@@ -35,7 +35,7 @@ i);c&&(c.font=`${$} ${v}`);let f=n.value.toLowerCase(),T=qt(g,a).filter(_=>_.wid
 r.disabled=a<0,s.textContent=a<0?`${g.name}: ${M(Pe(g))}`:ue(g,a)}function m(g,w,$,v){let f=g.frames[g.frame[w.node]??0]??"",T=w.left*$,x=w.width*$,A=Wt(Vt(f),x-
 6,d),P=v!==""&&f.toLowerCase().includes(v),_=()=>{a=w.node,l=w.node,h()},C=E("g",{class:`frame ${Xt(f)}${P?" match":v?" faded":""}`,"data-node":w.node,tabindex:w.
 node===l?0:-1,role:"button","aria-label":ue(g,w.node),onclick:_,onfocus:()=>{l=w.node,s.textContent=ue(g,w.node)}},E("title",{},ue(g,w.node)),E("rect",{x:T,y:w.
-depth*oe,width:Math.max(x-.5,.3),height:oe-1}),...A?[E("text",{x:T+3,y:w.depth*oe+oe/2},A)]:[]);return C.addEventListener("keydown",U=>{p(g,w,U,_)}),C}function p(g,w,$,v){
+depth*oe,width:Math.max(x-.5,.3),height:oe-1}),...A?[E("text",{x:T+3,y:w.depth*oe+oe/2},A)]:[]);return C.addEventListener("keydown",I=>{p(g,w,I,_)}),C}function p(g,w,$,v){
 let f=Yt(g,w.node,$.key);if($.key==="Enter"||$.key===" ")v();else if($.key==="Escape")a=-1,h();else if(f!==null)f>=0&&i.querySelector(`[data-node="${f}"]`)&&(l=
 f,h());else return;$.preventDefault()}function y(){i.querySelector(`[data-node="${l}"]`)?.focus()}let k=()=>{a=-1,h()};t.addEventListener("change",k),r.addEventListener(
 "click",k),n.addEventListener("input",h),new ResizeObserver(h).observe(e),h()}var Pe=o=>o.parent.reduce((e,t,n)=>e+(t<0?o.total_ns[n]??0:0),0);function ue(o,e){
@@ -71,7 +71,7 @@ i=u("input",{type:"search",placeholder:"Filter","aria-label":`Filter ${o.title.t
 l"),p=u("caption",{class:"sr"},o.title),y=u("div",{class:"table-view",id:s},u("h3",{},o.title),u("p",{class:"tools"},i," ",...a.length?[u("label",{},"group by ",
 l)," "]:[],c),u("div",{class:"wide"},u("table",{},p,d,h)),m),k=(v,f)=>{t={column:v,falling:t?.column===v?!t.falling:!f},g(v)};function g(v){let f=sn(o.rows,i.value),
 T=n===null?{columns:[...o.columns],rows:f}:on(f,o.columns,n),x=rn(T.rows,t??nt(T.columns)),A=r||n!==null?x:x.slice(0,tn),P=t??nt(T.columns);d.replaceChildren(u(
-"tr",{},...T.columns.map((C,U)=>w(C,U,P)))),h.replaceChildren(...A.map(C=>u("tr",{},...T.columns.map((U,W)=>$(C,U,W))))),v!==void 0&&d.querySelectorAll("button")[v]?.
+"tr",{},...T.columns.map((C,I)=>w(C,I,P)))),h.replaceChildren(...A.map(C=>u("tr",{},...T.columns.map((I,W)=>$(C,I,W))))),v!==void 0&&d.querySelectorAll("button")[v]?.
 focus();let _=o.left_out?`; ${N(o.left_out,"shorter one")} not on this page`:"";c.textContent=`${N(A.length,n===null?"row":"group")} of ${R(n===null?o.rows.length:
 x.length)}${_}`,m.hidden=A.length===x.length,m.textContent=`Show all ${R(x.length)}`}function w(v,f,T){let x=v.unit==="text",A=T.column===f,P=u("button",{type:"\
 button",class:"sort",onclick:()=>k(f,x)},v.title,u("span",{"aria-hidden":"true"},A?T.falling?" ▾":" ▴":""));return u("th",{scope:"col",class:x?"":"number","\
@@ -113,11 +113,11 @@ xes"));o.fixes.forEach((c,d)=>{let h=u("input",{type:"checkbox",onchange:()=>{t.
 `${c.confidence} confidence`:"no finding alone",m>=0?`plan ${m+1}`:""].filter(Boolean);a.append(u("label",{title:c.claim},h,u("b",{},c.words),u("span",{class:"q\
 uiet"},` ${p.join(", ")}`)))});let l=u("p",{class:"buttons"},u("button",{type:"button",onclick:()=>i([])},"None")," ",...o.planned.length?[u("button",{type:"but\
 ton",onclick:()=>i(o.planned)},"The plan")]:[]);e.append(u("div",{class:"whatif"},u("div",{},a,l),r)),i(o.planned.slice(0,1))}function Mn(o,e,t){if(!e.size)return[
-He(`${M(o.step_ns)} without a profiler. Tick a fix.`),Ue(o,t)];let n=wn(o,e);if(!n)return[He("This combination was not replayed for this page."),u("p",{class:"q\
-uiet"},"Fixes overlap, so their gains do not multiply. This command replays it:"),u("pre",{},xn(o,e)),Ue(o,t)];let{low:r,expected:s,high:i}=n.step_ns,{gain:a}=n,
+He(`${M(o.step_ns)} without a profiler. Tick a fix.`),Ie(o,t)];let n=wn(o,e);if(!n)return[He("This combination was not replayed for this page."),u("p",{class:"q\
+uiet"},"Fixes overlap, so their gains do not multiply. This command replays it:"),u("pre",{},xn(o,e)),Ie(o,t)];let{low:r,expected:s,high:i}=n.step_ns,{gain:a}=n,
 l=n.is_wide?`${M(r)} to ${M(i)}: measure it`:`${M(s)}, ${B(a.expected)}`;return[He(`${M(o.step_ns)} → ${l}`),u("p",{class:"quiet"},`The 80 % range is ${M(r)} \
-to ${M(i)}, of the gain ${B(a.low)} to ${B(a.high)}. `+(a.low<1?"It may gain nothing.":"Replayed on this trace's graph, without a profiler.")),Ue(o,t,n)]}var He=o=>u(
-"p",{class:"strong"},o);function Ue(o,e,t){let n=Math.max(o.step_ns,t?.step_ns.high??0),r=(e-G-vn)/n,s=E("svg",{viewBox:`0 0 ${e} ${2*Y+2*Oe}`,class:"chart","ar\
+to ${M(i)}, of the gain ${B(a.low)} to ${B(a.high)}. `+(a.low<1?"It may gain nothing.":"Replayed on this trace's graph, without a profiler.")),Ie(o,t,n)]}var He=o=>u(
+"p",{class:"strong"},o);function Ie(o,e,t){let n=Math.max(o.step_ns,t?.step_ns.high??0),r=(e-G-vn)/n,s=E("svg",{viewBox:`0 0 ${e} ${2*Y+2*Oe}`,class:"chart","ar\
 ia-hidden":"true"}),i=(a,l,c,d)=>{let h=a*(Y+Oe)+2;s.append(E("text",{x:G-10,y:h+Y/2,class:"end"},l),E("rect",{x:G,y:h,width:c*r,height:Y,class:d}))};if(i(0,"no\
 w",o.step_ns,"before"),s.append(E("text",{x:G+o.step_ns*r+8,y:Y/2+2},M(o.step_ns))),t){let{low:a,expected:l,high:c}=t.step_ns,d=Y+Oe+2+Y/2;i(1,"after",l,"after"),
 s.append(E("path",{class:"whisker",d:`M${G+a*r} ${d}H${G+c*r}M${G+a*r} ${d-6}v12M${G+c*r} ${d-6}v12`})),s.append(E("text",{x:G+c*r+8,y:d},t.is_wide?"measure it":
@@ -128,10 +128,10 @@ o&&(document.documentElement.dataset.theme=o);let e=u("button",{type:"button",cl
 ria-label",`${s} colours`)},n=()=>{t();for(let s of bt)s()};e.addEventListener("click",()=>{let s=ye()?"light":"dark";document.documentElement.dataset.theme=s;try{
 localStorage.setItem(ft,s)}catch{}n()}),gt().addEventListener("change",n);let r;return addEventListener("beforeprint",()=>{r=document.documentElement.dataset.theme,
 document.documentElement.dataset.theme="light",n()}),addEventListener("afterprint",()=>{r?document.documentElement.dataset.theme=r:delete document.documentElement.
-dataset.theme,n()}),t(),e}function Tn(o){let e=atob(o),t=new Uint8Array(e.length);for(let n=0;n<t.length;n++)t[n]=e.charCodeAt(n);return t}async function Ie(o){let{readable:e,writable:t}=new DecompressionStream(
+dataset.theme,n()}),t(),e}function Tn(o){let e=atob(o),t=new Uint8Array(e.length);for(let n=0;n<t.length;n++)t[n]=e.charCodeAt(n);return t}async function Ue(o){let{readable:e,writable:t}=new DecompressionStream(
 "deflate-raw"),n=t.getWriter(),r=e.getReader(),s=()=>{};n.write(o).catch(s),n.close().catch(s);let i=[],a=0;for(let c=await r.read();!c.done;c=await r.read())i.
 push(c.value),a+=c.value.length;let l=new Uint8Array(a);for(let c=0,d=0;d<i.length;c+=i[d++].length)l.set(i[d],c);return l}async function ve(o){let e=Q(o),t=e.textContent??
-"";return e.remove(),Ie(Tn(t))}function te(o,e=0){let t=e+4+new DataView(o.buffer).getUint32(e,!0);return{head:JSON.parse(new TextDecoder().decode(o.subarray(e+
+"";return e.remove(),Ue(Tn(t))}function te(o,e=0){let t=e+4+new DataView(o.buffer).getUint32(e,!0);return{head:JSON.parse(new TextDecoder().decode(o.subarray(e+
 4,t))),bytes:o,at:t}}async function wt(o){return JSON.parse(new TextDecoder().decode(await ve(o)))}function we(o,e,t,n,r){let s=o[e++]??0;for(let i=0,a=1;i<s;i++,
 a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ne=o=>o%2?-(o+1)/2:o/2;var F=64,Ln=64,b=-1,ne=["gpu","syncs"],Ge=12,xe=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
 this.renew(e)}renew(e){let t=e.events,n=this.groups.map(a=>a.open);this.head=e,this.start=new Float64Array(t),this.end=new Float64Array(t),this.sum=new Float64Array(
@@ -152,7 +152,7 @@ a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration
 F);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*F;c++)s(c);let l=Math.max(1,Math.floor((a-i)/Ln));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
 F;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
 n&&this.name[s]===t)return s}return b}laneOf(e){let t=0,n=this.lanes.length-1;for(;t<n;){let r=t+n+1>>1;this.lanes[r].first<=e?t=r:n=r-1}for(;this.lanes[t].beyond<=
-e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var L=globalThis.innerWidth<700?112:200,K=22,re=17,I=17,xt=3,D=22,S=K+re,An=14,$n=.5,kt=["gpu","idle","syncs"],Sn=["api","ops","ranges","python"],_n={python:"Py\
+e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var L=globalThis.innerWidth<700?112:200,K=22,re=17,U=17,xt=3,D=22,S=K+re,An=14,$n=.5,kt=["gpu","idle","syncs"],Sn=["api","ops","ranges","python"],_n={python:"Py\
 thon"},ae=class{rows=[];pinned;height;rowOf=new Map;y=0;constructor(e,t){let{groups:n,head:r}=e,s=new Map;for(let a of n)s.set(a.track.thread,[...s.get(a.track.
 thread)??[],a]);for(let a of Rn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of Cn(n)){this.add(D,{title:r.
 threads[a]??"thread"});for(let l of Sn)for(let c of s.get(a)??[])c.track.kind===l&&this.addGroup(c,_n[l]??c.track.label)}this.height=this.y,this.pinned=i>t*$n?0:
@@ -160,20 +160,20 @@ i}of(e){return this.rowOf.get(e)}add(e,t){let n={y:this.y,height:e,...t};this.ro
 a=>ne.includes(a.track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ge,s=r&&!n.some(a=>a.open);this.add(D,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?
 kt.filter(l=>!ne.includes(l)):kt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!s)return;let i=N(n.filter(a=>a.track.kind==="gpu").length,"\
 stream");for(let{lanes:a}of n)for(let l of a)this.add(xt,{lane:l,thin:!0,...i?{label:i,toggles:n}:{}}),i=void 0;this.y+=5}addGroup(e,t){let n=e.lanes,r=this.y;if(!n.
-length)return;let s=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,An)){let a=i.depth===0;this.add(e.open?I:xt,{lane:i,...a?{label:t}:{},...a&&
-s?{toggles:[e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+I)+5}},Rn=o=>[...new Set(o.filter(e=>e!==null))].sort((e,t)=>e-t);function Cn(o){let e=new Map;
+length)return;let s=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,An)){let a=i.depth===0;this.add(e.open?U:xt,{lane:i,...a?{label:t}:{},...a&&
+s?{toggles:[e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+U)+5}},Rn=o=>[...new Set(o.filter(e=>e!==null))].sort((e,t)=>e-t);function Cn(o){let e=new Map;
 for(let{track:n}of o){if(n.thread===null)continue;let r=e.get(n.thread)??{};r[n.kind]=(r[n.kind]??0)+n.lanes.reduce((s,i)=>s+i,0),e.set(n.thread,r)}return[...e].
 map(([n,{api:r=0,ops:s=0,ranges:i=0,python:a=0}])=>({thread:n,main:+(r>0&&i+a>0),api:r,ops:s})).sort((n,r)=>r.main-n.main||r.api-n.api||r.ops-n.ops||n.thread-r.
-thread).map(({thread:n})=>n)}var Pn=4,Mt=240,On=60,Hn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function Et(o){In(o),Gn(o),Fn(o);let{find:e,next:t,previous:n,whole:r,help:s,keys:i}=o.
+thread).map(({thread:n})=>n)}var Pn=4,Mt=240,On=60,Hn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function Et(o){Un(o),Gn(o),Fn(o);let{find:e,next:t,previous:n,whole:r,help:s,keys:i}=o.
 parts;e.addEventListener("input",()=>o.seek(e.value)),t.addEventListener("click",()=>o.next(1)),n.addEventListener("click",()=>o.next(-1)),r.addEventListener("c\
-lick",()=>o.time.glide(0,o.time.length)),s.addEventListener("click",()=>i.showModal())}function Un(o,e){let{events:t,picture:n,time:r,relations:s}=o,{tip:i,view:a}=o.
+lick",()=>o.time.glide(0,o.time.length)),s.addEventListener("click",()=>i.showModal())}function In(o,e){let{events:t,picture:n,time:r,relations:s}=o,{tip:i,view:a}=o.
 parts,l=n.eventAt(e.offsetX,e.offsetY);if(l!==o.hovered&&(o.hovered=l,o.drawOver()),a.style.cursor=e.offsetX<L?"default":e.offsetY<S?"col-resize":l!==b?"pointer":
 "grab",i.hidden=l===b,l===b)return;let c=r.span/(n.width-L),d=t.leap(l,t.laneOf(l).beyond,t.start[l]+c)-l-1,h=s.opOf(l);i.replaceChildren(u("b",{},t.label(l)),u(
 "span",{},M(t.duration(l)))),t.kind(l)==="gpu"&&h!==b&&i.append(u("span",{},t.text(h))),t.kind(l)==="idle"&&t.link[l]!==b&&i.append(u("span",{},`before ${t.label(
 t.link[l])}`)),d>0&&t.duration(l)<c*2&&i.append(u("em",{},`${R(d+1)} events in this column`));let{offsetWidth:m,offsetHeight:p}=i,y=e.offsetY+18;i.style.transform=
-`translate(${Math.min(e.offsetX+14,n.width-m-6)}px, ${y+p>n.height?e.offsetY-p-10:y}px)`}function In(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o,s=new Map,i=null;
+`translate(${Math.min(e.offsetX+14,n.width-m-6)}px, ${y+p>n.height?e.offsetY-p-10:y}px)`}function Un(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o,s=new Map,i=null;
 n.addEventListener("pointerdown",l=>{n.setPointerCapture(l.pointerId),s.set(l.pointerId,l),t.stop();let c=l.offsetX>=L&&(l.shiftKey||l.offsetY<S);i={x:l.offsetX,
-y:l.offsetY,start:t.start,end:t.end,scroll:e.scroll,selects:c,moved:!1}}),n.addEventListener("pointermove",l=>{let c=s.get(l.pointerId);if(!c||!i){Un(o,l);return}
+y:l.offsetY,start:t.start,end:t.end,scroll:e.scroll,selects:c,moved:!1}}),n.addEventListener("pointermove",l=>{let c=s.get(l.pointerId);if(!c||!i){In(o,l);return}
 if(s.set(l.pointerId,l),s.size===2){let p=[...s.values()].find(g=>g.pointerId!==l.pointerId),y=Math.abs(c.offsetX-p.offsetX),k=Math.abs(l.offsetX-p.offsetX);y>8&&
 k>8&&t.zoom(y/k,e.timeAt((l.offsetX+p.offsetX)/2)),e.scroll-=(l.offsetY-c.offsetY)/2,i.moved=!0;return}let d=l.offsetX-i.x,h=l.offsetY-i.y;if(!i.moved&&Math.hypot(
 d,h)<Pn)return;if(i.moved=!0,r.hidden=!0,i.selects){o.selectRange([e.timeAt(Math.max(L,i.x)),e.timeAt(Math.max(L,l.offsetX))]);return}n.style.cursor="grabbing";
@@ -199,7 +199,7 @@ beyond&&e.start[s]<t.end)return s}return b}var zn=200,Kn=1,Wn=.25,ke=class o{con
 fetch()},zn)}static areMissing(e,t,n,r){let s=n-t;return!e.least_ns||s/r>e.least_ns||s>Wn*e.length_ns?!1:!e.detailed||t<e.detailed[0]||n>e.detailed[1]}async fetch(){
 let e=this.timeline();if(!e)return;let{time:t,events:n}=e,r=Math.max(0,t.start),s=Math.min(t.length,t.end),i=++this.asked;if(!o.areMissing(n.head,r,s,e.picture.
 width))return;let a=Kn*(s-r),l=Math.floor(Math.max(0,r-a)),c=Math.ceil(Math.min(t.length,s+a)),d=await fetch(`rows?start=${l}&end=${c}`);if(!d.ok||i!==this.asked)
-return;let{head:h,bytes:m,at:p}=te(await Ie(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var Tt=o=>{let e=/^(-?\d+)-(\d+)$/.exec(o??"");return e?[Number(e[1]),Number(e[2])]:void 0};function Fe(o){let e=new URLSearchParams(o.replace(/^#/,"")),t=Tt(e.
+return;let{head:h,bytes:m,at:p}=te(await Ue(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var Tt=o=>{let e=/^(-?\d+)-(\d+)$/.exec(o??"");return e?[Number(e[1]),Number(e[2])]:void 0};function Fe(o){let e=new URLSearchParams(o.replace(/^#/,"")),t=Tt(e.
 get("at")),n=Tt(e.get("range")),r=e.get("event");return{...t?{at:t}:{},...n?{range:n}:{},...r!==null&&/^\d+$/.test(r)?{event:Number(r)}:{}}}function Lt({at:o,event:e,
 range:t}){let n=r=>r.map(s=>Math.max(0,Math.round(s))).join("-");return[o?`at=${n(o)}`:"",e!==void 0?`event=${e}`:"",t?`range=${n(t)}`:""].filter(Boolean).join(
 "&")}var qn={matmul:[.56,.115,257],attention:[.5,.12,287],norm:[.66,.09,215],kernel:[.74,.06,240],copy:[.6,.1,308],memset:[.8,.02,250],comm:[.6,.15,350],graph:[.62,.08,
@@ -218,10 +218,10 @@ n[a]=V(c),r[a]=V(De(c,t,.24)),s[a]=er(l??se(i.kind,e))?1:0}),{full:n,faded:r,dar
 `--${r}`).trim(),t={paper:e("paper"),ink:e("ink"),dim:e("dim"),rule:e("rule"),grid:e("grid"),band:e("band"),accent:e("accent")},n=r=>V(Me(r));return{dark:ye(),paper:Me(
 t.paper),css:t,pixels:{paper:n(t.paper),grid:n(t.grid),rule:n(t.rule)}}}var ce=class{constructor(e,t){this.events=e;this.width=t;this.line=new Uint32Array(t)}events;width;line;draw(e,t,n,r,s,i){let{events:a,line:l,width:c}=this,{start:d,
 end:h,sum:m,name:p}=a,{beyond:y}=e,k=t+c/n,g=e.group.track.kind==="idle",w=a.after(e,t),$=!1;for(;w<y&&d[w]<k;){$=!0;let v=(d[w]-t)*n,f=(h[w]-t)*n;if(f-v>=1.5){
-let C=Math.max(0,v),U=Math.min(c,f-v>4?f-1:f),W=r[p[w]],j=Math.ceil(C),J=Math.floor(U);J>j&&l.fill(W,j,J),j>C&&j<=c&&this.blend(j-1,W,j-C),U>J&&J<c&&this.blend(
-J,W,U-J),i&&i(w,C,U),w++;continue}let T=Math.max(0,Math.floor(v)),x=t+(T+1)/n,A=a.leap(w,y,x);A-1>w&&(h[A-1]-d[A-1])*n>=1.5&&A--;let P=Math.max(0,h[A-1]-x)*n,_=(m[A]-
-m[w])*n-P;if(T<c){let C=s!==null&&s.before[A]>s.before[w],U=A-w===1?w:C?tr(s,w,A):a.longest(w,A),W=_>=1||C?1:g?Math.max(.08,_):Math.max(.25,Math.sqrt(Math.max(0,
-_)));this.blend(T,r[p[U]],W),P>.05&&T+1<c&&this.blend(T+1,r[p[A-1]],Math.min(1,P))}w=A}return $}blend(e,t,n){let r=this.line[e],s=1-n,i=(t>>>16&255)*n+(r>>>16&255)*
+let C=Math.max(0,v),I=Math.min(c,f-v>4?f-1:f),W=r[p[w]],j=Math.ceil(C),J=Math.floor(I);J>j&&l.fill(W,j,J),j>C&&j<=c&&this.blend(j-1,W,j-C),I>J&&J<c&&this.blend(
+J,W,I-J),i&&i(w,C,I),w++;continue}let T=Math.max(0,Math.floor(v)),x=t+(T+1)/n,A=a.leap(w,y,x);A-1>w&&(h[A-1]-d[A-1])*n>=1.5&&A--;let P=Math.max(0,h[A-1]-x)*n,_=(m[A]-
+m[w])*n-P;if(T<c){let C=s!==null&&s.before[A]>s.before[w],I=A-w===1?w:C?tr(s,w,A):a.longest(w,A),W=_>=1||C?1:g?Math.max(.08,_):Math.max(.25,Math.sqrt(Math.max(0,
+_)));this.blend(T,r[p[I]],W),P>.05&&T+1<c&&this.blend(T+1,r[p[A-1]],Math.min(1,P))}w=A}return $}blend(e,t,n){let r=this.line[e],s=1-n,i=(t>>>16&255)*n+(r>>>16&255)*
 s,a=(t>>>8&255)*n+(r>>>8&255)*s,l=(t&255)*n+(r&255)*s;this.line[e]=(255<<24|i<<16|a<<8|l)>>>0}};function tr(o,e,t){let n=o.before[e],r=e,s=t-1;for(;r<s;){let i=r+
 s>>>1;o.before[i+1]>n?s=i:r=i+1}return r}var nr=26,rr=110,Ee=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d",{alpha:!1}),this.layout=new ae(t,0),this.raster=
 new ce(t,1),this.image=new ImageData(1,1),this.pixels=this.ground=new Uint32Array(1)}canvas;events;time;layout;scroll=0;covered=0;width=64;height=64;took={raster:0,
@@ -232,7 +232,7 @@ image=new ImageData(s,i),this.pixels=new Uint32Array(this.image.data.buffer),thi
 this.layout=new ae(this.events,this.height-S)}x(e){return L+(e-this.time.start)/this.time.span*(this.width-L)}timeAt(e){return this.time.start+(e-L)/(this.width-
 L)*this.time.span}screenY(e){return S+e.y-(e.y<this.layout.pinned?0:this.scroll)}box(e){let t=this.layout.of(this.events.laneOf(e));if(!t)return null;let n=this.
 x(this.events.start[e]);return{x:n,right:Math.max(this.x(this.events.end[e]),n+2),y:this.screenY(t),height:t.height-(t.thin?0:1),row:t}}rowAt(e,t=!1){let{rows:n,
-pinned:r}=this.layout,s=e<S+r;return n.find(i=>i.y<r===s&&e>=this.screenY(i)&&e<this.screenY(i)+Math.max(i.height,t&&i.toggles?I:0))}eventAt(e,t){let n=e<L||t<S?
+pinned:r}=this.layout,s=e<S+r;return n.find(i=>i.y<r===s&&e>=this.screenY(i)&&e<this.screenY(i)+Math.max(i.height,t&&i.toggles?U:0))}eventAt(e,t){let n=e<L||t<S?
 void 0:this.rowAt(t),r=n?.lane;if(!r?.ready||t>=this.screenY(n)+n.height)return-1;let{events:s}=this,i=this.time.span/(this.width-L),a=this.timeAt(e),l=s.after(
 r,a-i);if(l>=r.beyond||s.start[l]>a+i*1.5)return-1;let c=s.leap(l,r.beyond,a+i);return c-l<=1||s.start[l]<=a&&s.end[l]>a&&s.duration(l)>i*2?l:s.longest(l,c)}draw(e,t,n,r){
 let s=performance.now(),{layout:i,context:a,ratio:l}=this;this.scroll=Math.max(0,Math.min(this.scroll,i.height-(this.height-this.covered-S)+8));let c=sr(this.time.
@@ -247,7 +247,7 @@ p))return;let y=Math.max(Math.round(t*i),Math.round(h*i)),k=Math.min(d,Math.roun
 let n=this.textWidths.get(e);if(n===void 0&&this.textWidths.set(e,n=this.context.measureText(e).width),n<=t)return e;let r=Math.floor(e.length*(t-8)/n);return r<
 2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:s,events:i}=this;s.font=`11px ${X}`,s.textBaseline="middle",s.textAlign="left";let a=l=>r&&!r.names[l]?t.css.
 dim:n.darkInk[l]?"#14181d":"#fff";for(let l of["#14181d","#fff",t.css.dim]){s.fillStyle=l;for(let{i:c,left:d,right:h,y:m,floor:p}of e){if(a(i.name[c])!==l||m+4<
-p)continue;let y=this.fitted(i.label(c),h-d-8);y&&s.fillText(y,L+d+4,S+m+I/2)}}}ruler(e,t){let{context:n,time:r,width:s}=this,{steps:i}=this.events.head;n.fillStyle=
+p)continue;let y=this.fitted(i.label(c),h-d-8);y&&s.fillText(y,L+d+4,S+m+U/2)}}}ruler(e,t){let{context:n,time:r,width:s}=this,{steps:i}=this.events.head;n.fillStyle=
 e.css.paper,n.fillRect(0,0,s,S),n.fillStyle=e.css.dim;let[a,l]=r.end>=1e9?["s",1e9]:r.end>=1e6?["ms",1e6]:["µs",1e3],c=Math.max(0,-Math.floor(Math.log10(t/l)+1e-9));
 for(let d=Math.ceil(r.start/t)*t;d<r.end;d+=t){let h=this.x(d),m=`${(d/l).toFixed(c)} ${a}`;n.fillRect(Math.floor(h),K-6,1,6),h+4+n.measureText(m).width<=s&&n.fillText(
 m,h+4,K/2+1)}n.save(),n.beginPath(),n.rect(L,K,s-L,re),n.clip(),i.forEach(d=>{let h=this.x(d.start_ns),m=this.x(d.end_ns);if(m<L||h>s)return;n.fillStyle=e.css.band,
@@ -257,7 +257,7 @@ t.fillRect(L-1,0,1,r),t.save(),t.beginPath(),t.rect(0,S+i,this.width,r),t.clip()
 rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(0,S-1,this.width,1),i&&t.fillRect(0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${X}`,this.events.head.
 steps.length&&t.fillText("steps",10,K+re/2-1)}rowName(e,t){let{context:n}=this,r=this.screenY(e);r>this.height||r+D<S||(e.title!==void 0?(n.fillStyle=t.css.ink,
 n.font=`600 11px ${X}`,e.toggles&&this.arrow(e,r+D/2+2),n.fillText(this.fitted(e.title,this.width-30),e.toggles?22:10,r+D/2+2)):e.label&&(n.fillStyle=t.css.dim,
-n.font=`11px ${X}`,n.fillText(this.fitted(e.label,L-30),22,r+I/2),e.toggles&&this.arrow(e,r+I/2)))}arrow(e,t){this.context.fillText(e.toggles?.some(n=>n.open)?"\
+n.font=`11px ${X}`,n.fillText(this.fitted(e.label,L-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){this.context.fillText(e.toggles?.some(n=>n.open)?"\
 ▾":"▸",10,t)}};function sr(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?10:r>2?5:r>1?2:1)}var or=6,Te=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
 let{events:t}=this;switch(this.say("duration",M(t.duration(e))),this.say("begins",ir(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
 e);break;case"api":this.call(e);break;case"ops":this.op(e);break;default:break}let n=t.head.names[t.name[e]];return n.short&&n.cause===null&&this.say("full name",
@@ -374,7 +374,7 @@ draw({chosen:e,hovered:t,range:n,family:s?r.family(e):[],arrows:s?this.arrows:[]
 look.dark,this.look.paper),this.minimap.forget(),this.colourMatches(),this.parts.legend.replaceChildren(...this.legend())}colourMatches(){let{full:e,faded:t}=this.
 paint,{matches:n}=this.search_;this.colours=n?e.map((r,s)=>n.names[s]?r:t[s]):e}box(){let{width:e,height:t}=this.parts.stage.getBoundingClientRect();return{width:e,
 height:t,ratio:window.devicePixelRatio||1}}resize(){let e=this.box(),{ratio:t}=e;this.picture.resize(e),this.limitHeight(),this.overlay.resize(t),this.minimap.resize(
-t),this.draw()}limitHeight(){this.parts.stage.style.maxHeight=`${Math.max(mr,S+this.picture.layout.height+I)}px`}fold(e){let t=!e.some(n=>n.open);for(let n of e)
+t),this.draw()}limitHeight(){this.parts.stage.style.maxHeight=`${Math.max(mr,S+this.picture.layout.height+U)}px`}fold(e){let t=!e.some(n=>n.open);for(let n of e)
 n.open=t;this.placed()}placed(){this.picture.place(),this.limitHeight(),this.redraw()}*legend(){let e=this.head.names.filter((r,s)=>this.events.counts[s]),t=new Set(
 e.map(r=>r.kind));for(let[r,s]of pr){let i=s.flatMap(([a,l])=>t.has(a)?[u("li",{},We(se(a,this.look.dark)),l)]:[]);i.length&&(yield u("ul",{class:"legend","aria\
 -label":r},u("li",{class:"quiet"},r),...i))}let n=e.flatMap(({cause:r,short:s,text:i})=>r===null?[]:[u("li",{},u("button",{type:"button",class:"plain",title:"Go\
@@ -395,20 +395,20 @@ label":"Close",onclick:()=>{this.selectRange(null),this.choose(b),this.parts.vie
 title"},e,t,r),n)}reveal(e){let{events:t,time:n}=this,r=t.laneOf(e),s=t.duration(e),i=t.start[e];!r.group.open&&!ne.includes(r.group.track.kind)&&this.fold([r.group]);
 let a=Math.max(s*8,4e4);s>n.span*.9||s/n.span<.004?n.glide(Math.max(0,i-a),Math.min(n.length,i+s+a)):(i<n.start||i+s>n.end)&&n.glide(i+s/2-n.span/2,i+s/2+n.span/
 2),this.scrollTo([e,...this.relations.family(e)])}scrollTo(e){let{picture:t}=this,{pinned:n}=t.layout,{view:r,panel:s}=this.parts;t.covered=Math.max(0,r.getBoundingClientRect().
-bottom-s.getBoundingClientRect().top);let i=Math.max(2*I,t.height-t.covered-S-n),a=e.map(d=>t.layout.of(this.events.laneOf(d))).filter(d=>d!==void 0&&d.y>=n).map(
-d=>d.y);if(!a.length)return;let l=Math.min(...a),c=Math.max(...a)+I;c-l>i&&(l=a[0],c=l+I),l-t.scroll<n?t.scroll=l-n-D:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-D,c-
+bottom-s.getBoundingClientRect().top);let i=Math.max(2*U,t.height-t.covered-S-n),a=e.map(d=>t.layout.of(this.events.laneOf(d))).filter(d=>d!==void 0&&d.y>=n).map(
+d=>d.y);if(!a.length)return;let l=Math.min(...a),c=Math.max(...a)+U;c-l>i&&(l=a[0],c=l+U),l-t.scroll<n?t.scroll=l-n-D:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-D,c-
 n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.events.duration(e)*.15+200;this.time.glide(this.events.start[e]-t,
 this.events.end[e]+t)}followLink(){let{chosen:e,relations:t,events:n}=this;if(e===b)return;let r=n.link[e],s=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(
 e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at:e,event:t,range:n}=Fe(location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&
 this.selectRange(n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||t!==void 0)&&this.parts.stage.scrollIntoView({block:"cent\
 er"})}writeAddress(){let{time:e,chosen:t,range:n,opening:r}=this,s=e.start===r[0]&&e.end===r[1],i=Lt({...s?{}:{at:[e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:
-{}});if(!(!i&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",i?`#${i}`:location.href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Ce=o=>{Ot[o]=performance.now()},Ht=()=>new Promise(o=>requestAnimationFrame(()=>setTimeout(o)));function Ut(){let o=[...document.
+{}});if(!(!i&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",i?`#${i}`:location.href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Ce=o=>{Ot[o]=performance.now()},Ht=()=>new Promise(o=>requestAnimationFrame(()=>setTimeout(o)));function It(){let o=[...document.
 querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.textContent?.split(/[,:]/,1)[0]??e.getAttribute("aria-label");return t&&e.childElementCount?
 [u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...o)}async function fr(){let o=await ve("data-timeline");Ce("inflated");let{head:e,bytes:t,at:n}=te(
-o),r=null,s=new ke(()=>r);return r=new Re(e,t,n,Q("timeline"),()=>s.moved()),Et(r),Ce("drawn"),Ut(),r}function Pt(o,e){for(let[t,n]of document.querySelectorAll(
+o),r=null,s=new ke(()=>r);return r=new Re(e,t,n,Q("timeline"),()=>s.moved()),Et(r),Ce("drawn"),It(),r}function Pt(o,e){for(let[t,n]of document.querySelectorAll(
 o).entries()){let r=e(t),s=n.querySelector("h3, summary")?.textContent??"";r&&n.append(u("button",{type:"button",class:"jump","aria-label":`Show on the timeline\
 : ${s}`,onclick:r},"Show on the timeline"))}}async function gr(o){o.addRest(await ve("data-rest")),Pt(".finding",t=>()=>o.showFinding(t)),Pt("#inside details",t=>o.
 events.particulars.inside[t]?.start_ns==null?null:()=>o.showInside(t)),await Ht();let e=await wt("data-panels");for(let t of pt){let n=e[t.name];if(!n)continue;
-let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,o)}Ut(),Ce("complete")}document.querySelector(
+let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,o)}It(),Ce("complete")}document.querySelector(
 "header")?.append(vt());var br=new Promise(o=>document.addEventListener("DOMContentLoaded",()=>o()));fr().then(async o=>{Object.assign(window,{warpline:{marks:Ot,
 timeline:o}}),await Ht(),Ce("painted"),await br,await gr(o)});})();
