@@ -50,7 +50,7 @@ def test_another_device_fails(runs: tuple[str, str, str], tmp_path: Path) -> Non
 
 
 def test_an_inconclusive_comparison_is_skipped(runs: tuple[str, str, str], tmp_path: Path) -> None:
-    path = trace(tmp_path, "few", steps(3, [(HOSTILE, 100.0), ("silu", 40.0)], jitter=30))
+    path = trace(tmp_path, "near", steps(12, [(HOSTILE, 101.0), ("silu", 40.0)], jitter=3))
     file = tmp_path / "gate.xml"
     assert run(["gate", str(path), "--baseline", "train", "--folder", runs[2], "--junit", str(file)]) == 4
     suite = ElementTree.fromstring(file.read_text())
