@@ -21,7 +21,7 @@ ADVICE: dict[str, dict[Engine, str]] = {
         "tgi": "Start TGI with CUDA graphs: --cuda-graphs with the batch sizes that run.",
     },
     "torch_compile": {
-        "vllm": "Let vLLM compile the model: enforce_eager=False, compilation_config with level 3 (-O3).",
+        "vllm": "Let vLLM compile the model: enforce_eager=False (no --enforce-eager), which compiles by default.",
         "sglang": (
             "Let SGLang compile the model: --enable-torch-compile, with --torch-compile-max-bs up to the "
             "batches that run."
