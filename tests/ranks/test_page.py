@@ -67,7 +67,7 @@ def test_the_timeline_has_the_ranks_on_the_common_clock_with_waiting_and_transfe
     head = timeline.head
     assert head.threads == ["rank 0", "rank 1", "rank 2", "rank 3"]
     assert steps == (3, 4, 5, 6)
-    assert [step.name for step in head.steps] == ["3", "4", "5", "6"]
+    assert [step.name for step in head.steps] == ["step 3", "step 4", "step 5", "step 6"]
     rows = {(track.thread, track.label): sum(track.lanes) for track in head.tracks}
     assert {rows[rank, "GPU"] for rank in range(4)} == {8}
     assert rows[EARLY_RANK, "collectives"] == 8  # waiting, then transfer, in each of four steps
