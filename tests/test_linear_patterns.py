@@ -21,9 +21,11 @@ from warpline.analyses import gpu_metrics
 from warpline.analyses.parts import roles as part_roles
 from warpline.analyses.words import lookup
 from warpline.doctor import messages
+from warpline.hardware import vocabulary
 from warpline.hardware.chips import chips
 from warpline.hardware.counters import meaning, replace
 from warpline.hardware.counters.names import MAX_NAME_CHARS
+from warpline.scrub import kineto_fields
 from warpline.sources import other_formats
 
 SOURCE = Path(warpline.__file__).parent
@@ -57,6 +59,8 @@ def _in_tables() -> Iterator[tuple[str, list[Any], str, int, int]]:
     yield "front.query", [r"\bkernels\b"], "search", re.IGNORECASE, LONG
     starts = [known.starts.pattern.decode("latin-1") for known in other_formats._formats()]
     yield "sources.other_formats", starts, "match", 0, LONG
+    yield "hardware.vocabulary", [vocabulary._pattern().pattern], "sub", 0, LONG
+    yield "scrub.kineto_fields", list(kineto_fields.TEXTS.values()), "fullmatch", re.ASCII, LONG
     yield "scrub.messages", [r"\d{4}\.\d{1,2}\.\d{1,3}(?:\.\d{1,4})?"], "match", 0, LONG
 
 

@@ -30,7 +30,7 @@ Phase = Literal["prefill", "decode", "mixed", "with prefill", "empty"]
 PHASES: tuple[Phase, ...] = ("prefill", "decode", "mixed", "with prefill", "empty")
 """`with prefill`: prefill alone or together with decodes, where nothing says which."""
 _VLLM = re.compile(
-    r"^execute_(?:(?P<all>\d+)_)?context_(?P<ctx>\d+)\((?:sq)?(?P<ctx_tokens>\d+)[^)]*\)"
+    r"^execute_(?:(?P<all>\d+)_)?context_(?P<ctx>\d+)\((?:sq)?(?P<ctx_tokens>\d++)[^)]*\)"
     r"_generation_(?P<gen>\d+)\((?:sq)?(?P<gen_tokens>\d+)"
 )
 """`execute_context_2(512)_generation_6(6)`; with the lengths of queries and keys: `execute_32_context_0(sq0sk0…`."""
@@ -40,7 +40,7 @@ _TRT_LLM = re.compile(
 )
 """`[Executor] _forward_step 12: 1 ctx reqs, 7 gen reqs`."""
 _SGLANG = re.compile(
-    r"^(?:step\[(?P<mode>\w+)|(?P<plain>prefill|decode)\[)[^\]]*?bs=(?P<bs>\d+)(?:[^\]]*?toks=(?P<toks>\d+))?"
+    r"^(?:step\[(?P<mode>\w++)|(?P<plain>prefill|decode)\[)[^\]]*?bs=(?P<bs>\d+)(?:[^\]]*?toks=(?P<toks>\d+))?"
 )
 """`step[EXTEND bs=15 toks=15360]`, `decode[bs=32]`."""
 _PREFILLS, _DECODES = ("EXTEND", "PREFILL"), ("DECODE", "TARGET_VERIFY", "IDLE")

@@ -18,7 +18,7 @@ from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
 _TILE_SHAPE = re.compile(r"TileGemmShape<(?:ck_tile::)?sequence<(\d+), (\d+), (\d+)>")
-_PROBLEM = re.compile(r"Problem\w*<([\w: ]+), ([\w: ]+),")
+_PROBLEM = re.compile(r"Problem\w{0,80}<([\w: ]{1,80}), ([\w: ]{1,80}),")
 _BF16 = "unsigned short"
 _BLOCK_SIZES = {"64", "128", "256", "512", "1024"}
 """Threads of a block: whole waves of 64."""
@@ -76,7 +76,7 @@ def _operands(draft: Draft, name: NormalName) -> None:
         draft.set("tile", "x".join(shape.groups()), shape.group())
     gridwise = re.search(r"\b(Gridwise\w+)<", name.text)
     if gridwise is None:
-        problem = re.search(r"Gemm\w*Problem\w*<([\w: ]+), ([\w: ]+), ([\w: ]+),", name.text)
+        problem = re.search(r"Gemm\w{0,40}Problem\w{0,80}<([\w: ]{1,80}), ([\w: ]{1,80}), ([\w: ]{1,80}),", name.text)
         if problem is not None:
             a, b, acc = (_element(one) for one in problem.groups())
             draft.types("types of the problem", a=a, b=b, acc=acc)

@@ -86,7 +86,7 @@ DISTRIBUTED: dict[str, Check] = {
 TEXTS = {
     "Collective name": (
         r"_?(?:all_?(?:reduce|gather|to_?all)|reduce(?:_?scatter)?|broadcast|barrier|send|recv|gather|scatter)(?:_base|_coalesced"
-        r"|_tensor|_into_tensor|_single|_single_coalesced|v)*|init|wait|coalesced|ALLREDUCE|ALLGATHER|BROADCAST|unknown|"
+        r"|_tensor|_into_tensor|_single|v){0,4}|init|wait|coalesced|ALLREDUCE|ALLGATHER|BROADCAST|unknown|"
     ),
     "dtype": values.TYPE.pattern,
     "cuda_sync_kind": r"(?:Stream|Event|Context) Sync|Stream Wait Event|Device Sync|Unknown(?: Sync)?",

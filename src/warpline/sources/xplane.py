@@ -54,7 +54,7 @@ TPU = "/device:TPU"
 ENVIRONMENT = "Task Environment"
 KERNEL_DESCRIPTOR = ".kd"
 """The suffix of the symbol by which ROCm finds a kernel."""
-DETAIL = re.compile(r"(\w+):(\S+)")
+DETAIL = re.compile(r"(?<!\w)(\w+):(\S+)")
 COPIES = re.compile(r"^(?:Memcpy ?(?P<short>[HDPA](?:to|2)[HDPA])|Copy(?P<source>[HD])\w*To(?P<target>[HD])\w*)")
 EARLIEST_EPOCH_NS = 10**18
 """Times below it, in 2001, are those since the profiler's start."""

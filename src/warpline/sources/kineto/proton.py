@@ -26,7 +26,7 @@ STREAM_LANE = re.compile(r"^GPU Stream (\d+)$")
 SCOPE_LANE = re.compile(r"^(?:CPU Thread|Graph: Stream) (\d+)$")
 GRAPH_LANE = "Graph: "
 WARP = re.compile(r'^"warp \d+ \(line \d+\)"$')
-METRICS = re.compile(r": <.*>$")
+METRICS = re.compile(r": <[^<>]*>$")
 """What Proton appends to the name of a scope with metrics: `forward: <flops, 1.000000>`."""
 SCOPES = ("scope", "metric")
 LINE = b'{"displayTimeUnit":"us","traceEvents":['
