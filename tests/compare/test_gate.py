@@ -171,3 +171,12 @@ def test_a_missing_baseline_and_a_bad_name_are_refused(tmp_path: Path) -> None:
         read_baseline(tmp_path / "none.json")
     with pytest.raises(WarplineError, match="bad-name"):
         path_of("../x", tmp_path)
+
+
+def test_less_gpu_work_in_a_longer_step_does_not_pass(tmp_path: Path) -> None:
+    before = trace(tmp_path, "before", steps(6, [("gemm", 300.0), ("silu", 300.0)], gap=20))
+    after = trace(tmp_path, "after", steps(6, [("gemm", 255.0), ("silu", 255.0)], gap=120))
+    found = judge([measure(open_trace(after))], [measure(open_trace(before))], [])
+    assert found.comparison is not None
+    assert (found.comparison.verdict, found.comparison.judged_by) == ("faster", "work")
+    assert found.outcome == "inconclusive"
