@@ -65,6 +65,12 @@ def _number(text: str) -> float:
     return float(text.replace(",", "").replace("_", ""))
 
 
+def _given_once(context: click.Context, option: click.Parameter, values: tuple[float, ...]) -> float | None:
+    if len(values) > 1:
+        raise click.BadParameter("it is the time of all shapes together: give it once", context, option)
+    return values[0] if values else None
+
+
 class WorkByHand(Struct, frozen=True):
     """What the options say of some work, without a trace."""
 
@@ -100,7 +106,14 @@ class RooflineRows(Struct, frozen=True):
         metavar="OP SIZES",
         help='Without a trace: an op, as "mm 8192x8192x8192" or "relu 8192x16384"; several add up.',
     ),
-    click.option("--time", "time_ns", type=Time(), help="Without a trace: the measured time (31.139ms, 383us)."),
+    click.option(
+        "--time",
+        "time_ns",
+        type=Time(),
+        multiple=True,
+        callback=_given_once,
+        help="Without a trace: the measured time of all shapes together (31.139ms, 383us).",
+    ),
     click.option("--dtype", metavar="TYPE", help="Without a trace: the data type of the matmuls.  [default: bf16]"),
 )
 @bundle(

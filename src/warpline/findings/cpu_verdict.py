@@ -77,7 +77,7 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     """The verdict on where the CPU's time goes."""
     groups = _groups(cpu)
     if any(entry.severity == "error" for entry in trace.health_entries):
-        said = f"a device worked, and what it did is not in the trace; on the CPU, {_what(groups[0], cpu)}"
+        said = f"what a device did is not in the trace; on the CPU, {_what(groups[0], cpu)}"
         return _verdict("unclear", f"{CAUSES['unclear']}: {said}.", cpu)
     first = groups[0]
     also = next((group for group in groups[1:] if group.time_ns >= AS_GOOD * first.time_ns), None)

@@ -197,7 +197,7 @@ def _unclear(limits: Limits, state: State) -> str | None:
 
 def _unknown(limits: Limits, state: State) -> str:
     row = limits.row("unknown")
-    if state.unrecorded_ns:
+    if 2 * state.unrecorded_ns >= state.step_ns - row.step_ns.expected:
         return (
             f"Unclear: for {duration(state.unrecorded_ns)} of {_the(state)}, work is launched and does not start, on a "
             f"GPU without recorded work: it waits for what is not in the recording; without that, {_the(state)} would "
