@@ -14,6 +14,7 @@ import warpline
 from warpline.cli.main import run
 from warpline.sources.ncu import report_file
 from warpline.sources.ncu.child import MISSING_MODULE
+from warpline.sources.stdin import as_typed
 
 FUNCTION = "slow_norm_kernel"
 NCU = """#!{python}
@@ -123,7 +124,7 @@ def test_a_report_is_a_dive_wherever_it_is_given(
     assert run(["dive", "--compare", str(page), str(page)]) == 0
     assert "same" in capsys.readouterr().out
     assert run(["stats", str(page), "-r", "cuda_gpu_kern_sum"]) == 1
-    assert "warpline dive page.csv" in capsys.readouterr().err
+    assert f"warpline dive {as_typed(page)}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_a_metric_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "does not exist on sm_100" in shown
     assert "sm__pipe_tensor_subpipe_hmma_cycles_active.avg" in shown
-    assert run(["metric", "gld_efficiency,nonsense", "--json"]) == 0
+    assert run(["metric", "gld_efficiency,nonsense", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "warpline.metric/1"
     assert [metric["state"] for metric in document["metrics"]] == ["old", "unknown"]

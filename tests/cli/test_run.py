@@ -18,6 +18,7 @@ from warpline.capture.run import Run
 from warpline.cli.main import run
 from warpline.cli.run import RunAnswer, put_run
 from warpline.errors import WarplineError
+from warpline.sources.stdin import as_typed
 
 EXAMPLES = ROOT / "docs" / "examples"
 FEW = ("--skip", "3", "--warmup", "1", "--steps", "2")
@@ -231,7 +232,7 @@ def test_a_trace_that_cannot_be_diagnosed_keeps_the_programs_exit_code_and_is_na
     with pytest.raises(WarplineError) as caught:
         put_run(empty_run, RunAnswer(diagnose=True, explain=False, as_json=False))
     assert (caught.value.exit_code, caught.value.code) == (7, "empty-file")
-    assert f"the run is in {empty_run.folder}" in capsys.readouterr().err
+    assert f"the run is in {as_typed(empty_run.folder)}" in capsys.readouterr().err
 
 
 def test_json_of_such_a_run_is_one_document_that_says_why(empty_run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from warpline.ranks.inspected import InspectedJob, inspect, inspector_logs
 from warpline.sources.detect import detect
 from warpline.sources.kinds import NCCL_INSPECTOR
 from warpline.sources.nccl_inspector import read_inspector_log
+from warpline.sources.stdin import as_typed
 from warpline.trace.open import open_trace
 
 US = 1_000
@@ -187,4 +188,4 @@ def test_other_verbs_say_what_reads_a_log(tmp_path: Path) -> None:
     log = write_log(tmp_path / "a.log", [line(0, 1, 100)])
     with pytest.raises(UnreadableFile, match="no timeline") as error:
         open_trace(log, cache=False)
-    assert error.value.hint == f"warpline diagnose {log}"
+    assert error.value.hint == f"warpline diagnose {as_typed(log)}"

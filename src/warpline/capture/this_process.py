@@ -50,7 +50,7 @@ def resident_bytes() -> int:
 
 @contextlib.contextmanager
 def without_lines(part: str) -> Iterator[None]:
-    """Leave lines with this text out of what C++ code writes to stderr meanwhile."""
+    """Leave lines with this text out of what native code writes to stderr meanwhile."""
     try:
         copy = os.dup(2)
     except OSError:  # the program has closed its stderr

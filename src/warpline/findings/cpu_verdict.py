@@ -9,9 +9,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from warpline.analyses.cpu_time import CpuPart, CpuTime, Kind, shown_by
+from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS
 from warpline.estimate import Estimate
 from warpline.findings.model import Verdict
 from warpline.fixes.claim import CAUSES, Cause
+from warpline.replay.costs.host import SMALL_CPU_OP_NS
 from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
 from warpline.trace.trace import Trace
 from warpline.units import count, duration, share
@@ -25,10 +27,6 @@ CAUSE_OF: dict[Kind, Cause] = {
     "wait": "wait",
 }
 """Kinds that say what the time goes to; the others (gaps, the inside of ranges, calls, the profiler) do not."""
-SMALL_OP_NS = 20_000
-"""An op with less time of its own mostly pays for being called: 2 to 5 µs of dispatch, and as much for recording."""
-SHORT_GAP_NS = 300_000
-"""Python between two ops takes no longer; a longer gap is the program's own code, a sleep or I/O."""
 AS_GOOD = 0.9
 """A second cause with this share of the first one's time is as good an answer."""
 
@@ -76,6 +74,8 @@ class _Group(Struct, frozen=True):
 def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     """The verdict on where the CPU's time goes."""
     groups = _groups(cpu)
+    if not groups:
+        return _verdict("unclear", f"{CAUSES['unclear']}: nothing that ran on the CPU is in the trace.", cpu)
     if any(entry.severity == "error" for entry in trace.health_entries):
         said = f"what a device did is not in the trace; on the CPU, {_what(groups[0], cpu)}"
         return _verdict("unclear", f"{CAUSES['unclear']}: {said}.", cpu)
@@ -108,7 +108,7 @@ def _groups(cpu: CpuTime) -> list[_Group]:
 
 def _cause(part: CpuPart) -> Cause:
     mean_ns = part.self_ns / max(part.count, 1)
-    if (part.kind == "op" and mean_ns < SMALL_OP_NS) or (part.kind == "gap" and mean_ns < SHORT_GAP_NS):
+    if (part.kind == "op" and mean_ns < SMALL_CPU_OP_NS) or (part.kind == "gap" and mean_ns < LONGEST_PYTHON_NS):
         return "dispatch"
     return CAUSE_OF.get(part.kind, "unclear")
 

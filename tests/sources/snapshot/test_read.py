@@ -21,6 +21,7 @@ from warpline.front.functions import memory_use
 from warpline.sources.detect import detect
 from warpline.sources.kinds import MEMORY_SNAPSHOT
 from warpline.sources.snapshot import read, read_snapshot
+from warpline.sources.stdin import as_typed
 
 
 def test_histories_segments_and_stacks(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_odd_values_anywhere_give_an_answer_or_an_error(data: st.DataObject, tmp
 def test_a_snapshot_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, {"segments": [], "device_traces": [[entry("alloc", 1, 2, 3)]]})
     assert run(["diagnose", str(path)]) == 1
-    assert "warpline memory snapshot.pickle" in capsys.readouterr().err
+    assert f"warpline memory {as_typed(path)}" in capsys.readouterr().err
 
 
 def test_what_a_file_names_again_and_again_is_read_once(tmp_path: Path) -> None:
