@@ -139,3 +139,8 @@ def test_an_unknown_name_gets_close_ones(capsys: pytest.CaptureFixture[str]) -> 
     assert "cuLibraryLoadData" in err
     assert run(["explain", "\x1b[31mxyzzy"]) == 1
     assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shown", ["Dispatch-bound", "Allocator-bound", "launch latency", "cold start", "Healthy"])
+def test_causes_are_known_as_a_screen_writes_them(shown: str) -> None:
+    assert words_of(shown, "cause") is not None

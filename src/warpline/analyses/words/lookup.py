@@ -39,6 +39,8 @@ class _Line(Struct, frozen=True):
 def words_of(name: str, kind: Kind) -> Description | None:
     """The sentence for a name of that kind, None where there is none; HIP's names are read as CUDA's."""
     plain = _VERSIONS.sub(_unless_last, name) if kind == "api" else name
+    if kind == "cause":  # Screens say "Dispatch-bound" and "launch latency".
+        plain = name.lower().removesuffix("-bound").replace(" ", "_")
     if kind == "api" and plain.startswith("hip"):
         plain = "cuda" + plain[3:]
     for line in _lines()[kind]:
