@@ -107,18 +107,18 @@ class KindNames(Struct, frozen=True):
     operations: list[str] = []
 
 
-class Message(Struct, frozen=True):
+class MarkerText(Struct, frozen=True):
     """Text of the marker with that correlation id."""
 
     key: Number
     value: str
 
 
-class Strings(Struct, frozen=True):
+class RecordedNames(Struct, frozen=True):
     """Names."""
 
     buffer_records: list[KindNames] = []
-    marker_api: list[Message] = []
+    marker_api: list[MarkerText] = []
 
 
 class Symbol(Struct, frozen=True):
@@ -131,26 +131,26 @@ class Symbol(Struct, frozen=True):
     accum_vgpr_count: Number = 0
 
 
-class Node(Struct, frozen=True):
+class Machine(Struct, frozen=True):
     """A machine."""
 
     hostname: str = ""
 
 
-class Metadata(Struct, frozen=True):
+class ProcessMetadata(Struct, frozen=True):
     """About the process."""
 
     pid: Number | None = None
     command: list[str] = []
-    node: Node = Node()
+    node: Machine = Machine()
 
 
-class Process(Struct, frozen=True):
+class RecordedProcess(Struct, frozen=True):
     """One process."""
 
-    metadata: Metadata = Metadata()
+    metadata: ProcessMetadata = ProcessMetadata()
     agents: list[Agent] = []
-    strings: Strings = Strings()
+    strings: RecordedNames = RecordedNames()
     kernel_symbols: list[Symbol] = []
     callback_records: CallbackRecords = CallbackRecords()
     buffer_records: BufferRecords = BufferRecords()
@@ -159,7 +159,7 @@ class Process(Struct, frozen=True):
 class Content(Struct, frozen=True, rename={"processes": KEY}):
     """The file."""
 
-    processes: list[Process]
+    processes: list[RecordedProcess]
 
 
 def read_rocprofv3_json(path: Path) -> Rows:
@@ -176,7 +176,7 @@ def read_rocprofv3_json(path: Path) -> Rows:
     return rows_of([_recording(process) for process in content.processes], path)
 
 
-def _recording(process: Process) -> Recording:
+def _recording(process: RecordedProcess) -> Recording:
     records, pid = process.buffer_records, process.metadata.pid
     calls = [*records.hip_api, *records.hsa_api, *records.marker_api, *records.rccl_api]
     return Recording(
@@ -194,7 +194,7 @@ def _frame(schema: dict[str, pl.DataType], rows: list[tuple[Any, ...]]) -> pl.Da
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _dispatches(process: Process, pid: int | None) -> pl.DataFrame:
+def _dispatches(process: RecordedProcess, pid: int | None) -> pl.DataFrame:
     symbols = {symbol.kernel_id: symbol for symbol in process.kernel_symbols}
     unknown = Symbol(0)
     rows = []
@@ -219,7 +219,7 @@ def _copy(copy: Copy, pid: int | None) -> tuple[Any, ...]:
     return (*place, copy.src_agent_id.handle, copy.dst_agent_id.handle, copy.stream_id.handle, copy.bytes)
 
 
-def _regions(calls: list[Call], strings: Strings, pid: int | None) -> list[tuple[Any, ...]]:
+def _regions(calls: list[Call], strings: RecordedNames, pid: int | None) -> list[tuple[Any, ...]]:
     messages = {message.key: message.value for message in strings.marker_api}
     rows = []
     for call in calls:
