@@ -79,7 +79,7 @@ def rows(answer: TrialAnswer) -> dict[str, Any]:
 def of_cnn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrialAnswer]:
     """A folder with a program, and what was found of it."""
     folder = tmp_path_factory.mktemp("cnn")
-    return folder, tried(folder, CNN, FIXES, 300.0)
+    return folder, tried(folder, CNN, FIXES, 400.0)  # it ends long before, but not on a busy machine
 
 
 FIXES = ["channels_last", "fused_optimizer", "set_to_none", "prefetch=2", "nothing", "tf32"]

@@ -1,4 +1,4 @@
-"""The recorded process: facts about it, and signals that must wait until its trace is written."""
+"""This process, often the recorded one: facts about it, and signals that must wait until its trace is written."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ DETACHES_WITH_GRAPHS = (12, 6)
 """The CUDA version from which detaching is safe with CUDA graphs; torch uses the same limit."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a program without cleanup: from a scheduler, or from a closed terminal."""
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: in a container or under Slurm fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_attached_with_graphs(torch: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from warpline.capture.this_process import usable_cores
 from warpline.errors import UsageError, WarplineError
 from warpline.ranks.summary import RankSummary, load_summary, store_summary, summarise
 from warpline.sources.cache_folder import content_key
@@ -108,7 +109,7 @@ def _store(place: str, summary: RankSummary) -> None:
 
 def _default_workers(places: Sequence[str]) -> int:
     total = sum(Path(place).stat().st_size for place in places if Path(place).exists())
-    return len(os.sched_getaffinity(0)) if total > POOL_BYTES else 1
+    return usable_cores() if total > POOL_BYTES else 1
 
 
 Read = Callable[[str, bool], tuple[bytes, str]]

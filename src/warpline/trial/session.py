@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from warpline.capture.launch import forwarding_environment
 from warpline.capture.run import INJECTED
+from warpline.capture.this_process import usable_cores
 from warpline.capture.trial.plan import VARIABLE, TrialPlan
 from warpline.errors import WarplineError
 from warpline.estimate import SHOWN_GAIN, Estimate
@@ -45,7 +46,7 @@ POLL_S = 0.004
 MIN_BASELINES, USUAL_BASELINES = 2, 3
 """Of each group, where memory is short and where it is not: their difference shows what no change at all does."""
 MIN_START_S, START_FACTOR = 30.0, 5.0
-"""A process that is not ready after so many times what the first run took hangs."""
+"""A process is taken to hang after so many times what the first run took, and longer where several share a core."""
 COMPILE_START_S = 180.0
 """Likewise what a compiler may take."""
 WINDOW_GRACE_S = 30.0
@@ -138,7 +139,8 @@ class TrialSession:
     def _left_s(self) -> float:
         return self._request.budget_s - (time.monotonic() - self._began)
 
-    def _start(self, name: str, changes: Sequence[Candidate] = (), **more: object) -> VariantProcess:
+    def _start(self, name: str, changes: Sequence[Candidate] = (), together: int = 1, **more: object) -> VariantProcess:
+        """Start one of so many processes that start together."""
         self._number += 1
         folder = self._folder / str(self._number)
         folder.mkdir()
@@ -146,7 +148,8 @@ class TrialSession:
         make_working_copy(self._request.working_folder, working_copy, self._folder)
         request, steps = self._request, self._steps
         compiles = any(one.change.compiles for one in changes)
-        limit_s = self._start_s + COMPILE_START_S * compiles
+        per_core = max(1.0, together / usable_cores())
+        limit_s = per_core * (self._start_s + COMPILE_START_S * compiles)
         settings: dict[str, object] = {"hang_after_s": 0.9 * limit_s}
         if steps is not None:
             settings |= {
@@ -265,8 +268,9 @@ class TrialSession:
         assert steps is not None
         names = [BASELINE] * baselines + [name for name, _, _ in variants]
         self._say(f"starting {len(names)} processes: {', '.join(names)}")
-        group = [self._start(BASELINE) for _ in range(baselines)]
-        group += [self._start(name, changes, eager_random=results) for name, changes, results in variants]
+        together = len(names)
+        group = [self._start(BASELINE, together=together) for _ in range(baselines)]
+        group += [self._start(name, changes, together, eager_random=results) for name, changes, results in variants]
         try:
             started = time.monotonic()
             self._until_ready(group)

@@ -11,13 +11,13 @@ import contextlib
 import gc
 import importlib
 import inspect
-import os
 import sys
 from collections import Counter
 from typing import Any, ClassVar
 
 from warpline.capture.patches import replace
 from warpline.capture.precision import matmuls_in_tf32
+from warpline.capture.this_process import usable_cores
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call
 from warpline.capture.trial.results import mapped
@@ -261,8 +261,7 @@ class Prefetch(Loader):
         workers = given.get("num_workers") or 0
         if given.get("persistent_workers") or (is_iterable and not workers):
             return
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
-        wanted = int(self.value or max(2, min(MAX_WORKERS, cores // 2)))
+        wanted = int(self.value or max(2, min(MAX_WORKERS, usable_cores() // 2)))
         given.update(
             num_workers=workers if is_iterable else max(wanted, workers),
             persistent_workers=True,
