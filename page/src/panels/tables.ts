@@ -1,6 +1,6 @@
 /** Tables that can be sorted by any column, filtered by any word, and grouped. */
 
-import type { DataTable, TableColumn, Tables } from "../contract";
+import type { DataTable, DataTables, TableColumn } from "../contract";
 import { make } from "../dom";
 import type { Page } from "../page";
 import { count, duration, share, several, size, speedup } from "../words";
@@ -66,7 +66,7 @@ const show: ((text: string) => boolean)[] = [];
 /** Filter the first table that has a row of this name, and go to it; false if none has. */
 export const showRow = (name: string): boolean => show.some((one) => one(name));
 
-export function tables(data: Tables, element: HTMLElement, page: Page): void {
+export function tables(data: DataTables, element: HTMLElement, page: Page): void {
   for (const table of data.tables) element.append(view(table, page));
 }
 

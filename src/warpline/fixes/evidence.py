@@ -135,17 +135,6 @@ class Evidence:
         length = self.trace.window.length_ns
         return sum(self.idle.values()) / length if length else 0.0
 
-    @cached_property
-    def roofline_share(self) -> float | None:
-        """Roofline floor of a step's kernels over their duration; None if most kernels have no known floor."""
-        labelled = self.labelled
-        kernels = np.flatnonzero(labelled.in_steps & labelled.is_kernel)
-        length, floor = labelled.graph.duration[kernels], labelled.floor_ns()[kernels]
-        known = floor > 0
-        if length[known].sum() <= length.sum() / 2:
-            return None
-        return float(np.minimum(floor, length)[known].sum() / length[known].sum())
-
     @property
     def bare_idle_share(self) -> float:
         """Share of the bare step in which the device is idle; overlapping streams count once."""

@@ -36,7 +36,7 @@ unknown."""
 Count = Annotated[int, Meta(ge=0, lt=1 << 50)]
 
 
-class Header(Struct, frozen=True):
+class InspectorHeader(Struct, frozen=True):
     """A communicator."""
 
     id: str
@@ -69,10 +69,10 @@ class Dropped(Struct, frozen=True):
     coll_dropped_total: Count = 0
 
 
-class Line(Struct, frozen=True):
+class InspectorLine(Struct, frozen=True):
     """One line; those of sends, receives and proxies have other keys."""
 
-    header: Header | None = None
+    header: InspectorHeader | None = None
     metadata: Metadata | None = None
     coll_perf: Performance | None = None
     dump_stats: Dropped | None = None
@@ -89,7 +89,7 @@ class InspectorLog(Struct, frozen=True):
 
 def read_inspector_log(path: Path) -> InspectorLog:
     """Read a log, plain or packed; lines that cannot be read are counted."""
-    decoder = msgspec.json.Decoder(Line)
+    decoder = msgspec.json.Decoder(InspectorLine)
     header, metadata = None, Metadata()
     rows: list[tuple[Any, ...]] = []
     damaged, dropped = 0, {}
@@ -122,7 +122,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield rest
 
 
-def _row(header: Header, metadata: Metadata, done: Performance) -> tuple[Any, ...]:
+def _row(header: InspectorHeader, metadata: Metadata, done: Performance) -> tuple[Any, ...]:
     return (
         *(header.id, header.comm_name if header.comm_name != "unknown" else "", header.n_ranks, header.nnodes),
         *(header.rank, metadata.hostname, metadata.pid),

@@ -17,7 +17,6 @@ LATENCY_NS = 2_000
 """An empty kernel takes 0.7 to 1.3 µs in our H200 traces; a kernel with a lower floor is latency-bound."""
 NEAR_ROOF = 0.8
 """From this share of the roofline on, Nsight Compute calls a unit busy, and there is little to find inside."""
-LISTED_ENTRIES = 20
 _PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))
 
 FINE, IN_CACHE, ABOVE_MEASURED, IMPOSSIBLE = "ok", "in-cache", "above-measured", "impossible"

@@ -21,7 +21,6 @@ from warpline.work.parse import recorded_sizes
 
 SCHEMA = "warpline.scaled/1"
 SEQUENCE = "seq"
-Shape = tuple[int, ...]
 
 
 class ScaledOp(Struct, frozen=True):

@@ -266,7 +266,7 @@ class DataTable(Struct, frozen=True):
     """Rows that are not here."""
 
 
-class Tables(Struct, frozen=True):
+class DataTables(Struct, frozen=True):
     """For the panel `tables`."""
 
     tables: list[DataTable]
@@ -346,7 +346,7 @@ class Panels(Struct, frozen=True):
 
     whatif: FixChoices | None = None
     steps: StepTimes | None = None
-    tables: Tables | None = None
+    tables: DataTables | None = None
     roofline: Roofline | None = None
     flame: Flames | None = None
     budget: BudgetInputs | None = None

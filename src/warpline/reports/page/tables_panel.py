@@ -15,15 +15,15 @@ from warpline.analyses.user_frames import site_of
 from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
 from warpline.replay.representative_steps import in_warm_steps
-from warpline.reports.page.contract import DataTable, TableColumn, Tables
+from warpline.reports.page.contract import DataTable, DataTables, TableColumn
 
 MOST_ROWS = 500
 
 
-def tables_panel(diagnosis: Diagnosis) -> Tables | None:
+def tables_panel(diagnosis: Diagnosis) -> DataTables | None:
     """Every table with rows, of the warm steps where there are some; None without any."""
     found = list(_tables(diagnosis))
-    return Tables(found) if found else None
+    return DataTables(found) if found else None
 
 
 def _tables(diagnosis: Diagnosis) -> Iterator[DataTable]:

@@ -19,7 +19,15 @@ from msgspec.structs import replace
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.kinds import SQLITE_MAGIC, Kind
-from warpline.sources.rocprofv3.records import COPIES, DISPATCHES, GPU_TYPE, REGIONS, Agent, Recording, rows_of
+from warpline.sources.rocprofv3.records import (
+    COPIES,
+    DISPATCHES,
+    GPU_TYPE,
+    REGIONS,
+    ProcessRecording,
+    RocmAgent,
+    rows_of,
+)
 from warpline.sources.rows import Rows
 from warpline.sources.sqlite.database import Database, open_database
 from warpline.sources.sqlite.plain_file import plain_sqlite
@@ -64,7 +72,7 @@ def read_rocpd(path: Path) -> Rows:
         return Rows(rows.source, rows.tables, rows.meta, [*plain.health, *damage, *rows.health])
 
 
-def _recording(database: Database, process: str) -> Recording:
+def _recording(database: Database, process: str) -> ProcessRecording:
     """The tables of one process."""
 
     def fetch(table: str, integers: tuple[str, ...], texts: tuple[str, ...] = ()) -> pl.DataFrame:
@@ -98,7 +106,7 @@ def _recording(database: Database, process: str) -> Recording:
     regions = fetch("region", (*place, "tid", "name_id")).with_columns(
         pl.col("tid").replace(dict(zip(threads["id"], threads["tid"], strict=True)))
     )
-    return Recording(
+    return ProcessRecording(
         with_events(kernels).select(_renamed(DISPATCHES)),
         with_events(copies).select(_renamed(COPIES)),
         with_events(
@@ -159,16 +167,16 @@ class _Marker(Struct, frozen=True):
     message: str | None = None
 
 
-def _agents(frame: pl.DataFrame) -> dict[int, Agent]:
+def _agents(frame: pl.DataFrame) -> dict[int, RocmAgent]:
     """CPUs and GPUs by id."""
     return {row["id"]: _agent(row) for row in frame.drop_nulls("id").iter_rows(named=True)}
 
 
-def _agent(row: dict[str, Any]) -> Agent:
+def _agent(row: dict[str, Any]) -> RocmAgent:
     try:
-        more = msgspec.json.decode(row["extdata"] or "{}", type=Agent)
+        more = msgspec.json.decode(row["extdata"] or "{}", type=RocmAgent)
     except msgspec.DecodeError:
-        more = Agent()
+        more = RocmAgent()
     return replace(
         more,
         type=GPU_TYPE if row["type"] == "GPU" else 0,

@@ -11,7 +11,16 @@ from msgspec import Struct
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kinds import Kind
-from warpline.sources.rocprofv3.records import COPIES, DISPATCHES, REGIONS, Agent, Handle, Number, Recording, rows_of
+from warpline.sources.rocprofv3.records import (
+    COPIES,
+    DISPATCHES,
+    REGIONS,
+    Handle,
+    Number,
+    ProcessRecording,
+    RocmAgent,
+    rows_of,
+)
 from warpline.sources.rows import Rows
 from warpline.sources.unpack import Unpacked
 
@@ -131,7 +140,7 @@ class Symbol(Struct, frozen=True):
     accum_vgpr_count: Number = 0
 
 
-class Machine(Struct, frozen=True):
+class RocmNode(Struct, frozen=True):
     """A machine."""
 
     hostname: str = ""
@@ -142,14 +151,14 @@ class ProcessMetadata(Struct, frozen=True):
 
     pid: Number | None = None
     command: list[str] = []
-    node: Machine = Machine()
+    node: RocmNode = RocmNode()
 
 
 class RecordedProcess(Struct, frozen=True):
     """One process."""
 
     metadata: ProcessMetadata = ProcessMetadata()
-    agents: list[Agent] = []
+    agents: list[RocmAgent] = []
     strings: RecordedNames = RecordedNames()
     kernel_symbols: list[Symbol] = []
     callback_records: CallbackRecords = CallbackRecords()
@@ -176,10 +185,10 @@ def read_rocprofv3_json(path: Path) -> Rows:
     return rows_of([_recording(process) for process in content.processes], path)
 
 
-def _recording(process: RecordedProcess) -> Recording:
+def _recording(process: RecordedProcess) -> ProcessRecording:
     records, pid = process.buffer_records, process.metadata.pid
     calls = [*records.hip_api, *records.hsa_api, *records.marker_api, *records.rccl_api]
-    return Recording(
+    return ProcessRecording(
         _dispatches(process, pid),
         _frame(COPIES, [_copy(copy, pid) for copy in records.memory_copy]),
         _frame(REGIONS, _regions(calls, process.strings, pid)),

@@ -69,7 +69,7 @@ class MemoryBank(Struct, frozen=True):
     size_in_bytes: Number = 0
 
 
-class Agent(Struct, frozen=True):
+class RocmAgent(Struct, frozen=True):
     """A CPU or a GPU, as rocprofiler describes it."""
 
     id: Handle = Handle()
@@ -105,13 +105,13 @@ class Agent(Struct, frozen=True):
         return {key: value or None for key, value in facts.items()}
 
 
-class Recording(Struct):
+class ProcessRecording(Struct):
     """The records of one process."""
 
     dispatches: pl.DataFrame
     copies: pl.DataFrame
     regions: pl.DataFrame
-    agents: dict[int, Agent]
+    agents: dict[int, RocmAgent]
     """What is known of each CPU and GPU, by the id that dispatches and copies have."""
     node: str = ""
     """The machine; recordings of several machines can be merged into one file."""
@@ -120,7 +120,7 @@ class Recording(Struct):
     has_counters: bool = False
 
 
-def rows_of(recordings: list[Recording], path: Path) -> Rows:
+def rows_of(recordings: list[ProcessRecording], path: Path) -> Rows:
     """The tables of a file; its first time is zero."""
     devices = _devices(recordings)
     gpu = pl.concat([_gpu(recording, devices) for recording in recordings], how="diagonal")
@@ -149,7 +149,7 @@ def rows_of(recordings: list[Recording], path: Path) -> Rows:
     return Rows(SOURCE, tables, {"producer": SOURCE, "epoch_ns": str(zero)}, _health(recordings))
 
 
-def _devices(recordings: list[Recording]) -> dict[tuple[str, int], int]:
+def _devices(recordings: list[ProcessRecording]) -> dict[tuple[str, int], int]:
     """The ordinal of each GPU, by machine and id: as HIP counts them on one machine, counted on over several."""
     found = {
         (recording.node, index)
@@ -161,7 +161,7 @@ def _devices(recordings: list[Recording]) -> dict[tuple[str, int], int]:
     return {key: number if several else key[1] for number, key in enumerate(sorted(found))}
 
 
-def _ordinals(recording: Recording, devices: Mapping[tuple[str, int], int]) -> dict[int, int]:
+def _ordinals(recording: ProcessRecording, devices: Mapping[tuple[str, int], int]) -> dict[int, int]:
     return {
         number: devices[recording.node, index]
         for number, agent in recording.agents.items()
@@ -169,7 +169,7 @@ def _ordinals(recording: Recording, devices: Mapping[tuple[str, int], int]) -> d
     }
 
 
-def _gpu(recording: Recording, devices: Mapping[tuple[str, int], int]) -> pl.DataFrame:
+def _gpu(recording: ProcessRecording, devices: Mapping[tuple[str, int], int]) -> pl.DataFrame:
     ordinals = _ordinals(recording, devices)
     calls = _call_of(recording.regions)
     kernels, copies = recording.dispatches, recording.copies
@@ -281,7 +281,7 @@ def _with_thread(frame: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
     return frame.join(row, on=["process", "tid"], how="left", maintain_order="left", nulls_equal=True).drop("tid")
 
 
-def _device_table(recordings: list[Recording], devices: Mapping[tuple[str, int], int]) -> pl.DataFrame:
+def _device_table(recordings: list[ProcessRecording], devices: Mapping[tuple[str, int], int]) -> pl.DataFrame:
     known = {
         device: recording.agents[number].device()
         for recording in recordings
@@ -291,7 +291,7 @@ def _device_table(recordings: list[Recording], devices: Mapping[tuple[str, int],
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _health(recordings: list[Recording]) -> list[HealthEntry]:
+def _health(recordings: list[ProcessRecording]) -> list[HealthEntry]:
     if not any(recording.has_counters for recording in recordings):
         return []
     message = "Hardware counters were recorded too: kernels ran one after the other, and longer than without counters."
