@@ -25,6 +25,7 @@ OUTSIDE = (
     "CONTRIBUTING.md",
     "SECURITY.md",
     "benchmarks/README.md",
+    "benchmarks/ranks/README.md",
     "faults/README.md",
     "faults/LOG.md",
     "faults/everyday/README.md",

@@ -49,7 +49,7 @@ PRIOR_WINDOWS = 12
 GPU_SPREAD, CPU_SPREAD = 0.01, 0.03
 """Usual relative difference between processes of one program whose windows alternate. On an H200 it was 0.1 % for a
 language model, at most 0.6 % for a diffusion sampler, and not to be told from 0 for a U-Net; two processes of a PPO
-program that the CPU bounds differed by 22 % in every window of one session (docs/try.md), which its baselines show."""
+program that the CPU bounds differed by 22 % in every window once (faults/LOG.md), which its baselines show."""
 
 
 class MeasuredProcess(Struct, frozen=True):
