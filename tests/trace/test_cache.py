@@ -11,7 +11,7 @@ import pytest
 from paths import DATA
 
 from warpline.sources import cache_folder
-from warpline.sources.cache_folder import content_key, traces_folder
+from warpline.sources.cache_folder import Content, traces_folder
 from warpline.trace import open as opening
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES
@@ -24,9 +24,7 @@ def no_reading(*_: object) -> None:
 
 
 def entry_of(file: Path) -> Path:
-    name = content_key(file)
-    assert name
-    return traces_folder() / name
+    return traces_folder() / Content.of(file).key
 
 
 def test_a_second_open_reads_the_cache_and_gives_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +48,7 @@ def test_the_key_follows_the_content_not_the_name(tmp_path: Path) -> None:
     same.write_bytes(content)
     middle = len(content) // 2 + 77
     other.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
-    assert content_key(one) == content_key(same) != content_key(other)
+    assert Content.of(one).key == Content.of(same).key != Content.of(other).key
 
 
 SAME_CRC = (1 | 0xEDB88320 << 1).to_bytes(5, "little")
@@ -64,16 +62,16 @@ def test_a_file_that_is_forged_to_have_the_same_checksum_has_another_key(tmp_pat
     content[100_000 : 100_000 + len(SAME_CRC)] = SAME_CRC
     forged.write_bytes(content)
     assert zlib.crc32(one.read_bytes()) == zlib.crc32(forged.read_bytes())
-    assert content_key(one) != content_key(forged)
+    assert Content.of(one).key != Content.of(forged).key
 
 
 def test_a_file_that_changes_within_a_process_gets_another_key_even_if_its_time_is_set_back(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(bytes(100_000))
-    state, before = file.stat(), content_key(file)
+    state, before = file.stat(), Content.of(file).key
     file.write_bytes(bytes(99_999) + b"1")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert content_key(file) != before
+    assert Content.of(file).key != before
 
 
 def test_an_entry_of_another_polars_is_rebuilt() -> None:

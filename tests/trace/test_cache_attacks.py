@@ -21,7 +21,7 @@ from paths import DATA
 
 from warpline.cli.main import run
 from warpline.sources import cache_folder, private_files
-from warpline.sources.cache_folder import content_key, traces_folder
+from warpline.sources.cache_folder import Content, traces_folder
 from warpline.sources.cache_limit import make_room
 from warpline.trace import cache
 from warpline.trace import open as opening
@@ -61,7 +61,7 @@ def stored(written: Path) -> None:
 
 
 def entry() -> Path:
-    return traces_folder() / str(content_key(FILE))
+    return traces_folder() / Content.of(FILE).key
 
 
 def same(one: Trace, other: Trace) -> bool:
@@ -182,13 +182,13 @@ def test_a_table_of_other_columns_with_the_right_checksum_is_replaced(
 def test_the_entry_of_another_file_is_not_taken(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     other = DATA / "kineto" / "compiled.json.gz"
     open_trace(other)
-    (traces_folder() / str(content_key(other))).rename(entry())
+    (traces_folder() / Content.of(other).key).rename(entry())
     assert not is_cached(monkeypatch)
     assert same(open_trace(FILE), right)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-@pytest.mark.parametrize("place", ["", "manifest.json", "gpu.arrow"])
+@pytest.mark.parametrize("place", ["", "manifest.json", "gpu.arrow", "..", "../.."])
 @pytest.mark.usefixtures("stored")
 def test_another_users_entry_is_not_read(place: str, right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(entry() / place, 12345, 12345)
@@ -328,14 +328,14 @@ def test_a_writer_that_is_killed_leaves_no_bad_entry(call: str, right: Trace) ->
     done = subprocess.run([sys.executable, "-c", KILLED_WRITER, call, str(FILE)], check=False)
     assert done.returncode == -signal.SIGKILL
     assert same(open_trace(FILE), right)
-    assert [path.name for path in traces_folder().iterdir()] == [content_key(FILE)]
+    assert [path.name for path in traces_folder().iterdir()] == [Content.of(FILE).key]
     assert same(open_trace(FILE), right), "from the cache"
 
 
 def test_readers_and_writers_together_never_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three entries of which two fit: entries are replaced and evicted under their readers."""
     files = [DATA / "kineto" / f"{name}.json.gz" for name in ("layer_eager", "compiled", "block_fp32")]
-    traces = {str(content_key(file)): open_trace(file) for file in files}
+    traces = {Content.of(file).key: open_trace(file) for file in files}
     whole = sum(path.stat().st_size for path in traces_folder().rglob("*"))
     monkeypatch.setenv("WARPLINE_CACHE_BYTES", str(whole - 1))
     end = time.monotonic() + 1
@@ -379,3 +379,88 @@ def test_a_link_in_place_of_the_folder_of_traces_is_not_followed(
     assert [path.name for path in own.iterdir()] == ["thesis"]
     assert (own / "thesis" / "chapter.txt").exists()
     assert own.stat().st_mode & 0o777 == 0o755
+
+
+def swap_the_file(folder: Path) -> None:
+    """A and B change places; done twice, all is as before."""
+    for one, other in (("a", "c"), ("b", "a"), ("c", "b")):
+        (folder / one / "trace.json").rename(folder / other / "trace.json")
+
+
+def swap_the_folder(folder: Path) -> None:
+    for one, other in (("a", "c/a"), ("b", "a"), ("c/a", "b")):
+        (folder / one).rename(folder / other)
+
+
+def swap_the_link(folder: Path) -> None:
+    link = folder / "link"
+    target = "b" if link.readlink().name == "a" else "a"
+    link.unlink()
+    link.symlink_to(folder / target)
+
+
+def write_in_place(folder: Path) -> None:
+    one, other = folder / "a" / "trace.json", folder / "b" / "trace.json"
+    content, state = one.read_bytes(), one.stat()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    os.utime(one, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+SWAPS = {swap.__name__: swap for swap in (swap_the_file, swap_the_folder, swap_the_link, write_in_place)}
+
+
+@pytest.fixture
+def two_files(tmp_path: Path) -> Path:
+    """A folder with two recordings, a link to the folder of the first, and a link to that link."""
+    for name, recording in (("a", "layer_eager"), ("b", "compiled")):
+        (tmp_path / name).mkdir()
+        shutil.copy(DATA / "kineto" / f"{recording}.json.gz", tmp_path / name / "trace.json")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "first").symlink_to("link")
+    return tmp_path
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+def test_a_file_that_is_swapped_while_it_is_read_is_not_stored_as_another(
+    swap: str, two_files: Path, right: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, read = two_files / "first" / "trace.json", opening._read
+
+    def read_another(path: Path) -> object:
+        SWAPS[swap](two_files)
+        rows = read(path)
+        SWAPS[swap](two_files)
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, "_read", read_another)
+        assert not same(open_trace(file), right)
+    assert same(open_trace(file), right)
+
+
+def test_a_file_is_stored_though_another_is_written_beside_it(two_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, read = two_files / "a" / "trace.json", opening._read
+
+    def read_and_write(path: Path) -> object:
+        (path.parent / "other").touch()
+        return read(path)
+
+    monkeypatch.setattr(opening, "_read", read_and_write)
+    open_trace(file)
+    assert (traces_folder() / Content.of(file).key).exists()
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_cache_folder_that_is_a_link_is_not_used(
+    tmp_path: Path, right: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(traces_folder().parent)
+    monkeypatch.setenv("WARPLINE_CACHE", str(link))
+    assert not is_cached(monkeypatch)
+    assert same(open_trace(FILE), right)
+    monkeypatch.setenv("WARPLINE_CACHE_BYTES", "0")
+    make_room()
+    assert entry().exists()

@@ -18,7 +18,7 @@ from msgspec import Struct
 from warpline.capture.this_process import usable_cores
 from warpline.errors import UsageError, WarplineError
 from warpline.ranks.summary import RankSummary, load_summary, store_summary, summarise
-from warpline.sources.cache_folder import content_key
+from warpline.sources.cache_folder import content_of
 from warpline.trace.open import open_trace
 
 POOL_BYTES = 64 << 20
@@ -46,13 +46,13 @@ def read_rank(place: str, cache: bool = True) -> ReadRank:
         return ReadRank(None, str(error))
 
 
-def _read_local(file: Path, cache: bool, key: str | None = None) -> RankSummary:
-    name = key or content_key(file)
-    found = load_summary(name) if cache and name else None
+def _read_local(file: Path, cache: bool) -> RankSummary:
+    content = content_of(file) if cache else None
+    found = load_summary(content.key) if content else None
     if found is None:
         found = summarise(open_trace(file, cache=False))
-        if cache and name and name == (key or content_key(file)):  # else it changed while it was read
-            store_summary(name, found)
+        if content and content.is_unchanged():
+            store_summary(content.key, found)
     return found
 
 
@@ -61,10 +61,12 @@ def _read_remote(url: str, cache: bool) -> RankSummary:
 
     name = key(url)
     found = load_summary(name) if cache else None
-    if found is not None:
-        return found
-    with fetched(url) as file:
-        return _read_local(file, cache, name)
+    if found is None:
+        with fetched(url) as file:
+            found = summarise(open_trace(file, cache=False))
+        if cache and key(url) == name:  # else it changed while it was fetched
+            store_summary(name, found)
+    return found
 
 
 def read_ranks(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from io import BytesIO
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -20,13 +19,11 @@ from warpline.analyses.device import trace_device
 from warpline.analyses.idle.host_activity import LOADING
 from warpline.analyses.recorded_collectives import recorded_collectives
 from warpline.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.sources.cache_folder import traces_folder
+from warpline.sources.cache_folder import opened_traces, writable_traces
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import (
     create_file,
     open_file,
-    opened_folder,
-    private_folder,
     publish,
     temporary_folder,
 )
@@ -239,7 +236,7 @@ def _steps(trace: Trace) -> pl.DataFrame:
 def load_summary(key: str) -> RankSummary | None:
     """The stored summary of the file whose content has this key; None if there is none."""
     try:
-        with opened_folder(traces_folder()) as traces, open_file(_path(key).name, traces) as opened:
+        with opened_traces() as traces, open_file(_name(key), traces) as opened:
             return RankSummary.from_bytes(opened.read())
     except (OSError, ValueError, KeyError, msgspec.MsgspecError, pl.exceptions.PolarsError):
         return None
@@ -247,16 +244,16 @@ def load_summary(key: str) -> RankSummary | None:
 
 def store_summary(key: str, summary: RankSummary) -> None:
     """Store the summary; a folder that cannot be written is no error."""
-    path, content = _path(key), summary.content
+    content = summary.content
     with contextlib.suppress(OSError):
-        folder = private_folder(path.parent)
+        folder = writable_traces()
         make_room(len(content))
         with temporary_folder(folder) as temporary:
-            part = temporary / path.name
+            part = temporary / _name(key)
             with create_file(part) as opened:
                 opened.write(content)
-            publish(part, path)
+            publish(part, folder / _name(key))
 
 
-def _path(key: str) -> Path:
-    return traces_folder() / f"{key}.rank{VERSION}.parquet"
+def _name(key: str) -> str:
+    return f"{key}.rank{VERSION}.parquet"

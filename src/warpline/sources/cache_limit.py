@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from warpline.sources.cache_folder import cache_folder, limit_bytes, traces_folder
-from warpline.sources.private_files import REMOVING, WRITING, discard, discard_abandoned, remove
+from warpline.sources.private_files import REMOVING, WRITING, discard, discard_abandoned, is_own_folder, remove
 
 STALE_SECONDS = 3600
 """A temporary of this age is removed even where locks do not work."""
@@ -54,7 +54,9 @@ def make_room(needed_bytes: int = 0) -> None:
 
 
 def _items() -> Iterator[_Item]:
-    if not traces_folder().is_symlink():  # what a link leads to is not ours to remove
+    if not is_own_folder(cache_folder()):  # what a link leads to is not ours to remove
+        return
+    if is_own_folder(traces_folder()):
         for entry in _listed(traces_folder()):
             yield from _item(entry)
     for entry in _listed(cache_folder()):

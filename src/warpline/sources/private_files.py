@@ -31,26 +31,33 @@ class NotPrivate(OSError):
     """Something else is there, or somebody else's file."""
 
 
-def private_folder(path: Path) -> Path:
+def own_folder(path: Path) -> Path:
     """Create the folder and its missing parents for this user alone; one that exists must belong to this user and be no
-    link, which somebody else may have put there."""
+    link, which somebody else may have put there. Permissions of an existing one are the user's own choice."""
     if not path.is_dir():
-        if path.parent != path:
-            _ensure(path.parent)
+        if not path.parent.is_dir():
+            own_folder(path.parent)
         with contextlib.suppress(FileExistsError):
             path.mkdir(FOLDER_MODE)
-    state = path.lstat()
-    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid():
+    if not is_own_folder(path):
         raise NotPrivate(errno.EPERM, "not a folder of this user", str(path))
-    if stat.S_IMODE(state.st_mode) & ~FOLDER_MODE:
-        path.chmod(FOLDER_MODE)
     return path
 
 
-def _ensure(path: Path) -> None:
-    """A parent folder as it is, or created: permissions of an existing one are the user's own choice."""
-    if not path.is_dir():
-        private_folder(path)
+def is_own_folder(path: Path) -> bool:
+    """Whether a folder of this user is there, and no link."""
+    try:
+        state = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
+
+
+def private_folder(path: Path) -> Path:
+    """The same for a folder that nobody else may read or change."""
+    if stat.S_IMODE(own_folder(path).stat().st_mode) & ~FOLDER_MODE:
+        path.chmod(FOLDER_MODE)
+    return path
 
 
 @contextlib.contextmanager

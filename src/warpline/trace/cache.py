@@ -20,13 +20,12 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from warpline.sources.cache_folder import limit_bytes, traces_folder
+from warpline.sources.cache_folder import limit_bytes, opened_traces, writable_traces
 from warpline.sources.cache_limit import MANIFEST, make_room
 from warpline.sources.private_files import (
     create_file,
     open_file,
     opened_folder,
-    private_folder,
     publish,
     temporary_folder,
 )
@@ -41,7 +40,7 @@ def load(name: str, file: Path) -> Trace | None:
     """The trace of that entry; None if there is no such entry."""
     try:
         with (
-            opened_folder(traces_folder()) as traces,
+            opened_traces() as traces,
             opened_folder(name, traces) as folder,
             open_file(MANIFEST, folder) as opened,
         ):
@@ -65,7 +64,7 @@ def store(name: str, trace: Trace) -> None:
     if needed > limit_bytes():
         return
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
-        folder = private_folder(traces_folder())
+        folder = writable_traces()
         make_room(needed)
         with temporary_folder(folder) as temporary:
             checksums = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warpline.capture.recorded import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
-from warpline.sources.cache_folder import content_key, limit_bytes
+from warpline.sources.cache_folder import content_of, limit_bytes
 from warpline.sources.detect import detect
 from warpline.sources.kinds import (
     DIRECTORY,
@@ -50,12 +50,12 @@ def open_trace(
         limit_bytes()  # a wrong setting is an error for every file, whatever its size
     if file.is_dir() and detect(file) is DIRECTORY:
         file, _ = trace_of_folder(file)
-    key = content_key(file) if cache else None
-    trace = load(key, file) if key else None
+    content = content_of(file) if cache else None
+    trace = load(content.key, file) if content else None
     if trace is None:
         trace = build(file, _read(file))
-        if key and content_key(file) == key:  # else it changed while it was read
-            store(key, trace)
+        if content and content.is_unchanged():
+            store(content.key, trace)
     companions = Companions(file, partial(open_trace, cache=cache))
     if not companions.exists and trace.source == KINETO.name and len(trace.ops):
         processes = {int(process) for process in trace.threads.process if process != NONE}

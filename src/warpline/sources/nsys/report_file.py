@@ -21,12 +21,13 @@ from msgspec import Struct
 
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.quote import quote
-from warpline.sources.cache_folder import cache_folder, content_digest
+from warpline.sources.cache_folder import Content, cache_folder
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import (
     FILE_MODE,
+    is_own_folder,
     open_file,
-    private_folder,
+    own_folder,
     publish,
     temporary_folder,
 )
@@ -109,18 +110,19 @@ def export_report(path: Path, cache: Path | None = None) -> Path:
 
     It stays where it is while this process runs. If the cache cannot be written, it is made in a temporary folder.
     """
-    name = f"{path.stem[:MAX_STEM]}-{_fingerprint(path)}.sqlite"
+    content = _content(path)
+    name = _export_name(path, content.digest)
     target = (cache if cache is not None else cache_folder()) / name
-    if _hold(target):
+    if is_own_folder(target.parent) and _hold(target):
         return target
     nsys = _usable_nsys(path)
     try:
-        return _exported(nsys, path, _ready(target.parent) / name)
+        return _exported(nsys, content, _ready(target.parent) / name)
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="warpline-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
-        return _exported(nsys, path, folder / name)
+        return _exported(nsys, content, folder / name)
     except OSError as error:
         raise WarplineError(
             "nsys-export-failed",
@@ -129,20 +131,25 @@ def export_report(path: Path, cache: Path | None = None) -> Path:
         ) from error
 
 
-def _exported(nsys: Nsys, path: Path, target: Path) -> Path:
+def _export_name(path: Path, digest: str) -> str:
+    return f"{path.stem[:MAX_STEM]}-{digest}.sqlite"
+
+
+def _exported(nsys: Nsys, content: Content, target: Path) -> Path:
     """Export under another name and rename: an interrupted export is never taken for a whole one."""
     with temporary_folder(target.parent) as work:
-        made = _export(nsys, path, work)
+        made = _export(nsys, content.file, work)
         made.chmod(FILE_MODE)
         _hold(made)
+        if not content.is_unchanged():  # nobody may find it by that content
+            target = target.with_name(_export_name(content.file, os.urandom(20).hex()))
         publish(made, target)
     return target
 
 
 def _ready(folder: Path) -> Path:
     """The folder of exports, with room made if it is the cache."""
-    if not folder.is_dir():
-        private_folder(folder)
+    own_folder(folder)
     if folder == cache_folder():
         make_room()
     return folder
@@ -175,10 +182,9 @@ def _hold(export: Path) -> bool:
     return False
 
 
-def _fingerprint(path: Path) -> str:
-    """A key that changes with the report's content."""
+def _content(path: Path) -> Content:
     try:
-        return content_digest(path)
+        return Content.of(path)
     except OSError as error:
         raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror or error}") from error
 
