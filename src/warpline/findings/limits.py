@@ -19,7 +19,7 @@ from warpline.estimate import CLEAR_GAIN, Estimate
 from warpline.findings.model import Finding
 from warpline.fixes.evidence import Evidence
 from warpline.replay.bare_step import CASES, EXPECTED_STEP
-from warpline.replay.resources import ALL_BUT_KERNELS, Resource, Resources
+from warpline.replay.resources import ALL_BUT_KERNELS, FreeResources, Resource
 
 MIN_GAIN = 1.10
 """A resource whose removal gives less than a tenth is no cause."""
@@ -133,7 +133,7 @@ class _Replays:
         self._question = evidence.question
         # A fix may remove kernels with the gaps between them; the durations alone do not show these.
         self._sure_of_kernels = CLEAR_GAIN if _has_sure_fix(findings, ("kernel",)) else 1.0
-        self._resources = Resources(evidence.labelled, _cold_share(evidence), _reachable_ns(findings, evidence))
+        self._resources = FreeResources(evidence.labelled, _cold_share(evidence), _reachable_ns(findings, evidence))
         cases = [(case, 1.0) for case in CASES]
         if self._question.slowness > 1.0:
             cases.append((EXPECTED_STEP, self._question.slowness))

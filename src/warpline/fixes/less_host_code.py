@@ -10,11 +10,9 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
-from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.launch_runs import own_code
 from warpline.replay.resources import Resource, Resources
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import Floats
 from warpline.units import duration
 
 LEFT_AT_WORST = 0.5
@@ -23,18 +21,12 @@ SAMPLES = 16
 """Moments at which the user's line is looked up in each stretch of such code."""
 
 
-def dispatch_share(labelled: LabelledGraph) -> Floats:
-    """Of each CPU node the share that neither loads data, waits, copies nor starts anything up."""
-    resources = Resources(labelled, np.zeros(len(labelled.graph)), labelled.graph.duration)
-    return resources.shares[Resource.DISPATCH]
-
-
 def apply(edit: GraphEdit, case: int) -> int:
     """Leave the long stretches out in which a launching thread launches nothing."""
     labelled, graph = edit.labelled, edit.graph
     if not len(labelled.trace.steps_in_view):
         return 0  # Outside of steps, a long gap says nothing.
-    share = labelled.once(dispatch_share) * np.isin(graph.lane, labelled.host_time.launching)
+    share = labelled.once(Resources).shares[Resource.DISPATCH] * np.isin(graph.lane, labelled.host_time.launching)
     chosen = np.flatnonzero(own_code(edit) & labelled.in_steps & (share > 0))
     left = LEFT_AT_WORST if case == PESSIMISTIC else 0.0
     graph.duration[chosen] *= 1 - share[chosen] * (1 - left)

@@ -29,6 +29,7 @@ from warpline.replay.patterns.copies import copies_of, unblock
 from warpline.replay.patterns.loading import hand_over, has_workers
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace, Window
 from warpline.units import count, duration
 
@@ -130,6 +131,7 @@ def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"data{among}.",
         places,
         f"{_now(evidence.trace, loading, places)}{_with_workers(evidence)} {LOAD_IN_BACKGROUND}",
+        effort="setting" if _loaders(evidence.trace).like(LOADER).any() else None,  # an argument of the DataLoader
     )
 
 
@@ -142,8 +144,7 @@ def _time_by_name(names: Iterable[str], loading: HostLoading) -> Counter[str]:
 
 def _now(trace: Trace, loading: HostLoading, places: tuple[Place, ...]) -> str:
     """Describes the current loader."""
-    ranges, window = trace.ranges, trace.window
-    iterators = ranges.name[(ranges.start_ns >= window.start_ns) & (ranges.start_ns <= window.end_ns)]
+    iterators = _loaders(trace)
     if iterators.like("_SingleProcessDataLoaderIter").any():
         reading = _own_function(trace, loading)
         inside = f", most of it in {reading}" if reading else ""
@@ -151,6 +152,12 @@ def _now(trace: Trace, loading: HostLoading, places: tuple[Place, ...]) -> str:
     if iterators.like("_MultiProcessingDataLoaderIter").any():
         return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper. "
     return f"{places[0].op} blocks the loop{in_place(places[0].spot)}. " if len(loading) else ""
+
+
+def _loaders(trace: Trace) -> Names:
+    """The ranges of the window, among which are the iterators of DataLoaders."""
+    ranges, window = trace.ranges, trace.window
+    return ranges.name[(ranges.start_ns >= window.start_ns) & (ranges.start_ns <= window.end_ns)]
 
 
 def _with_workers(evidence: Evidence) -> str:

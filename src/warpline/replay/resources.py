@@ -1,7 +1,7 @@
 """Whose nanosecond is it? Every node of the graph belongs to one resource, or divides its time among several.
 
 A resource is what a step can wait for: the CPU's launches, waits for the GPU, copies, data, memory, other ranks,
-kernels, a cold start. `Resources.free` makes one of them free, and the replay shows the step without it (blocked-time
+kernels, a cold start. `FreeResources.free` makes one of them free, and the replay shows the step without it (blocked-time
 analysis: Ousterhout et al., Making Sense of Performance in Data Analytics Frameworks, NSDI 2015).
 """
 
@@ -45,16 +45,10 @@ _COUNT = len(Resource)
 
 
 class Resources:
-    """The resource of every node and of every wait of a labelled graph.
+    """The resource of every node and of every wait of a labelled graph."""
 
-    `cold_share` is the share of each CPU node that a second run would not have; `reachable_ns` is what audited fixes
-    make of each kernel, which is all that can be said of kernels: a roofline floor cannot tell slow from healthy.
-    """
-
-    def __init__(self, labelled: LabelledGraph, cold_share: Floats, reachable_ns: Floats) -> None:
-        self._labelled, self._cold_share, self._reachable_ns = labelled, cold_share, reachable_ns
-
-    # What each node belongs to.
+    def __init__(self, labelled: LabelledGraph) -> None:
+        self._labelled = labelled
 
     @cached_property
     def of_work(self) -> Int64s:
@@ -150,56 +144,76 @@ class Resources:
     @cached_property
     def shares(self) -> Floats:
         """For each resource and CPU node, the share of its time that belongs to it: together all of it."""
-        labelled, graph = self._labelled, self._labelled.graph
+        return self.shares_without(np.zeros(len(self._labelled.graph)))
+
+    def shares_without(self, cold_share: Floats) -> Floats:
+        """The shares, where a second run would not have so much of each CPU node: that is a cold start's."""
+        graph = self._labelled.graph
         segments = graph.kind == NodeKind.SEGMENT
         shares, left = np.zeros((_COUNT, len(graph))), segments.astype(float)
-
-        def take(resource: Resource, share: Floats) -> None:
-            part = np.minimum(share, left)
+        for resource, wanted in [(Resource.COLD_START, cold_share), *self._claims]:
+            part = np.minimum(wanted, left)
             shares[resource] += part
-            left[:] -= part
+            left -= part
+        shares[Resource.DISPATCH] += left
+        calls = np.flatnonzero((graph.kind == NodeKind.CALL) | (graph.kind == NodeKind.RELEASE))
+        shares[self.of_call[calls], calls] = 1.0 - cold_share[calls]
+        shares[Resource.COLD_START, calls] += cold_share[calls]
+        return shares
 
-        take(Resource.COLD_START, self._cold_share)
+    @cached_property
+    def _claims(self) -> list[tuple[Resource, Floats]]:
+        """What share of each segment a resource claims, in the order in which they take it; the rest is dispatch."""
+        labelled, graph = self._labelled, self._labelled.graph
+        segments = graph.kind == NodeKind.SEGMENT
+        claims: list[tuple[Resource, Floats]] = []
         explained = np.where(np.isin(graph.lane, labelled.host_time.launching), 0.0, 1.0)
         for label, part in _by_label(labelled).items():
             explained += part
             if label in ("cold_start", "input"):
-                take(Resource.COLD_START if label == "cold_start" else Resource.INPUT, part)
-        take(Resource.UNKNOWN, np.clip(1 - explained, 0, 1) * segments)
+                claims.append((Resource.COLD_START if label == "cold_start" else Resource.INPUT, part))
+        claims.append((Resource.UNKNOWN, np.clip(1 - explained, 0, 1) * segments))
         outermost = labelled.trace.ops.depth == 0
         for resource in (Resource.TRANSFER, Resource.SYNC, Resource.MEMORY, Resource.COMM):
             ops = np.flatnonzero((self._of_op[:-1] == resource) & outermost)
             if len(ops):
-                take(resource, labelled.covered_by(labelled.trace.ops[ops]))
-        take(Resource.DISPATCH, left.copy())
-        calls = np.flatnonzero((graph.kind == NodeKind.CALL) | (graph.kind == NodeKind.RELEASE))
-        shares[self.of_call[calls], calls] = 1.0 - self._cold_share[calls]
-        shares[Resource.COLD_START, calls] += self._cold_share[calls]
-        return shares
+                claims.append((resource, labelled.covered_by(labelled.trace.ops[ops])))
+        return claims
 
-    # Without a resource.
+
+class FreeResources:
+    """The graph with some resources free, and the account of the critical path.
+
+    `cold_share` is the share of each CPU node that a second run would not have; `reachable_ns` is what audited fixes
+    make of each kernel, which is all that can be said of kernels: a roofline floor cannot tell slow from healthy.
+    """
+
+    def __init__(self, labelled: LabelledGraph, cold_share: Floats, reachable_ns: Floats) -> None:
+        self._labelled, self._reachable_ns = labelled, reachable_ns
+        self._resources = labelled.once(Resources)
+        self._shares = self._resources.shares_without(cold_share)
 
     def free(self, bare: Graph, resources: tuple[Resource, ...], host_speedup: float = 1.0) -> GraphEdit:
         """A bare graph with these resources free: they take no time, and nothing waits for them. What is launched is
         launched as fast as by a host that is so many times faster."""
         labelled, edit = self._labelled, GraphEdit(self._labelled, bare)
         graph, host = edit.graph, ~labelled.is_work
-        faster = 1 - self.shares[Resource.DISPATCH] * (1 - 1 / host_speedup)
-        remaining = np.clip(1 - self.shares[list(resources)].sum(axis=0), 0, 1) if resources else 1.0
+        faster = 1 - self._shares[Resource.DISPATCH] * (1 - 1 / host_speedup)
+        remaining = np.clip(1 - self._shares[list(resources)].sum(axis=0), 0, 1) if resources else 1.0
         graph.duration[host] *= (faster * remaining)[host]
         for resource in resources:
             self._free_work(edit, resource)
         return edit
 
     def _free_work(self, edit: GraphEdit, resource: Resource) -> None:
-        graph, work = edit.graph, np.flatnonzero(self.of_work == resource)
+        graph, work = edit.graph, np.flatnonzero(self._resources.of_work == resource)
         if resource is Resource.KERNEL:
             graph.duration[work] = np.minimum(graph.duration, self._reachable_ns)[work]
             return
         if resource is Resource.DISPATCH:
             # Launches that cost nothing leave no more between two queued kernels than a CUDA graph does. The latency of
             # a launch stays: what is launched after a wait pays it, so that a wait keeps its price.
-            queued = (graph.edge_kind == EdgeKind.STREAM) & (self.of_work[graph.edge_to] == Resource.KERNEL)
+            queued = (graph.edge_kind == EdgeKind.STREAM) & (self._resources.of_work[graph.edge_to] == Resource.KERNEL)
             queued &= graph.lag <= LATE_START_NS
             graph.lag[queued] = np.minimum(graph.lag, self._labelled.device.graph_gap.expected)[queued]
         if resource is Resource.UNKNOWN:
@@ -209,7 +223,7 @@ class Resources:
         graph.duration[work] = 0.0
         into = graph.marked(work)[graph.edge_to]
         graph.lag[into & np.isin(graph.edge_kind, [EdgeKind.STREAM, EdgeKind.LAUNCH])] = 0.0
-        graph.edge_kind[self.of_wait == resource] = EdgeKind.GONE
+        graph.edge_kind[self._resources.of_wait == resource] = EdgeKind.GONE
 
     # The account.
 
@@ -221,8 +235,8 @@ class Resources:
         nodes, edges = _path_to(last, begin, graph, schedule)
         seen = np.maximum(np.minimum(finish[nodes], end) - np.maximum(start[nodes], begin), 0.0)
         is_work = graph.kind[nodes] == NodeKind.WORK
-        host = self.shares[:, nodes[~is_work]] @ seen[~is_work]
-        work = np.bincount(self.of_work[nodes[is_work]], seen[is_work], _COUNT)
+        host = self._shares[:, nodes[~is_work]] @ seen[~is_work]
+        work = np.bincount(self._resources.of_work[nodes[is_work]], seen[is_work], _COUNT)
         waited = start[graph.edge_to[edges]] - np.maximum(finish[graph.edge_from[edges]], begin)
         total = host + work + np.bincount(self._of_lags(graph, edges), waited, _COUNT)
         return {resource: float(total[resource]) for resource in Resource}
@@ -230,7 +244,7 @@ class Resources:
     def _of_lags(self, graph: Graph, edges: Int64s) -> Int64s:
         """The resource of the time between the two nodes of each edge."""
         kind, target = graph.edge_kind[edges], graph.edge_to[edges]
-        wait, work = self.of_wait[edges], self.of_work[target]
+        wait, work = self._resources.of_wait[edges], self._resources.of_work[target]
         is_queued = np.isin(kind, [EdgeKind.LAUNCH, EdgeKind.STREAM])
         return np.select(
             [

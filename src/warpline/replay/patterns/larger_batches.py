@@ -96,7 +96,7 @@ class LargerBatch:
 
     def __init__(self, labelled: LabelledGraph) -> None:
         self._labelled = labelled
-        self._resources = Resources(labelled, np.zeros(len(labelled.graph)), labelled.graph.duration)
+        self._resources = labelled.once(Resources)
         self.passes = passes(labelled)
 
     @cached_property
