@@ -197,6 +197,15 @@ def test_a_recording_of_a_graph_capture_has_no_findings(tmp_path: Path) -> None:
     assert "recording-of-a-capture" in [one.code for one in found.audit]
 
 
+def test_a_recording_of_a_single_operation_has_no_findings(tmp_path: Path) -> None:
+    events = [op("aten::mul", 10 + 30 * number, 20) for number in range(30)]
+    found = diagnose(open_trace(write(tmp_path, [*events, *launched("only", 1000, 1010, 5, 5)])))
+    assert found.verdict is not None
+    assert "a single GPU operation" in found.verdict.sentence
+    assert not found.findings
+    assert "single-operation" in [one.code for one in found.audit]
+
+
 def test_one_step_with_long_ops_is_not_called_cold(tmp_path: Path) -> None:
     """Nothing is loaded or compiled, and there is no other step to compare with."""
     events = [annotation("ProfilerStep#0", 0, 90_000)]

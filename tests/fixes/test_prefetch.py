@@ -8,6 +8,7 @@ import kineto_files as files
 import pytest
 from kineto_files import Event
 
+from warpline.findings.judge import judge
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC
@@ -99,3 +100,9 @@ def test_more_workers_may_bring_nothing(loader: str, worst_us: float, tmp_path: 
     prediction = asked(tmp_path, 5_000, loader=loader).ask("prefetch")
     assert prediction.gain.expected > 3
     assert prediction.replayed_ns.high == pytest.approx(1_000 * worst_us, rel=0.05)
+
+
+@pytest.mark.parametrize(("loader", "effort"), [("_SingleProcessDataLoaderIter", "setting"), (None, "few_lines")])
+def test_workers_are_an_argument_of_the_loader_that_is_there(tmp_path: Path, loader: str | None, effort: str) -> None:
+    found = judge(asked(tmp_path, 3000, frames=True, loader=loader).trace).findings
+    assert [one.effort for one in found if one.fix == "prefetch"] == [effort]

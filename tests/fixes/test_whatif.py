@@ -129,8 +129,9 @@ def test_an_unknown_fix_names_the_known_ones(tmp_path: Path) -> None:
         whatif(opened(tmp_path, dispatch_bound()), ["magic"])
 
 
-def run_manifest(folder: Path, file: str, median_ns: int, steps: int = 6) -> None:
+def run_manifest(folder: Path, file: str, median_ns: int, steps: int = 6, settled: bool = True) -> None:
     timed = {"median_ns": median_ns, "min_ns": median_ns - 1_000, "max_ns": median_ns + 1_000, "steps": steps}
+    timed["settled"] = settled
     manifest = {"schema": "warpline.run/1", "traces": [{"file": file, "bare_step_ns": timed}]}
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
@@ -199,6 +200,12 @@ def test_too_few_bare_steps_say_nothing(tmp_path: Path) -> None:
     trace = opened(tmp_path, dispatch_bound())
     run_manifest(tmp_path, trace.file.name, 1_000_000, steps=2)
     assert question_about(trace).bare_step_from == "estimated"
+
+
+def test_bare_steps_that_still_became_faster_are_no_worse_than_an_estimate(tmp_path: Path) -> None:
+    trace = opened(tmp_path, dispatch_bound())
+    run_manifest(tmp_path, trace.file.name, 1_000_000, settled=False)
+    assert question_about(trace).bare_step_ns.expected == 1_000_000
 
 
 PROFILES = sorted([*(DATA / "kineto").glob("*.gz"), *(DATA / "nsys").glob("*.sqlite.gz")])

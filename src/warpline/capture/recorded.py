@@ -59,12 +59,13 @@ class TimedStep:
     """A step while it was recorded, by the same stopwatch; None if it was not timed."""
 
 
-def timed_step(trace: Path) -> TimedStep | None:
-    """The step that was timed before this file was recorded; None if it was not, or the steps had not settled."""
+def timed_step(trace: Path, *, settled: bool = True) -> TimedStep | None:
+    """The step that was timed before this file was recorded; None if it was not, or the steps had not settled and that
+    is asked for."""
     entry = recorded_entry(trace)
     try:
         timed: dict[str, Any] = entry["bare_step_ns"]
-        if timed["steps"] < MIN_TIMED_STEPS or not timed.get("settled", True):
+        if timed["steps"] < MIN_TIMED_STEPS or (settled and not timed.get("settled", True)):
             return None
         least, middle, most = (float(timed[key]) for key in ("min_ns", "median_ns", "max_ns"))
         if not 0 < least <= middle <= most <= LONGEST_NS:

@@ -133,10 +133,14 @@ def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> 
 
 
 def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Finding], list[Objection]]:
-    """The findings: none certain where the steps do not stand for the recording, none at all of a graph capture."""
+    """The findings: none certain where the steps do not stand for the recording, none at all of a graph capture or of a
+    single GPU operation."""
     if state.is_capture:
         message = "launches that are captured into a graph do not run: nothing is known of the steps that replay it"
         return [], [Objection("recording-of-a-capture", None, message)]
+    if state.is_one_operation:
+        message = "the recording has a single GPU operation: nothing is known of what a step waits for"
+        return [], [Objection("single-operation", None, message)]
     if state.is_covered:
         return list(findings), []
     message = (

@@ -44,7 +44,7 @@ def slow_host(evidence: Evidence) -> HealthEntry | None:
         return None
     message = (
         f"kernel launches took {question.slowness:.1f}× as long as on the reference host: the CPU is slow, or it was "
-        "busy with something else; if that was for the moment, the step usually takes "
-        f"{duration(question.calm_step_ns)} instead of {duration(step_ns)}, and ranges reach so far"
+        f"busy with something else; if that is not always so, {evidence.noun.one('the')} usually takes "
+        f"{duration(question.calm_step_ns)} instead of {duration(step_ns)}, and the ranges include that"
     )
     return HealthEntry("slow-host", "warning", message)

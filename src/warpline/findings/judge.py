@@ -19,7 +19,7 @@ from warpline.hardware.vocabulary import in_words_of
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
-COLD_FIRST = "first, because the cold start takes most of the recording"
+COLD_FIRST = "a warm-up comes first, because the cold start takes most of the recording"
 AFTER_IT = "; the plan is about the steps after it"
 
 

@@ -63,7 +63,9 @@ class Limits(Struct, frozen=True):
     kernels_can_be_faster: bool
     """Whether an audited fix of kernels gains 5 % or more at the low end of its range."""
     pair: tuple[str, ...] = ()
-    """The two resources that give most together, where no resource alone gives a tenth."""
+    """The two resources that give most together, where no resource alone gives a tenth …"""
+    pair_gain: float = 1.0
+    """… and what they give."""
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -118,7 +120,10 @@ def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
     found = Limits(tuple(rows), together, sure)
     if found.named:
         return replace(found, rows=tuple(sorted(rows, key=lambda row: row.cause not in found.named[:1])))
-    return replace(found, pair=replays.best_pair()) if together >= MIN_GAIN else found
+    if together < MIN_GAIN:
+        return found
+    pair, gain = replays.best_pair()
+    return replace(found, pair=pair, pair_gain=gain)
 
 
 def _has_sure_fix(findings: Sequence[Finding], causes: Sequence[str]) -> bool:
@@ -160,12 +165,12 @@ class _Replays:
             max(now / self._step_ns(free, *case), 1.0) for now, case in zip(self._steps_ns, self._cases, strict=True)
         ]
 
-    def best_pair(self) -> tuple[str, ...]:
-        """The two resources that give most together; first the one that gives more alone, as among the rows."""
+    def best_pair(self) -> tuple[tuple[str, ...], float]:
+        """The two resources that give most together, and how much; first the one that gives more alone."""
         pairs = {pair: self.gains(pair)[EXPECTED_STEP] for pair in combinations(ALL_BUT_KERNELS, 2)}
         best = max(pairs, key=lambda pair: pairs[pair])
         ordered = sorted(best, key=lambda resource: -self.gains((resource,))[EXPECTED_STEP])
-        return tuple(resource.name.lower() for resource in ordered)
+        return tuple(resource.name.lower() for resource in ordered), pairs[best]
 
     def _step_ns(self, free: tuple[Resource, ...], case: int, host_speedup: float) -> float:
         edit = self._resources.free(self._question.bare_graph(case), free, host_speedup)

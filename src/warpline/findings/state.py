@@ -74,6 +74,11 @@ class State(Struct, frozen=True):
         return self.covered >= MIN_COVERED
 
     @property
+    def is_one_operation(self) -> bool:
+        """Whether the GPU does a single thing, of which no step can be told."""
+        return self.operations < 2
+
+    @property
     def is_capture(self) -> bool:
         """Whether the recording is of a graph capture."""
         return self.captured >= MIN_CAPTURED

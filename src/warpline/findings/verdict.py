@@ -103,7 +103,8 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     waited = {cause: WAITS[cause][0].format(unit=unit) for cause in causes}
     if not limits.named:
         both = " and ".join(waited.values())
-        return f"{name}: {both}; neither alone gives a tenth of {unit} of {now}, and together they hide each other."
+        after = duration(state.step_ns / limits.pair_gain)
+        return f"{name}: {both}; without both, {unit} would take {after} instead of {now}; neither alone gives a tenth."
     waits = " and ".join(
         f"{waited[cause]} ({WAITS[cause][1]}: {duration(limits.row(cause).step_ns.expected)})" for cause in causes
     )
@@ -179,7 +180,7 @@ def _unclear(limits: Limits, state: State) -> str | None:
             f"the steps that were found hold only {percent(state.covered)} of the recording's GPU time; mark the steps "
             "(prof.step(), or --step-range NAME)"
         )
-    if state.operations < 2:
+    if state.is_one_operation:
         return "the recording has a single GPU operation; record several steps"
     if not state.fits_devices:
         return (

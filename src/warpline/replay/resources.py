@@ -1,8 +1,8 @@
 """Whose nanosecond is it? Every node of the graph belongs to one resource, or divides its time among several.
 
 A resource is what a step can wait for: the CPU's launches, waits for the GPU, copies, data, memory, other ranks,
-kernels, a cold start. `FreeResources.free` makes one of them free, and the replay shows the step without it (blocked-time
-analysis: Ousterhout et al., Making Sense of Performance in Data Analytics Frameworks, NSDI 2015).
+kernels, a cold start. `FreeResources.free` makes one of them free, and the replay shows the step without it
+(blocked-time analysis: Ousterhout et al., Making Sense of Performance in Data Analytics Frameworks, NSDI 2015).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -249,6 +250,8 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     if table is not None and len(judgement.plan) > 1:
         # The plan says what comes next, and the last line how to see the others.
         table = replace(table, rows=table.rows[:BRIEF_FIXES], hidden_note="")
+    if table is None and not found and judgement.verdict.cause == "unclear":
+        return
     if table is None:
         small = f"; {several(len(found), 'smaller one')} with -v" if found else ""
         yield Text(f"No fix gains {100 * (SHOWN_GAIN - 1):.0f} % or more{small}.", "quiet")
@@ -299,7 +302,15 @@ def _window(diagnosis: Diagnosis, whole: int) -> str:
         return f"{duration(whole)} ({SELECTED})"
     of = _share_of_recording(diagnosis)
     rest = f" ({share(of, 1)} of the recording)" if of < MIN_COVERED else ""
-    return f"{several(steps, 'step')}, {duration(whole)}{rest}"
+    return f"{several(steps, 'step')}{_without_pause(diagnosis)}, {duration(whole)}{rest}"
+
+
+def _without_pause(diagnosis: Diagnosis) -> str:
+    """Says so where most of the last step is missing: nobody knows when a repetition ends that nothing follows."""
+    steps = diagnosis.trace.steps_in_view
+    *others, last = (steps.end_ns - steps.start_ns).tolist()
+    is_short = bool(others) and steps.found_by[-1] == "repetition" and 2 * last < median(others)
+    return " (the last one without the pause after it)" if is_short else ""
 
 
 def _share_of_recording(diagnosis: Diagnosis) -> float:
