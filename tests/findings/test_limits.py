@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kineto_files as files
 import pytest
 from msgspec.structs import replace
 from small_programs import ALL_REDUCE, GEMM_FP32, MUL, Body, Program, judged
 
 from warpline.estimate import Estimate
+from warpline.findings.judge import judge
 from warpline.findings.limits import MIN_GAIN, Limit, Limits
 from warpline.replay.resources import Resource
+from warpline.trace.open import open_trace
+
+PAGEABLE = "Memcpy HtoD (Pageable -> Device)"
 
 
 def launches(program: Program) -> None:
@@ -112,6 +117,16 @@ def test_every_limit_is_the_present_step_over_its_gain_and_the_path_is_all_of_th
         assert row.step_ns.expected * row.gain.expected == pytest.approx(step_ns)
     assert sum(row.now_ns for row in judgement.limits.rows) == pytest.approx(step_ns, rel=0.01)
     assert {row.cause for row in judgement.limits.rows} == {resource.name.lower() for resource in Resource}
+
+
+def test_a_copy_without_a_launch_is_not_to_blame_for_its_late_start(tmp_path: Path) -> None:
+    """Twenty copies of 10 µs, a millisecond apart."""
+    moments = range(1_000, 21_000, 1_000)
+    sent = [files.copy(PAGEABLE, moment, 10, 9 + moment, 1 << 20) for moment in moments]
+    found = judge(open_trace(files.write(tmp_path, [*files.launched("first", 0, 10, 5, 1), *sent]), cache=False))
+    assert found.limits.row("transfer").gain.expected < 1.05
+    assert found.limits.named == ("unknown",)
+    assert [one.gain.expected for one in found.findings if one.fix == "pin_memory" and one.gain.expected > 1.05] == []
 
 
 def limit(cause: str, *gains: float) -> Limit:

@@ -221,8 +221,10 @@ class FreeResources:
             graph.lag[late] = self._labelled.device.launch_to_start.expected
         edit.gone[work] = True
         graph.duration[work] = 0.0
-        into = graph.marked(work)[graph.edge_to]
-        graph.lag[into & np.isin(graph.edge_kind, [EdgeKind.STREAM, EdgeKind.LAUNCH])] = 0.0
+        into = graph.marked(work)[graph.edge_to] & np.isin(graph.edge_kind, [EdgeKind.STREAM, EdgeKind.LAUNCH])
+        # Without a recorded launch, nobody knows what a late start waited for.
+        without_launch = self._labelled.call_of_work[graph.edge_to] == NONE
+        graph.lag[into & ~(without_launch & (graph.lag > LATE_START_NS))] = 0.0
         graph.edge_kind[self._resources.of_wait == resource] = EdgeKind.GONE
 
     # The account.

@@ -35,8 +35,8 @@ def device_byte_ns(labelled: LabelledGraph, case: int) -> float:
 def unblock(edit: GraphEdit, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
     """Makes the copies asynchronous: their calls cost a launch and no longer wait."""
     labelled = edit.labelled
+    copies = copies[labelled.call_of_work[copies] != NONE]  # of others nobody knows what they wait for
     calls = labelled.call_of_work[copies]
-    calls = calls[calls != NONE]
     if not keep_waiting:
         edit.stop_waiting(calls)
         followers = same_op_waits(labelled, calls)
