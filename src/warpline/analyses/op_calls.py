@@ -7,6 +7,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
+from warpline.kernels import identify
 from warpline.trace.arrays import NONE, Int64s, combinations
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
@@ -61,6 +62,8 @@ class OpCalls:
 
     def work(self, op: int, launches: tuple[KernelLaunch, ...]) -> Work | None:
         """FLOPs and bytes of a call; launches matter only if the arguments are incomplete."""
+        if _is_sparse(launches):
+            return None
         own, parent = self.recorded(op), self._parents[op]
         around = self._columns[1][parent] if parent != NONE else None
         key = (own, around, launches if "TensorList" in own[2] else ())
@@ -72,6 +75,8 @@ class OpCalls:
         """Why a call's FLOPs and bytes are unknown."""
         if not self._columns[2][op].strip("[]"):
             return "the trace has no shapes: record with record_shapes=True"
+        if _is_sparse(launches):
+            return "how much of the sparse matrix is stored was not recorded"
         return why_no_work(self.call(op, launches))
 
     def recorded(self, op: int) -> tuple[str, str, str, str, str]:
@@ -100,3 +105,8 @@ def on_one_line(text: str) -> str:
         return msgspec.json.format(text, indent=0) if text else ""
     except (ValueError, RecursionError):
         return text
+
+
+def _is_sparse(launches: tuple[KernelLaunch, ...]) -> bool:
+    """Whether an operand is a sparse matrix, whose recorded shape is that of the whole matrix."""
+    return any(identify(launch.name).is_sparse for launch in launches)

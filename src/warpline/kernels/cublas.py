@@ -18,7 +18,7 @@ _SOLVERS = ("getrf", "getrs", "getrfs", "potrf", "geqrf", "trsm", "trsv", "laswp
 
 
 def decode(name: NormalName) -> Draft | None:
-    """Base identifiers that only cuBLAS, cuBLASLt and cuSOLVER use."""
+    """Base identifiers that only cuBLAS, cuBLASLt, cuSOLVER and cuSPARSE use."""
     base = name.base
     if base == "kernel" and ("gemvx" in name.scope or "cublasGemv" in name.arguments):
         return _gemv(name, "internal::gemvx::kernel")
@@ -42,6 +42,10 @@ def decode(name: NormalName) -> Draft | None:
         draft = _draft(name, "a step of a dense factorisation or triangular solve")
         draft.library = "cusolver"
         return draft.kind("other", "linear_solve", f"{base} belongs to a factorisation or triangular solve")
+    if base in ("partition_kernel", "csr_partition_kernel") and "cusparse" in name.scope:
+        draft = _draft(name, "divides the rows of a sparse matrix among the blocks of the product that follows")
+        draft.library = "cusparse"
+        return draft.kind("index", "sparse_partition", f"cusparse::{base} looks up where each block begins")
     return _old_gemm(name)
 
 

@@ -104,6 +104,11 @@ class KernelIdentity(Struct, frozen=True):
         return self.kernel_class != "unknown"
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether it multiplies with a sparse matrix."""
+        return self.op == "spmm"
+
+    @property
     def is_amd(self) -> bool:
         """Whether the name proves a kernel for AMD's devices."""
         return self.library in AMD_LIBRARIES or "gfx" in (self.arch or "")

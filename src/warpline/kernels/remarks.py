@@ -28,7 +28,7 @@ def remarks_of(identity: KernelIdentity, device_arch: str | None = None) -> tupl
     """Remarks on a decoded kernel, and on its match with the device if one is given."""
     found: list[str] = []
     matrix = identity.kernel_class in ("gemm", "conv")
-    if matrix and identity.tensor_core is False and identity.op != "gemv":
+    if matrix and identity.tensor_core is False and identity.op != "gemv" and not identity.is_sparse:
         if identity.is_amd:
             found.append("runs without the matrix cores (MFMA)")
         elif identity.dtype.a == "f32":
@@ -38,6 +38,8 @@ def remarks_of(identity: KernelIdentity, device_arch: str | None = None) -> tupl
             found.append("16-bit data on CUDA cores: check alignment (multiples of 8 elements) and shapes")
     if identity.op == "gemv":
         found.append("a matrix-vector product (GEMV) is memory-bound: batch more rows to use the tensor cores")
+    if identity.is_sparse:
+        found.append("a product with a sparse (CSR) matrix gathers rows and is memory-bound: TF32 does not apply")
     if matrix and identity.tensor_core and identity.alignment is not None and identity.alignment < 4:
         found.append(
             f"aligned to only {identity.alignment} element(s): pad the dimensions to a multiple of 8 for wide loads"

@@ -362,3 +362,12 @@ def test_a_device_that_the_list_numbers_otherwise_is_still_found(tmp_path: Path)
         kernel(GEMM, 10, 2000, 1, device=3),
     ]
     assert table_of(tmp_path, events).device == "H200-SXM"
+
+
+def test_a_product_with_a_sparse_matrix_has_no_work_of_a_dense_one(tmp_path: Path) -> None:
+    """Its recorded shape is that of the whole matrix: 2·170,000²·256 operations in 100 µs are impossible."""
+    sparse = "void cusparse::csrmm_alg2_kernel<cusparse::CsrMMPolicy<long, float, float, float>, float>(float)"
+    events = [shaped("aten::mm", 0, [[170_000, 170_000], [170_000, 256]]), *launched(sparse, 1, 10, 100, 1)]
+    table = table_of(tmp_path, events)
+    assert not table.entries
+    assert [item.why for item in table.unmodelled] == ["how much of the sparse matrix is stored was not recorded"]

@@ -35,6 +35,7 @@ def on_cuda_cores(identity: KernelIdentity) -> bool:
     return (
         identity.kernel_class in GEMM_CLASSES
         and identity.tensor_core is False
+        and not identity.is_sparse
         and identity.dtype.a in {"f32", None}
         and identity.dtype.out in {"f32", None}
     )
