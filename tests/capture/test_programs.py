@@ -78,8 +78,11 @@ def environment() -> dict[str, str]:
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    patient = () if "--after" in arguments else ("--after", str(TIMEOUT_S))  # a slow start must not open a window
-    return [sys.executable, "-m", "warpline.capture", "--output", str(folder), *patient, *arguments]
+    # A slow start must not open a window of time, nor a slow step end the recording.
+    limits = [
+        part for option in ("--after", "--seconds") if option not in arguments for part in (option, str(TIMEOUT_S))
+    ]
+    return [sys.executable, "-m", "warpline.capture", "--output", str(folder), *limits, *arguments]
 
 
 @pytest.fixture(autouse=True)
@@ -218,7 +221,7 @@ from torch import nn
 table, unet, actor, critic = nn.Embedding(16, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 1)
 optimizer = torch.optim.Adam(unet.parameters())
 def sample(x):
-    for t in range(12):
+    for t in range(40):
         a, b = unet(x), unet(x)
         x = a + b
         time.sleep(0.002)

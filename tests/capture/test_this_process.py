@@ -19,7 +19,7 @@ def send(*names):
 
 
 def outcome(code: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-c", HOLD + code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", HOLD + code], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
 

@@ -27,7 +27,7 @@ from warpline.capture.trial.changes import (
     is_compiled,
     repeated_layers,
 )
-from warpline.capture.trial.gate import READY, WindowGate, compile_counts, is_awaited, leave
+from warpline.capture.trial.gate import READY, WindowGate, await_compile_workers, compile_counts, is_awaited, leave
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call, OutermostCalls
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, TrialPlan
@@ -108,11 +108,13 @@ class TrialAgent:
             time.sleep(0.05)
 
     def _backward(self, tensors: Any, *_: Any, **__: Any) -> None:
-        if os.getpid() == self.pid:
-            if not self.use.backward_calls:
-                self.use.backward_frames = program_frames(self.plan.working_copy)
-            self.use.backward_calls += 1
-            self.results.keep_loss(tensors)
+        # A window's loss is that of its last step, and what is done at each call is part of the time.
+        if (self.gate is not None and self.gate.is_amid_window()) or os.getpid() != self.pid:
+            return
+        if not self.use.backward_calls:
+            self.use.backward_frames = program_frames(self.plan.working_copy)
+        self.use.backward_calls += 1
+        self.results.keep_loss(tensors)
 
     def _place(self, made: Any = None) -> str:
         return next(iter(program_frames(self.plan.working_copy, made)), "")
@@ -332,10 +334,11 @@ class TrialAgent:
     def _ready(self) -> None:
         """The steps before the first window are over."""
         faulthandler.cancel_dump_traceback_later()
+        self.ready_after_s = time.time() - self.plan.started
         self._stop_searching()
+        await_compile_workers()
         for change in self.changes:
             change.ready()
-        self.ready_after_s = time.time() - self.plan.started
         if self.leads:
             self._write(READY, self._report())
 

@@ -7,6 +7,7 @@ may run; each rank of a job reads it, and the first writes the times.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -18,6 +19,8 @@ from typing import Any, NoReturn
 
 ALLOWED, WINDOWS, READY = "windows_allowed", "windows.jsonl", "ready.json"
 POLL_S, STARTER_CHECK_S = 0.002, 1.0
+WORKERS_START_S = 30.0
+"""Workers of a compiler are not waited for longer."""
 
 
 class WindowGate:
@@ -54,6 +57,10 @@ class WindowGate:
         self.steps += 1
         if self.steps >= self._next:
             self._phase()
+
+    def is_amid_window(self) -> bool:
+        """Whether a window is timed, and this step is not its last."""
+        return self._phase == self._end and self.steps + 1 < self._next
 
     def _ready(self) -> None:
         self._synchronise()
@@ -124,6 +131,15 @@ def compile_counts() -> dict[str, Any]:
         "seconds": round(sum(seconds), 1),
         "cuda_graph_skips": counters["inductor"]["cudagraph_skips"],
     }
+
+
+def await_compile_workers() -> None:
+    """Wait until torch.compile's worker processes have started, where they are starting: a compilation that is over
+    sooner leaves them to import torch in the first window, on cores that the program's own threads wait for."""
+    compiler = getattr(sys.modules.get("torch._inductor.async_compile"), "AsyncCompile", None)
+    starting = getattr(compiler, "_ready_future", None)
+    if starting is not None:
+        concurrent.futures.wait([starting], WORKERS_START_S)
 
 
 def is_awaited(folder: Path, starter: int) -> bool:
