@@ -1,4 +1,7 @@
-"""Tiny recordings of rocprofv3, as the database (rocpd) and as the JSON that it would write. Times are in nanoseconds."""
+"""Tiny recordings of rocprofv3, as the database (rocpd), the JSON and the Perfetto trace that it would write.
+
+Times are in nanoseconds.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from protobuf_files import message
 
 PID, TID = 4242, 77
 CPU, GPU0, GPU1 = 0, 1, 2
@@ -221,6 +226,72 @@ class RocprofFile:
     def write_json(self, path: Path) -> Path:
         path.write_text(json.dumps({"rocprofiler-sdk-tool": [self.content()]}))
         return path
+
+    def write_pftrace(self, path: Path) -> Path:
+        path.write_bytes(self.pftrace())
+        return path
+
+    def pftrace(self) -> bytes:
+        """The Perfetto trace of the process."""
+        packets = Packets()
+        process = message((1, PID), (2, "/usr/bin/train"), (2, "--steps"), (2, "3"))
+        packets.add((60, message((1, 1), (3, process))))
+        for region in self.regions:
+            packets.bar(
+                LISTS[region["kind"].partition("_")[0]],
+                region["message"] or region["name"],
+                **{"begin_ns": region["start"], "end_ns": region["end"], "tid": TID},
+                **{"corr_id": region["number"], "ancestor_id": region["parent"]},
+            )
+        for copy in self.copies:
+            sides = ["HOST" if copy[side] == CPU else "DEVICE" for side in ("source", "target")]
+            packets.bar(
+                "memory_copy",
+                f"MEMORY_COPY_{sides[0]}_TO_{sides[1]}",
+                **{"begin_ns": copy["start"], "end_ns": copy["end"], "corr_id": copy["call"], "tid": TID},
+                **{"src_agent": f"Agent-{copy['source']}", "dst_agent": f"Agent-{copy['target']}"},
+                **{"copy_bytes": copy["size"], "stream_ID": 3},
+            )
+        for kernel in self.kernels:
+            packets.bar(
+                "kernel_dispatch",
+                kernel["name"],
+                **{"begin_ns": kernel["start"], "end_ns": kernel["end"], "corr_id": kernel["call"], "tid": TID},
+                **{"agent": f"Agent-{kernel['gpu']}", "agent_type": "GPU", "queue": kernel["queue"] - 1},
+                **{"LDS_Block_Size": 512, "VGPR_Count": 32, "Accum_VGPR_Count": 4, "stream_ID": kernel["stream"]},
+                **{"workgroup_size": 256, "grid_size": 2000},
+                **({"SQ_WAVES": 2.0} if self.counters else {}),
+            )
+        return packets.content
+
+
+class Packets:
+    """A Perfetto trace of one writer: each name is written once, and then referred to by number."""
+
+    def __init__(self) -> None:
+        self.content = b""
+        self._known: dict[tuple[int, str], int] = {}
+
+    def add(self, *fields: tuple[int, int | str | bytes | float]) -> None:
+        flags = 2 if self.content else 1  # the first packet clears the state
+        self.content += message((1, message((10, 2), *fields, (13, flags))))
+
+    def bar(self, category: str, name: str, **details: int | str | float) -> None:
+        """Its beginning and its end."""
+        new: list[tuple[int, bytes]] = []
+
+        def number(table: int, text: str) -> int:
+            if (table, text) not in self._known:
+                self._known[table, text] = len(self._known) + 1
+                new.append((table, message((1, self._known[table, text]), (2, text))))
+            return self._known[table, text]
+
+        fields = [(3, number(1, category)), (9, 1), (10, number(2, name)), (11, 1)]
+        for key, value in details.items():
+            kind = {int: 3, float: 5, str: 6}[type(value)]
+            fields.append((4, message((1, number(3, key)), (kind, value))))
+        self.add((8, details["begin_ns"]), (11, message(*fields)), (12, message(*new)))
+        self.add((8, details["end_ns"]), (11, message((9, 2), (11, 1))))
 
 
 def _agents() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""rocprofv3's database (rocpd) and its JSON say the same: kernels, copies, HIP calls, markers, devices."""
+"""rocprofv3's database (rocpd), its JSON and its Perfetto trace say the same: kernels, copies, HIP calls, markers, devices."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import gzip
 import json
 import lzma
 import sqlite3
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
-from rocprofv3_files import CPU, GPU0, GPU1, PID, TID, UUID, RocprofFile, small
+from protobuf_files import message
+from rocprofv3_files import CPU, GPU0, GPU1, PID, TID, UUID, Packets, RocprofFile, small
 
 from warpline.analyses.breakdown import device_times
 from warpline.cli.main import run
 from warpline.errors import UnreadableFile
 from warpline.sources.detect import detect
-from warpline.sources.rocprofv3 import ROCPD, ROCPROFV3_JSON
+from warpline.sources.rocprofv3 import PERFETTO, ROCPD, ROCPROFV3_JSON
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
 Writer = Callable[[RocprofFile, Path], Path]
-both = pytest.mark.parametrize("write", [RocprofFile.write_database, RocprofFile.write_json])
+WRITERS = [RocprofFile.write_database, RocprofFile.write_json, RocprofFile.write_pftrace]
+both = pytest.mark.parametrize("write", WRITERS[:2])
+each = pytest.mark.parametrize("write", WRITERS)
 
 
 def opened(file: RocprofFile, write: Writer, tmp_path: Path) -> Trace:
@@ -33,7 +37,7 @@ def texts(trace: Trace, table: str, column: str) -> list[str]:
     return trace.stored(table)[column].cast(pl.String).to_list()
 
 
-@both
+@each
 def test_every_nanosecond_is_accounted_for(write: Writer, tmp_path: Path) -> None:
     """Kernels from 2 to 5 and from 9 to 10 µs, a copy from 4 to 7: busy for 6 of 8 µs, 2 of them with the copy alone."""
     trace = opened(small(), write, tmp_path)
@@ -87,12 +91,12 @@ def test_the_direction_of_a_copy(
     assert trace.stored("gpu")["device"].to_list() == [device]
 
 
-@both
+@each
 def test_a_copy_within_host_memory_takes_no_gpu(write: Writer, tmp_path: Path) -> None:
     assert len(opened(small().copy(0, 20_000, 1, CPU, CPU), write, tmp_path).gpu) == 3
 
 
-@both
+@each
 def test_hsa_calls_are_left_out_and_their_kernels_belong_to_the_hip_call(write: Writer, tmp_path: Path) -> None:
     file = RocprofFile().region("HIP", "hipLaunchKernel", 10, 50, 5)
     file.region("HSA", "hsa_signal_store_screlease", 20, 30, 6, parent=5).kernel(60, 90, 6)
@@ -118,13 +122,13 @@ def test_without_streams_the_queue_orders_kernels(write: Writer, tmp_path: Path)
     assert opened(file, write, tmp_path).stored("gpu")["stream"].to_list() == [16, 17]
 
 
-@both
+@each
 def test_versions_of_a_call_have_one_name(write: Writer, tmp_path: Path) -> None:
     file = small().region("HIP", "hipGetDevicePropertiesR0600", 10, 20, 9)
     assert texts(opened(file, write, tmp_path), "api", "name")[0] == "hipGetDeviceProperties"
 
 
-@both
+@each
 def test_counters_are_a_warning(write: Writer, tmp_path: Path) -> None:
     file = small()
     assert "counters-recorded" not in {entry.code for entry in opened(file, write, tmp_path).health_entries}
@@ -163,9 +167,7 @@ def test_gpus_of_two_machines_are_counted_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress, lzma.compress])
-@pytest.mark.parametrize(
-    ("write", "kind"), [(RocprofFile.write_database, ROCPD), (RocprofFile.write_json, ROCPROFV3_JSON)]
-)
+@pytest.mark.parametrize(("write", "kind"), [*zip(WRITERS, [ROCPD, ROCPROFV3_JSON, PERFETTO], strict=True)])
 def test_packed_files(write: Writer, kind: object, packed: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = write(small(), tmp_path / "plain")
     path.write_bytes(packed(path.read_bytes()))
@@ -173,7 +175,7 @@ def test_packed_files(write: Writer, kind: object, packed: Callable[[bytes], byt
     assert len(open_trace(path, cache=False).gpu) == 3
 
 
-@both
+@each
 def test_a_recording_without_events_is_one_line(
     write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,6 +242,74 @@ def test_values_of_wrong_types_count_as_missing(tmp_path: Path) -> None:
     trace = open_trace(path, cache=False)
     assert texts(trace, "gpu", "name") == ["(no name)", "Memcpy HtoD", "relu"]
     assert trace.stored("gpu")["device"].to_list() == [None, 0, 0]
+
+
+def test_a_perfetto_trace_has_launches_calls_and_ranges(tmp_path: Path) -> None:
+    """2,000 work-items in blocks of 256 are 8 blocks: the file has products over the axes only."""
+    file = small().region("MARKER", "roctxThreadRangeA", 900, 9_000, 20, message="step 1")
+    trace = opened(file.region("RCCL", "ncclAllReduce", 980, 990, 23), RocprofFile.write_pftrace, tmp_path)
+    assert texts(trace, "gpu", "name") == ["gemm", "Memcpy HtoD", "relu"]
+    assert trace.stored("gpu")["api_id"].to_list() == [0, 1, 2]
+    kernel = trace.stored("gpu").row(0, named=True)
+    assert (kernel["grid_x"], kernel["grid_y"], kernel["block_x"]) == (8, 1, 256)
+    assert (kernel["registers"], kernel["shared_bytes"], kernel["stream"], kernel["device"]) == (36, 512, 3, 0)
+    assert texts(trace, "ranges", "name") == ["step 1", "ncclAllReduce"]
+    assert texts(trace, "threads", "process_name") == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kind"), [(CPU, GPU1, "HtoD"), (GPU1, CPU, "DtoH"), (GPU0, GPU0, "DtoD"), (GPU0, GPU1, "PtoP")]
+)
+def test_the_direction_of_a_copy_in_a_perfetto_trace(source: int, target: int, kind: str, tmp_path: Path) -> None:
+    """CPUs and GPUs are counted together there: GPUs that take part count from the first."""
+    trace = opened(RocprofFile().copy(10, 20, 1, source, target), RocprofFile.write_pftrace, tmp_path)
+    assert texts(trace, "gpu", "copy_kind") == [kind]
+    assert trace.stored("gpu")["device"].to_list() == [int(kind == "PtoP")]
+
+
+def test_a_compressed_perfetto_trace(tmp_path: Path) -> None:
+    path = tmp_path / "1_results.pftrace"
+    path.write_bytes(message((1, message((50, zlib.compress(small().pftrace()))))))
+    assert detect(path) is PERFETTO
+    assert len(open_trace(path, cache=False).gpu) == 3
+
+
+def test_a_perfetto_trace_that_is_cut_short_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    """The last bar, a kernel, has lost its end, and then its beginning."""
+    path, content = tmp_path / "1_results.pftrace", small().pftrace()
+    for kept, kernels in ((len(content) - 1, 3), (len(content) - 40, 2)):
+        path.write_bytes(content[:kept])
+        trace = open_trace(path, cache=False)
+        assert len(trace.gpu) == kernels
+        assert "truncated-file" in {entry.code for entry in trace.health_entries}
+
+
+@pytest.mark.parametrize("place", range(20, 400, 19))
+def test_a_perfetto_trace_with_a_wrong_byte_is_read_or_one_line(
+    place: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, content = tmp_path / "1_results.pftrace", bytearray(small().pftrace())
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+    assert run(["diagnose", str(path)]) in (0, 1, 4)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_lost_events_of_a_perfetto_trace_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "1_results.pftrace"
+    stats = message((1, message((10, 2), (35, message((1, message((18, 5))))))))
+    path.write_bytes(small().pftrace() + stats)
+    assert "dropped-events" in {entry.code for entry in open_trace(path, cache=False).health_entries}
+
+
+def test_a_perfetto_trace_of_another_program_is_named(tmp_path: Path) -> None:
+    packets = Packets()
+    for start in (10, 20, 30):
+        packets.bar("gfx", "draw", begin_ns=start, end_ns=start + 5)
+    path = tmp_path / "phone.pftrace"
+    path.write_bytes(packets.content)
+    with pytest.raises(UnreadableFile, match=r'of another program: 3 events \("gfx"\), and none of rocprofv3'):
+        open_trace(path, cache=False)
 
 
 def test_a_schema_without_times_is_refused(tmp_path: Path) -> None:

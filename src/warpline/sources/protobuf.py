@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from warpline.errors import UnreadableFile
 
 INSTALL = "pip install 'warpline[protobuf]'"
+LONGEST_VARINT = 10
+CONTINUES = 128
+"""The bit of a byte of a number that says that another byte follows."""
 Field = tuple[int, str]
 """The number of a field, and a scalar type of protobuf or the name of a message; `*` before it for a repeated one."""
 
@@ -44,3 +47,29 @@ def parse(message: Any, data: bytes) -> Any:
         return message.FromString(data)
     except DecodeError as error:
         raise ValueError(str(error)) from error
+
+
+def messages(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """The messages of a file that is nothing but repetitions of its first field, each with where it ends.
+
+    Ends before a message that is cut short, and before anything else.
+    """
+    at = 0
+    while data[at : at + 1] == b"\n":
+        length, at = _varint(data, at + 1)
+        if at + length > len(data):
+            return
+        at += length
+        yield data[at - length : at], at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that starts here, and where it ends; one that is cut short is larger than any file."""
+    for place, byte in enumerate(data[at : at + LONGEST_VARINT]):
+        if byte < CONTINUES:
+            return _joined(data[at : at + place + 1]), at + place + 1
+    return 1 << 63, at
+
+
+def _joined(groups: bytes) -> int:
+    return sum((byte & (CONTINUES - 1)) << 7 * place for place, byte in enumerate(groups))

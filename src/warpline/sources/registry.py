@@ -25,7 +25,7 @@ from warpline.sources.kinds import (
 from warpline.sources.kineto import read_kineto
 from warpline.sources.nsys import NSYS_PARQUET, read_nsys, read_nsys_parquet, read_nsys_report
 from warpline.sources.nvprof import read_nvprof
-from warpline.sources.rocprofv3 import ROCPD, ROCPROFV3_JSON, read_rocpd, read_rocprofv3_json
+from warpline.sources.rocprofv3 import PERFETTO, ROCPD, ROCPROFV3_JSON, read_pftrace, read_rocpd, read_rocprofv3_json
 from warpline.sources.rows import Rows
 from warpline.sources.xplane import read_xplane
 
@@ -59,6 +59,7 @@ SOURCES = (
     ),
     Source(ROCPD, read_rocpd, _ROCPROFV3),
     Source(XPLANE, read_xplane, {"xla": "XLA's profiler (JAX, TensorFlow)"}),
+    Source(PERFETTO, read_pftrace, _ROCPROFV3),
     Source(NVPROF, read_nvprof, {"nvprof": "nvprof"}),
     Source(NSYS_SQLITE, read_nsys, _NSYS),
     Source(NSYS_PARQUET, read_nsys_parquet, _NSYS),
