@@ -318,3 +318,13 @@ def test_a_schema_without_times_is_refused(tmp_path: Path) -> None:
         database.execute("CREATE TABLE rocpd_kernel_dispatch_1(id INTEGER, start_id INTEGER, end_id INTEGER)")
     with pytest.raises(UnreadableFile, match="unknown schema"):
         open_trace(path, cache=False)
+
+
+@each
+def test_fills_and_copies_that_hip_runs_as_kernels(write: Writer, tmp_path: Path) -> None:
+    """4 µs of a fill, and 2 µs of a copy within the device."""
+    file = RocprofFile().kernel(0, 4_000, 1, "__amd_rocclr_fillBufferAligned")
+    trace = opened(file.kernel(4_000, 6_000, 2, "__amd_rocclr_copyBuffer"), write, tmp_path)
+    assert texts(trace, "gpu", "kind") == ["memset", "memcpy"]
+    (times,) = device_times(trace)
+    assert (times.compute_ns, times.copy_ns, times.memset_ns) == (0, 2_000, 4_000)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 from msgspec import Struct
 
 from warpline.analyses.ops import ops_table
+from warpline.analyses.platform import platform_of
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options, trace_argument
+from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.ops import ops_report
 from warpline.reports.title import recording
 from warpline.units import duration
@@ -61,4 +64,5 @@ def ops(trace: Path, rows: OpRows, chip: ChipChoice, output: ReportOutput, selec
     lender = selection.open_lender(chip.shapes_from, opened)
     table = ops_table(opened, group=rows.group, sort=rows.sort, device=chip.device, shapes_from=lender)
     title = recording(opened, duration(table.window_ns), chip=chip.device and table.device, lender=lender)
-    output.put(lambda: ops_report(table, title, str(trace), rows.top), table.to_dict)
+    said = partial(in_words_of, platform_of(opened))
+    output.put(lambda: said(ops_report(table, title, str(trace), rows.top)), table.to_dict)

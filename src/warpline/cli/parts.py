@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from warpline.analyses.parts.table import parts_table
+from warpline.analyses.platform import platform_of
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options, trace_argument
+from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.parts import parts_report
 from warpline.reports.title import recording
 from warpline.units import duration
@@ -47,4 +50,5 @@ def parts(
     lender = selection.open_lender(chip.shapes_from, opened)
     table = parts_table(opened, by=by, device=chip.device, shapes_from=lender)
     title = recording(opened, duration(table.window_ns), chip=chip.device and table.device, lender=lender)
-    output.put(lambda: parts_report(table, title, str(trace), top), table.to_dict)
+    said = partial(in_words_of, platform_of(opened))
+    output.put(lambda: said(parts_report(table, title, str(trace), top)), table.to_dict)

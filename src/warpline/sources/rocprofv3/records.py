@@ -181,7 +181,7 @@ def _gpu(recording: ProcessRecording, devices: Mapping[tuple[str, int], int]) ->
     return pl.concat(
         [
             kernels.select(
-                category("kernel").alias("kind"),
+                _kind_of_kernel().alias("kind"),
                 pl.col("name").cast(pl.Categorical),
                 _ordinal("agent", ordinals).cast(pl.Int32).alias("device"),
                 pl.col(stream).alias("stream"),
@@ -205,6 +205,19 @@ def _gpu(recording: ProcessRecording, devices: Mapping[tuple[str, int], int]) ->
             ),
         ],
         how="diagonal",
+    )
+
+
+def _kind_of_kernel() -> pl.Expr:
+    """HIP fills memory, and copies within a device, with kernels of its own."""
+    name = pl.col("name")
+    return (
+        pl.when(name.str.starts_with("__amd_rocclr_fill"))
+        .then(pl.lit("memset"))
+        .when(name.str.starts_with("__amd_rocclr_copy"))
+        .then(pl.lit("memcpy"))
+        .otherwise(pl.lit("kernel"))
+        .cast(pl.Categorical)
     )
 
 
