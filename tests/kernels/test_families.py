@@ -264,3 +264,29 @@ def test_the_two_norms_are_told_apart(name: str, op: str) -> None:
     identity = identify(name)
     assert identity.op == op
     assert op.replace("_", " ") in {token.meaning for token in identity.tokens}
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel_class", "op"),
+    [
+        ("void rocblas_gemvt_sn_kernel<false, 256>(int)", "gemm", "gemv"),
+        ("void rocblas_symv_kernel_upper_double_buffered_diagonal<32>(int)", "gemm", "gemv"),
+        ("void rocblas_syr2k_her2k_kernel<float>(int)", "gemm", "gemm"),
+        ("void rocblas_dot_kernel<float>(int)", "reduction", "blas_reduction"),
+        ("void rocblas_trsm_small_left_device<float>(int)", "other", "linear_solve"),
+        ("void rocsparse::csrmvn_general_kernel<256u, 8u, int, int, float>(int)", "gemm", "spmm"),
+        ("void rocsparse::gebsr2csr_kernel<256u, 8u>(int)", "layout", "convert_format"),
+        ("void rocsparse::gtsv_nopivot_pcr_shared_kernel<64u, float>(int)", "other", "sparse_solve"),
+        ("void rocsolver::v33100::bdsqr_rotate<double>(int)", "other", "linear_solve"),
+        ("void rocsolver::v33100::copy_mat<double>(int)", "memory", "copy"),
+        ("void rocsolver::v33100::scalar_case<double>(int)", "other", "linear_solve"),
+        ("fft_rtc_fwd_len512_factors_8_8_8_wgs_64_tpt_64_sp_ip_CI_sbrr", "other", "fft"),
+        ("r2c_copy_rtc_dim2_sp", "other", "fft_pack"),
+        ("void rocrand_impl::host::generate_kernel<unsigned int>(int)", "rng", "random"),
+        ("void rocprim::ROCPRIM_400101_NS::detail::segmented_scan_kernel<int>(int*)", "sort_scan", "scan"),
+        ("void rocprim::ROCPRIM_400101_NS::detail::find_first_of_kernel<int>(int*)", "other", "find"),
+    ],
+)
+def test_the_routines_of_rocm_s_libraries(name: str, kernel_class: str, op: str) -> None:
+    identity = identify(name)
+    assert (identity.kernel_class, identity.op) == (kernel_class, op), dict(identity.reasons)

@@ -17,6 +17,7 @@ from warpline.kernels.types import dtype_of
 _MOE = re.compile(r"fmoe_(stage1_)?(?:(bf16|fp16)_)?(\w+)")
 _GEMM = re.compile(r"(bf16|fp16|f4|f8|fp8|i8|I8|mxfp8fp4)gemm_(\w+)")
 _PAGED = re.compile(r"(?:PA|pa)_(?:A16W(8|16)_)?(\w+)")
+_OWN_ATTENTION = re.compile(r"kn_(?!get_)\w{0,60}?(?:mla|mha|fmha|pa)_")
 _TILE = re.compile(r"(?:^|_)(\d{1,4}x\d{1,4})(?=_|$)")
 _OPERANDS = {"bf16": "bf16", "fp16": "f16", "f4": "e2m1", "f8": "e4m3", "fp8": "e4m3", "i8": "s8", "mxfp8fp4": "e4m3"}
 _QUANTISED = (("fp8", "e4m3"), ("int8", "s8"), ("fp4", "e2m1"), ("bf16", "bf16"))
@@ -35,11 +36,13 @@ attention attention bwd tensor: bwd_kernel_causal* bwd_kernel_noncausal* bwd_ker
 attention attention fwd tensor: gqa_d128_kernel* gqa_d192_v128_kernel* la_persistent* pod_persistent* sage_fwd*
 attention mla fwd tensor: _mla_decode_fwd_kernel* _mla_prefill_fwd_kernel* _mla_gluon*
 attention paged_attention fwd tensor: _pa_decode_sparse* _pa_prefill_sparse*
+attention paged_attention fwd either: _paged_attn_decode_*
+other attention_schedule: kn_get_*
 other state_space either: fused_split_gdr_update_kernel* gdr_decode_packed_bf16_kernel* _flash_kda_*
 norm rms_norm: _gluon_fused_rms_kernel* _triton_fused_rms_kernel* _fused_rms_mxfp8_kernel*
 quant quantize: _downcast_to_mxfp* _downcast_to_static_fp8* _fp8_legacy_to_mxfp8_kernel* _cast_varlen_to_fp8_kernel_2d*
 quant dequantize: _upcast_from_mxfp*
-moe moe_routing cores: _expt_data_compute_stage* _expt_data_only_kernel* _sum_bitmatrix_memset*
+moe moe_routing cores: grouped_topk_* _expt_data_compute_stage* _expt_data_only_kernel* _sum_bitmatrix_memset*
 layout unshuffle: unshuffle_weight*
 """)
 
@@ -58,6 +61,10 @@ def decode(name: NormalName) -> Draft | None:
         draft.kind("attention", "paged_attention", base, tensor_core=True)
         draft.set("direction", "fwd", "AITER runs inference here")
         return draft
+    if is_own and _OWN_ATTENTION.match(base):
+        draft = Draft("aiter", "aiter")
+        draft.token(base, "attention")
+        return draft.kind("attention", "attention", f"{base} of AITER", tensor_core=True)
     entry = _TABLE.find(base)
     if entry is None:
         return None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 
-from warpline.kernels.catalogue import Catalogue
+from warpline.kernels.catalogue import Catalogue, CatalogueEntry
 from warpline.kernels.draft import Draft
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
 
 _IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{2,5}?)(?:_(bf16|fp16|fp32|int8))?(?:_|$)")
 _BLOCK_TILE = re.compile(r"_bt(\d{1,4}x\d{1,4}x\d{1,4})(?=_|$)")
+_LOSS = re.compile(r"[A-Z]\w{0,60}?Loss\w{0,30}?(?:Forward|Backward)")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}
 _STORED = {"fp16", "bf16", "fp32", "fp64", "int8"}
 _TABLE = Catalogue("""
@@ -35,6 +36,7 @@ elementwise rope: RoPEFwdContiguous* RoPEBwdContiguous*
 elementwise rnn_cell: LSTMFwdHidUpdate* LSTMBwdHidUpdate*
 elementwise vector_add: vector_add_hip* vector_add_ocl*
 pooling pooling: mloPooling* MIOpenPooling*
+softmax attention_softmax: SoftMaxWarp* SoftMaxBlock* SoftMaxCommon* ScaleReduce* ScaleRowReduce* ScaleElement*
 softmax softmax: MIOpenSoftmax* SoftmaxForward* SoftmaxBackward*
 reduction reduce: Reduce1dSum* ReduceSum* ReduceCalculation* ExtremeFwdContiguous* CalculationFwdContiguous*
 reduction reduce: CalculationParallelFwdContiguous* gridwise_generic_reduce_* wrw_reduction_hip*
@@ -42,8 +44,9 @@ reduction check_numerics: check_numerics_*
 optimizer adam: AdamContiguous* AmpAdamContiguous* AdamUpdateStep* TransformersAdamWContiguous*
 optimizer adam: TransformersAmpAdamWContiguous*
 index get_item: GetItemBuildIndices* GetitemBwd*
+rng rng_state: InitKernelState*
 sort_scan kth_value: KthvalueFwd*
-conv conv cores: naive_conv_* gcnAsmConv* MIOpenConv* sp3AsmConv* MIOpenCDFGen*
+conv conv cores: MIOpenCv* naive_conv_* gcnAsmConv* MIOpenConv* sp3AsmConv* MIOpenCDFGen*
 conv conv: miopenSp3AsmConv* miopenGcnAsmConv* gcnAsmWinograd*
 conv conv tensor: mlopen_conv_xdlops* gridwise_convolution_implicit_gemm_v4r4_xdlops* static_kernel_gridwise*
 """)
@@ -55,6 +58,8 @@ def decode(name: NormalName) -> Draft | None:
     if base.startswith("igemm_"):
         return _igemm(name)
     entry = _TABLE.find(base)
+    if entry is None and _LOSS.match(base):
+        entry = CatalogueEntry("elementwise", "loss")
     if entry is None:
         return None
     draft = Draft("miopen", "miopen")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warpline.kernels.catalogue import Catalogue
+from warpline.kernels.catalogue import Catalogue, CatalogueEntry
 from warpline.kernels.draft import Draft
 from warpline.kernels.functors import class_of, op_name
 from warpline.kernels.grammar import head, inside
@@ -19,7 +19,7 @@ sort_scan topk: DeviceTopK*
 reduction reduce_by_key: DeviceReduceByKey*
 reduction reduce: DeviceReduce* DeviceSegmentedReduce* DeviceSegmentedFixedSizeReduce* NondeterministicDeviceReduce*
 reduction histogram: DeviceHistogram*
-memory batch_copy: DeviceBatchMemcpy* BatchMemcpy* MultiBlockBatchMemcpy*
+memory batch_copy: DeviceBatchMemcpy* BatchMemcpy* MultiBlockBatchMemcpy* blev_memcpy_kernel non_blev_memcpy_kernel
 sort_scan radix_sort: onesweep_* radix_sort_* block_sort_kernel merge_sort_* segmented_sort_* radix_merge* sort_*
 sort_scan scan: lookback_scan_kernel init_lookback_scan_state_kernel scan_* single_scan_kernel init_offset_scan*
 sort_scan partition: partition_kernel partition_* select_*
@@ -39,6 +39,16 @@ _CONFIGS = (
     ("transform", "elementwise"),
 )
 _AGENTS = (("Reduce", "reduction"), ("Scan", "sort_scan"), ("Sort", "sort_scan"), ("Partition", "sort_scan"))
+_WORDS = {
+    **dict.fromkeys(
+        ("scan", "sort", "merge", "radix", "partition", "select", "unique", "bucket", "splitters"), "sort_scan"
+    ),
+    **dict.fromkeys(("reduce", "histogram"), "reduction"),
+    **dict.fromkeys(("memcpy", "copy", "fill"), "memory"),
+    **dict.fromkeys(("find", "search"), "other"),
+    **dict.fromkeys(("transform", "difference", "reverse"), "elementwise"),
+}
+"""Words of rocPRIM's own identifiers that name the primitive."""
 _CONFIG = re.compile(r"\b(?:wrapped_)?(\w+?)_config\w*")
 
 
@@ -53,6 +63,9 @@ def decode(name: NormalName) -> Draft | None:
     if name.base == "trampoline_kernel":
         return _trampoline(name, library)
     entry = _TABLE.find(name.base)
+    if entry is None and rocm:
+        word = next((one for one in name.base.split("_") if one in _WORDS), None)
+        entry = CatalogueEntry(_WORDS[word], word) if word is not None else None
     if entry is None or (not (rocm or cub or thrust) and not name.base.endswith("Kernel")):
         return _agent(name, library) if cub or thrust or rocm else None
     draft = Draft("device primitive", library)

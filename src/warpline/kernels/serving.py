@@ -143,8 +143,6 @@ gemm skinny_gemm: wvSplitK* LLGemm1_kernel
 elementwise eigen: EigenMetaKernel
 reduction eigen: FullReductionKernel InnerReductionKernel* OuterReductionKernel* ReductionInitKernel*
 layout tensorflow_shuffle: ShuffleInTensor3Simple SwapDimension1And2InTensor3*
-gemm rocblas cores: rocblas_gemv* rocblas_dot*
-gemm rocblas: rocblas_gemm*
 conv conv: gridwise_convolution_*
 gemm lora tensor: _lora_expand_kernel* _lora_shrink_kernel* _sgemm_lora_* _qkv_lora_b_kernel _gate_up_lora_b_kernel
 gemm lora cores: bgmv_* sgmv_*
