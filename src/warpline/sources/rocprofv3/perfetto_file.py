@@ -21,7 +21,15 @@ from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.kinds import Kind
 from warpline.sources.protobuf import message_class, messages, parse
-from warpline.sources.rocprofv3.records import COPIES, DISPATCHES, GPU_TYPE, REGIONS, Agent, Recording, rows_of
+from warpline.sources.rocprofv3.records import (
+    COPIES,
+    DISPATCHES,
+    GPU_TYPE,
+    REGIONS,
+    ProcessRecording,
+    RocmAgent,
+    rows_of,
+)
 from warpline.sources.rows import Rows
 from warpline.sources.unpack import Unpacked
 from warpline.units import several
@@ -93,7 +101,7 @@ def read_pftrace(path: Path) -> Rows:
     """Read the Perfetto trace of rocprofv3, plain or packed, up to any damage; one of another program is refused."""
     unpacked = Unpacked(path)
     content = b"".join(unpacked)
-    found = _Found()
+    found = _PerfettoEvents()
     whole = 0
     try:
         for packet, end in messages(content):
@@ -124,7 +132,7 @@ def _described(categories: Counter[str]) -> str:
     return f"{several(categories.total(), 'event')}{of}"
 
 
-class _Names(Struct):
+class _InternedNames(Struct):
     """What one writer of packets calls things, by number."""
 
     categories: dict[int, str] = field(default_factory=dict)
@@ -133,7 +141,7 @@ class _Names(Struct):
     texts: dict[int, str] = field(default_factory=dict)
 
 
-class _Found:
+class _PerfettoEvents:
     """The events of rocprofv3 by category, and what else the packets say."""
 
     def __init__(self) -> None:
@@ -142,7 +150,7 @@ class _Found:
         self.has_lost = False
         self._pid: int | None = None
         self._command = ""
-        self._writers: dict[int, _Names] = {}
+        self._writers: dict[int, _InternedNames] = {}
         self._packet = message_class("warpline.perfetto", MESSAGES)
 
     def add(self, data: bytes) -> None:
@@ -157,14 +165,14 @@ class _Found:
             self._command = " ".join(map(_text, packet.track.process.command))
         self.has_lost |= any(buffer.discarded or buffer.lost for buffer in packet.stats.buffers)
         if packet.flags & CLEARED or packet.sequence not in self._writers:
-            self._writers[packet.sequence] = _Names()
+            self._writers[packet.sequence] = _InternedNames()
         names = self._writers[packet.sequence]
-        for kind in _Names.__struct_fields__ if packet.HasField("interned") else ():
+        for kind in _InternedNames.__struct_fields__ if packet.HasField("interned") else ():
             getattr(names, kind).update({one.iid: _text(one.text) for one in getattr(packet.interned, kind)})
         if packet.event.type == BEGINS:
             self._add_event(packet.event, names)
 
-    def _add_event(self, event: Any, names: _Names) -> None:
+    def _add_event(self, event: Any, names: _InternedNames) -> None:
         known = (*map(_text, event.categories), *(names.categories.get(iid, "") for iid in event.category_iids))
         category = next(iter(known), "")
         details = {_name(one, names.details): _value(one, names) for one in event.details}
@@ -173,12 +181,12 @@ class _Found:
         else:
             self.others[category] += 1
 
-    def recording(self) -> Recording:
+    def recording(self) -> ProcessRecording:
         """The records of the process."""
         kernels, copies = self.events.get(KERNEL, []), self.events.get(COPY, [])
         agents = _agents(kernels, copies)
         numbers = {label: number for number, label in enumerate(agents)}
-        return Recording(
+        return ProcessRecording(
             _frame(DISPATCHES, (self._dispatch(name, details, numbers) for name, details in kernels)),
             _frame(COPIES, (self._copy(details, numbers) for _, details in copies)),
             _frame(REGIONS, (self._region(call, *one) for call in CALLS for one in self.events.get(call, ()))),
@@ -240,7 +248,7 @@ def _frame(schema: dict[str, pl.DataType], rows: Iterator[Details]) -> pl.DataFr
     return pl.DataFrame(columns, schema=schema)
 
 
-def _agents(kernels: list[tuple[str, Details]], copies: list[tuple[str, Details]]) -> dict[str, Agent]:
+def _agents(kernels: list[tuple[str, Details]], copies: list[tuple[str, Details]]) -> dict[str, RocmAgent]:
     """The GPUs by the label of their agent. Where agents are counted together with CPUs, GPUs count from the first."""
     labels = {str(details.get("agent")) for _, details in kernels if details.get("agent_type", "GPU") == "GPU"}
     for name, details in copies:
@@ -249,7 +257,7 @@ def _agents(kernels: list[tuple[str, Details]], copies: list[tuple[str, Details]
     ordered = sorted(labels, key=lambda label: (len(label), label))
     given = {label: found[1] for label in ordered if (found := TYPE_RELATIVE.match(label))}
     return {
-        label: Agent(type=GPU_TYPE, logical_node_type_id=int(given.get(label, number)))
+        label: RocmAgent(type=GPU_TYPE, logical_node_type_id=int(given.get(label, number)))
         for number, label in enumerate(ordered)
     }
 
@@ -258,7 +266,7 @@ def _name(one: Any, known: dict[int, str]) -> str:
     return _text(one.name) if one.name else known.get(one.name_iid, "")
 
 
-def _value(detail: Any, names: _Names) -> int | float | str | None:
+def _value(detail: Any, names: _InternedNames) -> int | float | str | None:
     for kind, value in detail.ListFields():
         if kind.name in ("unsigned", "signed"):
             return value if abs(value) < LAST else None
