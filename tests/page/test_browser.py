@@ -18,7 +18,7 @@ from paths import DEMO
 from small_pages import EDGES
 
 from warpline.dive.answer import dive_into
-from warpline.exports.comparison_page import comparison_page
+from warpline.exports.pages import comparison_page
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.page.document import ServedPage
 from warpline.reports.page.document import page as make_page

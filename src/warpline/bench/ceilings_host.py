@@ -107,12 +107,12 @@ def _kernel_gap(torch: Any, *, graph: bool) -> Measurement:
     return summarise(gaps, SECONDS, f"time per kernel in {where}, extrapolated to kernels of zero length")
 
 
-def _behind_a_long_kernel(torch: Any, work: Callable[[], object], repeats: int = 10) -> list[float]:
+def _behind_a_long_kernel(torch: Any, work: Callable[[], object]) -> list[float]:
     """GPU seconds of operations that were all enqueued while the GPU was busy."""
     work()
     stopwatch = GpuStopwatch(torch, flush=False)
     stopwatch.hold_ns = HOLD_NS
-    return [stopwatch.time([work])[0] / 1e9 for _ in range(repeats)]
+    return [stopwatch.time([work])[0] / 1e9 for _ in range(10)]
 
 
 def _graph_launch(torch: Any) -> Measurement:

@@ -67,9 +67,9 @@ def median_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int, 
     return rank, count + 1 - rank, 1 - 2 * below / whole
 
 
-def interval_of_median(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
-    """The narrowest symmetric pair of order statistics that holds the median with this confidence."""
-    ranks = median_ranks(len(samples), confidence)
+def interval_of_median(samples: Sequence[float]) -> Interval | None:
+    """The narrowest symmetric pair of order statistics that holds the median with 95 % confidence."""
+    ranks = median_ranks(len(samples))
     if ranks is None:
         return None
     ordered = sorted(samples)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.options import force_option
+from warpline.cli.options import PATH, force_option
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say
 from warpline.compare.baseline import path_of, write_baseline
@@ -19,13 +19,13 @@ traces_argument = click.argument(
     "traces",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="TRACE…",
     help="Recordings of one program.",
 )
 folder_option = click.option(
     "--folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("baselines"),
     metavar="FOLDER",
     help="Keep baselines in this folder.",

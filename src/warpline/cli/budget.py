@@ -17,7 +17,7 @@ from rich.text import Text
 
 from warpline.analyses.budget import DispatchBudget
 from warpline.analyses.platform import platform_of
-from warpline.cli.options import bundle
+from warpline.cli.options import PATH, bundle
 from warpline.cli.output import ReportOutput, output_options, report_console
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import say
@@ -54,13 +54,7 @@ class LaunchNumbers(Struct, frozen=True):
 
 
 @click.command()
-@click.argument(
-    "trace",
-    type=click.Path(path_type=Path),
-    required=False,
-    metavar="[TRACE]",
-    help="Take the numbers from this trace.",
-)
+@click.argument("trace", type=PATH, required=False, metavar="[TRACE]", help="Take the numbers from this trace.")
 @bundle(
     "numbers",
     LaunchNumbers,

@@ -9,14 +9,14 @@ import click
 from msgspec import Struct
 
 from warpline.cli.job import JobChoice
-from warpline.cli.options import anyway_option, bundle, least_effect_option, verbose_option
+from warpline.cli.options import PATH, anyway_option, bundle, least_effect_option, verbose_option
 from warpline.cli.output import ReportFormat, ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import say, write_text
 from warpline.compare.comparison import compare as compare_traces
 from warpline.compare.prediction import Outcome, remember_outcome
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
-from warpline.exports.comparison_page import comparison_page
+from warpline.exports.pages import comparison_page
 from warpline.ranks.comparison import compare_jobs
 from warpline.ranks.job import Job
 from warpline.reports.compare import report
@@ -47,28 +47,12 @@ class RunFiles(Struct, frozen=True):
 @bundle(
     "runs",
     RunFiles,
-    click.argument(
-        "traces",
-        nargs=-1,
-        type=click.Path(path_type=Path),
-        metavar="[A B]",
-        help="The recording before and the one after.",
+    click.argument("traces", nargs=-1, type=PATH, metavar="[A B]", help="The recording before and the one after."),
+    click.option(
+        "--before", "more_a", multiple=True, type=PATH, metavar="TRACE", help="Take this as a run of A; repeat."
     ),
     click.option(
-        "--before",
-        "more_a",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        metavar="TRACE",
-        help="Take this as a run of A; repeat.",
-    ),
-    click.option(
-        "--after",
-        "more_b",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        metavar="TRACE",
-        help="Take this as a run of B; repeat.",
+        "--after", "more_b", multiple=True, type=PATH, metavar="TRACE", help="Take this as a run of B; repeat."
     ),
 )
 @least_effect_option

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from warpline.bench.ceilings import measure
-from warpline.cli.options import force_option, json_option
+from warpline.cli.options import PATH, force_option, json_option
 from warpline.cli.output import print_report
 from warpline.cli.write import json_text, print_json, put_text, refuse_existing, say, write_text
 from warpline.errors import UsageError
@@ -26,11 +26,7 @@ MEASURE = "measure"
 )
 @json_option
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the measurements to this file; default: your ceilings.",
+    "-o", "--output", type=PATH, metavar="FILE", help="Write the measurements to this file; default: your ceilings."
 )
 @force_option
 def device(name: str | None, as_json: bool, output: Path | None, force: bool) -> None:

@@ -15,7 +15,7 @@ from warpline.capture.plan import NCU, Plan
 from warpline.capture.program import program_of
 from warpline.capture.run import RunRequest, prepare, say_on_stderr
 from warpline.capture.run import run as record
-from warpline.cli.options import bundle, verbose_option
+from warpline.cli.options import PATH, bundle, verbose_option
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import command_line, say
@@ -59,7 +59,7 @@ class KernelProfiling(Struct, frozen=True):
 
 
 @click.command(cls=WithProgram)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE…")
 @click.option("--compare", is_flag=True, help="Compare two reports: what changed, and what explains the time.")
 @bundle(
     "profiling",

@@ -8,7 +8,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from warpline.cli.options import bundle, json_option
+from warpline.cli.options import PATH, bundle, json_option
 from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.cli.write import print_json, refuse_existing, say
 from warpline.errors import UsageError, WarplineError
@@ -36,7 +36,7 @@ class ExportOutput(Struct, frozen=True):
         "-o",
         "--output",
         "files",
-        type=click.Path(path_type=Path),
+        type=PATH,
         multiple=True,
         required=True,
         metavar="FILE",

@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from warpline.cli.baseline import folder_option, traces_argument
-from warpline.cli.options import anyway_option, bundle, least_effect_option, verbose_option
+from warpline.cli.options import PATH, anyway_option, bundle, least_effect_option, verbose_option
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say, write_text
@@ -83,7 +83,7 @@ class GateRecord(Struct, frozen=True):
         "--ncu",
         "ncu_reports",
         multiple=True,
-        type=click.Path(path_type=Path),
+        type=PATH,
         metavar="REPORT",
         help="Take counters for budgets (ncu:KERNEL:METRIC) from this Nsight Compute report; repeat.",
     ),
@@ -92,13 +92,8 @@ class GateRecord(Struct, frozen=True):
 @bundle(
     "files",
     GateFiles,
-    click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file."),
-    click.option(
-        "--comment",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Also write a pull-request comment (Markdown).",
-    ),
+    click.option("--junit", type=PATH, metavar="FILE", help="Also write a JUnit XML file."),
+    click.option("--comment", type=PATH, metavar="FILE", help="Also write a pull-request comment (Markdown)."),
 )
 @bundle(
     "record",

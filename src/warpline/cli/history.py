@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from warpline.cli.baseline import folder_option
+from warpline.cli.options import PATH
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.history import names_in, read_history
@@ -20,7 +21,7 @@ from warpline.sources.record_files import record_file
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--number", default="step_ms", metavar="NUMBER", help="Show this number of the gate.")
 @click.option("--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the level.")
-@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the trend into this file.")
+@click.option("--svg", type=PATH, metavar="FILE", help="Draw the trend into this file.")
 @folder_option
 @output_options
 def history(

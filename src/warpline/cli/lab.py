@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from warpline.cli.options import bundle
+from warpline.cli.options import PATH, bundle
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import say
 from warpline.errors import UsageError
@@ -37,7 +37,7 @@ class LabOptions(Struct, frozen=True):
         default=0.2,
         help="Sample each measurement for this long.",
     ),
-    click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep the recordings here."),
+    click.option("--keep", type=PATH, metavar="FOLDER", help="Keep the recordings here."),
 )
 @output_options
 def lab(names: tuple[str, ...], options: LabOptions, output: ReportOutput) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.options import least_effect_option, verbose_option
+from warpline.cli.options import PATH, least_effect_option, verbose_option
 from warpline.cli.output import ReportFormat, ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.ladder import ladder as compare_rungs
 from warpline.errors import UsageError
-from warpline.exports.ladder_page import ladder_page
+from warpline.exports.pages import ladder_page
 from warpline.reports.ladder import ladder_report
 from warpline.reports.ladder_plot import ladder_svg
 
@@ -24,9 +24,9 @@ NUMBER = re.compile(r"^\d+[-_](?=.)")
 
 
 @click.command()
-@click.argument("traces", nargs=-1, type=click.Path(path_type=Path), metavar="A B …")
+@click.argument("traces", nargs=-1, type=PATH, metavar="A B …")
 @least_effect_option
-@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the ladder into this file.")
+@click.option("--svg", type=PATH, metavar="FILE.svg", help="Draw the ladder into this file.")
 @output_options
 @verbose_option
 @selection_options

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from warpline.cli.options import PATH
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import say
 from warpline.errors import EXIT_FAILED, EXIT_REGRESSION, UnreadableFile
@@ -17,12 +18,7 @@ SCHEMA = "warpline.lint/1"
 
 @click.command()
 @click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE.py…",
-    help="Programs, or folders with programs.",
+    "files", nargs=-1, required=True, type=PATH, metavar="FILE.py…", help="Programs, or folders with programs."
 )
 @output_options
 def lint(files: tuple[Path, ...], output: ReportOutput) -> None:

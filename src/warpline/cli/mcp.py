@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from warpline.cli.options import PATH
 from warpline.cli.view import LARGEST_PORT
 from warpline.cli.write import say
 from warpline.errors import UsageError, WarplineError
@@ -20,7 +21,7 @@ MIN_TOKEN = 16
 
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]…")
+@click.argument("folders", nargs=-1, type=PATH, metavar="[FOLDER]…")
 @click.option("--http", is_flag=True, help="Serve streamable HTTP on 127.0.0.1 instead of stdin and stdout.")
 @click.option(
     "--port", type=click.IntRange(0, LARGEST_PORT), default=0, help="With --http: listen here; 0 takes a free port."

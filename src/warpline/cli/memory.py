@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.analyses.memory import MemoryUse, memory_of_trace
-from warpline.cli.options import bundle, verbose_option
+from warpline.cli.options import PATH, bundle, verbose_option
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say, write_text
@@ -35,7 +35,7 @@ class MemoryView(Struct, frozen=True):
 @click.command()
 @click.argument(
     "trace",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="TRACE",
     help="A trace with memory events, or a snapshot of torch.cuda.memory._dump_snapshot(); - reads stdin.",
 )
@@ -52,7 +52,7 @@ class MemoryView(Struct, frozen=True):
     click.option("--top", type=click.IntRange(min=1), default=10, help="List this many rows."),
     verbose_option,
 )
-@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the curve into this file.")
+@click.option("--svg", type=PATH, metavar="FILE.svg", help="Draw the curve into this file.")
 @output_options
 @selection_options
 def memory(trace: Path, shown: MemoryView, svg: Path | None, output: ReportOutput, selection: StepSelection) -> None:

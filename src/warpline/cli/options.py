@@ -12,6 +12,8 @@ import click
 from msgspec import Struct
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+PATH = click.Path(path_type=Path)
+"""A file or folder, which a verb gets as a `Path`."""
 
 
 def bundle(name: str, made: type[Struct], *options: Decorator) -> Decorator:
@@ -71,7 +73,7 @@ ncu_option = click.option(
     "--ncu",
     "ncu_reports",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="REPORT",
     help="Add what this report of Nsight Compute says of the trace's kernels; may be repeated.",
 )

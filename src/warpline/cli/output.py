@@ -11,7 +11,7 @@ import click
 from msgspec import Struct
 from rich.console import Console
 
-from warpline.cli.options import bundle, force_option, json_option
+from warpline.cli.options import PATH, bundle, force_option, json_option
 from warpline.cli.write import json_text, put_text, refuse_existing, table_width
 from warpline.errors import UsageError
 from warpline.reports import html, markdown, terminal
@@ -72,12 +72,7 @@ output_options = bundle(
     ReportOutput,
     json_option,
     click.option(
-        "-o",
-        "--output",
-        "file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Write to this file: .md, .txt, .json or .html.",
+        "-o", "--output", "file", type=PATH, metavar="FILE", help="Write to this file: .md, .txt, .json or .html."
     ),
     force_option,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from warpline.analyses.platform import platform_of
+from warpline.cli.options import PATH
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options, trace_argument
 from warpline.cli.write import check_plot, say, write_text
@@ -23,9 +24,7 @@ PATH_SCHEMA = "warpline.path/1"
 @trace_argument
 @click.option("--op", metavar="NAME", help="Show only this op, at any depth.")
 @click.option("--top", type=click.IntRange(min=1), default=10, help="List this many ops.")
-@click.option(
-    "--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the costliest of them into this file."
-)
+@click.option("--plot", type=PATH, metavar="FILE.svg", help="Draw the costliest of them into this file.")
 @output_options
 @selection_options
 def path(

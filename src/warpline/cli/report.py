@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from warpline.cli.job import JobChoice, job_options
 from warpline.cli.options import (
+    PATH,
     bundle,
     force_option,
     gpu_hour_option,
@@ -45,12 +46,7 @@ class PageOutput(Struct, frozen=True):
     "output",
     PageOutput,
     click.option(
-        "-o",
-        "--output",
-        "file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Write to this file. Default: TRACE.html here.",
+        "-o", "--output", "file", type=PATH, metavar="FILE", help="Write to this file. Default: TRACE.html here."
     ),
     force_option,
     json_option,

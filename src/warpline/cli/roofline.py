@@ -14,7 +14,7 @@ from warpline.analyses.platform import platform_of
 from warpline.analyses.roofline.by_hand import envelope
 from warpline.analyses.roofline.other_shapes import other_shapes
 from warpline.analyses.roofline.table import roofline_table
-from warpline.cli.options import bundle
+from warpline.cli.options import PATH, bundle
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options
 from warpline.cli.write import check_plot, say, write_text
@@ -91,9 +91,7 @@ class RooflineRows(Struct, frozen=True):
 
 
 @click.command()
-@click.argument(
-    "trace", type=click.Path(path_type=Path), required=False, metavar="[TRACE]", help="A profile; - reads stdin."
-)
+@click.argument("trace", type=PATH, required=False, metavar="[TRACE]", help="A profile; - reads stdin.")
 @bundle(
     "work",
     WorkByHand,
@@ -131,9 +129,7 @@ class RooflineRows(Struct, frozen=True):
         help="Predict the GPU time with another sequence length (seq=4096), or another size of a dimension (512:4096).",
     ),
     click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows."),
-    click.option(
-        "--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the roofline into this file."
-    ),
+    click.option("--plot", type=PATH, metavar="FILE.svg", help="Draw the roofline into this file."),
 )
 @chip_options
 @output_options

@@ -23,7 +23,7 @@ from warpline.capture.run import run as record
 from warpline.capture.tool_commands import NCU_LAUNCHES, Flag, words_of
 from warpline.cli.diagnose import put_diagnosis
 from warpline.cli.dive import put_dive
-from warpline.cli.options import bundle, json_option
+from warpline.cli.options import PATH, bundle, json_option
 from warpline.cli.output import ReportOutput
 from warpline.cli.selection import StepSelection
 from warpline.cli.write import more_traces, print_json, say
@@ -150,7 +150,7 @@ class RunAnswer(Struct, frozen=True):
     "place",
     RunPlace,
     click.option("--name", help="Name the run's folder in .warpline/runs."),
-    click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FOLDER", help="Write to another folder."),
+    click.option("--output", "-o", type=PATH, metavar="FOLDER", help="Write to another folder."),
     click.option("--container", metavar="IMAGE", help="Print the docker command for this image."),
     click.option("--exec", "execute", is_flag=True, help="Run that docker command."),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from warpline.cli.options import bundle, json_option
+from warpline.cli.options import PATH, bundle, json_option
 from warpline.cli.output import print_report
 from warpline.cli.write import print_json, say
 from warpline.errors import EXIT_FAILED, UsageError
@@ -29,19 +29,14 @@ class ScrubTarget(Struct, frozen=True):
 
 
 @click.command()
-@click.argument(
-    "file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A torch.profiler trace (.json, .json.gz) or an nsys export.",
-)
+@click.argument("file", type=PATH, metavar="FILE", help="A torch.profiler trace (.json, .json.gz) or an nsys export.")
 @bundle(
     "target",
     ScrubTarget,
     click.option(
         "-o",
         "--output",
-        type=click.Path(path_type=Path),
+        type=PATH,
         metavar="OUT",
         help="Write to this file; default: NAME.scrubbed.ext in the working directory.",
     ),

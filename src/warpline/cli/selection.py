@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from warpline.cli.options import bundle
+from warpline.cli.options import PATH, bundle
 from warpline.cli.write import command_line
 from warpline.errors import UnreadableFile
 from warpline.ranks.files import jobs_of_folder
@@ -28,7 +28,7 @@ WHOLE = "all"
 """The choice of `--steps` that asks for the whole recording."""
 trace_argument = click.argument(
     "trace",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="TRACE",
     help=f"A profile of {what_is_read(sources())}; also .gz or .xz; - reads stdin.",
 )
@@ -114,7 +114,7 @@ chip_options = bundle(
     click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device."),
     click.option(
         "--shapes-from",
-        type=click.Path(path_type=Path),
+        type=PATH,
         metavar="OTHER",
         help="Take ops and shapes from this torch.profiler trace of the same program, or of the capture of its graphs, "
         "for kernels without ops (nsys, CUDA graphs); default: one of the same name, or in capture_traces, beside it.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from warpline.cli.write import put_text
-from warpline.mcp.skill import skill_text
+from warpline.mcp.resources import skill_text
 
 
 @click.command()

@@ -15,6 +15,7 @@ from warpline.analyses.gpu_metrics import GpuMetric, gpu_metrics
 from warpline.analyses.stats import StatsReport, find_report
 from warpline.analyses.stats.proton import PROTON_REPORTS, proton_report
 from warpline.cli.options import (
+    PATH,
     TableFormat,
     bundle,
     force_option,
@@ -81,12 +82,7 @@ class TablesOutput(Struct, frozen=True):
     ),
     json_format_option,
     click.option(
-        "-o",
-        "--output",
-        "file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Write to this file; its suffix picks the format.",
+        "-o", "--output", "file", type=PATH, metavar="FILE", help="Write to this file; its suffix picks the format."
     ),
     force_option,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from warpline.cli.options import json_option, least_effect_option
+from warpline.cli.options import PATH, json_option, least_effect_option
 from warpline.cli.write import say
 from warpline.errors import EXIT_REGRESSION, UsageError
 from warpline.sources.record_files import record_file
@@ -18,7 +18,7 @@ from warpline.ui.watch import Watch, WatchedTrace
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.argument("folder", type=PATH, metavar="FOLDER")
 @click.option("--once", is_flag=True, help="End when everything that is there has been judged.")
 @click.option(
     "--exec", "command", metavar="CMD", help="Run this when the step has become slower; it gets the line of --json."

@@ -35,9 +35,9 @@ class Quantity(Struct, frozen=True):
     unit: str = ""
 
 
-def _sum(words: str, *keys: str, metric: str = "") -> Quantity:
+def _sum(words: str, *keys: str) -> Quantity:
     names = " + ".join(METRICS[key].names[0] for key in keys)
-    return Quantity(words, lambda metrics: metrics.total(*keys), metric or names)
+    return Quantity(words, lambda metrics: metrics.total(*keys), names)
 
 
 def _state(words: str, key: str, more_is: Literal["slower", "faster", "either"], unit: str = "") -> Quantity:

@@ -82,6 +82,11 @@ class InsideKernel(Struct, frozen=True):
         return self.floor_ns / self.time_ns if self.floor_ns is not None and self.time_ns else None
 
     @property
+    def with_op(self) -> str:
+        """The function, with the op that launched it."""
+        return f"{self.function} ({self.op})" if self.op else self.function
+
+    @property
     def mean_ns(self) -> float:
         """Time of one launch."""
         return self.time_ns / self.launches

@@ -39,7 +39,7 @@ CAUSE_OF: dict[str, Cause] = {cause: cause for cause in CAUSES}
 
 def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdict:
     """The cause, and what to do first."""
-    reason = _unclear(limits, state)
+    reason = _unclear(state)
     if reason is not None:
         return _verdict("unclear", f"Unclear: {reason}.", [], state)
     if limits.is_of_slow_host:
@@ -164,7 +164,7 @@ def _healthy(limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
     return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %."
 
 
-def _unclear(limits: Limits, state: State) -> str | None:
+def _unclear(state: State) -> str | None:
     """Why nothing can be said of the program's steps; None where something can."""
     if state.errors:
         codes = ", ".join(dict.fromkeys(state.errors))

@@ -23,8 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from warpline import __version__
 from warpline.errors import UsageError
-from warpline.mcp.finding_pages import finding_names, finding_page
-from warpline.mcp.skill import skill_text
+from warpline.mcp.resources import finding_names, finding_page, skill_text
 from warpline.mcp.tools import Answers, schema_of
 
 ADDRESS = "127.0.0.1"

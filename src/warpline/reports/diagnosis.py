@@ -378,11 +378,11 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps, with_places: b
         length = int(getattr(device, f"{part}_ns"))
         if length or part == "compute":
             note = f"and {duration(hidden[part])} overlapped with other GPU activity" if hidden.get(part) else ""
-            rows.append((part, length, _share(length, whole), note))
-    rows.append(("idle", device.idle_ns, _share(device.idle_ns, whole), ""))
+            rows.append((part, length, tables.part_of(length, whole), note))
+    rows.append(("idle", device.idle_ns, tables.part_of(device.idle_ns, whole), ""))
     for cause, length in sorted(_idle_parts(gaps).items(), key=lambda item: -item[1]):
         if length:
-            rows.append((f"  {_words(cause)}", length, _share(length, whole), _meaning(cause, gaps)))
+            rows.append((f"  {_words(cause)}", length, tables.part_of(length, whole), _meaning(cause, gaps)))
     title = f"GPU {device.device}: {_window(diagnosis, whole)}, busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
@@ -398,10 +398,6 @@ def _meaning(cause: str, gaps: Gaps) -> str:
         "the program waited for another thread or process" if cause == "unknown" and calls else IDLE_MEANING[cause]
     )
     return f"{meaning} ({named})" if named else meaning
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
 
 
 def _words(name: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from warpline.analyses.user_frames import site_of
-from warpline.dive.inside_kernels import InsideKernel
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.sections import Column, Section, Table, Text, Value
 from warpline.units import count, several, share
@@ -59,7 +58,7 @@ def _steps(diagnosis: Diagnosis) -> Section:
         (
             row["index"],
             row["length_ns"],
-            *((_part(row["busy_ns"], row["length_ns"]), row["operations"]) if diagnosis.devices else ()),
+            *((part_of(row["busy_ns"], row["length_ns"]), row["operations"]) if diagnosis.devices else ()),
             row["name"],
         )
         for row in diagnosis.steps.head(LISTED_STEPS).rows(named=True)
@@ -80,7 +79,7 @@ def _next_tools(diagnosis: Diagnosis) -> Section:
         Column("why", "because"),
     )
     rows = tuple(
-        (tool.kernel.share, _of_op(tool.kernel), TOOLS.get(tool.tool, tool.tool), tool.why)
+        (tool.kernel.share, tool.kernel.with_op, TOOLS.get(tool.tool, tool.tool), tool.why)
         for tool in diagnosis.next_tools
     )
     return Section("next_tools", "Which tool next", (Table(columns, rows),))
@@ -199,10 +198,6 @@ def compact_name(name: str) -> str:
     return bare.strip() or name
 
 
-def _of_op(kernel: InsideKernel) -> str:
-    return f"{kernel.function} ({kernel.op})" if kernel.op else kernel.function
-
-
 def _names(names: list[str | None]) -> dict[str | None, str]:
     """Compact names; full names if two kernels would look the same."""
     compact = {name: compact_name(name or NO_NAME) for name in names}
@@ -226,5 +221,6 @@ def _copy_name(row: dict[str, Any]) -> str:
     return str(name)
 
 
-def _part(part: int, whole: int) -> float | None:
+def part_of(part: int, whole: int) -> float | None:
+    """A part as a fraction of the whole, if there is a whole."""
     return part / whole if whole else None

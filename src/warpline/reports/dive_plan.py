@@ -64,14 +64,9 @@ def _table(kernels: Sequence[InsideKernel]) -> Table:
         Column("why", "because"),
     )
     rows = tuple(
-        (kernel.share, kernel.launches, kernel.mean_ns, named(kernel), _grid(kernel), kernel.why) for kernel in kernels
+        (kernel.share, kernel.launches, kernel.mean_ns, kernel.with_op, _grid(kernel), kernel.why) for kernel in kernels
     )
     return Table(columns, rows)
-
-
-def named(kernel: InsideKernel) -> str:
-    """The function, with the op that launched it."""
-    return f"{kernel.function} ({kernel.op})" if kernel.op else kernel.function
 
 
 def _grid(kernel: InsideKernel) -> str:

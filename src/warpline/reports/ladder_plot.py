@@ -11,7 +11,7 @@ LEFT, RIGHT = 220, 150
 BAR, PREDICTED = "#6695d0", "#b4372a"
 
 
-def ladder_svg(ladder: Ladder, title: str = "Ladder") -> str:
+def ladder_svg(ladder: Ladder) -> str:
     """The picture."""
     ends = [rung.predicted_ns.high if rung.predicted_ns is not None else 0 for rung in ladder.rungs]
     first = ladder.rungs[0].step_ns
@@ -19,12 +19,12 @@ def ladder_svg(ladder: Ladder, title: str = "Ladder") -> str:
     longest = max(*(rung.high_ns for rung in ladder.rungs), min(max(ends), 1.5 * first), 1)
     scale = (WIDTH - LEFT - RIGHT) / longest
     height = TOP + ROW * len(ladder.rungs) + 40
-    parts = [label(16, 26, f"{title} on {ladder.device}", "title")]
+    parts = [label(16, 26, f"Ladder on {ladder.device}", "title")]
     for place, rung in enumerate(ladder.rungs):
         parts += _bar(rung, TOP + ROW * place, scale, longest)
     entries = [("a step", BAR), ("predicted from the rung before", PREDICTED)]
     parts += legend(LEFT, height - 16, WIDTH - LEFT, entries)[0]
-    return document(WIDTH, height, title, "A bar for each rung; its line spans the middle half of the steps.", parts)
+    return document(WIDTH, height, "Ladder", "A bar for each rung; its line spans the middle half of the steps.", parts)
 
 
 def _bar(rung: Rung, y: float, scale: float, longest: float) -> list[str]:

@@ -13,7 +13,7 @@ _SHORT_PARTS = re.compile(r"\*\*(?:What it is|How to fix)\.\*\* (?:```\w*\n)?(.+
 _LINK = re.compile(r"\[([^\[\]]+)\]\([^()\[\]]*\)")
 
 
-def _folder() -> Traversable:
+def pages_folder() -> Traversable:
     """The pages: in the package, or in a clone's docs."""
     packaged = files("warpline") / "pages"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs"
@@ -22,7 +22,7 @@ def _folder() -> Traversable:
 @cache
 def concepts() -> dict[str, str]:
     """Each concept's name and its paragraph."""
-    _, *parts = _HEADING.split((_folder() / "concepts.md").read_text(encoding="utf-8"))
+    _, *parts = _HEADING.split((pages_folder() / "concepts.md").read_text(encoding="utf-8"))
     return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
@@ -40,7 +40,9 @@ def _plain(name: str) -> str:
 @cache
 def lessons() -> dict[str, str]:
     """Each lesson's name and its title."""
-    found = {page.name.removesuffix(".md"): _text("lessons", page.name) for page in (_folder() / "lessons").iterdir()}
+    found = {
+        page.name.removesuffix(".md"): _text("lessons", page.name) for page in (pages_folder() / "lessons").iterdir()
+    }
     return {name: text.partition("\n")[0].removeprefix("# ") for name, text in sorted(found.items())}
 
 
@@ -52,11 +54,11 @@ def lesson(name: str) -> str | None:
 @cache
 def reason(name: str) -> str | None:
     """What a reason inside a kernel is, and how to fix it."""
-    if not re.fullmatch(r"\w+", name) or not (_folder() / "reasons" / f"{name}.md").is_file():
+    if not re.fullmatch(r"\w+", name) or not (pages_folder() / "reasons" / f"{name}.md").is_file():
         return None
     page = _text("reasons", f"{name}.md")
     return _LINK.sub(r"\1", " ".join(_SHORT_PARTS.findall(page))) or None
 
 
 def _text(folder: str, name: str) -> str:
-    return (_folder() / folder / name).read_text(encoding="utf-8")
+    return (pages_folder() / folder / name).read_text(encoding="utf-8")

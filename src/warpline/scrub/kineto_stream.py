@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.blocks import TextWindow, scan_blocks
 from warpline.sources.kineto.damage import DAMAGED_HEADER, MALFORMED_EVENT
-from warpline.sources.kineto.header import HEADER_LIMIT, Header, read_header, read_tail
+from warpline.sources.kineto.header import HEADER_LIMIT, Header, read_tail
 from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.python_scan import PythonScanner, RejectedError
 from warpline.sources.kineto.scanner import ScanStep, Status
@@ -53,12 +53,7 @@ def read_events(blocks: Iterable[bytes], begin: Callable[[Around], Sink]) -> Aro
     around = Around()
     with ahead(blocks) as pieces:
         window = TextWindow(pieces)
-        header, wanted = Header(), 1
-        while header.events_start < 0:
-            window.fill(wanted)
-            complete = window.ended or len(window.text) >= HEADER_LIMIT
-            header = read_header(window.text[:HEADER_LIMIT], complete)
-            wanted = min(len(window.text) * 4, HEADER_LIMIT)
+        header = window.read_header()
         around.bare_list, around.before = header.bare_list, header.keys
         scanner = _Scanner(begin(around))
         step = scan_blocks(scanner, window, header.events_start, threads=1)

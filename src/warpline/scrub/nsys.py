@@ -21,7 +21,7 @@ from warpline.scrub.names import NameScrubber
 from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, ColumnRules
 from warpline.scrub.tally import Tally
 from warpline.sources.nsys.report_file import EXPORT_AGAIN
-from warpline.sources.sqlite.database import READ_ERRORS, Database, open_database
+from warpline.sources.sqlite.database import READ_ERRORS, Database, open_database, quoted
 
 Progress = Callable[[float], None]
 """Called with the completed share of the work."""
@@ -36,6 +36,7 @@ _TYPES = {
     "number": f"CASE WHEN typeof({{0}}) IN ('integer', 'real', 'null') THEN {{0}} ELSE '{_ODD}' END",
     "text": "CASE WHEN typeof({0}) IN ('text', 'null') THEN {0} ELSE 0 END",
 }
+_DECLARED = {"text": "TEXT", "number": "REAL", "integer": "INTEGER", "any": ""}
 
 
 class ExportScrubber:
@@ -161,7 +162,7 @@ class ExportScrubber:
         wanted += [(column, "any") for column in extra]
         if not wanted:
             return
-        insert = _created(output, table, [(column, _declared(known, column, kind)) for column, kind in wanted])
+        insert = _created(output, table, [(column, _DECLARED[kind]) for column, kind in wanted])
         for chunk in _rows(database, table, wanted):
             events = dict(zip([column for column, _ in wanted], chunk, strict=True)).get("eventType")
             cleaned = [
@@ -280,10 +281,6 @@ def _kind(known: ColumnRules, column: str) -> str:
     return "text" if column in known.texts else "number" if column in known.numbers else "integer"
 
 
-def _declared(known: ColumnRules, column: str, kind: str) -> str:
-    return {"text": "TEXT", "number": "REAL", "integer": "INTEGER", "any": ""}[kind]
-
-
 def _is_sane(value: Any, wide: bool) -> bool:
     if isinstance(value, float):
         return True
@@ -299,8 +296,3 @@ def _created(output: sqlite3.Connection, table: str, columns: list[tuple[str, st
     listed = ", ".join(f"{quoted(column)} {declared}".rstrip() for column, declared in columns)
     output.execute(f"CREATE TABLE {quoted(table)} ({listed})")
     return f"INSERT INTO {quoted(table)} VALUES ({', '.join('?' * len(columns))})"
-
-
-def quoted(name: str) -> str:
-    """A quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'

@@ -24,3 +24,9 @@ class Rows(Struct):
     meta: dict[str, str] = field(default_factory=dict)
     """Facts about the file and the capture: producer and version, flags, epoch, host program."""
     health: list[HealthEntry] = field(default_factory=list)
+
+
+def with_thread(frame: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
+    """The frame with the row of its thread in `threads`, instead of the thread's number in its process."""
+    row = threads.select("process", "tid", pl.col("row").alias("thread"))
+    return frame.join(row, on=["process", "tid"], how="left", maintain_order="left", nulls_equal=True).drop("tid")

@@ -23,7 +23,7 @@ def _unpacked(matrix: Tensor, dim: int) -> Tensor:
     return Tensor(tuple(shape), "fp4x2")
 
 
-def _narrow_product(call: OpCall, left: Tensor, right: Tensor, others: list[Tensor], out_dtype: str) -> Work:
+def _narrow_product(left: Tensor, right: Tensor, others: list[Tensor], out_dtype: str) -> Work:
     inner = product(_unpacked(left, -1), _unpacked(right, -2), None, out_dtype)
     dtype = _NARROW.get(left.dtype, left.dtype)
     flops = (Flops(inner.matrix_flops, dtype, MATRIX),)
@@ -35,13 +35,13 @@ def scaled_mm(call: OpCall) -> Work:
     """_scaled_mm(a, b, scale_a, scale_b, bias, scale_result, out_dtype, …): fp8 or fp4 operands."""
     left, right = call.tensor(0), call.tensor(1)
     out = next((call.dtype(position, "") for position in (6, 3, 8) if call.dtype(position, "")), "bf16")
-    return _narrow_product(call, left, right, call.all_tensors(2), out)
+    return _narrow_product(left, right, call.all_tensors(2), out)
 
 
 @model("aten::_int_mm", "aten::_int_mm_out")
 def int_mm(call: OpCall) -> Work:
     """_int_mm(a, b): int8 factors, int32 result."""
-    return _narrow_product(call, call.tensor(0), call.tensor(1), [], "int32")
+    return _narrow_product(call.tensor(0), call.tensor(1), [], "int32")
 
 
 @model("_C::cutlass_scaled_mm", "_C::cutlass_scaled_mm_azp", "_C::cutlass_scaled_fp4_mm")
@@ -53,7 +53,7 @@ def cutlass_scaled_mm(call: OpCall) -> Work:
         rows, packed = left.shape
         steps = 2 * rows * packed * 2 * right.shape[0]
         return Work(FAMILY, (Flops(steps, "fp4", MATRIX),), total_bytes((left, right, *call.all_tensors(3))), out.bytes)
-    return _narrow_product(call, left, right, call.all_tensors(3), out.dtype)
+    return _narrow_product(left, right, call.all_tensors(3), out.dtype)
 
 
 @model("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2")

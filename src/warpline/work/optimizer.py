@@ -69,7 +69,7 @@ def _from_launch(call: OpCall, traffic: Traffic, family: str) -> Work:
     return Work(family, steps, traffic.read * size, traffic.written * size, estimate=FROM_LAUNCH)
 
 
-def _of_list(call: OpCall, items: tuple[Tensor, ...], traffic: Traffic, family: str) -> Work:
+def _of_list(items: tuple[Tensor, ...], traffic: Traffic, family: str) -> Work:
     one = total_bytes(items)
     dtype = items[0].dtype if items else "fp32"
     count = sum(item.elements for item in items)
@@ -85,7 +85,7 @@ def fused(call: OpCall) -> Work:
         kind = "sgd_momentum"
     traffic = _FUSED[kind]
     if call.arguments and call.arguments[0].tensors:
-        return _of_list(call, typed(call.tensors(0), call), traffic, OPTIMIZER)
+        return _of_list(typed(call.tensors(0), call), traffic, OPTIMIZER)
     return _from_launch(call, traffic, OPTIMIZER)
 
 
@@ -107,7 +107,7 @@ def foreach(call: OpCall) -> Work:
         read = 0
     traffic = Traffic(read, 1, max(1, _ARITY[name] - 1))
     if lists and lists[0].tensors:
-        return _of_list(call, typed(lists[0].tensors, call), traffic, FOREACH)
+        return _of_list(typed(lists[0].tensors, call), traffic, FOREACH)
     return _from_launch(call, traffic, FOREACH)
 
 
@@ -116,7 +116,7 @@ def foreach_norm(call: OpCall) -> Work:
     """_foreach_norm(list, order): one number per tensor."""
     traffic = Traffic(1, 0, 2)
     if call.arguments and call.arguments[0].tensors:
-        return _of_list(call, typed(call.tensors(0), call), traffic, FOREACH)
+        return _of_list(typed(call.tensors(0), call), traffic, FOREACH)
     return _from_launch(call, traffic, FOREACH)
 
 
@@ -125,7 +125,7 @@ def unscale(call: OpCall) -> Work:
     """_amp_foreach_non_finite_check_and_unscale_(gradients, found, scale): gradients are scaled in place."""
     traffic = Traffic(1, 1, 2)
     if call.arguments and call.arguments[0].tensors:
-        return _of_list(call, typed(call.tensors(0), call), traffic, OPTIMIZER)
+        return _of_list(typed(call.tensors(0), call), traffic, OPTIMIZER)
     return _from_launch(call, traffic, OPTIMIZER)
 
 

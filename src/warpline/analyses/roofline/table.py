@@ -70,12 +70,10 @@ def roofline_table(
     )
 
 
-def kernel_floors(
-    trace: Trace, device: str | None = None, known_work: GpuWork | None = None
-) -> dict[int, tuple[float, str]]:
+def kernel_floors(trace: Trace, known_work: GpuWork | None = None) -> dict[int, tuple[float, str]]:
     """By row of `gpu`: a kernel's minimum time and what bounds it; rows with an unknown floor are absent."""
     gpu_work = known_work or GpuWork(trace)
-    _, chip = trace_device(trace, device)
+    _, chip = trace_device(trace)
     numbers, times, is_kernel = gpu_work.rows.tolist(), gpu_work.time_ns.tolist(), gpu_work.is_kernel.tolist()
     floors: dict[int, tuple[float, str]] = {}
     for piece, work, _math, floor in gpu_work.priced(roof_of(chip) if chip else None):

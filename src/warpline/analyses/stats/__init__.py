@@ -11,16 +11,17 @@ from collections.abc import Callable
 import polars as pl
 from msgspec import Struct
 
-from warpline.analyses.stats.cuda_api import cuda_api_sum, cuda_api_trace
-from warpline.analyses.stats.cuda_gpu import (
+from warpline.analyses.stats.cuda import (
     cuda_api_gpu_sum,
+    cuda_api_sum,
+    cuda_api_trace,
     cuda_gpu_kern_gb_sum,
     cuda_gpu_kern_sum,
     cuda_gpu_mem_size_sum,
     cuda_gpu_mem_time_sum,
     cuda_gpu_sum,
+    cuda_gpu_trace,
 )
-from warpline.analyses.stats.cuda_gpu_trace import cuda_gpu_trace
 from warpline.analyses.stats.kern_exec import cuda_kern_exec_sum, cuda_kern_exec_trace
 from warpline.analyses.stats.nvtx import nvtx_pushpop_sum, nvtx_startend_sum, nvtx_sum
 from warpline.analyses.stats.nvtx_gpu import nvtx_gpu_proj_sum, nvtx_kern_sum

@@ -63,14 +63,14 @@ def spread(value: str, prefix: str = "") -> list[pl.Expr]:
     ]
 
 
-def titled(prefix: str = "", title: str = "", unit: str = "ns") -> list[pl.Expr]:
+def titled(prefix: str = "", title: str = "") -> list[pl.Expr]:
     """The columns Avg to StdDev of a spread of times, rounded and titled."""
     return [
-        rounded(pl.col(f"{prefix}avg")).alias(f"{title}Avg ({unit})"),
-        rounded(pl.col(f"{prefix}med")).alias(f"{title}Med ({unit})"),
-        pl.col(f"{prefix}min").alias(f"{title}Min ({unit})"),
-        pl.col(f"{prefix}max").alias(f"{title}Max ({unit})"),
-        rounded(pl.col(f"{prefix}std")).alias(f"{title}StdDev ({unit})"),
+        rounded(pl.col(f"{prefix}avg")).alias(f"{title}Avg (ns)"),
+        rounded(pl.col(f"{prefix}med")).alias(f"{title}Med (ns)"),
+        pl.col(f"{prefix}min").alias(f"{title}Min (ns)"),
+        pl.col(f"{prefix}max").alias(f"{title}Max (ns)"),
+        rounded(pl.col(f"{prefix}std")).alias(f"{title}StdDev (ns)"),
     ]
 
 

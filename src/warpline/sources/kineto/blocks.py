@@ -15,7 +15,7 @@ from itertools import chain
 from msgspec import Struct
 
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.header import HEADER_LIMIT
+from warpline.sources.kineto.header import HEADER_LIMIT, Header, read_header
 from warpline.sources.kineto.native import NativeScanner
 from warpline.sources.kineto.scanner import Scanner, ScanStep, Status
 
@@ -44,6 +44,15 @@ class TextWindow:
         """Put back blocks that were read but not used."""
         self._blocks = chain(list(blocks), self._blocks)
         self.ended = False
+
+    def read_header(self) -> Header:
+        """What stands before the events, of which the window then holds the first."""
+        header, wanted = Header(), 1
+        while header.events_start < 0:
+            self.fill(wanted)
+            header = read_header(self.text[:HEADER_LIMIT], self.ended or len(self.text) >= HEADER_LIMIT)
+            wanted = min(len(self.text) * 4, HEADER_LIMIT)
+        return header
 
     def fill(self, wanted: int) -> None:
         """Join blocks until the window is `wanted` bytes long or the stream ends."""

@@ -15,7 +15,7 @@ from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.blocks import TextWindow, scan_blocks
 from warpline.sources.kineto.damage import recall
 from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
+from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_tail
 from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.proton import joined_streams
@@ -76,12 +76,7 @@ def _new_scanner(name: ScannerName) -> Scanner:
 def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int) -> RawEvents:
     with ahead(blocks) as pieces:
         window = TextWindow(pieces)
-        header, wanted = Header(), 1
-        while header.events_start < 0:
-            window.fill(wanted)
-            complete = window.ended or len(window.text) >= HEADER_LIMIT
-            header = read_header(window.text[:HEADER_LIMIT], complete)
-            wanted = min(len(window.text) * 4, HEADER_LIMIT)
+        header = window.read_header()
         step = scan_blocks(scanner, window, header.events_start, threads)
         if step.status is Status.DONE:
             _read_tail(*window.rest(step.position), header)

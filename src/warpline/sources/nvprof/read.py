@@ -17,7 +17,7 @@ from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans,
 from warpline.sources.nvprof.calls import DRIVER, RUNTIME
 from warpline.sources.nvprof.clock import clock_shift, shift_health
 from warpline.sources.nvprof.gpu import read_gpu, read_names, text_of
-from warpline.sources.rows import Rows
+from warpline.sources.rows import Rows, with_thread
 from warpline.sources.sqlite.database import Database, open_database
 from warpline.sources.sqlite.plain_file import plain_sqlite
 
@@ -44,8 +44,8 @@ def read_nvprof(path: Path) -> Rows:
         threads = _threads(calls, markers, _program(database, names))
         tables = {
             "gpu": read_gpu(database, names, notes),
-            "api": _with_thread(calls, threads),
-            "ranges": _with_thread(markers, threads).drop("process"),
+            "api": with_thread(calls, threads),
+            "ranges": with_thread(markers, threads).drop("process"),
             "syncs": syncs,
             "events": _events(database),
             "overhead": _overhead(database, notes),
@@ -182,11 +182,6 @@ def _threads(calls: pl.DataFrame, ranges: pl.DataFrame, program: str | None) -> 
     both = pl.concat([calls.select("process", "tid"), ranges.select("process", "tid")])
     frame = both.unique(maintain_order=True).with_row_index("row")
     return frame.with_columns(pl.lit(program, pl.String).alias("process_name"))
-
-
-def _with_thread(frame: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
-    row = threads.select("process", "tid", pl.col("row").alias("thread"))
-    return frame.join(row, on=["process", "tid"], how="left", maintain_order="left", nulls_equal=True).drop("tid")
 
 
 def _devices(database: Database, names: pl.DataFrame) -> pl.DataFrame:

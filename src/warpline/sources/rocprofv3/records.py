@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, field
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.columns import category, narrow
-from warpline.sources.rows import Rows
+from warpline.sources.rows import Rows, with_thread
 
 SOURCE = "rocprofv3"
 _PLACE = {"process": pl.Int64(), "start": pl.Int64(), "end": pl.Int64(), "correlation": pl.Int64()}
@@ -136,8 +136,8 @@ def rows_of(recordings: list[ProcessRecording], path: Path) -> Rows:
     threads = _threads(pl.concat([calls.select("process", "tid"), ranges.select("process", "tid")]), commands)
     tables = {
         "gpu": gpu.sort("start_ns", maintain_order=True),
-        "api": _with_thread(calls, threads),
-        "ranges": _with_thread(ranges, threads).drop("process"),
+        "api": with_thread(calls, threads),
+        "ranges": with_thread(ranges, threads).drop("process"),
         "threads": threads.drop("row"),
         "devices": _device_table(recordings, devices),
     }
@@ -287,11 +287,6 @@ def _threads(pairs: pl.DataFrame, commands: Mapping[int, str]) -> pl.DataFrame:
     programs = {pid: found[0] for pid, command in commands.items() if (found := COMMAND_WORD.search(command))}
     program = pl.col("process").replace_strict(programs, default=None, return_dtype=pl.String)
     return pairs.unique(maintain_order=True).with_row_index("row").with_columns(program.alias("process_name"))
-
-
-def _with_thread(frame: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
-    row = threads.select("process", "tid", pl.col("row").alias("thread"))
-    return frame.join(row, on=["process", "tid"], how="left", maintain_order="left", nulls_equal=True).drop("tid")
 
 
 def _device_table(recordings: list[ProcessRecording], devices: Mapping[tuple[str, int], int]) -> pl.DataFrame:

@@ -78,9 +78,9 @@ class Database(Struct):
         present = [entry for entry in wanted if entry[0] in self.columns.get(table, ())]
         if not present:
             return pl.DataFrame(schema={name: dtype for name, dtype, _ in wanted})
-        selection = ", ".join(sql.format(column=_quoted(name)) for name, _, sql in present)
+        selection = ", ".join(sql.format(column=quoted(name)) for name, _, sql in present)
         text_columns = [index for index, (_, _, sql) in enumerate(present) if sql in {_TEXT, _HEX}]
-        query = f"SELECT {selection} FROM {_quoted(table)}"
+        query = f"SELECT {selection} FROM {quoted(table)}"
         schema = {name: dtype for name, dtype, _ in present}
         try:
             self.connection.text_factory = str
@@ -167,7 +167,8 @@ _TEXT = "CASE typeof({column}) WHEN 'text' THEN {column} END"
 _HEX = "CASE typeof({column}) WHEN 'blob' THEN hex({column}) END"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -222,4 +223,4 @@ def _tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     # Views have no root page and virtual tables have page 0.
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
     names = [name for (name,) in rows if isinstance(name, str)]
-    return {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(name)})")) for name in names}
+    return {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")) for name in names}
