@@ -21,6 +21,11 @@ class Estimate(Struct, frozen=True):
     expected: float
     high: float
 
+    @classmethod
+    def exactly(cls, value: float) -> Estimate:
+        """A number without doubt."""
+        return cls(value, value, value)
+
     @property
     def is_wide(self) -> bool:
         """Whether the range says only: measure it."""

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from kineto_files import annotation, call, launched
+from paths import DEMO
 from step_traces import steps, trace
 
 from warpline.cli.main import run
 from warpline.compare.baseline import path_of, read_baseline, write_baseline
-from warpline.compare.budgets import Budget, numbers_of
+from warpline.compare.budgets import Budget
 from warpline.compare.gate import judge
 from warpline.compare.measurement import measure
 from warpline.errors import WarplineError
@@ -33,7 +34,7 @@ def test_a_baseline_is_read_as_it_was_written(paths: tuple[str, str, str]) -> No
     write_baseline(path, [measured])
     first = path.read_text()
     (read,) = read_baseline(path)
-    assert numbers_of(read) == pytest.approx(numbers_of(measured))
+    assert (read.counts, read.step.idle_ns) == (pytest.approx(measured.counts), pytest.approx(measured.step.idle_ns))
     assert [one.name for one in read.step.operations] == ["gemm", "silu"]
     write_baseline(path, [read])
     assert path.read_text() == first
@@ -180,3 +181,65 @@ def test_less_gpu_work_in_a_longer_step_does_not_pass(tmp_path: Path) -> None:
     assert found.comparison is not None
     assert (found.comparison.verdict, found.comparison.judged_by) == ("faster", "work")
     assert found.outcome == "inconclusive"
+
+
+def test_the_numbers_of_the_gate_are_those_of_the_diagnosis(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", str(DEMO), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    run(["gate", str(DEMO), "--budget", "kernels>=1", "--no-history", "--json"])
+    numbers = json.loads(capsys.readouterr().out)["numbers"]
+    device = told["account"][0]
+    assert numbers["step_ms"] == pytest.approx(told["replay"]["bare_step_ns"] / 1e6, abs=1e-6)
+    assert numbers["recorded_step_ms"] == pytest.approx(told["replay"]["measured_step_ns"] / 1e6, abs=1e-6)
+    assert numbers["idle_pct"] == pytest.approx(100 * device["idle_ns"] / device["window_ns"], abs=1e-5)
+    for cause, ns in device["idle"].items():
+        assert numbers[f"idle_{cause.removesuffix('_ns')}_pct"] == pytest.approx(
+            100 * ns / device["window_ns"], abs=1e-5
+        )
+
+
+def test_a_limit_within_the_range_of_a_number_is_inconclusive(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["gate", str(DEMO), "--no-history", "--budget", "kernels>=1", "--budget"]
+    assert run([*words, "step_ms<=100"]) == 0
+    capsys.readouterr()
+    assert run([*words, "step_ms<=9"]) == 4
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Inconclusive" in shown and "recorded_step_ms limits the step as recorded" in shown
+    assert run([*words, "step_ms<=1"]) == 3
+
+
+@pytest.mark.parametrize("budget", ["step_ms<=100", "syncs<=100", "busy_ms<=100"])
+def test_a_recording_without_steps_keeps_no_budget_per_step(
+    budget: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = [*launched("gemm", 0, 5, 100, 1), *launched("silu", 110, 115, 30, 2)]
+    path = str(trace(tmp_path, "a", events))
+    assert run(["gate", path, "--budget", budget, "--no-history"]) == 1
+    assert "no-steps" in capsys.readouterr().err
+    assert run(["gate", path, "--budget", "idle_pct<=100", "--no-history"]) == 0
+
+
+def test_what_diagnose_calls_unclear_keeps_no_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    single = str(trace(tmp_path, "single", launched("gemm", 0, 5, 100, 1)))
+    kernels = steps(6, GOOD)
+    marked = [event for event in kernels if not str(event["name"]).startswith("ProfilerStep")]
+    tiny = str(trace(tmp_path, "tiny", [*marked, annotation("ProfilerStep#0", 0, 20)]))
+    for path, why in ((single, "a single GPU operation"), (tiny, "of the recording's GPU time")):
+        assert run(["gate", path, "--budget", "idle_pct<=100", "--no-history"]) == 1
+        said = capsys.readouterr().err
+        assert "unclear-recording" in said and why in said
+        assert run(["baseline", "save", "x", path, "--folder", str(tmp_path)]) == 1
+
+
+def test_the_headline_and_the_sentence_agree_for_the_gpus_work(
+    paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, slow, folder = paths
+    assert run(["baseline", "save", "train", good, good, good, "--folder", folder]) == 0
+    capsys.readouterr()
+    assert run(["gate", slow, slow, slow, "--baseline", "train", "--folder", folder, "--metric", "busy"]) == 3
+    shown = capsys.readouterr().out
+    assert "Regression." in shown and "The GPU's work is longer in B" in shown and "Inconclusive" not in shown
+    assert run(["gate", good, good, "--baseline", "train", "--folder", folder, "--metric", "busy"]) == 0
+    shown = capsys.readouterr().out
+    assert "Passed." in shown and "Inconclusive" not in shown

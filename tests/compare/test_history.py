@@ -82,7 +82,7 @@ def test_a_gate_is_recorded_and_its_history_shown(tmp_path: Path, capsys: pytest
     answer = json.loads(capsys.readouterr().out)
     assert [one["outcome"] for one in answer["runs"]] == ["passed", "budget_exceeded"]
     assert answer["runs"][0]["label"] == "abc"
-    assert [one["value"] for one in answer["runs"]] == [0.105, 0.105]
+    assert [one["value"] for one in answer["runs"]] == [pytest.approx(0.101, abs=0.001)] * 2
     assert answer["enough"] is False
     assert run(["history", "train", "--folder", folder]) == 0
     assert "12 are needed" in " ".join(capsys.readouterr().out.split())
@@ -90,6 +90,24 @@ def test_a_gate_is_recorded_and_its_history_shown(tmp_path: Path, capsys: pytest
     assert "step_ms" in capsys.readouterr().err
     assert run(["history", "other", "--folder", folder]) == 2
     assert "no-history" in capsys.readouterr().err
+
+
+def test_a_run_that_was_not_comparable_leaves_the_others_in_the_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers, project = json.dumps({"step_ms": 10.0}), str(tmp_path)
+    for _ in range(7):
+        append(record_file(), INSERT, ("2026-11-01T00:00", project, "train", numbers))
+    other = INSERT.replace("'passed', 'step', 'H200'", "'not_comparable', 'step', 'A100'")
+    append(record_file(), other, ("2026-11-02T00:00", project, "train", numbers))
+    folder = str(tmp_path / "baselines")
+    assert run(["history", "train", "--folder", folder]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "train: 7 runs of the gate" in shown
+    assert "of the same program on H200; left out: 1 other run." in shown
+    assert run(["history", "train", "--folder", folder, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (len(answer["runs"]), answer["left_out"]) == (7, 1)
 
 
 def test_a_change_is_named_in_the_terminal_and_in_the_picture(

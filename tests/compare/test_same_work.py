@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kineto_files import launched
+from msgspec.structs import replace
 from step_traces import steps, trace
 
 import warpline
@@ -120,3 +121,16 @@ def test_other_numbers_of_ranks_are_not_compared(tmp_path: Path) -> None:
         tmp_path, "b", steps(5, [("gemm", 100)]), distributedInfo={"backend": "nccl", "rank": 0, "world_size": 16}
     )
     assert reason in warpline.compare(a, b).reasons
+
+
+def test_work_that_left_the_steps_is_not_gone() -> None:
+    whole, half = step_of({"gemm": (1, 100.0), "silu": (1, 100.0)}), step_of({"gemm": (1, 100.0)})
+    assert other_program(whole, half) is None
+    assert "hold 50.0 % " not in (other_program(whole, whole) or "")
+    assert "which do less, 50.0 %" in (other_program(whole, replace(half, covered=0.5)) or "")
+
+
+def test_steps_cut_in_two_are_not_the_steps_of_the_baseline() -> None:
+    whole = replace(step_of({"gemm": (1, 100.0), "silu": (1, 100.0)}), waited_ns=np.zeros(2))
+    found = other_program(whole, step_of({"gemm": (1, 100.0)}))
+    assert "different ones by turns" in (found or "")

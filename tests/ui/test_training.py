@@ -46,8 +46,9 @@ class FakeProfile:
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorded:
     """What every recording is explained as."""
-    devices = [SimpleNamespace(window_ns=1000, busy_ns=250)]
-    diagnosis = SimpleNamespace(devices=devices, trace=SimpleNamespace(step_ns=2_000_000))
+    device = SimpleNamespace(window_ns=1000, busy_ns=250)
+    shown, step_ns = SimpleNamespace(busiest=(device, None)), SimpleNamespace(expected=2_000_000)
+    diagnosis = SimpleNamespace(devices=[device], shown=shown, steps=[1, 2], step_ns=step_ns)
     files = [tmp_path / name for name in ("trace.json", "report.html", "diagnosis.md")]
     for file in files:
         file.write_text("x")

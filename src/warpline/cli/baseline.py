@@ -13,6 +13,7 @@ from warpline.compare.baseline import path_of, write_baseline
 from warpline.compare.comparison import differences_of_runs
 from warpline.compare.measurement import measure_sound
 from warpline.errors import CannotAnswer
+from warpline.findings.diagnosis import diagnose
 from warpline.sources.stdin import as_typed
 
 traces_argument = click.argument(
@@ -64,7 +65,7 @@ def save(name: str, traces: tuple[Path, ...], folder: Path, force: bool, selecti
     """
     path = path_of(name, folder)
     refuse_existing(path, force)
-    runs = [measure_sound(selection.open(trace)) for trace in traces]
+    runs = [measure_sound(diagnose(selection.open(trace))) for trace in traces]
     if different := differences_of_runs("the baseline", runs):
         raise CannotAnswer("different-runs", different[0], "save recordings of one program in one setting")
     write_baseline(path, runs)

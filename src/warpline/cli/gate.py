@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import click
 from msgspec import Struct
@@ -13,17 +12,15 @@ from warpline.cli.options import PATH, anyway_option, bundle, least_effect_optio
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say, write_text
-from warpline.compare.asked_numbers import asked_numbers
 from warpline.compare.baseline import path_of, read_baseline
 from warpline.compare.budgets import Budget, is_budget
-from warpline.compare.gate import EXIT_CODES, Gate, judge
+from warpline.compare.comparison import Metric
+from warpline.compare.gate import EXIT_CODES, Gate, check
 from warpline.compare.history import remember
-from warpline.compare.measurement import RunMeasurement, measure_sound, median_run
 from warpline.errors import UsageError, WarplineError
 from warpline.reports import gate_files
 from warpline.reports.compare import gate_report
 from warpline.sources.record_files import record_file
-from warpline.trace.trace import Trace
 
 
 class GateChecks(Struct, frozen=True):
@@ -31,7 +28,7 @@ class GateChecks(Struct, frozen=True):
 
     baseline: str | None
     budgets: tuple[str, ...]
-    metric: Literal["step", "busy"]
+    metric: Metric
     least_effect: float
     ncu_reports: tuple[Path, ...]
     anyway: bool
@@ -137,21 +134,21 @@ def gate(
         raise UsageError("no-trace", "there is no recording to check", "warpline gate TRACE --budget NUMBER<=LIMIT")
     limits = [Budget.parse(text) for text in (*checks.budgets, *map(str, more))]
     known = None if checks.baseline is None else read_baseline(path_of(checks.baseline, record.folder))
-    found = _judged([selection.open(path) for path in traces], limits, known, checks)
+    found = check(
+        [selection.open(path) for path in traces],
+        known,
+        limits,
+        checks.metric,
+        checks.least_effect / 100,
+        ncu_reports=checks.ncu_reports,
+        anyway=checks.anyway,
+    )
     title = record.series or (Path(checks.baseline).stem if checks.baseline else "gate")
     files.write(found, title)
     if not record.no_history:
         _remember(found, title, record, checks.metric)
     output.put(lambda: gate_report(found, verbose), found.to_dict)
     return EXIT_CODES[found.outcome]
-
-
-def _judged(traces: list[Trace], limits: list[Budget], known: list[RunMeasurement] | None, checks: GateChecks) -> Gate:
-    """Measure the recordings and hold them against the baseline and the budgets."""
-    measured = [measure_sound(trace) for trace in traces]
-    median = next(trace for trace, run in zip(traces, measured, strict=True) if run is median_run(measured))
-    numbers = asked_numbers(limits, median, checks.ncu_reports)
-    return judge(measured, known, limits, checks.metric, checks.least_effect / 100, numbers, anyway=checks.anyway)
 
 
 def _remember(found: Gate, title: str, record: GateRecord, metric: str) -> None:

@@ -7,8 +7,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from warpline.analyses.roofline.table import roofline_table
-from warpline.compare.budgets import ASKED_NUMBERS, COUNTER, Budget
+from warpline.compare.budgets import COUNTER, Budget
+from warpline.compare.step_numbers import ASKED_NUMBERS
 from warpline.errors import CannotAnswer, UsageError
+from warpline.estimate import Estimate
 from warpline.sources.ncu import read_report
 from warpline.sources.ncu.model import KernelReport
 from warpline.trace.arrays import NONE
@@ -21,18 +23,22 @@ MAX_LISTED_KERNELS = 5
 """Kernels that an error lists."""
 
 
-def asked_numbers(budgets: Sequence[Budget], trace: Trace, reports: Sequence[Path]) -> dict[str, float]:
+def asked_numbers(budgets: Sequence[Budget], trace: Trace, reports: Sequence[Path]) -> dict[str, Estimate]:
     """The value of every such number, of this trace and of these reports."""
     found = {budget.number: _COMPUTED[budget.number](trace) for budget in budgets if budget.number in ASKED_NUMBERS}
     counters = [budget for budget in budgets if budget.number.startswith(COUNTER)]
     if not counters:
-        return found
+        return _exact(found)
     if not reports:
         raise UsageError(
             "needs-report", f"{counters[0].number} needs a report of Nsight Compute", "give it with --ncu REPORT"
         )
     kernels = [kernel for path in reports for kernel in read_report(path).kernels]
-    return {**found, **{budget.number: counter(budget, kernels) for budget in counters}}
+    return _exact({**found, **{budget.number: counter(budget, kernels) for budget in counters}})
+
+
+def _exact(numbers: dict[str, float]) -> dict[str, Estimate]:
+    return {name: Estimate.exactly(value) for name, value in numbers.items()}
 
 
 def counter(budget: Budget, kernels: Sequence[KernelReport]) -> float:

@@ -109,6 +109,7 @@ def _row(run: RunMeasurement, known: dict[tuple[str, str, tuple[int, int, int]],
         "averaged": step.averaged,
         "found_by": step.found_by,
         "ahead_ns": step.ahead_ns,
+        "covered": step.covered,
         "counts": {name: round(value, 6) for name, value in run.counts.items()},
         "idle_ns": step.idle_ns,
         "lengths_ns": step.lengths_ns.tolist(),
@@ -155,6 +156,7 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         found_by=None if row["found_by"] is None else str(row["found_by"]),
         ahead_ns=_amount(row["ahead_ns"]),
         waited_ns=waits,
+        covered=_amount(row.get("covered", 1.0)) or 1.0,
     )
     counts = {name: _amount(row["counts"][name]) for name in KINDS}
     times = {str(name): _time(time) for name, time in dict(row.get("launch_times_ns") or {}).items()}

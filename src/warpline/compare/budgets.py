@@ -6,15 +6,10 @@ import re
 
 from msgspec import Struct
 
-from warpline.analyses.idle.gaps import CAUSES
-from warpline.compare.counts import KINDS
-from warpline.compare.measurement import RunMeasurement
+from warpline.compare.step_numbers import ASKED_NUMBERS, NUMBERS
 from warpline.errors import UsageError
+from warpline.estimate import Estimate
 
-NUMBERS = ("step_ms", "busy_ms", "idle_ms", "idle_pct", *(f"idle_{cause}_pct" for cause in CAUSES), *KINDS)
-"""What is known of every run, per step."""
-ASKED_NUMBERS = ("peak_memory_mb", "peak_reserved_mb", "roof_pct")
-"""What is computed only for a budget that limits it."""
 COUNTER = "ncu:"
 """Prefix of a metric of Nsight Compute: `ncu:KERNEL:METRIC`."""
 _BUDGET = re.compile(
@@ -57,23 +52,10 @@ class BudgetCheck(Struct, frozen=True):
     """One budget and what was measured."""
 
     budget: Budget
-    value: float
+    value: Estimate
 
     @property
-    def passed(self) -> bool:
-        """Whether the budget is kept."""
-        return self.budget.allows(self.value)
-
-
-def numbers_of(run: RunMeasurement) -> dict[str, float]:
-    """Every number that is known of a run."""
-    step = run.step
-    whole = max(step.step_ns, 1.0)
-    return {
-        "step_ms": step.step_ns / 1e6,
-        "busy_ms": float(step.exposed_ns.sum()) / 1e6,
-        "idle_ms": run.idle_ns / 1e6,
-        "idle_pct": 100 * run.idle_ns / whole,
-        **{f"idle_{cause}_pct": 100 * step.idle_ns[cause] / whole for cause in CAUSES},
-        **run.counts,
-    }
+    def passed(self) -> bool | None:
+        """Whether the budget is kept; None if the limit lies within the range of the number."""
+        ends = {self.budget.allows(self.value.low), self.budget.allows(self.value.high)}
+        return ends.pop() if len(ends) == 1 else None

@@ -22,7 +22,7 @@ from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measurement import RunMeasurement, measure, median_run, side_of, slower_host
 from warpline.compare.parts import StepPart, explain
 from warpline.compare.prediction import Outcome, contents_of, outcome, replaces_all_kernels
-from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
+from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift, verdict_of
 from warpline.compare.stopwatch import is_timed, typical_ns
 from warpline.compare.typical_step import MIN_STEPS, TypicalStep
 from warpline.compare.words import in_words, percent
@@ -34,6 +34,8 @@ from warpline.units import duration, several
 
 SCHEMA = "warpline.comparison/1"
 Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
+Metric = Literal["step", "busy"]
+"""What is compared: the step, or the device's own work alone."""
 
 MIN_HOST_DIFFERENCE = 0.1
 """From this difference of a launch on, the hosts of the two sides were not equally fast."""
@@ -104,7 +106,7 @@ class Comparison(ShownAsCard, Struct, frozen=True):
     judged_by: Judged
     """Whose verdict it is: of the `stopwatch` if both sides were timed without the profiler, else of the recorded
     `step`. Where that is inconclusive: of the device's `work` if that takes most of the step, or of the `structure`,
-    which is the operations that differ."""
+    which is the operations that differ. `busy` is the device's work where only that was asked about."""
     changed: ChangedWork | None
     """The operations that differ, with the noise of the host taken out; None if all are the same or vary by run."""
     p_value: float | None
@@ -144,6 +146,10 @@ class Comparison(ShownAsCard, Struct, frozen=True):
             bare = f"{duration(self.a.stopwatch_ns)} → {duration(self.b.stopwatch_ns)} a {what} without the profiler"
             recorded = f"recorded {times}, {self._over_all_runs}{percent(self.ratio.expected)}"
             known = f"{self._with_ratio(bare, self.stopwatch_ratio)}; {recorded}{self._hidden(self.stopwatch_ratio)}"
+        if self.judged_by == "busy":
+            words = {"slower": "longer in B", "faster": "shorter in B", "same": "as long in B as in A"}
+            how = words.get(self.verdict, "not known to be longer in B")
+            return f"The GPU's work is {how}: {in_words(self.work_ratio)}; the step: {known}."
         if self.judged_by == "work" and self.verdict in {"faster", "slower"}:
             work = f"The GPU's work is {self.verdict} in B: {in_words(self.work_ratio)}"
             return f"{work}; the step is inconclusive: {known}."
@@ -244,6 +250,7 @@ def compare_measurements(
     *,
     anyway: bool = False,
     same_program: bool = False,
+    metric: Metric = "step",
 ) -> Comparison:
     """Compare runs that were measured before; `compare` says what `anyway` and `same_program` mean."""
     if not a or not b:
@@ -252,6 +259,8 @@ def compare_measurements(
         raise UsageError("bad-effect", f"the least effect lies between 0 and 100 %, not at {100 * least_effect:g} %")
     side_a, side_b = ComparedRuns(tuple(a)), ComparedRuns(tuple(b))
     found, changed = judge(a, b, least_effect)
+    if metric == "busy":
+        found = replace(found, verdict=verdict_of(found.work_ratio, least_effect), judged_by="busy", more_runs=None)
     parts, unexplained = explain(side_a.step, side_b.step)
     hindered = [*_damages("A", a), *_damages("B", b)]
     differences = _all_differences(a, b, same_program)
@@ -328,7 +337,7 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
     if verdict in {"faster", "slower"} and found.judged_by == "work":
         waits = "the part of the step in which the GPU waits for the CPU differs too much between runs to tell"
         remarks.append(f"{ranks if overlap else waits}; the GPU's own work is most of the step, and differs")
-    if verdict == "inconclusive":
+    if verdict == "inconclusive" and found.judged_by != "busy":
         both = f"the interval includes both no change and a change of {100 * least_effect:.0f} %"
         remarks.append(f"{ranks if overlap else both}; {_more_runs(found.more_runs, a, b)}")
         counted = differing(a.counts, b.counts, least_effect)

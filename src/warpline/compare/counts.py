@@ -16,7 +16,9 @@ from warpline.units import count
 Counts = dict[str, float]
 KINDS = ("kernels", "launches", "syncs", "copies", "allocations")
 DEVICE_KINDS = {"kernels": "kernel", "copies": "memcpy"}
-"""What the device does, with its kind in the table; the others are calls of the CPU."""
+"""What the device does, with its kind in the table."""
+CALLS = ("launches", "syncs", "allocations")
+"""What the CPU does."""
 COSTLY = ("launches", "syncs", "copies")
 """What costs the CPU time and is the same in every run of one program."""
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 
-from warpline.compare.budgets import Budget, BudgetCheck, numbers_of
-from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measurements
-from warpline.compare.measurement import RunMeasurement, median_run
-from warpline.compare.spread import verdict_of
+from warpline.compare.asked_numbers import asked_numbers
+from warpline.compare.budgets import Budget, BudgetCheck
+from warpline.compare.comparison import LEAST_EFFECT, Comparison, Metric, compare_measurements
+from warpline.compare.measurement import RunMeasurement, measure_sound, median_run
+from warpline.compare.step_numbers import Numbers, number_in, step_numbers
 from warpline.errors import EXIT_FAILED, EXIT_INCONCLUSIVE, EXIT_REGRESSION, UsageError
-from warpline.estimate import Estimate
+from warpline.findings.diagnosis import diagnose
+from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.gate/1"
 GateOutcome = Literal["passed", "regression", "budget_exceeded", "inconclusive", "not_comparable"]
@@ -31,6 +34,8 @@ class Gate(Struct, frozen=True):
 
     outcome: GateOutcome
     runs: tuple[RunMeasurement, ...]
+    numbers: Numbers
+    """Of the median run."""
     checks: tuple[BudgetCheck, ...]
     comparison: Comparison | None
     """With the baseline; None without one."""
@@ -47,51 +52,76 @@ class Gate(Struct, frozen=True):
         return {
             "schema": SCHEMA,
             "outcome": self.outcome,
-            "numbers": {name: round(value, 6) for name, value in numbers_of(median_run(self.runs)).items()},
+            "numbers": {name: round(value.expected, 6) for name, value in self.numbers.items()},
             "budgets": [
-                {**to_builtins(check.budget), "value": round(check.value, 6), "passed": check.passed}
+                {
+                    **to_builtins(check.budget),
+                    "value": round(check.value.expected, 6),
+                    "low": round(check.value.low, 6),
+                    "high": round(check.value.high, 6),
+                    "passed": check.passed,
+                }
                 for check in self.checks
             ],
             "comparison": self.comparison.to_dict() if self.comparison else None,
         }
 
 
+def check(
+    traces: Sequence[Trace],
+    baseline: Sequence[RunMeasurement] | None,
+    budgets: Sequence[Budget],
+    metric: Metric = "step",
+    least_effect: float = LEAST_EFFECT,
+    *,
+    ncu_reports: Sequence[Path] = (),
+    anyway: bool = False,
+) -> Gate:
+    """Diagnose and measure recordings, and judge them. `metric` is what must not be slower than the baseline: the step,
+    or the GPU's work alone; `anyway` compares with the baseline of another device or program."""
+    answers = [diagnose(trace) for trace in traces]
+    runs = [measure_sound(found) for found in answers]
+    median = median_run(runs)
+    found = next(found for found, run in zip(answers, runs, strict=True) if run is median)
+    numbers = {**step_numbers(found, median.counts), **asked_numbers(budgets, found.trace, ncu_reports)}
+    return judge(runs, baseline, budgets, metric, least_effect, numbers, anyway=anyway)
+
+
 def judge(
     runs: Sequence[RunMeasurement],
     baseline: Sequence[RunMeasurement] | None,
     budgets: Sequence[Budget],
-    metric: Literal["step", "busy"] = "step",
+    metric: Metric = "step",
     least_effect: float = LEAST_EFFECT,
-    more: Mapping[str, float] | None = None,
+    numbers: Numbers | None = None,
     *,
     anyway: bool = False,
 ) -> Gate:
-    """Judge the runs. `metric` is what must not be slower than the baseline: the step, or the GPU's work alone; `more`
-    are the numbers that budgets ask for and that a measured run does not have; `anyway` compares with the baseline of
-    another device or program."""
+    """Judge runs that were measured before; `numbers` are those of the median one, for budgets."""
     if baseline is None and not budgets:
         raise UsageError("nothing-to-check", "the gate needs --baseline or --budget", "warpline gate --help")
-    numbers = {**numbers_of(median_run(runs)), **(more or {})}
-    checks = tuple(BudgetCheck(budget, numbers[budget.number]) for budget in budgets)
-    comparison = compare_measurements(baseline, runs, least_effect, anyway=anyway) if baseline is not None else None
-    by_baseline = _outcome(comparison, metric, least_effect) if comparison is not None else "passed"
-    is_within_budget = all(check.passed for check in checks) or by_baseline == "regression"
-    outcome: GateOutcome = by_baseline if is_within_budget else "budget_exceeded"
-    return Gate(outcome, tuple(runs), checks, comparison, by_baseline)
+    numbers = numbers or {}
+    checks = tuple(BudgetCheck(budget, number_in(numbers, budget.number)) for budget in budgets)
+    comparison = (
+        compare_measurements(baseline, runs, least_effect, anyway=anyway, metric=metric)
+        if baseline is not None
+        else None
+    )
+    by_baseline = _outcome(comparison, least_effect) if comparison is not None else "passed"
+    outcome = by_baseline
+    if by_baseline != "regression" and any(one.passed is False for one in checks):
+        outcome = "budget_exceeded"
+    elif by_baseline == "passed" and any(one.passed is None for one in checks):
+        outcome = "inconclusive"
+    return Gate(outcome, tuple(runs), numbers, checks, comparison, by_baseline)
 
 
-def _outcome(comparison: Comparison, metric: Literal["step", "busy"], least_effect: float) -> GateOutcome:
+def _outcome(comparison: Comparison, least_effect: float) -> GateOutcome:
     if comparison.verdict == "not_comparable":
         return "not_comparable"
-    if metric == "busy":
-        return _of_ratio(comparison.work_ratio, least_effect)
     if comparison.judged_by == "work" and comparison.verdict == "faster" and comparison.ratio.expected > 1:
         return "inconclusive"  # Less GPU work in a longer step: kernels may be missing from the recording.
+    if comparison.judged_by == "busy" and comparison.verdict == "inconclusive":
+        return "passed" if comparison.work_ratio.high < 1 + least_effect else "inconclusive"
     known: dict[str, GateOutcome] = {"slower": "regression", "faster": "passed", "same": "passed"}
     return known.get(comparison.verdict, "inconclusive")
-
-
-def _of_ratio(ratio: Estimate, least_effect: float) -> GateOutcome:
-    if verdict_of(ratio, least_effect) == "slower":
-        return "regression"
-    return "passed" if ratio.high < 1 + least_effect else "inconclusive"

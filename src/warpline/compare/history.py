@@ -12,10 +12,8 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from warpline.compare.budgets import numbers_of
 from warpline.compare.change_points import MIN_POINTS, Level, levels
-from warpline.compare.gate import Gate
-from warpline.compare.measurement import median_run
+from warpline.compare.gate import Gate, GateOutcome
 from warpline.errors import UsageError
 from warpline.sources.local_record import append, rows
 from warpline.untrusted_json import parse_json
@@ -23,6 +21,8 @@ from warpline.untrusted_json import parse_json
 SCHEMA = "warpline.history/1"
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "GIT_COMMIT")
 """Where CI systems put the commit, which is the label of a run by default."""
+NOT_COMPARABLE: GateOutcome = "not_comparable"
+"""The outcome of a run that is not one of the program."""
 MAX_TEXT = 200
 COMMIT_DIGITS = 12
 
@@ -47,6 +47,10 @@ class NumberHistory(Struct, frozen=True):
     runs: tuple[GateRun, ...]
     """Those that have the number, the oldest first."""
     levels: tuple[Level, ...]
+    device: str = ""
+    """Where they ran."""
+    left_out: int = 0
+    """Runs on another device, of another program, or without the number."""
 
     @property
     def values(self) -> list[float]:
@@ -80,6 +84,8 @@ class NumberHistory(Struct, frozen=True):
                 }
                 for run in self.runs
             ],
+            "device": self.device,
+            "left_out": self.left_out,
             "enough": self.enough,
             "levels": to_builtins(self.levels),
             "changes": [
@@ -91,8 +97,7 @@ class NumberHistory(Struct, frozen=True):
 
 def remember(path: Path, gate: Gate, project: Path, name: str, label: str | None, metric: str) -> None:
     """Append a run of the gate."""
-    numbers = numbers_of(median_run(gate.runs))
-    numbers |= {check.budget.number: check.value for check in gate.checks if math.isfinite(check.value)}
+    numbers = {name: value.expected for name, value in gate.numbers.items() if math.isfinite(value.expected)}
     devices = ", ".join(dict.fromkeys(gate.runs[0].setting.devices))
     shown = next((os.environ[key][:COMMIT_DIGITS] for key in COMMIT_VARIABLES if os.environ.get(key)), "")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -130,17 +135,19 @@ def names_in(path: Path, project: Path) -> list[str]:
 def read_history(
     path: Path, project: Path, name: str, number: str, least_effect: float, device: str | None = None
 ) -> NumberHistory:
-    """The history of one number; runs on another device than this one, or else the last, are left out."""
+    """The history of one number on this device, or else on that of the last run of the same program."""
     query = "select at, name, label, outcome, device, numbers from runs where project = ? and name = ? order by id"
     runs = [_run(row) for row in rows(path, query, (str(project.resolve()), name))]
     readable = [run for run in runs if run is not None and run.numbers]
     have = sorted({key for run in readable for key in run.numbers})
     if readable and number not in have:
         raise UsageError("no-number", f"no run of {name} has {number!r}", f"the numbers are {', '.join(have)}")
-    wanted = device if device is not None or not readable else readable[-1].device
-    chosen = [run for run in readable if number in run.numbers and run.device == wanted]
+    of_program = [run for run in readable if number in run.numbers and run.outcome != NOT_COMPARABLE]
+    wanted = device if device is not None else of_program[-1].device if of_program else ""
+    chosen = [run for run in of_program if run.device == wanted]
     values = [run.numbers[number] for run in chosen]
-    return NumberHistory(name, number, tuple(chosen), tuple(levels(values, least_effect)))
+    left_out = len(runs) - len(chosen)
+    return NumberHistory(name, number, tuple(chosen), tuple(levels(values, least_effect)), wanted, left_out)
 
 
 def _run(row: Sequence[Any]) -> GateRun | None:

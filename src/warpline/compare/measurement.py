@@ -16,6 +16,7 @@ from warpline.compare.spread import RunTime, Side
 from warpline.compare.stopwatch import BareStepTime, stopwatch_of
 from warpline.compare.typical_step import TypicalStep, typical_step
 from warpline.errors import CannotAnswer
+from warpline.findings.diagnosis import Diagnosis
 from warpline.intervals import Spans
 from warpline.trace.arrays import grouped
 from warpline.trace.trace import Trace
@@ -56,11 +57,14 @@ def measure(trace: Trace) -> RunMeasurement:
     return RunMeasurement(trace.file.name, setting_of(trace), step, counts, times, errors, stopwatch)
 
 
-def measure_sound(trace: Trace) -> RunMeasurement:
-    """Measure a recording that is to be relied on: a part of one would keep every budget."""
-    run = measure(trace)
+def measure_sound(found: Diagnosis) -> RunMeasurement:
+    """Measure a recording that is to be relied on: a part of one, or of a program, would keep every budget."""
+    run = measure(found.trace)
     if run.errors:
         raise CannotAnswer("damaged-recording", f"{run.file}: {run.errors[0].rstrip('.')}", "record it again")
+    if found.obstacle is not None:
+        what, _, hint = found.obstacle.partition("; ")
+        raise CannotAnswer("unclear-recording", f"{run.file}: {what}", hint)
     return run
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from warpline.compare.kernel_similarity import SAME_FUNCTION, kernel_similarity
 from warpline.compare.typical_step import TypicalStep
+from warpline.units import share
 
 MIN_SHARED_TIME = 0.5
 """Kernels that both run must take this share of the GPU time of each side to tell how often they run."""
@@ -56,10 +57,35 @@ def other_program(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "
     ratio = times_as_often(a, b)
     if ratio is not None and not 1 / MAX_COUNT_RATIO < ratio < MAX_COUNT_RATIO:
         return f"{_how_often(a, ratio, one, other)}: their steps are not about the same work"
+    if a.has_steps and (moved := _moved_out(a, b, one, other)):
+        return moved
     shares = [_shared_time(step, against) for step, against in ((a, b), (b, a))]
     if max(same for same, _ in shares) >= MIN_SAME_KERNELS or min(alike for _, alike in shares) >= MIN_SHARED_TIME:
         return None
     return f"{one} and {other} have no kernels in common, or hardly any: they are not the same program"
+
+
+def _moved_out(a: TypicalStep, b: TypicalStep, one: str, other: str) -> str | None:
+    """Why what one step has less than the other may still run: outside the steps, or in others of them."""
+    if len(a.operations) == len(b.operations):
+        return None
+    if len(a.operations) < len(b.operations):
+        return _moved_out(b, a, other, one)
+    (work_a, outside_a), (work_b, outside_b) = _work_ns(a), _work_ns(b)
+    if 2 * (outside_b - outside_a) > work_a - work_b > 0:
+        most, less = share(a.covered, 1), share(b.covered, 1)
+        held = f"the steps of {one} hold {most} of its GPU time, and those of {other}, which do less, {less}"
+    elif len(a.operations) > MAX_COUNT_RATIO * len(b.operations) and a.waited_ns is not None and b.waited_ns is None:
+        held = f"the steps of {one} are alike, and those of {other} run fewer kernels, and different ones by turns"
+    else:
+        return None
+    return f"{held}: they are not about the same work"
+
+
+def _work_ns(step: TypicalStep) -> tuple[float, float]:
+    """The device's work in a step, and what it does outside for each of them."""
+    inside = float(step.exposed_ns.sum())
+    return inside, inside * (1 / step.covered - 1)
 
 
 def remark(a: TypicalStep, b: TypicalStep) -> str | None:

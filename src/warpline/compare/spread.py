@@ -28,7 +28,7 @@ from warpline.estimate import Estimate
 from warpline.trace.arrays import Floats, Int64s
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
-Judged = Literal["step", "stopwatch", "work", "structure"]
+Judged = Literal["step", "stopwatch", "work", "structure", "busy"]
 
 DRAWS, RESAMPLES = 20_000, 2_000
 FALSE_ALARM = 0.01

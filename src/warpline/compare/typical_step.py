@@ -11,11 +11,13 @@ from collections import Counter
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.analyses.breakdown import PRIORITY, activities_of
 from warpline.analyses.device import rows_by_device
 from warpline.analyses.idle.gaps import CAUSES, idle_gaps
 from warpline.errors import CannotAnswer
+from warpline.findings.state import covered_share
 from warpline.intervals import EMPTY, Spans, covered_before, pieces, union
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.trace.arrays import Floats, Int64s
@@ -66,6 +68,8 @@ class TypicalStep(Struct, frozen=True):
     waited_ns: Floats | None = None
     """Idle time before each operation; what is left of the idle time comes after the last one. None if the steps run
     different kernels, so that no operation stands for all of them, or an older baseline does not say."""
+    covered: float = 1.0
+    """Share of the recording's GPU time that its steps hold; 1 without steps."""
     marks: Spans | None = None
     """Start and end of every warm step on the CPU; None if a baseline does not say."""
 
@@ -92,7 +96,7 @@ def typical_step(trace: Trace) -> TypicalStep:
         wrong = [entry.message for entry in trace.health_entries if entry.severity != "info"]
         why = f": {wrong[0].rstrip('.')}" if wrong else ""
         raise CannotAnswer("no-gpu-work", f"{trace.file.name} has no work of a GPU to compare{why}", "record it again")
-    return _typical(trace, *_warm_steps(trace))
+    return replace(_typical(trace, *_warm_steps(trace)), covered=covered_share(trace))
 
 
 def whole_span(trace: Trace, first: int, stop: int) -> TypicalStep:

@@ -26,6 +26,7 @@ from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.analyses.user_frames import UserFrames, second_pass_health
 from warpline.errors import CannotAnswer
+from warpline.estimate import Estimate
 from warpline.findings.audit import Objection, audit_accounting
 from warpline.findings.cpu_verdict import cpu_verdict
 from warpline.findings.judge import Judgement, judge
@@ -109,6 +110,26 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
         if self.in_steps is not None and not is_about_recording:
             return self.in_steps
         return Account(len(self.steps) if self.trace.chosen_steps else 0, self.devices, self.gaps, self.gap_places)
+
+    @property
+    def step_ns(self) -> Estimate | None:
+        """The step without the profiler, or the recording where no steps were found; as recorded if nothing was
+        replayed, and None if that is unknown, too."""
+        if self.judgement is not None:
+            return self.judgement.evidence.question.bare_step_ns
+        return None if self.recorded_step_ns is None else Estimate.exactly(self.recorded_step_ns)
+
+    @property
+    def recorded_step_ns(self) -> float | None:
+        """The same as recorded."""
+        if self.judgement is not None:
+            return self.judgement.evidence.question.replay.measured_step_ns
+        return self.trace.step_ns
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why nothing can be said of the program's steps; None where something can."""
+        return self.judgement.state.obstacle if self.judgement is not None else None
 
     @property
     def verdict(self) -> Verdict | None:

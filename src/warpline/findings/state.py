@@ -16,6 +16,7 @@ from warpline.replay.representative_steps import warm_steps
 from warpline.trace.launches import launched_ns
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
+from warpline.units import duration
 
 MIN_COVERED = 0.5
 """Share of the recording's GPU time that the steps must hold to stand for it."""
@@ -82,6 +83,32 @@ class State(Struct, frozen=True):
     def is_capture(self) -> bool:
         """Whether the recording is of a graph capture."""
         return self.captured >= MIN_CAPTURED
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why nothing can be said of the program's steps; None where something can."""
+        if self.errors:
+            codes = ", ".join(dict.fromkeys(self.errors))
+            return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
+        if self.is_capture:
+            of = f" ({percent(self.captured)} of it)" if self.captured < 1 else ""
+            return (
+                f"the recording is of a graph capture{of}: launches go into the graph and do not run; record the steps "
+                "that replay it"
+            )
+        if not self.is_covered:
+            return (
+                f"the steps that were found hold only {percent(self.covered)} of the recording's GPU time; mark the "
+                "steps (prof.step(), or --step-range NAME)"
+            )
+        if self.is_one_operation:
+            return "the recording has a single GPU operation; record several steps"
+        if not self.fits_devices:
+            return (
+                f"a step of {duration(self.step_ns)} is shorter than the GPU work that belongs to it, so no gain can "
+                "be told; mark the steps (prof.step(), or --step-range NAME)"
+            )
+        return None
 
 
 def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
@@ -151,3 +178,9 @@ def covered_share(trace: Trace) -> float:
         inside |= (step >= 0) & (moment < steps.end_ns[step])
     length = np.where(loaded_before(trace.gpu), 0, np.maximum(ends - starts, 0))
     return float(length[inside].sum()) / max(float(length.sum()), 1.0)
+
+
+def percent(share: float) -> str:
+    """A share in percent; 0 % and 100 % only where it is nothing, or all."""
+    digits = 1 if 0.0005 <= share < 0.005 or 0.995 <= share < 0.9995 else 0
+    return f"{100 * share:.{digits}f} %"

@@ -12,7 +12,7 @@ from warpline.findings.distortion import LEAST_DISTORTION
 from warpline.findings.limits import MIN_GAIN, Limits
 from warpline.findings.model import MEASURE_IT, Finding, Verdict
 from warpline.findings.plan import PlanStep
-from warpline.findings.state import State
+from warpline.findings.state import State, percent
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes
@@ -165,28 +165,9 @@ def _healthy(limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
 
 
 def _unclear(state: State) -> str | None:
-    """Why nothing can be said of the program's steps; None where something can."""
-    if state.errors:
-        codes = ", ".join(dict.fromkeys(state.errors))
-        return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
-    if state.is_capture:
-        of = f" ({percent(state.captured)} of it)" if state.captured < 1 else ""
-        return (
-            f"the recording is of a graph capture{of}: launches go into the graph and do not run; record the steps "
-            "that replay it"
-        )
-    if not state.is_covered:
-        return (
-            f"the steps that were found hold only {percent(state.covered)} of the recording's GPU time; mark the steps "
-            "(prof.step(), or --step-range NAME)"
-        )
-    if state.is_one_operation:
-        return "the recording has a single GPU operation; record several steps"
-    if not state.fits_devices:
-        return (
-            f"a step of {duration(state.step_ns)} is shorter than the GPU work that belongs to it, so no gain can be "
-            "told; mark the steps (prof.step(), or --step-range NAME)"
-        )
+    """Why nothing can be said of the program's steps, or of a gain; None where something can."""
+    if state.obstacle is not None:
+        return state.obstacle
     if state.replay_error > MIN_GAIN - 1:
         return (
             f"the replay misses the recorded {state.noun.one('').strip()} by {percent(state.replay_error)}, so no gain "
@@ -259,9 +240,3 @@ def _as_recorded(state: State) -> str:
 
 def _uncapitalised(name: str) -> str:
     return name[0].lower() + name[1:]
-
-
-def percent(share: float) -> str:
-    """A share in percent; 0 % and 100 % only where it is nothing, or all."""
-    digits = 1 if 0.0005 <= share < 0.005 or 0.995 <= share < 0.9995 else 0
-    return f"{100 * share:.{digits}f} %"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from warpline.compare.budgets import BudgetCheck
 from warpline.compare.comparison import LEAST_EFFECT, ComparedRuns, Comparison
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import MIN_SHARE, CpuOp
@@ -35,9 +36,15 @@ OUTCOMES = {
     "passed": "Passed.",
     "regression": "Regression.",
     "budget_exceeded": "Budget exceeded.",
-    "inconclusive": "Inconclusive: neither passed nor a regression.",
+    "inconclusive": "Inconclusive: neither passed nor failed.",
     "not_comparable": "Not checked: the recordings cannot be compared with the baseline.",
 }
+
+
+OPEN = (
+    "Open: the limit is within the range. warpline run also times the step without the profiler, which makes the range "
+    "narrow; recorded_step_ms limits the step as recorded."
+)
 
 
 def report(comparison: Comparison, verbose: bool = False) -> Report:
@@ -82,19 +89,27 @@ def gate_report(gate: Gate, verbose: bool = False) -> Report:
         rows = tuple(
             (
                 check.budget.number,
-                round(check.value, 3),
+                round(check.value.expected, 3),
                 f"{check.budget.sign} {check.budget.limit:g}",
-                "kept" if check.passed else "exceeded" if check.budget.sign == "<=" else "not reached",
+                _kept(check),
             )
             for check in gate.checks
         )
         lead.append(Table(columns, rows))
+        if any(check.passed is None for check in gate.checks):
+            lead.append(Text(OPEN, "quiet"))
     sections = [Section("gate", "Gate", tuple(lead), is_lead=True)]
     title = gate.runs[0].file + (f" and {len(gate.runs) - 1} more" if len(gate.runs) > 1 else "")
     if gate.comparison is None:
         return Report(title, tuple(sections))
     compared = report(gate.comparison, verbose)
     return Report(f"baseline as A · {title} as B", (*sections, *compared.sections))
+
+
+def _kept(check: BudgetCheck) -> str:
+    if check.passed is None:
+        return f"open: {check.value.low:.3f} to {check.value.high:.3f}"
+    return "kept" if check.passed else "exceeded" if check.budget.sign == "<=" else "not reached"
 
 
 def _in_words(comparison: Comparison) -> Iterator[Text]:

@@ -221,15 +221,14 @@ def _is_average(diagnosis: Diagnosis) -> bool:
 
 def _step_times(diagnosis: Diagnosis) -> tuple[str | None, str | None]:
     """The step without the profiler, and as recorded if that differs and no health entry shows it."""
-    judgement, recorded_ns = diagnosis.judgement, diagnosis.trace.step_ns
     if diagnosis.cpu is not None:
         return (duration(diagnosis.cpu.step_ns) if diagnosis.cpu.has_steps else None), None
-    if judgement is None:
-        return (None if recorded_ns is None else duration(recorded_ns)), None
-    bare, recorded = judgement.evidence.step_ns, judgement.evidence.question.replay.measured_step_ns
+    step, recorded = diagnosis.step_ns, diagnosis.recorded_step_ns
+    if step is None or recorded is None:
+        return None, None
     said = any(entry.code == DISTORTION for entry in diagnosis.health)
-    same = abs(recorded - bare) < MIN_DIFFERENCE * bare
-    return duration(bare), None if said or same else duration(recorded)
+    same = abs(recorded - step.expected) < MIN_DIFFERENCE * step.expected
+    return duration(step.expected), None if said or same else duration(recorded)
 
 
 def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:

@@ -17,6 +17,10 @@ def report(history: NumberHistory) -> Report:
     lead: list[Content] = [Text(sentence(history), "strong")]
     if history.runs:
         lead.append(Figure(_drawing(history), f"{history.number}, one column a run, the newest on the right"))
+    if history.left_out:
+        device = f" on {history.device}" if history.device else ""
+        left = several(history.left_out, "other run")
+        lead.append(Text(f"The runs are of the same program{device}; left out: {left}.", "quiet"))
     sections = [Section("trend", "Trend", tuple(lead), is_lead=True)]
     if len(history.levels) > 1:
         sections.append(Section("levels", "Levels", (_levels(history),)))

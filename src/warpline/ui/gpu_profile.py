@@ -11,11 +11,9 @@ import pytest
 from warpline.analyses.user_frames import site_of
 from warpline.capture.bare_step_timer import StepTimer
 from warpline.capture.manifest import write_times
-from warpline.compare.asked_numbers import asked_numbers
 from warpline.compare.baseline import path_of, read_baseline
 from warpline.compare.budgets import Budget
-from warpline.compare.gate import Gate, judge
-from warpline.compare.measurement import measure_sound
+from warpline.compare.gate import Gate, check
 from warpline.findings.diagnosis import diagnose
 from warpline.front.functions import open_trace
 from warpline.front.trace import Trace
@@ -96,7 +94,7 @@ class GpuProfile:
                 raise pytest.UsageError(f"the marker warpline takes max_NUMBER and min_NUMBER, not {key}")
             budgets.append(Budget.parse(f"{number}{signs[side]}{limit}"))
         baseline = read_baseline(path_of(name, self._baselines)) if name is not None else None
-        return judge([measure_sound(trace)], baseline, budgets, metric, more=asked_numbers(budgets, trace, ()))
+        return check([trace], baseline, budgets, metric)
 
     def _fail(self, gate: Gate, trace: Trace) -> None:
         found = diagnose(trace)

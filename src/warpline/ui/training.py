@@ -37,12 +37,11 @@ class Recorded(Struct, frozen=True):
     def numbers(self) -> dict[str, float]:
         """Numbers for an experiment tracker."""
         found: dict[str, float] = {}
-        if self.diagnosis.trace.step_ns is not None:
-            found["warpline/step_ms"] = self.diagnosis.trace.step_ns / 1e6
-        window = sum(device.window_ns for device in self.diagnosis.devices)
-        if window:
-            busy = sum(device.busy_ns for device in self.diagnosis.devices)
-            found["warpline/gpu_busy_pct"] = 100 * busy / window
+        if len(self.diagnosis.steps) and self.diagnosis.step_ns is not None:
+            found["warpline/step_ms"] = self.diagnosis.step_ns.expected / 1e6
+        if self.diagnosis.devices:
+            device = self.diagnosis.shown.busiest[0]
+            found["warpline/gpu_busy_pct"] = 100 * device.busy_ns / max(device.window_ns, 1)
         return found
 
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from warpline.compare.budgets import numbers_of
 from warpline.compare.change_points import MIN_LEVEL_POINTS, levels
 from warpline.compare.history import GateRun, append_run, labels_in, read_history
 from warpline.compare.measurement import measure_sound
+from warpline.compare.step_numbers import step_numbers
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import diagnose
@@ -69,7 +69,8 @@ class WatchedTrace(Struct, frozen=True):
         name = " ".join(self.trace.split())
         if self.error is not None:
             return f"{name} · cannot answer: {self.error}"
-        parts = [name, f"step {duration(1e6 * self.numbers[NUMBER])}", self.cause or "no verdict"]
+        step = f"step {duration(1e6 * self.numbers[NUMBER])}" if NUMBER in self.numbers else "no steps"
+        parts = [name, step, self.cause or "no verdict"]
         if self.fix and self.gain:
             low, high = speedup(self.gain.low).removesuffix("×"), speedup(self.gain.high)
             parts.append(f"{self.fix} {speedup(self.gain.expected)} ({low}–{high})")
@@ -159,11 +160,12 @@ class Watch:
             job = open_job(self.folder, job=one.job)
             numbers, device = {NUMBER: job.step_ns / 1e6}, several(len(job.ranks), "rank")
             return WatchedTrace(_now(), one.name, "recorded", device, numbers, job.verdict.cause)
-        trace = open_trace(one.files[0])
-        run = measure_sound(trace)
+        diagnosis = diagnose(open_trace(one.files[0]))
+        run = measure_sound(diagnosis)
         device = ", ".join(dict.fromkeys(run.setting.devices))
-        answer = WatchedTrace(_now(), one.name, "recorded", device, numbers_of(run))
-        verdict = diagnose(trace).verdict
+        numbers = {name: value.expected for name, value in step_numbers(diagnosis, run.counts).items()}
+        answer = WatchedTrace(_now(), one.name, "recorded", device, numbers)
+        verdict = diagnosis.verdict
         if verdict is None:
             return answer
         return replace(answer, cause=verdict.cause, fix=verdict.fix, gain=verdict.gain if verdict.fix else None)
