@@ -7,6 +7,8 @@ and exits with its exit code. Any other exception is a bug in warpline.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from warpline.sanitise import sanitise
 
@@ -54,3 +56,10 @@ class UsageError(WarplineError):
 
 class CannotAnswer(WarplineError):
     """The trace lacks the data that the answer needs; zero is never returned instead."""
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: the one that it looks like, else all of them."""
+    names = sorted(known)
+    near = get_close_matches(word, names, 1)
+    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"

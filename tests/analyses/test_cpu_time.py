@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from warpline.analyses.cpu_time import CpuTime, cpu_time
 from warpline.cli.main import run
+from warpline.findings.cpu_verdict import cpu_verdict
 from warpline.trace.open import open_trace
 
 STEP_US, SLEEP_US = 31_000.0, 10_000.0
@@ -176,3 +177,25 @@ def test_what_other_threads_do_fills_a_range_in_which_nothing_else_is_recorded(t
     }
     assert [(part.name, part.elsewhere) for part in found.parts[:2]] == [("gloo:all_reduce", True), ("aten::mm", True)]
     assert "50.0 µs (50.0 %) gloo:all_reduce on other threads" in found.sentence
+
+
+def test_the_autograd_engine_is_the_frameworks_code_and_not_pythons(tmp_path: Path) -> None:
+    """A step of 400 µs in loss.backward(): two ops of 10 µs, and the engine's own code around them."""
+    engine = "<built-in method run_backward of torch._C._EngineBase object at 0xffff>"
+    events: list[Event] = []
+    for number in range(4):
+        begin, base = 400.0 * number, 10 * number
+        events += [
+            annotation(f"ProfilerStep#{number}", begin, 400),
+            frame("train.py(3): step", begin, 400, base + 1, None),
+        ]
+        events.append(frame(engine, begin + 20, 360, base + 2, base + 1))
+        events += [op("aten::mm", begin + 100, 10), op("aten::mul", begin + 200, 10)]
+    found = answer(tmp_path, events)
+    assert {kind: ns for kind, ns in found.kinds.items() if ns} == {
+        "op": 4 * 20_000,
+        "framework": 4 * 340_000,
+        "python": 4 * 40_000,
+    }
+    trace = open_trace(write(tmp_path, events), cache=False)
+    assert cpu_verdict(trace, found).cause == "dispatch"

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from warpline.capture.missing_trace import why_fewer
+from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, RECORDED
 from warpline.capture.run import _where_it_failed
 from warpline.capture.this_process import without_lines
@@ -37,3 +39,19 @@ def test_messages_of_the_observer_are_left_out_and_others_stay(capfd: pytest.Cap
         os.write(2, b"[W1118] Enabling Execution Trace Observer\nanother warning\n")
     os.write(2, b"later\n")
     assert capfd.readouterr().err == "another warning\nlater\n"
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "said"),
+    [
+        ("exit", "recorded 2 of 5 steps: the program ended after 30, and 28 come before the recording, "),
+        ("seconds", "recorded 2 of 5 steps: the limit --seconds was reached"),
+        ("steps", None),
+    ],
+)
+def test_fewer_steps_than_asked_for_have_a_reason(ended_by: str, said: str | None) -> None:
+    recorded = {"first_step": 28, "ended_by": ended_by, "steps_recorded": 5 if said is None else 2}
+    found = why_fewer(Plan(folder="", steps=5), [part(RECORDED, 30) | recorded])
+    assert found is None if said is None else (found or "").startswith(said)
+    if ended_by == "exit":
+        assert (found or "").endswith("try --skip 7 --warmup 1 --steps 5")

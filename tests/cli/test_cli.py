@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from kineto_files import annotation, launched, op, write
-from paths import DATA, ROOT
+from paths import DATA, DEMO, ROOT
 
 from warpline import __version__
 from warpline.cli.main import run
+from warpline.cli.trial import try_fixes
 from warpline.cli.verbs import VERBS
 from warpline.lint.rules import RULES
 from warpline.sources.registry import SOURCES
@@ -320,3 +321,30 @@ def test_a_file_that_cannot_be_written_does_not_lose_the_others(
     printed = capsys.readouterr()
     assert "wrote" in printed.out
     assert "pip install resvg-py" in printed.err
+
+
+def test_options_of_try_may_follow_the_recording(tmp_path: Path) -> None:
+    words = [str(tmp_path), "--budget", "1m", "train.py", "--fix", "mine"]
+    asked = try_fixes.make_context("try", words).params
+    assert (asked["words"], asked["budget"], asked["fixes"]) == ((str(tmp_path), "train.py", "--fix", "mine"), 60.0, ())
+
+
+@pytest.mark.parametrize("word", ["fused_optimiser", "cuda_grap"])
+def test_a_misspelt_fix_gets_a_suggestion(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["whatif", str(DEMO), "--fix", word]) == 2
+    assert "did you mean" in capsys.readouterr().err
+
+
+def test_explain_knows_the_numbers_of_the_gate_and_the_doctors_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "step_ms", "idle_pct", "process-without-cuda", "no-gpu-work"]) == 0
+    shown = capsys.readouterr().out
+    assert "without the profiler" in shown and "nsys saw no CUDA call" in shown and "](" not in shown
+
+
+def test_suggested_commands_keep_the_chosen_steps_and_the_table_has_the_fixes_of_the_plan(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["demo", "--steps", "1:"]) == 0
+    shown = capsys.readouterr().out
+    assert "--fix fused_optimizer --steps 1:" in shown
+    assert "torch_compile" in shown.partition("new step")[2]

@@ -106,3 +106,10 @@ def test_mistakes_are_one_line(arguments: list[str], code: int, word: str, capsy
     assert printed.out == ""
     assert printed.err.startswith(f"warpline: {word}: ")
     assert printed.err.count("\n") == 1
+
+
+def test_a_command_needs_no_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["doctor", "nsys", "profile", "-t", "cuda", "-o", "out", "python", "train.py"])
+    assert "--sample=none" in capsys.readouterr().out
+    assert run(["doctor", "python3", "nowhere.py", "--lr", "1"]) == 4
+    assert "There is nothing to check." in capsys.readouterr().out

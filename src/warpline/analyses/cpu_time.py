@@ -19,15 +19,16 @@ from msgspec.structs import asdict
 
 from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, ThreadEvents, thread_events
 from warpline.analyses.user_frames import LineIs, Site, open_frames, site_of
+from warpline.capture.recorded import recorded_entry
 from warpline.library_names import LIBRARY_FRAME, PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
-Kind = Literal["sleep", "input", "wait", "comm", "op", "python", "range", "call", "profiler", "gap"]
+Kind = Literal["sleep", "input", "wait", "comm", "op", "framework", "python", "range", "call", "profiler", "gap"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-EMPTY: tuple[Kind, ...] = ("wait", "range", "gap")
+EMPTY: tuple[Kind, ...] = ("wait", "framework", "range", "gap")
 """Kinds of time in which a thread shows nothing of its own: other threads may say what it waits for."""
 THEIRS: tuple[Kind, ...] = ("op", "comm", "input", "python")
 """What other threads do then, the likelier reason first; where they wait too, nobody is asked."""
@@ -37,6 +38,7 @@ MEANING: dict[Kind, str] = {
     "wait": "a lock, another thread or another process is awaited",
     "comm": "communication with other ranks, and waiting for them",
     "op": "framework ops",
+    "framework": "the framework's own code between ops",
     "python": "Python code",
     "range": "inside a marked range, with nothing else recorded",
     "call": "CUDA and operating-system calls",
@@ -49,6 +51,8 @@ WAIT = (
     r"|threading\.py\(\d+\): (_?wait|join|acquire)|^queue\.py\(|multiprocessing/(connection|queues|synchronize)"
     r"|^(p?poll|p?select|epoll_p?wait|sem_\w*wait|pthread_cond_\w*wait|pthread_mutex_lock|futex|wait\w*)$"
 )
+AUTOGRAD = r"built-in method run_backward\b"
+"""The call of the autograd engine, which runs ops on this thread or waits for those on others."""
 COMM = r"^(gloo|mpi|nccl|ucc|xccl|hccl|c10d):|^record_param_comms$"
 INPUT = (
     r"(?i)dataloader|torch/utils/data/|built-in (function|method) [^>]*\b(read\w*|open)\b|imread|PIL/"
@@ -58,6 +62,7 @@ PROFILER = rf"{PROFILER_FRAME}|^ProfilerStep|^profiler::"
 SHOWN_BY = {
     "nsys": "Record with nsys profile --trace=cuda,nvtx,osrt, and with NVTX ranges around your code,",
     "kineto": "Record with with_stack=True",
+    "run": "Record with warpline run --stacks",
 }
 """How the profiler that was used records what the program does between its ops and calls."""
 MIN_SHARE = 0.005
@@ -184,7 +189,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
         steps=max(len(steps), 1),
         has_steps=len(steps) > 0,
         parts=_listed(parts, window_ns),
-        source=trace.source,
+        source="run" if recorded_entry(trace.file) else trace.source,
     )
 
 
@@ -270,9 +275,13 @@ def _kinds(events: ThreadEvents, parents: Int64s) -> Texts:
     below_profiler = nearest_marked(parents, names.like(PROFILER)) != NONE
     is_call, is_range = events.kind.equal(CALL, OS_CALL), events.kind.equal(RANGE)
     is_wait, is_comm = names.like(WAIT), names.like(COMM)
+    calls_ops = np.zeros(len(parents), bool)
+    calls_ops[parents[is_op & (parents != NONE)]] = True
+    # A built-in that calls ops is the framework's: its own time is what calling them costs, not Python's.
+    is_framework = names.like("^<built-in ") & (calls_ops | names.like(AUTOGRAD))
     found = np.select(
-        [below_profiler, names.like(SLEEP), below_loading, is_wait, is_comm, is_op, is_call, is_range],
-        ["profiler", "sleep", "input", "wait", "comm", "op", "call", "range"],
+        [below_profiler, names.like(SLEEP), below_loading, is_wait, is_comm, is_op, is_call, is_range, is_framework],
+        ["profiler", "sleep", "input", "wait", "comm", "op", "call", "range", "framework"],
         "python",
     )
     return np.append(found, "gap").astype(object)

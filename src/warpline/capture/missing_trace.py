@@ -13,6 +13,8 @@ from warpline.capture.steps import LOOP
 from warpline.errors import EXIT_INCONCLUSIVE, WarplineError
 
 _RECORD_ALL = "omit steps= to record everything"
+LIMITS = ("seconds", "megabytes")
+"""Options that end a recording."""
 _FREE_DISK = "free some disk space, or choose another folder with --output"
 
 
@@ -24,6 +26,33 @@ def why_nothing(
         return None
     code, message, hint = _reason(folder, plan, parts, ending, in_code)
     return WarplineError(code, message, hint, ending.exit_code or EXIT_INCONCLUSIVE)
+
+
+def why_fewer(plan: Plan, parts: list[dict[str, Any]]) -> str | None:
+    """Why fewer steps were recorded than asked for, and what to type instead; None if all were."""
+    short = [part for part in parts if part["state"] == RECORDED and 0 < part["steps_recorded"] < plan.steps]
+    if not short:
+        return None
+    part = short[0]
+    recorded = f"recorded {part['steps_recorded']} of {plan.steps} steps"
+    if part["ended_by"] in LIMITS:
+        return f"{recorded}: the limit --{part['ended_by']} was reached"
+    before = part["first_step"] or 0
+    seen = before + part["steps_recorded"]
+    return (
+        f"{recorded}: the program ended after {seen}, and {before} come before the recording, to find out what a step "
+        f"is, to time it and to warm up; try {_options(_fitting(plan, seen))}"
+    )
+
+
+def _fitting(plan: Plan, seen: int) -> dict[str, int]:
+    """Settings with which a program of so many steps is recorded."""
+    skip = max(seen // 4, 1)
+    return {"skip": skip, "warmup": 1, "steps": min(max(seen - skip - 2, 1), plan.steps)}
+
+
+def _options(numbers: dict[str, int]) -> str:
+    return " ".join(f"--{name} {number}" for name, number in numbers.items())
 
 
 def _reason(
@@ -90,7 +119,6 @@ def _too_few(plan: Plan, seen: int, source: str, in_code: bool) -> tuple[str, st
     )
     if seen < 3:
         return "too-few-steps", message, _RECORD_ALL if in_code else "record it from the start with --whole"
-    numbers = {"skip": max(seen // 4, 1), "warmup": 1, "steps": max(seen - max(seen // 4, 1) - 2, 1)}
-    options = " ".join(f"--{name} {number}" for name, number in numbers.items())
+    numbers = _fitting(plan, seen)
     arguments = ", ".join(f"{name}={number}" for name, number in numbers.items())
-    return "too-few-steps", message, f"try {arguments if in_code else options}"
+    return "too-few-steps", message, f"try {arguments if in_code else _options(numbers)}"

@@ -23,7 +23,7 @@ from warpline.capture.manifest import (
     new_folder,
     write_manifest,
 )
-from warpline.capture.missing_trace import why_nothing
+from warpline.capture.missing_trace import why_fewer, why_nothing
 from warpline.capture.ncu_log import NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, read_parts
@@ -151,6 +151,9 @@ def run(request: RunRequest, plan: Plan, say: Say) -> Run:
     if ending.exit_code and parts and not watcher.stopped and not ending.interrupted:
         how = ending.signal or f"exit code {ending.exit_code}"
         say(f"the program failed ({how}) {_where_it_failed(parts)}")
+    fewer = why_fewer(plan, parts)
+    if fewer and not watcher.stopped:
+        say(fewer)
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
         for part in parts:
@@ -286,7 +289,7 @@ class _Watcher:
             self._say(f"recorded {what}{ranks}; ending the program as requested")
             # Each process gets its own signal: a shell does not pass one on.
             self._ending = EndProcesses([child.pid, *(part["pid"] for part in done)], self._say)
-        elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
+        elif first["ended_by"] in {"steps", "seconds", "megabytes"} and child.poll() is None:
             self._say(f"recorded {what}{ranks}; the program continues, Ctrl-C ends it")
 
 

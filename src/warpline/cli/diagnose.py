@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def diagnose(
         _say_others(trace, opened.file)
     cost = None if gpu_hour is None else DailyCost(gpu_hour)
     again = command_line("diagnose", trace, *selection.words)
-    put_diagnosis(diagnose_trace(opened, why), output, detail, again, cost)
+    put_diagnosis(diagnose_trace(opened, why), output, detail, again, cost, selection.words)
 
 
 @click.command()
@@ -126,7 +127,7 @@ def demo(detail: Detail, output: ReportOutput, steps: str | None) -> None:
     """
     selection = StepSelection(steps)
     found = diagnose_trace(selection.open(demo_trace()), why=True)
-    put_diagnosis(found, output, detail, shlex.join(["warpline", "demo", *selection.words]))
+    put_diagnosis(found, output, detail, shlex.join(["warpline", "demo", *selection.words]), chosen=selection.words)
 
 
 def put_diagnosis(
@@ -135,15 +136,16 @@ def put_diagnosis(
     detail: Detail = FIRST_SCREEN,
     again: str = "",
     cost: DailyCost | None = None,
+    chosen: Sequence[str] = (),
 ) -> None:
-    """Print or write a diagnosis; `again` is the command as typed."""
+    """Print or write a diagnosis; `again` is the command as typed, `chosen` its options that choose steps."""
 
     def document() -> dict[str, Any]:
         priced = {} if cost is None else {"cost": cost.to_dict(found.findings, found.plan)}
         return found.to_dict() | priced
 
     is_full = detail.verbose or detail.top is not None
-    output.put(lambda: report(found, is_full, detail.top or DEFAULT_TOP, again, cost), document)
+    output.put(lambda: report(found, is_full, detail.top or DEFAULT_TOP, again, cost, chosen), document)
 
 
 def _say_others(path: Path, diagnosed: Path) -> None:

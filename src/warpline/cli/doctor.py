@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,12 +20,23 @@ from warpline.reports.doctor import doctor_report
 from warpline.sources.stdin import STDIN, spooled_stdin
 
 
-@click.command()
+class CommandLineAsWords(click.Command):
+    """A command whose words may be a command line: from the name of its program on, options are the program's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As if -- stood before the program."""
+        first = next((place for place, word in enumerate(args) if not word.startswith("-")), None)
+        if first is not None and "--" not in args[:first] and _is_command(args[first]):
+            args = [*args[:first], "--", *args[first:]]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=CommandLineAsWords)
 @click.argument(
     "subjects",
     nargs=-1,
     metavar="[FILE…|COMMAND]",
-    help="Profiles, logs or folders; or a command line, quoted or after --. Default: this machine.",
+    help="Profiles, logs or folders; or a command line. Default: this machine.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also show passed checks and notes.")
 @output_options
@@ -65,11 +77,11 @@ def _this_machine() -> Examination:
 
 
 def _is_command(word: str) -> bool:
-    """An existing file is a file; else the words are a command line."""
+    """An existing file is a file; a program, or several words, begin a command line."""
     try:
         if Path(word).exists():
             return False
     except OSError:
         # The line is too long for a file name.
         return True
-    return word.rpartition("/")[2] in TOOLS or len(word.split()) > 1
+    return word.rpartition("/")[2] in TOOLS or len(word.split()) > 1 or shutil.which(word) is not None

@@ -10,7 +10,8 @@ from warpline.analyses.platform import platform_of
 from warpline.cli.options import PATH
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options, trace_argument
-from warpline.cli.write import check_plot, say, write_text
+from warpline.cli.write import check_plot, command_line, say, write_text
+from warpline.errors import CannotAnswer
 from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.bare_path import bare_path
 from warpline.reports.path import costliest, path_report
@@ -42,6 +43,12 @@ def path(
     """
     check_plot(plot, output.force)
     opened = selection.open_steps(trace)
+    if not len(opened.gpu):
+        raise CannotAnswer(
+            "no-gpu-work",
+            f"{opened.file.name} has no GPU operation to which a path could lead",
+            f"{command_line('ops', trace)} has the time of each op on the CPU",
+        )
     table = bare_path(opened, op).head(top)
     if plot is not None and len(table):
         write_text(plot, path_svg(costliest(table.rows(named=True)), f"{trace.name}: the path of an op"))

@@ -64,6 +64,14 @@ class WithTryable(click.Command):
         super().format_help_text(ctx, formatter)
         self.help = written
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options may also follow the recording: the program comes after them."""
+        if not args or not _is_recording(args[0]):
+            return super().parse_args(ctx, args)
+        left = super().parse_args(ctx, args[1:])
+        ctx.params["words"] = (args[0], *ctx.params["words"])
+        return left
+
 
 @click.command("try", cls=WithTryable, context_settings=CONTEXT)
 @click.argument(
@@ -159,14 +167,16 @@ def _may_write(path: str) -> bool:
     return bool(click.confirm("Go on?", err=True))
 
 
+def _is_recording(word: str) -> bool:
+    path = Path(word)
+    return path.is_dir() or (path.is_file() and "".join(path.suffixes) in TRACES)
+
+
 def _recording_and_command(words: tuple[str, ...], module: bool) -> tuple[RecordedProgram | None, tuple[str, ...]]:
     """What was recorded, if the first word names it, and the program to run."""
-    first = Path(words[0]) if words else Path()
-    is_recording = (
-        bool(words) and not module and (first.is_dir() or (first.is_file() and "".join(first.suffixes) in TRACES))
-    )
-    if not is_recording:
+    if module or not words or not _is_recording(words[0]):
         return None, program_of(list(words), module).command
+    first = Path(words[0])
     rest = [word for place, word in enumerate(words[1:]) if place or word != "--"]
     command = program_of(rest).command if rest else recorded_command(first if first.is_dir() else first.parent)
     return RecordedProgram.of(StepSelection().open(first)), command

@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 from warpline.compare.step_numbers import ASKED_NUMBERS, NUMBERS
-from warpline.errors import UsageError
+from warpline.errors import UsageError, meant
 from warpline.estimate import Estimate
 
 COUNTER = "ncu:"
@@ -32,10 +32,9 @@ class Budget(Struct, frozen=True):
         if not match:
             raise UsageError("bad-budget", f"{text!r} is no budget", "write NUMBER<=LIMIT, for example step_ms<=12")
         number, sign, limit = match.groups()
-        known = (*NUMBERS, *ASKED_NUMBERS)
+        known = (*NUMBERS, *ASKED_NUMBERS, f"{COUNTER}KERNEL:METRIC")
         if number not in known and not number.startswith(COUNTER):
-            listed = f"the numbers are {', '.join(known)} and {COUNTER}KERNEL:METRIC"
-            raise UsageError("bad-budget", f"there is no number {number!r}", listed)
+            raise UsageError("bad-budget", f"there is no number {number!r}", meant(number, known))
         return cls(number, sign, float(limit))
 
     def allows(self, value: float) -> bool:

@@ -19,6 +19,24 @@ NUMBERS = (*TIMES, "idle_pct", *(f"idle_{cause}_pct" for cause in CAUSES), *KIND
 ASKED_NUMBERS = ("peak_memory_mb", "peak_reserved_mb", "roof_pct")
 """What is computed only for a budget that limits it."""
 
+MEANINGS = {
+    "step_ms": "The step without the profiler, in milliseconds: timed by warpline run, else estimated with a range.",
+    "recorded_step_ms": "The step as recorded, with what the profiler costs, in milliseconds.",
+    "busy_ms": "Recorded time per step in which the GPU is busy, in milliseconds.",
+    "idle_ms": "Recorded time per step in which the GPU is idle, in milliseconds.",
+    "idle_pct": "Idle time of the busiest GPU as a share of the recorded time.",
+    **{f"idle_{cause}_pct": f"Idle time with the cause {cause} as a share of the recorded time." for cause in CAUSES},
+    "kernels": "Kernels that run in a step.",
+    "launches": "Calls per step that launch kernels or graphs.",
+    "syncs": "Calls per step that wait for the GPU.",
+    "copies": "Copies per step.",
+    "allocations": "Calls per step that allocate GPU memory in the driver.",
+    "peak_memory_mb": "The most GPU memory that torch had allocated, in 10⁶ bytes.",
+    "peak_reserved_mb": "The most GPU memory that torch had reserved, in 10⁶ bytes.",
+    "roof_pct": "How near the kernels with known work are to the roofline, by time.",
+}
+"""What each number is."""
+
 
 def step_numbers(found: Diagnosis, counts: Counts) -> dict[str, Estimate]:
     """Every number that is known: times of a step, shares of the time that the answer is about, and how often a step

@@ -108,7 +108,11 @@ def _groups(cpu: CpuTime) -> list[_Group]:
 
 def _cause(part: CpuPart) -> Cause:
     mean_ns = part.self_ns / max(part.count, 1)
-    if (part.kind == "op" and mean_ns < SMALL_CPU_OP_NS) or (part.kind == "gap" and mean_ns < LONGEST_PYTHON_NS):
+    if (
+        part.kind == "framework"
+        or (part.kind == "op" and mean_ns < SMALL_CPU_OP_NS)
+        or (part.kind == "gap" and mean_ns < LONGEST_PYTHON_NS)
+    ):
         return "dispatch"
     return CAUSE_OF.get(part.kind, "unclear")
 

@@ -162,7 +162,7 @@ FIX = Fix(
         TryableChange(
             "bf16",
             "forwards and losses under autocast to bfloat16",
-            "with torch.autocast('cuda', torch.bfloat16): loss = …  # around the forward and the loss",
+            "with torch.autocast(x.device.type, torch.bfloat16): loss = …  # around the forward and the loss",
             no_fp32_matmul,
             precision="bfloat16",
         ),

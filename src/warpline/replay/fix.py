@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
-from warpline.errors import UsageError
+from warpline.errors import UsageError, meant
 from warpline.replay.graph_edit import GraphEdit
 
 Apply = Callable[[GraphEdit, int], int]
@@ -40,7 +40,7 @@ def chosen_fixes(fixes: Mapping[str, F], names: Iterable[str]) -> list[F]:
     wanted, known = list(names), ", ".join(sorted(fixes))
     for name in wanted:
         if name not in fixes:
-            raise UsageError("unknown-fix", f"there is no fix {name!r}", f"the fixes are {known}")
+            raise UsageError("unknown-fix", f"there is no fix {name!r}", meant(name, fixes))
     if not wanted:
         raise UsageError("no-fix", "no fix was named", f"--fix takes one of {known}")
     return [fix for name, fix in fixes.items() if name in wanted]

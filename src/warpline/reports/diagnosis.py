@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -75,8 +76,8 @@ BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
 BRIEF_PLAN = 2
 """Fixes of the plan on the first screen."""
-BRIEF_FIXES = 2
-"""Fixes in the table below a plan."""
+BRIEF_FIXES = 3
+"""Fixes in the table below a plan: those that it names, and one more."""
 BRIEF_PARTS = 6
 ALL_PARTS = 40
 DISTORTION = "profiler-distortion"
@@ -84,14 +85,22 @@ DISTORTION = "profiler-distortion"
 
 
 def report(
-    diagnosis: Diagnosis, verbose: bool = False, top: int = 10, again: str = "", cost: DailyCost | None = None
+    diagnosis: Diagnosis,
+    verbose: bool = False,
+    top: int = 10,
+    again: str = "",
+    cost: DailyCost | None = None,
+    chosen: Sequence[str] = (),
 ) -> Report:
-    """The report of `warpline diagnose`; `again` is the command that repeats it, built from the path if empty."""
+    """The report of `warpline diagnose`; `again` is the command that repeats it, built from the path if empty, and
+    `chosen` the options that choose its steps."""
     again = again or f"warpline diagnose {_quoted(diagnosis)}"
     sections = list(_everything(diagnosis, top) if verbose else _first_screen(diagnosis))
     if cost is not None and diagnosis.judgement is not None:
         sections.append(cost_section(diagnosis.judgement, cost, brief=not verbose))
-    following = Section("next", "Next", (Commands(tuple(_next(diagnosis, verbose, again))),), is_lead=not verbose)
+    following = Section(
+        "next", "Next", (Commands(tuple(_next(diagnosis, verbose, again, chosen))),), is_lead=not verbose
+    )
     said = in_words_of(platform_of(diagnosis.trace), tuple(sections))
     return Report(_title(diagnosis, verbose), (*said, following))
 
@@ -244,7 +253,9 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 
 
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
+    planned = {step.fix: place for place, step in enumerate(judgement.plan[:BRIEF_PLAN])}
     found = findings.in_order(judgement.findings, judgement.verdict)
+    found.sort(key=lambda finding: planned.get(finding.fix, BRIEF_PLAN))
     table = findings.best_fixes(found, judgement.state.noun)
     if table is not None and len(judgement.plan) > 1:
         # The plan says what comes next, and the last line how to see the others.
@@ -403,25 +414,40 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
+def _next(diagnosis: Diagnosis, verbose: bool, again: str, chosen: Sequence[str]) -> Iterator[Command]:
     file, judgement = _quoted(diagnosis), diagnosis.judgement
     if judgement is not None and judgement.verdict.fix:
-        yield Command(f"warpline whatif {file} --fix {judgement.verdict.fix}", "what this fix assumes")
+        steps = f" {shlex.join(chosen)}" if chosen else ""
+        yield Command(f"warpline whatif {file} --fix {judgement.verdict.fix}{steps}", "what this fix assumes")
     elif judgement is None and len(diagnosis.kernels):
         yield Command(f"{again} --why", "replay it for a verdict and fixes")
     if not verbose:
-        more = (
-            "all findings, idle causes, kernels, copies" if diagnosis.devices else "all parts of the CPU's time, steps"
+        more = _more(diagnosis)
+        yield (
+            Command(f"{again} -v", more)
+            if more
+            else Command(f"warpline doctor {file}", "how to record what is missing")
         )
-        yield Command(f"{again} -v", more)
         return
-    if len(diagnosis.steps) > 2 and diagnosis.trace.chosen_steps is None:
-        yield Command(f"{again} --steps 1:", "leave the first step out")
     if len(diagnosis.kernels):
         yield Command(f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels with their times")
     if any(tool.tool == "ncu" for tool in diagnosis.next_tools):
         yield Command(f"warpline dive {file} --print", "the commands of Nsight Compute for those kernels")
     yield Command(f"warpline sql {file}", "query the tables behind this")
+
+
+def _more(diagnosis: Diagnosis) -> str:
+    """What -v adds."""
+    if diagnosis.devices:
+        return "all findings, idle causes, kernels, copies"
+    has_more_parts = diagnosis.cpu is not None and len(diagnosis.cpu.parts) > BRIEF_PARTS
+    hides_notes = any(entry.severity == "info" for entry in diagnosis.health) or len(diagnosis.health) > BRIEF_NOTES
+    parts = (
+        (has_more_parts, "all parts of the CPU's time"),
+        (len(diagnosis.steps) > 0, "steps"),
+        (hides_notes, "all notes on the profile's health"),
+    )
+    return ", ".join(what for is_there, what in parts if is_there)
 
 
 def _quoted(diagnosis: Diagnosis) -> str:

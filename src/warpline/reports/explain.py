@@ -10,12 +10,14 @@ from msgspec import Struct
 
 from warpline.analyses.stats import REPORTS
 from warpline.analyses.words import KINDS, names_of, words_of
+from warpline.compare.step_numbers import MEANINGS
+from warpline.doctor.failures import known_failures
 from warpline.fixes.registry import all_fixes
 from warpline.hardware.counters.explain import explain
 from warpline.hardware.counters.table import catalogue
 from warpline.kernels import identify
 from warpline.lint.rules import RULES
-from warpline.reports.pages import concept, concepts, lesson, lessons, reason
+from warpline.reports.pages import concept, concepts, lesson, lessons, reason, without_links
 from warpline.work.registry import find_model
 
 SCHEMA = "warpline.explain/1"
@@ -58,13 +60,22 @@ def meanings(name: str) -> tuple[Meaning, ...]:
         words = words_of(name, kind)
         if words is not None:
             when = _WHEN[words.when] if kind in {"api", "os"} else None
-            found.append(Meaning(name, _TITLES[kind], words.text, when, "docs/health.md" if kind == "health" else None))
+            more = "docs/health.md" if kind == "health" else None
+            found.append(Meaning(name, _TITLES[kind], without_links(words.text), when, more))
     found += _of_fixes(name)
     found += _of_pages(name)
     if name in REPORTS:
         report = REPORTS[name]
         text = f"{report.title}: {(report.build.__doc__ or '').strip()}"
         found.append(Meaning(name, "report of nsys stats", text, None, f"warpline stats TRACE -r {name}"))
+    if name in MEANINGS:
+        found.append(
+            Meaning(name, "number of the gate", MEANINGS[name], None, f"warpline gate TRACE --budget '{name}<=LIMIT'")
+        )
+    if name in known_failures():
+        failure = known_failures()[name]
+        text = f"{failure.cause} What to do: {'; '.join(failure.do)}."
+        found.append(Meaning(name, "failure of profiling", text, None, "docs/doctor.md"))
     for rule in RULES:
         if rule.code == name:
             text = f"{rule.meaning} To fix it, {rule.fix}."
@@ -138,7 +149,7 @@ def _of_kernel(name: str) -> tuple[Meaning, ...]:
 def near(name: str) -> list[str]:
     """Known names that look like it, the closest first."""
     known = [*(word for kind in KINDS for word in names_of(kind)), *REPORTS, *all_fixes(), *_SOME_CALLS]
-    known += [*concepts(), *lessons()]
+    known += [*concepts(), *lessons(), *MEANINGS, *known_failures()]
     known += [*(rule.name for fix in all_fixes().values() for rule in fix.findings), *(rule.code for rule in RULES)]
     return difflib.get_close_matches(name, dict.fromkeys(known), NEAR, 0.6)
 

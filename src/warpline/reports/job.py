@@ -52,7 +52,7 @@ def report(job: Job, full: bool = False, path: str = "") -> Report:
         Section("ranks", "Ranks, per step, by who holds others up", (_ranks(job, full),)),
         Section("groups", "Process groups, per step", (_groups(job, full),)),
         Section("own", "Each rank by itself, without waiting for others", (_own(job, full),)),
-        Section("next", "Next", (Commands(tuple(_next(job, path))),)),
+        Section("next", "Next", (Commands(tuple(_next(job, full, path))),)),
     ]
     if job.health:
         notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in job.health))
@@ -135,7 +135,7 @@ def _link(group: GroupTime) -> str:
     return {"network": "between nodes, peak unknown", "unknown": "unknown"}.get(group.link, group.link)
 
 
-def _next(job: Job, path: str) -> Iterator[Command]:
+def _next(job: Job, full: bool, path: str) -> Iterator[Command]:
     ranks = job.straggler.ranks or tuple(one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)[:1])
     for rank in ranks[:2]:
         if rank in job.files:
@@ -143,7 +143,7 @@ def _next(job: Job, path: str) -> Iterator[Command]:
             chosen = [] if is_alone else ["--rank", str(rank)]
             command = shlex.join(["warpline", as_typed(job.files[rank]), *chosen])
             yield Command(command, f"what rank {rank} does with its own time")
-    if path:
+    if path and not full and (len(job.per_rank) > BRIEF_RANKS or len(job.groups) > BRIEF_GROUPS):
         yield Command(f"{path} -v", "all ranks and groups")
     for other in job.other_jobs[-2:]:
         yield Command(f"{path} --job {shlex.quote(other)}", "another recording of this folder")

@@ -33,6 +33,11 @@ def concept(name: str) -> str | None:
     return known.get(wanted) or known.get(wanted.removesuffix("s"))
 
 
+def without_links(text: str) -> str:
+    """Markdown as a terminal shows it: of a link only its words."""
+    return _LINK.sub(r"\1", text)
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\s_-]+", " ", name.strip().lower())
 
@@ -48,7 +53,7 @@ def lessons() -> dict[str, str]:
 
 def lesson(name: str) -> str | None:
     """The lesson of that name as text without links."""
-    return _LINK.sub(r"\1", _text("lessons", f"{name}.md")) if name in lessons() else None
+    return without_links(_text("lessons", f"{name}.md")) if name in lessons() else None
 
 
 @cache
@@ -57,7 +62,7 @@ def reason(name: str) -> str | None:
     if not re.fullmatch(r"\w+", name) or not (pages_folder() / "reasons" / f"{name}.md").is_file():
         return None
     page = _text("reasons", f"{name}.md")
-    return _LINK.sub(r"\1", " ".join(_SHORT_PARTS.findall(page))) or None
+    return without_links(" ".join(_SHORT_PARTS.findall(page))) or None
 
 
 def _text(folder: str, name: str) -> str:

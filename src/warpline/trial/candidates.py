@@ -8,7 +8,7 @@ from functools import cache
 from msgspec import Struct
 
 from warpline.capture.trial.use import ProgramUse
-from warpline.errors import UsageError
+from warpline.errors import UsageError, meant
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.tryable import TryableChange, no_convolution, no_gpu
 
@@ -97,4 +97,4 @@ def _named(name: str, known: Mapping[str, tuple[TryableChange, str | None]]) -> 
         raise UsageError(
             "cannot-try", f"{word} cannot be made from outside: {fix.not_tried}", "see warpline try --help"
         )
-    raise UsageError("unknown-fix", f"there is no fix {word!r} to try", f"use one of {', '.join(sorted(known))}")
+    raise UsageError("unknown-fix", f"there is no fix {word!r} to try", meant(word, known))
