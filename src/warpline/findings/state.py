@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from warpline.analyses.breakdown import device_times
 from warpline.analyses.collective_waits import least_waits_ns
 from warpline.analyses.framework import Framework
 from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
@@ -31,7 +32,7 @@ class State(Struct, frozen=True):
     step_ns: float
     """Without a profiler."""
     idle_share: float
-    """As recorded."""
+    """As recorded, of all warm steps or the recording: what the answer shows below the verdict."""
     bare_idle_share: float
     """Without a profiler."""
     errors: tuple[str, ...] = ()
@@ -115,7 +116,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
     """The state of a trace whose judged steps the evidence is about."""
     return State(
         step_ns=evidence.step_ns,
-        idle_share=evidence.idle_share,
+        idle_share=_recorded_idle_share(trace),
         bare_idle_share=evidence.bare_idle_share,
         errors=tuple(entry.code for entry in trace.health_entries if entry.severity == "error"),
         covered=covered_share(trace),
@@ -134,6 +135,12 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         replay_error=evidence.question.replay.error_pct / 100,
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
+
+
+def _recorded_idle_share(trace: Trace) -> float:
+    steps = warm_steps(trace)
+    busiest = max(device_times(trace.with_steps(steps) if steps else trace), key=lambda device: device.busy_ns)
+    return busiest.idle_ns / max(busiest.window_ns, 1)
 
 
 def _captured_share(trace: Trace, evidence: Evidence) -> float:

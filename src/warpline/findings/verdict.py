@@ -158,7 +158,9 @@ def _brings(step: PlanStep) -> str:
 
 
 def _healthy(limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
-    busy = f"the GPU is busy {percent(1 - _program_idle(state))} of {_each(state)}{_as_recorded(state)}"
+    recorded = _as_recorded(state)
+    idle = _program_idle(state) if recorded else state.idle_share
+    busy = f"the GPU is busy {percent(1 - idle)} of {_each(state)}{recorded}"
     rest = f"free launches, waits, copies, data and communication would give {speedup(limits.together)} together"
     others = " of kernels" if any(step.gain.low >= CLEAR_GAIN for step in plan) else ""
     return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %."

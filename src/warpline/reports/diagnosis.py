@@ -76,8 +76,8 @@ BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
 BRIEF_PLAN = 2
 """Fixes of the plan on the first screen."""
-BRIEF_FIXES = 3
-"""Fixes in the table below a plan: those that it names, and one more."""
+BRIEF_FIXES = BRIEF_PLAN
+"""Fixes in the table below a plan: those that it names."""
 BRIEF_PARTS = 6
 ALL_PARTS = 40
 DISTORTION = "profiler-distortion"
