@@ -27,7 +27,7 @@ def runs(tmp_path: Path) -> tuple[str, str, str]:
 def test_junit_has_a_case_for_each_budget_and_one_for_the_baseline(runs: tuple[str, str, str], tmp_path: Path) -> None:
     good, slow, folder = runs
     file = tmp_path / "gate.xml"
-    limits = ["--budget", "kernels<=2", "--budget", "step_ms<=0.2"]
+    limits = ["--budget", "kernels<=2", "--budget", "recorded_step_ms<=0.2"]
     assert (
         run(["gate", slow, slow, slow, "--baseline", "train", "--folder", folder, *limits, "--junit", str(file)]) == 3
     )
@@ -35,7 +35,7 @@ def test_junit_has_a_case_for_each_budget_and_one_for_the_baseline(runs: tuple[s
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "2", "0")
     failed = {case.get("name"): case.find("failure") for case in suite}
     assert failed["kernels<=2"] is None
-    assert "0.21" in (failed["step_ms<=0.2"].get("message") or "")  # type: ignore[union-attr]
+    assert "0.21" in (failed["recorded_step_ms<=0.2"].get("message") or "")  # type: ignore[union-attr]
     assert "slower" in (failed["not slower than train"].get("message") or "")  # type: ignore[union-attr]
     assert run(["gate", good, "--baseline", "train", "--folder", folder, "--junit", str(file)]) == 2, "it exists"
 

@@ -129,12 +129,6 @@ class Evidence:
         """Share of the window in which the busiest device is idle while a graph is captured."""
         return self.question.captured_ns / max(self.trace.window.length_ns, 1)
 
-    @cached_property
-    def idle_share(self) -> float:
-        """Share of the window in which the busiest device is idle."""
-        length = self.trace.window.length_ns
-        return sum(self.idle.values()) / length if length else 0.0
-
     @property
     def bare_idle_share(self) -> float:
         """Share of the bare step in which the device is idle; overlapping streams count once."""
