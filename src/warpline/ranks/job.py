@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
@@ -103,7 +103,7 @@ class Job(Struct, frozen=True):
                     "replayed_step_ns": round(self.replayed_step_ns),
                     "error_pct": round(100 * (self.replayed_step_ns / self.step_ns - 1), 2) if self.step_ns else 0.0,
                 },
-                "health": [{"code": one.code, "severity": one.severity, "message": one.message} for one in self.health],
+                "health": to_builtins(self.health),
                 "other_jobs": list(self.other_jobs),
             },
             "verdict": self.verdict.to_dict(),

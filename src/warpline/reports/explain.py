@@ -6,7 +6,7 @@ import difflib
 from importlib import import_module
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from warpline.analyses.stats import REPORTS
 from warpline.analyses.words import KINDS, names_of, words_of
@@ -50,7 +50,7 @@ class Meaning(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """For --json."""
-        return {"name": self.name, "kind": self.kind, "text": self.text, "when": self.when, "more": self.more}
+        return to_builtins(self)
 
 
 def meanings(name: str) -> tuple[Meaning, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from warpline.analyses.api_split import KINDS, ApiSplit
 from warpline.analyses.gpu_metrics import GpuMetric
 from warpline.analyses.words import words_of
@@ -90,10 +92,7 @@ def split_dict(split: ApiSplit) -> dict[str, Any]:
         "total_ns": split.total_ns,
         "one_time_ns": split.one_time_ns,
         "steps": split.steps,
-        "parts": [
-            {"kind": part.kind, "time_ns": part.time_ns, "calls": part.calls, "in_steps_ns": part.in_steps_ns}
-            for part in split.parts
-        ],
+        "parts": to_builtins(split.parts),
     }
 
 
