@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -46,43 +47,56 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         cache, folder = Path(name) / "cache", Path(name) / "job"
         os.environ["WARPLINE_CACHE"] = str(cache)  # the nodes inherit it
+        store = _s3_server() if asked.s3 else None
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE_BYTES})
-        doomed, _ = [cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES) for _ in range(2)]
+        for _ in range(2):
+            cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
         ray.init(address=cluster.address, log_to_driver=False)
         make(random_setting(1, "slow_kernels", asked.ranks), folder)
         here, seconds = answer(folder, cache=False, workers=1)
         print(f"one process: {seconds:.1f} s", flush=True)
-        there, seconds = answer(folder, cache=False, engine="ray")
-        print(f"Ray, three nodes: {seconds:.1f} s, same JSON: {there == here}", flush=True)
-        kept: dict[str, int] = {}
-
-        def kill() -> None:
-            while len(kept) < asked.ranks // 3:
-                kept.update(summaries(cache))
-                time.sleep(0.02)
-            cluster.remove_node(doomed, allow_graceful=False)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        there, seconds = answer(folder, engine="ray")
-        killer.join()
-        after = summaries(cache)
-        again = sum(after[one] != written for one, written in kept.items())
-        same = f"same JSON: {there == here}, {again} read again"
-        print(f"Ray, one node killed after {len(kept)} ranks: {seconds:.1f} s, {same}", flush=True)
-        there, seconds = answer(folder, engine="ray")
-        again = sum(summaries(cache)[one] != written for one, written in after.items())
-        print(f"Ray, all ranks summarised: {seconds:.1f} s, same JSON: {there == here}, {again} read again", flush=True)
-        there, seconds = answer(folder.as_uri(), engine="ray")
-        print(f"Ray, from a file:// URL: {seconds:.1f} s, same JSON: {there == here}", flush=True)
-        if asked.s3:
-            _from_s3(folder, here)
+        places = [str(folder), folder.as_uri()]
+        if store is not None:
+            store.mkdir("profiles")
+            store.put(str(folder), "profiles/job", recursive=True)
+            places.append("s3://profiles/job")
+        for place in places:
+            check(place, here, cluster, cache, asked.ranks)
         ray.shutdown()
         cluster.shutdown()
 
 
-def _from_s3(folder: Path, here: str) -> None:
-    """Read the job from a local S3 server."""
+def check(place: str, here: str, cluster: Cluster, cache: Path, ranks: int) -> None:
+    """Read the job at a place on all nodes, then with one killed, then from the summaries."""
+    kind = place.partition("://")[0] if "://" in place else "folder"
+    shutil.rmtree(cache, ignore_errors=True)
+    there, seconds = answer(place, cache=False, engine="ray")
+    print(f"{kind}, three nodes: {seconds:.1f} s, same JSON: {there == here}", flush=True)
+    doomed = cluster.list_all_nodes()[-1]
+    kept: dict[str, int] = {}
+
+    def kill() -> None:
+        while len(kept) < ranks // 3:
+            kept.update(summaries(cache))
+            time.sleep(0.02)
+        cluster.remove_node(doomed, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    there, seconds = answer(place, engine="ray")
+    killer.join()
+    after = summaries(cache)
+    again = sum(after[one] != written for one, written in kept.items())
+    same = f"same JSON: {there == here}, {again} read again"
+    print(f"{kind}, one node killed after {len(kept)} ranks: {seconds:.1f} s, {same}", flush=True)
+    cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
+    there, seconds = answer(place, engine="ray")
+    again = sum(summaries(cache)[one] != written for one, written in after.items())
+    print(f"{kind}, all ranks summarised: {seconds:.1f} s, same JSON: {there == here}, {again} read again", flush=True)
+
+
+def _s3_server() -> Any:
+    """A store on this machine; nodes that start later know it by the environment."""
     import fsspec  # noqa: PLC0415 - optional
     from moto.server import ThreadedMotoServer  # noqa: PLC0415 - optional
 
@@ -91,13 +105,7 @@ def _from_s3(folder: Path, here: str) -> None:
     host, port = server.get_host_and_port()
     os.environ |= {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_DEFAULT_REGION": "us-east-1"}
     os.environ["AWS_ENDPOINT_URL_S3"] = f"http://{host}:{port}"
-    store = fsspec.filesystem("s3")
-    store.mkdir("profiles")
-    store.put(str(folder), "profiles/job", recursive=True)
-    for engine in ("pool", "ray"):
-        there, seconds = answer("s3://profiles/job", engine=engine)
-        print(f"{engine}, from s3://: {seconds:.1f} s, same JSON: {there == here}", flush=True)
-    server.stop()
+    return fsspec.filesystem("s3")
 
 
 if __name__ == "__main__":

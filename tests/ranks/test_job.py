@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from rank_files import TRANSFER_US, job, write_rank
+from rank_programs import Operation, Steps, compute, cpu, meet, play, sync
 
 from warpline.cli.main import run
 from warpline.errors import CannotAnswer, WarplineError
@@ -45,6 +48,33 @@ def test_a_rank_with_slow_kernels_is_named_with_its_price(tmp_path: Path) -> Non
     assert found.straggler.gain.expected == pytest.approx((HEALTHY_STEP_NS + 200_000) / HEALTHY_STEP_NS, rel=1e-3)
     assert found.straggler.new_step_ns.expected == pytest.approx(HEALTHY_STEP_NS, rel=1e-3)
     assert found.straggler.extra_ns == pytest.approx(200_000)
+
+
+def test_several_pauses_in_a_step_are_pauses_and_longer_launches_everywhere_are_dispatch(tmp_path: Path) -> None:
+    """The CPU of rank 1 takes 900 µs longer for 30 launches: in three of them, or 30 µs in each."""
+
+    def program(extra_us: Mapping[int, float]) -> Steps:
+        def launches(rank: int, _step: int) -> Sequence[Operation]:
+            each = [(cpu(20.0 + (extra_us.get(at, 0.0) if rank == 1 else 0.0)), compute(10.0)) for at in range(30)]
+            return [*chain.from_iterable(each), meet("allreduce", range(4), 100.0), sync()]
+
+        return launches
+
+    play(tmp_path / "few", 4, 6, program({5: 300.0, 15: 300.0, 25: 300.0}))
+    play(tmp_path / "all", 4, 6, program(dict.fromkeys(range(30), 30.0)))
+    found = [open_job(tmp_path / name, cache=False).straggler for name in ("few", "all")]
+    assert [one.ranks for one in found] == [(1,), (1,)]
+    assert [one.reason for one in found] == ["pause", "dispatch"]
+    assert [one.extra_ns for one in found] == pytest.approx([900_000, 900_000], rel=0.01)
+
+
+def test_the_only_step_of_a_rank_starts_on_its_cpu_as_that_of_the_job_does(tmp_path: Path) -> None:
+    job(tmp_path, steps=1, pause_us={1: 300.0})
+    found = opened(tmp_path)
+    last = {one.rank: one for one in found.per_rank}[1]
+    assert last.step_ns == pytest.approx(20_000 + 300_000 + 5_000 + 400_000 + 1000 * TRANSFER_US)
+    assert all(one.alone_ns <= one.step_ns for one in found.per_rank)
+    assert last.exposed_communication_share == pytest.approx(TRANSFER_US / (400 + TRANSFER_US))
 
 
 def test_a_rank_whose_cpu_pauses_is_named(tmp_path: Path) -> None:

@@ -44,3 +44,24 @@ def test_what_was_summarised_is_not_read_again(
     monkeypatch.setattr("warpline.ranks.read.summarise", None)
     assert run([str(folder), "--json"]) == 0
     assert capsys.readouterr().out == first
+
+
+def test_verbose_adds_the_collectives_with_the_longest_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job(tmp_path, late={2: 200.0})
+    for more in ((), ("-v",)):
+        assert run(["diagnose", str(tmp_path), "--no-cache", *more]) == 0
+        shown = capsys.readouterr().out
+        assert ("Collectives with the longest waits" in shown) == bool(more)
+        assert "warpline report " in shown
+
+
+def test_a_pause_leads_to_the_ranks_together_and_not_to_the_file_of_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job(tmp_path, pause_us={1: 300.0})
+    assert run(["diagnose", str(tmp_path), "--no-cache"]) == 0
+    shown = capsys.readouterr().out
+    assert "Look for what takes the process off the CPU" in shown
+    assert "rank1_trace.json" not in shown

@@ -101,7 +101,7 @@ def diagnose(
     if isinstance(opened, Job):
         if why is not None or gpu_hour is not None or detail.top is not None:
             raise UsageError("one-rank", "--why, --gpu-hour and --top are for the file of one rank", "add --rank N")
-        put_job(opened, output, detail.verbose, command_line("diagnose", trace))
+        put_job(opened, output, detail.verbose, trace)
         return
     if ranks.rank is None:
         _say_others(trace, opened.file)

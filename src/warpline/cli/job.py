@@ -135,6 +135,6 @@ job_options = bundle(
 )
 
 
-def put_job(job: Job, output: ReportOutput, full: bool, again: str) -> None:
+def put_job(job: Job, output: ReportOutput, full: bool, folder: Path) -> None:
     """Print or write the answer about a job; `full` shows all ranks and groups."""
-    output.put(lambda: report(job, full, again), job.to_dict)
+    output.put(lambda: report(job, full, folder), job.to_dict)

@@ -93,7 +93,7 @@ def report(
         if ncu_reports or gpu_hour is not None:
             hint = "name the file of one rank, or add --rank N"
             raise UsageError("options-of-job", "--ncu and --gpu-hour are for one rank only", hint)
-        _put_job(opened, file, output, command_line("diagnose", trace))
+        _put_job(opened, file, output, trace)
         return
     cost = DailyCost(gpu_hour) if gpu_hour is not None else None
     dive = dive_files(ncu_reports, opened) if ncu_reports else None
@@ -109,9 +109,9 @@ def report(
             say("{found} of {kernels} kernels of the ncu report are in the trace".format(**_joined(dive)))
 
 
-def _put_job(job: Job, file: Path, output: PageOutput, again: str) -> None:
+def _put_job(job: Job, file: Path, output: PageOutput, folder: Path) -> None:
     """Write the page of a job, and say so."""
-    write_text(file, job_page(job, again))
+    write_text(file, job_page(job, folder))
     size = file.stat().st_size
     if output.as_json:
         print_json({"schema": SCHEMA, "file": str(file), "bytes": size, "ranks": len(job.ranks)})

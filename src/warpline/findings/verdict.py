@@ -206,16 +206,16 @@ def _each(state: State) -> str:
 def _slow_host(limits: Limits, state: State) -> str:
     """Nobody knows whether the host is always so slow."""
     calm = limits.first_on_calm_host
-    otherwise = "nothing gives a tenth" if calm is None else f"it is {_bound_by(calm.cause)}"
+    otherwise = "nothing gives a tenth" if calm is None else f"it is {_bound_by(calm.cause, state)}"
     return (
         f"Unclear: the host launched {state.slowness:.1f}× more slowly than the reference host. If it is always so, "
-        f"{_the(state)} of {duration(state.step_ns)} is {_bound_by(limits.named[0])}; if not, {otherwise}. Record it "
-        "again, or with `warpline run`, which also times the step without a profiler."
+        f"{_the(state)} of {duration(state.step_ns)} is {_bound_by(limits.named[0], state)}; if not, {otherwise}. "
+        "Record it again, or with `warpline run`, which also times the step without a profiler."
     )
 
 
-def _bound_by(cause: str) -> str:
-    return _uncapitalised(CAUSES[CAUSE_OF[cause]]) if cause in CAUSE_OF else "waiting"
+def _bound_by(cause: str, state: State) -> str:
+    return _uncapitalised(_name(CAUSE_OF[cause], state)) if cause in CAUSE_OF else "waiting"
 
 
 def _host_in_doubt(limits: Limits, state: State) -> str:

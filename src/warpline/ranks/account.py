@@ -68,6 +68,9 @@ def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
     steps = len(line.steps)
     compute, transfer, waiting = _parts(line, waits)
     first, last = int(line.start_ns.min()), int(line.end_ns.max())
+    recorded_ns = max(last - first, 1)
+    if steps == 1:  # of several steps, the next one has what comes before the first operation
+        first = min(first, int(line.steps[0, 0]))
     parts = [part.total_ns() // steps for part in (compute, transfer, waiting)]
     step_ns = (last - first) // steps
     idle = complement(joined([compute, waiting, transfer]), first, last)
@@ -90,7 +93,7 @@ def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
         max(named, key=lambda name: named[name]),
         int((waits.last == line.rank).sum()),
         round(waits.blame_ns[line.rank] / steps),
-        (transfer.total_ns() + waiting.total_ns()) / max(last - first, 1),
+        (transfer.total_ns() + waiting.total_ns()) / recorded_ns,
         round(alone_ns),
         _diagnosis(line, parts[0], parts[1], alone_ns, "input" in named),
     )

@@ -17,7 +17,9 @@ Reason = Literal["kernel", "input", "dispatch", "work", "pause", "link", "none",
 MORE_WORK = 1.02
 """Kernels that take longer with grids larger by this factor do more work."""
 IN_PAUSES = 0.6
-"""The CPU pauses if so much of its extra time lies in one gap a step; else every launch takes longer."""
+"""The CPU pauses if so much of its extra time lies in a few gaps; else every launch takes longer."""
+FEW_GAPS = 0.1
+"""So much of the gaps between launches are a few, and at least one a step."""
 
 
 class Why(Struct, frozen=True):
@@ -41,7 +43,7 @@ class _Times(Struct, frozen=True):
     gap_ns: float
     """CPU time between launches that is neither waiting for the GPU nor for data."""
     longest_gaps_ns: float
-    """Of it, in the longest gaps, one a step."""
+    """Of it, in a few gaps, the longest ones."""
     longest_row: int
     """The row after the longest gap."""
     by_name: Mapping[str, float]
@@ -87,12 +89,13 @@ def _times(line: RankTimeline, steps: Sequence[int]) -> _Times:
     bounds = line.steps[list(steps)].astype(np.int64)
     loaded = covered_before(loading, bounds[:, 1]) - covered_before(loading, bounds[:, 0])
     gap_ns = np.maximum(gaps[rows], 0).astype(np.float64)
+    few = max(len(steps), round(FEW_GAPS * len(rows)), 1)
     return _Times(
         float((line.end_ns[compute] - line.start_ns[compute]).sum()),
         float(line.blocks[compute].sum()),
         float(loaded.sum()),
         float(gap_ns.sum()),
-        float(np.sort(gap_ns)[::-1][: max(len(steps), 1)].sum()),
+        float(np.sort(gap_ns)[::-1][:few].sum()),
         int(rows[np.argmax(gap_ns)]) if len(rows) else 0,
         _by_name(line, steps),
     )

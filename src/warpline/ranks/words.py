@@ -22,6 +22,18 @@ _REASONS = {
     "dispatch": "its CPU takes {extra} longer to launch a step",
     "pause": "its CPU pauses for {extra} in each late step",
 }
+HOW = {
+    "kernel": "Compare clocks, power and temperature of the GPU with those of other ranks (nvidia-smi -q -d "
+    "CLOCK,POWER,TEMPERATURE,PERFORMANCE), and look for another process on it.",
+    "work": "Compare the shapes: give all ranks batches of equal length, and experts equal numbers of tokens.",
+    "input": "Look at the DataLoader of that rank: its storage, its number of workers, and who shares its cores.",
+    "dispatch": "Look at the host: other processes, CPU clocks, and cores that several ranks share (taskset -cp PID).",
+    "pause": "Look for what takes the process off the CPU: garbage collection (gc.freeze() after the warm-up), "
+    "checkpoints and logging, the CPU quota of its container (cpu.max), other processes on its cores.",
+    "link": "Measure the link alone (all_reduce_perf of nccl-tests), and look for errors on it (nvidia-smi nvlink -e, "
+    "perfquery).",
+}
+"""For each reason, where to look next."""
 
 
 class JobVerdict(Struct, frozen=True):
@@ -31,6 +43,8 @@ class JobVerdict(Struct, frozen=True):
     sentence: str
     gain: Estimate
     new_step_ns: Estimate
+    how: str = ""
+    """Where to look next."""
 
     def to_dict(self) -> dict[str, Any]:
         """As the JSON contract has it."""
@@ -39,6 +53,7 @@ class JobVerdict(Struct, frozen=True):
             "sentence": self.sentence,
             "gain": self.gain.rounded(4).to_dict(),
             "new_step_ns": self.new_step_ns.rounded().to_dict(),
+            "how": self.how,
         }
 
 
@@ -65,7 +80,8 @@ def verdict_of(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime
         return JobVerdict(
             cause, _nobody(straggler, step_ns, per_rank, collectives), straggler.gain, straggler.new_step_ns
         )
-    return JobVerdict(straggler.reason, straggler.sentence, straggler.gain, straggler.new_step_ns)
+    how = HOW.get(straggler.reason, "")
+    return JobVerdict(straggler.reason, straggler.sentence, straggler.gain, straggler.new_step_ns, how)
 
 
 def straggler_sentence(straggler: Straggler, step_ns: float) -> str:

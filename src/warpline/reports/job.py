@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
 
 from warpline.ranks.groups import GroupTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
-from warpline.sources.stdin import as_typed
+from warpline.sources.stdin import as_shell_word, as_typed
+from warpline.trace.arrays import NONE
 from warpline.units import duration, several
+from warpline.work.collective import bus_factor
 
 BRIEF_RANKS, BRIEF_GROUPS = 12, 6
+LISTED_COLLECTIVES = 20
 _RANKS = (
     Column("rank", "rank", "number", key=True),
     Column("blame_ns", "held others up", "ns"),
@@ -30,6 +36,8 @@ _OWN = (
     Column("alone_ns", "step alone", "ns"),
     Column("diagnosis", "its own time"),
 )
+_SEEN_TOGETHER = ("pause", "link", "unknown")
+"""Reasons of which the file of one rank alone says nothing more."""
 _MOST = {"kernel": "compute", "comm": "transfer", "wait": "waiting", "input": "input", "dispatch": "launching"}
 _GROUPS = (
     Column("group", "group", key=True),
@@ -42,9 +50,22 @@ _GROUPS = (
     Column("link", "link", priority=2),
 )
 
+_COLLECTIVES = (
+    Column("kind", "collective", key=True),
+    Column("step", "step", "number", priority=2),
+    Column("at_ns", "last arrival at", "ns", priority=3),
+    Column("group", "group"),
+    Column("message_bytes", "message", "bytes"),
+    Column("last", "last rank", "number"),
+    Column("wait_ns", "longest wait", "ns", has_bars=True),
+    Column("transfer_ns", "transfer", "ns"),
+    Column("bus_bandwidth", "bus bandwidth", "bytes_per_second", priority=2),
+    Column("link_share", "of peak", "share", priority=3),
+)
 
-def report(job: Job, full: bool = False, path: str = "") -> Report:
-    """The first screen of a job, or all its ranks and groups."""
+
+def report(job: Job, full: bool = False, folder: Path | None = None) -> Report:
+    """The first screen of a job, or all its ranks and groups; `folder` is where it lies."""
     ranks = f"{len(job.ranks)} of {job.world_size} ranks" if job.missing_ranks else several(len(job.ranks), "rank")
     title = f"{job.name} · {ranks} · {several(len(job.step_numbers), 'step')} of {duration(job.step_ns)}"
     sections = [
@@ -52,8 +73,11 @@ def report(job: Job, full: bool = False, path: str = "") -> Report:
         Section("ranks", "Ranks, per step, by who holds others up", (_ranks(job, full),)),
         Section("groups", "Process groups, per step", (_groups(job, full),)),
         Section("own", "Each rank by itself, without waiting for others", (_own(job, full),)),
-        Section("next", "Next", (Commands(tuple(_next(job, full, path))),)),
+        Section("next", "Next", (Commands(tuple(_next(job, full, folder))),)),
     ]
+    if full and job.collectives:
+        longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))
+        sections.insert(-1, longest)
     if job.health:
         notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in job.health))
         sections.insert(0, Section("health", "Recordings", (notes,)))
@@ -62,6 +86,8 @@ def report(job: Job, full: bool = False, path: str = "") -> Report:
 
 def _lead(job: Job) -> Iterator[Text]:
     yield Text(job.verdict.sentence, "strong")
+    if job.verdict.how:
+        yield Text(job.verdict.how)
     yield from map(Text, job.balance.sentences)
     yield Text(_sure(job), "quiet")
 
@@ -128,6 +154,35 @@ def _groups(job: Job, full: bool) -> Table:
     return Table(_GROUPS, rows, hidden, f"{several(hidden, 'more group')}: -v" if hidden else "")
 
 
+def _collectives(job: Job) -> Table:
+    outlines = {one.rank: one for one in job.outlines}
+    zero_ns = min(float(one.begin_ns[1]) for one in job.outlines)
+    waits = job.waits
+    peaks = {group.ranks: group.link_peak for group in job.groups}
+    rows = []
+    for number in np.argsort(-waits.longest_ns, kind="stable")[:LISTED_COLLECTIVES].tolist():
+        one = job.collectives[number]
+        speed = one.message_bytes * bus_factor(one.kind, len(one.members)) / float(waits.transfer_ns[number]) * 1e9
+        peak = peaks.get(tuple(sorted(one.members)))
+        rows.append(
+            (
+                one.kind,
+                str(job.step_numbers[one.step]),
+                max(float(outlines[rank].start_ns[row]) for rank, row in one.rows.items()) - zero_ns,
+                shown_ranks(one.members),
+                one.message_bytes if one.message_bytes != NONE else None,
+                str(waits.last[number]),
+                float(waits.longest_ns[number]),
+                float(waits.transfer_ns[number]),
+                speed if one.message_bytes > 0 else None,
+                speed / peak if one.message_bytes > 0 and peak else None,
+            )
+        )
+    hidden = max(len(job.collectives) - LISTED_COLLECTIVES, 0)
+    note = f"{hidden:,} more: collective_table of warpline.open_job" if hidden else ""
+    return Table(_COLLECTIVES, tuple(rows), hidden, note)
+
+
 def _link(group: GroupTime) -> str:
     """The link and its peak."""
     if group.link_peak is not None:
@@ -135,15 +190,19 @@ def _link(group: GroupTime) -> str:
     return {"network": "between nodes, peak unknown", "unknown": "unknown"}.get(group.link, group.link)
 
 
-def _next(job: Job, full: bool, path: str) -> Iterator[Command]:
+def _next(job: Job, full: bool, folder: Path | None) -> Iterator[Command]:
     ranks = job.straggler.ranks or tuple(one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)[:1])
-    for rank in ranks[:2]:
+    for rank in ranks[:2] if job.straggler.reason not in _SEEN_TOGETHER else ():
         if rank in job.files:
             is_alone = list(job.files.values()).count(job.files[rank]) == 1
             chosen = [] if is_alone else ["--rank", str(rank)]
             command = shlex.join(["warpline", as_typed(job.files[rank]), *chosen])
             yield Command(command, f"what rank {rank} does with its own time")
-    if path and not full and (len(job.per_rank) > BRIEF_RANKS or len(job.groups) > BRIEF_GROUPS):
-        yield Command(f"{path} -v", "all ranks and groups")
+    if folder is None:
+        return
+    place = as_shell_word(folder)
+    yield Command(f"warpline report {place} -o job.html", "these ranks on one clock, and a map of ranks and steps")
+    if not full:
+        yield Command(f"warpline diagnose {place} -v", "all ranks and groups, and the longest waits")
     for other in job.other_jobs[-2:]:
-        yield Command(f"{path} --job {shlex.quote(other)}", "another recording of this folder")
+        yield Command(f"warpline diagnose {place} --job {shlex.quote(other)}", "another recording of this folder")

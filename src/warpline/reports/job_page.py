@@ -1,11 +1,11 @@
-"""A job as one HTML file: the sections of its answer, a heat map of ranks and steps, and its longest waits."""
+"""A job as one HTML file: the sections of its answer, a timeline, and a heat map of ranks and steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from warpline.ranks.account import RankStepTime
 from warpline.ranks.job import Job
@@ -17,14 +17,10 @@ from warpline.reports.page.document import DATA, NO_SCRIPT
 from warpline.reports.page.job_timeline import drawn_ranks, job_timeline
 from warpline.reports.page.planes import block
 from warpline.reports.page.shell import asset, document
-from warpline.reports.sections import Column, Section, Table
 from warpline.reports.svg import BUSY_COLOURS, IDLE_COLOURS, image, label
 from warpline.reports.svg import document as picture
-from warpline.trace.arrays import NONE
 from warpline.units import share
-from warpline.work.collective import bus_factor
 
-LISTED_COLLECTIVES = 20
 MOST_RANKS, MOST_STEPS = 64, 60
 """Rows and columns of the heat map."""
 WIDTH, LEFT, RIGHT, GAP = 960, 64, 16, 14
@@ -37,28 +33,15 @@ _PARTS = (
     ("transfer_ns", "transfer", BUSY_COLOURS["comm"]),
     ("idle_ns", "idle", IDLE_COLOURS["launch_latency"]),
 )
-_COLLECTIVES = (
-    Column("kind", "collective", key=True),
-    Column("step", "step", "number"),
-    Column("at_ns", "last arrival at", "ns"),
-    Column("group", "group"),
-    Column("message_bytes", "message", "bytes"),
-    Column("last", "last rank", "number"),
-    Column("wait_ns", "longest wait", "ns", has_bars=True),
-    Column("transfer_ns", "transfer", "ns"),
-    Column("bus_bandwidth", "bus bandwidth", "bytes_per_second"),
-    Column("link_share", "of peak", "share"),
-)
 
 
-def job_page(job: Job, again: str) -> str:
-    """The page; `again` is the command that prints the same answer."""
-    full = report(job, True, again)
+def job_page(job: Job, folder: Path) -> str:
+    """The page of the job in a folder."""
+    full = report(job, True, folder)
     parts = {section.name: section for section in full.sections}
     health = html.folded_notes(parts["health"]) if "health" in parts else ""
     tables = [html.section(section) for name, section in parts.items() if name not in {"health", "verdict", "next"}]
     drawn = image(heat_map(job), "Share of each step that each rank waits, computes, transfers and is idle")
-    longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))
     timeline, steps = job_timeline(job)
     first_rows, other_rows = timeline.blocks()
     program = asset("bundle.js")
@@ -70,7 +53,6 @@ def job_page(job: Job, again: str) -> str:
 <section id="steps" class="section"><h2>Ranks and steps</h2>
 <figure>{drawn}<figcaption>{html.text(_caption(job))}</figcaption></figure></section>
 {"".join(tables)}
-{html.section(longest)}
 <div id="panels"></div>
 {html.section(parts["next"])}
 </main>
@@ -134,32 +116,3 @@ def _caption(job: Job) -> str:
     if len(job.step_numbers) > MOST_STEPS:
         sentences.append(f"Of {len(job.step_numbers)} steps, the first {MOST_STEPS} are drawn.")
     return " ".join(sentences)
-
-
-def _collectives(job: Job) -> Table:
-    outlines = {one.rank: one for one in job.outlines}
-    zero_ns = min(float(one.begin_ns[1]) for one in job.outlines)
-    waits = job.waits
-    peaks = {group.ranks: group.link_peak for group in job.groups}
-    rows = []
-    for number in np.argsort(-waits.longest_ns, kind="stable")[:LISTED_COLLECTIVES].tolist():
-        one = job.collectives[number]
-        speed = one.message_bytes * bus_factor(one.kind, len(one.members)) / float(waits.transfer_ns[number]) * 1e9
-        peak = peaks.get(tuple(sorted(one.members)))
-        rows.append(
-            (
-                one.kind,
-                str(job.step_numbers[one.step]),
-                max(float(outlines[rank].start_ns[row]) for rank, row in one.rows.items()) - zero_ns,
-                shown_ranks(one.members),
-                one.message_bytes if one.message_bytes != NONE else None,
-                str(waits.last[number]),
-                float(waits.longest_ns[number]),
-                float(waits.transfer_ns[number]),
-                speed if one.message_bytes > 0 else None,
-                speed / peak if one.message_bytes > 0 and peak else None,
-            )
-        )
-    hidden = max(len(job.collectives) - LISTED_COLLECTIVES, 0)
-    note = f"{hidden:,} more: collective_table of warpline.open_job" if hidden else ""
-    return Table(_COLLECTIVES, tuple(rows), hidden, note)
