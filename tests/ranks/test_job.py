@@ -243,7 +243,9 @@ def test_the_json_has_the_documented_keys(tmp_path: Path) -> None:
         ("NVIDIA H100 80GB HBM3", 4, "NVLink", 450e9),
         ("NVIDIA L4", 4, "PCIe", 31.5e9),
         ("a chip of next year", 4, "unknown", None),
-        ("NVIDIA H100 80GB HBM3", 16, "network", None),
+        ("NVIDIA H100 80GB HBM3", 16, "network", 8 * 50e9),
+        ("NVIDIA H100 80GB HBM3", 12, "network", 4 * 50e9),
+        ("Tesla V100-SXM2-16GB", 16, "network", None),
     ],
 )
 def test_the_link_of_a_group_is_named_with_its_peak(

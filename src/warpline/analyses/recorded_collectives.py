@@ -1,8 +1,9 @@
 """What one rank recorded about each of its collectives: operation, group, size, sequence number and peer.
 
-torch writes the arguments on the NCCL kernel, or only on the op `record_param_comms`, or nowhere. The name of a group
-is a counter of each process, so a group is known by its ranks: from the header, where lists are complete, else from the
-arguments, where lists of more than 30 ranks are shortened.
+torch writes the arguments on the NCCL kernel, or only on the op `record_param_comms`, or nowhere. Then the range around
+the launch names the operation: NCCL's own NVTX range (`ncclAllReduce`), or torch's (`nccl:send 0->1`).
+The name of a group is a counter of each process, so a group is known by its ranks: from the header, where lists are
+complete, else from the arguments, where lists of more than 30 ranks are shortened.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from warpline.errors import WarplineError
 from warpline.kernels import identify
 from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.nesting import nest, order_for_nesting
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.work.collective import kind_of
@@ -26,6 +28,8 @@ from warpline.work.dtypes import COLLECTIVE_TYPES, SIZES
 
 COMMUNICATION_OP = "record_param_comms"
 """The op that torch records around each collective."""
+NAMING_RANGE = r"^(nccl:[a-z_]|ncclAll|ncclReduce|ncclBroadcast|ncclGather|ncclScatter)"
+"""Ranges around the launch of a collective that name it. NCCL's `ncclSend` is over before the launch."""
 
 
 class RecordedCollective(Struct, frozen=True):
@@ -61,7 +65,38 @@ def _groups(trace: Trace) -> dict[str, list[int]]:
 
 
 def _arguments(trace: Trace, rows: Int64s) -> list[dict[str, Any]]:
-    """The arguments of each collective: the kernel's own and, where they lack the collective, its op's."""
+    """The arguments of each collective: the kernel's own and, where they lack the collective, its op's; else what the
+    range around its launch says."""
+    recorded = _arguments_of_file(trace, rows)
+    if all("Collective name" in one for one in recorded):
+        return recorded
+    named = [_arguments_of_range(name or "") for name in _naming_ranges(trace, rows)]
+    return [{**by_range, **one} for by_range, one in zip(named, recorded, strict=True)]
+
+
+def _naming_ranges(trace: Trace, rows: Int64s) -> list[str | None]:
+    """For each row of `gpu` the innermost range around its launch that names a collective."""
+    ranges, api, calls = trace.ranges, trace.api, trace.gpu.api_id[rows]
+    chosen = np.flatnonzero(ranges.name.like(NAMING_RANGE) & (ranges.end_ns != NONE) & ~ranges.style.equal("gpu"))
+    columns = ranges.thread[chosen], ranges.start_ns[chosen], ranges.end_ns[chosen]
+    order = order_for_nesting(*columns)
+    nested = nest(*(column[order] for column in columns))
+    around = nested.innermost(np.append(api.thread, NONE)[calls], np.append(api.start_ns, NONE)[calls])
+    found = np.append(chosen[order], NONE)[np.where(calls == NONE, NONE, around)]
+    return ranges.name.at(found).texts.tolist()
+
+
+def _arguments_of_range(name: str) -> dict[str, Any]:
+    """`nccl:all_to_all, op_id = 7`, `ncclAllReduce`, `nccl:send 0->1` or `nccl:recv 1<-0` as arguments."""
+    plain = name.removeprefix("nccl:").removeprefix("nccl").partition(",")[0]
+    pair = re.fullmatch(r"(send|recv) \d{1,6}(?:->|<-)(\d{1,6})", plain)
+    if pair is not None:
+        return {"Collective name": pair[1], "Dst Rank" if pair[1] == "send" else "Src Rank": int(pair[2])}
+    return {"Collective name": plain} if kind_of(plain) not in {"", "send"} else {}
+
+
+def _arguments_of_file(trace: Trace, rows: Int64s) -> list[dict[str, Any]]:
+    """The arguments that Kineto writes."""
     if trace.source != "kineto" or not len(rows):
         return [{}] * len(rows)
     gpu, ops = trace.gpu, trace.ops

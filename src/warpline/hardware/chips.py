@@ -56,7 +56,7 @@ class Chip:
     tensor: dict[str, CitedFigure]
     vector: dict[str, CitedFigure]
     bandwidth: dict[str, CitedFigure]
-    """Keys are `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
+    """Keys are `dram`, `nvlink`, `pcie`, `c2c` and `network` (in NVIDIA's own machines); links count one direction."""
     reported: dict[str, CitedFigure] = field(default_factory=dict)
     """Tensor figures that others measured, by data type, where the data sheet has none: ceilings, but no limits."""
     shares_memory: bool = False
@@ -115,7 +115,7 @@ def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
     source = sources[entry["source"]]
     tensor_source = f"{source}; half of the figure quoted with sparsity" if entry.get("half_of_sparse") else source
     major, minor = map(int, entry["compute"].split("."))
-    links = {"dram": "dram_gbs", "nvlink": "nvlink_gbs", "pcie": "pcie_gbs", "c2c": "c2c_gbs"}
+    links = {link: f"{link}_gbs" for link in ("dram", "nvlink", "pcie", "c2c", "network")}
     return Chip(
         name=entry["name"],
         vendor=vendor,

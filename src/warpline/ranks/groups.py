@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from warpline.trace.arrays import Int64s, combinations, grouped
 from warpline.work.collective import bus_factor
 
 RANKS_PER_NODE = 8
-"""GPUs that share NVLink in most machines; a group beyond one block of so many uses a network of unknown peak."""
+"""GPUs that share NVLink in most machines; a group beyond one block of so many uses a network."""
 
 
 LinkName = Literal["NVLink", "Infinity Fabric", "PCIe", "network", "unknown"]
@@ -37,7 +37,8 @@ class GroupTime(Struct, frozen=True):
     bus_bandwidth: float | None
     """Bytes per second as NCCL's tests count them, over all its transfers; None if sizes were not recorded."""
     link_peak: float | None
-    """Peak of the link in bytes per second, one direction; None if it is not known."""
+    """Peak of the link in bytes per second, one direction; of a network, that of NVIDIA's own machine with this chip.
+    None if it is not known."""
     link: LinkName
     """What the group's data moves over."""
 
@@ -93,11 +94,14 @@ def _bus_bandwidth(collectives: Collectives, waits: Waits, rows: Int64s, members
 
 
 def _link(members: Sequence[int], summaries: Mapping[int, RankSummary]) -> tuple[float | None, LinkName]:
-    """The peak of the link within a node, and its name. A network between nodes has a peak that no file names."""
-    if len({rank // RANKS_PER_NODE for rank in members}) != 1:
-        return None, "network"
+    """The peak of the link, and its name. Between nodes each rank has a port of its own, and the node with the fewest
+    ranks of the group bounds it."""
     about = next((summaries[rank].about for rank in members if rank in summaries), None)
     chip = find_device(about.device) if about is not None else None
+    on_node = Counter(rank // RANKS_PER_NODE for rank in members)
+    if len(on_node) > 1:
+        port = chip.bandwidth.get("network") if chip is not None else None
+        return port.value * min(on_node.values()) if port is not None else None, "network"
     if about is None or chip is None:
         return None, "unknown"
     if about.link_bytes_per_second is not None:

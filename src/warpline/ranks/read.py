@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from warpline.capture.this_process import usable_cores
 from warpline.errors import UsageError, WarplineError
-from warpline.ranks.summary import RankSummary, load_summary, store_summary, summarise
+from warpline.ranks.summary import RankSummary, is_stored, load_summary, store_summary, summarise
 from warpline.sources.cache_folder import content_of
 from warpline.trace.open import open_trace
 
@@ -106,7 +106,9 @@ def _store(place: str, summary: RankSummary) -> None:
     if "://" in place:
         from warpline.ranks.remote import key  # noqa: PLC0415 - fsspec is an optional package
 
-        store_summary(key(place), summary)
+        name = key(place)
+        if not is_stored(name):  # a worker with the same cache folder was first
+            store_summary(name, summary)
 
 
 def _default_workers(places: Sequence[str]) -> int:

@@ -15,6 +15,9 @@ from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import READER_VERSION
 from warpline.sources.detect import HEAD_BYTES
 
+CHECKSUMS = ("ETag", "etag", "md5Hash")
+"""What S3, web servers and Azure, and Google's store call a checksum."""
+
 
 class RemoteFile(Struct, frozen=True):
     """One file below a URL."""
@@ -44,9 +47,12 @@ def listed(url: str) -> list[RemoteFile]:
 
 
 def key(url: str) -> str:
-    """What names the content of a file, by what its store says of it (size, time or checksum)."""
+    """What names the content of a file: its checksum where the store has one, else all that the store says of it. A
+    listing and a look at one file give other fields, and the ukey of some stores is the URL alone."""
     system, name = fsspec.core.url_to_fs(url)
-    state = f"{READER_VERSION} {url} {sorted(system.info(name).items())}"  # the ukey of some stores is the URL alone
+    about = system.info(name)
+    checksums = {field: about[field] for field in CHECKSUMS if about.get(field)}
+    state = f"{READER_VERSION} {url} {sorted((checksums or about).items())}"
     return hashlib.blake2b(state.encode(), digest_size=16).hexdigest()
 
 

@@ -31,7 +31,7 @@ from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
-VERSION = 3
+VERSION = 4
 """Increment this when a summary holds something else."""
 UNKNOWN_LAUNCH_NS = 5_000
 """A GPU operation without a recorded launch counts as launched so long before its start."""
@@ -240,6 +240,11 @@ def load_summary(key: str) -> RankSummary | None:
             return RankSummary.from_bytes(opened.read())
     except (OSError, ValueError, KeyError, msgspec.MsgspecError, pl.exceptions.PolarsError):
         return None
+
+
+def is_stored(key: str) -> bool:
+    """Whether there is a stored summary with this key."""
+    return _path(key).exists()
 
 
 def store_summary(key: str, summary: RankSummary) -> None:

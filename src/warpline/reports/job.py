@@ -185,9 +185,10 @@ def _collectives(job: Job) -> Table:
 
 def _link(group: GroupTime) -> str:
     """The link and its peak."""
-    if group.link_peak is not None:
-        return f"{group.link}, peak {group.link_peak / 1e9:.0f} GB/s"
-    return {"network": "between nodes, peak unknown", "unknown": "unknown"}.get(group.link, group.link)
+    if group.link_peak is None:
+        return "between nodes, peak unknown" if group.link == "network" else group.link
+    peak = f"{group.link_peak / 1e9:.0f} GB/s"
+    return f"between nodes, {peak} in a DGX" if group.link == "network" else f"{group.link}, peak {peak}"
 
 
 def _next(job: Job, full: bool, folder: Path | None) -> Iterator[Command]:
