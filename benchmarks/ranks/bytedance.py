@@ -22,7 +22,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.ranks.program import NOTHING, InstructionKind, Program, Segment
-from warpline.ranks.replay import JointReplay, Part, Scenario
+from warpline.ranks.replay import JointReplay, RankChange, Scenario
 from warpline.trace.arrays import Floats
 
 Worker = tuple[int, int]
@@ -109,7 +109,9 @@ class StepReplay:
         scenarios = []
         for fixed in sets:
             programs = [self._program(self.workers.index(worker), ideal) for worker in fixed]
-            scenarios.append(Scenario({one.rank: Part(one.segments, one.lag_ns, one.start_ns) for one in programs}))
+            scenarios.append(
+                Scenario({one.rank: RankChange(one.segments, one.lag_ns, one.start_ns) for one in programs})
+            )
         return np.array([replayed.step_ns for replayed in self.replay.run_all(scenarios)])
 
     def seconds_with(self, recorded: StepReplay, workers: Sequence[Worker]) -> Floats:
@@ -117,7 +119,7 @@ class StepReplay:
         scenarios = []
         for worker in workers:
             one = recorded._program(self.workers.index(worker), None)
-            scenarios.append(Scenario({one.rank: Part(one.segments, one.lag_ns, one.start_ns)}))
+            scenarios.append(Scenario({one.rank: RankChange(one.segments, one.lag_ns, one.start_ns)}))
         return np.array([replayed.step_ns for replayed in self.replay.run_all(scenarios)])
 
     def compute(self) -> list[tuple[str, float]]:

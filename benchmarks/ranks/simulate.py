@@ -57,6 +57,7 @@ FAULTS = {
         Fault("pageable_input", "input"),
         Fault("taking_turns", "kernel"),  # two or three ranks are slow in turn, one in each step
         Fault("uneven_batches", NONE),  # each rank draws other sequence lengths in each step
+        Fault("own_metrics", "work"),  # rank 0 runs kernels of its own at the start of each step
     )
 }
 
@@ -125,7 +126,7 @@ def random_setting(seed: int, kind: str, world: int | None = None) -> Setting:
         culprits = tuple(sorted(rng.choice(size, 2, replace=False).tolist()))
     elif kind == "taking_turns":
         culprits = tuple(sorted(rng.choice(size, int(rng.integers(2, 4)), replace=False).tolist()))
-    elif kind == "checkpoint":
+    elif kind in {"checkpoint", "own_metrics"}:
         culprits = (0,)
     elif kind in {"healthy", "jitter", "late_at_no_cost", "uneven_batches"}:
         culprits = (first,) if kind == "late_at_no_cost" else ()
@@ -308,6 +309,15 @@ class Planted:
         self.stalls = self.jitter.random((setting.world, 64)) < 0.15
         self.batches = np.clip(1 + 0.5 * setting.severity * self.jitter.normal(size=(setting.world, 64)), 0.4, 2.0)
 
+    def program(self, rank: int) -> list[Op]:
+        """The operations of one step of one rank."""
+        ops = program(self.setting, rank)
+        if self.name != "own_metrics" or rank not in self.setting.culprits:
+            return ops
+        kernels = [op for op in ops if op.kind == "kernel"]
+        own = kernels[: max(1, round(self.setting.severity * len(kernels)))]
+        return [*ops[:2], *(replace(op, name="metric_reduce_kernel") for op in own), *ops[2:]]
+
     def kernel(self, rank: int, step: int, op: Op) -> tuple[float, float]:
         """Factors of a kernel's time and grid."""
         culprit, severity = rank in self.setting.culprits, self.setting.severity
@@ -423,7 +433,7 @@ class RankRun:
 
     def __init__(self, setting: Setting, rank: int, planted: Planted, meetings: Meetings) -> None:
         self.setting, self.rank, self.planted, self.meetings = setting, rank, planted, meetings
-        self.ops = program(setting, rank)
+        self.ops = planted.program(rank)
         self.rng = np.random.default_rng([setting.seed, 1000 + rank])
         self.speed = 1 + abs(float(self.rng.normal(0, 0.004)))
         self.cpu = self.compute = float(self.rng.uniform(0, 300))

@@ -68,6 +68,30 @@ def test_several_pauses_in_a_step_are_pauses_and_longer_launches_everywhere_are_
     assert [one.extra_ns for one in found] == pytest.approx([900_000, 900_000], rel=0.01)
 
 
+def test_a_rank_that_shares_no_collective_is_left_out(tmp_path: Path) -> None:
+    """Rank 3 recorded its groups, the others did not: nothing ties it to them, and the rest is answered."""
+    recorded = job(tmp_path / "arguments", offsets_us={3: 40_000.0})
+    files = job(tmp_path / "plain", arguments=False, late={2: 200.0})
+    files[3].write_text(recorded[3].read_text())
+    found = opened(tmp_path / "plain")
+    assert found.ranks == (0, 1, 2)
+    assert "unmatched-ranks" in {entry.code for entry in found.health}
+    assert (found.straggler.ranks, found.straggler.reason) == ((2,), "kernel")
+    assert max(clock.uncertainty_ns for clock in found.clocks) < 20_000
+
+
+def test_ranks_that_no_collective_ties_together_are_said(tmp_path: Path) -> None:
+    """Two replicas of two ranks: each has collectives of its own only."""
+
+    def program(rank: int, _step: int) -> Sequence[Operation]:
+        first = rank // 2 * 2
+        return compute(400.0), meet("allreduce", (first, first + 1), 100.0), sync()
+
+    play(tmp_path, 4, 4, program)
+    (entry,) = [entry for entry in opened(tmp_path).health if entry.code == "separate-clocks"]
+    assert entry.message.endswith("ranks 0 and 1; ranks 2 and 3")
+
+
 def test_the_only_step_of_a_rank_starts_on_its_cpu_as_that_of_the_job_does(tmp_path: Path) -> None:
     job(tmp_path, steps=1, pause_us={1: 300.0})
     found = opened(tmp_path)

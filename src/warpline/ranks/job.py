@@ -258,6 +258,12 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     health = [*notes, *more]
     by_own_clock = told_apart([outline(line) for line in recorded])
     collectives = match(by_own_clock)
+    alone = sorted(set(recorded.ranks).difference(*collectives.connected)) if collectives else []
+    if alone:
+        message = f"{shown_ranks(alone)}: no collective is the same as on another rank, so left out"
+        left_out = HealthEntry("unmatched-ranks", "warning", message)
+        rest = {rank: one for rank, one in summaries.items() if rank not in alone}
+        return judge(name, rest, [*notes, left_out])
     clocks = align(by_own_clock, collectives)
     timelines = recorded.corrected([clock.applied for clock in clocks])
     outlines = [clock.applied(one) for clock, one in zip(clocks, by_own_clock, strict=True)]
@@ -345,6 +351,10 @@ def _doubts(collectives: Collectives, missing: Sequence[int], world: int, clocks
             "leave them together count as one group"
         )
         found.append(HealthEntry("no-collective-arguments", "warning", message))
+    if len(collectives.connected) > 1:
+        sets = "; ".join(shown_ranks(sorted(ranks)) for ranks in sorted(collectives.connected, key=min))
+        message = f"no collective ties these ranks together, so their clocks are not aligned to each other: {sets}"
+        found.append(HealthEntry("separate-clocks", "warning", message))
     stepped = [clock.rank for clock in clocks if clock.jumps]
     if stepped:
         message = f"the clock was set during the recording on {shown_ranks(stepped)}, which is corrected"

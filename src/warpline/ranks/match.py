@@ -95,6 +95,16 @@ class Collectives(Sequence[Collective]):
         return np.add.reduceat(marks[self.arrivals.place], self.first[:-1]) if len(self) else np.empty(0, np.int64)
 
     @cached_property
+    def connected(self) -> list[set[int]]:
+        """The ranks that collectives tie together, in sets that have none in common."""
+        found: list[set[int]] = []
+        for number in np.unique(self.rank_marks, return_index=True)[1].tolist():
+            ranks = set(self[number].rows)
+            ranks.update(*(one for one in found if one & ranks))
+            found = [*(one for one in found if not one & ranks), ranks]
+        return found
+
+    @cached_property
     def synchronises(self) -> Bools:
         """Whether all members of a collective leave together."""
         return self.table.kind.equal(*SYNCHRONISING)
