@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from warpline.capture.this_process import usable_cores
 from warpline.errors import UsageError, WarplineError
-from warpline.ranks.summary import RankSummary, is_stored, load_summary, store_summary, summarise
+from warpline.ranks.summary import RankSummary, load_summary, store_summary, summarise
 from warpline.sources.cache_folder import content_of
 from warpline.trace.open import open_trace
 
@@ -107,7 +107,7 @@ def _store(place: str, summary: RankSummary) -> None:
         from warpline.ranks.remote import key  # noqa: PLC0415 - fsspec is an optional package
 
         name = key(place)
-        if not is_stored(name):  # a worker with the same cache folder was first
+        if load_summary(name) is None:  # else a worker with the same cache folder was first
             store_summary(name, summary)
 
 

@@ -242,11 +242,6 @@ def load_summary(key: str) -> RankSummary | None:
         return None
 
 
-def is_stored(key: str) -> bool:
-    """Whether there is a stored summary with this key."""
-    return _path(key).exists()
-
-
 def store_summary(key: str, summary: RankSummary) -> None:
     """Store the summary; a folder that cannot be written is no error."""
     content = summary.content
