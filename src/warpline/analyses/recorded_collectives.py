@@ -78,11 +78,10 @@ def _naming_ranges(trace: Trace, rows: Int64s) -> list[str | None]:
     """For each row of `gpu` the innermost range around its launch that names a collective."""
     ranges, api, calls = trace.ranges, trace.api, trace.gpu.api_id[rows]
     chosen = np.flatnonzero(ranges.name.like(NAMING_RANGE) & (ranges.end_ns != NONE) & ~ranges.style.equal("gpu"))
-    columns = ranges.thread[chosen], ranges.start_ns[chosen], ranges.end_ns[chosen]
-    order = order_for_nesting(*columns)
-    nested = nest(*(column[order] for column in columns))
+    chosen = chosen[order_for_nesting(ranges.thread[chosen], ranges.start_ns[chosen], ranges.end_ns[chosen])]
+    nested = nest(ranges.thread[chosen], ranges.start_ns[chosen], ranges.end_ns[chosen])
     around = nested.innermost(np.append(api.thread, NONE)[calls], np.append(api.start_ns, NONE)[calls])
-    found = np.append(chosen[order], NONE)[np.where(calls == NONE, NONE, around)]
+    found = np.append(chosen, NONE)[np.where(calls == NONE, NONE, around)]
     return ranges.name.at(found).texts.tolist()
 
 
