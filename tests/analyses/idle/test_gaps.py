@@ -90,7 +90,8 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         [call("cudaLaunchKernel", 5, 3, 2), kernel("next", 25, 5, 2)],
         {"launch_latency": 5},
     ),
-    "launched in time, a long gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)], {"dependency": 60}),
+    "launched in time, a long gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 60, 5, 2)], {"dependency": 40}),
+    "launched in time, far too late": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)], {"unknown": 60}),
     "an allocation in the first op of its name, far longer than others": (
         [
             *(call("cudaMalloc", 2 + number, 0.5, 80 + number) for number in range(5)),
@@ -232,6 +233,13 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
 def test_each_cause_on_paper(case: str, tmp_path: Path) -> None:
     events, expected = CASES[case]
     assert causes(tmp_path, events) == expected
+
+
+def test_a_late_start_while_another_device_works_is_a_dependency(tmp_path: Path) -> None:
+    events = [*launched("before", 0, 10, 10, 1), call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)]
+    other = [call("cudaLaunchKernel", 9, 1, 3), kernel("elsewhere", 20, 55, 3, device=1)]
+    gaps = next(one for one in idle_gaps(open_trace(write(tmp_path, [*events, *other]))) if one.device == 0)
+    assert (gaps.totals()["dependency"], gaps.totals()["unknown"], gaps.unrecorded_ns) == (60_000, 0, 0)
 
 
 def test_a_trace_without_calls_explains_nothing(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from warpline.analyses.idle.host_activity import (
     capture_spans,
 )
 from warpline.analyses.idle.host_time import HostTime
-from warpline.intervals import Spans, complement, intersection, pieces, union
+from warpline.intervals import Spans, complement, covered_before, intersection, pieces, union
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.trace import Trace, Window
 
@@ -47,7 +47,7 @@ NAMED_WAITS, NAMED_WAIT = 3, 0.1
 """Calls of the operating system that are named for a cause, and the share of it that each must have."""
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
-graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
+graphs or after a stream switch; longer, the operation was waiting for something else."""
 LATE_START_NS = 50_000
 """A launch takes 1 to 20 µs to start on an idle device; an operation that starts later waits for something that was not
 recorded, such as another process on the device or work from before the recording."""
@@ -139,7 +139,7 @@ def idle_gaps(
                 ended_by=one.ended_by,
                 spans=spans,
                 captured_ns=intersection(spans.of("cold_start"), captured).total_ns(),
-                unrecorded_ns=int((one.spans.ends - one.done)[_starts_late(one)].sum()),
+                unrecorded_ns=int((one.spans.ends - one.done)[_starts_late(trace, one)].sum()),
                 os_waits=_os_waits(os_calls, spans),
             )
         )
@@ -313,9 +313,15 @@ def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:
     return GapSpans(starts[order], ends[order], gaps[order], causes[order]).merged()
 
 
-def _starts_late(one: _Idle) -> Bools:
-    """The gaps in which the launch is called, and what it launches starts far later than any launch takes."""
-    return (one.calls != NONE) & (one.called >= one.whole.starts) & (one.queued_ns > LATE_START_NS)
+def _starts_late(trace: Trace, one: _Idle) -> Bools:
+    """The gaps in which what was launched starts far later than any launch takes, and waits for nothing recorded: not
+    for another device, and not for the collective that it is."""
+    gpu, ended = trace.gpu, np.append(communicates(trace.gpu.name), False)
+    others = union(*(side[gpu.device != one.device] for side in (gpu.start_ns, gpu.end_ns)))
+    works_elsewhere = covered_before(others, one.whole.ends) > covered_before(others, one.whole.starts)
+    in_time = one.called < one.whole.starts
+    known = in_time & (works_elsewhere | ended[one.ended_by])
+    return (one.calls != NONE) & (one.queued_ns > LATE_START_NS) & ~known
 
 
 def _after_call(trace: Trace, one: _Idle) -> Int64s:
@@ -323,8 +329,8 @@ def _after_call(trace: Trace, one: _Idle) -> Int64s:
     recorded."""
     waited = np.flatnonzero((one.calls != NONE) & (one.called < one.whole.starts) & (one.queued_ns > QUEUED_GAP_NS))
     causes = np.full(len(one.spans), CAUSES.index("launch_latency"))
-    causes[_starts_late(one)] = CAUSES.index("unknown")
     causes[waited] = CAUSES.index("dependency")
+    causes[_starts_late(trace, one)] = CAUSES.index("unknown")
     # A collective that was launched in time, and does not start on an idle device, waits for communication.
     causes[waited[communicates(trace.gpu.name[one.ended_by[waited]])]] = CAUSES.index("comm")
     return causes
