@@ -348,3 +348,13 @@ def test_suggested_commands_keep_the_chosen_steps_and_the_table_has_the_fixes_of
     shown = capsys.readouterr().out
     assert "--fix fused_optimizer --steps 1:" in shown
     assert "torch_compile" in shown.partition("new step")[2]
+
+
+def test_an_option_of_another_verb_names_that_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([str(DEMO), "--fix", "cuda_graph"]) == 2
+    assert "it is an option of warpline try or warpline whatif" in capsys.readouterr().err
+
+
+def test_a_written_report_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", KINETO, "-o", str(tmp_path / "report.md")]) == 0
+    assert "wrote " in capsys.readouterr().err

@@ -289,8 +289,8 @@ class _Watcher:
             self._say(f"recorded {what}{ranks}; ending the program as requested")
             # Each process gets its own signal: a shell does not pass one on.
             self._ending = EndProcesses([child.pid, *(part["pid"] for part in done)], self._say)
-        elif first["ended_by"] in {"steps", "seconds", "megabytes"} and child.poll() is None:
-            self._say(f"recorded {what}{ranks}; the program continues, Ctrl-C ends it")
+        elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
+            self._say(f"recorded {what}{ranks}; waiting for the program to end, Ctrl-C ends it")
 
 
 def say_on_stderr(text: str) -> None:

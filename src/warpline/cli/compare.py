@@ -36,7 +36,8 @@ class RunFiles(Struct, frozen=True):
         """Those of A, and those of B."""
         if len(self.traces) not in {0, 2}:
             what = f"compare takes two recordings, not {len(self.traces)}"
-            raise UsageError("two-traces", what, "give more runs with --before and --after")
+            again = "warpline compare A B; more runs of each with --before and --after"
+            raise UsageError("two-traces", what, again)
         sides = [*self.traces[:1], *self.more_a], [*self.traces[1:], *self.more_b]
         if not all(sides):
             raise UsageError("two-traces", "compare needs a recording of A and one of B", "warpline compare A B")

@@ -21,6 +21,8 @@ from warpline.errors import EXIT_FAILED, WarplineError
 from warpline.sources.stdin import without_spool
 
 INTERRUPTED = 130
+MAX_LISTED_VERBS = 3
+"""Of an option that more verbs have, none is named."""
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
@@ -138,6 +140,9 @@ def _described(error: BaseException) -> WarplineError:
             return error
         case _UnknownVerb():
             return WarplineError("usage", error.format_message(), error.hint, error.exit_code)
+        case click.NoSuchOption(ctx=click.Context() as context) if others := _verbs_with(error.option_name, context):
+            has = " or ".join(f"warpline {name}" for name in others)
+            return WarplineError("usage", _what_is_wrong(error), f"it is an option of {has}", error.exit_code)
         case click.UsageError():
             path = error.ctx.command_path if error.ctx is not None else "warpline"
             return WarplineError("usage", _what_is_wrong(error), f"see {path} --help", error.exit_code)
@@ -153,6 +158,16 @@ def _described(error: BaseException) -> WarplineError:
         raise error
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     return WarplineError("internal-error", reason, "please report it, with the traceback that WARPLINE_DEBUG=1 shows")
+
+
+def _verbs_with(option: str, context: click.Context) -> list[str]:
+    """The other verbs that have an option, at most three."""
+    parent = context.parent
+    if parent is None or not isinstance(parent.command, Verbs) or not option.startswith("--"):
+        return []
+    commands = ((name, parent.command.get_command(parent, name)) for name in VERBS)
+    found = [name for name, one in commands if one and any(option in param.opts for param in one.params)]
+    return found if len(found) <= MAX_LISTED_VERBS else []
 
 
 def _what_is_wrong(error: click.UsageError) -> str:

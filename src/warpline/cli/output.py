@@ -12,7 +12,7 @@ from msgspec import Struct
 from rich.console import Console
 
 from warpline.cli.options import PATH, bundle, force_option, json_option
-from warpline.cli.write import json_text, put_text, refuse_existing, table_width
+from warpline.cli.write import json_text, put_text, refuse_existing, say, table_width
 from warpline.errors import UsageError
 from warpline.reports import html, markdown, terminal
 from warpline.reports.console import plain_console
@@ -65,6 +65,8 @@ class ReportOutput(Struct, frozen=True):
                 print_report(report())
             case ReportFormat.TERMINAL:
                 put_text(terminal.render(report(), table_width() or PIPE_WIDTH).plain, self.file)
+        if self.file is not None:
+            say(f"wrote {self.file}", err=True)
 
 
 output_options = bundle(

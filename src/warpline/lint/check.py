@@ -53,7 +53,9 @@ def lint_text(text: str, file: str = "<text>") -> list[LintFinding]:
     except SyntaxError as error:
         place = f"{file}:{error.lineno}" if error.lineno else file
         raise UnreadableFile(
-            "not-python", f"{place} is not valid Python: {error.msg}", "export a notebook first"
+            "not-python",
+            f"{place} is not valid Python: {error.msg}",
+            "correct it, or export a notebook to a script first",
         ) from None
     except ValueError as error:
         raise UnreadableFile("not-python", f"{file} is not valid Python: {error}", "name a Python file") from None

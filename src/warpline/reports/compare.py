@@ -98,11 +98,14 @@ def gate_report(gate: Gate, verbose: bool = False) -> Report:
         lead.append(Table(columns, rows))
         if any(check.passed is None for check in gate.checks):
             lead.append(Text(OPEN, "quiet"))
+    found = gate.comparison
+    if found and gate.outcome == "inconclusive" and found.judged_by != "busy" and found.work_ratio.low > 1:
+        lead.append(Text("The GPU's own work has certainly become longer: --metric busy judges that alone.", "quiet"))
     sections = [Section("gate", "Gate", tuple(lead), is_lead=True)]
     title = gate.runs[0].file + (f" and {len(gate.runs) - 1} more" if len(gate.runs) > 1 else "")
-    if gate.comparison is None:
+    if found is None:
         return Report(title, tuple(sections))
-    compared = report(gate.comparison, verbose)
+    compared = report(found, verbose)
     return Report(f"baseline as A · {title} as B", (*sections, *compared.sections))
 
 

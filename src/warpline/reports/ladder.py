@@ -42,7 +42,9 @@ def _sentence(ladder: Ladder) -> str:
     if best is first:
         return f"No rung is faster than the first, {first.name}: {duration(first.step_ns)} a step."
     gain = speedup(first.step_ns / best.step_ns)
-    return f"{best.name} is the fastest: {duration(best.step_ns)} a step, {gain} as fast as {first.name}."
+    below = ladder.rungs[1 : ladder.rungs.index(best) + 1]
+    how = "is the fastest" if any(rung.verdict == "faster" for rung in below) else "seems to be the fastest"
+    return f"{best.name} {how}: {duration(best.step_ns)} a step, {gain} as fast as {first.name}."
 
 
 def _rungs(ladder: Ladder) -> Table:
