@@ -60,7 +60,7 @@ def test_what_cannot_be_tried_is_refused(name: str, code: str) -> None:
 USUAL = ProgramUse(
     on_gpu=True,
     loaders=[LoaderUse(0, False, False, False, 8)],
-    optimizers=[OptimizerUse("AdamW", False, False, True)],
+    optimizers=[OptimizerUse("AdamW", False, True)],
     modules=[ModuleUse("Net", 100, 3, 4, False, "eager")],
     matmuls={"float32": 3},
     empty_cache_calls=1,

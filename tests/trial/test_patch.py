@@ -41,7 +41,7 @@ train()
 USE = ProgramUse(
     on_gpu=True,
     loaders=[LoaderUse(2, False, False, False, 64, "train.py:12")],
-    optimizers=[OptimizerUse("AdamW", False, False, True, "train.py:10")],
+    optimizers=[OptimizerUse("AdamW", False, True, "train.py:10")],
     modules=[ModuleUse("Net", 100, 0, 4, False, "", "layers", "train.py:10", ["train.py:16", "train.py:24"])],
     backward_frames=["train.py:20", "train.py:24"],
     places={"zero_grad": "train.py:19", "empty_cache": "train.py:22"},

@@ -12,8 +12,6 @@ from warpline.findings.diagnosis import Diagnosis
 
 Numbers = Mapping[str, Estimate]
 TIMES = ("step_ms", "recorded_step_ms", "busy_ms", "idle_ms")
-PER_STEP = (*TIMES, *KINDS)
-"""What a recording without steps does not have."""
 NUMBERS = (*TIMES, "idle_pct", *(f"idle_{cause}_pct" for cause in CAUSES), *KINDS)
 """What is known of every recording with steps."""
 ASKED_NUMBERS = ("peak_memory_mb", "peak_reserved_mb", "roof_pct")

@@ -174,9 +174,7 @@ class TrialAgent:
             group, name = optimizer.param_groups[0], type(optimizer).__name__
             can_fuse = name in FUSED_FORMS and type(optimizer).__module__.startswith("torch.optim")
             place = self.places.get(id(optimizer), "") if self.plan.step is None else ""
-            self.use.optimizers.append(
-                OptimizerUse(name, bool(group.get("fused")), bool(group.get("foreach")), can_fuse, place)
-            )
+            self.use.optimizers.append(OptimizerUse(name, bool(group.get("fused")), can_fuse, place))
         self._event(OPTIMIZER, self.optimizers[id(optimizer)], type(optimizer).__name__)
 
     def generate(self, original: Any) -> Any:

@@ -25,7 +25,6 @@ class OptimizerUse:
 
     name: str
     is_fused: bool
-    is_foreach: bool
     can_fuse: bool
     """Whether its class has a fused form."""
     place: str = ""

@@ -165,7 +165,7 @@ class RecordedProcess(Struct, frozen=True):
     buffer_records: BufferRecords = BufferRecords()
 
 
-class Content(Struct, frozen=True, rename={"processes": KEY}):
+class RocmDocument(Struct, frozen=True, rename={"processes": KEY}):
     """The file."""
 
     processes: list[RecordedProcess]
@@ -176,7 +176,7 @@ def read_rocprofv3_json(path: Path) -> Rows:
     unpacked = Unpacked(path)
     raw = b"".join(unpacked)
     try:
-        content = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=Content)
+        content = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=RocmDocument)
     except msgspec.DecodeError as error:
         reason = unpacked.damage or f"{error}."
         raise UnreadableFile(
