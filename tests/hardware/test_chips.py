@@ -164,3 +164,14 @@ def test_chips_are_named_as_people_name_them(name: str) -> None:
 def test_an_ambiguous_name_lists_the_candidates(name: str) -> None:
     with pytest.raises(UsageError, match="one of"):
         chip_named(name)
+
+
+def test_memory_tells_chips_apart_that_have_no_name() -> None:
+    """An MI300X has 192 GiB, of which ROCm lists 191.98; an MI325X has 256."""
+    facts = (304, (9, 4))
+    assert find_device("", *facts) is None
+    assert [
+        chip and chip.name
+        for memory in (206_141_652_992, 274_877_906_944, 64 << 30)
+        for chip in [find_device("", *facts, memory)]
+    ] == ["MI300X", "MI325X", None]

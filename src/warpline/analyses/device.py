@@ -20,11 +20,19 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     """The device's name and its chip: the requested one, else the one that most of the trace ran on."""
     if wanted is not None:
         return wanted, chip_named(wanted)
-    devices, row = trace.devices, _listed(trace, _busiest_device(trace.gpu))
-    if row is None:
-        return UNKNOWN_DEVICE, None
-    name, sm_count = devices.name[row], int(devices.sm_count[row])
-    return name or UNKNOWN_DEVICE, find_device(name, None if sm_count == NONE else sm_count, _compute(trace, row))
+    row = _listed(trace, _busiest_device(trace.gpu))
+    name, chip = (None, None) if row is None else _named(trace, row)
+    return name or UNKNOWN_DEVICE, chip
+
+
+def _named(trace: Trace, row: int) -> tuple[str | None, Chip | None]:
+    """Name and chip of a listed device; without a name, the chip's, if its size tells which it is."""
+    devices = trace.devices
+    sm_count, memory_bytes = (
+        None if (value := int(column[row])) == NONE else value for column in (devices.sm_count, devices.memory_bytes)
+    )
+    chip = find_device(devices.name[row], sm_count, _compute(trace, row), memory_bytes)
+    return devices.name[row] or (chip.name if chip is not None else None), chip
 
 
 def trace_host_link(trace: Trace) -> CitedFigure | None:
@@ -41,9 +49,9 @@ def _compute(trace: Trace, row: int) -> tuple[int, int] | None:
 
 
 def device_name(trace: Trace, device: int) -> str | None:
-    """The name of a device, if the trace has it."""
+    """The name of a device, if the trace tells it."""
     row = _listed(trace, device)
-    return None if row is None else trace.devices.name[row] or None
+    return None if row is None else _named(trace, row)[0]
 
 
 def _listed(trace: Trace, device: int) -> int | None:

@@ -64,6 +64,9 @@ class Chip:
     last_level_bytes: int = 0
     """Cache in front of the memory, beyond the L2 (AMD's Infinity Cache); 0 if there is none."""
 
+    memory_bytes: int = 0
+    """The memory's size, where it tells two chips apart that are alike in all else that a driver says; else 0."""
+
     def is_called(self, name: str) -> bool:
         """Whether a driver's device name means this chip, with or without the vendor's name before it."""
         return any(re.fullmatch(pattern, name.strip(), re.IGNORECASE) for pattern in self.patterns)
@@ -136,6 +139,7 @@ def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
             if key in entry
         },
         shares_memory=entry.get("shares_memory", False),
+        memory_bytes=entry.get("memory_gib", 0) * _MEGA << 10,
         reported={
             dtype: CitedFigure(figure["tflops"] * _TERA, sources[figure["source"]])
             for figure in entry.get("reported", ())

@@ -14,14 +14,21 @@ _SLICE = re.compile(r"\bMIG\b", re.IGNORECASE)
 _NAMELESS = {"AMD Radeon Graphics"}
 """What AMD's driver says of every chip whose name it does not know, Instinct or not."""
 _AMD = re.compile(r"\b(AMD|Radeon|Instinct|gfx)", re.IGNORECASE)
+MAX_RESERVED_SHARE = 0.1
+"""Of a device's memory, what error correction and the driver keep: 6 % on cards with GDDR6, nothing on MI300X."""
 _SHARED_MEMORY = {(5, 3), (6, 2), (7, 2), (8, 7), (11, 0), (12, 1)}
 """Compute capabilities of Tegra, Thor and GB10, whose memory is the host's."""
 
 
-def find_device(name: str | None, sm_count: int | None = None, compute: tuple[int, int] | None = None) -> Chip | None:
-    """The chip with this name, SM count and compute capability; None if unsure.
+def find_device(
+    name: str | None,
+    sm_count: int | None = None,
+    compute: tuple[int, int] | None = None,
+    memory_bytes: int | None = None,
+) -> Chip | None:
+    """The chip with this name, SM count, compute capability and memory; None if unsure.
 
-    A name decides, unless the SM count or compute capability contradict it. Without a name, they must match exactly one
+    A name decides, unless the SM count or compute capability contradict it. Without a name, all must match exactly one
     chip.
     """
     text = (name or "").strip()
@@ -36,8 +43,15 @@ def find_device(name: str | None, sm_count: int | None = None, compute: tuple[in
         for chip in chips()
         if (sm_count is None or chip.sm_count == sm_count) and (compute is None or chip.compute == compute)
     ]
-    called = [chip for chip in fitting if chip.is_called(text)] if text else fitting
+    called = [chip for chip in fitting if (chip.is_called(text) if text else _has_memory(chip, memory_bytes))]
     return called[0] if len(called) == 1 else None
+
+
+def _has_memory(chip: Chip, memory_bytes: int | None) -> bool:
+    """Whether a chip has so much memory, less what its driver keeps for itself; true where either is unknown."""
+    if memory_bytes is None or not chip.memory_bytes:
+        return True
+    return (1 - MAX_RESERVED_SHARE) * chip.memory_bytes <= memory_bytes <= chip.memory_bytes
 
 
 def host_link(name: str | None, compute: tuple[int, int]) -> CitedFigure | None:
