@@ -165,6 +165,14 @@ def test_a_compiled_program_is_not_told_to_compile(tmp_path: Path) -> None:
     assert not {"unfused_elementwise", "uncompiled"} & set(claims(tmp_path, body))
 
 
+def test_what_xla_generated_is_not_told_to_compile(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for number in range(9):
+            program.op("PjitFunction(step)", (f"loop_multiply_fusion_{number}", 80))
+
+    assert not {"unfused_elementwise", "uncompiled"} & set(claims(tmp_path, body))
+
+
 def item(program: Program) -> None:
     """A number is read: a small copy, and the wait for it, in one op."""
     start = program.now

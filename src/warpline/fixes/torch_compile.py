@@ -199,7 +199,7 @@ def _already_compiled(labelled: LabelledGraph, nodes: Bools) -> bool:
 def _compiled(labelled: LabelledGraph) -> Bools:
     """Kernels that were generated or launched by a compiler."""
     launched = labelled.under_op_where(lambda name: re.search(api_names.COMPILED_CODE, name) is not None)
-    return launched | labelled.kernels_where(lambda kernel: kernel.library == "triton")
+    return launched | labelled.kernels_where(lambda kernel: kernel.library in {"triton", "xla"})
 
 
 def was_made(before: StepContents, after: StepContents) -> bool:
