@@ -25,10 +25,12 @@ def healthy(tmp_path: Path) -> str:
     return str(small().write(tmp_path / "healthy.sqlite"))
 
 
-def test_a_healthy_file_is_one_line(healthy: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_file_is_a_line_and_its_contents(healthy: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", healthy]) == 0
     printed = capsys.readouterr()
-    assert printed.out.strip() == "healthy.sqlite: nothing wrong found"
+    title, contents, *_ = printed.out.splitlines()
+    assert title == "healthy.sqlite: nothing wrong found"
+    assert contents.split() == "✓ contents: 4 CUDA calls, 2 kernels, 2 copies and memsets".split()
     assert printed.err == ""
 
 
@@ -45,9 +47,10 @@ def test_several_files_at_once(healthy: str, empty: str, capsys: pytest.CaptureF
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "warpline.doctor/1"
     assert [entry["verdict"] for entry in document["examined"]] == ["ok", "problem"]
-    (finding,) = document["examined"][1]["findings"]
+    finding, contents = document["examined"][1]["findings"]
     assert set(finding) == {"name", "state", "seen", "means", "do", "failure"}
     assert (finding["failure"], finding["state"]) == (1, "problem")
+    assert (contents["name"], contents["seen"]) == ("contents", "no event")
 
 
 def test_notes_are_named_and_explained_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +60,8 @@ def test_notes_are_named_and_explained_on_request(tmp_path: Path, capsys: pytest
         .write(tmp_path / "n.sqlite")
     )
     assert run(["doctor", str(file)]) == 0
-    assert capsys.readouterr().out.strip() == "n.sqlite: nothing wrong found; worth knowing: perf-paranoid (-v)"
+    title = capsys.readouterr().out.splitlines()[0]
+    assert title == "n.sqlite: nothing wrong found; worth knowing: perf-paranoid (-v)"
     assert run(["doctor", "-v", str(file)]) == 0
     assert "Harmless for GPU profiling" in capsys.readouterr().out
 

@@ -6,6 +6,7 @@ import pytest
 from dive_kernels import kernel
 
 from warpline.dive.compare import aligned, compare
+from warpline.errors import UsageError
 from warpline.reports import terminal
 from warpline.reports.dive_compare import report as sections_of
 from warpline.sources.ncu.model import KernelReport, NcuReport
@@ -63,6 +64,22 @@ def test_one_kernel_each_is_a_pair_under_any_name_and_all_is_shown() -> None:
     assert len(answer.kernels) == 1
     assert answer.to_dict()["schema"] == "warpline.dive_comparison/1"
     assert "2.00× faster" in terminal.render(sections_of(answer), 120).plain
+
+
+def test_two_implementations_are_named_by_a_part_of_the_name_or_by_the_number() -> None:
+    a = report_of("a", kernel("softmax", launch=0), kernel("sgemm_128x64", launch=1))
+    b = report_of("b", kernel("hgemm_128x64", launch=0), kernel("softmax", launch=1))
+    for first, second in (("sgemm", "hgemm"), ("1", "0")):
+        (pair,) = compare(a.only(first), b.only(second)).kernels
+        assert (pair.before.kernel.name, pair.after.kernel.name) == ("sgemm_128x64", "hgemm_128x64")
+    with pytest.raises(UsageError, match="no kernel 'layer_norm'"):
+        a.only("layer_norm")
+
+
+def test_reports_without_a_common_name_ask_for_the_pair() -> None:
+    a = report_of("a", kernel("one"), kernel("two", launch=1))
+    answer = compare(a, report_of("b", kernel("three")))
+    assert "name each: --kernel NAME_IN_A --kernel NAME_IN_B" in terminal.render(sections_of(answer), 120).plain
 
 
 def test_waits_that_are_gone_explain_the_time() -> None:

@@ -231,14 +231,14 @@ def test_harmless_ones_leave_the_verdict_alone(tmp_path: Path) -> None:
     export = small().remark(PARANOID).remark(NO_CUDA, pid=(1 << 48) | (99 << 24)).remark(DRIVER)
     examination = examine_file(export.write(tmp_path / "report.sqlite"))
     assert examination.verdict == "ok"
-    assert {check.failure for check in examination.checks} == {2, 4, 19}
+    assert {check.failure for check in examination.checks if check.state != "ok"} == {2, 4, 19}
 
 
 def test_several_failures_can_hold_at_once(tmp_path: Path) -> None:
     export = idle().remark(DRIVER).remark(BUFFERS, severity=1).option("RUN_DURATION_MS", "100").call(1, 2, "cuInit")
     checks = examine_file(export.write(tmp_path / "report.sqlite")).checks
     assert [check.failure for check in checks if check.state == "problem"] == [4, 5]
-    assert "49 of 50" in checks[-1].seen
+    assert any("49 of 50" in check.seen for check in checks)
 
 
 def test_a_program_killed_by_the_injection_did_not_fail_by_itself(tmp_path: Path) -> None:

@@ -61,6 +61,13 @@ class KernelProfiling(Struct, frozen=True):
 @click.command(cls=WithProgram)
 @click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE…")
 @click.option("--compare", is_flag=True, help="Compare two reports: what changed, and what explains the time.")
+@click.option(
+    "--kernel",
+    "kernels",
+    multiple=True,
+    metavar="NAME",
+    help="Look only at these kernels of a report: a part of the name, or the number; with --compare twice, A's and B's.",
+)
 @bundle(
     "profiling",
     KernelProfiling,
@@ -75,6 +82,7 @@ class KernelProfiling(Struct, frozen=True):
 def dive(
     files: tuple[Path, ...],
     compare: bool,
+    kernels: tuple[str, ...],
     profiling: KernelProfiling,
     verbose: bool,
     output: ReportOutput,
@@ -97,6 +105,8 @@ def dive(
       warpline dive trace.json.gz -- python train.py
 
       warpline dive --compare before.ncu-rep after.ncu-rep
+
+      warpline dive --compare before.ncu-rep after.ncu-rep --kernel sgemm --kernel tensorop
     """
     reports = [file for file in files if detect(file) in NCU_KINDS]
     traces = [file for file in files if file not in reports]
@@ -104,18 +114,31 @@ def dive(
         if len(reports) != 2 or traces or profiling.program:
             what = f"--compare takes two reports of Nsight Compute, not {len(reports)}"
             raise UsageError("two-reports", what, "warpline dive --compare A B")
-        change = compare_dives(read_report(reports[0]), read_report(reports[1]))
-        output.put(lambda: comparison_report(change, verbose=verbose), change.to_dict)
+        _compare(reports[0], reports[1], kernels, verbose, output)
         return
+    if len(kernels) > 1 or (kernels and not reports):
+        what = "--kernel chooses the kernels of a report, and two are for --compare"
+        raise UsageError("which-kernel", what, "warpline dive REPORT --kernel NAME")
     if len(traces) > 1:
         raise UsageError("two-timelines", f"{traces[0]} and {traces[1]} are both timelines", "give one")
     trace = selection.open(traces[0]) if traces else None
     if reports and profiling.program:
         raise UsageError("report-and-program", "a report needs no program", "leave out what follows --")
     if reports:
-        put_dive(dive_files(reports, trace), verbose, output)
+        put_dive(dive_files(reports, trace, *kernels), verbose, output)
     elif trace is not None:
         _choose_kernels(trace, profiling, verbose, output, command_line("dive", traces[0]))
+
+
+def _compare(a: Path, b: Path, kernels: Sequence[str], verbose: bool, output: ReportOutput) -> None:
+    """Print what changed from one report to the other, or from one kernel to another implementation of it."""
+    if len(kernels) > 2:
+        raise UsageError("which-kernel", f"--kernel is given {len(kernels)} times", "once for both reports, or twice")
+    before, after = read_report(a), read_report(b)
+    if kernels:
+        before, after = before.only(kernels[0]), after.only(kernels[-1])
+    change = compare_dives(before, after)
+    output.put(lambda: comparison_report(change, verbose=verbose), change.to_dict)
 
 
 def put_dive(found: Dive, verbose: bool, output: ReportOutput) -> None:

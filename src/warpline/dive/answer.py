@@ -36,9 +36,10 @@ def dive_into(report: NcuReport, trace: Trace | None = None) -> Dive:
     return Dive(str(report.path), found, (*report.health, *_doubts(report)))
 
 
-def dive_files(paths: Sequence[str | Path], trace: Trace | None = None) -> Dive:
-    """The answer for one or several reports together."""
-    dives = [dive_into(read_report(path), trace) for path in paths]
+def dive_files(paths: Sequence[str | Path], trace: Trace | None = None, kernel: str | None = None) -> Dive:
+    """The answer for one or several reports together; of the kernels with this text in their name, or all."""
+    reports = [read_report(path) for path in paths]
+    dives = [dive_into(report if kernel is None else report.only(kernel), trace) for report in reports]
     return Dive(
         ", ".join(one.path for one in dives),
         tuple(found for one in dives for found in one.found),

@@ -210,15 +210,14 @@ def compare(a: NcuReport, b: NcuReport) -> DiveComparison:
 def aligned(
     a: Sequence[KernelReport], b: Sequence[KernelReport]
 ) -> tuple[list[tuple[KernelReport, KernelReport]], tuple[KernelReport, ...], tuple[KernelReport, ...]]:
-    """Pairs of launches: the same function in the same order; one single kernel each is a pair whatever its name."""
-    if len(a) == 1 and len(b) == 1:
-        return [(a[0], b[0])], (), ()
+    """Pairs of launches: the same function in the same order; where each report has one function, whatever its name."""
+    one_each = len({kernel.function for kernel in a}) == len({kernel.function for kernel in b}) == 1
     waiting: dict[str, list[KernelReport]] = defaultdict(list)
     for kernel in b:
-        waiting[kernel.function].append(kernel)
+        waiting["" if one_each else kernel.function].append(kernel)
     pairs, only_a = [], []
     for kernel in a:
-        others = waiting[kernel.function]
+        others = waiting["" if one_each else kernel.function]
         same = next((other for other in others if other.grid == kernel.grid and other.block == kernel.block), None)
         other = same or (others[0] if others else None)
         if other is None:

@@ -14,7 +14,7 @@ from warpline.doctor.advice import check_of
 from warpline.doctor.failures import known_failure
 from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Check, Examination
-from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
+from warpline.doctor.recording import LARGE_PROFILE_BYTES, contents, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import detect
 from warpline.sources.kinds import (
@@ -169,7 +169,7 @@ def _timeline(path: Path) -> list[Check]:
     if path.stat().st_size >= LARGE_PROFILE_BYTES:
         fewer = "record fewer steps: schedule(wait=1, warmup=1, active=3), without with_stack and profile_memory"
         checks.append(known_failure("too-large").found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))
-    return checks
+    return [*checks, contents(trace)]
 
 
 _CALLS_ONLY = (

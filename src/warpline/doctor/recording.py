@@ -15,7 +15,7 @@ from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.evidence import RecordedEvidence, read_evidence
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
-from warpline.units import size
+from warpline.units import several, size
 
 LARGE_PROFILE_BYTES = 1_000_000_000
 CONTAINER_CLIENTS = {"docker", "podman", "nerdctl", "kubectl", "docker-compose", "crictl"}
@@ -54,7 +54,23 @@ def examine_recording(path: Path) -> list[Check]:
     if not kernels:
         checks = _with_cause(trace, evidence, checks, _first_message(entries))
     checks += _ranks(evidence) + _weight(path, evidence)
-    return _once(checks)
+    return [*_once(checks), contents(trace)]
+
+
+def contents(trace: Trace) -> Check:
+    """What was recorded, layer by layer from the operating system down to the GPU, and what was not."""
+    kinds = trace.gpu.kind
+    layers = (
+        (len(trace.osrt), "operating-system call", "operating-system calls"),
+        (len(trace.ops), "PyTorch op", "PyTorch ops"),
+        (len(trace.ranges), "range", "NVTX or profiler ranges"),
+        (len(trace.api), "CUDA call", "CUDA calls"),
+        (int(kinds.equal("kernel", "graph").sum()), "kernel", "kernels"),
+        (int(kinds.equal("memcpy", "memset").sum()), "copy", "copies and memsets"),
+    )
+    seen = ", ".join(several(count, one, many) for count, one, many in layers if count)
+    absent = ", ".join(many for count, _, many in layers if not count)
+    return Check("contents", "ok", seen or "no event", f"Not in the file: {absent}." if absent else "")
 
 
 def _first_message(entries: list[HealthEntry]) -> str:

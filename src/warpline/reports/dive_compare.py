@@ -18,7 +18,12 @@ MAX_CHANGES = 8
 
 def report(comparison: DiveComparison, *, verbose: bool = False) -> Report:
     """All kernels in one table, then what changed in each."""
-    sections = [Section("kernels", "Kernels", (_summary(comparison),), is_lead=True)]
+    if comparison.kernels:
+        lead: Content = _summary(comparison)
+    else:
+        names = "for two implementations, name each: --kernel NAME_IN_A --kernel NAME_IN_B"
+        lead = Text(f"No kernel has the same name in both reports; {names}", "strong")
+    sections = [Section("kernels", "Kernels", (lead,), is_lead=True)]
     for number, kernel in enumerate(comparison.kernels):
         title = f"{_named(kernel)}: {kernel.verdict}"
         sections.append(Section(f"kernel_{number}", title, tuple(_kernel(kernel, verbose))))

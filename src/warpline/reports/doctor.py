@@ -26,8 +26,10 @@ def doctor_report(examinations: Iterable[Examination], verbose: bool = False) ->
 
 def _sections(at: int, examination: Examination, verbose: bool) -> Iterator[Section]:
     checks = examination.sorted()
-    # Unknown facts of a machine take one line; for a file they are the answer.
-    spelled: set[State] = {"problem", "warning"} if examination.kind == "machine" else {"problem", "warning", "unknown"}
+    # Unknown facts of a machine, and what is fine about it, take one line each; for a file they are the answer.
+    spelled: set[State] = {"problem", "warning"}
+    if examination.kind != "machine":
+        spelled |= {"unknown", "ok"}
     if verbose:
         spelled = set(SEVERITIES)
     notes = [_note(check) for check in checks if check.state in spelled]

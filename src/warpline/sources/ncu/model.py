@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from warpline.errors import UsageError
 from warpline.sources.health import HealthEntry
 
 Source = Literal["ncu-rep", "csv-raw", "csv-details"]
 Dimensions = tuple[int, int, int]
+MAX_NAMED = 20
+"""Kernels that an error names."""
 
 
 class Reading(Struct, frozen=True):
@@ -111,3 +115,14 @@ class NcuReport(Struct, frozen=True):
     """The version of ncu that wrote it; empty where the source does not tell."""
     kernels: tuple[KernelReport, ...]
     health: tuple[HealthEntry, ...] = ()
+
+    def only(self, wanted: str) -> NcuReport:
+        """The report with these launches alone: the one of this number, or those whose function has this text in it."""
+        number = int(wanted) if wanted.isdecimal() else None
+        chosen = tuple(
+            one for one in self.kernels if (wanted in one.function if number is None else one.launch == number)
+        )
+        if not chosen:
+            known = ", ".join(dict.fromkeys(f"{one.launch} {one.function}" for one in self.kernels[:MAX_NAMED]))
+            raise UsageError("no-such-kernel", f"{self.path} has no kernel {wanted!r}", f"it has {known}")
+        return replace(self, kernels=chosen)
