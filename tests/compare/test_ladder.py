@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from paths import DATA
 from step_traces import steps, trace
 
@@ -18,7 +19,10 @@ from warpline.capture.recorded import MANIFEST
 from warpline.cli.ladder import rung_names
 from warpline.cli.main import run
 from warpline.compare.ladder import Ladder, Rung, ladder
+from warpline.compare.prediction import Outcome
 from warpline.estimate import Estimate
+from warpline.reports import terminal
+from warpline.reports.ladder import ladder_report
 from warpline.reports.ladder_plot import ladder_svg
 from warpline.trace.open import open_trace
 
@@ -76,15 +80,42 @@ def test_times_are_those_of_the_stopwatch_only_if_every_rung_was_timed(files: li
 def test_a_prediction_is_a_step_and_may_fail(climbed: Ladder) -> None:
     """The rung before took 100 µs: promised 2 to 4 times as fast, it should take 25 to 50 µs."""
 
-    def rung(step_ns: int) -> Rung:
-        plain = climbed.rungs[1]
-        values = {name: getattr(plain, name) for name in plain.__struct_fields__}
-        return Rung(**{**values, "step_ns": step_ns, "gain": 100_000 / step_ns, "predicted": Estimate(2.0, 2.5, 4.0)})
+    def rung(step_ns: int, *, timed: bool = True, is_open: bool = False) -> Rung:
+        gain = 100_000 / step_ns
+        came = Outcome(("tf32",), Estimate(2.0, 2.2, 4.0), gain, timed, recorded=1.5, is_open=is_open)
+        return replace(climbed.rungs[1], step_ns=step_ns, gain=gain, outcome=came)
 
-    assert rung(40_000).predicted_ns == Estimate(25_000, 40_000, 50_000)
-    assert rung(40_000).is_as_predicted
-    assert rung(60_000).is_as_predicted is False
-    assert climbed.rungs[1].is_as_predicted is None
+    def said(one: Rung) -> tuple[object, str]:
+        assert one.outcome is not None
+        return one.to_dict()["as_predicted"], one.outcome.sentence_of("It").rsplit(": ", 1)[1]
+
+    assert rung(40_000).predicted_ns == Estimate(25_000, 100_000 / 2.2, 50_000)
+    assert said(rung(40_000)) == (True, "as predicted.")
+    assert said(rung(60_000)) == (False, "outside the predicted range.")
+    assert said(rung(40_000, is_open=True))[1] == "runs may differ as much."
+    assert said(rung(40_000, timed=False))[0] is None, "recorded 1.5×, without the profiler's cost 2.5×"
+    assert rung(40_000, timed=False).predicted_ns is None
+    assert climbed.rungs[1].to_dict()["as_predicted"] is None
+
+
+def test_rungs_that_do_different_work_are_not_called_slower(climbed: Ladder) -> None:
+    first, second, third = climbed.rungs
+    grown = replace(climbed, rungs=(replace(first, flops=1e9), replace(second, flops=5e9), replace(third, flops=None)))
+    shown = " ".join(terminal.render(ladder_report(grown), 160).plain.split())
+    assert "The rungs do different work: b has 5× the FLOPs of a and takes 0.7× as long." in shown
+    assert "0.7× the time, 5× the FLOPs" in shown
+    assert not climbed.grows
+
+
+def test_a_rung_with_the_same_kernels_says_so(files: list[Path]) -> None:
+    again = ladder([open_trace(files[1]), open_trace(files[1])], ["a", "b"])
+    assert "The same kernels as in the rung before." in terminal.render(ladder_report(again), 120).plain
+
+
+def test_without_timed_steps_the_fastest_is_so_as_recorded(climbed: Ladder) -> None:
+    shown = " ".join(terminal.render(ladder_report(climbed), 120).plain.split())
+    assert "As recorded, with the profiler's cost in each step, c is the fastest: 55.0 µs a step" in shown
+    assert "As recorded" not in terminal.render(ladder_report(replace(climbed, timed=True)), 120).plain
 
 
 def test_the_command_answers_as_table_json_picture_and_page(
@@ -144,7 +175,7 @@ def test_a_graph_makes_one_launch_of_a_whole_layer() -> None:
     rungs = {rung.name: rung for rung in recorded("optimisation-decode").rungs}
     assert rungs["eager"].launches > 10
     assert rungs["cuda-graph"].launches == 1
-    assert rungs["cuda-graph"].fixes == ("cuda_graph",)
+    assert rungs["cuda-graph"].to_dict()["fixes"] == ["cuda_graph"]
     assert {"silu_mul_kernel"} <= {kernel.name for kernel in rungs["graph-fused-silu-mul"].new}
 
 

@@ -93,7 +93,7 @@ def test_every_implied_fix_can_be_recognised() -> None:
     ],
 )
 def test_only_a_narrow_range_is_a_prediction_that_came_true(predicted: Estimate, words: str) -> None:
-    assert Outcome(("tf32",), predicted, 2.0, timed=True).sentence.endswith(words)
+    assert Outcome(("tf32",), predicted, 2.0, timed=True, recorded=2.0).sentence.endswith(words)
 
 
 def test_a_recorded_pair_says_which_prediction_came_true(capsys: pytest.CaptureFixture[str]) -> None:

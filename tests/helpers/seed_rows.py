@@ -17,6 +17,7 @@ from unittest.mock import patch
 from msgspec import Struct, toml
 from paths import ROOT, SHARED
 
+from warpline.capture.recorded import MANIFEST
 from warpline.cli.main import run
 
 TABLE, PAGE = ROOT / "docs" / "seeds.toml", ROOT / "docs" / "seeds.md"
@@ -77,6 +78,9 @@ def output_of(row: SeedRow) -> str:
             assert found is not None
             Path(folder, name).parent.mkdir(exist_ok=True)
             Path(folder, name).symlink_to(found)
+            manifest = found.with_name(MANIFEST)  # with the steps timed without the profiler
+            if manifest.is_file() and not Path(folder, name).with_name(MANIFEST).exists():
+                Path(folder, name).with_name(MANIFEST).symlink_to(manifest)
         for name, text in LOGS.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         Path(folder, "slow_loop.py").symlink_to(ROOT / "docs" / "examples" / "slow_loop.py")

@@ -66,7 +66,7 @@ class KernelProfiling(Struct, frozen=True):
     "kernels",
     multiple=True,
     metavar="NAME",
-    help="Look only at these kernels of a report: a part of the name, or the number; with --compare twice, A's and B's.",
+    help="Look only at these kernels of a report: part of the name, or the number; with --compare twice, of A and B.",
 )
 @bundle(
     "profiling",

@@ -235,7 +235,7 @@ def compare(
     known = outcome(*ends, found.a.step, found.b.step)
     if found.cold_start is not None and known is not None and known.fixes == ("warm_up",):
         return found  # what a warm-up gains is said there; the prediction would be one of warm steps
-    return replace(found, outcome=known)
+    return replace(found, outcome=replace(known, is_open=found.verdict == "inconclusive") if known else None)
 
 
 def _of_median(traces: Sequence[Trace], runs: Sequence[RunMeasurement]) -> Trace:

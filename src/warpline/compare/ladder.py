@@ -13,9 +13,11 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from warpline.analyses.device import trace_device
+from warpline.analyses.roofline.entry import RooflineTable
 from warpline.analyses.roofline.table import roofline_table
 from warpline.compare.comparison import LEAST_EFFECT, ComparedRuns, Comparison, Verdict, compare
 from warpline.compare.parts import short
+from warpline.compare.prediction import Outcome
 from warpline.compare.typical_step import MIDDLE, TypicalStep
 from warpline.errors import CannotAnswer, UsageError
 from warpline.estimate import Estimate
@@ -26,6 +28,10 @@ from warpline.trace.trace import Trace
 SCHEMA = "warpline.ladder/1"
 MIN_MODELLED_SHARE = 0.8
 """If the work of a smaller share of the GPU time is known, a share of the roofline would be that of a few kernels."""
+MATMULS = {"matmul", "convolution", "attention"}
+"""Work models whose FLOPs are those of matmuls."""
+MIN_MORE_WORK = 1.25
+"""From this ratio of FLOPs on, two rungs do different work: padding and recomputation add less."""
 
 
 class RungKernel(Struct, frozen=True):
@@ -67,33 +73,31 @@ class Rung(Struct, frozen=True):
     """Against the rung before; None for the first."""
     gain: float | None
     """The step of the rung before over this one."""
-    fixes: tuple[str, ...]
-    """What was changed, read off the contents of the steps; empty if that is not known, or nothing was predicted."""
-    predicted: Estimate | None
-    """The gain that the replay of the rung before promises for these fixes."""
+    outcome: Outcome | None
+    """The fix that was made, read off the contents of the steps, and what the replay of the rung before promises for
+    it; None if the fix is not known, or nothing was predicted."""
+    flops: float | None
+    """Of the matmuls in a step; None if the work of too few kernels is known."""
 
     @property
     def predicted_ns(self) -> Estimate | None:
-        """The step that was predicted: that of the rung before over the predicted gain."""
-        if self.predicted is None or self.gain is None:
+        """The step that was predicted: that of the rung before over the predicted gain; None if a step has the
+        profiler's cost in it, which the prediction has not."""
+        if self.outcome is None or self.outcome.predicted is None or self.gain is None or not self.outcome.timed:
             return None
-        before_ns, gain = self.step_ns * self.gain, self.predicted
+        before_ns, gain = self.step_ns * self.gain, self.outcome.predicted
         return Estimate(before_ns / gain.high, before_ns / gain.expected, before_ns / gain.low)
-
-    @property
-    def is_as_predicted(self) -> bool | None:
-        """Whether the gain is within the predicted range; None without a prediction."""
-        if self.predicted is None or self.gain is None:
-            return None
-        return self.predicted.low <= self.gain <= self.predicted.high
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        promised = self.predicted_ns
+        fields, promised, outcome = to_builtins(self), self.predicted_ns, self.outcome
+        del fields["outcome"]
         return {
-            **to_builtins(self),
+            **fields,
+            "fixes": list(outcome.fixes) if outcome else [],
+            "predicted": to_builtins(outcome.predicted) if outcome else None,
             "predicted_ns": promised.rounded().to_dict() if promised is not None else None,
-            "as_predicted": self.is_as_predicted,
+            "as_predicted": outcome.is_within_range if outcome else None,
         }
 
 
@@ -110,6 +114,12 @@ class Ladder(Struct, frozen=True):
     def fastest(self) -> Rung:
         """The rung with the shortest step."""
         return min(self.rungs, key=lambda rung: rung.step_ns)
+
+    @property
+    def grows(self) -> bool:
+        """Whether the rungs do different work, so that the shortest step is no merit."""
+        known = [rung.flops for rung in self.rungs if rung.flops]
+        return len(known) > 1 and max(known) > MIN_MORE_WORK * min(known)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
@@ -169,7 +179,7 @@ def _rung(
     before: _StepTime | None,
 ) -> Rung:
     step = run.step
-    outcome = pair.outcome if pair is not None and pair.outcome is not None and pair.outcome.predicted else None
+    table = _roofline(trace, first_trace)
     return Rung(
         name=name,
         file=trace.file.name,
@@ -180,13 +190,13 @@ def _rung(
         share=time.typical_ns / first.typical_ns,
         launches=run.counts["launches"],
         kernels=run.counts["kernels"],
-        roof_share=_roof_share(trace, first_trace),
+        roof_share=table.floor_ns / table.modelled_ns if table is not None else None,
         new=kernels_only_in(step, pair.a.step if pair is not None else None),
         gone=kernels_only_in(pair.a.step, step) if pair is not None else (),
         verdict=pair.verdict if pair is not None else None,
         gain=before.typical_ns / time.typical_ns if before is not None else None,
-        fixes=outcome.fixes if outcome is not None else (),
-        predicted=outcome.predicted if outcome is not None else None,
+        outcome=pair.outcome if pair is not None and pair.outcome is not None and pair.outcome.predicted else None,
+        flops=_matmul_flops(table) if table is not None else None,
     )
 
 
@@ -212,15 +222,20 @@ def _meaning(name: str) -> str:
     return ", ".join(word for word in (known.kernel_class, what, known.library, tile, operands, units) if word)
 
 
-def _roof_share(trace: Trace, first: Trace) -> float | None:
-    """Of the kernels whose work is known; the first rung lends shapes, which the kernels of a graph do not have."""
+def _roofline(trace: Trace, first: Trace) -> RooflineTable | None:
+    """Where most of the work is known; the first rung lends shapes, which the kernels of a graph do not have."""
     try:
         table = roofline_table(in_warm_steps(trace), shapes_from=None if trace is first else first)
     except CannotAnswer:
         return None
     if table.roof is None or table.modelled_ns < MIN_MODELLED_SHARE * max(table.total_ns, 1):
         return None
-    return table.floor_ns / table.modelled_ns
+    return table
+
+
+def _matmul_flops(table: RooflineTable) -> float:
+    """Of a step: what no optimisation changes, unlike the arithmetic between matmuls, which fusion hides."""
+    return sum(entry.flops for entry in table.entries if entry.model in MATMULS) / (table.steps or 1)
 
 
 def _remarks(

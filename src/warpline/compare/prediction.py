@@ -39,7 +39,7 @@ CALLS = {
 
 
 class Outcome(Struct, frozen=True):
-    """A prediction that met a measurement. Gains are of the step without a profiler."""
+    """A prediction that met a measurement. The predicted gain is of the step without a profiler."""
 
     fixes: tuple[str, ...]
     """What B has and A has not, read off the contents of their steps."""
@@ -49,30 +49,45 @@ class Outcome(Struct, frozen=True):
     """Bare step of A over that of B; None if one of them cannot be replayed."""
     timed: bool
     """Whether both bare steps were timed by `warpline run`; else the profiler's cost was estimated and taken out."""
+    recorded: float
+    """Recorded step of A over that of B, with the profiler's cost in both."""
     spread: float = 1.0
     """High over low of the replay itself."""
+    is_open: bool = False
+    """Whether the times leave open which side is faster."""
 
     @property
     def is_within_range(self) -> bool | None:
-        """Whether the measured gain is within the predicted range."""
+        """Whether the gain is within the predicted range; None if the profiler's cost decides that."""
         if self.predicted is None or self.measured is None:
             return None
-        return self.predicted.low <= self.measured <= self.predicted.high
+        seen = {self.measured} if self.timed else {self.measured, self.recorded}
+        held = {self.predicted.low <= gain <= self.predicted.high for gain in seen}
+        return held.pop() if len(held) == 1 else None
 
     @property
     def sentence(self) -> str:
         """The outcome in words."""
-        named = f"B has {' and '.join(self.fixes)}"
+        return self.sentence_of("B")
+
+    def sentence_of(self, subject: str) -> str:
+        """The outcome in words, of what has the fix. One gain is named: the timed one, else that of the recordings."""
+        named = f"{subject} has {' and '.join(self.fixes)}"
         if self.predicted is None or self.measured is None:
-            return f"{named}; the replay of A makes no prediction for it."
+            return f"{named}; the replay makes no prediction for it."
         gain = self.predicted
         promise = f"predicted {speedup(gain.expected)} ({speedup(gain.low)} to {speedup(gain.high)})"
-        gained = speedup(self.measured)
-        seen = f"timed {gained}" if self.timed else f"recorded {gained} without the profiler's estimated cost"
+        seen = f"timed {speedup(self.measured)}" if self.timed else f"recorded {speedup(self.recorded)}"
+        return f"{named}: {promise}, {seen}: {self._judged(gain)}."
+
+    def _judged(self, predicted: Estimate) -> str:
+        if self.is_within_range is None:
+            return "the profiler's cost is in that; the step timed without it (warpline run) would tell"
         if not self.is_within_range:
-            return f"{named}: {promise}, {seen}: outside the predicted range."
-        wide = f"within a range wider than {WIDE:g}×, which proves little"
-        return f"{named}: {promise}, {seen}: {wide if gain.is_wide else 'as predicted'}."
+            return "outside the predicted range"
+        if predicted.is_wide:
+            return f"within a range wider than {WIDE:g}×, which proves little"
+        return "within the range, but no proof of a gain: runs may differ as much" if self.is_open else "as predicted"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -80,6 +95,7 @@ class Outcome(Struct, frozen=True):
             "fixes": list(self.fixes),
             "predicted": to_builtins(self.predicted.rounded(4)) if self.predicted else None,
             "measured": round(self.measured, 4) if self.measured else None,
+            "recorded": round(self.recorded, 4),
             "timed": self.timed,
             "held": self.is_within_range,
             "sentence": self.sentence,
@@ -91,7 +107,8 @@ def outcome(a: Trace, b: Trace, step_a: TypicalStep, step_b: TypicalStep) -> Out
     fixes = applied_fixes(contents_of(a, step_a), contents_of(b, step_b))
     if not fixes:
         return None
-    unknown = Outcome(fixes, None, None, timed=False)
+    recorded = step_a.step_ns / step_b.step_ns
+    unknown = Outcome(fixes, None, None, timed=False, recorded=recorded)
     if any(len(trace.api) > MOST_CALLS * max(len(trace.steps_in_view), 1) for trace in (a, b)):
         return unknown
     try:
@@ -101,7 +118,7 @@ def outcome(a: Trace, b: Trace, step_a: TypicalStep, step_b: TypicalStep) -> Out
         return unknown
     measured = predicted.old_step_ns.expected / after.bare_step_ns.expected
     timed = not predicted.bare_is_estimated and after.bare_step_from == "measured"
-    return Outcome(fixes, predicted.gain, measured, timed, predicted.spread)
+    return Outcome(fixes, predicted.gain, measured, timed, recorded, predicted.spread)
 
 
 def applied_fixes(a: StepContents, b: StepContents) -> tuple[str, ...]:

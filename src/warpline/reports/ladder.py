@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpline.compare.ladder import Ladder, Rung, RungKernel
+from warpline.compare.ladder import MIN_MORE_WORK, Ladder, Rung, RungKernel
 from warpline.estimate import Estimate
-from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
-from warpline.units import duration, several, share, speedup
+from warpline.reports.sections import (
+    Column,
+    Command,
+    Commands,
+    Content,
+    Note,
+    Notes,
+    Report,
+    Section,
+    Table,
+    Text,
+    Value,
+)
+from warpline.units import count, duration, several, share, speedup
 
+NEXT = (
+    Command("warpline ladder … --svg ladder.svg", "the rungs as a chart"),
+    Command("warpline ladder … -o ladder.html", "chart and tables as a page"),
+)
 LISTED = 6
 """Kernels listed at a rung; -v lists all."""
 COLUMNS = (
@@ -21,7 +37,7 @@ COLUMNS = (
     Column("verdict", "against the rung before", priority=2),
     Column("name", "rung", key=True),
 )
-WORDS = {"not_comparable": "not comparable"}
+WORDS = {"not_comparable": "not comparable", "inconclusive": "not certain"}
 
 
 def ladder_report(ladder: Ladder, verbose: bool = False) -> Report:
@@ -30,21 +46,27 @@ def ladder_report(ladder: Ladder, verbose: bool = False) -> Report:
     if ladder.remarks:
         lead.append(Notes(tuple(Note("info", "", remark) for remark in ladder.remarks)))
     sections = [Section("ladder", "Ladder", tuple(lead), is_lead=True)]
-    for rung in ladder.rungs:
-        content = tuple(_changes(rung, verbose))
+    for rung, before in zip(ladder.rungs, (None, *ladder.rungs), strict=False):
+        content = tuple(_changes(rung, before, verbose))
         if content:
             sections.append(Section(f"rung_{rung.name}", rung.name, content))
+    sections.append(Section("next", "Next", (Commands(NEXT),)))
     return Report(f"{len(ladder.rungs)} rungs on {ladder.device}", tuple(sections))
 
 
 def _sentence(ladder: Ladder) -> str:
     first, best = ladder.rungs[0], ladder.fastest
+    if ladder.grows:
+        most = max(ladder.rungs, key=lambda rung: rung.flops or 0.0)
+        more = f"{(most.flops or 0.0) / (first.flops or 1.0):.3g}× the FLOPs of {first.name}"
+        return f"The rungs do different work: {most.name} has {more} and takes {most.share:.3g}× as long."
     if best is first:
         return f"No rung is faster than the first, {first.name}: {duration(first.step_ns)} a step."
     gain = speedup(first.step_ns / best.step_ns)
     below = ladder.rungs[1 : ladder.rungs.index(best) + 1]
     how = "is the fastest" if any(rung.verdict == "faster" for rung in below) else "seems to be the fastest"
-    return f"{best.name} {how}: {duration(best.step_ns)} a step, {gain} as fast as {first.name}."
+    recorded = "" if ladder.timed else "As recorded, with the profiler's cost in each step, "
+    return f"{recorded}{best.name} {how}: {duration(best.step_ns)} a step, {gain} as fast as {first.name}."
 
 
 def _rungs(ladder: Ladder) -> Table:
@@ -52,16 +74,13 @@ def _rungs(ladder: Ladder) -> Table:
     shown = [
         at
         for at, column in enumerate(COLUMNS)
-        if column.name != "predicted_ns" or any(rung.predicted is not None for rung in ladder.rungs)
+        if column.name != "predicted_ns" or any(rung.predicted_ns is not None for rung in ladder.rungs)
     ]
-    rows = [_row(rung) for rung in ladder.rungs]
+    rows = [_row(rung, before) for rung, before in zip(ladder.rungs, (None, *ladder.rungs), strict=False)]
     return Table(tuple(COLUMNS[at] for at in shown), tuple(tuple(row[at] for at in shown) for row in rows))
 
 
-def _row(rung: Rung) -> tuple[Value, ...]:
-    verdict = "" if rung.verdict is None else WORDS.get(rung.verdict, rung.verdict)
-    if rung.gain is not None and rung.verdict in {"faster", "slower"}:
-        verdict = f"{verdict}, {speedup(rung.gain)}"
+def _row(rung: Rung, before: Rung | None) -> tuple[Value, ...]:
     return (
         rung.step_ns,
         Estimate(rung.low_ns, rung.step_ns, rung.high_ns),
@@ -69,27 +88,31 @@ def _row(rung: Rung) -> tuple[Value, ...]:
         rung.launches,
         rung.roof_share,
         rung.predicted_ns,
-        verdict,
+        "" if before is None else _verdict(rung, before),
         rung.name,
     )
 
 
-def _changes(rung: Rung, verbose: bool) -> Iterator[Content]:
-    if rung.fixes:
-        yield Text(_prediction(rung))
+def _verdict(rung: Rung, before: Rung) -> str:
+    """How the rung compares with the one before; with its work where that differs."""
+    words = WORDS.get(rung.verdict or "", rung.verdict or "")
+    if rung.gain is None or rung.verdict in {None, "not_comparable", "same"}:
+        return words
+    work = rung.flops / before.flops if rung.flops and before.flops else 1.0
+    if max(work, 1 / work) > MIN_MORE_WORK:
+        return f"{1 / rung.gain:.3g}× the time, {work:.3g}× the FLOPs"
+    return f"{words}, {speedup(rung.gain)}"
+
+
+def _changes(rung: Rung, before: Rung | None, verbose: bool) -> Iterator[Content]:
+    if rung.outcome is not None:
+        yield Text(rung.outcome.sentence_of("It"))
+    elif before is not None and not rung.new and not rung.gone:
+        often = f", {count(rung.kernels)} a step instead of {count(before.kernels)}"
+        yield Text(f"The same kernels as in the rung before{often if rung.kernels != before.kernels else ''}.")
     for title, kernels in (("new", rung.new), ("gone", rung.gone)):
         if kernels:
             yield _kernels(title, kernels, verbose)
-
-
-def _prediction(rung: Rung) -> str:
-    made = f"It has {' and '.join(rung.fixes)}"
-    promised, gain = rung.predicted, rung.gain
-    if promised is None or gain is None:
-        return f"{made}."
-    said = f"predicted {speedup(promised.expected)} ({speedup(promised.low)} to {speedup(promised.high)})"
-    came = "as predicted" if rung.is_as_predicted else "outside the predicted range"
-    return f"{made}: {said}, measured {speedup(gain)}: {came}."
 
 
 def _kernels(title: str, kernels: Sequence[RungKernel], verbose: bool) -> Table:
