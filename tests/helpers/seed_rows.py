@@ -73,7 +73,7 @@ def _found(name: str) -> Path | None:
 def output_of(row: SeedRow) -> str:
     """What the command prints now."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in row.files:
+        for name in dict.fromkeys(row.files):
             found = _found(name)
             assert found is not None
             Path(folder, name).parent.mkdir(exist_ok=True)

@@ -31,12 +31,14 @@ def docker_flags(image: str, tool: str, inner: Sequence[str], work: Path) -> lis
     package = Path(__file__).parents[1]
     flags = [
         flag("docker", "run", "--rm", why="remove the container when the program ends"),
-        flag("--gpus", "all", why="the GPUs, through NVIDIA's container toolkit"),
+        flag(
+            "--gpus", "all", why="NVIDIA's container toolkit; without it no GPU is seen, and many programs use the CPU"
+        ),
         flag("--ipc=host", why=SHARED_MEMORY_WHY),
         flag("--ulimit", "memlock=-1", why=LOCKED_MEMORY_WHY),
         flag("--ulimit", "stack=67108864", why=STACK_WHY),
-        flag("-v", f"{work}:{WORK_AT}", why="the work folder, with the program and the trace"),
-        flag("-w", WORK_AT, why="start there"),
+        flag("-v", f"{work}:{WORK_AT}", why="the work folder; without it the trace is lost with the container"),
+        flag("-w", WORK_AT, why="start there, so that relative paths are those of the work folder"),
         flag("-v", f"{package}:{PACKAGE_AT}/warpline:ro", why="warpline itself, read-only; it needs no packages"),
         flag("-e", f"PYTHONPATH={PACKAGE_AT}", why="so that Python finds it"),
     ]

@@ -11,7 +11,7 @@ import click
 from msgspec import Struct
 
 from warpline.analyses.platform import platform_of
-from warpline.analyses.roofline.by_hand import envelope
+from warpline.analyses.roofline.by_hand import envelope, scaling_dict
 from warpline.analyses.roofline.other_shapes import other_shapes
 from warpline.analyses.roofline.table import roofline_table
 from warpline.cli.options import PATH, bundle
@@ -22,7 +22,7 @@ from warpline.errors import EXIT_INCONCLUSIVE, UsageError
 from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.other_shapes import scaled_report
 from warpline.reports.roofline import report, to_dict
-from warpline.reports.roofline_by_hand import envelope_report
+from warpline.reports.roofline_by_hand import envelope_report, scaling_report
 from warpline.reports.roofline_plot import svg
 from warpline.reports.title import recording
 from warpline.units import duration
@@ -65,19 +65,13 @@ def _number(text: str) -> float:
     return float(text.replace(",", "").replace("_", ""))
 
 
-def _given_once(context: click.Context, option: click.Parameter, values: tuple[float, ...]) -> float | None:
-    if len(values) > 1:
-        raise click.BadParameter("it is the time of all shapes together: give it once", context, option)
-    return values[0] if values else None
-
-
 class WorkByHand(Struct, frozen=True):
     """What the options say of some work, without a trace."""
 
     flops: float | None
     bytes_: float | None
     shapes: tuple[str, ...]
-    time_ns: float | None
+    times_ns: tuple[float, ...]
     dtype: str | None
 
 
@@ -106,11 +100,10 @@ class RooflineRows(Struct, frozen=True):
     ),
     click.option(
         "--time",
-        "time_ns",
+        "times_ns",
         type=Time(),
         multiple=True,
-        callback=_given_once,
-        help="Without a trace: the measured time of all shapes together (31.139ms, 383us).",
+        help="Without a trace: the measured time of all shapes together (383us); given once for each, how they scale.",
     ),
     click.option("--dtype", metavar="TYPE", help="Without a trace: the data type of the matmuls.  [default: bf16]"),
 )
@@ -159,9 +152,11 @@ def roofline(
 
       warpline roofline --shape "mm 8192x8192x8192" --dtype tf32 --time 31.139ms --device GB10
 
+      warpline roofline --shape "mm 4096" --time 3.71ms --shape "mm 8192" --time 31.139ms --dtype tf32 --device GB10
+
       warpline roofline --flops 828.9G --time 383us --device H100 --dtype fp16
     """
-    if trace is None or work != WorkByHand(None, None, (), None, None):
+    if trace is None or work != WorkByHand(None, None, (), (), None):
         if trace is not None or rows.scale is not None:
             raise UsageError("two-inputs", "--flops, --bytes, --shape, --time and --dtype take no trace", "omit one")
         _by_hand(work, chip.device, output)
@@ -176,16 +171,33 @@ def roofline(
 def _by_hand(work: WorkByHand, device: str | None, output: ReportOutput) -> None:
     if work.flops is None and work.bytes_ is None and not work.shapes:
         raise UsageError("no-work", "give a trace, or --flops, --bytes or --shape", "see warpline roofline --help")
+    if len(work.times_ns) > 1:
+        _scaling(work, device, output)
+        return
     answer = envelope(
         flops=work.flops or 0.0,
         bytes=work.bytes_ or 0.0,
         shapes=work.shapes,
         dtype=work.dtype or "bf16",
         device=device,
-        time_ns=work.time_ns,
+        time_ns=next(iter(work.times_ns), None),
     )
     output.put(lambda: envelope_report(answer), answer.to_dict)
     if answer.verdict == "impossible":
+        raise click.exceptions.Exit(EXIT_INCONCLUSIVE)
+
+
+def _scaling(work: WorkByHand, device: str | None, output: ReportOutput) -> None:
+    """How the time grows with the shape, beside how the work does."""
+    if len(work.times_ns) != len(work.shapes) or work.flops or work.bytes_:
+        what = f"{len(work.times_ns)} times for {len(work.shapes)} shapes"
+        raise UsageError("which-time", what, "give one --time for all shapes, or one for each --shape")
+    answers = [
+        envelope(shapes=[shape], dtype=work.dtype or "bf16", device=device, time_ns=time_ns)
+        for shape, time_ns in zip(work.shapes, work.times_ns, strict=True)
+    ]
+    output.put(lambda: scaling_report(answers), lambda: scaling_dict(answers))
+    if any(answer.verdict == "impossible" for answer in answers):
         raise click.exceptions.Exit(EXIT_INCONCLUSIVE)
 
 

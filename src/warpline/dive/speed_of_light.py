@@ -6,10 +6,13 @@ import re
 
 from warpline.dive.gains import MIN_BUSY_SHARE
 from warpline.dive.kernel_metrics import KernelMetrics
+from warpline.dive.metrics import STALL_WORDS, STALLS
 from warpline.dive.model import Bound, Branch, Node, RooflineLevel
 from warpline.dive.nodes import derived_node, metric_node
 from warpline.dive.reasons.ends import NEAR_PEAK
+from warpline.dive.reasons.tensor_cores import MATMUL_CLASSES, MAX_TENSOR
 from warpline.dive.utilisation import UNIT_WORDS, UNITS, Utilisation
+from warpline.kernels import identify
 
 
 def bound_of(utilisation: Utilisation) -> Bound:
@@ -55,15 +58,48 @@ def branch(metrics: KernelMetrics, utilisation: Utilisation) -> Branch:
 def pipes(metrics: KernelMetrics, utilisation: Utilisation) -> Branch:
     """How busy each pipe is."""
     words = {unit.name: unit.words for unit in UNITS}
+    nodes: list[Node] = [metric_node(metrics, "How busy are the tensor cores?", "tensor", "")]
     tensor = utilisation.shares.get("tensor")
-    used = "" if tensor is None else "in use" if tensor > 0.01 else "idle"
-    nodes: list[Node] = [metric_node(metrics, "How busy are the tensor cores?", "tensor", used)]
+    if tensor is not None:
+        is_matmul = identify(metrics.kernel.name).kernel_class in MATMUL_CLASSES
+        nodes = [metric_node(metrics, "How busy are the tensor cores?", "tensor", _tensor_words(tensor, is_matmul))]
+        nodes += _why_not_busier(metrics) if is_matmul and tensor < MIN_BUSY_SHARE else []
     nodes += _tensor_path(metrics)
     nodes += [
         metric_node(metrics, f"How busy is the {words[key]}?", key, "") for key in ("fma", "fp64", "alu", "xu", "lsu")
     ]
     nodes.append(metric_node(metrics, "How many issue slots are used?", "issue", ""))
     return Branch("pipes", "Pipes", tuple(nodes))
+
+
+def _tensor_words(share: float, is_matmul: bool) -> str:
+    """Whether the tensor cores are as busy as the kernel's work asks for."""
+    if share >= MIN_BUSY_SHARE:
+        return "in use"
+    if is_matmul:
+        return "idle, in a matmul" if share <= MAX_TENSOR else "little, for a matmul"
+    return "idle" if share <= MAX_TENSOR else "hardly; not a matmul"
+
+
+def _why_not_busier(metrics: KernelMetrics) -> list[Node]:
+    """What keeps a matmul's tensor cores waiting: the type, the operands' alignment, too few tiles, or the data."""
+    known = identify(metrics.kernel.name)
+    on_cores = {True: "tensor cores", False: "CUDA cores: change the type", None: "not known from the name"}
+    nodes = [Node("Which cores is it written for?", "kernel name", None, "", on_cores[known.tensor_core])]
+    if known.alignment is not None:
+        odd = "sizes that are no multiple of 16 bytes need slow loads" if known.alignment <= 2 else "enough"
+        nodes.append(Node("To how many elements are operands aligned?", "kernel name", known.alignment, "", odd))
+    blocks, sms = metrics.blocks, metrics.get("sms")
+    if blocks and sms:
+        few = "fewer than SMs: the problem is small for this tile" if blocks < sms else "enough"
+        nodes.append(Node("Tiles for each SM?", "blocks over SMs", blocks / sms, "", few))
+    waits = next(iter(metrics.waits.items()), None)
+    if waits is not None:
+        part = f"{100 * waits[1]:.0f} % of a warp's time"
+        nodes.append(
+            Node("What do warps wait for most?", STALLS.format(waits[0]), None, "", f"{STALL_WORDS[waits[0]]}: {part}")
+        )
+    return nodes
 
 
 _PATH = re.compile(

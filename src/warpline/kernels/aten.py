@@ -139,6 +139,7 @@ def _cut(name: NormalName) -> CatalogueEntry | None:
 _ALSO = {
     "clamp": "; ReLU is one with a minimum of 0",
     "clamp_min": "; ReLU is one with a minimum of 0",
+    "binary": " with a number as one operand, such as the scale of attention scores; which op is in its own arguments",
 }
 """What users call such an op."""
 
@@ -242,6 +243,8 @@ def _softmax(draft: Draft, name: NormalName) -> None:
             draft.token(parts[3], _warp_rows(int(parts[3])))
         if len(parts) > 4 and parts[4] == "true":
             draft.set("op", "log_softmax", "fifth argument: is_log_softmax")
+    elif name.base.startswith("softmax_warp"):
+        draft.token(name.base, "softmax of short rows, one warp each: it reduces a row by shuffles, in registers")
     elif name.base.startswith("cunn_SoftMax") and len(parts) >= 4:
         types = [kind for part in parts if (kind := dtype_of(part)) is not None]
         if len(types) >= 3:

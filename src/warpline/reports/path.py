@@ -104,7 +104,8 @@ def _ladder(row: dict[str, Any]) -> Section:
     )
     layers = path_layers(row)
     spread = Estimate(row["bare_before_low_ns"], row["bare_before_ns"], row["bare_before_high_ns"])
-    total: tuple[Value, ...] = (spread.expected, row["before_ns"], "before the kernel", "the sum: CPU time of one op")
+    each = f", {_us(spread.expected / row['launches'])} a launch" if row["launches"] > 1 else ""
+    total: tuple[Value, ...] = (spread.expected, row["before_ns"], "before the kernel", f"CPU time of one op{each}")
     lines: list[tuple[Value, ...]] = []
     for layer in layers:
         if layer.is_device and total not in lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warpline.analyses.roofline.by_hand import Envelope, unit_of
 from warpline.reports.sections import (
@@ -33,6 +33,49 @@ def envelope_report(answer: Envelope) -> Report:
         sections.append(Section("items", "Pieces", (_table(answer),)))
     sections.append(Section("next", "Next", (Commands(tuple(_next(answer))),)))
     return Report(_title(answer), tuple(sections))
+
+
+def scaling_report(answers: Sequence[Envelope]) -> Report:
+    """A row for each shape: its time and work as multiples of the first one's."""
+    first, last = answers[0], answers[-1]
+    columns = (
+        Column("time_ns", "time", "ns"),
+        Column("time_ratio", "time/first", "gain"),
+        Column("flop_ratio", "FLOPs/first", "gain"),
+        Column("byte_ratio", "bytes/first", "gain", priority=3),
+        Column("rate", "attained"),
+        Column("roof_pct", "% roof", "number"),
+        Column("name", "what", key=True),
+    )
+    rows = tuple(
+        (
+            one.time_ns,
+            _times(one.time_ns, first.time_ns),
+            _times(one.flops, first.flops),
+            _times(one.bytes, first.bytes),
+            flop_rate(one.flops_per_second or 0.0) if one.flops else f"{size(one.bytes_per_second or 0.0)}/s",
+            None if one.roof_pct is None else f"{one.roof_pct:.1f}",
+            one.items[0].name,
+        )
+        for one in answers
+    )
+    notes = tuple(note for note in map(_note, answers) if note is not None)
+    longer, more = (
+        _times(last.time_ns, first.time_ns) or 0.0,
+        _times(last.flops or last.bytes, first.flops or first.bytes),
+    )
+    work = "FLOPs" if first.flops and last.flops else "bytes"
+    title = (
+        f"{last.items[0].name} takes {longer:.3g}× as long as {first.items[0].name}, for {more or 0.0:.3g}× the {work}"
+    )
+    content: tuple[Content, ...] = (Table(columns, rows), *((Notes(notes),) if notes else ()))
+    place = f"{first.device or 'no device given'}, {first.dtype}"
+    next_ = Section("next", "Next", (Commands(tuple(_next(first))),))
+    return Report(f"{place}: {title}", (Section("scaling", "Scaling", content, is_lead=True), next_))
+
+
+def _times(value: float | None, first: float | None) -> float | None:
+    return value / first if value and first else None
 
 
 def _title(answer: Envelope) -> str:

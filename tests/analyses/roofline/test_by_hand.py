@@ -116,6 +116,7 @@ def test_a_bad_shape_is_a_usage_error(text: str) -> None:
     [
         [],
         ["--time", "3ms"],
+        ["--shape", "mm 64", "--time", "3ms", "--time", "4ms"],
         ["--flops", "x"],
         ["--flops", "1e999"],
         ["--flops", "1", "--time", "3"],
@@ -141,3 +142,16 @@ def test_the_command_says_what_is_impossible_and_exits_with_4(capsys: pytest.Cap
 def test_a_shape_alone_gives_its_floor(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["roofline", "--shape", "mm 8192", "--device", "H100"]) == 0
     assert "at least 1.11 ms (compute-bound)" in capsys.readouterr().out
+
+
+def test_a_time_for_each_shape_shows_how_they_scale(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twice the size is 8 times the FLOPs and 4 times the bytes."""
+    words = ["roofline", "--dtype", "tf32", "--device", "GB10", "--shape", "mm 4096", "--time", "3.71ms"]
+    words += ["--shape", "mm 8192", "--time", "31.139ms"]
+    assert run(words) == 0
+    printed = capsys.readouterr().out
+    assert "mm 8192 takes 8.39× as long as mm 4096, for 8× the FLOPs" in printed
+    assert "35.3 TFLOP/s" in printed
+    assert run([*words, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["schema"], len(answer["shapes"])) == ("warpline.scaling/1", 2)

@@ -188,6 +188,11 @@ def envelope(
     )
 
 
+def scaling_dict(answers: Sequence[Envelope]) -> dict[str, Any]:
+    """The JSON contract `warpline.scaling/1`: shapes with a time each."""
+    return {"schema": "warpline.scaling/1", "shapes": [answer.to_dict() for answer in answers]}
+
+
 def unit_of(dtype: str) -> str:
     """The unit that multiplies matrices of this type: CUDA cores for fp32, tensor cores for all others."""
     return VECTOR if dtype == "fp32" else TENSOR
