@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpline import intervals
-from warpline.intervals import Spans, at_least, clip, complement, difference, intersection, joined, union
+from warpline.intervals import (
+    EMPTY,
+    LaneTimes,
+    Spans,
+    at_least,
+    clip,
+    complement,
+    difference,
+    intersection,
+    joined,
+    union,
+)
 
 MOMENTS = st.integers(0, 60)
 PAIRS = st.lists(st.tuples(MOMENTS, MOMENTS), max_size=12)
@@ -71,3 +82,20 @@ def test_what_is_in_several_sets_is_counted_moment_by_moment(parts: list[list[tu
     sets = [as_moments(as_spans(pairs)) for pairs in parts]
     expected = {moment for moment in range(61) if sum(moment in one for one in sets) >= count}
     assert as_moments(at_least(count, [as_spans(pairs) for pairs in parts])) == expected
+
+
+@given(st.lists(PAIRS, max_size=4), PAIRS, st.sampled_from([0, 2**62]))
+def test_lanes_on_one_line_are_cut_as_each_by_itself(
+    parts: list[list[tuple[int, int]]], cut: list[tuple[int, int]], late: int
+) -> None:
+    rows = [(lane, start + late, end + late) for lane, pairs in enumerate(parts) for start, end in pairs]
+    lanes, starts, ends = (np.array([row[column] for row in rows], np.int64) for column in range(3))
+    begins, stops = (np.array([pair[side] + late for pair in cut], np.int64) for side in (0, 1))
+    line = LaneTimes.of(starts, ends, begins, stops)
+    second = np.ones(len(cut), np.int64)  # only the second lane is cut
+    spans = union(line.places(lanes, starts), line.places(lanes, ends))
+    found = dict(line.by_lane(difference(spans, union(line.places(second, begins), line.places(second, stops)))))
+    for lane, pairs in enumerate(parts):
+        expected = moments_of(pairs) - (moments_of(cut) if lane == 1 else set())
+        spans = found.get(lane, EMPTY)
+        assert as_moments(Spans(spans.starts - late, spans.ends - late)) == expected

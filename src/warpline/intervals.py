@@ -5,7 +5,8 @@ Everything is exact and vectorised. A `Spans` is a *set* of time: sorted, disjoi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -150,3 +151,40 @@ def covered_before(spans: Spans, moments: Times) -> Times:
     begun = np.searchsorted(spans.starts, moments, side="right")
     beyond = np.maximum(spans.ends[np.maximum(begun, 1) - 1] - moments, 0)
     return np.where(begun > 0, lengths[begun] - beyond, 0)
+
+
+class LaneTimes(Struct, frozen=True):
+    """The moments of many lanes on one line, lane after lane, so that one call works on the sets of all lanes.
+
+    A place on it counts moments, not nanoseconds: sets can be joined and cut there, but not measured."""
+
+    moments: Times
+    """All moments, each once, in order."""
+
+    @classmethod
+    def of(cls, *moments: Times) -> LaneTimes:
+        """For these moments."""
+        return cls(np.unique(np.concatenate(moments)))
+
+    def places(self, lanes: Times, moments: Times) -> Times:
+        """Where the moments of these lanes are on the line."""
+        return lanes * len(self.moments) + np.searchsorted(self.moments, moments)
+
+    def lanes(self, places: Times) -> Times:
+        """The lanes of these places."""
+        return places // len(self.moments)
+
+    def times(self, places: Times) -> Times:
+        """The moments at these places."""
+        return self.moments[places % len(self.moments)]
+
+    def parts(self, spans: Spans) -> tuple[Times, Times, Times]:
+        """Lanes, starts and ends of the parts of a set on the line."""
+        return self.lanes(spans.starts), self.times(spans.starts), self.times(spans.ends)
+
+    def by_lane(self, spans: Spans) -> Iterator[tuple[int, Spans]]:
+        """Each lane that has a part of the set, with its part."""
+        lanes, starts, ends = self.parts(spans)
+        bounds = (np.flatnonzero(np.diff(lanes)) + 1).tolist()
+        for first, beyond in pairwise([0, *bounds, len(lanes)] if len(lanes) else []):
+            yield int(lanes[first]), Spans(starts[first:beyond], ends[first:beyond])

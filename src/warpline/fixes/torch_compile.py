@@ -124,17 +124,17 @@ def _handed_over(labelled: LabelledGraph) -> tuple[Int64s, Int64s, Int64s]:
     outer = labelled.trace.ops.depth == 0
     engine = outer & labelled.engine_ops[:-1]
     began, ended = np.sort(starts[engine]), np.sort(ends[engine])
-    found = [(NOTHING, NOTHING, NOTHING)]
-    for thread in np.setdiff1d(np.unique(threads[outer]), threads[engine]):
-        own = outer & (threads == thread)
-        after, before = np.sort(ends[own])[:-1], np.sort(starts[own])[1:]
-        first, last = np.searchsorted(began, after), np.searchsorted(ended, before) - 1
-        passed = np.flatnonzero(first <= last)
-        times = after[passed], began[first[passed]], ended[last[passed]], before[passed]
-        both = np.concatenate(times[::2]), np.concatenate(times[1::2])
-        found.append((*both, np.full(2 * len(passed), thread, np.int64)))
-    starts, ends, threads = (np.concatenate(column) for column in zip(*found, strict=True))
-    return starts, ends, threads
+    own = np.flatnonzero(outer & ~np.isin(threads, threads[engine]))
+    ended_by, begun_by = (own[np.lexsort((times[own], threads[own]))] for times in (ends, starts))
+    # Between the end of one outermost op of a thread and the start of its next one.
+    after, before, thread = ends[ended_by[:-1]], starts[begun_by[1:]], threads[ended_by[:-1]]
+    first, last = np.searchsorted(began, after), np.searchsorted(ended, before) - 1
+    passed = np.flatnonzero((first <= last) & (thread == threads[begun_by[1:]]))
+    return (
+        np.concatenate([after[passed], ended[last[passed]]]),
+        np.concatenate([began[first[passed]], before[passed]]),
+        np.tile(thread[passed], 2),
+    )
 
 
 def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | None:

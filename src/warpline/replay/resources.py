@@ -16,7 +16,6 @@ import numpy as np
 from warpline import api_names
 from warpline.analyses.idle.gaps import LATE_START_NS
 from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE
-from warpline.intervals import covered_before
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -118,12 +117,9 @@ class Resources:
         found[labelled.call_of_work[copies]] = self.of_work[copies]
         found[self._calls(SYNCHRONISE)] = Resource.SYNC
         found[self._calls(ALLOCATE)] = Resource.MEMORY
-        for thread, activity in labelled.host_time.threads.items():
-            spans = activity.labels["cold_start"]
-            calls = np.flatnonzero((graph.lane == thread) & np.isin(graph.kind, [NodeKind.CALL, NodeKind.RELEASE]))
-            if len(spans) and len(calls):
-                start = labelled.trace.api.start_ns[graph.row[calls]]
-                found[calls[covered_before(spans, start + 1) > covered_before(spans, start)]] = Resource.COLD_START
+        calls = np.flatnonzero(np.isin(graph.kind, [NodeKind.CALL, NodeKind.RELEASE]))
+        start = labelled.trace.api.start_ns[graph.row[calls]]
+        found[calls[labelled.host_time.is_labelled("cold_start", graph.lane[calls], start)]] = Resource.COLD_START
         return found
 
     @cached_property

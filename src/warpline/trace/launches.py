@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.api_names import GRAPH_LAUNCH
-from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.schema import Api, Gpu
 from warpline.trace.table import filled
 
@@ -74,7 +74,7 @@ class Launches(Struct, frozen=True):
             moments[order],
             np.append(0, np.cumsum((gpu.end_ns - gpu.start_ns)[order])),
             (int(gpu.start_ns.min()), int(gpu.end_ns.max())),
-            {int(thread): moments[order][threads == thread] for thread in np.unique(threads) if thread != NONE},
+            {thread: own for thread, own in grouped(moments[order], threads) if thread != NONE},
             int(moments[gpu.kind.equal("kernel", "graph")].min(initial=np.iinfo(np.int64).max)),
         )
 

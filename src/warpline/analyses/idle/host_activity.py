@@ -22,9 +22,9 @@ from warpline.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
-from warpline.intervals import EMPTY, Spans, covered_before, difference, joined, union
+from warpline.intervals import EMPTY, LaneTimes, Spans, covered_before, difference, joined, union
 from warpline.library_names import PROFILER_FRAME
-from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.schema import Api, Ops, OsRuntime, Overhead, Python, Ranges
 from warpline.trace.trace import Trace
 
@@ -110,13 +110,17 @@ class Activity(Struct, frozen=True):
 
 def activities(trace: Trace) -> dict[int, Activity]:
     """The activity of every thread that called the CUDA API, ran an op, or has other events."""
-    raw: dict[int, dict[str, list[Spans]]] = {}
-    for thread, label, spans in _evidence(trace):
-        raw.setdefault(thread, {}).setdefault(label, []).append(spans)
-    return {
-        thread: prioritised({label: joined(spans) for label, spans in labels.items()})
-        for thread, labels in sorted(raw.items())
-    }
+    evidence = list(_evidence(trace))
+    threads, labels = (np.concatenate([getattr(one, name) for one in evidence]) for name in ("thread", "label"))
+    starts, ends = (np.concatenate([getattr(one, name) for one in evidence]) for name in ("start", "end"))
+    line = LaneTimes.of(starts, ends)
+    starts, ends = line.places(threads, starts), line.places(threads, ends)
+    spans = {label: union(starts[labels == code], ends[labels == code]) for code, label in enumerate(PRIORITY)}
+    found = {thread: Activity(dict.fromkeys(PRIORITY, EMPTY)) for thread in np.unique(threads).tolist()}
+    for label, own in prioritised(spans).labels.items():
+        for thread, part in line.by_lane(own):
+            found[thread].labels[label] = part
+    return found
 
 
 def prioritised(labels: dict[str, Spans]) -> Activity:
@@ -152,63 +156,64 @@ class _Labelled(Struct, frozen=True):
             labels[events.name.like(pattern)] = PRIORITY.index(label)
         return cls.of(events, labels)
 
-    def spans(self) -> Iterator[tuple[int, str, Spans]]:
-        """(thread, label, time) of every thread and label."""
-        for key, rows in grouped(np.arange(len(self.thread)), self.thread * len(PRIORITY) + self.label):
-            thread, label = divmod(key, len(PRIORITY))
-            yield thread, PRIORITY[label], union(self.start[rows], self.end[rows])
+    @classmethod
+    def all(cls, label: str, threads: Int64s, starts: Int64s, ends: Int64s) -> _Labelled:
+        """Intervals with one label."""
+        return cls(threads, starts, ends, np.full(len(threads), PRIORITY.index(label)))
 
 
-def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
-    """(thread, label, time) from every table with thread events."""
+def _evidence(trace: Trace) -> Iterator[_Labelled]:
+    """What every table with thread events says."""
     ranges = trace.ranges[trace.ranges.end_ns != NONE]
-    yield from _calls(trace).spans()
-    yield from _Labelled.like(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
-    yield from ((thread, "cold_start", spans) for thread, spans in planning_spans(trace, LOADING, LONGEST_PYTHON_NS))
-    yield from _captures(trace.api).spans()
-    yield from _Labelled.like(ranges, {"input": LOADING}).spans()
-    yield from _Labelled.like(trace.python, {"cold_start": COMPILING, "input": LOADING}).spans()
-    yield from _Labelled.like(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}).spans()
-    yield from _Labelled.like(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK}).spans()
+    yield _calls(trace)
+    yield _Labelled.like(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING})
+    yield _Labelled.all("cold_start", *planning_spans(trace, LOADING, LONGEST_PYTHON_NS))
+    yield _captures(trace.api)
+    yield _Labelled.like(ranges, {"input": LOADING})
+    yield _Labelled.like(trace.python, {"cold_start": COMPILING, "input": LOADING})
+    yield _Labelled.like(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING})
+    yield _Labelled.like(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK})
     # The outermost ops cover everything inside them.
-    yield from _Labelled.of(trace.ops, np.where(trace.ops.parent == NONE, PRIORITY.index("dispatch"), NONE)).spans()
-    yield from _profiler_frames(trace.python)
+    yield _Labelled.of(trace.ops, np.where(trace.ops.parent == NONE, PRIORITY.index("dispatch"), NONE))
+    yield _profiler_frames(trace.python)
     yield from _lookups(trace)
 
 
-def _lookups(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
+def _lookups(trace: Trace) -> Iterator[_Labelled]:
     """Bursts in which files are looked up: an import, or, where most steps have some, the program's own reading."""
-    lookups, steps = trace.osrt[trace.osrt.name.like(OS_LOOKUP)], trace.all_steps
-    starts, ends = lookups.start_ns, lookups.end_ns
+    lookups, steps = trace.osrt[trace.osrt.name.like(OS_LOOKUP) & (trace.osrt.thread != NONE)], trace.all_steps
+    starts, ends = lookups.start_ns, lookups.end_ns + BURST_NS
     last = int(steps.end_ns.max(initial=0))
     step = np.where(starts < last, np.searchsorted(steps.start_ns, starts, side="right"), 0)
     in_each = np.bincount(step, minlength=len(steps) + 1)[1:]
     own = (step > 0) & bool(len(in_each) and np.median(in_each) > 0)
-    for thread, rows in grouped(np.arange(len(lookups)), lookups.thread):
-        for label, chosen in (("cold_start", rows[~own[rows]]), ("input", rows[own[rows]])):
-            # Close the short breaks between the file operations of one import.
-            spans = union(starts[chosen], ends[chosen] + BURST_NS)
-            yield thread, label, union(spans.starts, spans.ends - BURST_NS)
+    line = LaneTimes.of(starts, ends)
+    for label, chosen in (("cold_start", ~own), ("input", own)):
+        # Close the short breaks between the file operations of one import.
+        of = lookups.thread[chosen]
+        bursts = union(line.places(of, starts[chosen]), line.places(of, ends[chosen]))
+        thread, begin, end = line.parts(bursts)
+        yield _Labelled.all(label, thread, begin, end - BURST_NS)
 
 
-def _profiler_frames(python: Python) -> Iterator[tuple[int, str, Spans]]:
+def _profiler_frames(python: Python) -> _Labelled:
     """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run).
 
     Helpers that the profiler calls are its own as well.
     """
     profiling = np.append(python.name.like(PROFILING), False)
-    if not profiling.any():
-        return
     is_helper = python.name.like(PROFILER_HELPERS)
     called = _called(profiling, python.parent)
     for _ in range(HELPER_LEVELS):
         profiling[called[is_helper[called]]] = True
         called = _called(profiling, python.parent)
-    own, inner = python[profiling[:-1]], python[called]
-    for thread, rows in grouped(np.arange(len(own)), own.thread):
-        theirs = inner.thread == thread
-        spans = union(own.start_ns[rows], own.end_ns[rows])
-        yield thread, "profiler", difference(spans, union(inner.start_ns[theirs], inner.end_ns[theirs]))
+    on_thread = python.thread != NONE
+    own, inner = python[profiling[:-1] & on_thread], python[called[on_thread[called]]]
+    line = LaneTimes.of(own.start_ns, own.end_ns, inner.start_ns, inner.end_ns)
+    profiler, program = (
+        union(line.places(some.thread, some.start_ns), line.places(some.thread, some.end_ns)) for some in (own, inner)
+    )
+    return _Labelled.all("profiler", *line.parts(difference(profiler, program)))
 
 
 def _called(frames: Bools, parents: Int64s) -> Int64s:
@@ -282,16 +287,15 @@ def _before_new_code(trace: Trace, calls: Int64s) -> Bools:
     """Whether the next launch on the same thread after each call is the first one of its kernel."""
     gpu, api = trace.gpu, trace.api
     launched = np.flatnonzero(gpu.api_id != NONE)
-    is_first = np.zeros(len(launched), bool)
+    is_first = np.zeros(len(launched) + 1, bool)
     is_first[_first_of_each(gpu.name.codes[launched])] = True
-    found = np.zeros(len(calls), bool)
     launching = gpu.api_id[launched]
-    for thread, rows in grouped(np.arange(len(launched)), api.thread[launching]):
-        mine = rows[np.argsort(api.start_ns[launching[rows]], kind="stable")]
-        here = np.flatnonzero(api.thread[calls] == thread)
-        following = np.searchsorted(api.start_ns[launching[mine]], api.end_ns[calls[here]])
-        found[here] = np.append(is_first[mine], False)[following]
-    return found
+    line = LaneTimes.of(api.start_ns[launching], api.end_ns[calls])
+    places = line.places(api.thread[launching], api.start_ns[launching])
+    order = np.argsort(places, kind="stable")
+    following = np.searchsorted(places[order], line.places(api.thread[calls], api.end_ns[calls]))
+    following = np.append(order, NONE)[following]
+    return is_first[following] & (np.append(api.thread[launching], NONE)[following] == api.thread[calls])
 
 
 def _first_of_each(codes: Int64s) -> Int64s:

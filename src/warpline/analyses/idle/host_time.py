@@ -22,7 +22,7 @@ from warpline.analyses.idle.host_activity import (
 )
 from warpline.analyses.idle.other_threads import EARLIEST, OtherThreads
 from warpline.intervals import EMPTY, Spans, complement, covered_before, difference, intersection, joined, union
-from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.trace import Trace, Window
 
 NUMBER_BYTES = 8
@@ -93,6 +93,14 @@ class HostTime:
         if caller not in self._explained:
             self._explained[caller] = self._explain(caller, None)
         return self._explained[caller]
+
+    def is_labelled(self, label: str, threads: Int64s, moments: Int64s) -> Bools:
+        """Whether each moment of a thread has that label in its own activity."""
+        found = np.zeros(len(moments), bool)
+        for thread, rows in grouped(np.arange(len(moments)), threads):
+            if thread in self.threads and len(spans := self.threads[thread].labels[label]):
+                found[rows] = covered_before(spans, moments[rows] + 1) > covered_before(spans, moments[rows])
+        return found
 
     @property
     def explains_all(self) -> bool:

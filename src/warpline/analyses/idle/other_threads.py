@@ -79,7 +79,7 @@ class OtherThreads:
         """By label, thread, begin and end of every activity of any thread, sorted by its end."""
         found = {}
         for label in OF_WAKING_THREAD:
-            spans = [(thread, one.labels.get(label, EMPTY)) for thread, one in self._threads.items()]
+            spans = [(thread, one.labels[label]) for thread, one in self._threads.items() if len(one.labels[label])]
             none = np.empty(0, np.int64)
             threads = np.concatenate([none, *(np.full(len(each), thread) for thread, each in spans)])
             starts = np.concatenate([none, *(each.starts for _, each in spans)])

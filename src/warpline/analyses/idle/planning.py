@@ -7,12 +7,10 @@ shapes have none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from warpline.intervals import Spans, covered_before, difference, intersection, union
-from warpline.trace.arrays import NONE, Bools, combinations
+from warpline.intervals import LaneTimes, Spans, covered_before, difference, intersection, union
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations
 from warpline.trace.schema import Ops
 from warpline.trace.trace import Trace
 
@@ -20,36 +18,32 @@ LEAST_STEPS = 2
 """In one step everything happens once."""
 
 
-def planning_spans(trace: Trace, loading: str, longest_ns: int) -> Iterator[tuple[int, Spans]]:
-    """By thread, when ops plan.
+def planning_spans(trace: Trace, loading: str, longest_ns: int) -> tuple[Int64s, Int64s, Int64s]:
+    """When ops plan: threads, starts and ends.
 
     `loading` matches ops that load data; a break between recorded ops and calls is long from `longest_ns` on.
     """
-    ops, api = trace.ops, trace.api
-    if len(trace.all_steps) < LEAST_STEPS:
-        return
+    ops, api = trace.ops[trace.ops.thread != NONE], trace.api
+    if len(trace.all_steps) < LEAST_STEPS or not len(ops):
+        return ops.thread[:0], ops.start_ns[:0], ops.end_ns[:0]
     launching = np.zeros(len(api), bool)
     launching[trace.gpu.api_id[trace.gpu.api_id != NONE]] = True
-    outermost = ops[(ops.parent == NONE) & (ops.thread != NONE) & ~ops.name.like(loading)]
-    has_break, launches = np.zeros((2, len(outermost)), bool)
-    breaks: dict[int, Spans] = {}
-    for thread in np.unique(outermost.thread).tolist():
-        rows = np.flatnonzero(outermost.thread == thread)
-        starts, ends = outermost.start_ns[rows], outermost.end_ns[rows]
-        within, calls = ops[ops.thread == thread], api[api.thread == thread]
-        # Between two of these moments nothing starts or ends: outside calls, the CPU computes.
-        moments = np.sort(np.concatenate([within.start_ns, within.end_ns, calls.start_ns, calls.end_ns]))
-        long = np.flatnonzero(np.diff(moments) > longest_ns)
-        computing = difference(Spans(moments[long], moments[long + 1]), union(calls.start_ns, calls.end_ns))
-        breaks[thread] = intersection(computing, union(starts, ends))
-        has_break[rows] = covered_before(breaks[thread], ends) > covered_before(breaks[thread], starts)
-        launched = np.sort(api.start_ns[launching & (api.thread == thread)])
-        launches[rows] = np.searchsorted(launched, ends) > np.searchsorted(launched, starts)
-    planning = has_break & launches & _is_first(outermost, has_break)
-    for thread, spans in breaks.items():
-        rows = np.flatnonzero(planning & (outermost.thread == thread))
-        if len(rows):
-            yield thread, intersection(spans, union(outermost.start_ns[rows], outermost.end_ns[rows]))
+    launching, api = launching[api.thread != NONE], api[api.thread != NONE]
+    line = LaneTimes.of(ops.start_ns, ops.end_ns, api.start_ns, api.end_ns)
+    of_ops = line.places(ops.thread, ops.start_ns), line.places(ops.thread, ops.end_ns)
+    of_calls = line.places(api.thread, api.start_ns), line.places(api.thread, api.end_ns)
+    # Between two of these moments of a thread nothing starts or ends: outside calls, the CPU computes.
+    moments = np.sort(np.concatenate([*of_ops, *of_calls]))
+    long = (np.diff(line.lanes(moments)) == 0) & (np.diff(line.times(moments)) > longest_ns)
+    computing = difference(Spans(moments[:-1][long], moments[1:][long]), union(*of_calls))
+    outermost = np.flatnonzero((ops.parent == NONE) & ~ops.name.like(loading))
+    starts, ends = (places[outermost] for places in of_ops)
+    breaks = intersection(computing, union(starts, ends))
+    has_break = covered_before(breaks, ends) > covered_before(breaks, starts)
+    launched = np.sort(of_calls[0][launching])
+    launches = np.searchsorted(launched, ends) > np.searchsorted(launched, starts)
+    planning = has_break & launches & _is_first(ops[outermost], has_break)
+    return line.parts(intersection(breaks, union(starts[planning], ends[planning])))
 
 
 def _is_first(ops: Ops, has_break: Bools) -> Bools:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from warpline.intervals import Spans, union
+from warpline.intervals import LaneTimes, Spans, union
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.schema import Api
 from warpline.trace.table import filled
@@ -116,7 +116,8 @@ def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
     starts = np.concatenate([calls.start, ops.start_ns])
     # An empty event is still something that happened.
     ends = np.maximum(np.concatenate([calls.end, ops.end_ns]), starts + 1)
-    return {int(thread): union(starts[threads == thread], ends[threads == thread]) for thread in np.unique(threads)}
+    line = LaneTimes.of(starts, ends)
+    return dict(line.by_lane(union(line.places(threads, starts), line.places(threads, ends))))
 
 
 def _autograd_threads(trace: Trace) -> list[int]:

@@ -16,7 +16,7 @@ from warpline import api_names
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.arrays import NONE, Floats, Int64s
+from warpline.trace.arrays import NONE, Floats, Int64s, grouped
 from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 
@@ -147,17 +147,18 @@ class _Launched:
             self.lanes.append(_Lane(int(begin), reached, works.end[begin:beyond]))
         # One sorted array of keys for all streams, so that one search finds the last work of each: a key is the stream,
         # times the number of moments, plus the place of the launch among all moments of launches.
-        reached = np.concatenate([works.end[:0], *(lane.launched for lane in self.lanes)])
-        self._moments = np.unique(reached)
+        self._reached = np.concatenate([works.end[:0], *(lane.launched for lane in self.lanes)])
+        self._by_end = np.argsort(works.end, kind="stable")
+        self._ends = works.end[self._by_end]
+        self._moments = np.unique(self._reached)
         self._first = np.array([lane.first for lane in self.lanes], np.int64)
         self._lane_keys = np.arange(len(self.lanes)) * (len(self._moments) + 1)
-        self._keys = self._lane_keys[works.lane] + np.searchsorted(self._moments, reached)
+        self._keys = self._lane_keys[works.lane] + np.searchsorted(self._moments, self._reached)
         linked = np.flatnonzero(works.call != NONE)
         self._by_thread: dict[int, tuple[Int64s, Int64s]] = {}
-        for thread in np.unique(calls.thread[works.call[linked]]) if len(linked) else []:
-            own = linked[calls.thread[works.call[linked]] == thread]
-            own = own[np.argsort(calls.start[works.call[own]], kind="stable")]
-            self._by_thread[int(thread)] = (calls.start[works.call[own]], own)
+        for thread, rows in grouped(linked, calls.thread[works.call[linked]]):
+            own = rows[np.argsort(calls.start[works.call[rows]], kind="stable")]
+            self._by_thread[thread] = (calls.start[works.call[own]], own)
 
     def last_before(self, moment: int) -> Int64s:
         """The last work on each stream that was launched before the moment; NONE where nothing was."""
@@ -196,13 +197,10 @@ class _Launched:
 
     def _ended_last(self, start: int, end: int) -> list[int]:
         """The work, launched before the call, whose end came last before the call returned."""
-        best, best_end = NONE, start
-        for lane in self.lanes:
-            known = int(np.searchsorted(lane.launched, start))
-            reach = int(np.searchsorted(lane.ends[:known], end + 1))
-            if reach and lane.ends[reach - 1] > best_end:
-                best, best_end = lane.first + reach - 1, int(lane.ends[reach - 1])
-        return [best] if best != NONE else []
+        first, beyond = np.searchsorted(self._ends, [start, end], side="right")
+        ended = self._by_end[first:beyond]
+        ended = ended[self._reached[ended] < start]
+        return [int(ended[np.argmax(self.works.end[ended])])] if len(ended) else []
 
     def pending(self, position: int) -> int:
         """Work launched but not ended on the fullest stream when the call began."""

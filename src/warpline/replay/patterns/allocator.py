@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.intervals import covered_before
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import Bools, Int64s
@@ -17,12 +16,8 @@ def calls_in_steps(labelled: LabelledGraph, pattern: str) -> Int64s:
 
 def _initialising(labelled: LabelledGraph) -> Bools:
     """Nodes that begin in time known as cold start."""
-    graph, found = labelled.graph, np.zeros(len(labelled.graph), bool)
-    for thread, activity in labelled.host_time.threads.items():
-        spans, nodes = activity.labels["cold_start"], np.flatnonzero(graph.lane == thread)
-        if len(spans):
-            begin = graph.measured_start[nodes]
-            found[nodes] = covered_before(spans, begin + 1) > covered_before(spans, begin)
+    graph = labelled.graph
+    found = labelled.host_time.is_labelled("cold_start", graph.lane, graph.measured_start)
     return found & ~labelled.is_work
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from warpline import api_names
-from warpline.intervals import covered_before
 from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
@@ -55,13 +54,8 @@ def _of_the_harness(labelled: LabelledGraph, waits: Int64s) -> Bools:
     """Explicit waits that are not the program's: in the profiler's own frames, or, outside ops, in so few steps that
     whatever records or times the program makes them."""
     graph = labelled.graph
-    harness = np.zeros(len(waits), bool)
-    for thread, activity in labelled.host_time.threads.items():
-        spans = activity.labels["profiler"]
-        own = np.flatnonzero(graph.lane[waits] == thread)
-        if len(spans) and len(own):
-            called = labelled.trace.api.start_ns[graph.row[waits[own]]]
-            harness[own] |= covered_before(spans, called + 1) > covered_before(spans, called)
+    called = labelled.trace.api.start_ns[graph.row[waits]]
+    harness = labelled.host_time.is_labelled("profiler", graph.lane[waits], called)
     if labelled.step_count < FEWEST_STEPS:
         return harness
     bare = labelled.op_of_call[waits] == NONE
