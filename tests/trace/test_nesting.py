@@ -143,6 +143,20 @@ def test_the_parent_is_the_last_begun_that_encloses(rows: Rows, tick_ns: int) ->
         assert tree.depths[row] == (tree.depths[max(around)] + 1 if around else 0)
 
 
+@given(any_rows(12), st.integers(0, 3))
+def test_late_times_nest_like_early_ones(rows: Rows, tick_ns: int) -> None:
+    late = [(lane, start + 2**62, end + 2**62) for lane, start, end in rows]
+    assert build(late, tick_ns).parents.tolist() == build(rows, tick_ns).parents.tolist()
+
+
+def test_a_deep_nest_is_left_at_each_of_its_ends() -> None:
+    depth = 2_000
+    tree = build([(0, level, 3 * depth - level) for level in range(depth)])
+    moments = np.arange(depth, 3 * depth + 1)
+    expected = np.where(moments <= 2 * depth, depth - 1, 3 * depth - 1 - moments)
+    assert tree.innermost(np.zeros(len(moments), np.int64), moments).tolist() == expected.tolist()
+
+
 @given(any_rows(12))
 def test_the_order_is_that_of_a_stable_sort(rows: Rows) -> None:
     order = order_for_nesting(*columns(rows))

@@ -85,14 +85,17 @@ int nest_order(const int64_t *lanes, const int64_t *starts, const int64_t *ends,
 
 /* ---- The tree ---------------------------------------------------------------------------------------------- */
 
-/* In half ticks of a nanosecond: an empty interval is open for half of one, so that it has a parent and is nobody's. */
-static inline int64_t closing(int64_t start, int64_t end) { return end > start ? 2 * end : 2 * start + 1; }
+/* When an interval closes, in half nanoseconds since the moment: an empty one is open for half of one, so that it has a
+ * parent and is nobody's. Doubled times would not fit in 64 bits; doubled differences do. */
+static inline int64_t closing(int64_t start, int64_t end, int64_t moment) {
+    return end > start ? 2 * (end - moment) : 2 * (start - moment) + 1;
+}
 
-/* Whether an interval that began earlier encloses this one: it ends no earlier, or so little earlier (`slack`) that
- * rounding explains it and most of the inner one lies inside. */
-static inline int encloses(int64_t outer_close, int64_t open, int64_t close, int64_t slack) {
+/* Whether an interval that began earlier encloses one that opens at 0: it ends no earlier, or so little earlier (`slack`)
+ * that rounding explains it and most of the inner one lies inside. */
+static inline int encloses(int64_t outer_close, int64_t close, int64_t slack) {
     if (outer_close >= close) return 1;
-    return close - outer_close <= slack && outer_close - open > close - outer_close;
+    return close - outer_close <= slack && outer_close > close - outer_close;
 }
 
 /* The parent of a row is the last row before it, on its lane, that encloses it. A row that does not enclose the one at
@@ -102,11 +105,11 @@ int nest_parents(const int64_t *lanes, const int64_t *starts, const int64_t *end
     int64_t capacity = 1024, size = 0, *stack = malloc((size_t)capacity * sizeof *stack);
     if (!stack) return 0;
     for (int64_t i = 0; i < count; i++) {
-        int64_t close = closing(starts[i], ends[i]);
+        int64_t close = closing(starts[i], ends[i], starts[i]);
         if (i && lanes[i] != lanes[i - 1]) size = 0;
         while (size) {
             int64_t top = stack[size - 1];
-            if (encloses(closing(starts[top], ends[top]), 2 * starts[i], close, 2 * tick)) break;
+            if (encloses(closing(starts[top], ends[top], starts[i]), close, 2 * tick)) break;
             size--;
         }
         parents[i] = size ? stack[size - 1] : NONE;
@@ -134,10 +137,15 @@ static int64_t first_after(const int64_t *lanes, const int64_t *starts, int64_t 
 }
 
 /* For each moment on a lane, the innermost interval that is open then. Questions come nearly sorted, so the search
- * begins where the last one ended and widens from there. */
+ * begins where the last one ended and widens from there; and who asks again after the last interval has begun goes on
+ * where the last climb from it ended, so that no deep nest is climbed twice (unless memory is short). */
 void nest_innermost(const int64_t *lanes, const int64_t *starts, const int64_t *ends, const int64_t *parents,
                     int64_t count, const int64_t *asked_lanes, const int64_t *moments, int64_t asked,
                     int64_t *found) {
+    typedef struct {
+        int64_t open, since; /* the row that is open above this one, from the moment `since` on if that is not 0 */
+    } Climb;
+    Climb *climbs = calloc((size_t)count + 1, sizeof *climbs);
     int64_t at = 0;
     for (int64_t i = 0; i < asked; i++) {
         int64_t lane = asked_lanes[i], moment = moments[i], low = 0, high = count;
@@ -156,10 +164,14 @@ void nest_innermost(const int64_t *lanes, const int64_t *starts, const int64_t *
         at = first_after(lanes, starts, low, high, lane, moment);
         int64_t row = at - 1;
         if (row >= 0 && lanes[row] != lane) row = NONE;
+        Climb *climb = climbs && row != NONE ? climbs + row : NULL;
+        if (climb && climb->since && climb->since <= moment) row = climb->open;
         while (row != NONE && ends[row] <= moment) row = parents[row];
+        if (climb) climb->open = row, climb->since = moment;
         found[i] = row;
         at = at ? at - 1 : 0;
     }
+    free(climbs);
 }
 
 /* For each row, itself if it is marked, else its nearest marked ancestor. 0 when a parent does not come before its

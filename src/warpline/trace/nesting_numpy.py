@@ -18,17 +18,17 @@ def parents(lanes: Int64s, starts: Int64s, ends: Int64s, tick_ns: int) -> Int64s
     Every row first asks the one before it, and then whatever that one points to: a row that does not enclose another
     encloses none of the later ones which that one leaves out.
     """
-    # An empty interval is open for half a nanosecond, so that it has a parent and is nobody's.
-    opened = 2 * starts
-    closed = np.maximum(2 * ends, opened + 1)
+    # In half nanoseconds: an empty interval is open for one, so that it has a parent and is nobody's.
+    lengths = np.maximum(2 * (ends - starts), 1)
     found = np.arange(len(starts)) - 1
     asking = np.arange(len(starts))
     while len(asking):
         outer = found[asking]
         asking = asking[outer != NONE]
         outer = outer[outer != NONE]
-        excess = closed[asking] - closed[outer]
-        rounded = (excess <= 2 * tick_ns) & (closed[outer] - opened[asking] > excess)
+        reach = lengths[outer] - 2 * (starts[asking] - starts[outer])
+        excess = lengths[asking] - reach
+        rounded = (excess <= 2 * tick_ns) & (reach > excess)
         encloses = (lanes[outer] == lanes[asking]) & ((excess <= 0) | rounded)
         asking, outer = asking[~encloses], outer[~encloses]
         found[asking] = np.where(lanes[outer] == lanes[asking], found[outer], NONE)
