@@ -164,6 +164,11 @@ def test_analyses_see_the_same_in_a_range(name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("piece", ["Jd42Module", "Zq7KernelLaunch", "JdModule", "conv2dJd"])
+def test_initials_are_no_known_words(piece: str) -> None:
+    assert not is_known(piece)
+
+
 @pytest.mark.parametrize(
     "piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"]
 )

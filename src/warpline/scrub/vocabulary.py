@@ -82,6 +82,9 @@ def _is_made_of_words(piece: str, numbers: list[str]) -> bool:
     long = [part for part in parts if len(part) > 2]
     if not all(part in words for part in long) or sum(map(len, long)) < MIN_WORD_SHARE * sum(map(len, parts)):
         return False
+    # Two letters that no library writes may be the initials of a person.
+    if not all({part, f"{part}#"} & _shapes() for part in parts if len(part) == 2):
+        return False
     few = len(numbers) <= max(len(long), 1) and sum(map(len, numbers)) <= MAX_PIECE_DIGITS
     most = MAX_WORD_DIGITS - (len(long) < MIN_LONG_NUMBER_WORDS)
     return few and bool(long) and all(len(number) <= most for number in numbers)
