@@ -131,6 +131,8 @@ def test_queries_read_and_nothing_else(folder: Path, monkeypatch: pytest.MonkeyP
         assert counted["parts"]["/0"]["n"] > 0
         for sql in (
             "delete from gpu",
+            "explain select * from gpu",
+            "show tables",
             "create table x as select 1 a",
             "select * from read_csv('/etc/passwd')",
             "--json",
@@ -254,22 +256,22 @@ def _is_running(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes in /proc")
-@pytest.mark.parametrize("how", ["end of stdin", "SIGTERM"])
+@pytest.mark.parametrize("how", ["end of stdin", "SIGTERM", "SIGKILL"])
 def test_a_client_that_dies_ends_the_server_and_its_work(folder: Path, how: str) -> None:
     command = [sys.executable, "-m", "warpline", "mcp", str(folder)]
     environment = {**os.environ, "PYTHONPATH": _path()}
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment)
     assert server.stdin is not None
-    server.stdin.write(HELLO + _request(1, "diagnose", path="slow.json.gz"))
+    server.stdin.write(HELLO + _request(1, "query", path="slow.json.gz", sql=CROSS))
     server.stdin.flush()
     until = time.monotonic() + PATIENCE_S
     while not (children := _children(server.pid)) and time.monotonic() < until:
         time.sleep(0.02)
     assert children
-    if how == "SIGTERM":
-        server.send_signal(signal.SIGTERM)
-    else:
+    if how == "end of stdin":
         server.stdin.close()
+    else:
+        server.send_signal(signal.Signals[how])
     server.wait(PATIENCE_S)
     while any(map(_is_running, children)) and time.monotonic() < until:
         time.sleep(0.02)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +21,11 @@ pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
 from kineto_files import launched, write
 from local_server import listening
 
-from warpline.cli.main import run
+from warpline.cli.main import TERMINATED, run
 from warpline.ui import view
 from warpline.ui.view import HEADERS
+
+PATIENCE_S = 120
 
 
 class Trace:
@@ -116,3 +123,25 @@ def test_the_browser_is_started_without_the_token(tmp_path: Path, monkeypatch: p
     assert f"url={address}" in text
     assert (file_mode, folder_mode) == (0o600, 0o700)
     assert not Path(urlsplit(url).path).exists()
+
+
+def test_who_is_asked_to_end_leaves_no_file_behind(tmp_path: Path) -> None:
+    trace, temporary = write(tmp_path, launched("gemm", 10, 20, 10, 1)), tmp_path / "temporary"
+    temporary.mkdir()
+    viewer = subprocess.Popen(
+        [sys.executable, "-m", "warpline", "view", str(trace)],
+        env={**os.environ, "TMPDIR": str(temporary), "BROWSER": f"sh -c 'touch {temporary}/opened' %s"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while not (temporary / "opened").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert list(temporary.glob("*/view.html"))
+        viewer.send_signal(signal.SIGTERM)
+        assert viewer.wait(PATIENCE_S) == TERMINATED
+    finally:
+        viewer.kill()
+        viewer.wait()
+    assert [path.name for path in temporary.iterdir()] == ["opened"]

@@ -6,6 +6,7 @@ import difflib
 import inspect
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -20,7 +21,8 @@ from warpline.cli.write import print_json, say
 from warpline.errors import EXIT_FAILED, WarplineError
 from warpline.sources.stdin import without_spool
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+"""Exit codes, as a shell gives them."""
 MAX_LISTED_VERBS = 3
 """Of an option that more verbs have, none is named."""
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
@@ -95,7 +97,8 @@ def app(context: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its exit code."""
+    """Run the command line and exit with its exit code. Who is asked to end removes its temporary files first."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

@@ -15,9 +15,7 @@ from warpline.trace.trace import Trace
 
 _READING = re.compile(r"\bread_(?:csv|parquet|ipc|json|ndjson)\w*", re.IGNORECASE)
 """Table functions of polars' SQL that open files."""
-_SELECTING = re.compile(
-    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|values|show|explain)\b", re.IGNORECASE | re.DOTALL
-)
+_SELECTING = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|values)\b", re.IGNORECASE | re.DOTALL)
 """How a query begins that only reads."""
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
+from subprocess import PIPE
 from typing import Any
 
 import anyio
@@ -73,8 +73,8 @@ class CommandRunner:
     @contextlib.asynccontextmanager
     async def _process(self, words: Sequence[str], bounds: ProcessBounds) -> AsyncIterator[Process]:
         process = await anyio.open_process(
-            [sys.executable, "-m", "warpline", *words],
-            stdin=DEVNULL,
+            [sys.executable, "-m", "warpline.mcp.child", *words],
+            stdin=PIPE,  # never written: its end tells the process that this server has ended
             stdout=PIPE,
             stderr=PIPE,
             cwd=self._folder,
