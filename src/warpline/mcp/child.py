@@ -6,10 +6,9 @@ The server holds the other end of standard input, which the system closes when t
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 from threading import Thread
-
-from warpline.cli.main import main
 
 
 def end_with_server() -> None:
@@ -27,4 +26,4 @@ def end_with_server() -> None:
 
 if __name__ == "__main__":
     end_with_server()
-    main()
+    runpy.run_module("warpline", run_name="__main__")
