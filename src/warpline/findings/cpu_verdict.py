@@ -76,8 +76,9 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     groups = _groups(cpu)
     if not groups:
         return _verdict("unclear", f"{CAUSES['unclear']}: nothing that ran on the CPU is in the trace.", cpu)
-    if any(entry.severity == "error" for entry in trace.health_entries):
-        said = f"what a device did is not in the trace; on the CPU, {_what(groups[0], cpu)}"
+    errors = ", ".join(entry.code for entry in trace.health_entries if entry.severity == "error")
+    if errors:
+        said = f"no GPU work was recorded ({errors}); on the CPU, {_what(groups[0], cpu)}"
         return _verdict("unclear", f"{CAUSES['unclear']}: {said}.", cpu)
     first = groups[0]
     also = next((group for group in groups[1:] if group.time_ns >= AS_GOOD * first.time_ns), None)
