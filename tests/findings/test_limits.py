@@ -45,6 +45,12 @@ def staged_results(program: Program) -> None:
     program.copy("DtoH (Device -> Pageable)", 600, 3_000_000, staging=1200)
 
 
+def copies_without_their_operation(program: Program) -> None:
+    """The call of a copy takes 3 ms, and what the device did is not recorded; then a kernel of 1 ms."""
+    program.call("cudaMemcpy", 3000)
+    program.large_product()
+
+
 def results_behind_kernels(program: Program) -> None:
     """Kernels of 2 ms, a copy of 0.6 ms behind them to pageable memory, and 2 ms of Python with an idle GPU."""
     program.large_product(2000)
@@ -77,6 +83,7 @@ def slow_kernels(program: Program) -> None:
         (launches, "dispatch"),
         (copies, "transfer"),
         (staged_results, "transfer"),
+        (copies_without_their_operation, "transfer"),
         (collectives, "comm"),
         (slow_kernels, "kernel"),
         (busy, "healthy"),

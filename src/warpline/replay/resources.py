@@ -109,9 +109,11 @@ class Resources:
 
     @cached_property
     def of_call(self) -> Int64s:
-        """The resource of each API call: of what it copies, else of what it does."""
+        """The resource of each API call: of what it copies, else of what it does. A copy may be recorded without its
+        operation on the device."""
         labelled, graph = self._labelled, self._labelled.graph
         found = np.full(len(graph), Resource.DISPATCH)
+        found[self._calls(api_names.COPY) & ~self._calls(api_names.ASYNC_COPY)] = Resource.TRANSFER
         work = labelled.work
         copies = work[labelled.is_copy[work] & (labelled.call_of_work[work] != NONE)]
         found[labelled.call_of_work[copies]] = self.of_work[copies]
