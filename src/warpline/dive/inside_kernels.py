@@ -208,7 +208,7 @@ def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bo
     reached = f"at {share(floor_ns, time_ns)} of its roofline{f' ({bound})' if bound else ''}"
     if floor_ns >= NEAR_ROOF * time_ns:
         return "timeline", reached
-    return "profile", f"{reached}; {duration(time_ns - floor_ns)} recoverable"
+    return "profile", f"{reached}; {duration((time_ns - floor_ns) / launches)} of each launch recoverable"
 
 
 def _range_around(trace: Trace, call: int) -> str:
