@@ -23,7 +23,7 @@ from warpline.analyses.words import lookup
 from warpline.doctor import messages
 from warpline.hardware import vocabulary
 from warpline.hardware.chips import chips
-from warpline.hardware.counters import meaning, replace
+from warpline.hardware.counters import explain, replace
 from warpline.hardware.counters.names import MAX_NAME_CHARS
 from warpline.scrub import kineto_fields
 from warpline.sources import other_formats
@@ -46,8 +46,8 @@ class Driven(NamedTuple):
 def _in_tables() -> Iterator[tuple[str, list[Any], str, int, int]]:
     """Patterns that are texts in tables: the module that has them, their method, flags, and the length of texts."""
     counters = "hardware.counters"
-    yield f"{counters}.meaning", [entry.name for entry in meaning.meanings()], "fullmatch", 0, MAX_NAME_CHARS
-    yield f"{counters}.meaning", list(meaning._table().details), "search", 0, MAX_NAME_CHARS
+    yield f"{counters}.explain", [entry.name for entry in explain.meanings()], "fullmatch", 0, MAX_NAME_CHARS
+    yield f"{counters}.explain", list(explain._table().details), "search", 0, MAX_NAME_CHARS
     yield f"{counters}.replace", [rule.name for rule in replace.rules()], "fullmatch", 0, MAX_NAME_CHARS
     yield "hardware.chips", [pattern for chip in chips() for pattern in chip.patterns], "fullmatch", re.IGNORECASE, LONG
     yield "analyses.gpu_metrics", [pattern for _, pattern in gpu_metrics.UNITS], "search", 0, LONG

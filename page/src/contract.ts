@@ -183,7 +183,7 @@ export interface DataTable {
 }
 
 /** For the panel `tables`. */
-export interface Tables {
+export interface DataTables {
   readonly tables: readonly DataTable[];
 }
 
@@ -242,7 +242,7 @@ export interface Numbers {
 export interface Panels {
   readonly whatif: FixChoices | null;
   readonly steps: StepTimes | null;
-  readonly tables: Tables | null;
+  readonly tables: DataTables | null;
   readonly roofline: Roofline | null;
   readonly flame: Flames | null;
   readonly budget: BudgetInputs | null;

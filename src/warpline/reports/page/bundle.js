@@ -5,10 +5,10 @@ let n=document.createElementNS(Ut,o);return qe(n,e,t),n}function Z(o,e,t){let n=
 toggle("selected",i===r)}),e(r)};o.forEach((r,s)=>{r.setAttribute("tabindex",s===0?"0":"-1"),r.setAttribute("role","button"),r.addEventListener("focus",()=>n(s)),
 r.addEventListener("click",()=>{n(s),t(s)}),r.addEventListener("keydown",i=>{let{key:a}=i,l=a==="ArrowRight"||a==="ArrowDown"?1:a==="ArrowLeft"||a==="ArrowUp"?-1:
 0;if(l)o[(s+l+o.length)%o.length]?.focus();else if(a==="Enter"||a===" ")n(s),t(s);else return;i.preventDefault()})})}function Q(o){let e=document.getElementById(
-o);if(!e)throw new Error(`the page has no #${o}`);return e}var Nt=[[1e9,"s"],[1e6,"ms"],[1e3,"µs"]],Gt=[[1e12,"TB"],[1e9,"GB"],[1e6,"MB"],[1e3,"kB"]],Ft=.9995,Ye=new Intl.NumberFormat("en",{maximumFractionDigits:0});function Ve(o){
-let e=Math.abs(o);return e>=99.95?Ye.format(o):e>=9.995?o.toFixed(1):o.toFixed(2)}function Xe(o,e,t){for(let[n,r]of e)if(Math.abs(o)>=n*Ft)return`${Ve(o/n)} ${r}`;
+o);if(!e)throw new Error(`the page has no #${o}`);return e}var Nt=[[1e9,"s"],[1e6,"ms"],[1e3,"µs"]],Gt=[[1e12,"TB"],[1e9,"GB"],[1e6,"MB"],[1e3,"kB"]],Dt=.9995,Ye=new Intl.NumberFormat("en",{maximumFractionDigits:0});function Ve(o){
+let e=Math.abs(o);return e>=99.95?Ye.format(o):e>=9.995?o.toFixed(1):o.toFixed(2)}function Xe(o,e,t){for(let[n,r]of e)if(Math.abs(o)>=n*Dt)return`${Ve(o/n)} ${r}`;
 return`${o.toFixed(0)} ${t}`}var M=o=>Xe(o,Nt,"ns"),O=o=>Xe(o,Gt,"B"),H=(o,e)=>e?`${(100*o/e).toFixed(1)} %`:"–",B=o=>`${Ve(o)}×`,R=o=>Ye.format(o),N=(o,e,t=`${e}\
-s`)=>`${R(o)} ${R(o)==="1"?e:t}`;function Dt(o,{launches:e,cpu_ns:t,gpu_ns:n,fewer:r}){let s=e*t,i=e*n,a=e===o.launches&&t===o.cpu_ns&&n===o.gpu_ns,l=Math.max(s,i),c=a&&o.step_ns!==null?o.step_ns:
+s`)=>`${R(o)} ${R(o)==="1"?e:t}`;function Ft(o,{launches:e,cpu_ns:t,gpu_ns:n,fewer:r}){let s=e*t,i=e*n,a=e===o.launches&&t===o.cpu_ns&&n===o.gpu_ns,l=Math.max(s,i),c=a&&o.step_ns!==null?o.step_ns:
 l;return{dispatch_ns:s,work_ns:i,step_ns:c,graph_ns:a&&o.graph_ns!==null?o.graph_ns:o.graph_launch_ns+i+e*o.graph_gap_ns,fused_ns:Math.max(s/r,i)+Math.max(0,c-l),
 bound:Bt(s,i,a?o.loading_ns:0,c),crossover:t?i/t:null}}function Bt(o,e,t,n){let r=o+t;return 1.1*Math.max(e,r)<n?"waits between the CPU and the GPU":e>=r?"the G\
 PU":t>o?"loading data":"dispatch on the CPU"}function je(o,e){let t=u("div",{role:"status","aria-live":"polite"}),n={launches:o.launches,cpu_ns:o.cpu_ns,gpu_ns:o.
@@ -16,7 +16,7 @@ gpu_ns,fewer:4},r=(c,d,h,m)=>{let p=g=>String(Math.round(g/h*100)/100),y=n[d],k=
 "input",()=>{let g=Number(k.value);k.setAttribute("aria-invalid",String(!(Number.isFinite(g)&&g>=m))),!(!Number.isFinite(g)||g<m)&&(n[d]=k.value===p(y)?y:g*h,l())}),
 [u("label",{},`${c} `,k),k]},s=[r("Launches per step","launches",1,1),r("CPU time per launch, µs","cpu_ns",1e3,0),r("GPU time per launch, µs","gpu_ns",1e3,0),
 r("Fusion: times fewer launches","fewer",1,1)],i=s.map(([,c])=>c.value),a=u("button",{type:"button",onclick:()=>s.forEach(([,c],d)=>{c.value=i[d]??"",c.dispatchEvent(
-new Event("input"))})},"This trace");function l(){let c=Dt(o,n),d=(m,p)=>[u("dt",{},m),u("dd",{},p)],h=m=>`${M(m)} (${B(c.step_ns/Math.max(m,1))})`;t.replaceChildren(
+new Event("input"))})},"This trace");function l(){let c=Ft(o,n),d=(m,p)=>[u("dt",{},m),u("dd",{},p)],h=m=>`${M(m)} (${B(c.step_ns/Math.max(m,1))})`;t.replaceChildren(
 u("p",{class:"strong"},`Bound by ${c.bound}: a step takes ${M(c.step_ns)}.`),u("dl",{},...d("to dispatch",M(c.dispatch_ns)),...d("to run",M(c.work_ns)),...o.loading_ns?
 d("loading data",`${M(o.loading_ns)} in which the same threads launch nothing`):[],...c.crossover===null?[]:d("crossover",`the GPU is the limit below ${N(c.crossover,
 "launch","launches")} for the same GPU time`),...d("captured as one graph",h(c.graph_ns)),...d(`with ${n.fewer} times fewer launches`,h(c.fused_ns))))}e.append(
@@ -133,10 +133,10 @@ dataset.theme,n()}),t(),e}function Tn(o){let e=atob(o),t=new Uint8Array(e.length
 push(c.value),a+=c.value.length;let l=new Uint8Array(a);for(let c=0,d=0;d<i.length;c+=i[d++].length)l.set(i[d],c);return l}async function ve(o){let e=Q(o),t=e.textContent??
 "";return e.remove(),Ue(Tn(t))}function te(o,e=0){let t=e+4+new DataView(o.buffer).getUint32(e,!0);return{head:JSON.parse(new TextDecoder().decode(o.subarray(e+
 4,t))),bytes:o,at:t}}async function wt(o){return JSON.parse(new TextDecoder().decode(await ve(o)))}function we(o,e,t,n,r){let s=o[e++]??0;for(let i=0,a=1;i<s;i++,
-a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ne=o=>o%2?-(o+1)/2:o/2;var F=64,Ln=64,b=-1,ne=["gpu","syncs"],Ge=12,xe=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
+a*=256,e+=t)for(let l=0;l<t;l++)n[r+l]+=o[e+l]*a;return e}var Ne=o=>o%2?-(o+1)/2:o/2;var D=64,Ln=64,b=-1,ne=["gpu","syncs"],Ge=12,xe=class{head;particulars={launches:[],inputs:[],identities:[],spots:[],inside:[]};start;end;sum;name;argument;link;counts;groups=[];lanes=[];longestOf;constructor(e){
 this.renew(e)}renew(e){let t=e.events,n=this.groups.map(a=>a.open);this.head=e,this.start=new Float64Array(t),this.end=new Float64Array(t),this.sum=new Float64Array(
 t+1),this.name=e.names.length<65536?new Uint16Array(t):new Uint32Array(t),this.argument=new Uint32Array(t),this.link=new Int32Array(t).fill(b),this.counts=new Uint32Array(
-e.names.length),this.longestOf=new Uint32Array(Math.ceil(t/F));let r=0,s=new Map;for(let{kind:a,device:l}of e.tracks)a==="gpu"&&s.set(l,(s.get(l)??0)+1);let i=({
+e.names.length),this.longestOf=new Uint32Array(Math.ceil(t/D));let r=0,s=new Map;for(let{kind:a,device:l}of e.tracks)a==="gpu"&&s.set(l,(s.get(l)??0)+1);let i=({
 kind:a,device:l})=>a==="python"||ne.includes(a)&&(s.get(l)??0)>Ge;this.groups=e.tracks.map((a,l)=>{let c=[],d={track:a,lanes:c,open:n[l]??!i(a)};return a.lanes.
 forEach((h,m)=>c.push({group:d,depth:m,first:r,beyond:r+=h,ready:!1})),d}),this.lanes=this.groups.flatMap(a=>a.lanes)}readFirst(e,t){return this.readPictures(e,
 t,0,this.head.early_parts)}readRest(e,t){let n=this.head.early_parts,r=this.head.tracks.reduce((s,i)=>Math.max(s,i.part+1),0);({head:this.particulars,at:t}=te(e,
@@ -144,27 +144,27 @@ t)),t=this.readRelations(e,t,0,n),t=this.readPictures(e,t,n,r),this.readRelation
 lanes.filter(i=>i.group.track.part===s));return t}readRelations(e,t,n,r){let{argument:s,link:i}=this;for(let a=n;a<r;a++){let l=this.lanes.filter(m=>m.group.track.
 part===a),c=l[0]?.first??0,d=(l[l.length-1]?.beyond??0)-c;t=we(e,t,d,s,c);let h=new Float64Array(d);t=we(e,t,d,h,0);for(let m=0,p=b;m<d;m++)i[c+m]=p+=Ne(h[m])}return t}readPicture(e,t,n){
 let{start:r,end:s,sum:i,name:a,counts:l}=this,c=n[0]?.first??0,d=n[n.length-1]?.beyond??0,h=d-c;for(let p of[r,s,a])t=we(e,t,h,p,c);let m=i[c]??0;for(let p of n){
-let y=0;for(let k=p.first;k<p.beyond;k++){let g=s[k];r[k]=y+=Ne(r[k]),s[k]=y+=g,i[k+1]=m+=g,l[a[k]]++}p.ready=!0}for(let p=Math.floor(c/F);p*F<d;p++){let y=Math.
-max(p*F,c);for(let k=y+1,g=Math.min(d,(p+1)*F);k<g;k++)this.duration(k)>this.duration(y)&&(y=k);this.longestOf[p]=y}return t}duration(e){return this.end[e]-this.
+let y=0;for(let k=p.first;k<p.beyond;k++){let g=s[k];r[k]=y+=Ne(r[k]),s[k]=y+=g,i[k+1]=m+=g,l[a[k]]++}p.ready=!0}for(let p=Math.floor(c/D);p*D<d;p++){let y=Math.
+max(p*D,c);for(let k=y+1,g=Math.min(d,(p+1)*D);k<g;k++)this.duration(k)>this.duration(y)&&(y=k);this.longestOf[p]=y}return t}duration(e){return this.end[e]-this.
 start[e]}text(e){return this.head.names[this.name[e]].text}label(e){let t=this.head.names[this.name[e]];return t.short||t.text}after(e,t){let n=e.first,r=e.beyond;
 for(;n<r;){let s=n+r>>>1;this.end[s]>t?r=s:n=s+1}return n}leap(e,t,n){let{start:r}=this,s=1,i=e;for(;i+s<t&&r[i+s]<n;)i+=s,s*=2;let a=Math.min(t,i+s);for(i++;i<
-a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration(e),s=c=>{let d=this.duration(c);d>r&&(r=d,n=c)},i=Math.ceil(e/F),a=Math.floor(t/
-F);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*F;c++)s(c);let l=Math.max(1,Math.floor((a-i)/Ln));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
-F;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
+a;){let l=i+a>>>1;r[l]<n?i=l+1:a=l}return i}longest(e,t){let n=e,r=this.duration(e),s=c=>{let d=this.duration(c);d>r&&(r=d,n=c)},i=Math.ceil(e/D),a=Math.floor(t/
+D);if(a<=i){for(let c=e+1;c<t;c++)s(c);return n}for(let c=e+1;c<i*D;c++)s(c);let l=Math.max(1,Math.floor((a-i)/Ln));for(let c=i;c<a;c+=l)s(this.longestOf[c]);for(let c=a*
+D;c<t;c++)s(c);return n}find(e,t,n){for(let r of this.lanes)if(r.group.track.kind===e){for(let s=this.after(r,n);s<r.beyond&&this.start[s]<=n;s++)if(this.start[s]===
 n&&this.name[s]===t)return s}return b}laneOf(e){let t=0,n=this.lanes.length-1;for(;t<n;){let r=t+n+1>>1;this.lanes[r].first<=e?t=r:n=r-1}for(;this.lanes[t].beyond<=
-e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var L=globalThis.innerWidth<700?112:200,K=22,re=17,U=17,xt=3,D=22,S=K+re,An=14,$n=.5,kt=["gpu","idle","syncs"],Sn=["api","ops","ranges","python"],_n={python:"Py\
+e;)t++;return this.lanes[t]}kind(e){return this.laneOf(e).group.track.kind}};var L=globalThis.innerWidth<700?112:200,K=22,re=17,U=17,xt=3,F=22,S=K+re,An=14,$n=.5,kt=["gpu","idle","syncs"],Sn=["api","ops","ranges","python"],_n={python:"Py\
 thon"},ae=class{rows=[];pinned;height;rowOf=new Map;y=0;constructor(e,t){let{groups:n,head:r}=e,s=new Map;for(let a of n)s.set(a.track.thread,[...s.get(a.track.
-thread)??[],a]);for(let a of Rn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of Cn(n)){this.add(D,{title:r.
+thread)??[],a]);for(let a of Rn(n.map(l=>l.track.device)))this.addDevice(a,n.filter(l=>l.track.device===a));let i=this.y;for(let a of Cn(n)){this.add(F,{title:r.
 threads[a]??"thread"});for(let l of Sn)for(let c of s.get(a)??[])c.track.kind===l&&this.addGroup(c,_n[l]??c.track.label)}this.height=this.y,this.pinned=i>t*$n?0:
 i}of(e){return this.rowOf.get(e)}add(e,t){let n={y:this.y,height:e,...t};this.rows.push(n),n.lane&&this.rowOf.set(n.lane,n),this.y+=e}addDevice(e,t){let n=t.filter(
-a=>ne.includes(a.track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ge,s=r&&!n.some(a=>a.open);this.add(D,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?
+a=>ne.includes(a.track.kind)),r=n.filter(a=>a.track.kind==="gpu").length>Ge,s=r&&!n.some(a=>a.open);this.add(F,{title:`GPU ${e}`,...r?{toggles:n}:{}});for(let a of s?
 kt.filter(l=>!ne.includes(l)):kt)for(let l of t)l.track.kind===a&&this.addGroup(l,l.track.label);if(!s)return;let i=N(n.filter(a=>a.track.kind==="gpu").length,"\
 stream");for(let{lanes:a}of n)for(let l of a)this.add(xt,{lane:l,thin:!0,...i?{label:i,toggles:n}:{}}),i=void 0;this.y+=5}addGroup(e,t){let n=e.lanes,r=this.y;if(!n.
 length)return;let s=n.length>1||e.track.kind==="python";for(let i of e.open?n:n.slice(0,An)){let a=i.depth===0;this.add(e.open?U:xt,{lane:i,...a?{label:t}:{},...a&&
 s?{toggles:[e]}:{},...e.open?{}:{thin:!0}})}this.y=Math.max(this.y,r+U)+5}},Rn=o=>[...new Set(o.filter(e=>e!==null))].sort((e,t)=>e-t);function Cn(o){let e=new Map;
 for(let{track:n}of o){if(n.thread===null)continue;let r=e.get(n.thread)??{};r[n.kind]=(r[n.kind]??0)+n.lanes.reduce((s,i)=>s+i,0),e.set(n.thread,r)}return[...e].
 map(([n,{api:r=0,ops:s=0,ranges:i=0,python:a=0}])=>({thread:n,main:+(r>0&&i+a>0),api:r,ops:s})).sort((n,r)=>r.main-n.main||r.api-n.api||r.ops-n.ops||n.thread-r.
-thread).map(({thread:n})=>n)}var Pn=4,Mt=240,On=60,Hn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function Et(o){Un(o),Gn(o),Fn(o);let{find:e,next:t,previous:n,whole:r,help:s,keys:i}=o.
+thread).map(({thread:n})=>n)}var Pn=4,Mt=240,On=60,Hn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function Et(o){Un(o),Gn(o),Dn(o);let{find:e,next:t,previous:n,whole:r,help:s,keys:i}=o.
 parts;e.addEventListener("input",()=>o.seek(e.value)),t.addEventListener("click",()=>o.next(1)),n.addEventListener("click",()=>o.next(-1)),r.addEventListener("c\
 lick",()=>o.time.glide(0,o.time.length)),s.addEventListener("click",()=>i.showModal())}function In(o,e){let{events:t,picture:n,time:r,relations:s}=o,{tip:i,view:a}=o.
 parts,l=n.eventAt(e.offsetX,e.offsetY);if(l!==o.hovered&&(o.hovered=l,o.drawOver()),a.style.cursor=e.offsetX<L?"default":e.offsetY<S?"col-resize":l!==b?"pointer":
@@ -183,10 +183,10 @@ n.addEventListener("dblclick",l=>{let c=e.eventAt(l.offsetX,l.offsetY);c!==b&&o.
 o.choose(t.eventAt(e.offsetX,e.offsetY));return}let n=t.rowAt(e.offsetY,!0)?.toggles;n&&o.fold(n)}function Gn(o){let{picture:e,time:t,parts:{view:n,tip:r}}=o;n.
 addEventListener("wheel",s=>{let i=s.shiftKey||Math.abs(s.deltaX)>Math.abs(s.deltaY);if(!s.ctrlKey&&!i&&document.activeElement!==n)return;s.preventDefault(),r.hidden=
 !0,t.stop();let a=s.deltaMode===WheelEvent.DOM_DELTA_LINE?16:1,l=s.deltaX*a,c=s.deltaY*a;s.offsetX<L?(e.scroll+=c,o.redraw()):i?t.pan((l||c)/(e.width-L)*t.span):
-t.zoom(Math.exp(Math.max(-Mt,Math.min(Mt,c))*(s.ctrlKey?.01:.0022)),e.timeAt(s.offsetX))},{passive:!1})}function Fn(o){let{find:e,view:t,keys:n,panel:r}=o.parts;
+t.zoom(Math.exp(Math.max(-Mt,Math.min(Mt,c))*(s.ctrlKey?.01:.0022)),e.timeAt(s.offsetX))},{passive:!1})}function Dn(o){let{find:e,view:t,keys:n,panel:r}=o.parts;
 e.addEventListener("keydown",s=>{s.key==="Enter"&&(o.next(s.shiftKey?-1:1),s.preventDefault()),s.key==="Escape"&&(e.value="",o.seek(""),t.focus()),s.stopPropagation()}),
 addEventListener("keydown",s=>{if(s.metaKey||s.ctrlKey||s.altKey||n.open)return;let i=s.target;i!==t&&i!==document.body&&!r.contains(i)||i.tagName==="BUTTON"&&(s.
-key==="Enter"||s.key===" ")||i===document.body&&s.key.startsWith("Arrow")||Dn(o,s)&&s.preventDefault()})}function Dn(o,e){let{time:t,picture:n,chosen:r,events:s}=o,
+key==="Enter"||s.key===" ")||i===document.body&&s.key.startsWith("Arrow")||Fn(o,s)&&s.preventDefault()})}function Fn(o,e){let{time:t,picture:n,chosen:r,events:s}=o,
 i=e.key.length===1?e.key.toLowerCase():e.key,a=Hn[i];if(a)return t.glide(t.start+a[0]*t.span,t.end+a[1]*t.span),!0;switch(i){case"?":return o.parts.keys.showModal(),
 !0;case"/":return o.parts.find.focus(),o.parts.find.select(),!0;case"n":return o.next(e.shiftKey?-1:1),!0;case"0":return t.glide(0,t.length),!0;case"f":return r!==
 b&&o.fit(r),!0;case"l":return o.followLink(),!0;case"g":return o.nextGap(),!0;case"p":return o.toggle("python"),!0;case"t":return o.fold(n.layout.rows.flatMap(l=>l.
@@ -199,7 +199,7 @@ beyond&&e.start[s]<t.end)return s}return b}var zn=200,Kn=1,Wn=.25,ke=class o{con
 fetch()},zn)}static areMissing(e,t,n,r){let s=n-t;return!e.least_ns||s/r>e.least_ns||s>Wn*e.length_ns?!1:!e.detailed||t<e.detailed[0]||n>e.detailed[1]}async fetch(){
 let e=this.timeline();if(!e)return;let{time:t,events:n}=e,r=Math.max(0,t.start),s=Math.min(t.length,t.end),i=++this.asked;if(!o.areMissing(n.head,r,s,e.picture.
 width))return;let a=Kn*(s-r),l=Math.floor(Math.max(0,r-a)),c=Math.ceil(Math.min(t.length,s+a)),d=await fetch(`rows?start=${l}&end=${c}`);if(!d.ok||i!==this.asked)
-return;let{head:h,bytes:m,at:p}=te(await Ue(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var Tt=o=>{let e=/^(-?\d+)-(\d+)$/.exec(o??"");return e?[Number(e[1]),Number(e[2])]:void 0};function Fe(o){let e=new URLSearchParams(o.replace(/^#/,"")),t=Tt(e.
+return;let{head:h,bytes:m,at:p}=te(await Ue(new Uint8Array(await d.arrayBuffer())));e.replace(h,m,p)}};var Tt=o=>{let e=/^(-?\d+)-(\d+)$/.exec(o??"");return e?[Number(e[1]),Number(e[2])]:void 0};function De(o){let e=new URLSearchParams(o.replace(/^#/,"")),t=Tt(e.
 get("at")),n=Tt(e.get("range")),r=e.get("event");return{...t?{at:t}:{},...n?{range:n}:{},...r!==null&&/^\d+$/.test(r)?{event:Number(r)}:{}}}function Lt({at:o,event:e,
 range:t}){let n=r=>r.map(s=>Math.max(0,Math.round(s))).join("-");return[o?`at=${n(o)}`:"",e!==void 0?`event=${e}`:"",t?`range=${n(t)}`:""].filter(Boolean).join(
 "&")}var qn={matmul:[.56,.115,257],attention:[.5,.12,287],norm:[.66,.09,215],kernel:[.74,.06,240],copy:[.6,.1,308],memset:[.8,.02,250],comm:[.6,.15,350],graph:[.62,.08,
@@ -210,11 +210,11 @@ unch","api","memset"]),jn=new Set(["matmul","attention"]),Jn=new Set(["op","rang
 Math.sin(t*Math.PI/180),s=(o+.3963377774*n+.2158037573*r)**3,i=(o-.1055613458*n-.0638541728*r)**3,a=(o-.0894841775*n-1.291485548*r)**3,l=c=>Math.round(255*Math.
 min(1,Math.max(0,c<=.0031308?12.92*c:1.055*c**(1/2.4)-.055)));return[l(4.0767416621*s-3.3077115913*i+.2309699292*a),l(-1.2684380046*s+2.6097574011*i-.3413193965*
 a),l(-.0041960863*s-.7034186147*i+1.707614701*a)]}var Me=o=>{let e=o.replace("#","");return[0,2,4].map(t=>parseInt(e.slice(t,t+2),16))},At=o=>`rgb(${o.join(" ")}\
-)`,V=o=>(255<<24|o[2]<<16|o[1]<<8|o[0])>>>0,De=(o,e,t)=>o.map((n,r)=>Math.round(n*t+e[r]*(1-t))),le=o=>Me(Yn[o]??"c9cdd2");function se(o,e,t=.5){let[n,r,s]=qn[o],
+)`,V=o=>(255<<24|o[2]<<16|o[1]<<8|o[0])>>>0,Fe=(o,e,t)=>o.map((n,r)=>Math.round(n*t+e[r]*(1-t))),le=o=>Me(Yn[o]??"c9cdd2");function se(o,e,t=.5){let[n,r,s]=qn[o],
 i=n;return e&&(i=Vn.has(o)?1.22-i:Xn.has(o)?i-.3:jn.has(o)?i+.05:i-.04),Zn([i+(t-.5)*.055,r,s+(t*7%1-.5)*(Jn.has(o)?46:16)])}function Qn(o){let e=2166136261;for(let t=0;t<
 o.length;t++)e=Math.imul(e^o.charCodeAt(t),16777619);return(e>>>8)%997/997}var er=o=>.299*o[0]+.587*o[1]+.114*o[2]>135;function $t(o,e,t){let n=new Uint32Array(
 o.length),r=new Uint32Array(o.length),s=new Uint8Array(o.length);return o.forEach((i,a)=>{let l=i.cause!==null?le(i.cause):null,c=l??se(i.kind,e,Qn(i.short||i.text));
-n[a]=V(c),r[a]=V(De(c,t,.24)),s[a]=er(l??se(i.kind,e))?1:0}),{full:n,faded:r,darkInk:s}}var X='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function St(){let o=getComputedStyle(document.documentElement),e=r=>o.getPropertyValue(
+n[a]=V(c),r[a]=V(Fe(c,t,.24)),s[a]=er(l??se(i.kind,e))?1:0}),{full:n,faded:r,darkInk:s}}var X='Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", sans-serif';function St(){let o=getComputedStyle(document.documentElement),e=r=>o.getPropertyValue(
 `--${r}`).trim(),t={paper:e("paper"),ink:e("ink"),dim:e("dim"),rule:e("rule"),grid:e("grid"),band:e("band"),accent:e("accent")},n=r=>V(Me(r));return{dark:ye(),paper:Me(
 t.paper),css:t,pixels:{paper:n(t.paper),grid:n(t.grid),rule:n(t.rule)}}}var ce=class{constructor(e,t){this.events=e;this.width=t;this.line=new Uint32Array(t)}events;width;line;draw(e,t,n,r,s,i){let{events:a,line:l,width:c}=this,{start:d,
 end:h,sum:m,name:p}=a,{beyond:y}=e,k=t+c/n,g=e.group.track.kind==="idle",w=a.after(e,t),$=!1;for(;w<y&&d[w]<k;){$=!0;let v=(d[w]-t)*n,f=(h[w]-t)*n;if(f-v>=1.5){
@@ -255,8 +255,8 @@ n.fillRect(h,K,Math.max(1,m-h-1),re-3);let p=Math.max(h,L),y=this.fitted(`${d.na
 y,p+5,K+re/2-1)}),n.restore()}names(e){let{context:t,layout:n,height:r}=this,{rows:s,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,L,r),t.fillStyle=e.css.rule,
 t.fillRect(L-1,0,1,r),t.save(),t.beginPath(),t.rect(0,S+i,this.width,r),t.clip();for(let a of s)a.y>=i&&this.rowName(a,e);t.restore();for(let a of s)a.y<i&&this.
 rowName(a,e);t.fillStyle=e.css.rule,t.fillRect(0,S-1,this.width,1),i&&t.fillRect(0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${X}`,this.events.head.
-steps.length&&t.fillText("steps",10,K+re/2-1)}rowName(e,t){let{context:n}=this,r=this.screenY(e);r>this.height||r+D<S||(e.title!==void 0?(n.fillStyle=t.css.ink,
-n.font=`600 11px ${X}`,e.toggles&&this.arrow(e,r+D/2+2),n.fillText(this.fitted(e.title,this.width-30),e.toggles?22:10,r+D/2+2)):e.label&&(n.fillStyle=t.css.dim,
+steps.length&&t.fillText("steps",10,K+re/2-1)}rowName(e,t){let{context:n}=this,r=this.screenY(e);r>this.height||r+F<S||(e.title!==void 0?(n.fillStyle=t.css.ink,
+n.font=`600 11px ${X}`,e.toggles&&this.arrow(e,r+F/2+2),n.fillText(this.fitted(e.title,this.width-30),e.toggles?22:10,r+F/2+2)):e.label&&(n.fillStyle=t.css.dim,
 n.font=`11px ${X}`,n.fillText(this.fitted(e.label,L-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){this.context.fillText(e.toggles?.some(n=>n.open)?"\
 ▾":"▸",10,t)}};function sr(o,e){let t=o/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?10:r>2?5:r>1?2:1)}var or=6,Te=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
 let{events:t}=this;switch(this.say("duration",M(t.duration(e))),this.say("begins",ir(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
@@ -308,7 +308,7 @@ L,0,l-L,a),t.fillRect(c,0,L+i-c,a),t.strokeStyle=e.css.accent,t.lineWidth=1.5,t.
 ratio:r}=this,{head:s}=t,{width:i,height:a}=n,l=Math.round(L*r),c=Math.max(1,i-l),d=this.busiestDevice(),h=Be.map(()=>new Float32Array(c)),m=s.causes.map(()=>new Float32Array(
 c));for(let v of t.lanes)v.group.track.device===d&&(v.group.track.kind==="gpu"&&this.spread(v,c,f=>h[Math.max(0,Be.indexOf(s.names[t.name[f]].kind))]),v.group.track.
 kind==="idle"&&this.spread(v,c,f=>m[Math.max(0,s.causes.indexOf(s.names[t.name[f]].cause??""))]));let p=new ImageData(i,a),y=new Uint32Array(p.data.buffer),k=Math.
-round(lr*r),g=a-2*k,w=Be.map(v=>V(se(v,e.dark))),$=s.causes.map(v=>V(De(le(v),e.paper,.8)));y.fill(e.pixels.paper);for(let v=0;v<c;v++){let f=a-k,T=1,x=(A,P)=>{
+round(lr*r),g=a-2*k,w=Be.map(v=>V(se(v,e.dark))),$=s.causes.map(v=>V(Fe(le(v),e.paper,.8)));y.fill(e.pixels.paper);for(let v=0;v<c;v++){let f=a-k,T=1,x=(A,P)=>{
 let _=Math.max(k,f-A*g);for(let C=Math.round(f)-1;C>=Math.round(_);C--)y[C*i+l+v]=P;f=_};h.forEach((A,P)=>{let _=Math.min(T,A[v]);x(_,w[P]),T-=_}),m.forEach((A,P)=>x(
 A[v],$[P]))}return p}busiestDevice(){let e=new Map;for(let{group:t,first:n,beyond:r}of this.events.lanes){let{device:s,kind:i}=t.track;i==="gpu"&&s!==null&&e.set(
 s,(e.get(s)??0)+this.events.sum[r]-this.events.sum[n])}return[...e].sort((t,n)=>n[1]-t[1])[0]?.[0]??null}spread(e,t,n){let{start:r,end:s}=this.events,i=t/this.time.
@@ -360,7 +360,7 @@ this.relations=new $e(this.events),this.search_=new Se(this.events),this.details
 parts.map.hidden=!e.tracks.some(c=>c.device!==null),this.dress();let[i,a]=e.window,l=a-i;l>0&&this.time.move(i-Ct*l,a+Ct*l),this.opening=[this.time.start,this.time.
 end],this.resize(),this.openAddress(),new ResizeObserver(()=>{this.picture.has(this.box())||this.resize()}).observe(this.parts.stage),yt(()=>{this.dress(),this.
 draw()}),addEventListener("hashchange",()=>this.openAddress())}head;whenDrawn;events;time;picture;relations;search_;parts;chosen=b;hovered=b;range=null;overlay;minimap;details;look;paint;colours;pending=!1;writing=0;opening;gaps=null;addRest(e){
-this.events.readRest(e,0),this.parts.find.value&&this.seek(this.parts.find.value);let{event:t}=Fe(location.hash);t!==void 0&&this.chosen===b&&this.openAddress(),
+this.events.readRest(e,0),this.parts.find.value&&this.seek(this.parts.find.value);let{event:t}=De(location.hash);t!==void 0&&this.chosen===b&&this.openAddress(),
 this.chosen!==b&&this.choose(this.chosen),this.redraw()}replace(e,t,n){let{events:r,chosen:s}=this,i=s===b?null:{kind:r.kind(s),name:r.name[s],start:r.start[s]};
 r.renew(e),r.readRest(t,r.readFirst(t,n)),this.picture.place(),this.minimap.forget(),this.gaps=null,this.search_.again(),this.choose(i?r.find(i.kind,i.name,i.start):
 b),this.afterSearch()}goTo(e,t){let n=(t-e)*.05;this.parts.stage.scrollIntoView({block:"nearest"}),this.time.glide(e-n,t+n)}search(e){this.parts.find.value=e,this.
@@ -396,10 +396,10 @@ title"},e,t,r),n)}reveal(e){let{events:t,time:n}=this,r=t.laneOf(e),s=t.duration
 let a=Math.max(s*8,4e4);s>n.span*.9||s/n.span<.004?n.glide(Math.max(0,i-a),Math.min(n.length,i+s+a)):(i<n.start||i+s>n.end)&&n.glide(i+s/2-n.span/2,i+s/2+n.span/
 2),this.scrollTo([e,...this.relations.family(e)])}scrollTo(e){let{picture:t}=this,{pinned:n}=t.layout,{view:r,panel:s}=this.parts;t.covered=Math.max(0,r.getBoundingClientRect().
 bottom-s.getBoundingClientRect().top);let i=Math.max(2*U,t.height-t.covered-S-n),a=e.map(d=>t.layout.of(this.events.laneOf(d))).filter(d=>d!==void 0&&d.y>=n).map(
-d=>d.y);if(!a.length)return;let l=Math.min(...a),c=Math.max(...a)+U;c-l>i&&(l=a[0],c=l+U),l-t.scroll<n?t.scroll=l-n-D:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-D,c-
+d=>d.y);if(!a.length)return;let l=Math.min(...a),c=Math.max(...a)+U;c-l>i&&(l=a[0],c=l+U),l-t.scroll<n?t.scroll=l-n-F:c-t.scroll>n+i&&(t.scroll=Math.min(l-n-F,c-
 n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.events.duration(e)*.15+200;this.time.glide(this.events.start[e]-t,
 this.events.end[e]+t)}followLink(){let{chosen:e,relations:t,events:n}=this;if(e===b)return;let r=n.link[e],s=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(
-e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at:e,event:t,range:n}=Fe(location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&
+e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at:e,event:t,range:n}=De(location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&
 this.selectRange(n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||t!==void 0)&&this.parts.stage.scrollIntoView({block:"cent\
 er"})}writeAddress(){let{time:e,chosen:t,range:n,opening:r}=this,s=e.start===r[0]&&e.end===r[1],i=Lt({...s?{}:{at:[e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:
 {}});if(!(!i&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",i?`#${i}`:location.href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Ce=o=>{Ot[o]=performance.now()},Ht=()=>new Promise(o=>requestAnimationFrame(()=>setTimeout(o)));function It(){let o=[...document.
