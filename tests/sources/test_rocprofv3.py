@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import lzma
@@ -271,6 +272,20 @@ def test_a_compressed_perfetto_trace(tmp_path: Path) -> None:
     path = tmp_path / "1_results.pftrace"
     path.write_bytes(message((1, message((50, zlib.compress(small().pftrace()))))))
     assert detect(path) is PERFETTO
+    assert len(open_trace(path, cache=False).gpu) == 3
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        message((1, message((50, zlib.compress(bytes(1 << 22)))))),
+        functools.reduce(lambda inner, _: message((1, message((50, zlib.compress(inner))))), range(2_000), b""),
+    ],
+    ids=["expands", "nests"],
+)
+def test_compressed_packets_that_expand_or_nest_without_end_are_damage_at_most(tmp_path: Path, hostile: bytes) -> None:
+    path = tmp_path / "1_results.pftrace"
+    path.write_bytes(small().pftrace() + hostile)
     assert len(open_trace(path, cache=False).gpu) == 3
 
 

@@ -31,7 +31,7 @@ from warpline.sources.rocprofv3.records import (
     rows_of,
 )
 from warpline.sources.rows import Rows
-from warpline.sources.unpack import Unpacked
+from warpline.sources.unpack import BOMB_RATIO, Unpacked
 from warpline.units import several
 
 PACKETS_SEEN = 3
@@ -157,9 +157,12 @@ class _PerfettoEvents:
         """Take a packet, or those that are compressed in it."""
         packet = parse(self._packet, data)
         if packet.compressed:
-            for inner, _ in messages(zlib.decompress(packet.compressed)):
-                self.add(inner)
-            return
+            for inner, _ in messages(_inflated(packet.compressed)):
+                self._add_plain(parse(self._packet, inner))
+        else:
+            self._add_plain(packet)
+
+    def _add_plain(self, packet: Any) -> None:
         if packet.HasField("track") and packet.track.process.pid:
             self._pid = packet.track.process.pid
             self._command = " ".join(map(_text, packet.track.process.command))
@@ -236,6 +239,15 @@ class _PerfettoEvents:
             "category": category,
             "name": name or None,
         }
+
+
+def _inflated(data: bytes) -> bytes:
+    """Packets that are compressed in one; ValueError for more than a trace has."""
+    stream = zlib.decompressobj()
+    content = stream.decompress(data, BOMB_RATIO * len(data))
+    if stream.unconsumed_tail:
+        raise ValueError("compressed packets are too large")
+    return content
 
 
 def _frame(schema: dict[str, pl.DataType], rows: Iterator[Details]) -> pl.DataFrame:
