@@ -23,8 +23,6 @@ from warpline.trace.open import open_trace
 
 POOL_BYTES = 64 << 20
 """Below this size of all files together, starting processes takes longer than it saves."""
-FILES_PER_WORKER = 16
-"""A worker ends after so many files, which gives its memory back."""
 
 Engine = Literal["pool", "ray"]
 
@@ -124,10 +122,8 @@ def in_pool(read: Read, places: Sequence[str], workers: int, cache: bool) -> lis
     """What the workers of a pool return; if one is killed, each file that is left gets a process of its own."""
     found: list[tuple[bytes, str]] = []
     try:
-        # Threads of polars do not survive a fork.
-        with ProcessPoolExecutor(
-            workers, get_context("spawn"), initializer=_end_with_parent, max_tasks_per_child=FILES_PER_WORKER
-        ) as pool:
+        # Threads of polars do not survive a fork. With max_tasks_per_child a pool may wait for ever (cpython#115634).
+        with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_parent) as pool:
             for result in pool.map(read, places, [cache] * len(places)):
                 found.append(result)
     except BrokenProcessPool:
