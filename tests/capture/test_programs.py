@@ -74,6 +74,7 @@ def environment() -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "WANDB_API_KEY": "very-secret",
         "NCCL_HOSTID": "some-host",
+        "PYTHONFAULTHANDLER": "1",  # a crash inside torch says where it was
     }
 
 
@@ -375,7 +376,7 @@ def test_a_module_and_a_shadowed_sitecustomize_run_as_ever(tmp_path: Path) -> No
     (tmp_path / "package" / "work.py").write_text(MODEL + "for step in range(12): train()\nprint(__name__, sys.marked)")
     path = f"{ROOT / 'src'}{os.pathsep}{tmp_path}"
     done = run_here(tmp_path, command(tmp_path / "run", *FEW, "-m", "package.work"), PYTHONPATH=path)
-    assert (done.returncode, done.stdout) == (0, "__main__ by my own sitecustomize\n")
+    assert (done.returncode, done.stdout) == (0, "__main__ by my own sitecustomize\n"), done.stderr
     assert len(Outcome(0, "", "", tmp_path / "run").step_names()) == 2
 
 

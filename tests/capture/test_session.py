@@ -13,7 +13,7 @@ import pytest
 from warpline.capture import bare_step_timer as laps
 from warpline.capture.plan import Plan
 from warpline.capture.recorders import TorchRecorder
-from warpline.capture.session import DONE, Session
+from warpline.capture.session import DONE, SECOND_PASS, Session
 from warpline.capture.steps import FORWARD, MAX_IGNORED_CALLS, OPTIMIZER
 
 torch = pytest.importorskip("torch")
@@ -119,3 +119,13 @@ def test_steps_are_timed_before_while_and_after_they_are_recorded(
         "recorded": (300, 3),
         "later": (200, 8),
     }
+
+
+def test_a_session_is_over_after_the_second_pass_not_between_it_and_the_recording(tmp_path: Path) -> None:
+    session = Session(torch, Plan(folder=str(tmp_path), skip=2, settle_s=0.0, warmup=1, steps=2, look_steps=2))
+    seen: list[bool] = []
+    session._calibrate = lambda: seen.append(session.over)  # type: ignore[method-assign]
+    steps(session, 6)
+    assert (session.phase, seen, session.over) == (SECOND_PASS, [False], False)
+    session.close("exit")
+    assert session.over

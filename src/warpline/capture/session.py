@@ -49,6 +49,8 @@ class Session:
         """Whether to write a report even if nothing was recorded."""
         self.record = ProcessRecord(pid=os.getpid())
         self.phase = WAITING
+        self.over = False
+        """Whether nothing is recorded any more; `phase` is also DONE between a recording and the second pass."""
         self.finder = StepFinder()
         self.recording_since = 0.0
         self.window_taken = False
@@ -130,7 +132,7 @@ class Session:
                 self._write_nothing(reason)
             if self._second_pass is not None:
                 self._second_pass.release()
-        self.phase = DONE
+        self.phase, self.over = DONE, True
 
     def cut(self, bound: str) -> None:
         """End the recording at a limit, within a step; if another thread is recorded, its next step ends it."""
@@ -143,7 +145,7 @@ class Session:
 
     def abandon(self) -> None:
         """Forget the recording: it belongs to the parent process."""
-        self.phase, self._recorder, self._second_pass = DONE, None, None
+        self.phase, self.over, self._recorder, self._second_pass = DONE, True, None, None
         self._last_words.release()
 
     def stand_down(self, note: str, says_so: bool = True) -> None:
@@ -383,7 +385,7 @@ class Session:
         self._keep()
 
     def _rest(self) -> None:
-        self.phase = DONE
+        self.phase, self.over = DONE, True
         self._on_idle()
 
     @contextlib.contextmanager

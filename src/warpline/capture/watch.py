@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.session import DONE, RECORDS, WAITING, Session
+from warpline.capture.session import RECORDS, WAITING, Session
 from warpline.capture.this_process import is_data_worker
 
 TICK_S = 0.1
@@ -41,7 +41,7 @@ class LimitWatch:
         threading.Thread(target=self._run, name="warpline-watch", daemon=True).start()
 
     def _run(self) -> None:
-        while self._session.phase != DONE:
+        while not self._session.over:
             time.sleep(TICK_S)
             self._session.weigh()
             self._look()
