@@ -16,7 +16,7 @@ from warpline.sources.kineto.stream import scan_file
 pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("compiled")]
 
 TRACES = sorted(path for path in SHARED.glob("**/kineto/*") if path.name.endswith((".json", ".json.gz")))
-SMALL_BYTES, LARGE_BYTES = 300_000, 1_300_000
+SMALL_BYTES, LARGE_BYTES = 300_000, 600_000
 """Compressed: json and a comparison event by event take too long on those that are not small, and the scanner in Python
 on large ones, each of which has a smaller one by the same recorder beside it."""
 

@@ -86,11 +86,13 @@ class _Scanner(PythonScanner):
             raise RejectedError from error
         self._sink(events)
 
+    def keep(self, event: tolerant.Event) -> None:
+        """Events are handed on as dictionaries (`one_event`), not as columns."""
+
     def one_event(self, text: tolerant.Text, base: int, start: int, end: int, final: bool) -> int | ScanStep:
         before = self.skipped
         outcome = super().one_event(text, base, start, end, final)
         if isinstance(outcome, int) and self.skipped == before:
-            self.forget()
             self._sink([read_object(text[start:outcome])])
         return outcome
 

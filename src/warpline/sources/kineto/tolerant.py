@@ -165,17 +165,17 @@ def read_args(text: Text, position: int, end: int, event: Event) -> int:
     while not closed:
         key, value = read_key(text, position, end)
         position = skip_value(text, value, end)
-        kind = FIELDS.get(key.decode("latin-1"))
-        if kind is not None:
-            _keep(event, key.decode(), kind, text[value:position])
+        if key.decode("latin-1") in FIELDS:
+            set_argument(event, key.decode(), text[value:position])
         position, closed = next_key(text, position, end)
     event.args_offset, event.args_length = start, position - start
     return position
 
 
-def _keep(event: Event, key: str, kind: Field, raw: bytes) -> None:
+def set_argument(event: Event, key: str, raw: bytes) -> None:
     """Stores one argument, or drops it if its value has another shape."""
     kept: int | tuple[int, int, int] | bytes | None
+    kind = FIELDS[key]
     if kind is Field.TEXT:
         kept = raw
     elif kind is Field.TRIPLE:
@@ -201,29 +201,30 @@ def read_event(text: Text, position: int, end: int) -> tuple[Event, int]:
             position = read_args(text, value, end, event)
         else:
             position = skip_value(text, value, end)
-            _set(event, key, text[value:position])
+            set_value(event, key.decode("latin-1"), text[value:position])
         position, closed = next_key(text, position, end)
     return event, position
 
 
-def _set(event: Event, key: bytes, raw: bytes) -> None:
+def set_value(event: Event, key: str, raw: bytes) -> None:
+    """Stores the value of one key; others than these are passed over."""
     quoted = raw.startswith(b'"')
     match key:
-        case b"ph":
+        case "ph":
             event.phase = raw[1] if quoted and len(raw) > 2 else 0
-        case b"ts":
+        case "ts":
             event.time_ns = parse_decimal(raw, 3)
-        case b"dur":
+        case "dur":
             event.duration_ns = parse_decimal(raw, 3)
-        case b"pid":
+        case "pid":
             event.process = raw
-        case b"tid":
+        case "tid":
             event.thread = raw
-        case b"cat":
+        case "cat":
             event.category = raw[1:-1] if quoted else None
-        case b"name":
+        case "name":
             event.name = raw[1:-1] if quoted else None
-        case b"args":
+        case "args":
             event.args_offset, event.args_length = -1, 0
             event.fields.clear()
 
