@@ -20,7 +20,6 @@ from warpline.trace.nesting import (
     nearest_marked,
     nest,
     order_for_nesting,
-    sort_for_nesting,
 )
 
 NOT_BUILT = Path("not built")
@@ -162,7 +161,6 @@ def test_the_order_is_that_of_a_stable_sort(rows: Rows) -> None:
     order = order_for_nesting(*columns(rows))
     expected = sorted(range(len(rows)), key=lambda row: (rows[row][0], rows[row][1], -rows[row][2]))
     assert order.tolist() == expected
-    assert sort_for_nesting(*(column[order] for column in columns(rows))) is None or not nesting_native.load_library()
 
 
 @given(any_rows(12), st.lists(st.tuples(st.integers(-1, 3), st.integers(-2, 45)), max_size=20))

@@ -21,7 +21,6 @@ from warpline.trace.nesting import (
     nearest_marked,
     nest,
     order_for_nesting,
-    sort_for_nesting,
     spread_to_parents,
 )
 from warpline.trace.schema import TABLES, Api, Events, Gpu, Ops, Python, Ranges, Syncs
@@ -67,15 +66,11 @@ def link(frames: dict[str, pl.DataFrame]) -> dict[str, TraceTable]:
 
 def _by_time(table: Timed, longest_first: bool) -> Timed:
     """Sorted by start; of rows that begin together, the longest or the shortest first."""
-    one_lane, ends = np.zeros(len(table), np.int64), table.end_ns if longest_first else -table.end_ns
-    order = sort_for_nesting(one_lane, table.start_ns, ends)
-    return table if order is None else type(table)(table.stored[order])
+    return type(table)(table.stored[np.lexsort((-table.end_ns if longest_first else table.end_ns, table.start_ns))])
 
 
 def _nested(table: Nested) -> tuple[Nested, Nest]:
-    order = sort_for_nesting(table.thread, table.start_ns, table.end_ns)
-    if order is not None:
-        table = type(table)(table.stored[order])
+    table = type(table)(table.stored[order_for_nesting(table.thread, table.start_ns, table.end_ns)])
     tree = _tree(table.thread, table.start_ns, table.end_ns)
     return table.with_columns({"parent": tree.parents, "depth": tree.depths}), tree
 

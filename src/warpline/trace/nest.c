@@ -5,85 +5,10 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { VERSION = 1, NONE = -1 }; /* the version is of this interface; see nesting_native.py */
 
-typedef struct {
-    const int64_t *lanes, *starts, *ends;
-} Rows;
-
 int nest_version(void) { return VERSION; }
-
-/* ---- Order ------------------------------------------------------------------------------------------------- */
-
-static inline int in_order(const Rows *rows, int64_t a, int64_t b) { /* whether a may stand before b */
-    if (rows->lanes[a] != rows->lanes[b]) return rows->lanes[a] < rows->lanes[b];
-    if (rows->starts[a] != rows->starts[b]) return rows->starts[a] < rows->starts[b];
-    return rows->ends[a] >= rows->ends[b];
-}
-
-/* How many of the rows at `from`, of which the first may stand before `row`, may do so: rows up to a growing distance are
- * asked, then those between the last two. */
-static int64_t standing_before(const Rows *rows, const int64_t *from, int64_t count, int64_t row, int left) {
-    int64_t low = 0, step = 1; /* `low` may stand before the row */
-    while (step < count && (left ? in_order(rows, from[step], row) : !in_order(rows, row, from[step]))) low = step, step *= 2;
-    int64_t high = step < count ? step : count;
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        if (left ? in_order(rows, from[middle], row) : !in_order(rows, row, from[middle])) low = middle;
-        else high = middle;
-    }
-    return high;
-}
-
-/* Merges two runs, which lie one behind the other. Rows of several threads or recordings change sides rarely, so whole
- * stretches are copied; equal rows come from the left. */
-static void merge(const Rows *rows, const int64_t *left, int64_t lefts, const int64_t *right, int64_t rights, int64_t *to) {
-    while (lefts && rights) {
-        int from_left = in_order(rows, *left, *right);
-        int64_t taken = from_left ? standing_before(rows, left, lefts, *right, 1)
-                                  : standing_before(rows, right, rights, *left, 0);
-        memcpy(to, from_left ? left : right, (size_t)taken * sizeof *to);
-        to += taken;
-        if (from_left) left += taken, lefts -= taken;
-        else right += taken, rights -= taken;
-    }
-    memcpy(to, lefts ? left : right, (size_t)(lefts + rights) * sizeof *to);
-}
-
-/* A merge sort of the runs that are in order already: a profiler writes each thread's events nearly sorted. Equal rows
- * stay as they were. Gives 1 when nothing had to move, 0 when `order` tells how, -1 when memory is short. */
-int nest_order(const int64_t *lanes, const int64_t *starts, const int64_t *ends, int64_t count, int64_t *order) {
-    Rows rows = {lanes, starts, ends};
-    int64_t runs = count > 0;
-    for (int64_t i = 0; i < count; i++) order[i] = i;
-    for (int64_t i = 1; i < count; i++) runs += !in_order(&rows, i - 1, i);
-    if (runs <= 1) return 1;
-    int64_t *spare = malloc((size_t)count * sizeof *spare), *begins = malloc(((size_t)runs + 1) * sizeof *begins);
-    int64_t *from = order, *to = spare;
-    if (!spare || !begins) return free(spare), free(begins), -1;
-    begins[0] = runs = 0;
-    for (int64_t i = 1; i < count; i++)
-        if (!in_order(&rows, i - 1, i)) begins[++runs] = i;
-    begins[++runs] = count;
-    while (runs > 1) {
-        int64_t merged = 0;
-        for (int64_t run = 0; run < runs; run += 2) {
-            int64_t begin = begins[run], middle = begins[run + 1], end = run + 2 <= runs ? begins[run + 2] : middle;
-            merge(&rows, from + begin, middle - begin, from + middle, end - middle, to + begin);
-            begins[merged++] = begin;
-        }
-        begins[runs = merged] = count;
-        int64_t *written = to;
-        to = from, from = written;
-    }
-    if (from != order) memcpy(order, from, (size_t)count * sizeof *order);
-    free(spare), free(begins);
-    return 0;
-}
-
-/* ---- The tree ---------------------------------------------------------------------------------------------- */
 
 /* When an interval closes, in half nanoseconds since the moment: an empty one is open for half of one, so that it has a
  * parent and is nobody's. Doubled times would not fit in 64 bits; doubled differences do. */

@@ -30,22 +30,11 @@ def _load(path: Path) -> ctypes.CDLL | None:
     if library is None:
         return None
     size, rows = ctypes.c_int64, _INTEGERS
-    library.nest_order.argtypes = [rows, rows, rows, size, rows]
     library.nest_parents.argtypes = [rows, rows, rows, size, size, rows, rows]
     library.nest_innermost.argtypes = [rows, rows, rows, rows, size, rows, rows, size, rows]
     library.nest_innermost.restype = None
     library.nest_nearest_marked.argtypes = [rows, _MARKS, size, rows]
     return library
-
-
-def order(library: ctypes.CDLL, lanes: Int64s, starts: Int64s, ends: Int64s) -> Int64s | None:
-    """The order for nesting; None where the rows are in order already."""
-    lanes, starts, ends = map(np.ascontiguousarray, (lanes, starts, ends))
-    found = np.empty(len(starts), np.int64)
-    outcome = library.nest_order(lanes, starts, ends, len(starts), found)
-    if outcome < 0:
-        raise MemoryError("no memory to sort the trace")
-    return None if outcome else found
 
 
 def tree(library: ctypes.CDLL, lanes: Int64s, starts: Int64s, ends: Int64s, tick_ns: int) -> tuple[Int64s, Int64s]:

@@ -7,11 +7,6 @@ import numpy as np
 from warpline.trace.arrays import NONE, Bools, Int64s
 
 
-def order(lanes: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
-    """Lane, start, longest first, file order."""
-    return np.lexsort((-ends, starts, lanes))
-
-
 def parents(lanes: Int64s, starts: Int64s, ends: Int64s, tick_ns: int) -> Int64s:
     """The last row before each one, on its lane, that encloses it.
 
