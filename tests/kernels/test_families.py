@@ -176,9 +176,9 @@ def test_the_seeds_example_is_explained_with_the_errata_right() -> None:
     meaning = {token.text: token.meaning for token in identity.tokens}
     assert "TF32" in meaning["s1688gemm"]
     assert "16x8x8" in meaning["s1688gemm"]
-    assert meaning["tensorop"] == "tensor cores"
+    assert meaning["tensorop"] == "tensor cores (simt: CUDA cores)"
     assert "3 pipeline stages" in meaning["32x3"]
-    assert "4 elements" in meaning["align4"]
+    assert meaning["align4"] == "operands aligned to 4 elements: 16 bytes, one 128-bit load"
 
 
 def test_relu_in_a_name_is_no_proof_of_an_activation() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from warpline.estimate import Estimate
+from warpline.findings.limits import Limit, Limits
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
 from warpline.fixes.words import StepNoun
@@ -17,6 +18,7 @@ from warpline.reports.findings import (
     first_place,
     in_order,
     places,
+    small_limits,
 )
 
 STEP = StepNoun("step")
@@ -121,3 +123,16 @@ def test_a_gain_that_is_not_known_within_a_factor_of_three_must_be_measured() ->
         ("batch", "measure it", Estimate(0.9, 3.3, 12.0), None),
         ("remove_sync", 3.3, Estimate(2.2, 3.3, 6.6), 1_000_000),
     ]
+
+
+def test_what_was_replayed_and_gives_nothing_is_named() -> None:
+    def limit(cause: str, gain: float) -> Limit:
+        return Limit(cause, Estimate(1e6, 1e6, 1e6), Estimate(gain, gain, gain), 0)
+
+    found = Limits((limit("dispatch", 1.5), limit("sync", 1.0), limit("comm", 1.0)), 1.5, False)
+    assert small_limits(found, 1e6, STEP, has_collectives=True) == (
+        "Replayed too, less than 1 % each: no waits for the GPU; collectives that take no time."
+    )
+    assert small_limits(found, 1e6, STEP, has_collectives=False) == (
+        "Replayed too, less than 1 % each: no waits for the GPU. The step has no collective (NCCL)."
+    )

@@ -204,10 +204,10 @@ def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bo
     if bound == "latency":
         return "profile", f"{duration(mean_ns)} a launch for what needs less than {duration(LATENCY_NS)}"
     if floor_ns >= time_ns:
-        return "timeline", "at its roofline"
+        return "timeline", "at its roofline: only less work makes it faster"
     reached = f"at {share(floor_ns, time_ns)} of its roofline{f' ({bound})' if bound else ''}"
     if floor_ns >= NEAR_ROOF * time_ns:
-        return "timeline", reached
+        return "timeline", f"{reached}: only less work makes it faster"
     return "profile", f"{reached}; {duration((time_ns - floor_ns) / launches)} of each launch recoverable"
 
 

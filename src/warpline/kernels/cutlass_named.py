@@ -20,7 +20,7 @@ _CORE2 = re.compile(
 _CORE3 = re.compile(r"([hsdciz])(\d++x\d++x\d++)(\w*+)")
 _OPCLASSES = {
     "simt": "CUDA cores",
-    "tensorop": "tensor cores",
+    "tensorop": "tensor cores (simt: CUDA cores)",
     "sptensorop": "tensor cores with structured sparsity",
     "bstensorop": "tensor cores with block-scaled operands",
     "bssptensorop": "sparse tensor cores with block-scaled operands",
@@ -169,16 +169,26 @@ def _tail2(draft: Draft, rest: list[str], kind: str) -> None:
                 depth, stages = token.split("x")
                 draft.set("tile", f"{shapes[0]}x{depth}", f"{shapes[0]}, {depth} deep along K")
                 draft.set("stages", int(stages), f"{token}: K depth x stages")
-                draft.token(token, f"{depth} deep along K, {stages} pipeline stages in shared memory")
+                overlap = ": the next tiles load while one is multiplied" if int(stages) > 1 else ""
+                draft.token(token, f"{depth} deep along K, {stages} pipeline stages in shared memory{overlap}")
         elif token.startswith("align") and token[5:].isdigit():
             draft.set("alignment", int(token[5:]), token)
-            draft.token(token, f"operands aligned to {token[5:]} elements")
+            draft.token(token, f"operands aligned to {token[5:]} elements{_load(int(token[5:]), draft.dtype.get('a'))}")
         elif shapes and "layout" not in draft.values and _LAYOUT2.fullmatch(token):
             draft.set("layout", token, f"{token}: order of A and B" if kind in ("gemm", "spgemm") else token)
             meaning = "A and B: n = column-major (not transposed), t = row-major (transposed), in BLAS terms"
             draft.token(token, meaning if kind in ("gemm", "spgemm") else "order of the tensors' dimensions")
         elif token in _NOTES:
             draft.token(token, _NOTES[token])
+
+
+def _load(elements: int, dtype: str | None) -> str:
+    """The bytes of an aligned load, where the type is known; TF32 is stored in 32 bits."""
+    bits = re.fullmatch(r"[bt]?f(16|32|64)|[su](8)", dtype or "")
+    if bits is None:
+        return ""
+    width = elements * int(bits[1] or bits[2])
+    return f": {width // 8} bytes, one {width}-bit load"
 
 
 def _decode3(draft: Draft, tokens: list[str]) -> Draft:

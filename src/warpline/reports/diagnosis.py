@@ -168,14 +168,21 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield Section("verdict", "Verdict", tuple(_verdict(judgement)))
         noun = judgement.state.noun
         limits = findings.limits(judgement.limits, judgement.evidence.step_ns, noun)
-        if limits.rows:
-            yield Section("limits", f"Limits: {noun.one('the')} if one thing were free", (limits,))
+        small = findings.small_limits(
+            judgement.limits,
+            judgement.evidence.step_ns,
+            noun,
+            has_collectives=bool(judgement.evidence.labelled.kernels("comm").any()),
+        )
+        content = (*((limits,) if limits.rows else ()), *((Text(small, "quiet"),) if small else ()))
+        if content:
+            yield Section("limits", f"Limits: {noun.one('the')} if one thing were free", content)
         if judgement.plan:
             plan = plans.table(judgement.plan, noun)
             yield Section("plan", "Plan, each fix on top of the last", (plan,))
         found = findings.in_order(judgement.findings, judgement.verdict)
-        if found:
-            yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found, noun),))
+        fixes = (*((findings.all_fixes(found, noun),) if found else ()), Text(findings.fixes_without(found), "quiet"))
+        yield Section("fixes", "Fixes, each replayed alone", fixes)
     elif diagnosis.verdict is not None:
         yield Section("verdict", "Verdict", (Text(diagnosis.verdict.sentence, "strong"),))
     if diagnosis.cpu is not None:

@@ -82,7 +82,9 @@ def _next_tools(diagnosis: Diagnosis) -> Section:
         (tool.kernel.share, tool.kernel.with_op, TOOLS.get(tool.tool, tool.tool), tool.why)
         for tool in diagnosis.next_tools
     )
-    return Section("next_tools", "Which tool next", (Table(columns, rows),))
+    words = Text("timeline: this recording explains the kernel's time; counters would add nothing.", "quiet")
+    explained = (words,) if any(tool.tool == "timeline" for tool in diagnosis.next_tools) else ()
+    return Section("next_tools", "Which tool next", (Table(columns, rows), *explained))
 
 
 def kernels(diagnosis: Diagnosis, top: int) -> Section:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpline.estimate import NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
-from warpline.findings.limits import MIN_GAIN, Limits
+from warpline.findings.limits import MIN_GAIN, Limit, Limits
 from warpline.findings.model import Finding, Verdict
+from warpline.fixes import registry
 from warpline.fixes.claim import Place
 from warpline.fixes.words import StepNoun
 from warpline.reports.sections import Column, Explained, Findings, Table, Value
@@ -63,6 +64,12 @@ def all_fixes(findings: Sequence[Finding], noun: StepNoun) -> Table:
     return Table(columns, tuple(rows))
 
 
+def fixes_without(found: Sequence[Finding]) -> str:
+    """The fixes that nothing in the recording asks for."""
+    names = ", ".join(name for name in registry.all_fixes() if name not in {finding.fix for finding in found})
+    return f"Without a finding here (warpline whatif --fix NAME has the number, or the reason): {names}."
+
+
 def _gain_columns(noun: StepNoun) -> tuple[Column, ...]:
     return (
         Column("gain", "gain", "gain"),
@@ -83,9 +90,23 @@ def limits(found: Limits, step_ns: float, noun: StepNoun) -> Table:
     rows = tuple(
         (FREE[row.cause], row.step_ns.expected, row.gain.expected, row.gain, row.now_ns)
         for row in found.rows
-        if row.gain.expected >= NOTICEABLE_GAIN or row.now_ns >= (NOTICEABLE_GAIN - 1) * step_ns
+        if _matters(row, step_ns)
     )
     return Table(columns, rows)
+
+
+def small_limits(found: Limits, step_ns: float, noun: StepNoun, *, has_collectives: bool) -> str:
+    """What was replayed too and gives nothing."""
+    small = [FREE[row.cause] for row in found.rows if not _matters(row, step_ns)]
+    if not has_collectives:
+        small = [words for words in small if words != FREE["comm"]]
+    listed = f"Replayed too, less than 1 % each: {'; '.join(small)}." if small else ""
+    none = "" if has_collectives else f"{noun.one('the').capitalize()} has no collective (NCCL)."
+    return " ".join(filter(None, (listed, none)))
+
+
+def _matters(row: Limit, step_ns: float) -> bool:
+    return row.gain.expected >= NOTICEABLE_GAIN or row.now_ns >= (NOTICEABLE_GAIN - 1) * step_ns
 
 
 def brief_limits(found: Limits) -> str:

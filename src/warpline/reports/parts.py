@@ -8,12 +8,14 @@ from typing import Any
 import polars as pl
 
 from warpline.analyses.parts.table import GAPS, PartsTable
-from warpline.kernels import normalise
+from warpline.compare.parts import short
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
 from warpline.units import duration, several, share
 
 LISTED_SHAPES = 12
+LIBRARY_CLASSES = ("gemm", "conv", "attention")
+"""Classes of kernels that a library chooses by the sizes, types and layouts of the operands."""
 SHAPES_HINT = (
     "A torch.profiler trace of the same program, or of the capture of its graphs, has the shapes of the others: "
     "--shapes-from TRACE; one beside this file is found without it."
@@ -81,7 +83,8 @@ def _note(table: PartsTable) -> Text:
 def _shapes(table: PartsTable) -> list[Text | Table]:
     columns = (
         Column("time_ns", "time", "ns"),
-        Column("count", "count", "count", priority=4),
+        Column("share", "share", "share", priority=2),
+        Column("count", "count", "count", priority=2),
         Column("mean_ns", "mean", "ns", priority=3),
         Column("roof_pct", "% roof", "number", priority=3),
         Column("op", "op and shapes", key=True),
@@ -89,14 +92,16 @@ def _shapes(table: PartsTable) -> list[Text | Table]:
         Column("role", "role"),
         Column("grid", "grid", priority=4),
     )
+    whole_ns = table.shapes["time_ns"].sum()
     rows = tuple(
         (
             row["time_ns"],
+            row["time_ns"] / whole_ns,
             row["count"],
             row["mean_ns"],
             _cell(row, "roof_pct"),
             " ".join(filter(None, (row["op"] or "(no op)", shape_label(row["shapes"] or "")))),
-            normalise(row["kernel"]).base[:60],
+            short(row["kernel"])[:60],
             row["role"],
             row["grid"],
         )
@@ -106,7 +111,7 @@ def _shapes(table: PartsTable) -> list[Text | Table]:
     content: list[Text | Table] = [
         Table(columns, rows, hidden, f"{hidden:,} more: --json lists them" if hidden else "")
     ]
-    known = table.shapes.filter(pl.col("shapes").is_not_null())
+    known = table.shapes.filter(pl.col("shapes").is_not_null() & pl.col("class").is_in(LIBRARY_CLASSES))
     by_op = (
         known.group_by("op").agg(pl.col("shapes").n_unique(), pl.col("kernel").n_unique()).filter(pl.col("kernel") > 1)
     )

@@ -33,11 +33,11 @@ _COLUMNS = (
     Column("count", "calls", "count", priority=5),
     Column("tflops_per_second", "TFLOP/s", "number", priority=3),
     Column("tbytes_per_second", "TB/s", "number", priority=3),
-    Column("intensity", "FLOP/B", "number", priority=6),
+    Column("intensity", "FLOP/B", "number", priority=3),
     Column("ceiling_tflops_per_second", "ceiling", "number", priority=6),
     Column("roof", "% roof", "number"),
     Column("bound", "bound"),
-    Column("headroom_ns", "headroom", "ns"),
+    Column("headroom_ns", "headroom", "ns", priority=4),
 )
 
 

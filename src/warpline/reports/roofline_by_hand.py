@@ -85,7 +85,7 @@ def _title(answer: Envelope) -> str:
         return f"{place}, {answer.dtype}: {floor}" + (f" ({answer.bound}-bound)" if answer.bound else "")
     time = duration(answer.time_ns)
     if answer.verdict == "impossible":
-        return f"{place}, {answer.dtype}: {time} is impossible; the floor is {duration(answer.hard_ns)}"
+        return f"{place}, {answer.dtype}: {time} is impossible; no less than {duration(answer.hard_ns)} is possible"
     share = f", {answer.roof_pct:.1f} % of the roof ({answer.bound}-bound)" if answer.roof_pct is not None else ""
     return f"{place}, {answer.dtype}: {time}{share}"
 
@@ -106,7 +106,8 @@ def _facts(answer: Envelope) -> Iterator[tuple[str, str]]:
         rates += [f"{size(answer.bytes_per_second)}/s"] if answer.bytes else []
         yield "attained", ", ".join(rates)
     if answer.floor_ns is not None:
-        yield "floor", f"{duration(answer.floor_ns)} at the ceilings"
+        limit = f"; {duration(answer.hard_ns)} at the highest clock, with data in the cache"
+        yield "floor", f"{duration(answer.floor_ns)} at the ceilings{limit if answer.verdict == 'impossible' else ''}"
     for name, figure, rate in (
         (f"{answer.dtype} {unit_of(answer.dtype)}", answer.compute, flop_rate),
         ("memory", answer.memory, lambda value: f"{size(value)}/s"),

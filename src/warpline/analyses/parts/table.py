@@ -39,8 +39,6 @@ COLUMNS = (
     *("part", "gpu_ns", "share", "kernel_ns", "kernel_share", "per_step_ns", "calls", "mean_ns", "idle_inside_ns"),
     *("launches", "flops", "bytes", "roof_pct", "headroom_ns", "inferred_ns", "verdict"),
 )
-LIBRARY_CLASSES = ("gemm", "conv", "attention")
-"""Classes of kernels that a library chooses by the sizes, types and layouts of the operands."""
 KNOWN_SHARE = 0.5
 """With less of its time known, a part has no verdict by its work."""
 
@@ -65,7 +63,7 @@ class PartsTable(Struct, frozen=True):
     classes: pl.DataFrame
     """The same by class of kernels, with the share of the time of all kernels."""
     shapes: pl.DataFrame
-    """Matmuls, convolutions and attention: one row per op, shapes and kernel."""
+    """One row per op, shapes and kernel."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `warpline.parts/1`."""
@@ -230,10 +228,9 @@ def _verdict(row: dict[str, Any]) -> str:
 
 
 def shapes_by_kernel(gpu_work: GpuWork, here: Int64s, labels: PartLabels, work: RowWork) -> pl.DataFrame:
-    """Which kernel ran for which shapes: one row per role, op, shapes and kernel that a library chooses, longest
-    first."""
+    """Which kernel ran for which shapes: one row per role, op, shapes and kernel, longest first."""
     classes, roles = labels.by("class").names, labels.by("role").names
-    chosen = np.array([at for at in here.tolist() if classes[at] in LIBRARY_CLASSES], np.int64)
+    chosen = here[gpu_work.is_kernel[here]]
     known = {at: piece for piece in gpu_work.pieces if piece.work or piece.shapes for at in piece.rows}
     pieces = [known.get(at) for at in chosen.tolist()]
     gpu = gpu_work.gpu[chosen]
@@ -243,14 +240,15 @@ def shapes_by_kernel(gpu_work: GpuWork, here: Int64s, labels: PartLabels, work: 
             "op": [(piece.op or None) if piece else None for piece in pieces],
             "shapes": [(piece.shapes or None) if piece else None for piece in pieces],
             "kernel": gpu.name.series(),
+            "class": [classes[at] for at in chosen.tolist()],
             "grid": [_grid_text(grid) for grid in grids],
             "role": [roles[at] if roles[at] != OTHER else None for at in chosen.tolist()],
             **work.columns(chosen),
         },
-        schema_overrides=dict.fromkeys(("op", "shapes", "grid", "role"), pl.String),
+        schema_overrides=dict.fromkeys(("op", "shapes", "class", "grid", "role"), pl.String),
     )
     return (
-        table.group_by("op", "shapes", "kernel", "grid", "role")
+        table.group_by("op", "shapes", "kernel", "class", "grid", "role")
         .agg(
             count=pl.len(),
             time_ns=pl.col("time").sum(),
