@@ -18,7 +18,7 @@ from pathlib import Path
 
 from faults.blind_errors import read_table
 from faults.recorded import RecordedCase, recorded_cases
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay.ranges import Idle
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.trace.open import open_trace

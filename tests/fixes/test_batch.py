@@ -10,7 +10,7 @@ import pytest
 from kineto_files import op, write
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Body, Program, repeated
 
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay import WhatIf
 from warpline.replay.patterns.iterations import Iteration
 from warpline.replay.patterns.loops import RootOps

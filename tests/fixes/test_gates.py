@@ -26,8 +26,7 @@ from small_programs import (
 from warpline.analyses.framework import Framework
 from warpline.findings.judge import Judgement, judge
 from warpline.fixes.model import Advice
-from warpline.fixes.registry import all_fixes, rules
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import all_fixes, question_about, rules
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 

@@ -9,7 +9,7 @@ import pytest
 from kineto_files import Event
 
 from warpline.findings.judge import judge
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC
 from warpline.replay.costs.shares import LOADER_SHARE

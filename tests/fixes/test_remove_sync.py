@@ -9,7 +9,7 @@ import kineto_files as files
 import pytest
 from kineto_files import Event
 
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.replay.patterns.waits import awaited_calls

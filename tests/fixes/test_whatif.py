@@ -16,8 +16,7 @@ from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.findings.fix_table import every_fix, whatif
 from warpline.fixes.model import Fix
-from warpline.fixes.registry import all_fixes
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import all_fixes, question_about
 from warpline.replay.costs.find import find_costs
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.reports.terminal import render

@@ -10,7 +10,7 @@ from typing import Any
 from kineto_files import Event, annotation, call, copy, frame, kernel, op, write
 
 from warpline.findings.judge import Judgement, judge
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kineto_files import Event, annotation, call, copy, frame, kernel, write
 
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay import replay
 from warpline.trace.open import open_trace
 

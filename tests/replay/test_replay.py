@@ -11,7 +11,7 @@ import pytest
 from kineto_files import AUTOGRAD, Event
 
 from warpline.errors import WarplineError
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay import Replay, replay
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.simulate import simulate

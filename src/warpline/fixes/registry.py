@@ -18,6 +18,8 @@ from warpline.errors import WarplineError
 from warpline.fixes.claim import CAUSES, Effort
 from warpline.fixes.model import Fix, Rule
 from warpline.plugins import plugins
+from warpline.replay.whatif import WhatIf
+from warpline.trace.trace import Trace
 
 ENTRY_POINTS = "warpline.fixes"
 
@@ -35,6 +37,11 @@ def all_fixes() -> Mapping[str, Fix]:
             raise WarplineError("bad-plugin", f"two fixes are called {fix.name}", "uninstall the package that adds one")
         found[fix.name] = fix
     return MappingProxyType({name: found[name] for name in order_of_application(found)})
+
+
+def question_about(trace: Trace) -> WhatIf:
+    """A trace prepared for what-if questions about every fix."""
+    return WhatIf(trace, all_fixes())
 
 
 def order_of_application(found: Mapping[str, Fix]) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from small_programs import MUL, STEPS, Body, Program
 
 import warpline
-from warpline.fixes.whatif import question_about
+from warpline.fixes.registry import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 
