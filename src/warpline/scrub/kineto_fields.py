@@ -1,12 +1,14 @@
-"""What a torch.profiler trace may hold: every key that passes, and the check of its value. All else is dropped."""
+"""What a torch.profiler trace may hold (``data/kineto.toml``), and the check of each value. All else is dropped."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from warpline.scrub import values
 from warpline.scrub.devices import device_name
@@ -19,19 +21,19 @@ MAX_REMEMBERED = 200_000
 """Names whose result is remembered; most traces have a few thousand."""
 KERNEL, OP, CALL, RANGE, FRAME, LABEL = "kernel", "op", "call", "range", "frame", "label"
 METADATA, UNCATEGORISED, ARGUMENT = "metadata", "uncategorised", "argument"
-ROLES = {
-    "kernel": KERNEL,
-    "Kernel": KERNEL,
-    **dict.fromkeys(
-        ("gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "overhead", "cuda_sync", "cuda_profiler_range"), CALL
-    ),
-    **dict.fromkeys(("cuda_runtime", "hip_runtime", "xpu_runtime", "privateuse1_runtime", "Runtime"), CALL),
-    **dict.fromkeys(("cuda_driver", "privateuse1_driver", "Driver", "cpu_instant_event", "Trace"), CALL),
-    **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "forward_backward"), CALL),
-    **dict.fromkeys(("cpu_op", "Operator", "collective_comm"), OP),
-    **dict.fromkeys(("user_annotation", "gpu_user_annotation"), RANGE),
-    **dict.fromkeys(("python_function", "Python"), FRAME),
-}
+
+
+class _Allowed(Struct, frozen=True):
+    """Each table gives the keys by their check."""
+
+    roles: dict[str, tuple[str, ...]]
+    header: dict[str, tuple[str, ...]]
+    device: dict[str, tuple[str, ...]]
+    arguments: dict[str, tuple[str, ...]]
+
+
+_ALLOWED = msgspec.toml.decode(files("warpline.scrub").joinpath("data", "kineto.toml").read_bytes(), type=_Allowed)
+ROLES = {category: role for role, categories in _ALLOWED.roles.items() for category in categories}
 """What the name of an event of each known category is."""
 KNOWN_METADATA = (
     *("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"),
@@ -39,41 +41,12 @@ KNOWN_METADATA = (
 )
 
 HEADER: dict[str, Check] = {
-    "schemaVersion": values.version,
     "displayTimeUnit": values.one_of("ms", "ns"),
     "baseTimeNanoseconds": values.bounded(0, 1 << 62),
-    "cupti_version": values.version,
-    "cuda_runtime_version": values.version,
-    "cuda_driver_version": values.version,
-    "hip_runtime_version": values.version,
-    "hip_driver_version": values.version,
-    "roctracer_version": values.version,
-    **dict.fromkeys(("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules"), values.flag),
+    **dict.fromkeys(_ALLOWED.header["version"], values.version),
+    **dict.fromkeys(_ALLOWED.header["flag"], values.flag),
 }
 """Top-level keys; ``deviceProperties`` and ``distributedInfo`` besides."""
-DEVICE = (
-    *(
-        "id",
-        "totalGlobalMem",
-        "computeMajor",
-        "computeMinor",
-        "major",
-        "minor",
-        "maxThreadsPerBlock",
-        "warpSize",
-        "numSms",
-    ),
-    *("maxThreadsPerMultiprocessor", "maxThreadsPerMultiProcessor", "regsPerBlock", "regsPerMultiprocessor"),
-    *("sharedMemPerBlock", "sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor", "sharedMemPerBlockOptin"),
-    *(
-        "multiProcessorCount",
-        "clockRate",
-        "memoryClockRate",
-        "memoryBusWidth",
-        "l2CacheSize",
-        "maxBlocksPerMultiProcessor",
-    ),
-)
 DISTRIBUTED: dict[str, Check] = {
     "backend": values.one_of("nccl", "gloo", "mpi", "ucc", "rccl", "xccl", "cpu:gloo,cuda:nccl", "hccl"),
     "rank": values.bounded(-1, 1 << 24),
@@ -220,85 +193,25 @@ class Fields:
         return values.shapes(value)
 
     def _arguments(self) -> dict[str, Check]:
-        checks: dict[str, Check] = {}
-
-        def put(check: Check, *keys: str) -> None:
-            checks.update(dict.fromkeys(keys, check))
-
-        put(
-            self._id,
-            "correlation",
-            "correlation_id",
-            "External id",
-            "external id",
-            "device",
-            "context",
-            "stream",
-            "queued",
-        )
-        put(
-            self._id,
-            "graph id",
-            "graph node id",
-            "Sequence number",
-            "Fwd thread id",
-            "Device Id",
-            "Device Type",
-            "Ev Idx",
-        )
-        put(
-            self._id,
-            "wait_on_stream",
-            "wait_on_cuda_event_id",
-            "wait_on_cuda_event_record_corr_id",
-            "Record function id",
-        )
-        put(
-            self._id,
-            "Python id",
-            "Python module id",
-            "cbid",
-            "cid",
-            "Device",
-            "Trace iteration",
-            "Op count",
-            "channel",
-            "channel_type",
-        )
-        put(self._parent, "Python parent id", "Python thread")
-        put(
-            self._id,
-            "sort_index",
-            "Process Group ID",
-            "Global rank start",
-            "Global rank stride",
-            "Group size",
-            "Rank",
-            "Seq",
-            "Src Rank",
-            "Dst Rank",
-            "priority",
-        )
-        put(values.size, "bytes", "Bytes", "Total Allocated", "Total Reserved", "registers per thread", "shared memory")
-        put(values.size, "In msg nelems", "Out msg nelems", "num_warps", "num_stages", "total_bytes")
-        put(values.number, "blocks per SM", "warps per SM", "est. achieved occupancy %", "theoretical occupancy %")
-        put(values.number, "memory bandwidth (GB/s)", "bandwidth (GB/s)")
-        put(values.time, "external ts", "ts")
-        put(values.triple, "grid", "block", "cluster")
-        put(
-            values.shapes, "Input Dims", "Input dims", "Input Strides", "Output dims", "In split size", "Out split size"
-        )
-        put(values.types, "Input type", "Output type")
-        put(values.inputs, "Concrete Inputs")
-        put(self._address, "Addr", "src", "dst", "ptr")
-        put(values.flag, "finished", "Is asynchronous op", "is_blocking")
-        put(self._ranks, "Process Group Ranks")
-        for key, pattern in TEXTS.items():
-            put(self._text(pattern), key)
-        put(lambda value: self._named(KERNEL, value), "kernel", "kernel_name")
-        put(lambda value: self._frames.stack(value) if isinstance(value, str) else DROPPED, "Call stack")
-        put(lambda value: self._named(LABEL, value), "name")
-        return checks
+        checks: dict[str, Check] = {
+            "id": self._id,
+            "parent": self._parent,
+            "size": values.size,
+            "number": values.number,
+            "time": values.time,
+            "triple": values.triple,
+            "shapes": values.shapes,
+            "types": values.types,
+            "inputs": values.inputs,
+            "address": self._address,
+            "flag": values.flag,
+            "ranks": self._ranks,
+            "kernel": lambda value: self._named(KERNEL, value),
+            "stack": lambda value: self._frames.stack(value) if isinstance(value, str) else DROPPED,
+            "label": lambda value: self._named(LABEL, value),
+        }
+        known = {key: checks[check] for check, keys in _ALLOWED.arguments.items() for key in keys}
+        return known | {key: self._text(pattern) for key, pattern in TEXTS.items()}
 
     def _address(self, value: Any) -> Any:
         """An address of memory: only which are equal matters."""
@@ -311,7 +224,9 @@ def device(entry: Any) -> dict[str, Any]:
     """The known properties of one device."""
     if not isinstance(entry, dict):
         return {}
-    found = {key: entry[key] for key in DEVICE if key in entry and values.size(entry[key]) is not DROPPED}
+    found = {
+        key: entry[key] for key in _ALLOWED.device["size"] if key in entry and values.size(entry[key]) is not DROPPED
+    }
     name = entry.get("name")
     if isinstance(name, str):
         found["name"] = device_name(name) if name else name
