@@ -60,7 +60,7 @@ def test_python_is_named_with_its_function(tmp_path: Path) -> None:
 def test_one_large_op_asks_for_threads(tmp_path: Path) -> None:
     found = verdict(tmp_path, [op("aten::mm", 0, 95_000), op("aten::add", 95_000, 4_000)])
     assert found.cause == "compute"
-    assert "ops take 99.0 ms of each 100 ms step (99.0 %), 95.0 ms of it in aten::mm." in found.sentence
+    assert "large ops take 99.0 ms of each 100 ms step (99.0 %), 95.0 ms of it in aten::mm." in found.sentence
     assert "torch.set_num_threads" in found.sentence
 
 

@@ -67,6 +67,10 @@ COLUMNS = {
     "TARGET_INFO_SESSION_START_TIME": ["utcEpochNs", "utcTime", "localTime"],
     "TARGET_INFO_CUDA_DEVICE": ["gpuId", "cudaId", "pid"],
     "TARGET_INFO_GPU": ["vmId", "id", "name", "cuDevice", "smCount", "computeMajor", "computeMinor", "totalMemory"],
+    "TARGET_INFO_CUDA_GPU": [
+        *("vmId", "name", "deviceId", "numMultiprocessors", "computeCapabilityMajor", "globalMemoryBandwidth"),
+        *("coreClockRate", "numThreadsPerWarp", "maxWarpsPerMultiprocessor"),
+    ],
     "TARGET_INFO_GPU_METRICS": ["typeId", "sourceId", "typeName", "metricId", "metricName"],
     "GPU_METRICS": ["timestamp", "typeId", "metricId", "value"],
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ["start", "globalPid", "address"],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from kineto_files import annotation, launched, write
 from msgspec.structs import replace
 from paths import RECORDINGS
 
@@ -18,6 +19,7 @@ from warpline.reports.diagnosis import report
 from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.plan import short_name
 from warpline.reports.sections import Table
+from warpline.sources.health import HealthEntry
 from warpline.trace.open import open_trace
 
 DEMO = Path(str(resources.files("warpline.data") / "demo.json.xz"))
@@ -84,6 +86,26 @@ def test_one_step_time_is_on_the_screen() -> None:
     (step,) = re.findall(r"steps of ([\d.]+ ms)", title)
     assert judgement.verdict.sentence.count(step) == 1
     assert " ".join(judgement.verdict.sentence.split()) in " ".join(" ".join(screen(DEMO)).split())
+
+
+def test_steps_of_several_lengths_have_a_median(tmp_path: Path) -> None:
+    events, zero = [], 0.0
+    for step, length in enumerate([200.0] * 4 + [500.0] * 4 + [1000.0] * 4):
+        events += launched("gemm", zero, zero + 10, length, correlation=step + 1)
+        events.append(annotation(f"ProfilerStep#{step}", zero, length + 20))
+        zero += length + 20
+    (tmp_path / "lengths").mkdir()
+    lines = terminal.render(report(diagnose(open_trace(write(tmp_path / "lengths", events))), False, ""), 120).plain
+    assert " · 12 steps of 512 µs in the median (520 µs recorded)" in lines.splitlines()[0]  # 12 times 520 µs are not all of them
+
+
+def test_the_recorded_step_is_in_the_title_where_its_note_is_hidden() -> None:
+    found = diagnosed(DEMO)
+    others = [HealthEntry(code, "warning", "…") for code in ("clock-skew", "zero-durations")]
+    note = HealthEntry("profiler-distortion", "warning", "…")
+    first, last = replace(found, health=[note, *others]), replace(found, health=[*others, note])
+    titles = [terminal.render(report(one, False, ""), 120).plain.splitlines()[0] for one in (first, last)]
+    assert ["recorded)" in title for title in titles] == [False, True]
 
 
 def test_the_parts_of_the_caption_add_up() -> None:

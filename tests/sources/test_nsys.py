@@ -229,6 +229,18 @@ def test_device_numbers_follow_cuda_unless_processes_disagree(tmp_path: Path) ->
     assert [entry.code for entry in rows.health] == ["devices-renumbered"]
 
 
+def test_an_export_of_2021_names_its_gpu_in_the_table_of_cuda(tmp_path: Path) -> None:
+    export = Export().kernel(1, 2).add("TARGET_INFO_GPU", name="NVIDIA GeForce RTX 3080")  # without an id
+    row = {"deviceId": 0, "name": "NVIDIA GeForce RTX 3080", "numMultiprocessors": 68, "computeCapabilityMajor": 8}
+    rates = {"globalMemoryBandwidth": 760_080_000, "coreClockRate": 1_740_000}
+    for _process in range(2):
+        export.add("TARGET_INFO_CUDA_GPU", **row, **rates, numThreadsPerWarp=32, maxWarpsPerMultiprocessor=48)
+    (device,) = rows_of(export, tmp_path).tables["devices"].to_dicts()
+    assert (device["device"], device["name"], device["sm_count"]) == (0, "NVIDIA GeForce RTX 3080", 68)
+    assert (device["memory_bandwidth"], device["clock_hz"]) == (760_080_000_000, 1_740_000_000)
+    assert (device["compute_major"], device["max_threads_per_sm"]) == (8, 1536)
+
+
 def test_meta_tells_the_capture_but_no_environment_user_or_host(tmp_path: Path) -> None:
     export = small()
     export.option("PROCESS_0:COMMAND", "/home/ada/venv/bin/python").option("PROCESS_0:ARGUMENT_1", "--hf-token")

@@ -133,7 +133,7 @@ def _what(group: _Group, cpu: CpuTime) -> str:
             ops = sum(part.count for part in group.parts if part.kind == "op") / cpu.steps
             return f"calling {count(ops)} small ops takes {time}"
         case "compute":
-            return f"ops take {where}"
+            return f"large ops take {where}"
         case "python":
             return f"Python code takes {where}"
         case "wait":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import polars as pl
 from msgspec import Struct, field, structs, to_builtins
 
@@ -37,6 +38,7 @@ from warpline.findings.sync_places import sync_places
 from warpline.hardware.vocabulary import in_words_of
 from warpline.notebook import ShownAsCard
 from warpline.replay.cold_steps import cold_spans
+from warpline.replay.replay import most_take
 from warpline.replay.representative_steps import warm_steps
 from warpline.sanitise import sanitise
 from warpline.sources.health import SEVERITIES, HealthEntry
@@ -125,6 +127,12 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
         if self.judgement is not None:
             return self.judgement.evidence.question.replay.measured_step_ns
         return self.trace.step_ns
+
+    @property
+    def most_steps_take_it(self) -> bool:
+        """Whether most of all steps are as long as the recorded one that stands for them."""
+        starts, ends = self.trace.step_spans
+        return most_take((ends - starts).astype(np.float64), self.recorded_step_ns or 0.0)
 
     @property
     def obstacle(self) -> str | None:

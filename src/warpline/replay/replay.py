@@ -32,6 +32,12 @@ def typical_ns(lengths: Floats) -> float:
     return float(np.mean(lengths) if are_uneven(lengths) else np.median(lengths))
 
 
+def most_take(lengths: Floats, typical: float) -> bool:
+    """Whether most steps are of that length."""
+    near = np.abs(lengths / max(typical, 1.0) - 1) <= TYPICAL
+    return bool(near.mean() >= MOST_TYPICAL)
+
+
 class Replay(Struct, frozen=True):
     """The unchanged trace, replayed."""
 
@@ -53,8 +59,7 @@ class Replay(Struct, frozen=True):
     @property
     def is_average(self) -> bool:
         """Whether that length is an average of steps most of which are longer or shorter."""
-        near = np.abs(self.measured_ns / max(self.measured_step_ns, 1.0) - 1) <= TYPICAL
-        return bool(near.mean() < MOST_TYPICAL)
+        return not most_take(self.measured_ns, self.measured_step_ns)
 
     @property
     def replayed_step_ns(self) -> float:

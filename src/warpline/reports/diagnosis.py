@@ -38,6 +38,7 @@ from warpline.reports.sections import (
 )
 from warpline.reports.serving import serving_section
 from warpline.reports.title import NO_GPU, UNNAMED, joined
+from warpline.sources.health import HealthEntry
 from warpline.sources.registry import profiler_name
 from warpline.sources.stdin import as_shell_word
 from warpline.units import duration, several, share
@@ -212,14 +213,14 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     source = [profiler_name(trace.source)] if verbose else []
     words = [*source, diagnosis.device_name or (UNNAMED if diagnosis.devices else NO_GPU)]
     number = diagnosis.cpu.steps if diagnosis.cpu is not None else len(diagnosis.steps)
-    step, recorded = _step_times(diagnosis)
+    step, recorded = _step_times(diagnosis, verbose)
     if step is not None:
         length = (
             f"{several(number, 'step')}{_cold_ones(diagnosis)} of {step}"
             if number
             else f"no steps found: the whole recording, {step}"
         )
-        length += " on average" if number > 1 and _is_average(diagnosis) else ""
+        length += _of_several(diagnosis) if number > 1 else ""
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
     return joined(trace.file, *words)
 
@@ -229,27 +230,35 @@ def _cold_ones(diagnosis: Diagnosis) -> str:
     return f" ({cold.count} cold)" if cold else ""
 
 
-def _is_average(diagnosis: Diagnosis) -> bool:
-    if diagnosis.cpu is not None:
-        return diagnosis.cpu.steps > 1
-    return diagnosis.judgement is not None and diagnosis.judgement.evidence.question.replay.is_average
+def _of_several(diagnosis: Diagnosis) -> str:
+    """What the length of a step is where most steps take another time."""
+    judgement = diagnosis.judgement
+    if diagnosis.cpu is not None or (judgement is not None and judgement.evidence.question.replay.is_average):
+        return " on average"
+    return "" if judgement is None or diagnosis.most_steps_take_it else " in the median"
 
 
-def _step_times(diagnosis: Diagnosis) -> tuple[str | None, str | None]:
+def _step_times(diagnosis: Diagnosis, verbose: bool) -> tuple[str | None, str | None]:
     """The step without the profiler, and as recorded if that differs and no health entry shows it."""
     if diagnosis.cpu is not None:
         return (duration(diagnosis.cpu.step_ns) if diagnosis.cpu.has_steps else None), None
     step, recorded = diagnosis.step_ns, diagnosis.recorded_step_ns
     if step is None or recorded is None:
         return None, None
-    said = any(entry.code == DISTORTION for entry in diagnosis.health)
+    said = any(entry.code == DISTORTION for entry in (diagnosis.health if verbose else _brief_notes(diagnosis)))
     same = abs(recorded - step.expected) < MIN_DIFFERENCE * step.expected
     return duration(step.expected), None if said or same else duration(recorded)
 
 
+def _brief_notes(diagnosis: Diagnosis) -> list[HealthEntry]:
+    """The doubts that the first screen shows."""
+    doubts = [entry for entry in diagnosis.health if entry.severity != "info"]
+    return [entry for place, entry in enumerate(doubts) if place < BRIEF_NOTES or entry.severity == "error"]
+
+
 def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
     doubts = [entry for entry in diagnosis.health if entry.severity != "info"]
-    shown = [entry for place, entry in enumerate(doubts) if place < BRIEF_NOTES or entry.severity == "error"]
+    shown = _brief_notes(diagnosis)
     hidden = len(diagnosis.health) - len(shown)
     content: list[Content] = []
     if shown:

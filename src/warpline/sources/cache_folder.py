@@ -15,7 +15,7 @@ from msgspec import Struct
 from warpline.errors import UsageError
 from warpline.sources.private_files import opened_folder, own_folder, private_folder
 
-READER_VERSION = 16
+READER_VERSION = 17
 """Increment this when readers, linking or checks give another result for the same file."""
 SMALL_FILE_BYTES = 64 << 10
 """Smaller files are parsed faster than looked up."""

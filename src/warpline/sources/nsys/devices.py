@@ -71,10 +71,37 @@ def gpu_numbers(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
     return frame.unique("device", keep="first", maintain_order=True)
 
 
+_OLD_FACTS = {
+    "computeCapabilityMajor": "computeMajor",
+    "computeCapabilityMinor": "computeMinor",
+    "numMultiprocessors": "smCount",
+    "globalMemorySize": "totalMemory",
+    "globalMemoryBandwidth": "memoryBandwidth",
+    "l2CacheSize": "l2CacheSize",
+    "coreClockRate": "clockRate",
+    "numThreadsPerWarp": "threadsPerWarp",
+    "maxRegistersPerMultiprocessor": "maxRegistersPerSm",
+    "maxSharedMemoryPerMultiprocessor": "maxShmemPerSm",
+    "maxWarpsPerMultiprocessor": "maxWarpsPerSm",
+}
+"""Columns of TARGET_INFO_CUDA_GPU, which had the facts until TARGET_INFO_GPU got them …"""
+_OLD_IN_THOUSANDS = ("memoryBandwidth", "clockRate")
+"""… and those in thousands of bytes or Hz."""
+
+
+def _facts(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
+    """Name and facts of each GPU with its number; one row for each process that saw it in exports of 2021 and before."""
+    frame = database.fetch("TARGET_INFO_GPU", ["id", "maxWarpsPerSm", *_FACTS], ["name"])
+    if frame["id"].count():
+        return frame.join(gpu_numbers(database, ordinals), on="id", how="left", maintain_order="left")
+    old = database.fetch("TARGET_INFO_CUDA_GPU", ["deviceId", *_OLD_FACTS], ["name"])
+    old = old.rename({**_OLD_FACTS, "deviceId": "device"}).with_columns(pl.col(_OLD_IN_THOUSANDS) * 1000)
+    return old.with_columns(pl.col("device").cast(pl.Int32, strict=False))
+
+
 def read_devices(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
     """The ``devices`` table: every GPU of the machine, with the number that the rows use."""
-    frame = database.fetch("TARGET_INFO_GPU", ["id", "maxWarpsPerSm", *_FACTS], ["name"])
-    frame = frame.join(gpu_numbers(database, ordinals), on="id", how="left", maintain_order="left")
+    frame = _facts(database, ordinals)
     warps, lanes = pl.col("maxWarpsPerSm"), pl.col("threadsPerWarp")
     return (
         frame.select(
