@@ -110,7 +110,7 @@ def test_two_causes_of_the_same_weight_are_both_named(tmp_path: Path) -> None:
     events = [annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 50_000)]
     found = verdict(tmp_path, [*events, op("aten::mm", 50_000, 48_000)])
     assert (found.cause, found.also) == ("input", "compute")
-    assert "Ops take 48.0 ms of each 100 ms step" in found.sentence
+    assert "Large ops take 48.0 ms of each 100 ms step" in found.sentence
 
 
 def test_steps_in_which_nothing_is_recorded_are_unclear(tmp_path: Path) -> None:

@@ -216,3 +216,20 @@ def test_one_step_with_long_ops_is_not_called_cold(tmp_path: Path) -> None:
         ]
     found = diagnose(open_trace(write(tmp_path, events)))
     assert "cold_start" not in [finding.cause for finding in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "cause"),
+    [((1, 1, 1), (1, 1, 1), "unclear"), ((999, 1, 1), (16, 1, 1), "unclear"), ((999, 1, 1), (256, 1, 1), "healthy")],
+)
+def test_kernels_that_can_use_half_of_the_device_at_most_are_not_healthy(
+    grid: tuple[int, int, int], block: tuple[int, int, int], cause: str, tmp_path: Path
+) -> None:
+    device = {**H200["deviceProperties"][0], "warpSize": 32}
+    events = []
+    for step in range(4):
+        events += launched("own_kernel", 1000 * step, 1000 * step + 5, 995, step + 1, grid=grid, block=block)
+        events.append(annotation(f"ProfilerStep#{step}", 1000 * step, 1000))
+    verdict = diagnose(open_trace(write(tmp_path, events, deviceProperties=[device]))).verdict
+    assert verdict is not None
+    assert verdict.cause == cause

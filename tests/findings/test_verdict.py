@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from warpline.estimate import Estimate
 from warpline.findings.limits import Limit, Limits
 from warpline.findings.plan import PlanStep
-from warpline.findings.state import State
+from warpline.findings.state import HalfEmpty, State
 from warpline.findings.verdict import WAITS, verdict_of
 from warpline.fixes.words import StepNoun
 from warpline.replay.resources import Resource
@@ -94,6 +94,25 @@ def test_a_step_without_a_cause_is_healthy() -> None:
     assert verdict.cause == "healthy"
     assert "busy 98 % of each step" in verdict.sentence
     assert verdict_of(limits(1.04, True, kernel=1.5), [], STATE).cause == "kernel"
+
+
+def test_a_busy_gpu_is_not_healthy_with_kernels_that_can_use_half_of_it() -> None:
+    state = replace(STATE, idle_share=0.07, bare_idle_share=0.07, half_empty=HalfEmpty(2.7e6, 1, 1, 108))
+    verdict = verdict_of(limits(1.0, dispatch=1.0), [], state)
+    assert verdict.cause == "unclear"
+    assert verdict.sentence.startswith("Unclear: the GPU is busy 93 % of each step, but 2.70 ms of it with kernels")
+    assert "(the longest: 1 block of 1 thread, for 108 multiprocessors)" in verdict.sentence
+    assert verdict_of(limits(2.0, dispatch=2.0), [GRAPH], state).cause == "dispatch", "a cause is a cause"
+
+
+def test_a_gpu_that_is_idle_without_a_reason_is_not_healthy() -> None:
+    state = replace(STATE, unexplained_ns=1.2e6)
+    verdict = verdict_of(limits(1.0, dispatch=1.0), [], state)
+    assert verdict.cause == "unclear"
+    assert "busy 60 % of each step, but for 1.20 ms it is idle without a recorded reason. Record" in verdict.sentence
+    moved = verdict_of(limits(1.0, dispatch=1.0), [], replace(state, migrations=227)).sentence
+    assert "unified memory moves page by page (227 migrations)" in moved
+    assert verdict_of(limits(1.0, dispatch=1.0), [], replace(state, unexplained_ns=2e5)).cause == "healthy"
 
 
 @pytest.mark.parametrize(

@@ -91,3 +91,14 @@ def written(folder: Path, body: Body) -> Path:
         with program.step():
             body(program)
     return write(folder, program.events, **H200)
+
+
+def test_a_free_that_takes_less_than_a_launch_returns_no_memory(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.call("cudaMalloc", 300)
+        program.large_product(BUSY_US)
+        program.wait()
+        for _ in range(3):
+            program.call("cudaFree", 0.5)
+
+    assert not [one for one in judged(tmp_path, body).findings if one.fix == "no_empty_cache"]

@@ -96,7 +96,9 @@ def test_steps_of_several_lengths_have_a_median(tmp_path: Path) -> None:
         zero += length + 20
     (tmp_path / "lengths").mkdir()
     lines = terminal.render(report(diagnose(open_trace(write(tmp_path / "lengths", events))), False, ""), 120).plain
-    assert " · 12 steps of 512 µs in the median (520 µs recorded)" in lines.splitlines()[0]  # 12 times 520 µs are not all of them
+    assert (
+        " · 12 steps of 512 µs in the median (520 µs recorded)" in lines.splitlines()[0]
+    )  # 12 times 520 µs are not all of them
 
 
 def test_the_recorded_step_is_in_the_title_where_its_note_is_hidden() -> None:

@@ -12,9 +12,11 @@ from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
+from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.representative_steps import warm_steps
 from warpline.trace.launches import launched_ns
+from warpline.trace.schema import MIGRATION
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
 from warpline.units import duration
@@ -24,6 +26,21 @@ MIN_COVERED = 0.5
 
 MIN_CAPTURED = 0.5
 """Share of the judged time from which a recording is one of a graph capture."""
+
+MOST_OF_A_STEP = 0.5
+"""Share of a step from which kernels that leave the device half empty are what it does."""
+
+
+class HalfEmpty(Struct, frozen=True):
+    """Kernels that, by their grids, can use half of the device at most."""
+
+    time_ns: float
+    """In a step."""
+    blocks: int
+    threads: int
+    """Blocks of the longest of them, and threads of each block."""
+    sms: int
+    """Multiprocessors of the device."""
 
 
 class State(Struct, frozen=True):
@@ -61,6 +78,12 @@ class State(Struct, frozen=True):
     distortion: float = 1.0
     """The recorded step over the one without a profiler."""
 
+    unexplained_ns: float = 0.0
+    """Idle time of a step for which nothing recorded gives a reason …"""
+    migrations: float = 0.0
+    """… and how often pages of unified memory migrate in it, outside any stream."""
+    half_empty: HalfEmpty | None = None
+    """The kernels that take most of a step and can use half of the device at most; None where others do."""
     own_code_ns: float = 0.0
     """Time of a step in which the CPU runs the program's own code and launches nothing."""
     comm_ns: float = 0.0
@@ -129,6 +152,9 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         rank_wait_ns=_rank_wait_ns(evidence),
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
         captured=_captured_share(trace, evidence),
+        unexplained_ns=evidence.idle["unknown"] / evidence.steps,
+        migrations=float(evidence.trace.gpu.copy_kind.like(MIGRATION).sum()) / evidence.steps,
+        half_empty=_half_empty(evidence),
         unrecorded_ns=_unrecorded_ns(evidence),
         share_of_recording=_share_of_recording(trace),
         distortion=evidence.question.replay.measured_step_ns / evidence.step_ns,
@@ -156,6 +182,18 @@ def _rank_wait_ns(evidence: Evidence) -> float:
     labelled = evidence.labelled
     nodes = evidence.in_steps(labelled.kernels("comm"))
     return float(least_waits_ns(labelled.trace)[labelled.graph.row[nodes]].sum()) / evidence.steps
+
+
+def _half_empty(evidence: Evidence) -> HalfEmpty | None:
+    """Libraries choose the grids of their kernels, and know why."""
+    labelled = evidence.labelled
+    grids = labelled.once(Grids)
+    nodes = grids.half_empty() & labelled.is_kernel & ~labelled.kernels(*LIBRARY_CLASSES)
+    time_ns = evidence.time_per_step(nodes)
+    if time_ns <= MOST_OF_A_STEP * evidence.step_ns:
+        return None
+    longest = int(np.argmax(np.where(nodes, labelled.graph.duration, 0.0)))
+    return HalfEmpty(time_ns, round(grids.blocks[longest]), round(grids.threads[longest]), round(grids.sms))
 
 
 def _unrecorded_ns(evidence: Evidence) -> float:

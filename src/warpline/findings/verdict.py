@@ -17,7 +17,7 @@ from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes
 from warpline.replay.ranges import Idle, ranges_of
-from warpline.units import duration, speedup
+from warpline.units import duration, several, speedup
 
 MIN_PART = 0.5
 """Share of the recording's time below which the verdict on the steps says how much of it they are."""
@@ -47,6 +47,9 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdic
     causes = limits.named or limits.pair
     if not causes and limits.hangs_on_host and state.distortion >= LEAST_DISTORTION:
         return _verdict("unclear", _host_in_doubt(limits, state), [], state)
+    doubt = None if causes else _doubt_of_health(state)
+    if doubt is not None:
+        return _verdict("unclear", f"Unclear: the GPU is {_busy(state)}, but {doubt}.", [], state)
     if not causes:
         return _verdict("healthy", _healthy(limits, plan, state) + _part_of_recording(state), [], state)
     if causes[0] == "unknown":
@@ -158,12 +161,36 @@ def _brings(step: PlanStep) -> str:
 
 
 def _healthy(limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
-    recorded = _as_recorded(state)
-    idle = _program_idle(state) if recorded else state.idle_share
-    busy = f"the GPU is busy {percent(1 - idle)} of {_each(state)}{recorded}"
+    busy = f"the GPU is {_busy(state)}"
     rest = f"free launches, waits, copies, data and communication would give {speedup(limits.together)} together"
     others = " of kernels" if any(step.gain.low >= CLEAR_GAIN for step in plan) else ""
     return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %."
+
+
+def _busy(state: State) -> str:
+    recorded = _as_recorded(state)
+    idle = _program_idle(state) if recorded else state.idle_share
+    return f"busy {percent(1 - idle)} of {_each(state)}{recorded}"
+
+
+def _doubt_of_health(state: State) -> str | None:
+    """What contradicts that a step without a cause is healthy."""
+    empty = state.half_empty
+    if empty is not None:
+        return (
+            f"{duration(empty.time_ns)} of it with kernels whose grids can use half of the device at most (the "
+            f"longest: {several(empty.blocks, 'block')} of {several(empty.threads, 'thread')}, for {empty.sms} "
+            "multiprocessors). Launch more blocks, of whole warps; the timeline does not show what that gives"
+        )
+    if state.unexplained_ns <= (1 - 1 / MIN_GAIN) * state.step_ns:
+        return None
+    moves = (
+        f": unified memory moves page by page ({several(state.migrations, 'migration')}) when the CPU or the GPU "
+        "touches it. Move it ahead (cudaMemPrefetchAsync), or copy it"
+        if state.migrations
+        else ". Record the CPU side too (ops, Python stacks or OS calls)"
+    )
+    return f"for {duration(state.unexplained_ns)} it is idle without a recorded reason{moves}"
 
 
 def _unclear(state: State) -> str | None:

@@ -13,7 +13,7 @@ from warpline.fixes.tryable import TryableChange
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
+from warpline.replay.patterns.allocator import calls_in_steps, drop_calls, frees_in_steps
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import Floats, Int64s
 from warpline.units import duration, several
@@ -27,7 +27,7 @@ starts allocates far more, and frees only what libraries tried out."""
 
 def apply(edit: GraphEdit, case: int) -> int:
     """Remove frees and allocations."""
-    frees = calls_in_steps(edit.labelled, api_names.EMPTY_CACHE_FREE)
+    frees = frees_in_steps(edit.labelled)
     allocations = calls_in_steps(edit.labelled, api_names.ALLOCATION)
     if not _come_again(edit.labelled.graph.measured_start, frees, allocations):
         return 0

@@ -12,7 +12,7 @@ from warpline.fixes.step_contents import StepContents
 from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC, Cost
 from warpline.replay.graph_edit import NOTHING, GraphEdit
-from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
+from warpline.replay.patterns.allocator import calls_in_steps, drop_calls, frees_in_steps
 from warpline.replay.patterns.concatenations import joins, joins_equals, joins_old_pieces
 from warpline.replay.patterns.rolled_buffers import shifts
 from warpline.replay.whatif import Prediction
@@ -42,7 +42,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Remove allocations, and shorten concatenations and shifts."""
     labelled = edit.labelled
     # Memory returned to the driver inside the step comes from emptying the cache, which is another fix.
-    frees = len(calls_in_steps(labelled, api_names.EMPTY_CACHE_FREE))
+    frees = len(frees_in_steps(labelled))
     # Without steps nothing says that an allocation comes again.
     once = frees or not len(labelled.trace.steps_in_view)
     calls = NOTHING if once else calls_in_steps(labelled, api_names.ALLOCATION)

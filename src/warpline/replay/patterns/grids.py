@@ -27,11 +27,13 @@ class Grids:
         sizes = (devices.sm_count, devices.max_threads_per_sm, devices.registers_per_sm, devices.shared_bytes_per_sm)
         known = np.flatnonzero(np.all([size != NONE for size in sizes], axis=0))
         self.blocks: Floats = np.ones(len(labelled.graph))
-        threads: Floats = np.ones(len(labelled.graph))
+        self.threads: Floats = np.ones(len(labelled.graph))
         for axis in "xyz":
             self.blocks = self.blocks * labelled.work_number(f"grid_{axis}")
-            threads = threads * labelled.work_number(f"block_{axis}")
+            self.threads = self.threads * labelled.work_number(f"block_{axis}")
+        threads = self.threads
         self.sms = float(devices.sm_count[known[0]]) if len(known) else 0.0
+        self.warp_size = max(0, int(devices.warp_size[known[0]])) if len(known) else 0
         self.waves: Floats = np.zeros(len(labelled.graph))
         if not self.sms:
             return
@@ -49,6 +51,10 @@ class Grids:
     def few(self) -> Bools:
         """Grids with fewer blocks than half of the SMs."""
         return (self.blocks > 0) & (self.blocks < FEW_BLOCKS * self.sms)
+
+    def half_empty(self) -> Bools:
+        """Kernels that can use half of the device at most: their blocks are few, or have half a warp of threads."""
+        return self.few() | ((self.threads > 0) & (2 * self.threads <= self.warp_size))
 
     def tails(self) -> Bools:
         """Grids of a few waves whose last wave is nearly empty."""

@@ -90,7 +90,7 @@ _OLD_IN_THOUSANDS = ("memoryBandwidth", "clockRate")
 
 
 def _facts(database: Tables, ordinals: Ordinals) -> pl.DataFrame:
-    """Name and facts of each GPU with its number; one row for each process that saw it in exports of 2021 and before."""
+    """Name and facts of each GPU with its number; in exports of 2021, one row for each process."""
     frame = database.fetch("TARGET_INFO_GPU", ["id", "maxWarpsPerSm", *_FACTS], ["name"])
     if frame["id"].count():
         return frame.join(gpu_numbers(database, ordinals), on="id", how="left", maintain_order="left")
