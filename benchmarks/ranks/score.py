@@ -1,6 +1,8 @@
 """Scores `warpline FOLDER` on simulated jobs of many ranks: clocks, straggler, reason and price, by kind.
 
 python -m benchmarks.ranks.score --first 1000 --count 200 [--kinds slow_kernels,jitter] [--ranks 8] [-v]
+
+With `--plain-share 0.5`, half of the ranks record no arguments of collectives.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchmarks.ranks.simulate import FAULTS, make, random_setting
 from warpline.ranks.job import open_job
@@ -41,11 +44,13 @@ class Scored(Struct, frozen=True):
         return self.gain[0] - 1e-9 <= self.true_gain <= self.gain[2] + 1e-9
 
 
-def scored(kind: str, seed: int, ranks: int | None) -> Scored:
-    """Simulate, answer and compare one job."""
+def scored(kind: str, seed: int, ranks: int | None, plain_share: float = 0.0) -> Scored:
+    """Simulate, answer and compare one job; of its ranks this share records no arguments of collectives."""
     folder = Path(tempfile.mkdtemp(prefix="ranks"))
+    setting = random_setting(seed, kind, ranks)
+    plain = np.random.default_rng([seed, 11]).permutation(setting.world)[: round(plain_share * setting.world)]
     try:
-        truth = make(random_setting(seed, kind, ranks), folder)
+        truth = make(replace(setting, plain_ranks=tuple(plain.tolist())), folder)
         start = time.perf_counter()
         job = open_job(folder, cache=False, workers=1)
         seconds = time.perf_counter() - start
@@ -80,13 +85,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--kinds", default=",".join(FAULTS))
     parser.add_argument("--ranks", type=int)
+    parser.add_argument("--plain-share", type=float, default=0.0, help="ranks without arguments of collectives")
     parser.add_argument("-v", "--verbose", action="store_true")
     asked = parser.parse_args()
     kinds = asked.kinds.split(",")
     rows = []
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C shows the figures so far
         for seed in range(asked.first, asked.first + asked.count):
-            row = scored(kinds[seed % len(kinds)], seed, asked.ranks)
+            row = scored(kinds[seed % len(kinds)], seed, asked.ranks, asked.plain_share)
             rows.append(row)
             if asked.verbose or not (row.is_right and row.has_reason):
                 gain = "–".join(f"{value:.3f}" for value in row.gain)

@@ -108,6 +108,8 @@ class Setting(Struct):
     names: str
     pause_step: int
     period: int
+    plain_ranks: tuple[int, ...] = ()
+    """Ranks that recorded no arguments of collectives, whatever the others did."""
 
 
 def random_setting(seed: int, kind: str, world: int | None = None) -> Setting:
@@ -558,6 +560,7 @@ def _events(setting: Setting, rank: int, log: list[StepLog]) -> Iterator[str]:
         return json.dumps(shown | {"ts": round(begin + 1e12, 3), "dur": round(length, 3), "args": args})
 
     main = 4000 + rank
+    arguments = NONE if rank in setting.plain_ranks else setting.arguments
     for number, step in enumerate(log):
         yield event("user_annotation", f"ProfilerStep#{FIRST_STEP + number}", step.start, step.end, main, {})
         for row in step.rows:
@@ -599,10 +602,10 @@ def _events(setting: Setting, rank: int, log: list[StepLog]) -> Iterator[str]:
                 meta["Dst Rank" if op.name == "send" else "Src Rank"] = op.peer
             if setting.sequence and op.peer < 0:
                 meta["Seq"] = sequence[op.group]
-            around = {"External id": correlation, **(meta if setting.arguments != "none" else {})}
+            around = {"External id": correlation, **(meta if arguments != NONE else {})}
             yield event("cpu_op", "record_param_comms", row.launch - 10, row.launch + 8, main, around)
             stream = {"send": 30, "recv": 31}.get(op.name, 20 + len(op.group) % 10)
-            own = device | {"stream": stream} | (meta if setting.arguments == "kernel" else {})
+            own = device | {"stream": stream} | (meta if arguments == "kernel" else {})
             yield event("kernel", _kernel_name(op.name), start, end, stream, own)
 
 

@@ -80,6 +80,59 @@ def test_a_rank_that_shares_no_collective_is_left_out(tmp_path: Path) -> None:
     assert max(clock.uncertainty_ns for clock in found.clocks) < 20_000
 
 
+def test_ranks_without_arguments_have_the_groups_that_others_recorded(tmp_path: Path) -> None:
+    """Rank 2 is late; ranks 1 and 3 wait for it, and only ranks 0 and 2 recorded their group."""
+    recorded = job(tmp_path / "arguments", late={2: 200.0})
+    files = job(tmp_path / "plain", late={2: 200.0}, offsets_us={1: 40_000.0, 3: -7_000.0}, arguments=False)
+    for rank in (0, 2):
+        files[rank].write_text(recorded[rank].read_text())
+    found = opened(tmp_path / "plain")
+    assert [group.ranks for group in found.groups] == [(0, 1, 2, 3)]
+    assert [one.comm_wait_ns for one in found.per_rank] == pytest.approx([200_000, 200_000, 0, 200_000], abs=50)
+    assert (found.straggler.ranks, found.straggler.reason) == ((2,), "kernel")
+    (entry,) = [entry for entry in found.health if entry.code == "arguments-of-other-ranks"]
+    assert entry.message.startswith("ranks 1 and 3")
+
+
+def test_of_two_groups_a_rank_without_arguments_has_the_one_that_it_leaves_with(tmp_path: Path) -> None:
+    """Ranks (0, 1) and (2, 3) meet in each step, and so do (0, 2) and (1, 3), all on one stream; rank 3 names none."""
+
+    def program(rank: int, step: int) -> Sequence[Operation]:
+        row, column = (rank // 2 * 2, rank // 2 * 2 + 1), (rank % 2, rank % 2 + 2)
+        work = 400.0 + 60.0 * ((step + rank) % 3)
+        return compute(work), meet("allreduce", row, 100.0), compute(work), meet("allreduce", column, 100.0), sync()
+
+    file = play(tmp_path, 4, 6, program)[3]
+    document = json.loads(file.read_text())
+    for event in document["traceEvents"]:
+        for key in ("Collective name", "Process Group Name", "Process Group Ranks"):
+            event.get("args", {}).pop(key, None)
+    file.write_text(json.dumps(document))
+    found = opened(tmp_path)
+    assert sorted(group.ranks for group in found.groups) == [(0, 1), (0, 2), (1, 3), (2, 3)]
+
+
+def test_a_stage_whose_neighbour_has_no_recording_is_not_accused(tmp_path: Path) -> None:
+    """A pipeline of two replicas (ranks 0, 2, 4 and 1, 3, 5) in which all stages are alike; without rank 4, nobody
+    knows how long rank 2 waits for it."""
+
+    def program(rank: int, _step: int) -> Sequence[Operation]:
+        done: list[Operation] = []
+        for source, target in ((rank - 2, rank + 2), (rank + 2, rank - 2)):  # forward and backward
+            done += [meet("recv", (source, rank), 30.0)] if 0 <= source < 6 else []
+            done += [compute(400.0), *([meet("send", (rank, target), 30.0)] if 0 <= target < 6 else [])]
+        return *done, meet("allreduce", range(6), 100.0), sync()
+
+    play(tmp_path / "whole", 6, 5, program)
+    play(tmp_path / "part", 6, 5, program, unrecorded=[4])
+    assert opened(tmp_path / "whole").straggler.ranks == ()
+    found = opened(tmp_path / "part")
+    assert found.straggler.ranks == ()
+    assert found.verdict.sentence.startswith("No straggler among the recorded ranks")
+    (entry,) = [entry for entry in found.health if entry.code == "missing-ranks"]
+    assert "rank 2 cannot be judged" in entry.message
+
+
 def test_ranks_that_no_collective_ties_together_are_said(tmp_path: Path) -> None:
     """Two replicas of two ranks: each has collectives of its own only."""
 

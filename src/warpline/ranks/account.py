@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -42,8 +43,10 @@ class RankTime(Struct, frozen=True):
     """Share of the recording in which a collective runs and no compute."""
     alone_ns: int
     """Its step if nobody else were late, by replay."""
+    alone_cause: Largest
+    """What most of that step goes to."""
     diagnosis: str
-    """What most of that step goes to, in a line."""
+    """The same in a line."""
 
     def to_dict(self) -> dict[str, Any]:
         """As the JSON contract has it."""
@@ -77,8 +80,11 @@ def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
     loading = union(line.inputs[:, 0].astype(np.int64), line.inputs[:, 1].astype(np.int64))
     loaded_ns = int((covered_before(loading, idle.ends) - covered_before(loading, idle.starts)).sum())
     idle_ns = step_ns - sum(parts)
-    named: dict[Largest, int] = {"kernel": parts[0], "comm": parts[1], "wait": parts[2]}
-    named["input" if 2 * loaded_ns > idle.total_ns() else "dispatch"] = idle_ns
+    idle_cause: Largest = "input" if 2 * loaded_ns > idle.total_ns() else "dispatch"
+    named: dict[Largest, int] = {"kernel": parts[0], "comm": parts[1], "wait": parts[2], idle_cause: idle_ns}
+    alone_ns = min(alone_ns, step_ns)  # it does not count the first of several steps
+    alone: dict[Largest, float] = {"kernel": parts[0], "comm": parts[1], idle_cause: alone_ns - parts[0] - parts[1]}
+    alone_cause = _largest(alone)
     comm = line.is_comm
     wait_ns = float(waits.wait_ns[line.rank].sum())
     return RankTime(
@@ -90,37 +96,41 @@ def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
         parts[1],
         parts[2],
         idle_ns,
-        max(named, key=lambda name: named[name]),
+        _largest(named),
         int((waits.last == line.rank).sum()),
         round(waits.blame_ns[line.rank] / steps),
         (transfer.total_ns() + waiting.total_ns()) / recorded_ns,
         round(alone_ns),
-        _diagnosis(line, parts[0], parts[1], alone_ns, "input" in named),
+        alone_cause,
+        _diagnosis(line, alone_cause, alone[alone_cause]),
     )
 
 
-def _diagnosis(line: RankTimeline, compute_ns: int, transfer_ns: int, alone_ns: float, waits_for_data: bool) -> str:
-    """What most of the rank's step would go to if nobody else were late."""
-    idle_ns = alone_ns - compute_ns - transfer_ns
-    if transfer_ns > max(compute_ns, idle_ns):
-        return f"transfers that no compute hides take {duration(transfer_ns)}"
-    if compute_ns > idle_ns:
+def _largest(parts: Mapping[Largest, float]) -> Largest:
+    return max(parts, key=lambda name: parts[name])
+
+
+def _diagnosis(line: RankTimeline, cause: Largest, time_ns: float) -> str:
+    """That most of the rank's step, if nobody else were late, would go to this cause."""
+    if cause == "comm":
+        return f"transfers that no compute hides take {duration(time_ns)}"
+    if cause == "kernel":
         rows = ~line.is_comm & (line.name.codes >= 0)
         times = np.bincount(line.name.codes[rows], (line.end_ns - line.start_ns)[rows], len(line.name.words))
         if not times.any():
-            return f"GPU operations take {duration(compute_ns)}"
+            return f"GPU operations take {duration(time_ns)}"
         most = int(np.argmax(times))
         name = line.name.words[most].removeprefix("void ")[:SHOWN_NAME]
-        return f"kernels take {duration(compute_ns)}, most in {name} ({duration(times[most] / len(line.steps))})"
-    if waits_for_data:
-        return f"the GPU waits {duration(idle_ns)}, mostly while the CPU waits for data"
+        return f"kernels take {duration(time_ns)}, most in {name} ({duration(times[most] / len(line.steps))})"
+    if cause == "input":
+        return f"the GPU waits {duration(time_ns)}, mostly while the CPU waits for data"
     launches = line.launch_ns.astype(np.int64)
     waiting = union(*np.concatenate([line.waits, line.inputs]).astype(np.int64).T)
     gaps = np.diff(launches) - np.diff(covered_before(waiting, launches))
     row = int(np.argmax(gaps)) + 1 if len(gaps) else 0
     place = (line.op.text(row) or line.name.text(row) or "").removeprefix("void ")[:SHOWN_NAME]
     longest = f"; its longest pause, {duration(int(gaps[row - 1]))}, is before {place}" if row and place else ""
-    return f"the GPU waits {duration(idle_ns)} for the CPU to launch{longest}"
+    return f"the GPU waits {duration(time_ns)} for the CPU to launch{longest}"
 
 
 def step_times(line: RankTimeline, waits: Waits) -> list[RankStepTime]:

@@ -18,7 +18,7 @@ from warpline.ranks.clocks import Clock, align
 from warpline.ranks.dependencies import Places, launch_latency, vote
 from warpline.ranks.files import JobFiles, RankFile, job_of_folder
 from warpline.ranks.groups import GroupTime, group_times
-from warpline.ranks.match import Collectives, match, members_of
+from warpline.ranks.match import Collectives, awaiting, match, members_of
 from warpline.ranks.merged import may_be_merged, taken_apart
 from warpline.ranks.processes import ranks_of_trace
 from warpline.ranks.program import Recording
@@ -27,7 +27,7 @@ from warpline.ranks.replay import step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary, summarise
 from warpline.ranks.timeline import RankOutline, Timelines, common_timelines, outline
-from warpline.ranks.unnamed import told_apart
+from warpline.ranks.unnamed import named_by_others, told_apart, unrelated
 from warpline.ranks.waits import Waits, gathered, split
 from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry
@@ -256,11 +256,14 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     """The job of these ranks."""
     recorded, more = common_timelines(summaries)
     health = [*notes, *more]
-    by_own_clock = told_apart([outline(line) for line in recorded])
+    plain = [outline(line) for line in recorded]
+    named = named_by_others(plain)
+    by_own_clock = told_apart(named)
     collectives = match(by_own_clock)
     alone = sorted(set(recorded.ranks).difference(*collectives.connected)) if collectives else []
+    alone = alone or unrelated(by_own_clock)
     if alone:
-        message = f"{shown_ranks(alone)}: no collective is the same as on another rank, so left out"
+        message = f"{shown_ranks(alone)}: collectives cannot be matched with those of the other ranks, so left out"
         left_out = HealthEntry("unmatched-ranks", "warning", message)
         rest = {rank: one for rank, one in summaries.items() if rank not in alone}
         return judge(name, rest, [*notes, left_out])
@@ -273,10 +276,11 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     known = (rank for group in collectives.table.group.words for rank in members_of(group))
     world = max(*sizes, max(known, default=0) + 1, max(ranks) + 1)
     missing = tuple(rank for rank in range(world) if rank not in ranks)
-    health += _doubts(collectives, missing, world, clocks)
+    borrowing = [one.rank for one, before in zip(named, plain, strict=True) if one is not before]
     begin_ns = min(float(one.begin_ns[0]) for one in outlines)
     step_ns = step_time(begin_ns, np.max([one.done_ns for one in outlines], axis=0))
     search = _search(timelines, outlines, collectives, waits, missing)
+    health += _doubts(collectives, missing, world, clocks, borrowing, search.unknown)
     straggler = find_straggler(search, timelines, step_ns)
     straggler = replace(straggler, sentence=straggler_sentence(straggler, step_ns))
     # What the GPU had queued when the recording started is unknown, so the first of several steps does not count.
@@ -294,7 +298,7 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
         search.base_ns,
         tuple(clocks),
         straggler,
-        verdict_of(straggler, step_ns, per_rank, len(collectives)),
+        verdict_of(straggler, step_ns, per_rank, len(collectives), not missing),
         group_times(collectives, waits, len(timelines.numbers), summaries),
         per_rank,
         tuple(health),
@@ -329,17 +333,34 @@ def _search(
     """All ranks as programs that can be replayed together."""
     numbers = {one.rank: collectives.numbers_of(place, len(one.step)) for place, one in enumerate(outlines)}
     all_places = _AllPlaces(timelines, launch_latency(outlines))
-    return Search(Recording(all_places, vote(all_places), numbers), collectives, waits, missing)
+    unknown = [one.rank for one in outlines if awaiting(one, numbers[one.rank], missing)]
+    return Search(Recording(all_places, vote(all_places), numbers), collectives, waits, missing, unknown)
 
 
-def _doubts(collectives: Collectives, missing: Sequence[int], world: int, clocks: Sequence[Clock]) -> list[HealthEntry]:
-    """What makes the answer doubtful."""
+def _doubts(
+    collectives: Collectives,
+    missing: Sequence[int],
+    world: int,
+    clocks: Sequence[Clock],
+    borrowing: Sequence[int],
+    unknown: Sequence[int],
+) -> list[HealthEntry]:
+    """What makes the answer doubtful. The groups of `borrowing` ranks are those that others recorded, and `unknown`
+    ranks wait for ranks without a recording."""
     found = []
+    if borrowing:
+        message = (
+            f"{shown_ranks(borrowing)}: collectives without recorded arguments; their groups are those of other ranks "
+            "that leave them at the same times"
+        )
+        found.append(HealthEntry("arguments-of-other-ranks", "info", message))
     if missing:
         message = (
-            f"{len(missing)} of {several(world, 'rank')} have no recording ({shown_ranks(missing)}): waiting for one "
-            "of them looks like slow transfer"
+            f"{len(missing)} of {several(world, 'rank')} have no usable recording ({shown_ranks(missing)}): waiting "
+            "for one of them looks like slow transfer"
         )
+        if unknown:
+            message += f"; {shown_ranks(unknown)} cannot be judged: nobody else recorded some of their collectives"
         found.append(HealthEntry("missing-ranks", "warning", message))
     if not collectives:
         message = "no collective was found on two ranks: clocks are not aligned, and waits are unknown"

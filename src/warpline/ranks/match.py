@@ -126,6 +126,17 @@ class Collectives(Sequence[Collective]):
         return found
 
 
+def awaiting(outline: RankOutline, numbers: Int64s, absent: Sequence[int]) -> bool:
+    """Whether a rank has collectives, of these numbers, that nobody else recorded, and that one of these ranks joins:
+    how long it waits in them is unknown."""
+    unmatched = numbers == NONE
+    if not absent or not unmatched.any():
+        return False
+    is_peer = np.isin(outline.peer, absent)
+    is_member = outline.group.where(lambda group: not set(absent).isdisjoint(members_of(group)))
+    return bool((unmatched & np.where(outline.peer == NONE, is_member, is_peer)).any())
+
+
 class CollectiveTable(Struct, frozen=True):
     """One row for each collective, as in `Collective`."""
 
@@ -187,7 +198,10 @@ def _keys(
     source, target = np.where(is_send, rank, peer), np.where(is_send, peer, rank)
     ranks = max(int(rank.max(initial=0)), int(peer.max(initial=0))) + 1
     meeting = np.where(peer != NONE, len(group.words) + source * ranks + target, group.codes)
-    is_numbered = (number != NONE) & ~is_pair
+    # Where a member did not record numbers, order counts.
+    first, which = combinations(meeting, place)
+    has_numbers = np.bincount(which, number != NONE, len(first)) > 0
+    is_numbered = (number != NONE) & ~is_pair & ~np.isin(meeting, meeting[first[~has_numbers]])
     value = np.where(is_numbered, number, step)
     return meeting, is_numbered.astype(np.int64), value, _running_count(place, meeting, is_numbered, value)
 

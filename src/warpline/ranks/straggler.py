@@ -119,9 +119,11 @@ class Search:
         collectives: Collectives,
         waits: Waits,
         absent: Sequence[int],
+        unknown: Sequence[int],
     ) -> None:
+        """`absent` ranks have no recording; `unknown` ones wait for these alone, so they may look late and are not."""
         self.collectives, self.waits, self.recording = collectives, waits, recording
-        self.absent = tuple(absent)
+        self.absent, self.unknown = tuple(absent), tuple(unknown)
         self.replay = JointReplay(recording.programs(), collectives.arrived, waits.transfer_ns)
         self.base_ns = self.replay.run().step_ns
 
@@ -178,7 +180,7 @@ class Search:
             steps = len(excess)
             is_often = len(self.late_steps[rank]) >= max(min(2, steps), OFTEN * steps)
             is_very = bool(self.late_steps[rank]) and excess.max() > VERY_LATE_SHARE * self.base_ns
-            if is_often or is_very:
+            if (is_often or is_very) and rank not in self.unknown:
                 found.append(rank)
         found.sort(key=lateness, reverse=True)
         return [rank for rank in found if lateness(rank) > MIN_PART * lateness(found[0])]
@@ -186,7 +188,9 @@ class Search:
     @cached_property
     def slow_half(self) -> tuple[int, ...]:
         """The slower ranks where up to half of all are slow alike, as on a slow node; the median does not show it."""
-        totals = {rank: float(own.sum()) for rank, own in self.alone_ns.items()}
+        totals = {rank: float(own.sum()) for rank, own in self.alone_ns.items() if rank not in self.unknown}
+        if len(totals) < 2:
+            return ()
         ordered = sorted(totals, key=lambda rank: totals[rank])
         steps = [totals[after] - totals[before] for before, after in pairwise(ordered)]
         upper = int(np.argmax(steps)) + 1
@@ -230,7 +234,7 @@ class Search:
     def _of_ranks(self) -> Suspicion | None:
         """The ranks whose cure gains most: one of the suspects, or all late ranks together without those that do not
         matter."""
-        ranks = list(self.alone_ns)
+        ranks = [rank for rank in self.alone_ns if rank not in self.unknown]
         slowest = sorted(ranks, key=lambda rank: -float(self.alone_ns[rank].sum()))
         least_waiting = sorted(ranks, key=lambda rank: self.waited_ns[rank])
         singles = dict.fromkeys([*least_waiting[:2], *slowest[:2], *self.late_ranks[:2]])
@@ -278,7 +282,7 @@ class Search:
         times = {stage: float(np.median([self.alone_ns[rank].sum() for rank in stage])) for stage in stages}
         usual = float(np.median(list(times.values())))
         slow = max(times, key=lambda stage: times[stage])
-        if times[slow] < SLOW_STAGE * usual:
+        if times[slow] < SLOW_STAGE * usual or not set(slow).isdisjoint(self.unknown):
             return None
         (step_ns,) = self._steps_ns([self.replay.scaled(slow, usual / times[slow])])
         return Suspicion(slow, "stage", Estimate(step_ns, step_ns, step_ns), tuple(range(len(self.alone_ns[slow[0]]))))

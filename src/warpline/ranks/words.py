@@ -73,13 +73,14 @@ def _runs(ranks: Sequence[int]) -> Iterator[str]:
             start = position
 
 
-def verdict_of(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> JobVerdict:
-    """The verdict on a job."""
+def verdict_of(
+    straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int, is_whole: bool
+) -> JobVerdict:
+    """The verdict on a job; `is_whole` if all its ranks were recorded."""
     if straggler.reason == "none":
-        cause = max(per_rank, key=lambda one: one.step_ns).cause
-        return JobVerdict(
-            cause, _nobody(straggler, step_ns, per_rank, collectives), straggler.gain, straggler.new_step_ns
-        )
+        cause = max(per_rank, key=lambda one: one.alone_ns).alone_cause
+        sentence = _nobody(straggler, step_ns, per_rank, collectives, is_whole)
+        return JobVerdict(cause, sentence, straggler.gain, straggler.new_step_ns)
     how = HOW.get(straggler.reason, "")
     return JobVerdict(straggler.reason, straggler.sentence, straggler.gain, straggler.new_step_ns, how)
 
@@ -119,13 +120,17 @@ def _has(straggler: Straggler) -> str:
     return "has" if len(straggler.ranks) == 1 else "have"
 
 
-def _nobody(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int) -> str:
+def _nobody(
+    straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], collectives: int, is_whole: bool
+) -> str:
     last = max(per_rank, key=lambda one: one.times_last)
-    waited = sorted(one.comm_wait_ns for one in per_rank)[len(per_rank) // 2]
+    waited = sorted(one.exposed_wait_ns for one in per_rank)[len(per_rank) // 2]
+    slowest = max(per_rank, key=lambda one: one.alone_ns)
     gain = straggler.last_rank_gain
     may_be_chance = gain >= SHOWN_GAIN
     useless = "fixing one rank would not make the job noticeably faster"
-    sentences = [f"No straggler: {'no rank is late by more than chance' if may_be_chance else useless}."]
+    who = "No straggler" if is_whole else "No straggler among the recorded ranks"
+    sentences = [f"{who}: {'no rank is late by more than chance' if may_be_chance else useless}."]
     if collectives and last.times_last > MOSTLY * collectives:
         so = f"if it always does, fixing it gains {speedup(gain)}: record more steps"
         sentences.append(
@@ -133,4 +138,5 @@ def _nobody(straggler: Straggler, step_ns: float, per_rank: Sequence[RankTime], 
             f"{f'; {so}' if may_be_chance else f', but fixing it alone would gain {speedup(gain)}'}."
         )
     wait = f"Ranks wait {duration(waited)} for each other in a step of {duration(step_ns)} ({share(waited, step_ns)})."
-    return " ".join([*sentences, wait])
+    alone = f"Without any waiting, rank {slowest.rank} would take {duration(slowest.alone_ns)}: {slowest.diagnosis}."
+    return " ".join([*sentences, wait, alone])
