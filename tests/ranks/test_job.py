@@ -38,6 +38,15 @@ def test_alike_ranks_have_no_straggler(tmp_path: Path) -> None:
     assert found.straggler.ranks == ()
     assert found.straggler.reason == "none"
     assert "No straggler" in found.verdict.sentence
+    assert found.verdict.cause == "kernel"
+
+
+def test_without_a_straggler_the_cause_is_that_of_the_slowest_rank_by_itself(tmp_path: Path) -> None:
+    """All ranks begin to launch 500 µs after each step starts, so the GPU waits longer than it computes."""
+    job(tmp_path, (300.0,) * 4, pause_us=dict.fromkeys(range(4), 500.0))
+    verdict = opened(tmp_path).verdict
+    assert verdict.cause == "dispatch"
+    assert "would take 935 µs: the GPU waits 535 µs for the CPU to launch" in verdict.sentence
 
 
 def test_a_rank_with_slow_kernels_is_named_with_its_price(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
+from warpline.compare.parts import short
 from warpline.intervals import Spans, complement, covered_before, difference, joined, union
 from warpline.ranks.timeline import RankTimeline
 from warpline.ranks.waits import Waits
@@ -42,7 +43,8 @@ class RankTime(Struct, frozen=True):
     exposed_communication_share: float
     """Share of the recording in which a collective runs and no compute."""
     alone_ns: int
-    """Its step if nobody else were late, by replay."""
+    """Its step if nobody else were late, by replay. It counts from the end of the first of several steps, `step_ns`
+    from the first operation, so it can be a little longer."""
     alone_cause: Largest
     """What most of that step goes to."""
     diagnosis: str
@@ -82,7 +84,6 @@ def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
     idle_ns = step_ns - sum(parts)
     idle_cause: Largest = "input" if 2 * loaded_ns > idle.total_ns() else "dispatch"
     named: dict[Largest, int] = {"kernel": parts[0], "comm": parts[1], "wait": parts[2], idle_cause: idle_ns}
-    alone_ns = min(alone_ns, step_ns)  # it does not count the first of several steps
     alone: dict[Largest, float] = {"kernel": parts[0], "comm": parts[1], idle_cause: alone_ns - parts[0] - parts[1]}
     alone_cause = _largest(alone)
     comm = line.is_comm
@@ -120,7 +121,7 @@ def _diagnosis(line: RankTimeline, cause: Largest, time_ns: float) -> str:
         if not times.any():
             return f"GPU operations take {duration(time_ns)}"
         most = int(np.argmax(times))
-        name = line.name.words[most].removeprefix("void ")[:SHOWN_NAME]
+        name = short(line.name.words[most])[:SHOWN_NAME]
         return f"kernels take {duration(time_ns)}, most in {name} ({duration(times[most] / len(line.steps))})"
     if cause == "input":
         return f"the GPU waits {duration(time_ns)}, mostly while the CPU waits for data"

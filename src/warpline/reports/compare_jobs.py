@@ -62,8 +62,10 @@ def report(comparison: JobComparison, verbose: bool = False) -> Report:
         sections += [
             Section("ranks", "Change of each rank, per step", (_table(_RANKS, _ranks(comparison.ranks), verbose),)),
             Section("groups", "Process groups, per step", (_table(_GROUPS, groups, verbose),)),
-            Section("kernels", "Kernels, per step", (_table(_KERNELS, _kernels(comparison.kernels), verbose),)),
         ]
+        kernels = _kernels(comparison.kernels)
+        if kernels:
+            sections.append(Section("kernels", "Kernels, per step", (_table(_KERNELS, kernels, verbose),)))
     title = " · ".join(
         f"{name} {job.name} ({several(len(job.ranks), 'rank')}, {several(len(job.step_numbers), 'step')})"
         for name, job in _sides(comparison)
