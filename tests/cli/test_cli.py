@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -358,3 +359,33 @@ def test_an_option_of_another_verb_names_that_verb(capsys: pytest.CaptureFixture
 def test_a_written_report_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diagnose", KINETO, "-o", str(tmp_path / "report.md")]) == 0
     assert "wrote " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_is_asked_to_end_removes_its_temporary_files(number: signal.Signals, tmp_path: Path) -> None:
+    program = f"""
+import os, signal, tempfile, time
+from warpline.cli import main as command_line
+
+def run(_):
+    with tempfile.TemporaryDirectory(dir={str(tmp_path)!r}):
+        os.kill(os.getpid(), {int(number)})
+        time.sleep(600)
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children inherit that it is ignored
+command_line.run = run
+command_line.main([])
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 128 + number
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_thread_that_cannot_be_started_is_a_lack_of_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("warpline.cli.main.app.main", fail)
+    assert run(["demo"]) == 1
+    assert "out-of-memory" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def test_no_gpu_time_is_lost(file: Path) -> None:
 
 
 def check_schema(file: dict[str, Any]) -> None:
-    """What https://www.speedscope.app/file-format-schema.json requires of sampled profiles."""
+    """What https://www.speedscope.app/file-format-schema.json requires of evented profiles."""
     assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert set(file) <= {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"}
     frames = file["shared"]["frames"]
@@ -96,12 +96,19 @@ def check_schema(file: dict[str, Any]) -> None:
         assert isinstance(one.get("line", 0), int)
     assert 0 <= file["activeProfileIndex"] < len(file["profiles"])
     for profile in file["profiles"]:
-        assert set(profile) == {"type", "name", "unit", "startValue", "endValue", "samples", "weights"}
-        assert profile["type"] == "sampled"
+        assert set(profile) == {"type", "name", "unit", "startValue", "endValue", "events"}
+        assert profile["type"] == "evented"
         assert profile["unit"] == "nanoseconds"
-        assert len(profile["samples"]) == len(profile["weights"])
-        assert profile["endValue"] - profile["startValue"] == sum(profile["weights"])
-        assert all(0 <= number < len(frames) for sample in profile["samples"] for number in sample)
+        moments, open_frames = [event["at"] for event in profile["events"]], []
+        assert moments == sorted(moments)
+        assert [profile["startValue"], profile["endValue"]] == [moments[0], moments[-1]]
+        for event in profile["events"]:
+            assert 0 <= event["frame"] < len(frames)
+            if event["type"] == "O":
+                open_frames.append(event["frame"])
+            else:
+                assert event["frame"] == open_frames.pop()
+        assert not open_frames
 
 
 def test_the_file_follows_speedscopes_schema(small: Trace) -> None:
@@ -112,6 +119,31 @@ def test_the_file_follows_speedscopes_schema(small: Trace) -> None:
     assert [profile["name"] for profile in file["profiles"]] == ["GPU time", "CPU thread 100", "CPU thread 200"]
     assert [profile["endValue"] for profile in file["profiles"]] == [47_000, 80_000, 6_000]
     assert {"name": "step", "file": "train.py", "line": 3} in file["shared"]["frames"]
+
+
+def test_the_longest_callee_comes_first_after_the_time_of_its_caller(small: Trace) -> None:
+    gpu = gpu_stacks(small)
+    assert gpu is not None
+    file = speedscope([gpu], "trace.json")
+    names = [one["name"] for one in file["shared"]["frames"]]
+    events = [(event["type"], names[event["frame"]], event["at"]) for event in file["profiles"][0]["events"]]
+    assert [event for event in events if event[1] in {"step", "gemm", "copy", "lost"}] == [
+        ("O", "step", 0),
+        ("O", "gemm", 0),
+        ("C", "gemm", 30_000),
+        ("O", "copy", 30_000),
+        ("C", "copy", 40_000),
+        ("C", "step", 40_000),
+        ("O", "lost", 40_000),
+        ("C", "lost", 47_000),
+    ]
+
+
+def test_the_size_grows_with_the_stacks_not_with_their_depth(tmp_path: Path) -> None:
+    nested = [op("aten::mm", 10 + level, 1000 - 2 * level) for level in range(300)]
+    trace = open_trace(write(tmp_path, [*nested, kernel("gemm", 60, 30, 1)]), cache=False)
+    (thread,) = cpu_stacks(trace)
+    assert len(speedscope([thread], "deep")["profiles"][0]["events"]) == 2 * 300
 
 
 def test_the_command_writes_it(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from warpline.trace.nesting import (
     nearest_marked,
     nest,
     order_for_nesting,
+    totals,
 )
 
 NOT_BUILT = Path("not built")
@@ -218,3 +219,8 @@ def test_a_call_stays_in_its_caller_when_starts_and_lengths_are_rounded(shift: i
     ]
     tick = ROUNDED_TWICE * clock_tick_ns(*(np.array([row[side] for row in rows]) for side in (1, 2)))
     assert build(rows, tick).parents.tolist() == [NONE, 0]
+
+
+def test_a_total_is_that_of_a_row_and_of_all_that_it_encloses() -> None:
+    parents, depths = np.array([NONE, 0, 1, 0, NONE]), np.array([0, 1, 2, 1, 0])
+    assert totals(parents, depths, np.array([1, 20, 300, 4000, 50000])).tolist() == [4321, 320, 300, 4000, 50000]

@@ -21,8 +21,8 @@ from warpline.cli.write import print_json, say
 from warpline.errors import EXIT_FAILED, WarplineError
 from warpline.sources.stdin import without_spool
 
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
-"""Exit codes, as a shell gives them."""
+ENDED_BY_SIGNAL = 128
+"""Exit code of a process that a signal ended, as a shell gives it, less the signal's number."""
 MAX_LISTED_VERBS = 3
 """Of an option that more verbs have, none is named."""
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
@@ -98,7 +98,9 @@ def app(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its exit code. Who is asked to end removes its temporary files first."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    for asked_to_end in (signal.SIGTERM, signal.SIGHUP):  # `kill`, and a terminal that is closed
+        if signal.getsignal(asked_to_end) is not signal.SIG_IGN:  # `nohup` ignores the latter
+            signal.signal(asked_to_end, lambda number, _: sys.exit(ENDED_BY_SIGNAL + number))
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
@@ -152,8 +154,8 @@ def _described(error: BaseException) -> WarplineError:
         case click.ClickException():
             return WarplineError("usage", error.format_message(), "see warpline --help", error.exit_code)
         case KeyboardInterrupt() | click.Abort():
-            return WarplineError("interrupted", "stopped by the user", exit_code=INTERRUPTED)
-        case MemoryError():
+            return WarplineError("interrupted", "stopped by the user", exit_code=ENDED_BY_SIGNAL + signal.SIGINT)
+        case MemoryError() | RuntimeError(args=("can't start new thread",)):  # its stack needs memory, too
             return WarplineError("out-of-memory", "the file needs more memory than is available")
         case RecursionError():
             return WarplineError("too-deep", "the file is nested too deeply to read")

@@ -1,7 +1,8 @@
 """Stacks as a file for https://www.speedscope.app: one profile for the GPU and one for each thread.
 
-The format is `https://www.speedscope.app/file-format-schema.json`. Equal stacks are one sample with their summed time,
-so that a long recording makes a small file; their order is that of the flame graph, not of time.
+The format is `https://www.speedscope.app/file-format-schema.json`. Equal stacks are open once, for their summed time,
+so that a long recording makes a small file; their order is that of the flame graph, not of time. Frames that open and
+close take as much room as there are stacks; a list of frames for each stack would grow with their depth as well.
 """
 
 from __future__ import annotations
@@ -35,35 +36,27 @@ def speedscope(profiles: Sequence[Stacks], name: str) -> dict[str, Any]:
 
 def _profile(stacks: Stacks, numbers: dict[str, int]) -> dict[str, Any]:
     frames = [numbers.setdefault(frame, len(numbers)) for frame in stacks.frames]
-    samples, weights = [], []
-    for node, stack in _depth_first(stacks):
-        if stacks.self_ns[node]:
-            samples.append([frames[stacks.frame[caller]] for caller in stack])
-            weights.append(int(stacks.self_ns[node]))
+    totals = stacks.node_totals()
+    callees: dict[int, list[int]] = {}
+    for node in np.argsort(totals, kind="stable").tolist():
+        if totals[node]:
+            callees.setdefault(int(stacks.parent[node]), []).append(node)
+    events: list[dict[str, Any]] = []
+    at, waiting = 0, [("O", node) for node in callees.get(NONE, [])]
+    while waiting:
+        kind, node = waiting.pop()
+        events.append({"type": kind, "frame": frames[stacks.frame[node]], "at": at})
+        if kind == "O":
+            at += int(stacks.self_ns[node])
+            waiting += [("C", node), *(("O", callee) for callee in callees.get(node, []))]
     return {
-        "type": "sampled",
+        "type": "evented",
         "name": stacks.name,
         "unit": "nanoseconds",
         "startValue": 0,
-        "endValue": sum(weights),
-        "samples": samples,
-        "weights": weights,
+        "endValue": at,
+        "events": events,
     }
-
-
-def _depth_first(stacks: Stacks) -> list[tuple[int, list[int]]]:
-    """Each node with its stack from the outermost caller to itself, the longest first among those of one caller."""
-    totals = stacks.node_totals()
-    children: dict[int, list[int]] = {}
-    for node in np.argsort(totals, kind="stable").tolist():
-        children.setdefault(int(stacks.parent[node]), []).append(node)
-    found: list[tuple[int, list[int]]] = []
-    waiting: list[tuple[int, list[int]]] = [(node, [node]) for node in children.get(NONE, [])]
-    while waiting:
-        node, stack = waiting.pop()
-        found.append((node, stack))
-        waiting += [(child, [*stack, child]) for child in children.get(node, [])]
-    return found
 
 
 def _frame(name: str) -> dict[str, Any]:

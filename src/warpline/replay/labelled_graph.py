@@ -21,7 +21,7 @@ from warpline.replay.known_flow import KnownFlow
 from warpline.replay.steps import StepMarks
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
 from warpline.trace.launches import launch_moments, launched_ns
-from warpline.trace.nesting import outermost
+from warpline.trace.nesting import outermost, totals
 from warpline.trace.schema import Ops, Python, Ranges
 from warpline.trace.steps.choice import on_device
 from warpline.trace.table import Names, filled
@@ -307,6 +307,11 @@ class LabelledGraph:
         result = np.zeros(len(self.graph), bool)
         result[self.work] = np.append(self.trace.ops.name.where(test), False)[self._ops_around].any(axis=0)
         return result
+
+    def launches_within(self, works: Int64s) -> Int64s:
+        """How many of these GPU operations each row of `ops` launches, itself or by the ops that it encloses."""
+        ops, launching = self.trace.ops, self.op[works]
+        return totals(ops.parent, ops.depth, np.bincount(launching[launching != NONE], minlength=len(ops)))
 
     @cached_property
     def engine_ops(self) -> Bools:

@@ -93,3 +93,12 @@ def spread_to_parents(parents: Int64s, depths: Int64s, low: Int64s, high: Int64s
         rows = level[parents[level] != NONE]
         np.minimum.at(low, parents[rows], low[rows])
         np.maximum.at(high, parents[rows], high[rows])
+
+
+def totals(parents: Int64s, depths: Int64s, values: Int64s) -> Int64s:
+    """The value of each row and of all rows that it encloses, summed."""
+    result = values.copy()
+    for level in reversed(levels(depths)):
+        rows = level[parents[level] != NONE]
+        np.add.at(result, parents[rows], result[rows])
+    return result

@@ -10,6 +10,7 @@ from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import keeps_type, plain_copies
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.nesting import nearest_marked
 from warpline.work import OpCall, work_of
 
 UPDATING = tuple(
@@ -42,25 +43,9 @@ def made_for_a_kernel(labelled: LabelledGraph) -> Bools:
     convolutions change the layout, because their kernels read no other."""
     copies = labelled.once(plain_copies) | labelled.op_name.equal(*COPYING)
     own = labelled.trace.ops.name.where(lambda name: name.startswith(OP_OF_TORCH) and name not in UPDATING)
-    around = np.zeros(len(labelled.trace.ops) + 1, bool)
     computing = labelled.work[labelled.is_kernel[labelled.work] & ~copies[labelled.work]]
-    for ops in _levels(labelled, labelled.op[computing]):
-        around[ops] = True
-    around &= np.append(own, False)
-    result = np.zeros(len(labelled.graph), bool)
-    nodes = np.flatnonzero(copies)
-    for ops in _levels(labelled, labelled.op[nodes]):
-        result[nodes] |= around[ops]
-    return result
-
-
-def _levels(labelled: LabelledGraph, ops: Int64s) -> list[Int64s]:
-    """These ops (rows of `ops`, NONE for none), then those around them, level by level."""
-    parents, levels = np.append(labelled.trace.ops.parent, NONE), []
-    while (ops != NONE).any():
-        levels.append(ops)
-        ops = parents[ops]
-    return levels
+    within = nearest_marked(labelled.trace.ops.parent, own & (labelled.launches_within(computing) > 0)) != NONE
+    return copies & np.append(within, False)[labelled.op]
 
 
 class Expansions:

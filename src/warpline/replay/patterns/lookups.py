@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -97,24 +96,12 @@ def _is_of_integers(kernel: str) -> bool:
 def remove_inner_ops(edit: GraphEdit, removed: Int64s) -> None:
     """Removes the host time of nested ops whose GPU activity is all removed, if the outer op stays."""
     labelled = edit.labelled
-    parents = np.append(labelled.trace.ops.parent, NONE)
-    launched, left = (np.zeros(len(parents), np.int64) for _ in range(2))
-    for count, works in ((launched, labelled.work), (left, labelled.work[~edit.gone[labelled.work]])):
-        for level in _levels(labelled.op[works], parents):
-            np.add.at(count, level, 1)
-    empty = (launched > 0) & (left == 0)
-    around = np.zeros(len(parents), bool)
-    for level in _levels(labelled.op[removed], parents):
-        around[level] = True
+    parents = labelled.trace.ops.parent
+    left = labelled.launches_within(labelled.work[~edit.gone[labelled.work]])
+    empty = np.append((labelled.launches_within(labelled.work) > 0) & (left == 0), False)
+    around = labelled.launches_within(removed) > 0
     # Outermost ops were removed with their GPU activity.
-    inner = np.flatnonzero(around & empty & (parents != NONE) & ~empty[parents])
+    inner = np.flatnonzero(around & empty[:-1] & (parents != NONE) & ~empty[parents])
     if len(inner):
         ops = labelled.trace.ops[inner]
         edit.remove_spans(ops.start_ns, ops.end_ns, ops.thread)
-
-
-def _levels(ops: Int64s, parents: Int64s) -> Iterator[Int64s]:
-    """These ops and all ops that enclose them."""
-    while len(ops := ops[ops != NONE]):
-        yield ops
-        ops = parents[ops]
