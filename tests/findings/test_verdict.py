@@ -69,6 +69,9 @@ def test_a_replay_that_misses_the_step_by_more_than_a_tenth_says_nothing() -> No
     said = verdict_of(limits(dispatch=3.75), [GRAPH], replace(STATE, replay_error=0.17))
     assert (said.cause, said.fix) == ("unclear", None)
     assert said.sentence.startswith("Unclear: the replay misses the recorded step by 17 %")
+    assert "such as another process on this GPU" in said.sentence
+    early = verdict_of(limits(dispatch=3.75), [GRAPH], replace(STATE, replay_error=0.17, unlaunched_share=0.31))
+    assert "31 % of the GPU's work was launched before the recording began" in early.sentence
     assert verdict_of(limits(dispatch=3.75), [GRAPH], replace(STATE, replay_error=0.09)).cause == "dispatch"
 
 

@@ -76,6 +76,15 @@ def test_loading_takes_as_long_for_each_sample(tmp_path: Path) -> None:
     assert prediction.new_step_ns.expected >= 600_000
 
 
+def test_a_larger_batch_is_no_answer_to_a_cold_start(tmp_path: Path) -> None:
+    def loading_code(program: Program) -> None:
+        program.call("cuModuleLoadData", 5000)
+        operations(program, 40)
+
+    prediction = asked(tmp_path, loading_code).ask("larger_batch")
+    assert prediction.new_step_ns.expected >= 5_000_000  # the calls of a program that starts are not shared by samples
+
+
 def test_the_finding_says_for_how_many_samples_and_what_it_changes(tmp_path: Path) -> None:
     found = {finding.fix: finding for finding in judged(tmp_path, small).findings}["larger_batch"]
     assert "a batch 8 times as large" in found.claim

@@ -15,6 +15,7 @@ from warpline.replay.bounds import DeviceWork
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.representative_steps import warm_steps
+from warpline.trace.arrays import NONE
 from warpline.trace.launches import launched_ns
 from warpline.trace.schema import MIGRATION
 from warpline.trace.steps.proper_steps import loaded_before
@@ -75,6 +76,8 @@ class State(Struct, frozen=True):
     """Whether a step is at least as long as what a device does in it."""
     replay_error: float = 0.0
     """How far the unchanged replay is from the recorded step, as a share of it."""
+    unlaunched_share: float = 0.0
+    """Share of the recording's GPU time without a recorded launch: nothing says when it could have started."""
     distortion: float = 1.0
     """The recorded step over the one without a profiler."""
 
@@ -158,6 +161,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         unrecorded_ns=_unrecorded_ns(evidence),
         share_of_recording=_share_of_recording(trace),
         distortion=evidence.question.replay.measured_step_ns / evidence.step_ns,
+        unlaunched_share=_unlaunched_share(trace),
         replay_error=evidence.question.replay.error_pct / 100,
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
@@ -182,6 +186,13 @@ def _rank_wait_ns(evidence: Evidence) -> float:
     labelled = evidence.labelled
     nodes = evidence.in_steps(labelled.kernels("comm"))
     return float(least_waits_ns(labelled.trace)[labelled.graph.row[nodes]].sum()) / evidence.steps
+
+
+def _unlaunched_share(trace: Trace) -> float:
+    gpu = trace.gpu
+    lengths = (gpu.end_ns - gpu.start_ns).astype(np.float64)
+    unlaunched = (gpu.api_id == NONE) & ~gpu.copy_kind.like(MIGRATION)
+    return float(lengths[unlaunched].sum()) / max(float(lengths.sum()), 1.0)
 
 
 def _half_empty(evidence: Evidence) -> HalfEmpty | None:

@@ -197,13 +197,19 @@ def _unclear(state: State) -> str | None:
     """Why nothing can be said of the program's steps, or of a gain; None where something can."""
     if state.obstacle is not None:
         return state.obstacle
-    if state.replay_error > MIN_GAIN - 1:
-        return (
-            f"the replay misses the recorded {state.noun.one('').strip()} by {percent(state.replay_error)}, so no gain "
-            "can be told: calls or work wait for something that is not in the recording, such as another process on "
-            "this GPU; record every process that uses it"
-        )
-    return None
+    if state.replay_error <= MIN_GAIN - 1:
+        return None
+    missing = (
+        f"{percent(state.unlaunched_share)} of the GPU's work was launched before the recording began, or its launches "
+        "were lost; start to record earlier"
+        if state.unlaunched_share >= state.replay_error
+        else "calls or work wait for something that is not in the recording, such as another process on this GPU; "
+        "record every process that uses it"
+    )
+    return (
+        f"the replay misses the recorded {state.noun.one('').strip()} by {percent(state.replay_error)}, so no gain can "
+        f"be told: {missing}"
+    )
 
 
 def _unknown(limits: Limits, state: State) -> str:

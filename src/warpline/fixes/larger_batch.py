@@ -63,8 +63,8 @@ FIX = Fix(
         ),
         "Updates of parameters do not grow. Copies and collectives grow with the samples.",
         (
-            "Loading data, copying it, long host code and what the profile does not explain take as long per sample as "
-            "now; dispatch, waits and allocations are paid once for the larger batch."
+            "Loading data, copying it, long host code, a cold start and what the profile does not explain take as long "
+            "per sample as now; dispatch, waits and allocations are paid once for the larger batch."
         ),
     ),
     effort="setting",

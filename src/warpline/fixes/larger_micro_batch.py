@@ -49,8 +49,8 @@ FIX = Fix(
             "proportion. In the worst case so does what has no recorded grid; at best only the roofline counts."
         ),
         (
-            "Loading data, copying it, long host code and what the profile does not explain take as long per sample as "
-            "now; dispatch, waits and allocations are paid once for the larger micro-batch."
+            "Loading data, copying it, long host code, a cold start and what the profile does not explain take as long "
+            "per sample as now; dispatch, waits and allocations are paid once for the larger micro-batch."
         ),
     ),
     effort="setting",

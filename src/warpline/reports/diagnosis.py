@@ -435,7 +435,7 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str, chosen: Sequence[str]
     if judgement is not None and judgement.verdict.fix:
         steps = f" {shlex.join(chosen)}" if chosen else ""
         yield Command(f"warpline whatif {file} --fix {judgement.verdict.fix}{steps}", "what this fix assumes")
-    elif judgement is None and len(diagnosis.kernels):
+    elif judgement is None and len(diagnosis.kernels) and len(diagnosis.trace.api):
         yield Command(f"{again} --why", "replay it for a verdict and fixes")
     if not verbose:
         more = _more(diagnosis)

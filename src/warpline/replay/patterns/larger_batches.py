@@ -26,8 +26,9 @@ MOST_TIMES = 8
 """A batch that is larger than this many times the present one is another program: memory, convergence, latency."""
 SAME_PASS = 0.9
 """Passes of one kind share at least this part of their operations: the first of them often does a little more."""
-PER_SAMPLE = (Resource.INPUT, Resource.TRANSFER, Resource.UNKNOWN)
-"""Host time that grows with the samples, as far as a profile tells: loading and copying them, and what is not known."""
+NOT_SHARED = (Resource.INPUT, Resource.TRANSFER, Resource.UNKNOWN, Resource.COLD_START)
+"""Host time that more samples do not share, as far as a profile tells: loading and copying them, what is not known, and
+a cold start, which a program pays once and no step again."""
 
 
 class Passes(Struct, frozen=True):
@@ -160,7 +161,7 @@ class LargerBatch:
         labelled, graph = edit.labelled, edit.graph
         work = chosen & labelled.is_work
         host = chosen & ~labelled.is_work
-        once = 1 - self._resources.shares[list(PER_SAMPLE)].sum(axis=0)
+        once = 1 - self._resources.shares[list(NOT_SHARED)].sum(axis=0)
         if case == OPTIMISTIC:
             once += self._resources.shares[Resource.UNKNOWN]
         else:
