@@ -134,3 +134,12 @@ def test_steps_cut_in_two_are_not_the_steps_of_the_baseline() -> None:
     whole = replace(step_of({"gemm": (1, 100.0), "silu": (1, 100.0)}), waited_ns=np.zeros(2))
     found = other_program(whole, step_of({"gemm": (1, 100.0)}))
     assert "different ones by turns" in (found or "")
+
+
+def test_graphs_that_hide_the_kernels_are_no_other_program() -> None:
+    eager, hidden = step_of(ONE, "repetition"), step_of({"replay": (1, 200.0), "copy": (1, 20.0)}, "range")
+    assert other_program(eager, hidden) is not None
+    graph = replace(hidden, operations=(replace(hidden.operations[0], kind="graph"), hidden.operations[1]))
+    assert other_program(eager, graph) is None
+    assert obstacle(eager, graph) is None
+    assert "hide the kernels" in (remark(eager, graph) or "")

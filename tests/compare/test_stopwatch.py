@@ -144,6 +144,12 @@ def test_an_older_manifest_says_the_least_the_median_and_the_longest(tmp_path: P
     assert found == BareStepTime(400 * US, (392 * US, 400 * US, 408 * US), None)
 
 
+def test_last_laps_without_the_median_do_not_stand_for_the_step(tmp_path: Path) -> None:
+    late = timed(400, min_ns=300 * US, max_ns=900 * US, laps_ns=[500 * US, 600 * US, 550 * US], cpu_ns=None)
+    found = measure(open_trace(folder(tmp_path, "a", 500, late))).stopwatch
+    assert found == BareStepTime(400 * US, (300 * US, 400 * US, 900 * US), None)
+
+
 def test_the_usual_spread_is_that_of_the_parts() -> None:
     """Of 1,000: work 600 (2 %), copies 200 (10 %), waits 200 (30 %)."""
     run = RunTime(600, 1000, np.full(4, 1800), 200)

@@ -52,7 +52,8 @@ class TimedStep:
     min_ns: float
     max_ns: float
     laps_ns: tuple[int, ...]
-    """The times of the latest steps, in order; of an older manifest the shortest, the median and the longest."""
+    """The times of the latest steps, in order; where the median is not among them, or an older manifest has none, the
+    shortest, the median and the longest."""
     cpu_ns: float | None
     """A step by the CPU's clock; None if an older manifest does not say."""
     recorded_ns: float | None
@@ -71,7 +72,9 @@ def timed_step(trace: Path, *, settled: bool = True) -> TimedStep | None:
         if not 0 < least <= middle <= most <= LONGEST_NS:
             return None
         all_laps = [round(_positive(lap)) for lap in timed.get("laps_ns") or ()][-MAX_STORED_LAPS:]
-        laps = [lap for lap in all_laps if least <= lap <= most] or [round(time) for time in (least, middle, most)]
+        laps = [lap for lap in all_laps if least <= lap <= most]
+        if not laps or not min(laps) <= middle <= max(laps):  # the machine was slower or faster at the end
+            laps = [round(time) for time in (least, middle, most)]
         cpu_ns, recorded = timed.get("cpu_ns"), entry.get("recorded_step_ns")
         return TimedStep(
             middle,

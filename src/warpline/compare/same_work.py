@@ -39,7 +39,7 @@ def obstacle(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -
     ratio = times_as_often(a, b)
     if ratio is not None and not 1 / MAX_COUNT_RATIO < ratio < MAX_COUNT_RATIO:
         return f"{_how_often(a, ratio, one, other)}, and no marks say what a step is"
-    if ratio is None and a.found_by != b.found_by:
+    if ratio is None and a.found_by != b.found_by and not _hide_kernels(a, b):
         found, marked = (one, other) if a.found_by == BY_REPETITION else (other, one)
         return (
             f"the steps of {found} were found by repetition and those of {marked} are marked, and they run different "
@@ -90,6 +90,8 @@ def _work_ns(step: TypicalStep) -> tuple[float, float]:
 
 def remark(a: TypicalStep, b: TypicalStep) -> str | None:
     """What to check although nothing forbids the comparison."""
+    if _hide_kernels(a, b):
+        return "graphs hide the kernels of a step: are both steps about the same work?"
     if a.found_by == b.found_by == BY_REPETITION and times_as_often(a, b) is None:
         return "the steps of both were found by repetition and run different kernels: are they about the same work?"
     return None
@@ -113,12 +115,21 @@ def _shared_time(step: TypicalStep, other: TypicalStep) -> tuple[float, float]:
     """The share of a step's kernel time in functions that the other runs too, and in what is like any kernel there."""
     kernels = {place: one for place, one in enumerate(step.operations) if one.kind == "kernel"}
     theirs = [one for one in other.operations if one.kind == "kernel"]
-    if not kernels or not theirs:  # a graph is one operation, or only copies were recorded: nothing is known
+    if not kernels or not theirs or _hide_kernels(step, other):  # nothing is known
         return 1.0, 1.0
     best = kernel_similarity(list(kernels.values()), theirs).best()
     charged = step.exposed_ns[list(kernels)]
     whole = max(float(charged.sum()), 1.0)
     return float(charged[best >= SAME_FUNCTION].sum()) / whole, float(charged[best > 0].sum()) / whole
+
+
+def _hide_kernels(*steps: TypicalStep) -> bool:
+    """Whether most of one's GPU time is graphs that were recorded as one operation each."""
+    for step in steps:
+        is_graph = np.array([one.kind == "graph" for one in step.operations], bool)
+        if step.exposed_ns[is_graph].sum() > MIN_SHARED_TIME * step.exposed_ns.sum():
+            return True
+    return False
 
 
 Key = tuple[str, tuple[int, int, int]]

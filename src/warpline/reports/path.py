@@ -92,7 +92,7 @@ def path_layers(row: dict[str, Any]) -> list[PathLayer]:
 
 
 def _backend(library: str | None) -> str:
-    return f"{library} prepares the kernel; autograd" if library else "prepares the CUDA call"
+    return f"{library} prepares the kernel; autograd records the op" if library else "prepares the CUDA call"
 
 
 def _ladder(row: dict[str, Any]) -> Section:

@@ -136,10 +136,19 @@ def _table(answer: Envelope) -> Table:
         Column("bound", "bound"),
         Column("flops", "FLOP", "number"),
         Column("bytes", "bytes", "bytes"),
+        Column("intensity", "FLOP/B", "number"),
         Column("name", "what", key=True),
     )
     rows = tuple(
-        (item.floor_ns, item.bound or "?", f"{item.flops:,.4g}", item.bytes, item.name) for item in answer.items
+        (
+            item.floor_ns,
+            item.bound or "?",
+            f"{item.flops:,.4g}",
+            item.bytes,
+            f"{item.flops / item.bytes:,.3g}" if item.bytes else None,
+            item.name,
+        )
+        for item in answer.items
     )
     return Table(columns, rows)
 

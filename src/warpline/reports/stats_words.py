@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from warpline.analyses.api_split import KINDS, ApiSplit
+from warpline.analyses.api_split import KINDS, ONE_TIME, ApiSplit
 from warpline.analyses.gpu_metrics import GpuMetric
 from warpline.analyses.words import words_of
 from warpline.kernels import identify
@@ -79,7 +79,8 @@ def split_text(split: ApiSplit) -> str:
     for part in split.parts:
         within = ""
         if part.in_steps_ns is not None and split.steps:
-            within = f", {duration(part.in_steps_ns / split.steps)} a step"
+            steps = f"{duration(part.in_steps_ns)} of it within steps"
+            within = f", {steps if part.kind in ONE_TIME else f'{duration(part.in_steps_ns / split.steps)} a step'}"
         calls = several(part.calls, "call")
         time = f"{share(part.time_ns, split.total_ns):>7} {KINDS[part.kind]}: {duration(part.time_ns)}"
         lines.append(f"  {time} in {calls}{within}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warpline.estimate import Estimate
 from warpline.findings.model import MEASURE_IT, how_to_measure
+from warpline.fixes import registry
 from warpline.fixes.words import StepNoun
 from warpline.replay.whatif import Prediction
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
@@ -60,7 +61,10 @@ def report_all(predictions: Sequence[Prediction], recording: str, noun: StepNoun
         )
         for prediction in predictions
     )
-    return Report(title, (Section("fixes", "Fixes, each replayed alone", (Table(columns, rows),)),))
+    named = {prediction.fixes[0].name for prediction in predictions}
+    rest = ", ".join(name for name in registry.all_fixes() if name not in named)
+    nothing = Text(f"Would change nothing here (--fix NAME says why): {rest}.", "quiet")
+    return Report(title, (Section("fixes", "Fixes, each replayed alone", (Table(columns, rows), nothing)),))
 
 
 def _answer(prediction: Prediction) -> Iterator[Content]:

@@ -340,3 +340,14 @@ def test_copies_that_repeat_beside_a_kernel_are_no_steps(tmp_path: Path) -> None
         events.append(call("cudaMemcpy", 100 * number, 20, number))
         events.append(copy("Memcpy DtoH (Device -> Pageable)", 100 * number + 5, 5, number, 8))
     assert len(open_trace(write(tmp_path, events), cache=False).all_steps) == 0
+
+
+def test_parts_in_the_same_order_are_steps_without_a_range_around_them(tmp_path: Path) -> None:
+    """Every kernel is another one, as every graph is; the first part of the first round is called twice."""
+    events: list[Event] = [annotation("norm", -200, 100)]
+    for at in range(12):
+        events += launched(f"kernel_{at}_of_its_own", 100 * at + 5, 100 * at + 10, 50, 1 + at)
+        events.append(annotation(("norm", "matmul", "add")[at % 3], 100 * at, 90))
+    steps = open_trace(write(tmp_path, events)).stored("steps")
+    assert steps["found_by"].to_list() == ["range"] * 4
+    assert steps["name"].to_list() == ["norm"] * 4

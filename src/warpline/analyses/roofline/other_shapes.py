@@ -230,7 +230,9 @@ def _row(group: list[Piece], change: _Change, gpu_work: GpuWork, roof: Roof) -> 
         ratio = _ratio(before, after)
         times = (time_ns * min(1.0, ratio), time_ns * ratio, time_ns * ratio)
     else:
-        added = max(0.0, time_ns + len(group) * (new_ns - old_ns))
+        # However little it has to do, a kernel takes the latency of one, if it took that long before.
+        shortest = min(time_ns, len(group) * LATENCY_NS)
+        added = max(shortest, time_ns + len(group) * (new_ns - old_ns))
         scaled = time_ns * new_ns / old_ns
         expected = added if new_ns < LATENCY_NS else scaled
         times = (min(added, scaled), expected, max(added, scaled))

@@ -11,7 +11,7 @@ from warpline.trace.arrays import NONE, Bools, Int64s, combinations
 from warpline.trace.launches import Launches
 from warpline.trace.schema import Ranges
 from warpline.trace.steps.choice import FoundSteps, steps_of_ranges
-from warpline.trace.steps.period import LEAST_REPEATS
+from warpline.trace.steps.period import LEAST_REPEATS, find_period
 
 FILLED = 0.9
 """Share of the time from the first to the last iteration that the iterations must cover."""
@@ -22,6 +22,8 @@ MOST_WORK = 2 / 3
 WORKING = 0.9
 """Share of the iterations in which their thread must launch something."""
 GROUPS_TRIED = 32
+SAME_PARTS = 0.98
+"""Share of the ranges that must come again in the next round."""
 LIBRARY_RANGE = (
     r"^(Optimizer\.|enumerate\(DataLoader\)|DistributedDataParallel\.|FullyShardedDataParallel|FSDP|nccl:|gloo:|c10d::|"
     r"autograd::|aten::|## Call CompiledFxGraph|CUDAGraphNode\.|Torch-Compiled Region|CompiledFunction|Pregraph|cub::)|"
@@ -85,6 +87,40 @@ def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
         if _is_loop(loop.start_ns, loop.end_ns, thread, launches):
             return FoundSteps(loop.name.texts.tolist(), loop.start_ns, loop.end_ns, thread, "range")
     return None
+
+
+def cycle_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
+    """Parts of a step that follow one another in the same order again and again, with no range around the step: from
+    the first part of one round to that of the next."""
+    own = ranges[
+        _of_launching_threads(ranges, launches)
+        & (ranges.end_ns > ranges.start_ns)
+        & ~ranges.name.like(LIBRARY_RANGE)
+        & ~ranges.domain.like(LIBRARY_DOMAIN)
+    ]
+    if not len(own):
+        return None
+    threads, count = np.unique(own.thread, return_counts=True)
+    own = own[own.thread == threads[count.argmax()]]
+    own = own[np.lexsort((-own.end_ns, own.start_ns))]
+    ended = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(own.end_ns)[:-1])
+    outer = own[own.start_ns >= ended]
+    codes = outer.name.codes
+    period = find_period(codes.astype(np.uint64), SAME_PARTS)
+    if period is None or period.length < 2:
+        return None
+    # A round begins with the part that the program runs first.
+    round_of = codes[period.first : period.first + period.length].tolist()
+    first = period.first + min(range(period.length), key=lambda part: int((codes == round_of[part]).argmax()))
+    repeats = (period.beyond - first) // period.length
+    if repeats < LEAST_REPEATS:
+        return None
+    marks = first + period.length * np.arange(repeats)
+    starts = outer.start_ns[marks]
+    ends = np.append(starts[1:], outer.end_ns[marks[-1] + period.length - 1])
+    if not _is_loop(starts, ends, int(outer.thread[0]), launches):
+        return None
+    return FoundSteps(outer.name.texts[marks].tolist(), starts, ends, int(outer.thread[0]), "range")
 
 
 def _of_launching_threads(ranges: Ranges, launches: Launches) -> Bools:
