@@ -11,6 +11,7 @@ from warpline.compare.changed_work import ChangedWork, changed_work, judge
 from warpline.compare.comparable import Setting
 from warpline.compare.comparison import compare_measurements
 from warpline.compare.counts import KINDS
+from warpline.compare.gate import GateLimits
 from warpline.compare.gate import judge as gate
 from warpline.compare.measurement import RunMeasurement
 from warpline.compare.typical_step import Operation, TypicalStep
@@ -71,7 +72,7 @@ def test_two_launches_more_are_found_where_the_host_hides_three_percent() -> Non
     answer = compare_measurements(a, b)
     assert answer.sentence.startswith("B is slower by what it runs: 2 new operations, +3.")
     assert answer.to_dict()["change"]["structure"]["new"] == 2
-    assert gate(b, a, []).outcome == "regression"
+    assert gate(b, GateLimits(a)).outcome == "regression"
 
 
 def test_runs_of_one_program_have_no_operations_that_differ() -> None:

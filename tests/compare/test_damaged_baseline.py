@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from step_traces import steps, trace
 
 from warpline.compare.baseline import read_baseline, write_baseline
-from warpline.compare.gate import judge
+from warpline.compare.gate import GateLimits, judge
 from warpline.compare.measurement import RunMeasurement, measure
 from warpline.compare.stopwatch import BareStepTime
 from warpline.errors import UnreadableFile
@@ -64,7 +64,7 @@ def test_no_value_at_any_place_breaks_the_gate(measured: RunMeasurement, tmp_pat
                 assert error.code == "not-a-baseline" and "\n" not in error.line(), (place, odd)
                 refused += 1
                 continue
-            found = judge([measured], runs, [])
+            found = judge([measured], GateLimits(runs))
             json.dumps(found.to_dict(), allow_nan=False)
             render(gate_report(found))
             answered += 1

@@ -13,7 +13,7 @@ from step_traces import steps, trace
 from warpline.cli.main import run
 from warpline.compare.baseline import path_of, read_baseline, write_baseline
 from warpline.compare.budgets import Budget
-from warpline.compare.gate import judge
+from warpline.compare.gate import GateLimits, judge
 from warpline.compare.measurement import measure
 from warpline.errors import WarplineError
 from warpline.trace.open import open_trace
@@ -146,7 +146,7 @@ def test_what_is_no_budget_is_refused(text: str) -> None:
 
 def test_the_gate_needs_something_to_check(paths: tuple[str, str, str]) -> None:
     with pytest.raises(WarplineError, match="nothing-to-check"):
-        judge([measure(open_trace(paths[0]))], None, [])
+        judge([measure(open_trace(paths[0]))], GateLimits())
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_missing_baseline_and_a_bad_name_are_refused(tmp_path: Path) -> None:
 def test_less_gpu_work_in_a_longer_step_does_not_pass(tmp_path: Path) -> None:
     before = trace(tmp_path, "before", steps(6, [("gemm", 300.0), ("silu", 300.0)], gap=20))
     after = trace(tmp_path, "after", steps(6, [("gemm", 255.0), ("silu", 255.0)], gap=120))
-    found = judge([measure(open_trace(after))], [measure(open_trace(before))], [])
+    found = judge([measure(open_trace(after))], GateLimits([measure(open_trace(before))]))
     assert found.comparison is not None
     assert (found.comparison.verdict, found.comparison.judged_by) == ("faster", "work")
     assert found.outcome == "inconclusive"

@@ -21,7 +21,7 @@ from warpline.capture.recorded import MANIFEST
 from warpline.cli.main import run
 from warpline.compare.baseline import read_baseline, write_baseline
 from warpline.compare.comparison import Comparison
-from warpline.compare.gate import judge
+from warpline.compare.gate import GateLimits, judge
 from warpline.compare.measurement import RunMeasurement, measure
 from warpline.compare.spread import RunTime
 from warpline.compare.stopwatch import BareStepTime, is_timed, stopwatch_of, typical_ns, usual_spread
@@ -200,6 +200,6 @@ def test_a_baseline_without_stopwatch_times_is_compared_by_recorded_steps(tmp_pa
     (without,) = read_baseline(tmp_path / "b.json")
     assert without.stopwatch is None
     assert read(replace(good, stopwatch=None))[0].stopwatch is None
-    compared = judge([slow], [without], []).comparison
+    compared = judge([slow], GateLimits([without])).comparison
     assert compared is not None and compared.judged_by == "step"
     assert any(reason.startswith("B was timed without the profiler and A was not") for reason in compared.reasons)

@@ -15,7 +15,7 @@ from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.baseline import path_of, read_baseline
 from warpline.compare.budgets import Budget, is_budget
 from warpline.compare.comparison import Metric
-from warpline.compare.gate import EXIT_CODES, Gate, check
+from warpline.compare.gate import EXIT_CODES, Gate, GateLimits, check
 from warpline.compare.history import remember
 from warpline.errors import UsageError, WarplineError
 from warpline.reports import gate_files
@@ -132,17 +132,10 @@ def gate(
     traces = tuple(path for path in traces if path not in more)
     if not traces:
         raise UsageError("no-trace", "there is no recording to check", "warpline gate TRACE --budget NUMBER<=LIMIT")
-    limits = [Budget.parse(text) for text in (*checks.budgets, *map(str, more))]
+    budgets = [Budget.parse(text) for text in (*checks.budgets, *map(str, more))]
     known = None if checks.baseline is None else read_baseline(path_of(checks.baseline, record.folder))
-    found = check(
-        [selection.open(path) for path in traces],
-        known,
-        limits,
-        checks.metric,
-        checks.least_effect / 100,
-        ncu_reports=checks.ncu_reports,
-        anyway=checks.anyway,
-    )
+    limits = GateLimits(known, budgets, checks.metric, checks.least_effect / 100, checks.anyway)
+    found = check([selection.open(path) for path in traces], limits, checks.ncu_reports)
     title = record.series or (Path(checks.baseline).stem if checks.baseline else "gate")
     files.write(found, title)
     if not record.no_history:

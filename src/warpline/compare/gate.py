@@ -67,43 +67,37 @@ class Gate(Struct, frozen=True):
         }
 
 
-def check(
-    traces: Sequence[Trace],
-    baseline: Sequence[RunMeasurement] | None,
-    budgets: Sequence[Budget],
-    metric: Metric = "step",
-    least_effect: float = LEAST_EFFECT,
-    *,
-    ncu_reports: Sequence[Path] = (),
-    anyway: bool = False,
-) -> Gate:
-    """Diagnose and measure recordings, and judge them. `metric` is what must not be slower than the baseline: the step,
-    or the GPU's work alone; `anyway` compares with the baseline of another device or program."""
+class GateLimits(Struct, frozen=True):
+    """What the runs are held to."""
+
+    baseline: Sequence[RunMeasurement] | None = None
+    budgets: Sequence[Budget] = ()
+    metric: Metric = "step"
+    """What must not be slower than the baseline: the step, or the GPU's work alone."""
+    least_effect: float = LEAST_EFFECT
+    anyway: bool = False
+    """Whether to compare with the baseline of another device or program."""
+
+
+def check(traces: Sequence[Trace], limits: GateLimits, ncu_reports: Sequence[Path] = ()) -> Gate:
+    """Diagnose and measure recordings, and judge them."""
     answers = [diagnose(trace) for trace in traces]
     runs = [measure_sound(found) for found in answers]
     median = median_run(runs)
     found = next(found for found, run in zip(answers, runs, strict=True) if run is median)
-    numbers = {**step_numbers(found, median.counts), **asked_numbers(budgets, found.trace, ncu_reports)}
-    return judge(runs, baseline, budgets, metric, least_effect, numbers, anyway=anyway)
+    numbers = {**step_numbers(found, median.counts), **asked_numbers(limits.budgets, found.trace, ncu_reports)}
+    return judge(runs, limits, numbers)
 
 
-def judge(
-    runs: Sequence[RunMeasurement],
-    baseline: Sequence[RunMeasurement] | None,
-    budgets: Sequence[Budget],
-    metric: Metric = "step",
-    least_effect: float = LEAST_EFFECT,
-    numbers: Numbers | None = None,
-    *,
-    anyway: bool = False,
-) -> Gate:
+def judge(runs: Sequence[RunMeasurement], limits: GateLimits, numbers: Numbers | None = None) -> Gate:
     """Judge runs that were measured before; `numbers` are those of the median one, for budgets."""
-    if baseline is None and not budgets:
+    baseline, least_effect = limits.baseline, limits.least_effect
+    if baseline is None and not limits.budgets:
         raise UsageError("nothing-to-check", "the gate needs --baseline or --budget", "warpline gate --help")
     numbers = numbers or {}
-    checks = tuple(BudgetCheck(budget, number_in(numbers, budget.number)) for budget in budgets)
+    checks = tuple(BudgetCheck(budget, number_in(numbers, budget.number)) for budget in limits.budgets)
     comparison = (
-        compare_measurements(baseline, runs, least_effect, anyway=anyway, metric=metric)
+        compare_measurements(baseline, runs, least_effect, anyway=limits.anyway, metric=limits.metric)
         if baseline is not None
         else None
     )

@@ -143,11 +143,13 @@ def ladder(traces: Sequence[Trace], names: Sequence[str], least_effect: float = 
     runs = [pairs[0].a, *(pair.b for pair in pairs)]
     timed = all(run.timed for run in runs)
     times = [_times(run, timed) for run in runs]
+    recorded = [
+        _Recorded(name, trace.file.name, run, time, _roofline(trace, traces[0]))
+        for name, trace, run, time in zip(names, traces, runs, times, strict=False)
+    ]
     rungs = tuple(
-        _rung(name, trace, run, time, times[0], traces[0], pair, before)
-        for name, trace, run, time, pair, before in zip(
-            names, traces, runs, times, [None, *pairs], [None, *times], strict=False
-        )
+        _rung(one, recorded[0], before, pair)
+        for one, before, pair in zip(recorded, [None, *recorded], [None, *pairs], strict=False)
     )
     return Ladder(trace_device(traces[0])[0], timed, rungs, tuple(_remarks(rungs, runs, pairs, timed)))
 
@@ -168,33 +170,34 @@ def _times(run: ComparedRuns, timed: bool) -> _StepTime:
     return _StepTime(typical, (min(float(low), typical), max(float(high), typical)), len(lengths))
 
 
-def _rung(
-    name: str,
-    trace: Trace,
-    run: ComparedRuns,
-    time: _StepTime,
-    first: _StepTime,
-    first_trace: Trace,
-    pair: Comparison | None,
-    before: _StepTime | None,
-) -> Rung:
-    step = run.step
-    table = _roofline(trace, first_trace)
+class _Recorded(Struct, frozen=True):
+    """One recording of the ladder, by itself."""
+
+    name: str
+    file: str
+    run: ComparedRuns
+    time: _StepTime
+    roofline: RooflineTable | None
+
+
+def _rung(one: _Recorded, first: _Recorded, before: _Recorded | None, pair: Comparison | None) -> Rung:
+    """The rung of a recording; `pair` compares it with the one before."""
+    step, time, table = one.run.step, one.time, one.roofline
     return Rung(
-        name=name,
-        file=trace.file.name,
+        name=one.name,
+        file=one.file,
         step_ns=round(time.typical_ns),
         low_ns=round(time.quartiles_ns[0]),
         high_ns=round(time.quartiles_ns[1]),
         steps=time.steps,
-        share=time.typical_ns / first.typical_ns,
-        launches=run.counts["launches"],
-        kernels=run.counts["kernels"],
+        share=time.typical_ns / first.time.typical_ns,
+        launches=one.run.counts["launches"],
+        kernels=one.run.counts["kernels"],
         roof_share=table.floor_ns / table.modelled_ns if table is not None else None,
         new=kernels_only_in(step, pair.a.step if pair is not None else None),
         gone=kernels_only_in(pair.a.step, step) if pair is not None else (),
         verdict=pair.verdict if pair is not None else None,
-        gain=before.typical_ns / time.typical_ns if before is not None else None,
+        gain=before.time.typical_ns / time.typical_ns if before is not None else None,
         outcome=pair.outcome if pair is not None and pair.outcome is not None and pair.outcome.predicted else None,
         flops=_matmul_flops(table) if table is not None else None,
     )

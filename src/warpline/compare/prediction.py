@@ -171,17 +171,15 @@ def _copies(copies: Gpu, steps: int) -> dict[tuple[str, str, str], tuple[float, 
 
 
 def remember_outcome(path: Path, a: Trace, b: Trace, found: Outcome) -> None:
-    """Append to the local record; the same two recordings count once."""
+    """Append a prediction and its measurement to the local record; the same two recordings count once."""
+    runs = f"{a.file.name} {a.window.length_ns}", f"{b.file.name} {b.window.length_ns}"
+    remember_runs(path, runs, found)
+
+
+def remember_runs(path: Path, runs: tuple[str, str], found: Outcome) -> None:
+    """The same of two runs that were not both recorded, by their names."""
     if found.predicted is None or found.measured is None:
         return
-    runs = f"{a.file.name} {a.window.length_ns}", f"{b.file.name} {b.window.length_ns}"
-    remember_gain(path, runs, "+".join(found.fixes), found.predicted, found.spread, found.measured, timed=found.timed)
-
-
-def remember_gain(
-    path: Path, runs: tuple[str, str], fix: str, predicted: Estimate, spread: float, measured: float, *, timed: bool
-) -> None:
-    """Append a prediction and its measurement to the local record; the same two runs count once."""
     append(
         path,
         "insert or ignore into outcomes"
@@ -190,12 +188,12 @@ def remember_gain(
         (
             datetime.now(UTC).isoformat(timespec="seconds"),
             *runs,
-            fix,
-            predicted.low,
-            predicted.expected,
-            predicted.high,
-            spread,
-            measured,
-            int(timed),
+            "+".join(found.fixes),
+            found.predicted.low,
+            found.predicted.expected,
+            found.predicted.high,
+            found.spread,
+            found.measured,
+            int(found.timed),
         ),
     )

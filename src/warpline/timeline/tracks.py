@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from warpline.analyses.idle.gaps import Gaps
 from warpline.trace.arrays import NONE, Int64s, grouped
-from warpline.trace.nesting import order_for_nesting
 from warpline.trace.schema import Api, Gpu, Ops, OsRuntime, Python, Syncs
 from warpline.trace.trace import Trace
 
@@ -69,7 +68,7 @@ def stream_tracks(trace: Trace) -> Iterator[BarTrack]:
     """What each stream ran, by device and stream; activity without a stream comes last."""
     for device, stream, rows in _streams(trace.gpu, trace.gpu.stream):
         label = f"stream {stream}" if stream != NONE else "no stream recorded"
-        yield _track("gpu", label, rows, trace.gpu.start_ns, trace.gpu.end_ns, device=device)
+        yield BarTrack("gpu", label, *_in_order(rows, trace.gpu.start_ns, trace.gpu.end_ns), device=device)
 
 
 def sync_tracks(trace: Trace) -> Iterator[BarTrack]:
@@ -79,7 +78,7 @@ def sync_tracks(trace: Trace) -> Iterator[BarTrack]:
     for device, stream, rows in _streams(syncs, np.where(syncs.stream == EVERY_STREAM, NONE, syncs.stream)):
         label = f"waits {stream}" if stream != NONE else "waits"
         if lasting[rows].any():
-            yield _track("syncs", label, rows[lasting[rows]], syncs.start_ns, syncs.end_ns, device=device)
+            yield BarTrack("syncs", label, *_in_order(rows[lasting[rows]], syncs.start_ns, syncs.end_ns), device=device)
 
 
 def idle_track(gaps: Gaps) -> BarTrack:
@@ -97,9 +96,9 @@ def range_tracks(trace: Trace) -> Iterator[BarTrack]:
     on_device = ranges.style.equal("gpu")
     threads, devices = np.flatnonzero(ranges.thread != NONE), np.flatnonzero(on_device)
     for thread, rows in grouped(threads, ranges.thread[threads]):
-        yield _track("ranges", "ranges", rows, ranges.start_ns, ends, thread=thread)
+        yield BarTrack("ranges", "ranges", *_in_order(rows, ranges.start_ns, ends), thread=thread)
     for device, rows in grouped(devices, np.maximum(ranges.device[devices], 0)):
-        yield _track("ranges", "ranges", rows, ranges.start_ns, ends, device=device)
+        yield BarTrack("ranges", "ranges", *_in_order(rows, ranges.start_ns, ends), device=device)
 
 
 def call_tracks(trace: Trace, kind: CallKind) -> Iterator[BarTrack]:
@@ -113,7 +112,7 @@ def call_tracks(trace: Trace, kind: CallKind) -> Iterator[BarTrack]:
     table = tables[kind]
     label = "HIP API" if kind == "api" and trace.api.name.like("^hip").any() else THREAD_LABELS[kind]
     for thread, rows in grouped(np.arange(len(table)), np.maximum(table.thread, 0)):
-        yield _track(kind, label, rows, table.start_ns, table.end_ns, thread=thread)
+        yield BarTrack(kind, label, *_in_order(rows, table.start_ns, table.end_ns), thread=thread)
 
 
 def _streams(table: Gpu | Syncs, streams: Int64s) -> Iterator[tuple[int, int, Int64s]]:
@@ -124,15 +123,7 @@ def _streams(table: Gpu | Syncs, streams: Int64s) -> Iterator[tuple[int, int, In
             yield device, stream, mine
 
 
-def _track(
-    kind: TrackKind,
-    label: str,
-    rows: Int64s,
-    starts: Int64s,
-    ends: Int64s,
-    device: int | None = None,
-    thread: int | None = None,
-) -> BarTrack:
-    order = order_for_nesting(np.zeros(len(rows), np.int64), starts[rows], ends[rows])
-    rows = rows[order]
-    return BarTrack(kind, label, rows, starts[rows], ends[rows], device, thread)
+def _in_order(rows: Int64s, starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The rows by start, the longest first, and the start and end of each."""
+    rows = rows[np.lexsort((-ends[rows], starts[rows]))]
+    return rows, starts[rows], ends[rows]

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from warpline.capture.recorded import read_manifest
-from warpline.compare.prediction import remember_gain
+from warpline.compare.prediction import Outcome, remember_runs
 from warpline.errors import UsageError
 from warpline.findings.fix_table import every_fix
 from warpline.replay.whatif import Prediction
@@ -42,7 +42,15 @@ class RecordedProgram(Struct, frozen=True):
                 a = f"{self.trace.file.name} {self.trace.window.length_ns}"
                 b = f"try {datetime.now(UTC).isoformat(timespec='seconds')}"
                 gain = row.gain.expected
-                remember_gain(path, (a, b), row.name, prediction.gain, prediction.spread, gain, timed=True)
+                outcome = Outcome(
+                    fixes=(row.name,),
+                    predicted=prediction.gain,
+                    measured=gain,
+                    timed=True,
+                    recorded=gain,
+                    spread=prediction.spread,
+                )
+                remember_runs(path, (a, b), outcome)
 
 
 def recorded_command(folder: Path) -> tuple[str, ...]:

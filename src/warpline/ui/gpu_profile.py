@@ -13,7 +13,7 @@ from warpline.capture.bare_step_timer import StepTimer
 from warpline.capture.manifest import write_times
 from warpline.compare.baseline import path_of, read_baseline
 from warpline.compare.budgets import Budget
-from warpline.compare.gate import Gate, check
+from warpline.compare.gate import Gate, GateLimits, check
 from warpline.findings.diagnosis import diagnose
 from warpline.front.functions import open_trace
 from warpline.front.trace import Trace
@@ -94,7 +94,7 @@ class GpuProfile:
                 raise pytest.UsageError(f"the marker warpline takes max_NUMBER and min_NUMBER, not {key}")
             budgets.append(Budget.parse(f"{number}{signs[side]}{limit}"))
         baseline = read_baseline(path_of(name, self._baselines)) if name is not None else None
-        return check([trace], baseline, budgets, metric)
+        return check([trace], GateLimits(baseline, budgets, metric))
 
     def _fail(self, gate: Gate, trace: Trace) -> None:
         found = diagnose(trace)

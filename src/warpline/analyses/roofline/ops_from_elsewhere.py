@@ -137,7 +137,8 @@ def captured_ops(trace: Trace) -> ForeignOps | None:
     reference = _Reference(OpCalls(trace), trace.api.op_id[known[labelled]], known[labelled])
     partner = same_kernels(replays, Sequence(replays.kinds[labelled], replays.lanes[labelled]), reference.labels)
     partner[labelled] = np.arange(len(labelled))
-    return _by_row(trace, order, replays.lanes, reference, (partner, partner), partner != NONE, "capture")
+    partners = _Partners(order, replays.lanes, partner, partner, partner != NONE)
+    return _by_row(trace, reference, partners, "capture")
 
 
 def captured_elsewhere(trace: Trace, other: Trace) -> ForeignOps | None:
@@ -165,7 +166,7 @@ def captured_elsewhere(trace: Trace, other: Trace) -> ForeignOps | None:
             is_size = _is_size(tokens.get(int(call)), captured, has_names)
             exact[rows] = is_size & (labels == labels[0]).all(axis=0)
     lanes = combinations(launch)[1]
-    return _by_row(trace, order, lanes, reference, (partner, partner), exact, "capture")
+    return _by_row(trace, reference, _Partners(order, lanes, partner, partner, exact), "capture")
 
 
 def _tokens_of_launches(trace: Trace, calls: Int64s) -> dict[int, int]:
@@ -211,7 +212,7 @@ def ops_of(trace: Trace, other: Trace) -> ForeignOps:
     op, module = np.where(exact | (alike == NONE), same, alike), np.where(alike == NONE, module, alike)
     if other is trace:
         op[here.known], module[here.known] = NONE, NONE
-    return _by_row(trace, here.order, here.lanes, reference, (op, module), exact, "sequence")
+    return _by_row(trace, reference, _Partners(here.order, here.lanes, op, module, exact), "sequence")
 
 
 def _in_order(here: _Operations, there: _Operations, lent: Int64s) -> Int64s:
@@ -370,21 +371,23 @@ class _Reference(Struct, frozen=True, dict=True):
         return np.array([numbers.setdefault(name, len(numbers)) for name in self.modules.tolist()], np.int64)
 
 
-def _by_row(
-    trace: Trace,
-    order: Int64s,
-    lanes: Int64s,
-    reference: _Reference,
-    partners: tuple[Int64s, Int64s],
-    exact: Bools,
-    evidence: Evidence,
-) -> ForeignOps:
-    """The ops by row of `gpu`: each operation, in this order, has the op of its first partner in the reference, and the
-    module of its second.
+class _Partners(Struct, frozen=True):
+    """Operations of a trace, in order, and their like in the reference."""
 
-    A new call begins with another op, or with a place that was had already.
-    """
-    partner, other = partners
+    order: Int64s
+    """Rows of `gpu`."""
+    lanes: Int64s
+    op: Int64s
+    """The operation of the reference whose op each has, or NONE."""
+    module: Int64s
+    """The same for the module."""
+    exact: Bools
+    """Whether the op has the same shapes."""
+
+
+def _by_row(trace: Trace, reference: _Reference, partners: _Partners, evidence: Evidence) -> ForeignOps:
+    """The ops by row of `gpu`. A new call begins with another op, or with a place that was had already."""
+    order, lanes, partner, other = partners.order, partners.lanes, partners.op, partners.module
     ops, places = np.append(reference.ops, NONE)[partner], np.append(reference.places, NONE)[partner]
     numbers = reference.calls.numbers_of(ops)
     new = np.ones(len(order), bool)
@@ -394,7 +397,7 @@ def _by_row(
     found[order], call[order], frames[order] = ops, np.cumsum(new), np.append(reference.frames, NONE)[other]
     modules, has_shapes = np.full(len(trace.gpu), "", object), np.zeros(len(trace.gpu), bool)
     modules[order] = np.append(reference.modules, "")[other]
-    has_shapes[order] = exact & (ops != NONE)
+    has_shapes[order] = partners.exact & (ops != NONE)
     return ForeignOps(reference.calls, found, call, frames, modules, has_shapes, evidence)
 
 

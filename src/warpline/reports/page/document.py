@@ -37,31 +37,32 @@ class Page(Struct, frozen=True):
     """Rows on its timeline."""
 
 
-class _Rows(Struct, frozen=True):
-    """The timeline's rows as text."""
+class _Contents(Struct, frozen=True):
+    """What the page is made of, besides the timeline."""
 
-    zero_ns: int
-    blocks: tuple[str, str]
+    diagnosis: Diagnosis
+    work: GpuWork
+    """The work of the trace's operations, which the timeline and the panels share."""
+    again: str
+    """The command that repeats the diagnosis."""
+    cost: DailyCost | None = None
+    dive: Dive | None = None
+
+    @classmethod
+    def of(cls, diagnosis: Diagnosis, again: str, cost: DailyCost | None, dive: Dive | None) -> _Contents:
+        work = GpuWork(diagnosis.trace, foreign=foreign_ops(diagnosis.trace))
+        return cls(diagnosis, work, again, cost, dive)
+
+    def timeline(self) -> DrawnTimeline:
+        return drawn_timeline(self.diagnosis, self.work, self.dive)
 
 
-def page(
-    diagnosis: Diagnosis,
-    top_kernels: int = LISTED_KERNELS,
-    again: str = "",
-    cost: DailyCost | None = None,
-    dive: Dive | None = None,
-) -> Page:
+def page(diagnosis: Diagnosis, again: str = "", cost: DailyCost | None = None, dive: Dive | None = None) -> Page:
     """The page of a diagnosis; `again` is the command that repeats the diagnosis, `cost` the price of a GPU, `dive`
     what Nsight Compute says of its kernels."""
-    work = _work(diagnosis)
-    timeline = drawn_timeline(diagnosis, work, dive)
-    rows = _Rows(timeline.head.zero_ns, timeline.blocks())
-    return Page(_document(diagnosis, work, top_kernels, again, rows, cost=cost, dive=dive), timeline.head.events)
-
-
-def _work(diagnosis: Diagnosis) -> GpuWork:
-    """The work of the trace's operations, which the timeline and the panels share."""
-    return GpuWork(diagnosis.trace, foreign=foreign_ops(diagnosis.trace))
+    contents = _Contents.of(diagnosis, again, cost, dive)
+    timeline = contents.timeline()
+    return Page(_document(contents, timeline.head.zero_ns, timeline.blocks()), timeline.head.events)
 
 
 class ServedPage:
@@ -70,37 +71,29 @@ class ServedPage:
     def __init__(
         self, diagnosis: Diagnosis, again: str = "", most_rows: int = MOST_ROWS, dive: Dive | None = None
     ) -> None:
-        self._diagnosis, self._again, self._dive = diagnosis, again, dive
-        self._work = _work(diagnosis)
-        self.timeline: DrawnTimeline = drawn_timeline(diagnosis, self._work, dive)
+        self._contents = _Contents.of(diagnosis, again, None, dive)
+        self.timeline: DrawnTimeline = self._contents.timeline()
         self.least_ns = self.timeline.least_for(most_rows)
         """Shorter rows are not on the page at first."""
 
     def document(self) -> str:
         """The page."""
-        rows = _Rows(self.timeline.head.zero_ns, self.timeline.only(self.least_ns).blocks())
-        return _document(self._diagnosis, self._work, LISTED_KERNELS, self._again, rows, connects=True, dive=self._dive)
+        blocks = self.timeline.only(self.least_ns).blocks()
+        return _document(self._contents, self.timeline.head.zero_ns, blocks, connects=True)
 
     def rows(self, start_ns: int, end_ns: int) -> bytes:
         """The long rows, and all between two times on the page."""
         return self.timeline.only(self.least_ns, start_ns, end_ns).packed()
 
 
-def _document(
-    diagnosis: Diagnosis,
-    work: GpuWork,
-    top_kernels: int,
-    again: str,
-    timeline: _Rows,
-    connects: bool = False,
-    cost: DailyCost | None = None,
-    dive: Dive | None = None,
-) -> str:
-    full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
-    short = summary(diagnosis, full, cost).sections
+def _document(contents: _Contents, zero_ns: int, rows: tuple[str, str], connects: bool = False) -> str:
+    """The page, with the rows of the timeline as text; `connects` if it may fetch more of them."""
+    diagnosis, dive, (first, second) = contents.diagnosis, contents.dive, rows
+    full = report(diagnosis, True, LISTED_KERNELS, contents.again, contents.cost)
+    short = summary(diagnosis, full, contents.cost).sections
     rest = {section.name: section for section in full.sections if section.name not in SUMMARISED}
     following = html.section(rest.pop("next"))
-    data = block(msgspec.json.encode(sanitised(panels(diagnosis, work, timeline.zero_ns))))
+    data = block(msgspec.json.encode(sanitised(panels(diagnosis, contents.work, zero_ns))))
     program = asset("bundle.js")
     body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
 <main>

@@ -15,7 +15,7 @@ from warpline.reports.page.rows import Pack
 from warpline.reports.page.timeline import DrawnTimeline
 from warpline.reports.sections import sanitised
 from warpline.timeline.tracks import BarTrack
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s
+from warpline.trace.arrays import NONE, Floats, Int64s
 
 MOST_RANKS, MOST_ROWS = 8, 200_000
 WAITING = "waits for other ranks"
@@ -39,13 +39,14 @@ def job_timeline(job: Job) -> tuple[DrawnTimeline, tuple[int, ...]]:
     for place, line in enumerate(lines):
         shown = np.isin(line.step, steps)
         numbers = _names(line, names)
-        _add(pack, "GPU", place, line.start_ns, line.end_ns, numbers, shown & ~line.is_comm)
-        comm = shown & line.is_comm
+        work, comm = shown & ~line.is_comm, shown & line.is_comm
+        _add(pack, "GPU", place, line.start_ns[work], line.end_ns[work], numbers[work])
         arrived_ns = line.start_ns + job.waits.of_operations(line)
         starts = np.concatenate([line.start_ns[comm], arrived_ns[comm]])
         ends = np.concatenate([arrived_ns[comm], line.end_ns[comm]])
         kinds = np.concatenate([np.full(int(comm.sum()), waiting), numbers[comm]])
-        _add(pack, "collectives", place, starts, ends, kinds, ends > starts)
+        lasting = ends > starts
+        _add(pack, "collectives", place, starts[lasting], ends[lasting], kinds[lasting])
     zero, end = pack.extent() or (0, 1)
     head = Timeline(
         zero_ns=zero,
@@ -86,13 +87,12 @@ def _kind(name: str) -> str:
     return "memcpy" if name.startswith("Memcpy") else "memset" if name.startswith("Memset") else "kernel"
 
 
-def _add(pack: Pack, label: str, place: int, starts: Floats, ends: Floats, names: Int64s, shown: Bools) -> None:
-    rows = np.flatnonzero(shown)
-    begins, stops = (np.rint(times[rows]).astype(np.int64) for times in (starts, ends))
+def _add(pack: Pack, label: str, place: int, starts: Floats, ends: Floats, names: Int64s) -> None:
+    begins, stops = (np.rint(times).astype(np.int64) for times in (starts, ends))
     order = np.lexsort((-stops, begins))
-    track = BarTrack("ranges", label, rows[order], begins[order], stops[order], thread=place)
-    nothing = np.zeros(len(rows), np.int64)
-    pack.add([track], names[rows][order], nothing, np.full(len(rows), NONE), is_rounded=True)
+    track = BarTrack("ranges", label, order, begins[order], stops[order], thread=place)
+    nothing = np.zeros(len(order), np.int64)
+    pack.add([track], names[order], nothing, np.full(len(order), NONE), is_rounded=True)
 
 
 def _steps(job: Job, line: RankTimeline, steps: Sequence[int], zero: int) -> list[Step]:
