@@ -59,76 +59,90 @@ def step_of_baseline(measured: Sequence[Measured], on_gpu: bool) -> Estimate | N
     return Estimate(math.exp(centre - half), math.exp(centre), math.exp(centre + half))
 
 
-def row_of(
-    changes: Sequence[Candidate],
-    measured: Sequence[Measured],
-    look: LookReport,
-    steps: TimedSteps,
-    claims: int,
-    is_fresh: bool,
-    errors: Mapping[str, str],
-    predicted: Mapping[str, Estimate],
-) -> TriedFix:
+class TrialRecord(Struct, frozen=True):
+    """What is known of the program and its processes so far."""
+
+    look: LookReport
+    steps: TimedSteps
+    measured: Sequence[Measured]
+    errors: Mapping[str, str]
+    """Why a process failed, by the name of what it tried."""
+    predicted: Mapping[str, Estimate]
+    """Gains by the fix's name."""
+
+
+def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fresh: bool) -> TriedFix:
     """The row of a fix or of several together. `claims`: how many rows share the chance of a false one; `is_fresh`:
     whether only processes count that did not choose it."""
     name = combination_name(changes)
     does = " + ".join(one.change.does for one in changes)
     lines = "\n".join(one.change.lines for one in changes)
     fix = changes[0].fix if len(changes) == 1 else None
-    blank = TriedFix(name, does, lines, fix, predicted=predicted.get(fix or ""))
-    own = [one for one in measured if one.name == name]
-    error = errors.get(name, "")
+    row = TriedFix(name, does, lines, fix, predicted=record.predicted.get(fix or ""))
+    own = [one for one in record.measured if one.name == name]
+    error = record.errors.get(name, "")
     if not own:
-        return replace(blank, why_not=error or "not tried: the budget ended")
-    compiles = any(one.change.compiles for one in changes)
-    proof = _proof(own, compiles)
-    if not proof:
-        return replace(blank, why_not="did not apply: it changed nothing in the program")
-    timed = [one.timed() for one in measured]
-    measured_gain = gain_of(name, BASELINE, timed, look.use.on_gpu)
+        return replace(row, why_not=error or "not tried: the budget ended")
+    row = replace(row, proof=_proof(own, any(one.change.compiles for one in changes)))
+    if not row.proof:
+        return replace(row, why_not="did not apply: it changed nothing in the program")
+    row = replace(row, applied=True)
+    measured_gain = gain_of(name, BASELINE, [one.timed() for one in record.measured], record.look.use.on_gpu)
     if measured_gain is None:
         compiled = any(window.compiled for one in own for window in one.windows)
         why = "something was compiled in the others" if compiled else "the program or the budget ended"
-        reason = error or f"not measured: fewer than {MIN_WINDOWS} whole windows, {why}"
-        return replace(blank, applied=True, proof=proof, why_not=reason)
-    gain, verdict = measured_gain.estimate(), measured_gain.verdict(claims=claims)
+        return replace(row, why_not=error or f"not measured: fewer than {MIN_WINDOWS} whole windows, {why}")
+    verdict = measured_gain.verdict(claims=claims)
     note = f"one process failed: {error}" if error else ""
     confirmed = verdict == "faster" and (is_fresh or len({one.group for one in own if one.windows}) > 1)
     if verdict == "faster" and not confirmed:
         verdict = measured_gain.verdict(EARLY_TAIL, claims)
         note = note or "not measured again in fresh processes"
-    bases = [one for one in measured if one.name == BASELINE]
+    row = replace(row, gain=measured_gain.estimate(), verdict=verdict, confirmed=confirmed, note=note)
+    return _with_side_effects(row, changes, own, record)
+
+
+def _with_side_effects(
+    row: TriedFix, changes: Sequence[Candidate], own: Sequence[Measured], record: TrialRecord
+) -> TriedFix:
+    """The row with what else the changes did: to results, memory, the start and the loss."""
+    bases = [one for one in record.measured if one.name == BASELINE]
     later_start = _later_start(own, bases)
-    step_s = step_of_baseline(measured, look.use.on_gpu)
-    saved = step_s.expected * (1 - 1 / gain.expected) if step_s else 0.0
-    checked = next((one for one in measured if one.name == name + RESULTS_ONLY), own[0])
-    random_differs = compiles and look.use.random_ops > 0 and checked is own[0]
+    step_s = step_of_baseline(record.measured, record.look.use.on_gpu)
+    saved = step_s.expected * (1 - 1 / row.gain.expected) if step_s and row.gain else 0.0
     changes_batches = any(one.change.changes_batches for one in changes)
-    precision = next((one.change.precision for one in changes if one.change.precision), "")
+    if changes_batches:
+        sameness = Sameness(None, "cannot tell: a loss is of more samples than before")
+    else:
+        sameness = _sameness(changes, own, bases, record)
     return replace(
-        blank,
-        applied=True,
-        proof=proof,
-        gain=gain,
-        verdict=verdict,
-        confirmed=confirmed,
+        row,
         is_bound=any(one.change.is_bound for one in changes),
-        sameness=Sameness(None, "cannot tell: a loss is of more samples than before")
-        if changes_batches
-        else compare_results(
-            steps.result,
-            [one.report.results for one in bases],
-            look.results,
-            checked.report.results,
-            precision,
-            random_differs,
-        ),
+        sameness=sameness,
         memory=MemoryPeak(*(max(map(_memory, some)) for some in (bases, own))) if bases else None,
         later_start_s=later_start,
-        pays_after_steps=math.ceil(later_start / saved) if later_start and verdict == "faster" and saved > 0 else None,
+        pays_after_steps=math.ceil(later_start / saved)
+        if later_start and row.verdict == "faster" and saved > 0
+        else None,
         loss=None if changes_batches else _later_loss(own, bases),
         processes=len(own),
-        note=note,
+    )
+
+
+def _sameness(
+    changes: Sequence[Candidate], own: Sequence[Measured], bases: Sequence[Measured], record: TrialRecord
+) -> Sameness:
+    """Whether the results are those of the baselines."""
+    name = combination_name(changes) + RESULTS_ONLY
+    checked = next((one for one in record.measured if one.name == name), own[0])
+    compiles = any(one.change.compiles for one in changes)
+    return compare_results(
+        record.steps.result,
+        [one.report.results for one in bases],
+        record.look.results,
+        checked.report.results,
+        next((one.change.precision for one in changes if one.change.precision), ""),
+        compiles and record.look.use.random_ops > 0 and checked is own[0],
     )
 
 

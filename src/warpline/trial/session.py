@@ -34,6 +34,7 @@ from warpline.trial.rows import (
     BASELINE,
     RESULTS_ONLY,
     Measured,
+    TrialRecord,
     combination_name,
     row_of,
     step_of_baseline,
@@ -474,16 +475,10 @@ class TrialSession:
         since = self._fresh_since.get(name, 0)
         fresh = [one for one in self._measured if one.name != name or one.group >= since]
         is_fresh = bool(since) and any(one.name == name and one.windows for one in fresh)
-        return row_of(
-            changes,
-            fresh if is_fresh else self._measured,
-            self._look,
-            self._steps,
-            len(self._fresh_since) if is_fresh else len(self._request.candidates) - len(self._why_not),
-            is_fresh,
-            self._errors,
-            self._request.predicted,
-        )
+        measured = fresh if is_fresh else self._measured
+        record = TrialRecord(self._look, self._steps, measured, self._errors, self._request.predicted)
+        claims = len(self._fresh_since) if is_fresh else len(self._request.candidates) - len(self._why_not)
+        return row_of(changes, record, claims, is_fresh)
 
     def _answer(self, stopped: str) -> TrialAnswer:
         look, steps = self._look, self._steps
