@@ -79,6 +79,19 @@ class TrialRequest(Struct, frozen=True):
     """Each process runs in a copy of it."""
 
 
+class Variant(Struct, frozen=True):
+    """The program with some changes, of which one process is started; without changes, the program as it is."""
+
+    changes: tuple[Candidate, ...] = ()
+    only_results: bool = False
+    """Whether it runs for its results alone, with random numbers as without a compiler."""
+
+    @property
+    def name(self) -> str:
+        """As the rows name it."""
+        return (combination_name(self.changes) or BASELINE) + RESULTS_ONLY * self.only_results
+
+
 class StopTrial(Exception):
     """The budget is over."""
 
@@ -140,18 +153,18 @@ class TrialSession:
     def _left_s(self) -> float:
         return self._request.budget_s - (time.monotonic() - self._began)
 
-    def _start(self, name: str, changes: Sequence[Candidate] = (), together: int = 1, **more: object) -> VariantProcess:
+    def _start(self, variant: Variant, together: int = 1, **more: object) -> VariantProcess:
         """Start one of so many processes that start together."""
         self._number += 1
         folder = self._folder / str(self._number)
         folder.mkdir()
         working_copy = folder / "work"
         make_working_copy(self._request.working_folder, working_copy, self._folder)
-        request, steps = self._request, self._steps
+        request, steps, changes = self._request, self._steps, variant.changes
         compiles = any(one.change.compiles for one in changes)
         per_core = max(1.0, together / usable_cores())
         limit_s = per_core * (self._start_s + COMPILE_START_S * compiles)
-        settings: dict[str, object] = {"hang_after_s": 0.9 * limit_s}
+        settings: dict[str, object] = {"hang_after_s": 0.9 * limit_s, "eager_random": variant.only_results}
         if steps is not None:
             settings |= {
                 "step": steps.step,
@@ -176,7 +189,7 @@ class TrialSession:
         for one in changes:
             environment |= one.change.environment
         try:
-            process = VariantProcess(name, folder, request.command, environment, working_copy)
+            process = VariantProcess(variant.name, folder, request.command, environment, working_copy)
         except OSError as error:
             raise WarplineError("cannot-run", f"{request.command[0]} could not be started: {error.strerror}") from error
         process.limit_s = limit_s
@@ -202,7 +215,7 @@ class TrialSession:
         """`counts`: count ops, which a program may not stand."""
         look_s = min(6.0, self._request.budget_s / 20)
         process = self._start(
-            "the first run",
+            Variant(),
             is_twin=True,
             look_s=look_s,
             hang_after_s=self._request.budget_s / 3,
@@ -242,8 +255,8 @@ class TrialSession:
         self._start_s = max(MIN_START_S, START_FACTOR * took)
         self._say(f"step: {self._steps.words}, about {self._steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")
 
-    def _group(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]], share: float = GROUP_SHARE) -> None:
-        """Measure some variants (name, changes, results only) against baselines of their own, for a share of what is
+    def _group(self, variants: Sequence[Variant], share: float = GROUP_SHARE) -> None:
+        """Measure some variants against baselines of their own, for a share of what is
         left of the budget."""
         assert self._look is not None
         self._groups += 1
@@ -262,16 +275,14 @@ class TrialSession:
         else:
             self._one_by_one(variants)
 
-    def _together(
-        self, variants: Sequence[tuple[str, Sequence[Candidate], bool]], baselines: int, until: float
-    ) -> None:
+    def _together(self, variants: Sequence[Variant], baselines: int, until: float) -> None:
         steps = self._steps
         assert steps is not None
-        names = [BASELINE] * baselines + [name for name, _, _ in variants]
+        names = [BASELINE] * baselines + [one.name for one in variants]
         self._say(f"starting {len(names)} processes: {', '.join(names)}")
         together = len(names)
-        group = [self._start(BASELINE, together=together) for _ in range(baselines)]
-        group += [self._start(name, changes, together, eager_random=results) for name, changes, results in variants]
+        group = [self._start(Variant(), together) for _ in range(baselines)]
+        group += [self._start(one, together) for one in variants]
         try:
             started = time.monotonic()
             self._until_ready(group)
@@ -308,14 +319,14 @@ class TrialSession:
         gain = gain_of(name, BASELINE, [*before, *now], self._look.use.on_gpu)
         return gain is not None and gain.verdict(EARLY_TAIL) == "inconclusive"
 
-    def _one_by_one(self, variants: Sequence[tuple[str, Sequence[Candidate], bool]]) -> None:
+    def _one_by_one(self, variants: Sequence[Variant]) -> None:
         steps = self._steps
         assert steps is not None
-        for name, changes, results in [(BASELINE, (), False), *variants, (BASELINE, (), False)]:
-            process = self._start(name, changes, eager_random=results)
+        for one in [Variant(), *variants, Variant()]:
+            process = self._start(one)
             try:
                 self._until_ready([process])
-                for _ in range(0 if results else min(steps.windows, 2 * ROUNDS)):
+                for _ in range(0 if one.only_results else min(steps.windows, 2 * ROUNDS)):
                     if not process.is_over:
                         self._show(live_rows([process], process, [process]))
                         self._window(process)
@@ -403,13 +414,10 @@ class TrialSession:
         quick = [one for one in open_ if not one.change.compiles and not few]
         slow = [one for one in open_ if one.change.compiles or few]
         if quick or not slow:
-            self._group([(one.name, (one,), False) for one in quick])
+            self._group([Variant((one,)) for one in quick])
         if slow:
             checks = [one for one in slow if one.change.compiles and look.use.random_ops]
-            self._group(
-                [(one.name, (one,), False) for one in slow]
-                + [(f"{one.name}{RESULTS_ONLY}", (one,), True) for one in checks]
-            )
+            self._group([Variant((one,)) for one in slow] + [Variant((one,), only_results=True) for one in checks])
         self._confirm(open_)
         self._settle_open(open_)
 
@@ -438,14 +446,13 @@ class TrialSession:
                 chosen.append(one)
                 if len(chosen) > 1:
                     self._combinations.append(tuple(chosen))
-        variants: list[tuple[str, Sequence[Candidate], bool]] = [(one.name, (one,), False) for one in winners]
-        variants += [(combination_name(some), some, False) for some in self._combinations]
+        variants = [Variant(some) for some in (*((one,) for one in winners), *self._combinations)]
         if not self._has_time_for(len(variants)):
             variants = variants[: len(winners)]
             self._combinations.clear()
         if not self._has_time_for(len(variants)):
             return
-        self._fresh_since = {name: self._groups + 1 for name, _, _ in variants}
+        self._fresh_since = {one.name: self._groups + 1 for one in variants}
         self._say("measuring what looks faster again, in fresh processes")
         self._group(variants, share=CONFIRM_SHARE)
 
@@ -456,7 +463,7 @@ class TrialSession:
             if not unsure or not self._has_time_for(len(unsure)):
                 return
             self._say(f"measuring what is still open again: {', '.join(one.name for one in unsure)}")
-            self._group([(one.name, (one,), False) for one in unsure], share=LAST_SHARE)
+            self._group([Variant((one,)) for one in unsure], share=LAST_SHARE)
 
     def _has_time_for(self, variants: int) -> bool:
         """Whether so many can be started and measured in enough rounds for a first verdict."""
