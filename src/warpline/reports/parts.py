@@ -92,7 +92,7 @@ def _shapes(table: PartsTable) -> list[Text | Table]:
         Column("role", "role"),
         Column("grid", "grid", priority=4),
     )
-    whole_ns = table.shapes["time_ns"].sum()
+    whole_ns = max(int(table.shapes["time_ns"].sum()), 1)
     rows = tuple(
         (
             row["time_ns"],
