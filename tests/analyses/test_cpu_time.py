@@ -199,3 +199,20 @@ def test_the_autograd_engine_is_the_frameworks_code_and_not_pythons(tmp_path: Pa
     }
     trace = open_trace(write(tmp_path, events), cache=False)
     assert cpu_verdict(trace, found).cause == "dispatch"
+
+
+def test_the_sum_of_small_parts_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    """A step of 1 ms: 300 ops of 2 µs, each with a name of its own, are 60 %; one of 100 µs is named, the sum is last."""
+    events = [annotation("ProfilerStep#0", 0, 1000), op("aten::mm", 0, 100)]
+    events += [op(f"own::op{number}", 100 + 3 * number, 2) for number in range(300)]
+    found = answer(tmp_path, events)
+    assert "10.0 %) aten::mm" in found.sentence
+    assert "smaller" not in found.sentence
+    sums = [part for part in found.parts if part.summed > 1]
+    assert [(part.kind, part.name, part.self_ns) for part in sums] == [
+        ("op", "300 smaller", 600_000),
+        ("gap", "300 smaller", 300_000),
+    ]
+    assert found.parts[-2:] == tuple(sums)
+    verdict = cpu_verdict(open_trace(write(tmp_path, events), cache=False), found)
+    assert "smaller" not in verdict.sentence

@@ -13,6 +13,7 @@ from kineto_files import MAIN, Event, annotation, op
 from kineto_files import frame as numbered_frame
 from kineto_files import write as write_in
 
+from warpline.analyses.cpu_time import cpu_time
 from warpline.analyses.user_frames import Site, UserFrames, second_pass_health
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
@@ -69,6 +70,14 @@ def test_a_moment_between_ops_is_the_same_share_of_the_time_between_them(tmp_pat
     assert frames.sites(thread, moment).tolist() == ["helper.py(52): load"]
 
 
+def test_a_gap_of_a_program_without_gpu_work_has_the_line_of_its_middle(tmp_path: Path) -> None:
+    found = cpu_time(recorded(tmp_path, OPS))
+    assert found is not None
+    gap = max((part for part in found.parts if part.kind == "gap"), key=lambda part: part.self_ns)
+    assert (gap.name, gap.self_ns, gap.spot) == ("before aten::randn", 33_000, "helper.py:52")
+    assert "33.0 µs (55.0 %) with nothing recorded in helper.py:52 before aten::randn" in found.sentence
+
+
 def test_ops_that_do_not_match_have_no_line_and_it_is_said(tmp_path: Path) -> None:
     trace = recorded(tmp_path, OPS, twin=[op("aten::relu", 22, 5), op("aten::add", 35, 2), op("aten::sub", 80, 2)])
     assert sites(trace)[0] == "train.py(7): step"
@@ -116,7 +125,7 @@ def test_frames_that_were_open_before_have_the_line_that_ran_then(tmp_path: Path
         [*begun, op("a", 50, 2), op("b", 150, 2), frame("train.py(12): fit", 300, 99), op("c", 350, 2)],
     )
     found = sites(open_trace(tmp_path / "own.json", cache=False))
-    assert found == ["train.py(def 12): fit", "train.py(~90): main", "train.py(def 12): fit"]
+    assert found == ["train.py(def 12): fit", "train.py(open 90): main", "train.py(def 12): fit"]
 
 
 def test_what_the_program_calls_through_a_wrapper_of_warpline_s_stays(tmp_path: Path) -> None:
@@ -133,6 +142,8 @@ def test_what_the_program_calls_through_a_wrapper_of_warpline_s_stays(tmp_path: 
         ("a/train.py(12): step", "a/train.py:12", "train.py:12"),
         ("a/train.py(~12): step", "step, near a/train.py:12", "step()"),
         ("a/train.py(def 7): step", "step, defined at a/train.py:7", "step()"),
+        ("a/train.py(open 52): fit", "fit of a/train.py", "fit()"),
+        ("a/train.py(open 52): <module>", "the top level of a/train.py", "train.py"),
         ("a/train.py(def 1): <module>", "the top level of a/train.py", "train.py"),
     ],
 )
@@ -174,4 +185,4 @@ def test_a_generated_file_is_no_place(generated: str, tmp_path: Path) -> None:
     ]
     trace = open_trace(write_in(tmp_path, events), cache=False)
     sites = UserFrames(trace).sites(trace.ops.thread, trace.ops.start_ns)
-    assert sites.tolist() == ["/tmp/train.py(~3): step"]  # a line of step, not the one of the call
+    assert sites.tolist() == ["/tmp/train.py(open 3): step"]  # a line of step, not the one of the call

@@ -18,9 +18,9 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, ThreadEvents, thread_events
-from warpline.analyses.user_frames import LineIs, Site, open_frames, site_of
+from warpline.analyses.user_frames import LineIs, Site, UserFrames, site_of
 from warpline.capture.recorded import recorded_entry
-from warpline.library_names import LIBRARY_FRAME, PROFILER_FRAME
+from warpline.library_names import PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
@@ -87,6 +87,8 @@ class CpuPart(Struct, frozen=True):
     line_is: LineIs | None = None
     elsewhere: bool = False
     """Whether other threads do it, while the one that is looked at shows nothing of its own."""
+    summed: int = 1
+    """Number of parts that this row is the sum of: the small ones of a kind are one row."""
 
     @property
     def spot(self) -> str:
@@ -104,7 +106,7 @@ class CpuTime(Struct, frozen=True):
     """Number of steps; 1 if none were found, and the whole recording counts as one."""
     has_steps: bool
     parts: tuple[CpuPart, ...]
-    """The longest first."""
+    """The longest first; then the sums of small ones."""
     source: str = "kineto"
 
     @property
@@ -120,16 +122,16 @@ class CpuTime(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        named = [part for part in self.parts if part.self_ns >= MIN_NAMED_SHARE * self.window_ns][:NAMED_PARTS]
+        large = [part for part in self.parts if part.self_ns >= MIN_NAMED_SHARE * self.window_ns]
+        named = [part for part in large if part.summed == 1][:NAMED_PARTS]
         parts = [
-            f"{duration(part.self_ns / self.steps)} ({share(part.self_ns, self.window_ns)}) "
-            f"{_what(part)}{f' in {part.spot}' if part.spot else ''}"
+            f"{duration(part.self_ns / self.steps)} ({share(part.self_ns, self.window_ns)}) {_what(part)}"
             for part in named
         ]
         whole = f"each {duration(self.step_ns)} step" if self.has_steps else f"{duration(self.window_ns)} on the CPU"
         if not parts:
             return f"No part takes {100 * MIN_NAMED_SHARE:.0f} % of {whole}: the time is spread over many ops."
-        unseen = any(part.kind == "gap" for part in named)
+        unseen = any(part.kind == "gap" and not part.spot for part in named)
         hint = f" {shown_by(self.source)} to see what runs where nothing is recorded." if unseen else ""
         return f"Of {whole}: {'; '.join(parts)}.{hint}"
 
@@ -153,14 +155,19 @@ def shown_by(source: str) -> str:
 def _what(part: CpuPart) -> str:
     if part.elsewhere:
         return f"{part.name} on other threads"
-    words = {
-        "sleep": "asleep",
-        "input": f"loading data ({part.name})",
-        "wait": f"waiting ({part.name})",
-        "range": f"inside {part.name}, with nothing else recorded",
-        "gap": f"with nothing recorded {part.name}",
-    }
-    return words.get(part.kind, part.name)
+    place = f" in {part.spot}" if part.spot else ""
+    match part.kind:
+        case "sleep":
+            return f"asleep{place}"
+        case "input":
+            return f"loading data ({part.name}){place}"
+        case "wait":
+            return f"waiting ({part.name}){place}"
+        case "range":
+            return f"inside {part.name}{place}, with nothing else recorded"
+        case "gap":
+            return f"with nothing recorded{place} {part.name}"
+    return f"{part.name}{place}"
 
 
 def cpu_time(trace: Trace) -> CpuTime | None:
@@ -179,8 +186,10 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     owners = tree.innermost(np.full_like(begins, thread), begins)
     kinds = _kinds(events, tree.parents)
     theirs = _OtherThreads(everything[everything.thread != thread], begins, lengths, np.isin(kinds[owners], EMPTY))
-    opened = open_frames(trace.python, trace.frames)
-    parts = [*_parts(events, tree.parents, owners, begins, lengths - theirs.taken_ns, opened), *theirs.parts]
+    # A gap is where its middle is: it begins and ends in the calls around it.
+    moments = np.where(owners == NONE, begins + lengths // 2, begins)
+    sites = UserFrames(trace).sites(np.full_like(moments, thread), moments)
+    parts = [*_parts(events, tree.parents, owners, begins, lengths - theirs.taken_ns, sites), *theirs.parts]
     window_ns = int(lengths.sum())
     name, tid = trace.threads.name[thread], trace.threads.tid[thread]
     return CpuTime(
@@ -294,11 +303,9 @@ def _short(name: str) -> str:
 
 
 def _parts(
-    events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s, lengths: Int64s, opened: dict[str, str]
+    events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s, lengths: Int64s, sites: Texts
 ) -> list[CpuPart]:
-    """Segments, each owned by an event or NONE, summed by kind, name and the user's frame."""
-    own_frames = events.kind.equal(FRAME) & ~events.name.like(LIBRARY_FRAME)
-    around = np.append(nearest_marked(parents, own_frames), NONE)[owners]
+    """Segments, each owned by an event or NONE, summed by kind, name and place in the user's code."""
     # A gap is named after the event that follows.
     following = np.searchsorted(events.start_ns, begins, side="right")
     following[following == len(events)] = NONE
@@ -307,12 +314,12 @@ def _parts(
         {
             "kind": _kinds(events, parents)[owners].tolist(),
             "name": events.name.renamed(_short).at(owners).series().fill_null(gaps).fill_null("after the last event"),
-            "frame": events.name.at(around).series(),
+            "frame": sites.tolist(),
             # An event may have several segments; each gap is one.
             "occurrence": np.where(owners == NONE, -1 - np.arange(len(owners)), owners),
             "self_ns": lengths,
         },
-        schema_overrides={"kind": pl.String},
+        schema_overrides={"kind": pl.String, "frame": pl.String},
     )
     counted = (
         table.filter(pl.col("self_ns") > 0)
@@ -322,19 +329,20 @@ def _parts(
     found = []
     ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])
     for kind, name, frame, self_ns, count in ordered.iter_rows():
-        site = Site.of_frame(frame, opened) if frame else None
+        site = Site.parse(frame) if frame else None
         found.append(CpuPart(kind, name, self_ns, count, **(asdict(site) if site else {})))
     return found
 
 
 def _listed(parts: list[CpuPart], window_ns: int) -> tuple[CpuPart, ...]:
     """The larger parts, and the rest of each kind as one."""
-    large = [part for part in parts if part.self_ns >= MIN_SHARE * window_ns]
+    large = sorted((part for part in parts if part.self_ns >= MIN_SHARE * window_ns), key=lambda part: -part.self_ns)
+    rests = []
     for kind in KINDS:
         small = [part for part in parts if part.kind == kind and part.self_ns < MIN_SHARE * window_ns]
         if small:
-            rest = sum(part.self_ns for part in small), sum(part.count for part in small)
-            elsewhere = all(part.elsewhere for part in small)
             name = f"{len(small)} smaller" if len(small) > 1 else small[0].name
-            large.append(CpuPart(kind, name, *rest, elsewhere=elsewhere))
-    return tuple(sorted(large, key=lambda part: -part.self_ns))
+            self_ns, count = sum(part.self_ns for part in small), sum(part.count for part in small)
+            elsewhere = all(part.elsewhere for part in small)
+            rests.append(CpuPart(kind, name, self_ns, count, elsewhere=elsewhere, summed=len(small)))
+    return (*large, *sorted(rests, key=lambda part: -part.self_ns))

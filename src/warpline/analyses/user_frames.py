@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,11 +22,11 @@ from warpline.trace.trace import Trace
 LEAST_MATCHED = 0.9
 """Share of the ops that must be in the second pass too; fewer are worth a note."""
 _LINE = re.compile(r"\((\d+)\): ")
-_FRAME = re.compile(r"^(?P<file>.+?)\((?P<mark>def |~)?(?P<line>\d{1,9})\): (?P<function>.*)$")
-LineIs = Literal["call", "near", "definition"]
-"""What a line is: that of the call, another one of the same function, or the function's first."""
-CALL, NEAR, DEFINITION = get_args(LineIs)
-_MARKS = {CALL: "", NEAR: "~", DEFINITION: "def "}
+_FRAME = re.compile(r"^(?P<file>.+?)\((?P<mark>def |open |~)?(?P<line>\d{1,9})\): (?P<function>.*)$")
+LineIs = Literal["call", "near", "open", "definition"]
+"""What a line is: of the call, close to it, the one that ran when the recording began, or the function's first."""
+CALL, NEAR, OPEN, DEFINITION = get_args(LineIs)
+_MARKS = {CALL: "", NEAR: "~", OPEN: "open ", DEFINITION: "def "}
 _MEANINGS = {mark or None: meaning for meaning, mark in _MARKS.items()}
 OPEN_WITHIN_NS = 50_000
 """Time between two frames that torch finds open: it takes a few microseconds for each, and longer to start."""
@@ -42,7 +41,7 @@ class Site(Struct, frozen=True):
     line: int
     function: str
     line_is: LineIs
-    """`definition` in torch's traces, which have no other line; else as `warpline run` has recorded it."""
+    """`open` or `definition` in torch's traces, which have no other line; else as `warpline run` has recorded it."""
 
     @classmethod
     def parse(cls, text: str) -> Site | None:
@@ -51,9 +50,9 @@ class Site(Struct, frozen=True):
         return cls(found["file"], int(found["line"]), found["function"], _MEANINGS[found["mark"]]) if found else None
 
     @classmethod
-    def of_frame(cls, name: str, open_frames: Mapping[str, str] = MappingProxyType({})) -> Site | None:
+    def of_frame(cls, name: str) -> Site | None:
         """The place of a frame of a trace, by its name; None for what is no function of a file."""
-        return cls.parse(open_frames.get(name) or _marked(name, DEFINITION))
+        return cls.parse(_marked(name, DEFINITION))
 
     @property
     def spot(self) -> str:
@@ -64,6 +63,8 @@ class Site(Struct, frozen=True):
             return f"{self.function}, near {self.file}:{self.line}"
         if self.function == SCRIPT:
             return f"the top level of {self.file}"
+        if self.line_is == OPEN:
+            return f"{self.function} of {self.file}"
         return f"{self.function}, defined at {self.file}:{self.line}"
 
     @property
@@ -103,7 +104,7 @@ def open_frames(python: Python, frames: Nest) -> dict[str, str]:
     texts = {}
     for name, site in found.items():
         lines = first_lines.get((site.file, site.function), set()) if site else set()
-        texts[name] = _with_line(name, lines.pop(), DEFINITION) if len(lines) == 1 else _marked(name, NEAR)
+        texts[name] = _with_line(name, lines.pop(), DEFINITION) if len(lines) == 1 else _marked(name, OPEN)
     return texts
 
 

@@ -123,7 +123,7 @@ def _what(group: _Group, cpu: CpuTime) -> str:
     time = f"{duration(group.time_ns / cpu.steps)} of {_whole(cpu)} ({share(group.time_ns, cpu.window_ns)})"
     part = group.parts[0]
     alone = "" if len(group.parts) == 1 else f"{duration(part.self_ns / cpu.steps)} of it "
-    where = f"{time}, {alone}in {_place(part)}"
+    where = f"{time}, {alone}in {_place(part)}" if part.summed == 1 else time
     match group.cause:
         case "input":
             return f"loading data takes {where}"
@@ -142,7 +142,9 @@ def _what(group: _Group, cpu: CpuTime) -> str:
     if part.kind == "call":
         return f"calls of the driver or the operating system, and what is not recorded, take {where}"
     inside = f"inside {part.name}" if part.kind == "range" else part.name
-    return f"for {time} nothing is recorded that says what runs, most of it {inside}"
+    place = f"in {part.spot}, " if part.spot else ""
+    most = f", most of it {place}{inside}" if part.summed == 1 else ""
+    return f"for {time} nothing is recorded that says what runs{most}"
 
 
 def _place(part: CpuPart) -> str:

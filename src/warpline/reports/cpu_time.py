@@ -21,7 +21,7 @@ def section(cpu: CpuTime, top: int, verbose: bool = False) -> Section:
     content: list[Content] = [
         Text(cpu.sentence),
         Bar(cpu.window_ns, parts, f"CPU thread {cpu.thread}, {where}: {named}"),
-        _parts(cpu, top),
+        _parts(cpu, len(cpu.parts) if verbose else top),
     ]
     if verbose:
         content.append(_kinds(cpu, kinds))
@@ -49,7 +49,7 @@ def _parts(cpu: CpuTime, top: int) -> Table:
         for part in cpu.parts[:top]
     ]
     hidden = max(len(cpu.parts) - top, 0)
-    note = f"{several(hidden, 'more part')}: --json lists them" if hidden else ""
+    note = f"{several(hidden, 'more part')}: -v lists them" if hidden else ""
     return Table(columns, tuple(rows), hidden, note)
 
 
