@@ -58,6 +58,14 @@ class CannotAnswer(WarplineError):
     """The trace lacks the data that the answer needs; zero is never returned instead."""
 
 
+class NoGpuWork(CannotAnswer):
+    """The trace has no GPU operations, and the answer is about them."""
+
+    def __init__(self, what: str) -> None:
+        hint = "record with CUDA activities; without a GPU, warpline diagnose and warpline ops answer for the CPU"
+        super().__init__("no-gpu-work", what, hint)
+
+
 def meant(word: str, known: Iterable[str]) -> str:
     """A hint for a name that is not known: the one that it looks like, else all of them."""
     names = sorted(known)

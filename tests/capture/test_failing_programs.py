@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from warpline.capture.missing_trace import why_fewer
+from warpline.capture.launch import Ending
+from warpline.capture.missing_trace import _reason, why_fewer
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, RECORDED
 from warpline.capture.run import _where_it_failed
@@ -55,3 +57,13 @@ def test_fewer_steps_than_asked_for_have_a_reason(ended_by: str, said: str | Non
     assert found is None if said is None else (found or "").startswith(said)
     if ended_by == "exit":
         assert (found or "").endswith("try --skip 7 --warmup 1 --steps 5")
+
+
+@pytest.mark.parametrize(("exit_code", "first"), [(0, "try --skip"), (1, "correct its own error first, or try --skip")])
+def test_too_few_steps_of_a_program_that_failed_are_its_error_first(exit_code: int, first: str, tmp_path: Path) -> None:
+    seen = part(NOTHING, 8, ended_by="exit", notes=[])
+    code, message, hint = _reason(
+        tmp_path, Plan(str(tmp_path)), [seen], Ending(exit_code, None, 1.0, interrupted=False), in_code=False
+    )
+    assert (code, message.partition(" (")[0]) == ("too-few-steps", "the program ended after 8 steps")
+    assert hint.startswith(first)

@@ -74,6 +74,12 @@ def test_a_program_that_is_not_there_is_a_usage_error(words: list[str]) -> None:
     assert (caught.value.code, caught.value.exit_code) == ("no-program", 2)
 
 
+def test_a_command_in_quotes_is_to_be_typed_without_them() -> None:
+    with pytest.raises(WarplineError) as caught:
+        program_of(["python train.py"])
+    assert caught.value.hint == "type it without quotes: warpline run python train.py"
+
+
 def test_variables_are_named_where_they_matter_and_shown_where_they_are_harmless() -> None:
     said = mattering_variables(
         {

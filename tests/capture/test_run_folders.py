@@ -117,6 +117,9 @@ def test_of_several_processes_the_first_is_diagnosed_and_the_others_are_named(
     (place / MANIFEST).unlink()
     assert run(["diagnose", "run"]) == 1
     assert "which-trace" in capsys.readouterr().err
+    (place / "trace-2.json.gz").unlink()
+    (place / "baseline.json").write_text('{"schema": "another file"}')
+    assert run(["diagnose", "run", "--no-why"]) == 0  # of two files one is a profile
 
 
 def test_several_ranks_are_one_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

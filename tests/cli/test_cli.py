@@ -389,3 +389,29 @@ def test_a_thread_that_cannot_be_started_is_a_lack_of_memory(
     monkeypatch.setattr("warpline.cli.main.app.main", fail)
     assert run(["demo"]) == 1
     assert "out-of-memory" in capsys.readouterr().err
+
+
+def test_explain_takes_a_name_of_several_words_without_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "launch", "latency"]) == 0
+    assert capsys.readouterr().out.startswith("launch latency: from the launch call")
+    assert run(["explain", "launch", "warp"]) == 0
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")] == [
+        "launch",
+        "warp",
+    ]
+
+
+@pytest.mark.parametrize("word", ["step", "op", "busy", "idle", "gap", "range", "critical path", "measure it"])
+def test_explain_knows_the_words_of_the_first_screen(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", *word.split()]) == 0
+    assert "](" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "verb"), [("train.py", "run"), ("log.txt", "doctor")])
+def test_a_file_that_another_verb_takes_names_it(
+    name: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("print(1)\n")
+    assert run([name]) == 1
+    assert f"warpline {verb} {name}" in capsys.readouterr().err

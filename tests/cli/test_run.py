@@ -257,3 +257,15 @@ def test_the_container_runs_when_asked_to_and_its_run_is_diagnosed(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert run(["run", "--container", "image:1", "--exec", "train.py"]) == 6
     assert "NVIDIA H200" in capsys.readouterr().out
+
+
+def test_an_option_after_the_script_is_said_to_be_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    note = "warpline: --steps goes to the program; options of warpline run stand before it"
+    assert run(["run", "--explain", "train.py", "--steps", "3"]) == 0
+    assert note in capsys.readouterr().err
+    assert run(["run", "--explain", "--steps", "3", "train.py", "--lr", "3"]) == 0
+    assert note not in capsys.readouterr().err

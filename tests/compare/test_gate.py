@@ -170,6 +170,10 @@ def test_a_damaged_baseline_is_one_line(text: str, tmp_path: Path) -> None:
 def test_a_missing_baseline_and_a_bad_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WarplineError, match="no-baseline"):
         read_baseline(tmp_path / "none.json")
+    (tmp_path / "batch.json").write_text("{}")
+    with pytest.raises(WarplineError, match="no-baseline") as caught:
+        read_baseline(tmp_path / "bacth.json")
+    assert caught.value.hint == "did you mean batch?"
     with pytest.raises(WarplineError, match="bad-name"):
         path_of("../x", tmp_path)
 

@@ -218,6 +218,12 @@ def test_what_is_no_command_line_is_a_usage_error(text: str) -> None:
         examine_command(text, HERE)
 
 
+def test_an_option_with_one_dash_is_named_and_written_with_two() -> None:
+    found = examine_command("nsys profile -capture-range=cudaProfilerApi python train.py", FakeMachine())
+    assert "nsys profile has no option -capture-range" in [check.seen for check in found.checks]
+    assert "nsys profile --capture-range=cudaProfilerApi " in found.corrected
+
+
 def test_a_misspelt_command_and_option_are_named_and_the_program_stays_whole() -> None:
     found = examine_command(
         "nsys profil --capture-rnage=cudaProfilerApi --new-flag python train.py --lr 1", FakeMachine()

@@ -54,7 +54,10 @@ def test_python_is_named_with_its_function(tmp_path: Path) -> None:
     ]
     found = verdict(tmp_path, events)
     assert found.cause == "python"
-    assert "Python code takes 75.0 ms of each 100 ms step (75.0 %), 70.0 ms of it in tokenise of train.py" in found.sentence
+    assert (
+        "Python code takes 75.0 ms of each 100 ms step (75.0 %), 70.0 ms of it in tokenise of train.py"
+        in found.sentence
+    )
 
 
 def test_one_large_op_asks_for_threads(tmp_path: Path) -> None:

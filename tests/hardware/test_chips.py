@@ -175,3 +175,7 @@ def test_memory_tells_chips_apart_that_have_no_name() -> None:
         for memory in (206_141_652_992, 274_877_906_944, 64 << 30)
         for chip in [find_device("", *facts, memory)]
     ] == ["MI300X", "MI325X", None]
+
+
+def test_a_part_of_a_name_means_the_only_chip_that_has_it() -> None:
+    assert chip_named("4090").name == "RTX-4090"

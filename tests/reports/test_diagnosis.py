@@ -161,3 +161,9 @@ def test_kernels_and_copies_without_a_name_have_a_row() -> None:
 )
 def test_names_lose_only_what_all_have_in_common(name: str, compact: str) -> None:
     assert compact_name(name) == compact
+
+
+def test_an_answer_that_can_tell_no_gain_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "fixes" in [section.name for section in report(diagnosed(DEMO), again="warpline demo").sections]
+    monkeypatch.setattr("warpline.reports.diagnosis.why_unclear", lambda state: "the replay misses the step")
+    assert "fixes" not in [section.name for section in report(diagnosed(DEMO), again="warpline demo").sections]

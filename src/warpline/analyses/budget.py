@@ -11,7 +11,7 @@ from msgspec import Struct
 from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, SYNCHRONISE, pageable_copies
 from warpline.analyses.idle.host_time import HostTime
 from warpline.api_names import ASYNC_COPY, COPY
-from warpline.errors import CannotAnswer
+from warpline.errors import CannotAnswer, NoGpuWork
 from warpline.intervals import EMPTY, Spans, difference, intersection, joined, union
 from warpline.trace.arrays import NONE, Bools
 from warpline.trace.launches import launched_ns
@@ -98,7 +98,7 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
         )
     work = trace.gpu[_launched_in(trace)]
     if not len(work):
-        raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU operations")
+        raise NoGpuWork("the trace has no GPU operations in the selected steps")
     calls = trace.api[np.unique(work.api_id[work.api_id != NONE])]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")

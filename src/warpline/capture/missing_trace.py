@@ -82,7 +82,8 @@ def _reason(
     seen = max(part["steps_seen"].values(), default=0)
     if seen:
         source = LOOP if LOOP in part["steps_seen"] else max(part["steps_seen"], key=part["steps_seen"].__getitem__)
-        return _too_few(plan, part["steps_seen"][source], source, in_code)
+        code, message, hint = _too_few(plan, part["steps_seen"][source], source, in_code)
+        return code, message, f"correct its own error first, or {hint}" if ending.exit_code else hint
     if in_code:
         return "no-steps", "no step was found", f"{_RECORD_ALL}, or call warpline.step() at the end of each step"
     return (

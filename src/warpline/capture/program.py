@@ -70,7 +70,9 @@ def program_of(words: Sequence[str], module: bool = False) -> ProgramCommand:
         return ProgramCommand((python, "-m", *words), python, is_python=True, name=plain_name(words[0]))
     if words[0].endswith(".py") and not shutil.which(words[0]):
         if not Path(words[0]).is_file():
-            raise UsageError("no-program", f"{words[0]} does not exist", "check the path")
+            quoted = " " in words[0]
+            hint = f"type it without quotes: warpline run {words[0]}" if quoted else "check the path"
+            raise UsageError("no-program", f"{words[0]} does not exist", hint)
         python = _python()
         return ProgramCommand((python, *words), python, is_python=True, name=plain_name(Path(words[0]).stem))
     found = shutil.which(words[0])

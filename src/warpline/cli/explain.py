@@ -19,7 +19,7 @@ LONGEST = 16_384
 def explain(names: tuple[str, ...], as_json: bool) -> None:
     """Explain a name: a call, kernel, op, cause, fix, finding, health or lint code, metric, concept or lesson.
 
-    A name that is unknown gets its closest matches, and exit code 1.
+    A name of several words needs no quotes. A name that is unknown gets its closest matches, and exit code 1.
 
     Examples:
 
@@ -35,7 +35,9 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
     """
     found: list[Meaning] = []
     unknown: list[tuple[str, list[str]]] = []
-    for name in names:
+    phrase = " ".join(names)
+    is_one = any(meaning.kind in {"cause", "concept"} for meaning in meanings(phrase[:LONGEST]))
+    for name in [phrase] if is_one else names:
         here = meanings(name[:LONGEST])
         found += here
         if not here:

@@ -183,6 +183,8 @@ def run(
       warpline run --container nvcr.io/nvidia/pytorch:25.09-py3 train.py
     """
     plan = limits.plan()
+    if passed_on := _own_options_after(program):
+        say(f"warpline: {passed_on[0]} goes to the program; options of warpline run stand before it", err=True)
     if place.container is not None:
         if not program.words or not place.container:
             raise UsageError("no-program", "there is nothing to run", "type: warpline run --container IMAGE train.py")
@@ -208,6 +210,13 @@ def run(
         _print_flags(explanation(request, replace(plan, folder="FOLDER")), answer.as_json)
         return 0
     return put_run(record(request, prepare(request, plan), say_on_stderr), answer)
+
+
+def _own_options_after(program: ProgramWords) -> list[str]:
+    """The words after a script or a module that are options of ours too; in a whole command none is looked for."""
+    short = program.module or any(word.endswith(".py") for word in program.words[:1])
+    ours = {name for option in run.params for name in option.opts if name.startswith("--")}
+    return [word for word in program.words[1:] if word.partition("=")[0] in ours] if short else []
 
 
 def _inner_words(program: ProgramWords, plan: Plan, recorder: RecorderChoice, name: str | None) -> list[str]:

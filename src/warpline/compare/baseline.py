@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def read_baseline(path: Path) -> list[RunMeasurement]:
     try:
         written = read_json(path, MAX_BYTES)
     except FileNotFoundError as error:
-        hint = f"write it with warpline baseline save {path.stem} TRACE"
+        near = get_close_matches(path.stem, (file.stem for file in path.parent.glob("*.json")), 1)
+        hint = f"did you mean {near[0]}?" if near else f"write it with warpline baseline save {path.stem} TRACE"
         raise UnreadableFile("no-baseline", f"there is no baseline {path}", hint) from error
     except (OSError, ValueError) as error:
         raise _refused(path, "is too large, cut off, or not a JSON file") from error

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from warpline.analyses.breakdown import PRIORITY, activities_of
 from warpline.analyses.device import rows_by_device
 from warpline.analyses.idle.gaps import CAUSES, idle_gaps
-from warpline.errors import CannotAnswer
+from warpline.errors import NoGpuWork
 from warpline.findings.state import covered_share
 from warpline.intervals import EMPTY, Spans, covered_before, pieces, union
 from warpline.replay.cold_steps import find_cold_steps
@@ -95,7 +95,7 @@ def typical_step(trace: Trace) -> TypicalStep:
     if not len(trace.gpu):
         wrong = [entry.message for entry in trace.health_entries if entry.severity != "info"]
         why = f": {wrong[0].rstrip('.')}" if wrong else ""
-        raise CannotAnswer("no-gpu-work", f"{trace.file.name} has no work of a GPU to compare{why}", "record it again")
+        raise NoGpuWork(f"{trace.file.name} has no GPU operations to compare{why}")
     return replace(_typical(trace, *_warm_steps(trace)), covered=covered_share(trace))
 
 

@@ -86,11 +86,14 @@ def _program(command: ParsedCommand) -> Iterator[Remark]:
 
 
 def _misspelt_options(command: ParsedCommand) -> Iterator[Remark]:
-    """Options that are nearly one of nsys; others may be of a newer nsys than the table."""
+    """Options that are nearly one of nsys, or lack a dash; others may be of a newer nsys than the table."""
     known = {f"--{name}" for name in _words().options}
     for option in command.options:
-        near = get_close_matches(option.name, known, 1, 0.8)
-        if not option.name.startswith("--") or option.name in known or not near:
+        if option.name.startswith("--"):
+            near = get_close_matches(option.name, known, 1, 0.8)
+        else:
+            near = [f"-{option.name}"] if f"-{option.name}" in known else []
+        if option.name in known or not near:
             continue
         seen = f"nsys {command.verb} has no option {option.name}"
         check = Check("unknown-option", "problem", seen, "It stops at once.", (near[0],))

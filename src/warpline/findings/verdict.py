@@ -39,7 +39,7 @@ CAUSE_OF: dict[str, Cause] = {cause: cause for cause in CAUSES}
 
 def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdict:
     """The cause, and what to do first."""
-    reason = _unclear(state)
+    reason = why_unclear(state)
     if reason is not None:
         return _verdict("unclear", f"Unclear: {reason}.", [], state)
     if limits.is_of_slow_host:
@@ -193,7 +193,7 @@ def _doubt_of_health(state: State) -> str | None:
     return f"for {duration(state.unexplained_ns)} it is idle without a recorded reason{moves}"
 
 
-def _unclear(state: State) -> str | None:
+def why_unclear(state: State) -> str | None:
     """Why nothing can be said of the program's steps, or of a gain; None where something can."""
     if state.obstacle is not None:
         return state.obstacle

@@ -89,7 +89,7 @@ def chips() -> tuple[Chip, ...]:
 
 
 def chip_named(name: str) -> Chip:
-    """The chip of that name (`H200-SXM`), of a driver's name (`NVIDIA H200`), or with that prefix (`MI300`).
+    """The chip of that name (`H200-SXM`), of a driver's name (`NVIDIA H200`), or with that prefix or part (`4090`).
 
     A name without its form factor means the SXM module, as in NVIDIA's data sheets: `H100` is `H100-SXM`.
     """
@@ -97,6 +97,7 @@ def chip_named(name: str) -> Chip:
     named = [chip for chip in chips() if _plain(chip.name) in (wanted, wanted + "sxm")]
     named = named or [chip for chip in chips() if chip.is_called(name)]
     named = named or [chip for chip in chips() if _plain(chip.name).startswith(wanted)]
+    named = named or [chip for chip in chips() if wanted in _plain(chip.name)]
     if len(named) == 1:
         return named[0]
     candidates = ", ".join(chip.name for chip in (named or chips()))

@@ -14,6 +14,7 @@ from warpline.analyses.idle.gaps import Gaps
 from warpline.analyses.platform import platform_of
 from warpline.estimate import SHOWN_GAIN
 from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.verdict import why_unclear
 from warpline.fixes.words import listed
 from warpline.hardware.vocabulary import in_words_of
 from warpline.reports import cpu_time, findings
@@ -129,10 +130,10 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
     else:
         yield Section("time", "Where the time goes", (Text("The trace has no GPU activity."),), is_lead=True)
-    if judgement is not None:
-        yield Section("fixes", "Best fixes", tuple(_brief_fixes(judgement)), is_lead=True)
-    elif len(diagnosis.kernels):
+    if judgement is None and len(diagnosis.kernels):
         yield tables.kernels(diagnosis, BRIEF_KERNELS)
+    if judgement is not None and (fixes := tuple(_brief_fixes(judgement))):
+        yield Section("fixes", "Best fixes", fixes, is_lead=True)
 
 
 def rank_waits(diagnosis: Diagnosis) -> Iterator[Text]:
@@ -269,6 +270,8 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 
 
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
+    if why_unclear(judgement.state) is not None:
+        return  # the verdict says why no gain can be told
     planned = {step.fix: place for place, step in enumerate(judgement.plan[:BRIEF_PLAN])}
     found = findings.in_order(judgement.findings, judgement.verdict)
     found.sort(key=lambda finding: planned.get(finding.fix, BRIEF_PLAN))

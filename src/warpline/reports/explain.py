@@ -113,7 +113,7 @@ def _of_pages(name: str) -> list[Meaning]:
     found = []
     known = concept(name)
     if known is not None:
-        found.append(Meaning(name, "concept", known))
+        found.append(Meaning(name, "concept", without_links(known)))
     inside = reason(name)
     if inside is not None:
         found.append(Meaning(name, "reason inside a kernel", inside, None, "warpline dive REPORT"))

@@ -99,11 +99,13 @@ class NotATimeline(UnreadableFile):
     def __init__(self, file: Path, kind: Kind) -> None:
         self.read_by = _READ_BY.get(kind)
         """The verb that reads it, if there is one."""
-        hint = (
-            f"warpline {self.read_by} {as_shell_word(file)}"
-            if self.read_by
-            else "give a torch.profiler trace or an nsys export"
-        )
+        word = as_shell_word(file)
+        if self.read_by:
+            hint = f"warpline {self.read_by} {word}"
+        elif file.suffix == ".py":
+            hint = f"to record the program: warpline run {word}"
+        else:
+            hint = f"give a torch.profiler trace or an nsys export; of a log: warpline doctor {word}"
         super().__init__("not-a-trace", f"{file} is {_WITHOUT_TIMELINE[kind]}", hint)
 
 
@@ -125,6 +127,8 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
     if recorded:
         return recorded[0], recorded[1:]
     files = profiles_in(folder)
+    if len(files) > 1:
+        files = [file for file in files if source_of(detect(file)) is not None] or files
     if len(files) == 1:
         return files[0], []
     listed = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])

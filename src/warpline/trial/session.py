@@ -279,7 +279,8 @@ class TrialSession:
         steps = self._steps
         assert steps is not None
         names = [BASELINE] * baselines + [one.name for one in variants]
-        self._say(f"starting {len(names)} processes: {', '.join(names)}")
+        most = f"at most {math.ceil(self._left_s() / 60)} min (--budget)"
+        self._say(f"starting {len(names)} processes, {most}: {', '.join(names)}")
         together = len(names)
         group = [self._start(Variant(), together) for _ in range(baselines)]
         group += [self._start(one, together) for one in variants]

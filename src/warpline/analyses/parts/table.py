@@ -21,7 +21,7 @@ from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
 from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.row_work import ROOF_PCT, RowWork, row_work
 from warpline.analyses.steps import in_steps
-from warpline.errors import CannotAnswer, UsageError
+from warpline.errors import NoGpuWork, UsageError
 from warpline.hardware import roof_of
 from warpline.intervals import covered_before, union
 from warpline.trace.arrays import NONE, Int64s
@@ -92,9 +92,7 @@ def parts_table(
         raise UsageError("bad-parts", f"no parts by {by!r}", f"the ways are {', '.join(WAYS)}")
     gpu_work = known_work or GpuWork(trace, foreign=foreign_ops(trace, shapes_from))
     if not len(gpu_work.gpu):
-        raise CannotAnswer(
-            "no-gpu-work", "the trace has no GPU operations in the selected steps", "record with CUDA activities"
-        )
+        raise NoGpuWork("the trace has no GPU operations in the selected steps")
     name, chip = trace_device(trace, device)
     devices = filled(gpu_work.gpu.device, 0)
     index = int(np.argmax(np.bincount(devices, weights=gpu_work.time_ns)))

@@ -20,7 +20,7 @@ from warpline.analyses.roofline.entry import (
 from warpline.analyses.roofline.floors import CallFloor
 from warpline.analyses.roofline.ops_from_elsewhere import foreign_ops
 from warpline.analyses.roofline.pieces import GpuWork, Piece
-from warpline.errors import CannotAnswer
+from warpline.errors import CannotAnswer, NoGpuWork
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM
 from warpline.trace.trace import Trace
@@ -44,9 +44,7 @@ def roofline_table(
     gpu_work = known_work or GpuWork(trace, foreign=foreign_ops(trace, shapes_from))
     pieces = gpu_work.pieces
     if not pieces:
-        raise CannotAnswer(
-            "no-gpu-work", "the trace has no GPU operations in the selected steps", "record with CUDA activities"
-        )
+        raise NoGpuWork("the trace has no GPU operations in the selected steps")
     name, chip = trace_device(trace, device)
     roof = roof_of(chip) if chip else None
     known = [piece for piece in pieces if piece.work is not None]

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
-from warpline.errors import CannotAnswer
+from warpline.errors import NoGpuWork
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.events import WorkEdges, event_edges, inferred_edges
@@ -108,7 +108,7 @@ def build_graph(trace: Trace, costs: Costs) -> Graph:
     calls = top_calls(trace.api)
     works = stream_works(trace, calls, costs.device)
     if not len(works.start):  # also if pages of unified memory are all that moved
-        raise CannotAnswer("no-gpu-work", "the trace has no GPU operations to replay", "record with CUDA activities")
+        raise NoGpuWork("the trace has no GPU operations to replay")
     waits = call_waits(trace, calls, works, costs)
     first = [calls.start, works.start, trace.all_steps.start_ns, trace.ops.start_ns]
     timeline = _Timeline(
