@@ -111,29 +111,43 @@ def test_of_two_groups_a_rank_without_arguments_has_the_one_that_it_leaves_with(
         work = 400.0 + 60.0 * ((step + rank) % 3)
         return compute(work), meet("allreduce", row, 100.0), compute(work), meet("allreduce", column, 100.0), sync()
 
-    file = play(tmp_path, 4, 6, program)[3]
-    document = json.loads(file.read_text())
-    for event in document["traceEvents"]:
-        for key in ("Collective name", "Process Group Name", "Process Group Ranks"):
-            event.get("args", {}).pop(key, None)
-    file.write_text(json.dumps(document))
+    _drop_arguments(play(tmp_path, 4, 6, program)[3])
     found = opened(tmp_path)
     assert sorted(group.ranks for group in found.groups) == [(0, 1), (0, 2), (1, 3), (2, 3)]
+
+
+def _drop_arguments(file: Path) -> None:
+    document = json.loads(file.read_text())
+    for event in document["traceEvents"]:
+        for key in ("Collective name", "Process Group Ranks", "Src Rank", "Dst Rank"):
+            event["args"].pop(key, None)
+    file.write_text(json.dumps(document))
+
+
+def _pipeline(rank: int, _step: int) -> Sequence[Operation]:
+    """Forward and backward through three stages of two ranks, then an all-reduce of all."""
+    done: list[Operation] = []
+    for source, target in ((rank - 2, rank + 2), (rank + 2, rank - 2)):
+        done += [meet("recv", (source, rank), 30.0)] if 0 <= source < 6 else []
+        done += [compute(400.0), *([meet("send", (rank, target), 30.0)] if 0 <= target < 6 else [])]
+    return *done, meet("allreduce", range(6), 100.0), sync()
+
+
+def test_a_rank_that_sends_to_unknown_ranks_is_left_out_where_others_name_theirs(tmp_path: Path) -> None:
+    files = play(tmp_path, 6, 5, _pipeline)
+    for rank in (2, 4):
+        _drop_arguments(files[rank])
+    found = opened(tmp_path)
+    assert found.ranks == (0, 1, 3, 5)
+    assert "unmatched-ranks" in {entry.code for entry in found.health}
+    assert found.straggler.ranks == ()
 
 
 def test_a_stage_whose_neighbour_has_no_recording_is_not_accused(tmp_path: Path) -> None:
     """A pipeline of two replicas (ranks 0, 2, 4 and 1, 3, 5) in which all stages are alike; without rank 4, nobody
     knows how long rank 2 waits for it."""
-
-    def program(rank: int, _step: int) -> Sequence[Operation]:
-        done: list[Operation] = []
-        for source, target in ((rank - 2, rank + 2), (rank + 2, rank - 2)):  # forward and backward
-            done += [meet("recv", (source, rank), 30.0)] if 0 <= source < 6 else []
-            done += [compute(400.0), *([meet("send", (rank, target), 30.0)] if 0 <= target < 6 else [])]
-        return *done, meet("allreduce", range(6), 100.0), sync()
-
-    play(tmp_path / "whole", 6, 5, program)
-    play(tmp_path / "part", 6, 5, program, unrecorded=[4])
+    play(tmp_path / "whole", 6, 5, _pipeline)
+    play(tmp_path / "part", 6, 5, _pipeline, unrecorded=[4])
     assert opened(tmp_path / "whole").straggler.ranks == ()
     found = opened(tmp_path / "part")
     assert found.straggler.ranks == ()

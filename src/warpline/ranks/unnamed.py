@@ -15,9 +15,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.ranks.match import SYNCHRONISING, members_of
+from warpline.ranks.match import PAIR, SYNCHRONISING, members_of
 from warpline.ranks.timeline import RankOutline
-from warpline.trace.arrays import Bools, Floats, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
 from warpline.trace.table import Names, Words
 
 STREAM = "stream:"
@@ -105,6 +105,10 @@ def _named(one: RankOutline, outlines: Sequence[RankOutline], recorded: Mapping[
     alike = [other for other in outlines if unnamed.any() and np.array_equal(other.step, one.step)]
     fellow = max(alike, key=lambda other: _likeness(one, other, unnamed), default=one)
     rows = np.flatnonzero(unnamed & ~is_unnamed(fellow))
+    is_pair = fellow.kind[rows].equal(*PAIR)
+    if is_pair.any():  # their other ranks stay unknown
+        one = replace(one, kind=_with_kinds(one.kind, rows[is_pair], fellow.kind[rows[is_pair]]))
+        rows = rows[~is_pair]
     for code, own in grouped(rows, fellow.group.codes[rows]):
         size = len(members_of(fellow.group.words[code])) if code >= 0 else 0
         fitting = [
@@ -114,11 +118,17 @@ def _named(one: RankOutline, outlines: Sequence[RankOutline], recorded: Mapping[
         ]
         if len(fitting) == 1:
             (group,) = fitting
-            kinds = Names.joined([one.kind, group.by.kind[group.rows]])
-            codes = kinds.codes[: len(one.kind)].copy()
-            codes[own] = kinds.codes[len(one.kind) :]
-            one = replace(one, group=_renamed(one.group, own, group.name), kind=Names(Words(kinds.words), codes))
+            kinds = _with_kinds(one.kind, own, group.by.kind[group.rows])
+            one = replace(one, group=_renamed(one.group, own, group.name), kind=kinds)
     return one
+
+
+def _with_kinds(kinds: Names, rows: Int64s, others: Names) -> Names:
+    """The kinds with other ones in some rows."""
+    joined = Names.joined([kinds, others])
+    codes = joined.codes[: len(kinds)].copy()
+    codes[rows] = joined.codes[len(kinds) :]
+    return Names(Words(joined.words), codes)
 
 
 def _likeness(one: RankOutline, other: RankOutline, unnamed: Bools) -> tuple[int, int]:
@@ -138,15 +148,21 @@ def _leaves_with(one: RankOutline, rows: Int64s, group: _Recorded) -> bool:
 
 
 def unrelated(outlines: Sequence[RankOutline]) -> list[int]:
-    """The ranks to leave out where some name groups, and others that these groups list do not: the fewer ones."""
+    """The ranks to leave out where some name groups, and others do not that these groups list, or that send to and
+    receive from unknown ranks: the fewer ones."""
     naming: set[int] = set()
     nameless: set[int] = set()
     recorders: dict[str, set[int]] = defaultdict(set)
     for one in outlines:
         for group in one.group.present():
             recorders[group].add(one.rank)
+    everyone = {rank for group, ranks in recorders.items() for rank in ranks if members_of(group)}
     for one in outlines:
-        if is_unnamed(one).any():
+        unnamed = is_unnamed(one)
+        if everyone and (unnamed & one.kind.equal(*PAIR) & (one.peer == NONE)).any():
+            naming |= everyone
+            nameless.add(one.rank)
+        if unnamed.any():
             for group, ranks in recorders.items():
                 if one.rank not in ranks and one.rank in members_of(group):
                     naming |= ranks
