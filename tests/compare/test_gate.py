@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kineto_files import annotation, call, launched
+from kineto_files import Event, annotation, call, launched
 from paths import DEMO
 from step_traces import steps, trace
 
@@ -185,6 +185,24 @@ def test_less_gpu_work_in_a_longer_step_does_not_pass(tmp_path: Path) -> None:
     assert found.comparison is not None
     assert (found.comparison.verdict, found.comparison.judged_by) == ("faster", "work")
     assert found.outcome == "inconclusive"
+
+
+def test_steps_further_apart_do_not_pass(tmp_path: Path) -> None:
+    def apart(between: float) -> list[Event]:
+        starts = [step * (200 + between) for step in range(8)]
+        marks = [annotation(f"ProfilerStep#{step}", start, 200) for step, start in enumerate(starts)]
+        return marks + [
+            one for step, start in enumerate(starts) for one in launched("gemm", start + 1, start + 6, 180, step + 1)
+        ]
+
+    close, far = (open_trace(trace(tmp_path, name, apart(gap))) for name, gap in (("close", 0), ("far", 300)))
+    baseline = [measure(close)] * 6
+    write_baseline(tmp_path / "train.json", baseline)
+    assert judge([measure(close)] * 6, read_baseline(tmp_path / "train.json"), [], least_effect=0.1).outcome == "passed"
+    found = judge([measure(far)] * 6, read_baseline(tmp_path / "train.json"), [], least_effect=0.1)
+    assert found.outcome == "inconclusive"
+    assert found.comparison is not None
+    assert "0 ns pass between two steps of A and 300 µs between those of B" in found.comparison.reasons[-1]
 
 
 def test_the_numbers_of_the_gate_are_those_of_the_diagnosis(capsys: pytest.CaptureFixture[str]) -> None:

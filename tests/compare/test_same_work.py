@@ -15,7 +15,7 @@ import warpline
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.cli.main import run
 from warpline.compare.comparable import Setting, obstacles
-from warpline.compare.same_work import obstacle, other_program, remark, times_as_often
+from warpline.compare.same_work import is_longer_between, obstacle, other_program, remark, times_as_often
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.intervals import Spans
 
@@ -143,3 +143,14 @@ def test_graphs_that_hide_the_kernels_are_no_other_program() -> None:
     assert other_program(eager, graph) is None
     assert obstacle(eager, graph) is None
     assert "hide the kernels" in (remark(eager, graph) or "")
+
+
+def test_time_between_steps_counts_only_beyond_what_is_usual() -> None:
+    step = step_of({"gemm": (1, 100.0)})
+    alone, apart = replace(step, step_ns=100.0, between_ns=0.0), replace(step, step_ns=100.0, between_ns=50.0)
+    assert is_longer_between(alone, replace(alone, between_ns=3.0), 0.02)
+    assert not is_longer_between(alone, replace(alone, between_ns=1.0), 0.02)
+    assert not is_longer_between(apart, replace(apart, between_ns=80.0), 0.02)  # the host's time differs by 30 %
+    assert is_longer_between(apart, replace(apart, between_ns=100.0), 0.02)
+    assert not is_longer_between(alone, replace(alone, between_ns=3.0, step_ns=90.0), 0.02)
+    assert not is_longer_between(alone, replace(alone, between_ns=None), 0.02)

@@ -112,6 +112,7 @@ def _row(run: RunMeasurement, known: dict[tuple[str, str, tuple[int, int, int]],
         "found_by": step.found_by,
         "ahead_ns": step.ahead_ns,
         "covered": step.covered,
+        "between_ns": step.between_ns,
         "counts": {name: round(value, 6) for name, value in run.counts.items()},
         "idle_ns": step.idle_ns,
         "lengths_ns": step.lengths_ns.tolist(),
@@ -159,6 +160,7 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         ahead_ns=_amount(row["ahead_ns"]),
         waited_ns=waits,
         covered=_amount(row.get("covered", 1.0)) or 1.0,
+        between_ns=None if row.get("between_ns") is None else _amount(row["between_ns"]),
     )
     counts = {name: _amount(row["counts"][name]) for name in KINDS}
     times = {str(name): _time(time) for name, time in dict(row.get("launch_times_ns") or {}).items()}

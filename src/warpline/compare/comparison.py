@@ -273,7 +273,14 @@ def compare_measurements(
         has_same_unit = not _other_work(side_a.step, side_b.step, same_program)
     verdict: Verdict = "not_comparable" if hindered else found.verdict
     remarks = [*hindered, *differences, *_remarks(found, verdict, side_a, side_b, least_effect)]
-    if are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in parts):
+    if found.judged_by in {"step", "work", "structure"} and _is_contradicted(verdict, side_a, side_b, least_effect):
+        verdict = "inconclusive"
+        between_a, between_b = (duration(round(side.step.between_ns or 0)) for side in (side_a, side_b))
+        remarks.append(
+            f"{between_a} pass between two steps of A and {between_b} between those of B, which no step counts, and "
+            "which outweigh how the steps differ. If a range holds a whole iteration, name it with --step-range"
+        )
+    elif are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in parts):
         remarks = [*hindered, "A and B are equal to the nanosecond: it is the same recording"]
     if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
         remarks.append(
@@ -296,6 +303,13 @@ def compare_measurements(
         stopwatch_ratio=found.timed.ratio if found.timed else None,
         same_unit=has_same_unit,
     )
+
+
+def _is_contradicted(verdict: Verdict, a: ComparedRuns, b: ComparedRuns, least_effect: float) -> bool:
+    """Whether the time from step to step speaks against what the steps say."""
+    if verdict == "slower":
+        return same_work.is_longer_between(b.step, a.step, least_effect)
+    return verdict in {"faster", "same"} and same_work.is_longer_between(a.step, b.step, least_effect)
 
 
 def _damages(name: str, runs: Sequence[RunMeasurement]) -> list[str]:

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from warpline.compare.kernel_similarity import SAME_FUNCTION, kernel_similarity
+from warpline.compare.spread import IDLE_SPREAD
 from warpline.compare.typical_step import TypicalStep
 from warpline.units import share
 
@@ -95,6 +96,15 @@ def remark(a: TypicalStep, b: TypicalStep) -> str | None:
     if a.found_by == b.found_by == BY_REPETITION and times_as_often(a, b) is None:
         return "the steps of both were found by repetition and run different kernels: are they about the same work?"
     return None
+
+
+def is_longer_between(a: TypicalStep, b: TypicalStep, least_effect: float) -> bool:
+    """Whether B takes longer than A from step to step because more time passes between its steps than is usual."""
+    if a.between_ns is None or b.between_ns is None:
+        return False
+    iteration_ns, grown_ns = a.step_ns + a.between_ns, b.between_ns - a.between_ns
+    usual_ns = least_effect * iteration_ns + 2 * IDLE_SPREAD * a.between_ns
+    return grown_ns > usual_ns and b.step_ns + b.between_ns > iteration_ns
 
 
 def times_as_often(a: TypicalStep, b: TypicalStep) -> float | None:

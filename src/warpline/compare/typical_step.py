@@ -70,6 +70,8 @@ class TypicalStep(Struct, frozen=True):
     different kernels, so that no operation stands for all of them, or an older baseline does not say."""
     covered: float = 1.0
     """Share of the recording's GPU time that its steps hold; 1 without steps."""
+    between_ns: float | None = None
+    """Time between a typical step and the next, which belongs to no step; None if a baseline does not say."""
     marks: Spans | None = None
     """Start and end of every warm step on the CPU; None if a baseline does not say."""
 
@@ -128,6 +130,7 @@ def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> 
         found_by=found_by,
         ahead_ns=_ahead(steps, marks, alike),
         waited_ns=waited[each].mean(axis=0) if are_most else None,
+        between_ns=_between(steps),
         marks=marks,
     )
 
@@ -146,6 +149,12 @@ def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
     steps = trace.steps_in_view
     marks = Spans(steps.start_ns[keep], steps.end_ns[keep])
     return Spans(starts[keep], ends[keep]), marks, str(steps.found_by[0])
+
+
+def _between(steps: Spans) -> float:
+    """The median time from the end of a step to the start of the next."""
+    apart = steps.starts[1:] - np.maximum.accumulate(steps.ends)[:-1]
+    return float(np.median(np.maximum(apart, 0))) if len(apart) else 0.0
 
 
 def _ahead(steps: Spans, marks: Spans, alike: Int64s) -> float:
