@@ -126,6 +126,6 @@ def _next(table: PartsTable, path: str) -> Section:
     quoted = shlex.quote(path)
     other = "role" if table.by != "role" else "class"
     commands = [Command(f"warpline parts {quoted} --by {other}", f"the same by {other}")]
-    if table.shapes["op"].is_not_null().any():
+    if table.shapes["shapes"].is_not_null().any():
         commands.append(Command(f"warpline ops {quoted} --group shape", "each op with each shape"))
     return Section("next", "Next", (Commands(tuple(commands)),))
