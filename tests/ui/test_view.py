@@ -21,7 +21,7 @@ pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
 from kineto_files import launched, write
 from local_server import listening
 
-from warpline.cli.main import TERMINATED, run
+from warpline.cli.main import ENDED_BY_SIGNAL, run
 from warpline.ui import view
 from warpline.ui.view import HEADERS
 
@@ -140,7 +140,7 @@ def test_who_is_asked_to_end_leaves_no_file_behind(tmp_path: Path) -> None:
             time.sleep(0.05)
         assert list(temporary.glob("*/view.html"))
         viewer.send_signal(signal.SIGTERM)
-        assert viewer.wait(PATIENCE_S) == TERMINATED
+        assert viewer.wait(PATIENCE_S) == ENDED_BY_SIGNAL + signal.SIGTERM
     finally:
         viewer.kill()
         viewer.wait()
