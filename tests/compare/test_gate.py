@@ -196,10 +196,10 @@ def test_steps_further_apart_do_not_pass(tmp_path: Path) -> None:
         ]
 
     close, far = (open_trace(trace(tmp_path, name, apart(gap))) for name, gap in (("close", 0), ("far", 300)))
-    baseline = [measure(close)] * 6
-    write_baseline(tmp_path / "train.json", baseline)
-    assert judge([measure(close)] * 6, read_baseline(tmp_path / "train.json"), [], least_effect=0.1).outcome == "passed"
-    found = judge([measure(far)] * 6, read_baseline(tmp_path / "train.json"), [], least_effect=0.1)
+    write_baseline(tmp_path / "train.json", [measure(close)] * 6)
+    limits = GateLimits(read_baseline(tmp_path / "train.json"), least_effect=0.1)
+    assert judge([measure(close)] * 6, limits).outcome == "passed"
+    found = judge([measure(far)] * 6, limits)
     assert found.outcome == "inconclusive"
     assert found.comparison is not None
     assert "0 ns pass between two steps of A and 300 µs between those of B" in found.comparison.reasons[-1]
