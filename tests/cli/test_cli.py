@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shlex
 import signal
 import subprocess
@@ -389,6 +390,12 @@ def test_a_thread_that_cannot_be_started_is_a_lack_of_memory(
     monkeypatch.setattr("warpline.cli.main.app.main", fail)
     assert run(["demo"]) == 1
     assert "out-of-memory" in capsys.readouterr().err
+
+
+def test_a_small_address_space_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (800_000_000, resource.RLIM_INFINITY))
+    assert run(["explain", "gap"]) == 1
+    assert "the address space is limited to 0.80 GB, and 1.5 GB are needed" in capsys.readouterr().err
 
 
 def test_explain_takes_a_name_of_several_words_without_quotes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import difflib
 import inspect
 import os
 import re
+import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ ENDED_BY_SIGNAL = 128
 """Exit code of a process that a signal ended, as a shell gives it, less the signal's number."""
 MAX_LISTED_VERBS = 3
 """Of an option that more verbs have, none is named."""
+LEAST_ADDRESS_SPACE = 1_500_000_000
+"""Bytes that native libraries reserve on two cores before the first file is read; with less they end the process."""
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
@@ -111,6 +114,7 @@ def run(arguments: list[str]) -> int:
     """
     asked = Asked()
     try:
+        _check_address_space()
         result = app.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False, obj=asked)
     except BrokenPipeError:
         # The reader of our output closed it, as `head` does: not an error.
@@ -124,6 +128,13 @@ def run(arguments: list[str]) -> int:
     except BaseException as error:
         return _fail(_described(error), asked.as_json)
     return result if isinstance(result, int) else 0
+
+
+def _check_address_space() -> None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
+        message = f"the address space is limited to {limit / 1e9:.2f} GB, and {LEAST_ADDRESS_SPACE / 1e9} GB are needed"
+        raise WarplineError("out-of-memory", message, "raise the limit: ulimit -v unlimited")
 
 
 def _with_default_verb(arguments: list[str]) -> list[str]:
