@@ -64,11 +64,11 @@ def test_peak_and_what_is_alive(events: list[Event], tmp_path: Path) -> None:
     assert (found.start_bytes, found.end_bytes, found.earlier_bytes) == (1000, 1500, 1000)
     peak = found.peak
     assert (peak.allocated_bytes, peak.reserved_bytes, peak.step, peak.op) == (1700, 4096, 0, "aten::relu")
-    assert peak.line == "train.py(~7): step"
+    assert peak.line == "train.py(open 7): step"
     rows = [(one.name, one.peak_bytes, one.peak_count, one.allocated_bytes) for one in found.holders["op"]]
     assert rows == [("aten::linear", 400, 1, 400), ("aten::relu", 300, 1, 300), (None, 0, 0, 200)]
     (line,) = found.holders["line"]
-    assert (line.name, line.peak_bytes, line.allocated_count) == ("train.py(~7): step", 700, 3)
+    assert (line.name, line.peak_bytes, line.allocated_count) == ("train.py(open 7): step", 700, 3)
 
 
 def test_the_parts_of_the_peak_sum_to_it(events: list[Event], tmp_path: Path) -> None:
