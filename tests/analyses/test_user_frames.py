@@ -173,7 +173,7 @@ def test_warplines_own_frames_and_threads_are_no_evidence(tmp_path: Path) -> Non
     "generated",
     [
         "/tmp/torchinductor_root/ov/cov463qhi2m2kw6ldmzzijfv5t3cjjklfci3qly3nsw6upcskct3.py(2533): call",
-        "/root/.cache/vllm/torch_compile_cache/52a1/rank_0_0/backbone/computation_graph.py(7): forward",
+        "/home/me/.cache/vllm/torch_compile_cache/52a1/rank_0_0/backbone/computation_graph.py(7): forward",
         "<eval_with_key>.12(5): forward",
     ],
 )

@@ -188,7 +188,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     theirs = _OtherThreads(everything[everything.thread != thread], begins, lengths, np.isin(kinds[owners], EMPTY))
     # A gap is where its middle is: it begins and ends in the calls around it.
     moments = np.where(owners == NONE, begins + lengths // 2, begins)
-    sites = UserFrames(trace).sites(np.full_like(moments, thread), moments)
+    sites = trace.once(UserFrames).sites(np.full_like(moments, thread), moments)
     parts = [*_parts(events, tree.parents, owners, begins, lengths - theirs.taken_ns, sites), *theirs.parts]
     window_ns = int(lengths.sum())
     name, tid = trace.threads.name[thread], trace.threads.tid[thread]

@@ -264,7 +264,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
 def _account(trace: Trace) -> Diagnosis:
     """What is counted in the whole trace, without a replay."""
-    host, frames = HostTime(trace, cold=cold_spans(trace)), UserFrames(trace)
+    host, frames = HostTime(trace, cold=cold_spans(trace)), trace.once(UserFrames)
     counted = _counted(trace, host, frames)
     steps = warm_steps(trace)
     judged = trace.with_steps(steps) if steps else trace

@@ -15,8 +15,7 @@ from warpline.replay.bounds import DeviceWork
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.representative_steps import warm_steps
-from warpline.trace.arrays import NONE
-from warpline.trace.launches import launched_ns
+from warpline.trace.launches import are_unlaunched, launched_ns
 from warpline.trace.schema import MIGRATION
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
@@ -191,8 +190,7 @@ def _rank_wait_ns(evidence: Evidence) -> float:
 def _unlaunched_share(trace: Trace) -> float:
     gpu = trace.gpu
     lengths = (gpu.end_ns - gpu.start_ns).astype(np.float64)
-    unlaunched = (gpu.api_id == NONE) & ~gpu.copy_kind.like(MIGRATION)
-    return float(lengths[unlaunched].sum()) / max(float(lengths.sum()), 1.0)
+    return float(lengths[are_unlaunched(gpu)].sum()) / max(float(lengths.sum()), 1.0)
 
 
 def _half_empty(evidence: Evidence) -> HalfEmpty | None:

@@ -14,7 +14,7 @@ from warpline.reports.sections import Column, Command, Commands, Report, Section
 from warpline.units import duration, several, share
 
 LISTED_SHAPES = 12
-LIBRARY_CLASSES = ("gemm", "conv", "attention")
+CHOSEN_BY_SIZES = ("gemm", "conv", "attention")
 """Classes of kernels that a library chooses by the sizes, types and layouts of the operands."""
 SHAPES_HINT = (
     "A torch.profiler trace of the same program, or of the capture of its graphs, has the shapes of the others: "
@@ -111,7 +111,7 @@ def _shapes(table: PartsTable) -> list[Text | Table]:
     content: list[Text | Table] = [
         Table(columns, rows, hidden, f"{hidden:,} more: --json lists them" if hidden else "")
     ]
-    known = table.shapes.filter(pl.col("shapes").is_not_null() & pl.col("class").is_in(LIBRARY_CLASSES))
+    known = table.shapes.filter(pl.col("shapes").is_not_null() & pl.col("class").is_in(CHOSEN_BY_SIZES))
     by_op = (
         known.group_by("op").agg(pl.col("shapes").n_unique(), pl.col("kernel").n_unique()).filter(pl.col("kernel") > 1)
     )

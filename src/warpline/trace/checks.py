@@ -10,6 +10,7 @@ from warpline.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.arrays import NONE, Bools, combinations, grouped
+from warpline.trace.launches import are_unlaunched
 from warpline.trace.schema import MIGRATION, Api, Gpu
 from warpline.trace.steps.choice import have_gpu_work, profiler_steps
 from warpline.trace.trace import Trace
@@ -66,7 +67,7 @@ def _gpu_work(trace: Trace) -> list[HealthEntry]:
 
 def _unlinked_work(trace: Trace) -> list[HealthEntry]:
     gpu, api = trace.gpu, trace.api
-    orphans = gpu[(gpu.api_id == NONE) & ~gpu.copy_kind.like(MIGRATION)]
+    orphans = gpu[are_unlaunched(gpu)]
     if not len(orphans):
         return []
     busy, lost = _busy_ns(gpu), _busy_ns(orphans)

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.api_names import GRAPH_LAUNCH
-from warpline.trace.arrays import NONE, Int64s, grouped
-from warpline.trace.schema import Api, Gpu
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.schema import MIGRATION, Api, Gpu
 from warpline.trace.table import filled
 
 
@@ -15,6 +15,11 @@ def launched_ns(gpu: Gpu, api: Api) -> Int64s:
     """When each operation was launched: the start of its call, or its own start where no launch was recorded."""
     calls = gpu.api_id
     return np.where(calls == NONE, gpu.start_ns, np.append(api.start_ns, 0)[calls])
+
+
+def are_unlaunched(gpu: Gpu) -> Bools:
+    """Which operations have no recorded launch; pages of unified memory migrate without one."""
+    return (gpu.api_id == NONE) & ~gpu.copy_kind.like(MIGRATION)
 
 
 def graph_calls(gpu: Gpu, api: Api) -> Int64s:
