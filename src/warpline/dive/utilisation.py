@@ -1,4 +1,7 @@
-"""How busy each unit of the GPU was, as a part of its peak over the kernel's duration, and which one limits."""
+"""How busy each unit of the GPU was, as a part of its peak over the kernel's duration, and which one limits.
+
+The units are those of ``data/units.toml``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from warpline.dive.kernel_metrics import KernelMetrics
+from warpline.package_data import read_table
 
 Side = Literal["compute", "memory"]
 
@@ -23,73 +27,11 @@ class GpuUnit(Struct, frozen=True):
     """More parts, by the metric's base name."""
 
 
-UNITS = (
-    GpuUnit("tensor", "tensor cores", "compute", ("tensor",)),
-    GpuUnit(
-        "fma", "FP32 pipe (FMA)", "compute", ("fma",), ("sm__pipe_fmaheavy_cycles_active", "sm__inst_executed_pipe_fma")
-    ),
-    GpuUnit("fp64", "FP64 pipe", "compute", ("fp64",), ("sm__inst_executed_pipe_fp64",)),
-    GpuUnit("alu", "integer pipe (ALU)", "compute", ("alu",), ("sm__inst_executed_pipe_alu",)),
-    GpuUnit("xu", "special-function pipe (XU)", "compute", ("xu",), ("sm__inst_executed_pipe_xu",)),
-    GpuUnit("uniform", "uniform pipe", "compute", ("uniform",), ("sm__inst_executed_pipe_uniform",)),
-    GpuUnit(
-        "control",
-        "branch and address pipes",
-        "compute",
-        ("cbu", "adu"),
-        ("sm__inst_executed_pipe_cbu_pred_on_any", "idc__request_cycles_active"),
-    ),
-    GpuUnit("issue", "instruction issue", "compute", ("issue",), ("sm__inst_executed", "sm__issue_active")),
-    GpuUnit(
-        "lsu",
-        "load/store pipe (LSU)",
-        "compute",
-        ("lsu",),
-        (
-            "sm__mio2rf_writeback_active",
-            "sm__mio_inst_issued",
-            "sm__mio_pq_read_cycles_active",
-            "sm__mio_pq_write_cycles_active",
-        ),
-    ),
-    GpuUnit(
-        "l1",
-        "L1 and shared memory",
-        "memory",
-        (),
-        (
-            "l1tex__data_pipe_lsu_wavefronts",
-            "l1tex__data_pipe_tex_wavefronts",
-            "l1tex__data_bank_reads",
-            "l1tex__data_bank_writes",
-            "l1tex__lsu_writeback_active",
-            "l1tex__lsuin_requests",
-            "l1tex__f_wavefronts",
-            "l1tex__m_l1tex2xbar_req_cycles_active",
-            "l1tex__m_xbar2l1tex_read_sectors",
-            "l1tex__texin_sm2tex_req_cycles_active",
-            "l1tex__tex_writeback_active",
-        ),
-    ),
-    GpuUnit(
-        "l2",
-        "L2 cache",
-        "memory",
-        ("l2",),
-        (
-            "lts__d_sectors",
-            "lts__t_sectors",
-            "lts__t_tag_requests",
-            "lts__lts2xbar_cycles_active",
-            "lts__xbar2lts_cycles_active",
-            "lts__d_sectors_fill_device",
-            "lts__d_sectors_fill_sysmem",
-            "lts__d_atomic_input_cycles_active",
-            "l2c__throughput",
-        ),
-    ),
-    GpuUnit("dram", "DRAM", "memory", ("dram",), ("dram__cycles_active", "fbpa__dram_sectors")),
-)
+class _UnitTable(Struct, frozen=True):
+    unit: tuple[GpuUnit, ...]
+
+
+UNITS = read_table("dive", "units", _UnitTable).unit
 UNIT_WORDS = {unit.name: unit.words for unit in UNITS} | {"sm": "SM", "memory": "memory system"}
 _WHOLE = {"compute": "sm", "memory": "memory"}
 USEFUL_PIPES = ("tensor", "fma", "fp64")

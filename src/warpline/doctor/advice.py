@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
-from msgspec import Struct, toml
+from msgspec import Struct
 
 from warpline.doctor.failures import known_failure
 from warpline.doctor.model import Check, State
+from warpline.package_data import read_table
 from warpline.sources.health import HealthEntry
 
 _MAX_HIDDEN_PCT = 50.0
@@ -30,7 +30,7 @@ class HealthTable(Struct, frozen=True):
 @cache
 def health_table() -> HealthTable:
     """The table of ``data/health.toml``."""
-    return toml.decode(files("warpline.doctor").joinpath("data", "health.toml").read_bytes(), type=HealthTable)
+    return read_table("doctor", "health", HealthTable)
 
 
 def check_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> Check:

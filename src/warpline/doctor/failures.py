@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
-from msgspec import Struct, toml
+from msgspec import Struct
 
 from warpline.doctor.model import Check, State
+from warpline.package_data import read_table
 
 
 class Failure(Struct, frozen=True):
@@ -34,8 +34,7 @@ class _FailureTable(Struct, frozen=True):
 @cache
 def known_failures() -> dict[str, Failure]:
     """All of them by name, in the order of their numbers."""
-    table = toml.decode(files("warpline.doctor").joinpath("data", "failures.toml").read_bytes(), type=_FailureTable)
-    return {failure.name: failure for failure in table.failure}
+    return {failure.name: failure for failure in read_table("doctor", "failures", _FailureTable).failure}
 
 
 def known_failure(name: str) -> Failure:

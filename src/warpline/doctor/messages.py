@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 
-from msgspec import Struct, toml
+from msgspec import Struct
 
 from warpline.doctor.failures import known_failure
 from warpline.doctor.model import Check, State
+from warpline.package_data import read_table
 from warpline.quote import quote
 
 MAX_LINE_CHARS = 2000
@@ -40,8 +40,7 @@ class _MessageTable(Struct, frozen=True):
 @cache
 def known_messages() -> tuple[Message, ...]:
     """All messages; the first that fits a line counts."""
-    path = files("warpline.doctor").joinpath("data", "messages.toml")
-    return toml.decode(path.read_bytes(), type=_MessageTable).message
+    return read_table("doctor", "messages", _MessageTable).message
 
 
 _HINT = re.compile(r"If you see")

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 
-from msgspec import Struct, toml
+from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.doctor.command_line import CommandOption, ParsedCommand
@@ -19,6 +18,7 @@ from warpline.doctor.remark import Remark, output_remark, script_of, setting
 from warpline.errors import UsageError
 from warpline.hardware.counters.explain import Explanation, explain
 from warpline.hardware.counters.table import catalogue, target_of
+from warpline.package_data import read_table
 
 SUGGESTED_LAUNCH_COUNT = "10"
 LARGE_LAUNCH_SKIP = 1000
@@ -42,7 +42,7 @@ class _NcuWords(Struct, frozen=True):
 @cache
 def _words() -> _NcuWords:
     """The words of ncu's command line."""
-    return toml.decode(files("warpline.doctor").joinpath("data", "ncu.toml").read_bytes(), type=_NcuWords)
+    return read_table("doctor", "ncu", _NcuWords)
 
 
 def ncu_remarks(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache, partial
-from importlib.resources import files
 
-from msgspec import Struct, toml
+from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.doctor.command_line import NSYS_VERBS, CommandOption, ParsedCommand
@@ -16,6 +15,7 @@ from warpline.doctor.failures import known_failure
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
+from warpline.package_data import read_table
 
 REGISTER_ONLY = "NSYS_NVTX_PROFILER_REGISTER_ONLY"
 RECORDING_VERBS = ("profile", "launch", "start", "")
@@ -47,7 +47,7 @@ class _NsysWords(Struct, frozen=True):
 @cache
 def _words() -> _NsysWords:
     """The words of ``nsys profile -t``."""
-    return toml.decode(files("warpline.doctor").joinpath("data", "nsys.toml").read_bytes(), type=_NsysWords)
+    return read_table("doctor", "nsys", _NsysWords)
 
 
 def nsys_remarks(command: ParsedCommand, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from warpline.package_data import read_table
 
 Platform = Literal["cuda", "hip"]
 Said = TypeVar("Said")
@@ -65,6 +65,5 @@ def _pattern() -> re.Pattern[str]:
 
 @cache
 def _tables() -> tuple[dict[str, str], dict[str, str]]:
-    text = files("warpline.hardware").joinpath("data", "hip_words.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
+    tables = read_table("hardware", "hip_words", dict[str, dict[str, str]])
     return tables["words"], tables["starts"]

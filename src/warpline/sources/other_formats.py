@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
+from typing import Any
 
 from msgspec import Struct
+
+from warpline.package_data import read_table
 
 
 class OtherFormat(Struct, frozen=True):
@@ -34,7 +35,6 @@ def other_format(head: bytes) -> OtherFormat | None:
 
 @cache
 def _formats() -> tuple[OtherFormat, ...]:
-    text = files("warpline.sources").joinpath("data", "other_formats.toml").read_text(encoding="utf-8")
     return tuple(
         OtherFormat(
             entry["is"],
@@ -42,5 +42,5 @@ def _formats() -> tuple[OtherFormat, ...]:
             tuple(part.encode() for part in entry.get("has", ())),
             entry.get("give", ""),
         )
-        for entry in tomllib.loads(text)["format"]
+        for entry in read_table("sources", "other_formats", dict[str, list[dict[str, Any]]])["format"]
     )

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
-from msgspec import Struct, toml
+from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.hardware.counters.names import default_suffix, is_ncu_only, split, suffix_problem, suffix_words
 from warpline.hardware.counters.replace import Replacement, near_names, replacements
 from warpline.hardware.counters.table import CHIPS, MetricCatalogue
+from warpline.package_data import read_table
 
 SCHEMA = "warpline.metric/1"
 State = Literal["exists", "elsewhere", "ncu-only", "old", "unknown"]
@@ -147,9 +147,7 @@ def _problem(name: str, kind: str) -> str:
 
 @cache
 def _table() -> _MeaningTable:
-    return toml.decode(
-        files("warpline.hardware.counters").joinpath("data", "meanings.toml").read_bytes(), type=_MeaningTable
-    )
+    return read_table("hardware.counters", "meanings", _MeaningTable)
 
 
 @cache

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
-from msgspec import Struct, toml
+from msgspec import Struct
 
 from warpline.hardware.counters.names import MetricName, default_suffix, is_ncu_only, split, suffix_problem
 from warpline.hardware.counters.table import MetricCatalogue
+from warpline.package_data import read_table
 
 NEAR: Final = 5
 _SIMILAR: Final = 0.34
@@ -47,8 +47,7 @@ class _RuleTable(Struct, frozen=True):
 
 @cache
 def _table() -> _RuleTable:
-    path = files("warpline.hardware.counters").joinpath("data", "replacements.toml")
-    return toml.decode(path.read_bytes(), type=_RuleTable)
+    return read_table("hardware.counters", "replacements", _RuleTable)
 
 
 def rules() -> tuple[ReplacementRule, ...]:

@@ -6,22 +6,20 @@ are those of two clocks; see `clock`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
 
 from warpline.errors import UnreadableFile
+from warpline.package_data import read_table
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, words
-from warpline.sources.nvprof.calls import DRIVER, RUNTIME
 from warpline.sources.nvprof.clock import clock_shift, shift_health
 from warpline.sources.nvprof.gpu import read_gpu, read_names, text_of
 from warpline.sources.rows import Rows, with_thread
 from warpline.sources.sqlite.database import Database, open_database
 from warpline.sources.sqlite.plain_file import plain_sqlite
 
-CALL_TABLES: dict[str, Mapping[int, str]] = {"runtime": RUNTIME, "driver": DRIVER}
 # CUpti_ActivitySynchronizationType, CUpti_ActivityOverheadKind.
 SYNC_KINDS = dict(enumerate(("event", "stream_wait_event", "stream", "context"), 1))
 OVERHEADS = {
@@ -85,12 +83,13 @@ def _from_zero(tables: dict[str, pl.DataFrame]) -> int:
 
 def _calls(database: Database, notes: ReadingNotes) -> pl.DataFrame:
     parts = []
-    for layer, known in CALL_TABLES.items():
+    for layer, calls in read_table("sources", "cupti_calls", dict[str, dict[str, tuple[int, ...]]]).items():
         table = f"CUPTI_ACTIVITY_KIND_{layer.upper()}"
         wanted = ["cbid", "start", "end", "processId", "threadId", "correlationId", "returnValue"]
         frame = checked_spans(database.fetch(table, wanted), table, notes)
+        known = {number: name for name, numbers in calls.items() for number in numbers}
         other = pl.format(f"[{layer} call {{}}]", pl.col("cbid").fill_null(0))
-        name = pl.col("cbid").replace_strict(dict(known), default=None, return_dtype=pl.String)
+        name = pl.col("cbid").replace_strict(known, default=None, return_dtype=pl.String)
         parts.append(
             frame.select(
                 pl.coalesce(name, other).cast(pl.Categorical).alias("name"),
