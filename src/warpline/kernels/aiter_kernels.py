@@ -23,28 +23,7 @@ _OPERANDS = {"bf16": "bf16", "fp16": "f16", "f4": "e2m1", "f8": "e4m3", "fp8": "
 _QUANTISED = (("fp8", "e4m3"), ("int8", "s8"), ("fp4", "e2m1"), ("bf16", "bf16"))
 """Operands after quantisation, as ``pertokenFp8``, ``blockscaleFp8`` and ``pertokenMXfp4`` print them."""
 
-_TABLE = Catalogue("""
-elementwise elementwise: operator_bcast* operator_contiguous* operator_element_kernel* operator_tn_big_tile_kernel*
-elementwise elementwise: unary_operator_tile_kernel*
-elementwise rope: _rot_q_kernel* _rot_k_only_kernel* fused_mrope_rms_kv_kernel*
-rng sampling: greedy_sample_kernel* mix_sample_kernel* mix_sample_outer_exponential_kernel* random_sample_kernel*
-rng sampling: random_sample_outer_exponential_kernel*
-gemm gemm: wv_splitk_small_fp16_bf16_kernel* _ff_a16w16_fused_gated* _ff_a16w16_fused_ungated*
-gemm grouped_gemm tensor: gmm_kernel* tgmm_persistent_kernel* tgmm_non_persistent_kernel* _work_stealing_gmm*
-attention attention bwd tensor: _bwd_kernel_dkdvdq_* _bwd_kernel_fused_atomic_* _bwd_kernel_split_*
-attention attention bwd tensor: bwd_kernel_causal* bwd_kernel_noncausal* bwd_kernel_fused_*
-attention attention fwd tensor: gqa_d128_kernel* gqa_d192_v128_kernel* la_persistent* pod_persistent* sage_fwd*
-attention mla fwd tensor: _mla_decode_fwd_kernel* _mla_prefill_fwd_kernel* _mla_gluon*
-attention paged_attention fwd tensor: _pa_decode_sparse* _pa_prefill_sparse*
-attention paged_attention fwd either: _paged_attn_decode_*
-other attention_schedule: kn_get_*
-other state_space either: fused_split_gdr_update_kernel* gdr_decode_packed_bf16_kernel* _flash_kda_*
-norm rms_norm: _gluon_fused_rms_kernel* _triton_fused_rms_kernel* _fused_rms_mxfp8_kernel*
-quant quantize: _downcast_to_mxfp* _downcast_to_static_fp8* _fp8_legacy_to_mxfp8_kernel* _cast_varlen_to_fp8_kernel_2d*
-quant dequantize: _upcast_from_mxfp*
-moe moe_routing cores: grouped_topk_* _expt_data_compute_stage* _expt_data_only_kernel* _sum_bitmatrix_memset*
-layout unshuffle: unshuffle_weight*
-""")
+_TABLE = Catalogue("aiter_kernels")
 
 
 def decode(name: NormalName) -> Draft | None:

@@ -13,28 +13,7 @@ from warpline.kernels.grammar import head, inside, is_integer
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
-_TABLE = Catalogue("""
-attention paged_attention fwd cores: paged_attention_v1_kernel paged_attention_v2_kernel paged_attention_kernel
-attention paged_attention_reduce fwd cores: paged_attention_v2_reduce_kernel paged_attention_ll4mi_reduce_kernel
-attention paged_attention fwd tensor: paged_attention_ll4mi_QKV_mfma*
-attention prefill fwd tensor: BatchPrefillWithPagedKVCacheKernel BatchPrefillWithRaggedKVCacheKernel
-attention prefill fwd tensor: SinglePrefillWithKVCacheKernel
-attention prefill fwd tensor: PrefillWithKVCacheKernel BatchMLAPagedAttentionKernel PersistentKernelTemplate
-attention decode fwd cores: BatchDecodeWithPagedKVCacheKernel SingleDecodeWithKVCacheKernel
-attention decode fwd cores: BatchDecodeWithPagedKVCacheKernelMLA
-attention merge_states fwd cores: MergeStateKernel MergeStatesKernel VariableLengthMergeStatesKernel
-attention merge_states fwd cores: PersistentVariableLengthMergeStatesKernel
-attention merge_states fwd cores: merge_attn_states_kernel merge_state_kernel PersistentVariableLengthMerge*
-attention mla_decode fwd tensor: flash_fwd_splitkv_mla_kernel flash_fwd_mla_kernel
-attention mla_combine fwd cores: flash_fwd_mla_combine_kernel get_mla_metadata_kernel
-attention varlen_setup cores: prepare_varlen_num_blocks_kernel
-attention flash_attention fwd tensor: compute_attn_ws flash_attn_ext_f16 flash_attn_mma_ext_f16 flash_attn_ext_mma_f16
-attention flash_attention fwd cores: flash_attn_vec_ext_f16 flash_attn_vec_ext_f32 flash_attn_tile_ext_f16
-attention flash_attention fwd cores: flash_attn_tile_ext_f32
-attention flash_attention_combine fwd cores: flash_attn_combine_results flash_attn_stream_k_fixup
-attention decode fwd: BatchDecodeWithPagedKVCacheKernelMla*
-attention decode fwd: masked_multihead_attention_kernel mmha_launch_kernel
-""")
+_TABLE = Catalogue("attention")
 _MEM_EFF = re.compile(
     r"fmha_cutlass([FB])_(\w{1,40}?)_(aligned|notaligned)_(\d+)x(\d+)_(?:(rf|gmem)|k(\d+))((?:_dropout|_seqaligned)*)_sm(\d+)"
 )

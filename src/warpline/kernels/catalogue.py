@@ -1,12 +1,12 @@
-"""Tables of kernel identifiers: ``class op [fwd|bwd] [tensor|cores|either]: identifier …`` on every line.
-
-A family stores its table as text, one op per line, so that adding a kernel means adding a word. An identifier that ends
-in ``*`` matches as a prefix.
-"""
+"""Kernels known by their identifier, of any family (``data/identifiers.toml``)."""
 
 from __future__ import annotations
 
+from functools import cache
+
 from msgspec import Struct
+
+from warpline.package_data import read_table
 
 BUCKET = 3
 """Prefixes are indexed by their first letters; none is shorter."""
@@ -28,12 +28,11 @@ class Catalogue:
 
     __slots__ = ("_exact", "_prefixes")
 
-    def __init__(self, table: str) -> None:
+    def __init__(self, family: str) -> None:
         self._exact: dict[str, CatalogueEntry] = {}
         prefixes: dict[str, CatalogueEntry] = {}
-        for line in table.strip().splitlines():
-            left, _, right = line.partition(":")
-            words = left.split()
+        for kind, identifiers in _families()[family].items():
+            words = kind.split()
             entry = CatalogueEntry(
                 words[0],
                 words[1],
@@ -41,7 +40,7 @@ class Catalogue:
                 True if "tensor" in words[2:] else False if "cores" in words[2:] else None,
                 "either" in words[2:],
             )
-            for identifier in right.split():
+            for identifier in identifiers.split():
                 if identifier.endswith("*"):
                     prefixes[identifier[:-1]] = entry
                 else:
@@ -76,3 +75,8 @@ class Catalogue:
             if len({entry.op for entry in fits}) == 1
             else CatalogueEntry(fits[0].kernel_class, fits[0].kernel_class)
         )
+
+
+@cache
+def _families() -> dict[str, dict[str, str]]:
+    return read_table("kernels", "identifiers", dict[str, dict[str, str]])

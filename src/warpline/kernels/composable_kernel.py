@@ -30,32 +30,7 @@ _PASSES = {
     "fwd": ("conv_fprop", "fwd"),
     "Forward": ("conv_fprop", "fwd"),
 }
-_TABLE = Catalogue("""
-gemm gemm: kernel_gemm* kernel_batched_gemm* kernel_batch_gemm* kernel_grouped_gemm* GemmKernel* BatchedGemmKernel*
-gemm gemm: GroupedGemmKernel* StreamKKernel* UniversalGemmKernel* FlatmmKernel* QuantGemmKernel* GemmMultiDKernel*
-gemm gemm: GroupedFlatmmKernel* MXFlatmmKernel* QuantGroupedGemmKernel* GemmKernelMultiD* GemmKernelMultiABD*
-gemm contraction: kernel_contraction* kernel_grouped_contraction* BatchedContractionKernel*
-attention fmha_forward fwd: kernel_batched_gemm_softmax_gemm* kernel_grouped_gemm_softmax_gemm*
-attention fmha_forward fwd: kernel_wmma_self_attention* kernel_wmma_cross_attention* kernel_grouped_query_attention*
-attention fmha_forward fwd: kernel_multi_query_attention*
-conv conv: kernel_grouped_conv* kernel_conv* kernel_gemm_xdlops_bwd_weight* kernel_batched_gemm_xdlops_bwd_weight*
-conv conv: kernel_batched_gemm_dlops_bwd_weight* kernel_gemm_xdlops_v2r3_for_conv3d* GroupedConvolution*
-moe moe_gemm tensor: kernel_moe_gemm* kernel_moe_mxgemm* FusedMoeGemmKernel* MoeFlatmmKernel* MoeGemmKernel*
-moe moe_sorting cores: MoeSorting*
-moe moe_routing cores: TopkSoftmaxKernel*
-norm batch_norm: kernel_batchnorm* kernel_multiblock_batchnorm* kernel_multiblock_welford* kernel_welford_second_half*
-norm batch_norm: kernel_reduce_second_half_batchnorm*
-norm norm: kernel_normalization* kernel_elementwise_layernorm* kernel_sparse_embeddings_forward_layernorm*
-norm norm: kernel_welford_layernorm* Rmsnorm2dFwd* Layernorm2dFwd* AddRmsnorm2dRdquantFwd* LayernormBwd*
-quant quantize: Smoothquant* MoeSmoothquant*
-softmax softmax: kernel_softmax*
-elementwise elementwise: kernel_elementwise* kernel_batched_elementwise* ElementWiseKernel* UnaryElementWise*
-reduction reduction: kernel_reduce* kernel_multiple_reduce* Reduce* MultiReduce*
-layout transpose: kernel_nd_permute* GenericPermute* BatchedTransposeKernel* TransposeKernel*
-layout im2col: kernel_tensor_rearrange* ImageToColumn*
-memory memset: kernel_buffer_set_value* kernel_multiple_buffer_set_value* kernel_put_element*
-pooling pooling: PoolKernel* kernel_pool* kernel_index_pool*
-""")
+_TABLE = Catalogue("composable_kernel")
 
 
 def decode(name: NormalName) -> Draft | None:

@@ -10,43 +10,7 @@ from warpline.kernels.grammar import SHAPE3, tokens_of
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
-_TABLE = Catalogue("""
-conv conv_fprop fwd cores: implicit_convolve_sgemm explicit_convolve_sgemm precomputed_convolve_sgemm
-conv conv cores: convolve_common_engine_float_NHWC conv2d_grouped_direct_kernel conv2d_c1_k1_* conv_kernel_common*
-conv conv_dgrad bwd cores: dgrad_engine dgrad_alg1_engine dgrad2d_alg1_1 dgrad2d_grouped_direct_kernel dgrad2d_c1_k1*
-conv conv_wgrad bwd cores: wgrad_alg0_engine wgrad_alg1_engine wgrad_alg1_nd_float_engine
-conv conv_wgrad bwd cores: wgrad2d_grouped_direct_kernel
-conv conv_wgrad bwd cores: wgrad_alg0_engine_NHWC wgrad2d_c1_k1* winogradWgrad*
-conv conv_dgrad bwd cores: dgrad2d_* dgrad_*
-conv conv_winograd cores: generateWinogradTilesKernel winogradForward* winograd3x3Kernel winogradForwardData*
-conv conv_fft cores: fft1d_r2c_* fft1d_c2r_* fft2d_r2c_* fft2d_c2r_* compute_gemm_pointers
-conv conv_fft cores: pointwise_mult_and_sum_complex
-conv conv_fft cores: gemm_pointwise_mult*
-layout flip_filter: flip_filter
-layout im2col: im2col4d_kernel im2col_kernel im2col* col2im*
-layout nchw_to_nhwc: nchwToNhwcKernel nchwToFoldedNhwcKernel nchw2nhwc*
-layout nhwc_to_nchw: nhwcToNchwKernel foldedNhwcToNhwcKernel nhwcToFoldedNhwcKernel nhwc2nchw*
-layout pad: nhwcAddPaddingKernel nhwcSliceCKernel nchwAddPaddingKernel
-layout tensor_transform: tensorTransformGeneric transformTensor* tensorTransform* foldedNhwc* nhwcToFolded*
-elementwise convert: convertTensor_kernel
-elementwise scale: scalePackedTensor_kernel scaleTensor_kernel setTensor*
-elementwise op_tensor: op_tensor* op_generic_tensor_kernel*
-elementwise add: add_tensor_kernel* addTensor* activation_fw* activation_bw* lrn_activation*
-elementwise rnn_cell: LSTM_elementWise_* GRU_elementWise_* elemWiseRNNcell RNN_elementWise*
-norm batch_norm fwd: bn_fw_* batchnorm_fwtr_* bn_fw_tr_* bn_fw_inf_*
-norm batch_norm bwd: bn_bw_* batchnorm_bwtr_*
-pooling pooling fwd: pooling_fw_* pooling_fwd*
-pooling pooling bwd: pooling_bw_* pooling_bwd*
-softmax softmax fwd: softmax_fw_*
-softmax softmax bwd: softmax_bw_*
-norm lrn: lrn_fw* lrn_bw* lrn_kernel*
-reduction wgrad_reduce: reduce_wgrad_nchw_helper reduce_wgrad* reduceTensor* reduced_kernel
-rng dropout: dropout_fp dropout_bp dropout_*
-attention sdpa_backward bwd cores: compute_dot_do_o compute_dot_do_o_specialized convert_dq_to_16bits
-attention sdpa_backward bwd cores: compute_dot_do_o*
-other conv_helper: computeOffsetsKernel computeOffsetsKernel3D computeBOffsetsKernel computeWgradBOffsetsKernel
-other conv_helper: computeWgradSplitKOffsetsKernel kern_precompute_indices compute*OffsetsKernel* computeOffsets*
-""")
+_TABLE = Catalogue("cudnn")
 _SDPA = re.compile(r"(fprop|bprop|fwd|bwd)")
 _CONV = {"convFwd": ("conv_fprop", "fwd"), "convBwdData": ("conv_dgrad", "bwd"), "convBwdFilter": ("conv_wgrad", "bwd")}
 

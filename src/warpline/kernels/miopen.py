@@ -18,38 +18,7 @@ _BLOCK_TILE = re.compile(r"_bt(\d{1,4}x\d{1,4}x\d{1,4})(?=_|$)")
 _LOSS = re.compile(r"[A-Z]\w{0,60}?Loss\w{0,30}?(?:Forward|Backward)")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}
 _STORED = {"fp16", "bf16", "fp32", "fp64", "int8"}
-_TABLE = Catalogue("""
-norm batch_norm fwd: MIOpenBatchNormFwd* MIOpenBatchNormActivFwd*
-norm batch_norm bwd: MIOpenBatchNormBwd* MIOpenBatchNormActivBwd*
-norm layer_norm fwd: LayernormFwd* AddLayernormFwd* T5LayernormFwd*
-norm layer_norm bwd: T5LayernormBwd*
-norm group_norm fwd: GroupNormFwd*
-norm lrn: MIOpenLRN*
-layout im2col: Im2d2Col* Im3d2Col* Im2Col* Col2Im2d* Col2Im3d*
-layout transpose: batched_transpose_* transpose_NCHW2CNHW* transpose_CNHW2NCHW* transpose_NCHW2Vec* transpose_packed_*
-layout transpose: general_2d_transpose_* UniversalTranspose* tensor_reorder_*
-layout concatenate: Cat2FwdPacked* Cat4FwdPacked* Cat8FwdPacked*
-elementwise tensor_op: SubTensorOpWith* OpTensor* Op1dTensor* Op2dTensor* Op3dTensor* Op4dTensor* Op5dTensor*
-elementwise dropout: DropoutKernel* DropoutForward* DropoutBackward*
-elementwise activation: MIOpenActive* MIOpenNeuron* GLUFwdContiguous* GLUBwdContiguous* PReLU*
-elementwise rope: RoPEFwdContiguous* RoPEBwdContiguous*
-elementwise rnn_cell: LSTMFwdHidUpdate* LSTMBwdHidUpdate*
-elementwise vector_add: vector_add_hip* vector_add_ocl*
-pooling pooling: mloPooling* MIOpenPooling*
-softmax attention_softmax: SoftMaxWarp* SoftMaxBlock* SoftMaxCommon* ScaleReduce* ScaleRowReduce* ScaleElement*
-softmax softmax: MIOpenSoftmax* SoftmaxForward* SoftmaxBackward*
-reduction reduce: Reduce1dSum* ReduceSum* ReduceCalculation* ExtremeFwdContiguous* CalculationFwdContiguous*
-reduction reduce: CalculationParallelFwdContiguous* gridwise_generic_reduce_* wrw_reduction_hip*
-reduction check_numerics: check_numerics_*
-optimizer adam: AdamContiguous* AmpAdamContiguous* AdamUpdateStep* TransformersAdamWContiguous*
-optimizer adam: TransformersAmpAdamWContiguous*
-index get_item: GetItemBuildIndices* GetitemBwd*
-rng rng_state: InitKernelState*
-sort_scan kth_value: KthvalueFwd*
-conv conv cores: MIOpenCv* naive_conv_* gcnAsmConv* MIOpenConv* sp3AsmConv* MIOpenCDFGen*
-conv conv: miopenSp3AsmConv* miopenGcnAsmConv* gcnAsmWinograd*
-conv conv tensor: mlopen_conv_xdlops* gridwise_convolution_implicit_gemm_v4r4_xdlops* static_kernel_gridwise*
-""")
+_TABLE = Catalogue("miopen")
 
 
 def decode(name: NormalName) -> Draft | None:

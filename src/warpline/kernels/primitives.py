@@ -10,23 +10,7 @@ from warpline.kernels.functors import class_of, op_name
 from warpline.kernels.grammar import head, inside
 from warpline.kernels.normalise import NormalName, split_arguments
 
-_TABLE = Catalogue("""
-sort_scan radix_sort: DeviceRadixSort* DeviceSegmentedRadixSort* DeviceSegmentedSort* DeviceMergeSort* DeviceMerge*
-sort_scan scan: DeviceScan* DeviceCompactInitKernel DeviceSegmentedScan* DeviceScanByKey*
-sort_scan select: DeviceSelect* DevicePartition* DeviceThreeWayPartition* DeviceUnique*
-sort_scan run_length_encode: DeviceRle*
-sort_scan topk: DeviceTopK*
-reduction reduce_by_key: DeviceReduceByKey*
-reduction reduce: DeviceReduce* DeviceSegmentedReduce* DeviceSegmentedFixedSizeReduce* NondeterministicDeviceReduce*
-reduction histogram: DeviceHistogram*
-memory batch_copy: DeviceBatchMemcpy* BatchMemcpy* MultiBlockBatchMemcpy* blev_memcpy_kernel non_blev_memcpy_kernel
-sort_scan radix_sort: onesweep_* radix_sort_* block_sort_kernel merge_sort_* segmented_sort_* radix_merge* sort_*
-sort_scan scan: lookback_scan_kernel init_lookback_scan_state_kernel scan_* single_scan_kernel init_offset_scan*
-sort_scan partition: partition_kernel partition_* select_*
-reduction reduce: block_reduce_kernel segmented_reduce_kernel reduce_*
-elementwise transform: transform_kernel
-reduction histogram: histogram_* init_histogram_kernel
-""")
+_TABLE = Catalogue("primitives")
 _CONFIGS = (
     ("scan", "sort_scan"),
     ("partition", "sort_scan"),

@@ -26,31 +26,7 @@ _BMM_TYPE = r"(?:Mx|Nv|Dy)?(?:Bfloat16|Fp16|Fp32|E4m3|E5m2|E2m1|Int8|Int4)"
 _BMM = re.compile(rf"(?>(?:bmm|gemm)\w*?_({_BMM_TYPE})_({_BMM_TYPE})({_BMM_TYPE})?_(Fp32|Fp16|Int32)_)(\w++)")
 _BMM_WORD = re.compile(r"t(\d+x\d+x\d+)(?:u\d)?|s(\d+)|m(\d+x\d+x\d+)|(?:c|cga)(\d+x\d+x\d+)|sm(\d+)[af]?")
 _DEEP = re.compile(r"(?>(?:sm(\d++)_)?(\w*?)(gemm|einsum|bmk_bnk_mn|mqa_logits))\w*+")
-_TABLE = Catalogue("""
-quant quantize_blockwise: kQuantizeBlockwise kQuantize kQuantize* kInt8VectorQuant kDoubleRowColQuant
-quant dequantize_blockwise: kDequantizeBlockwise kDequantize* kdequant_mm_int32_fp16 kInt8MatrixDequant*
-gemm gemv_4bit cores: kgemm_4bit_inference_naive kgemm_4bit_inference
-layout transform: kTransformRowToFormat kExtractOutliers
-gemm mul_mat_q: mul_mat_q
-gemm mul_mat_vec cores: mul_mat_vec_q mul_mat_vec mul_mat_vec_f dequantize_mul_mat_vec mul_mat_vec_p021_f16_f32
-gemm mul_mat_vec cores: mul_mat_vec_nc_f16_f32
-reduction stream_k_fixup: mul_mat_q_stream_k_fixup
-quant quantize: quantize_q8_1 quantize_mmq_q8_1 quantize_mmq_* dequantize_block* convert_unary
-elementwise rope: rope_norm rope_neox rope_multi
-norm rms_norm: rms_norm_f32 norm_f32
-softmax softmax: soft_max_f32
-elementwise bin_bcast: k_bin_bcast* unary_op_kernel unary_gated_op_kernel
-memory copy: cpy_f32_f16 cpy_flt cpy_f32_q cpy_scalar*
-index get_rows: k_get_rows k_get_rows_float k_set_rows
-gemm awq_gemm tensor: gemm_forward_4bit_cuda_m16nXk32
-quant awq_dequantize: dequantize_weights
-gemm gptq_gemm cores: gemm_half_q_half_gptq_4bit_kernel gemm_half_q_half_gptq_8bit_kernel
-gemm gptq_gemm cores: gemm_half_q_half_alt_4bit_kernel
-quant gptq_dequantize: reconstruct_exllama_4bit_kernel reconstruct_exllama_8bit_kernel reconstruct_gptq_kernel
-layout repack: gptq_marlin_repack_kernel awq_marlin_repack_kernel marlin_repack* shuffle_4bit_kernel
-layout repack: make_sequential_4bit_kernel
-layout permute_cols: permute_cols_kernel
-""")
+_TABLE = Catalogue("quantised")
 
 
 def decode(name: NormalName) -> Draft | None:
