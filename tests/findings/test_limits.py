@@ -7,7 +7,7 @@ from pathlib import Path
 import kineto_files as files
 import pytest
 from msgspec.structs import replace
-from small_programs import ALL_REDUCE, GEMM_FP32, MUL, Body, Program, judged
+from small_programs import ALL_REDUCE, DIRECT_COPY, GEMM_FP32, MUL, Body, Program, judged
 
 from warpline.estimate import Estimate
 from warpline.findings.judge import judge
@@ -134,6 +134,28 @@ def test_a_copy_without_a_launch_is_not_to_blame_for_its_late_start(tmp_path: Pa
     assert found.limits.row("transfer").gain.expected < 1.05
     assert found.limits.named == ("unknown",)
     assert [one.gain.expected for one in found.findings if one.fix == "pin_memory" and one.gain.expected > 1.05] == []
+
+
+@pytest.mark.parametrize(("name", "cause"), [("pt_autograd_0", "kernel"), ("worker", "memory")])
+def test_copies_that_autograd_makes_are_no_moves_of_the_program(tmp_path: Path, name: str, cause: str) -> None:
+    """Without ops, the name of the thread that launches ten copies of 1 ms tells whose they are."""
+    events: list[files.Event] = [
+        {
+            "ph": "M",
+            "name": "thread_name",
+            "pid": files.PROCESS,
+            "tid": files.AUTOGRAD,
+            "args": {"name": f"thread 2 ({name})"},
+        },
+        *files.launched("first", 0, 10, 1000, 1),
+    ]
+    for number in range(10):
+        begin = 1100 + 1000 * number
+        events += [files.call("cudaLaunchKernel", 20 + 10 * number, 5, 2 + number, thread=files.AUTOGRAD)]
+        events += [files.kernel(DIRECT_COPY, begin, 1000, 2 + number)]
+    limits = judge(open_trace(files.write(tmp_path, events), cache=False)).limits
+    now_ns = {row.cause: row.now_ns for row in limits.rows}
+    assert max(now_ns, key=lambda cause: now_ns[cause]) == cause
 
 
 def limit(cause: str, *gains: float) -> Limit:

@@ -167,3 +167,17 @@ def test_an_answer_that_can_tell_no_gain_lists_none(monkeypatch: pytest.MonkeyPa
     assert "fixes" in [section.name for section in report(diagnosed(DEMO), again="warpline demo").sections]
     monkeypatch.setattr("warpline.reports.diagnosis.why_unclear", lambda state: "the replay misses the step")
     assert "fixes" not in [section.name for section in report(diagnosed(DEMO), again="warpline demo").sections]
+
+
+def test_the_table_has_every_fix_that_the_verdict_names() -> None:
+    """Where the verdict says that another fix saves more, that one has a row too, after the first."""
+    diagnosis = diagnosed(DEMO)
+    judgement = diagnosis.judgement
+    assert judgement is not None
+    first, *later = judgement.plan
+    other = "larger_batch"
+    assert other not in [step.fix for step in (first, *later)]
+    said = replace(diagnosis, judgement=replace(judgement, plan=[replace(first, larger=other), *later]))
+    fixes = next(section for section in report(said, again="warpline demo").sections if section.name == "fixes")
+    table = next(content for content in fixes.content if isinstance(content, Table))
+    assert [row[0] for row in table.rows][:2] == [first.fix, other]

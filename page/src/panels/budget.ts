@@ -7,7 +7,7 @@ import { duration, several, speedup } from "../words";
 export interface Inputs { readonly launches: number; readonly cpu_ns: number; readonly gpu_ns: number; readonly fewer: number }
 export interface Budget {
   readonly dispatch_ns: number; readonly work_ns: number; readonly step_ns: number; readonly graph_ns: number; readonly fused_ns: number;
-  readonly bound: "dispatch on the CPU" | "the GPU" | "loading data" | "waits between the CPU and the GPU"; readonly crossover: number | null;
+  readonly bound: "dispatch on the CPU" | "the GPU" | "loading data" | "neither dispatch nor the GPU alone"; readonly crossover: number | null;
 }
 
 /** The numbers of `warpline budget`; those of the replay where the inputs are the trace's own. */
@@ -28,7 +28,7 @@ export function budgetOf(data: BudgetInputs, { launches, cpu_ns, gpu_ns, fewer }
 /** What fills a step but for a tenth; the same threads dispatch and load, one after the other. */
 function boundOf(dispatch_ns: number, work_ns: number, loading_ns: number, step_ns: number): Budget["bound"] {
   const host_ns = dispatch_ns + loading_ns;
-  if (1.1 * Math.max(work_ns, host_ns) < step_ns) return "waits between the CPU and the GPU";
+  if (1.1 * Math.max(work_ns, host_ns) < step_ns) return "neither dispatch nor the GPU alone";
   if (work_ns >= host_ns) return "the GPU";
   return loading_ns > dispatch_ns ? "loading data" : "dispatch on the CPU";
 }

@@ -43,7 +43,9 @@ class PlanStep(Struct, frozen=True):
     gain: Estimate
     """Speed-up by this fix and all before it."""
     why: str | None = None
-    """Why it comes now, where another fix saves more."""
+    """Why it comes now, where another fix saves more …"""
+    larger: str | None = None
+    """… and the name of that fix."""
     effort: Effort = "few_lines"
     """What it takes in this program."""
 
@@ -80,9 +82,18 @@ class Option(Struct, frozen=True):
         return EFFORTS.index(self.effort)
 
 
-def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> tuple[Option, str | None]:
-    """The fix to make next, and why if another one saves more; `needed` are fixes that are made only where another one
-    needs them."""
+class Choice(Struct, frozen=True):
+    """The fix to make next."""
+
+    option: Option
+    why: str | None = None
+    """Why it comes next, where another one saves more …"""
+    larger: str | None = None
+    """… and the name of that one."""
+
+
+def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice:
+    """The fix to make next; `needed` are fixes that are made only where another one needs them."""
     same = [one for one in options if one.fix.keeps_result] or options
     largest = max(same, key=lambda option: option.saved)
     enough = [one for one in same if one.saved >= HALF * largest.saved]
@@ -90,18 +101,18 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> tuple[
     chosen = easiest if easiest.effort_rank < largest.effort_rank else largest
     before = [one for one in (*same, *needed) if one.fix.name in chosen.fix.first and one is not chosen]
     if before:
-        first = max(before, key=lambda option: option.saved)
-        return first, f"first, because {chosen.fix.words} needs it{_instead(first, chosen)}"
+        return _rather(max(before, key=lambda option: option.saved), f"{chosen.fix.words} needs it", chosen)
     if chosen is not largest:
-        return chosen, f"first, because it {EFFORT_WORDS[chosen.effort]}{_instead(chosen, largest)}"
+        return _rather(chosen, f"it {EFFORT_WORDS[chosen.effort]}", largest)
     other = max(options, key=lambda option: option.saved)
     if other.saved > chosen.saved:
-        return chosen, f"first, because it leaves the batch as it is{_instead(chosen, other)}"
-    return chosen, None
+        return _rather(chosen, "it leaves the batch as it is", other)
+    return Choice(chosen)
 
 
-def _instead(chosen: Option, larger: Option) -> str:
-    return f": {chosen.gain_words}; {larger.fix.words}: {larger.gain_words}"
+def _rather(chosen: Option, reason: str, larger: Option) -> Choice:
+    gains = f"{chosen.gain_words}; {larger.fix.words}: {larger.gain_words}"
+    return Choice(chosen, f"first, because {reason}: {gains}", larger.fix.name)
 
 
 def make_plan(fixes: FixTable) -> list[PlanStep]:
@@ -122,9 +133,9 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
     if not worth:
         return None
     small = [_option(one) for one in changes.values() if SHOWN_GAIN <= one.gain.expected < CLEAR_GAIN]
-    chosen, why = next_fix(worth, small)
-    found = changes[chosen.fix.name]
-    return PlanStep(found.fix, found.new_step_ns, found.gain, why, found.effort)
+    choice = next_fix(worth, small)
+    found = changes[choice.option.fix.name]
+    return PlanStep(found.fix, found.new_step_ns, found.gain, choice.why, choice.larger, found.effort)
 
 
 def _option(finding: Finding) -> Option:
@@ -151,7 +162,7 @@ class LaterFixes:
         now = plan[-1].new_step_ns.expected
         options = self._options(names, now)
         while options:
-            chosen, _ = next_fix(options)
+            chosen = next_fix(options).option
             if self._fixes.has_evidence(chosen.fix.name):
                 return self._step(names, chosen)
             options.remove(chosen)

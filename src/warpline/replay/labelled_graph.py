@@ -17,6 +17,7 @@ from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
+from warpline.replay.graph.threads import engine_threads
 from warpline.replay.known_flow import KnownFlow
 from warpline.replay.steps import StepMarks
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
@@ -320,8 +321,10 @@ class LabelledGraph:
 
     @cached_property
     def of_autograd(self) -> Bools:
-        """GPU operations that autograd's engine launched."""
-        return self.engine_ops[self.root_op] & self.is_work
+        """GPU operations that autograd's engine launched, by its ops or on a thread of its own."""
+        launched = self.call_of_work != NONE
+        on_thread = launched & np.isin(self.graph.lane[self.call_of_work], engine_threads(self.trace))
+        return (self.engine_ops[self.root_op] | on_thread) & self.is_work
 
     @cached_property
     def dataflow(self) -> KnownFlow | None:

@@ -14,7 +14,7 @@ SLOWER = {
     "cpu": "dispatch on the CPU",
     "gpu": "the GPU",
     "input": "loading data",
-    "waits": "waits between the CPU and the GPU",
+    "waits": "neither dispatch nor the GPU alone",
 }
 
 

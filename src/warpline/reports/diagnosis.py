@@ -78,8 +78,6 @@ BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
 BRIEF_PLAN = 2
 """Fixes of the plan on the first screen."""
-BRIEF_FIXES = BRIEF_PLAN
-"""Fixes in the table below a plan: those that it names."""
 BRIEF_PARTS = 6
 ALL_PARTS = 40
 DISTORTION = "profiler-distortion"
@@ -272,13 +270,13 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     if why_unclear(judgement.state) is not None:
         return  # the verdict says why no gain can be told
-    planned = {step.fix: place for place, step in enumerate(judgement.plan[:BRIEF_PLAN])}
+    named = _named_fixes(judgement)
     found = findings.in_order(judgement.findings, judgement.verdict)
-    found.sort(key=lambda finding: planned.get(finding.fix, BRIEF_PLAN))
+    found.sort(key=lambda finding: named.index(finding.fix) if finding.fix in named else len(named))
     table = findings.best_fixes(found, judgement.state.noun)
     if table is not None and len(judgement.plan) > 1:
         # The plan says what comes next, and the last line how to see the others.
-        table = replace(table, rows=table.rows[:BRIEF_FIXES], hidden_note="")
+        table = replace(table, rows=table.rows[: len(named)], hidden_note="")
     if table is None and not found and judgement.verdict.cause == "unclear":
         return
     if table is None:
@@ -288,6 +286,12 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     yield table
     if found[0].how and found[0].fix == judgement.verdict.fix:
         yield Text(f"{found[0].fix}: {findings.brief_advice(found[0].how)}", "advice")
+
+
+def _named_fixes(judgement: Judgement) -> list[str]:
+    """The fixes that the verdict and the plan name on the first screen."""
+    plan = judgement.plan[:BRIEF_PLAN]
+    return list(dict.fromkeys(fix for step in plan for fix in (step.fix, step.larger) if fix is not None))
 
 
 def device_bar(diagnosis: Diagnosis) -> Bar:

@@ -19,6 +19,8 @@ from warpline.trace.trace import Trace
 
 BACKWARD_NODE = r"^autograd::engine::evaluate_function"
 """The op that the autograd engine's thread runs for each node of the backward graph."""
+ENGINE_THREAD = "pt_autograd_"
+"""The name that torch gives to such a thread, which Nsight Systems records."""
 LEAST_HANDOFF_CALLS = 3
 LEAST_HANDOFF_SHARE = 0.5
 """Without recorded ops, a thread is taken to wait for another when at least this many calls of the other fill at
@@ -89,15 +91,15 @@ def handoffs(trace: Trace, calls: TopCalls, op_ns: float) -> Handoffs:
     """
     activity = _activity(trace, calls)
     workers = _autograd_threads(trace)
-    by_ops = bool(workers)
+    known = bool(workers)
     main = _main_thread(trace, calls, workers)
-    if not by_ops and not len(trace.ops):
+    if not known and not len(trace.ops):
         workers = [thread for thread in activity if thread != main]
     episodes = [
         episode
         for worker in workers
         if worker in activity and main in activity and worker != main
-        for episode in _episodes(main, activity[main], worker, activity[worker], calls, None if by_ops else op_ns)
+        for episode in _episodes(main, activity[main], worker, activity[worker], calls, None if known else op_ns)
     ]
     return Handoffs(
         caller=np.array([one.caller for one in episodes], np.int64),
@@ -122,7 +124,12 @@ def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
 
 def _autograd_threads(trace: Trace) -> list[int]:
     backward = (filled(trace.ops.forward_thread, 0) > 0) | trace.ops.name.like(BACKWARD_NODE)
-    return np.unique(trace.ops.thread[backward]).tolist()
+    return np.union1d(trace.ops.thread[backward], engine_threads(trace)).tolist()
+
+
+def engine_threads(trace: Trace) -> Int64s:
+    """The threads that autograd's engine started for itself, as far as they have its name."""
+    return np.flatnonzero([ENGINE_THREAD in (name or "") for name in trace.threads.name.tolist()])
 
 
 def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:

@@ -10,8 +10,8 @@ let e=Math.abs(o);return e>=99.95?Ye.format(o):e>=9.995?o.toFixed(1):o.toFixed(2
 return`${o.toFixed(0)} ${t}`}var M=o=>Xe(o,Nt,"ns"),O=o=>Xe(o,Gt,"B"),H=(o,e)=>e?`${(100*o/e).toFixed(1)} %`:"–",B=o=>`${Ve(o)}×`,R=o=>Ye.format(o),N=(o,e,t=`${e}\
 s`)=>`${R(o)} ${R(o)==="1"?e:t}`;function Ft(o,{launches:e,cpu_ns:t,gpu_ns:n,fewer:r}){let s=e*t,i=e*n,a=e===o.launches&&t===o.cpu_ns&&n===o.gpu_ns,l=Math.max(s,i),c=a&&o.step_ns!==null?o.step_ns:
 l;return{dispatch_ns:s,work_ns:i,step_ns:c,graph_ns:a&&o.graph_ns!==null?o.graph_ns:o.graph_launch_ns+i+e*o.graph_gap_ns,fused_ns:Math.max(s/r,i)+Math.max(0,c-l),
-bound:Bt(s,i,a?o.loading_ns:0,c),crossover:t?i/t:null}}function Bt(o,e,t,n){let r=o+t;return 1.1*Math.max(e,r)<n?"waits between the CPU and the GPU":e>=r?"the G\
-PU":t>o?"loading data":"dispatch on the CPU"}function je(o,e){let t=u("div",{role:"status","aria-live":"polite"}),n={launches:o.launches,cpu_ns:o.cpu_ns,gpu_ns:o.
+bound:Bt(s,i,a?o.loading_ns:0,c),crossover:t?i/t:null}}function Bt(o,e,t,n){let r=o+t;return 1.1*Math.max(e,r)<n?"neither dispatch nor the GPU alone":e>=r?"the \
+GPU":t>o?"loading data":"dispatch on the CPU"}function je(o,e){let t=u("div",{role:"status","aria-live":"polite"}),n={launches:o.launches,cpu_ns:o.cpu_ns,gpu_ns:o.
 gpu_ns,fewer:4},r=(c,d,h,m)=>{let p=g=>String(Math.round(g/h*100)/100),y=n[d],k=u("input",{type:"number",min:m,step:"any",value:p(y)});return k.addEventListener(
 "input",()=>{let g=Number(k.value);k.setAttribute("aria-invalid",String(!(Number.isFinite(g)&&g>=m))),!(!Number.isFinite(g)||g<m)&&(n[d]=k.value===p(y)?y:g*h,l())}),
 [u("label",{},`${c} `,k),k]},s=[r("Launches per step","launches",1,1),r("CPU time per launch, µs","cpu_ns",1e3,0),r("GPU time per launch, µs","gpu_ns",1e3,0),
