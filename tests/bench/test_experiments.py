@@ -91,7 +91,7 @@ def test_work_is_counted_as_on_paper() -> None:
 @needs_torch
 @pytest.mark.parametrize("name", SMALL)
 def test_every_experiment_runs_on_the_cpu_and_says_so(name: str) -> None:
-    found = answer(BenchRequest(name, SMALL[name], seconds=0.01, device="cpu"))
+    found = answer(BenchRequest(name, (SMALL[name],), seconds=0.01, device="cpu"))
     (result,) = found.results
     assert result.median_ns > 0
     assert result.clock == "cpu"
@@ -104,7 +104,7 @@ def test_every_experiment_runs_on_the_cpu_and_says_so(name: str) -> None:
 def test_a_precision_asked_for_does_not_outlive_the_experiment() -> None:
     torch: Any = importlib.import_module("torch")
     before = torch.get_float32_matmul_precision()
-    answer(BenchRequest("matmul", "16", ("tf32",), seconds=0.01, device="cpu"))
+    answer(BenchRequest("matmul", ("16",), ("tf32",), seconds=0.01, device="cpu"))
     assert torch.get_float32_matmul_precision() == before
 
 
@@ -183,5 +183,5 @@ def test_the_fastest_way_is_named_beside_the_library() -> None:
 @needs_torch
 def test_tiles_need_triton_and_a_gpu() -> None:
     with pytest.raises(WarplineError) as error:
-        answer(BenchRequest("tiles", "16", device="cpu"))
+        answer(BenchRequest("tiles", ("16",), device="cpu"))
     assert error.value.code in {"no-triton", "no-gpu"}

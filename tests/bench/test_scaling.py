@@ -71,9 +71,9 @@ def test_other_types_and_the_same_shape_are_not_compared() -> None:
 
 @needs_torch
 def test_several_shapes_on_the_cpu() -> None:
-    request = BenchRequest("matmul", "16", ("fp32",), seconds=0.01, device="cpu", more_shapes=("32",))
+    request = BenchRequest("matmul", ("16", "32"), ("fp32",), seconds=0.01, device="cpu")
     found = answer(request)
     assert [result.name for result in found.results] == ["matmul 16x16x16 fp32", "matmul 32x32x32 fp32"]
     assert found.to_dict()["scaling"][0]["work_ratio"] == 8
     assert "8.00× the FLOPs" in str(found)
-    assert replace(request, more_shapes=()).more_shapes == ()
+    assert replace(request, shapes=()).shapes == ()

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from warpline.bench.command import BenchRequest, answer
+from warpline.bench.command import BenchRequest, answer, data_types
 from warpline.bench.experiments import EXPERIMENTS
 from warpline.errors import WarplineError
 
@@ -17,8 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m warpline.bench", description="Time a function reliably.")
     parser.add_argument("what", nargs="?", help="an experiment, or file.py:function")
     parser.add_argument("--list", action="store_true", help="list the experiments")
-    parser.add_argument("--shape", action="append", default=[])
-    parser.add_argument("--dtype", default="", help="one data type, or several separated by commas")
+    parser.add_argument("--shape", action="append", default=[], dest="shapes")
+    parser.add_argument(
+        "--dtype", type=data_types, default=(), dest="dtypes", help="one data type, or several separated by commas"
+    )
     parser.add_argument("--against", metavar="FILE.PY:FUNCTION", help="compare with this function")
     parser.add_argument("--hot", action="store_true", help="do not flush the L2 between calls")
     parser.add_argument("--graph", action="store_true", help="time many calls in a CUDA graph")
@@ -30,32 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--bytes", type=float)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", action="store_true", dest="as_json")
-    options = parser.parse_args(arguments)
-    if options.list or options.what is None:
+    options = vars(parser.parse_args(arguments))
+    as_json = options.pop("as_json")
+    if options.pop("list") or options["what"] is None:
         print(list_text())
         return 0
-    request = BenchRequest(
-        options.what,
-        options.shape[0] if options.shape else None,
-        tuple(filter(None, options.dtype.split(","))),
-        options.against,
-        not options.hot,
-        options.graph,
-        options.copies,
-        options.seconds,
-        options.flops,
-        options.bytes,
-        options.device,
-        options.cold,
-        options.repeats,
-        more_shapes=tuple(options.shape[1:]),
-    )
+    request = BenchRequest(**options | {"shapes": tuple(options["shapes"])})
     try:
         found = answer(request, lambda line: print(line, file=sys.stderr, flush=True))
     except WarplineError as error:
         print(f"warpline: {error.line()}", file=sys.stderr)
         return error.exit_code
-    print(json.dumps(found.to_dict(), indent=1) if options.as_json else str(found))
+    print(json.dumps(found.to_dict(), indent=1) if as_json else str(found))
     return found.exit_code
 
 

@@ -24,20 +24,24 @@ class BenchRequest:
     """The arguments."""
 
     what: str
-    shape: str | None = None
+    """An experiment, or file.py:function."""
+    shapes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     against: str | None = None
-    flush: bool = True
+    cold: bool = False
     graph: bool = False
+    hot: bool = False
     copies: int = 1
     seconds: float = 0.5
+    repeats: int = 3
     flops: float | None = None
     bytes: float | None = None
     device: str = "auto"
-    cold: bool = False
-    repeats: int = 3
-    more_shapes: tuple[str, ...] = ()
-    """Shapes after the first."""
+
+
+def data_types(text: str) -> tuple[str, ...]:
+    """Those of `--dtype fp32,bf16`."""
+    return tuple(filter(None, text.split(",")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def _measured(request: BenchRequest, report: Report) -> BenchAnswer:
 
 
 def _experiment(request: BenchRequest, experiment: Experiment, report: Report) -> BenchAnswer:
-    shapes = [shape_of(experiment, shape) for shape in (request.shape, *request.more_shapes)]
+    shapes = [shape_of(experiment, shape) for shape in request.shapes or (None,)]
     dtypes = request.dtypes or experiment.dtypes[:1]
     pairs = [(shape, dtype) for shape in shapes for dtype in dtypes]
     if request.cold:
@@ -124,7 +128,7 @@ def _experiment(request: BenchRequest, experiment: Experiment, report: Report) -
                         flops=ready.work.flops,
                         bytes=ready.work.bytes,
                         dtype=dtype,
-                        flush=request.flush,
+                        flush=not request.hot,
                         graph=request.graph,
                         seconds=request.seconds,
                         device=cast(Device, request.device),
@@ -158,7 +162,7 @@ def _cold_experiment(
 
 
 def _program(request: BenchRequest, report: Report) -> BenchAnswer:
-    if request.shape is not None or request.more_shapes:
+    if request.shapes:
         raise UsageError("no-shape", "a function from a file defines its own inputs", "omit --shape")
     if request.cold:
         orders = Orders(request.what, program=request.what, device=request.device)
@@ -176,7 +180,7 @@ def _program(request: BenchRequest, report: Report) -> BenchAnswer:
             inputs=program.inputs,
             copies=request.copies,
             names=(program.name, other.name),
-            flush=request.flush,
+            flush=not request.hot,
             graph=request.graph,
             seconds=request.seconds,
             device=device,
@@ -191,7 +195,7 @@ def _program(request: BenchRequest, report: Report) -> BenchAnswer:
         flops=request.flops,
         bytes=request.bytes,
         dtype=request.dtypes[0] if request.dtypes else None,
-        flush=request.flush,
+        flush=not request.hot,
         graph=request.graph,
         seconds=request.seconds,
         device=device,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import click
-from msgspec import Struct
 
-from warpline.bench.command import BenchRequest, answer
+from warpline.bench.command import BenchRequest, answer, data_types
 from warpline.bench.experiments import listed
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options
@@ -14,49 +13,13 @@ from warpline.errors import UsageError
 from warpline.reports.bench import bench_report, listing
 
 
-class TimingOptions(Struct, frozen=True):
-    """How to time it."""
-
-    shapes: tuple[str, ...]
-    dtype: str | None
-    against: str | None
-    cold: bool
-    graph: bool
-    hot: bool
-    copies: int
-    seconds: float
-    repeats: int
-    flops: float | None
-    bytes_: float | None
-    device: str
-
-    def request(self, what: str) -> BenchRequest:
-        """As a request to time this function or experiment."""
-        return BenchRequest(
-            what,
-            shape=self.shapes[0] if self.shapes else None,
-            dtypes=tuple(filter(None, (self.dtype or "").split(","))),
-            against=self.against,
-            flush=not self.hot,
-            graph=self.graph,
-            copies=self.copies,
-            seconds=self.seconds,
-            flops=self.flops,
-            bytes=self.bytes_,
-            device=self.device,
-            cold=self.cold,
-            repeats=self.repeats,
-            more_shapes=self.shapes[1:],
-        )
-
-
 @click.command()
-@click.argument(
-    "what", required=False, metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function."
-)
 @bundle(
-    "timing",
-    TimingOptions,
+    "request",
+    BenchRequest,
+    click.argument(
+        "what", required=False, metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function."
+    ),
     click.option(
         "--shape",
         "shapes",
@@ -64,7 +27,15 @@ class TimingOptions(Struct, frozen=True):
         metavar="SHAPE",
         help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M; several explain the scaling.",
     ),
-    click.option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16."),
+    click.option(
+        "--dtype",
+        "dtypes",
+        type=data_types,
+        default="",
+        show_default=False,
+        metavar="TYPE",
+        help="Set the data type, or several: fp32,tf32,bf16.",
+    ),
     click.option("--against", metavar="FILE.PY:FUNCTION", help="Time this one too, alternating, and compare."),
     click.option("--cold", is_flag=True, help="Time the cold start of a fresh process."),
     click.option("--graph", is_flag=True, help="Time many calls captured in a CUDA graph."),
@@ -80,12 +51,12 @@ class TimingOptions(Struct, frozen=True):
         help="Start this many fresh processes of each kind, with --cold.",
     ),
     click.option("--flops", type=float, help="Set the FLOPs of one call of your function."),
-    click.option("--bytes", "bytes_", type=float, help="Set the bytes that one call must move."),
+    click.option("--bytes", type=float, help="Set the bytes that one call must move."),
     click.option("--device", default="auto", metavar="auto|cuda|cpu", help="Run on this device."),
 )
 @click.option("--list", "list_", is_flag=True, help="List the experiments.")
 @output_options
-def bench(what: str | None, timing: TimingOptions, list_: bool, output: ReportOutput) -> None:
+def bench(request: BenchRequest, list_: bool, output: ReportOutput) -> None:
     """Time a function on the GPU: warmed up, synchronised, L2 flushed, with a confidence interval and caveats.
 
     Shows GPU time and host submission time. If the FLOPs and bytes of a call are known, it also shows rates and the
@@ -107,9 +78,8 @@ def bench(what: str | None, timing: TimingOptions, list_: bool, output: ReportOu
     if list_:
         output.put(listing, listed)
         return
-    if what is None:
+    if not request.what:
         raise UsageError("nothing-to-time", "name an experiment or file.py:function", "warpline bench --list")
-    request = timing.request(what)
     found = answer(request, lambda line: say(line, err=True))
     output.put(lambda: bench_report(found, request), found.to_dict)
     if found.exit_code:

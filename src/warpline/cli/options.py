@@ -16,13 +16,13 @@ PATH = click.Path(path_type=Path)
 """A file or folder, which a verb gets as a `Path`."""
 
 
-def bundle(name: str, made: type[Struct], *options: Decorator) -> Decorator:
-    """Add options to a verb, which gets one object made of their values, as the parameter `name`."""
+def bundle(name: str, made: type[Any], *options: Decorator) -> Decorator:
+    """Add options to a verb, which gets one record made of their values, as the parameter `name`."""
 
     def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(verb)
         def with_bundle(**given: Any) -> Any:
-            values = {field: given.pop(field) for field in made.__struct_fields__}
+            values = {field: given.pop(field) for field in made.__annotations__}
             return verb(**given, **{name: made(**values)})
 
         decorated: Callable[..., Any] = with_bundle

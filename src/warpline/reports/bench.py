@@ -119,7 +119,7 @@ def _cold(cold: ColdStartTimes) -> Section:
 
 def _next(answer: BenchAnswer, request: BenchRequest) -> Iterator[Command]:
     codes = {note.code for result in answer.results for note in result.notes}
-    shapes = [word for shape in (request.shape, *request.more_shapes) if shape for word in ("--shape", shape)]
+    shapes = [word for shape in request.shapes for word in ("--shape", shape)]
     types = ["--dtype", ",".join(request.dtypes)] if request.dtypes else []
     again = shlex.join(["warpline", "bench", request.what, *shapes, *types])
     if {"short", "submission-bound"} & codes and not request.graph:
