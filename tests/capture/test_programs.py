@@ -117,7 +117,7 @@ def run_here(
 
 
 def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_no_secret_is_kept(tmp_path: Path) -> None:
-    script = MODEL + "for step in range(14): train()\nprint('trained', *sys.argv[1:])"
+    script = MODEL + "for step in range(15): train()\nprint('trained', *sys.argv[1:])"
     run = record(tmp_path, script, *FEW, arguments=("--lr", "1", "--api-key", "hush", "--token=hush"))
     assert (run.code, run.out) == (0, "trained --lr 1 --api-key hush --token=hush\n")
     assert len(run.step_names()) == 2

@@ -68,7 +68,7 @@ def test_the_observer_is_removed_a_step_after_it_was_stopped(tmp_path: Path) -> 
 
 def test_a_step_that_is_too_long_is_not_looked_at(tmp_path: Path) -> None:
     second_pass = pass_in(tmp_path, step_ns=11 * 10**9)
-    assert not second_pass.start()
+    assert not second_pass.waiting
     assert second_pass.report["state"] == "skipped"
     assert "10 s" in second_pass.report["notes"][0]
 
@@ -98,6 +98,12 @@ def test_an_end_within_the_first_step_leaves_nothing(tmp_path: Path) -> None:
     second_pass.end(whole=False)
     assert second_pass.report["state"] == "skipped"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_end_before_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    second_pass = pass_in(tmp_path)
+    second_pass.end(whole=False)
+    assert second_pass.report["state"] == "skipped"
 
 
 def test_an_error_at_the_end_ends_the_pass_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

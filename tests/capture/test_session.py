@@ -19,8 +19,8 @@ from warpline.capture.steps import FORWARD, MAX_IGNORED_CALLS, OPTIMIZER
 torch = pytest.importorskip("torch")
 
 
-def session_in(folder: Path) -> Session:
-    return Session(torch, Plan(folder=str(folder), skip=2, settle_s=0.0, warmup=1, steps=50))
+def session_in(folder: Path, recorded: int = 50) -> Session:
+    return Session(torch, Plan(folder=str(folder), skip=2, settle_s=0.0, warmup=1, steps=recorded))
 
 
 def steps(session: Session, count: int) -> None:
@@ -122,10 +122,48 @@ def test_steps_are_timed_before_while_and_after_they_are_recorded(
 
 
 def test_a_session_is_over_after_the_second_pass_not_between_it_and_the_recording(tmp_path: Path) -> None:
-    session = Session(torch, Plan(folder=str(tmp_path), skip=2, settle_s=0.0, warmup=1, steps=2, look_steps=2))
+    session = session_in(tmp_path, recorded=2)
     seen: list[bool] = []
     session._calibrate = lambda: seen.append(session.over)  # type: ignore[method-assign]
     steps(session, 6)
     assert (session.phase, seen, session.over) == (SECOND_PASS, [False], False)
     session.close("exit")
     assert session.over
+
+
+def test_the_second_pass_starts_when_the_ranges_of_the_recorded_steps_have_closed(tmp_path: Path) -> None:
+    """torch would write the end of such a range into memory that the recording has freed."""
+    session = session_in(tmp_path, recorded=2)
+    states = []
+    with torch.profiler.record_function("before the recording"):
+        steps(session, 4)
+        with torch.profiler.record_function("the last recorded step and the one after it"):
+            for _ in range(2):
+                steps(session, 1)
+                states.append((written(tmp_path)["look"]["state"], torch.autograd._profiler_enabled()))
+        steps(session, 1)
+        states.append((written(tmp_path)["look"]["state"], torch.autograd._profiler_enabled()))
+    assert states == [("waiting", False), ("waiting", False), ("looking", True)]
+    session.close("exit")
+
+
+def test_the_second_pass_never_starts_where_the_recording_stops(tmp_path: Path) -> None:
+    session = session_in(tmp_path, recorded=2)
+    steps(session, 5)
+    assert (session.phase, written(tmp_path)["look"]["state"]) == (SECOND_PASS, "waiting")
+    steps(session, 1)
+    assert written(tmp_path)["look"]["state"] == "looking"
+    session.close("exit")
+
+
+def test_a_second_pass_that_cannot_start_says_why(tmp_path: Path) -> None:
+    session = session_in(tmp_path, recorded=2)
+    steps(session, 4)
+    with torch.profiler.record_function("all steps from here"):
+        steps(session, 9)
+        session.close("exit")
+    look = written(tmp_path)["look"]
+    assert (look["state"], look["notes"]) == (
+        "skipped",
+        ["a record_function that began in the recorded steps was not over"],
+    )

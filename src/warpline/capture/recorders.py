@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +30,24 @@ CHECK_EVERY = 4096
 _OURS = str(Path(__file__).parent)
 _ours = False
 """Whether the profiler that is being created or called now is ours, not the program's."""
+
+
+_left_open: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Ranges that opened under a recorder that has stopped, and may still be open."""
+
+
+def ranges_left_open() -> bool:
+    """Whether a range may still be open that opened under an earlier recorder.
+
+    torch writes the end of such a range into freed memory if another profiler runs by then, which may end the program
+    much later (torch 2.13). A `record_function` that is gone has been closed.
+    """
+    return bool(_left_open)
+
+
+def _ranges(torch: Any) -> list[Any]:
+    kind = torch.autograd.profiler.record_function
+    return [one for one in gc.get_objects() if type(one) is kind]
 
 
 def ours() -> bool:
@@ -99,6 +119,7 @@ class TorchRecorder:
         self._passed = 0
         self._whole = True
         self._thread: threading.Thread | None = None
+        self._opened_before: weakref.WeakSet[Any] = weakref.WeakSet()
         self.notes: list[str] = []
         """What went wrong without harm to the trace."""
 
@@ -117,6 +138,7 @@ class TorchRecorder:
             "with_stack": plan.stacks,
             "profile_memory": plan.memory,
         }
+        self._opened_before.update(_ranges(torch))
         all_threads = None
         if threading.current_thread() is not threading.main_thread():  # the thread may end before the recording does
             all_threads = _all_threads()
@@ -150,6 +172,7 @@ class TorchRecorder:
                 self._profiler.step_rec_fn = None
             wait_for_gpu(self._torch)
             self._profiler.stop()
+        _left_open.update(one for one in _ranges(self._torch) if one not in self._opened_before)
 
     def export(self, path: Path) -> None:
         with as_ours():

@@ -14,13 +14,15 @@ from typing import Any
 
 from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import ProcessRecord, file_beside
-from warpline.capture.recorders import LINES, TorchRecorder, as_ours, export_whole
+from warpline.capture.recorders import LINES, TorchRecorder, as_ours, export_whole, ranges_left_open
 from warpline.capture.this_process import without_lines
 
 WAITING, RUNNING, DONE, SKIPPED, FAILED = "waiting", "looking", "done", "skipped", "failed"
 STEP_MARK = "warpline step "
 OBSERVER_MESSAGE = "Execution Trace Observer"
 """Of torch's warnings that its observer begins and ends, which say nothing to a user."""
+STILL_OPEN = "a record_function that began in the recorded steps was not over"
+TOO_SOON = "the program ended or a limit was reached before a step was over"
 STACKS, OBSERVED = ".stacks.json", ".observed.json"
 """Suffixes of the files: the trace with frames, and what torch's observer writes."""
 
@@ -36,7 +38,11 @@ def in_second_pass(part: dict[str, Any]) -> bool:
 
 
 class SecondPass:
-    """The steps of a second pass. Start it at the end of a step, and call `step` at the end of every later one."""
+    """The steps of a second pass. Start it at the end of a step, and call `step` at the end of every later one.
+
+    It may start a step after the recording has stopped, not at once: a step ends inside the optimizer's own range,
+    which must close before another profiler runs (`ranges_left_open`).
+    """
 
     def __init__(self, torch: Any, plan: Plan, record: ProcessRecord) -> None:
         self._torch, self._plan = torch, plan
@@ -46,16 +52,25 @@ class SecondPass:
         self._recorder: TorchRecorder | None = None
         self._observer: Any = None
         self._stopped_observer: Any = None
-        self._since = 0.0
+        self._since = time.monotonic()
         self._passed = 0
         self.report: dict[str, Any] = {"state": WAITING, "steps": 0, "stacks_file": None, "file": None, "notes": []}
         """The manifest's `look` entry."""
 
-    def start(self) -> bool:
-        """Start; False if that failed, or if a step takes longer than a second pass may."""
         if not self._steps:
-            self._skip(f"a step takes longer than a second pass may ({self._plan.look_s:g} s)")
-            return False
+            self._skip(f"a step takes longer than a second pass may ({plan.look_s:g} s)")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is still to start."""
+        return bool(self.report["state"] == WAITING)
+
+    def may_start(self) -> bool:
+        """Whether torch survives it."""
+        return not (self._with_frames and ranges_left_open())
+
+    def start(self) -> bool:
+        """Start; False if that failed."""
         with self._careful():
             if self._plan.dataflow:
                 self._observe()
@@ -81,8 +96,6 @@ class SecondPass:
 
     def over_limit(self, grace: float = 1.0) -> bool:
         """Whether the pass takes too long or its file is too large."""
-        if not self._since:
-            return False
         if time.monotonic() - self._since > grace * self._plan.look_s:
             return True
         with contextlib.suppress(OSError):
@@ -91,6 +104,8 @@ class SecondPass:
 
     def end(self, whole: bool) -> None:
         """Stop, and write what was seen if at least one step is whole."""
+        if self.waiting:
+            self._skip(TOO_SOON if self.may_start() else STILL_OPEN)
         if self.report["state"] != RUNNING:
             return
         with self._careful():
@@ -104,7 +119,7 @@ class SecondPass:
                 self._stop_observer()
             self.report["steps"] = self._passed
             if not self._passed:
-                self._skip("the program ended or a limit was reached before a step was over")
+                self._skip(TOO_SOON)
                 return
             if recorder is not None:
                 export_whole(recorder, self._path(STACKS))

@@ -259,8 +259,7 @@ class Session:
         elif self.phase == RECORDS:
             self._recorded_step(position)
         elif self.phase == SECOND_PASS:
-            if self._second_pass is None or self._second_pass.step():
-                self._end_second_pass(whole=True)
+            self._step_of_second_pass()
         elif self.phase == DONE and self.record.state == RECORDED and self.record.later_step_ns is None:
             if self._second_pass is not None:
                 self._second_pass.release()
@@ -322,18 +321,15 @@ class Session:
             if doubt:
                 self.note(doubt)
             self.record.state = RECORDED if began or self.record.file else NOTHING
-            again = began and by_steps and whole and wants_second_pass(self.plan)
-            if again:
+            if began and by_steps and whole and wants_second_pass(self.plan):
                 self._second_pass = SecondPass(self._torch, self.plan, self.record)
                 self.record.look = self._second_pass.report
             self._keep()
         self._last_words.release()
         if began and by_steps and whole:
             self._calibrate()
-        if again and self._second_pass is not None:
-            with hold_signals():
-                self.phase = SECOND_PASS if self._second_pass.start() else DONE
-                self._keep()
+        if self._second_pass is not None and self._second_pass.waiting:
+            self.phase = SECOND_PASS
         self._laps.restart()
         if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
             self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still appear
@@ -349,6 +345,16 @@ class Session:
         with hold_signals():
             self.record.host_costs = measure_host(self._torch, shapes=self.plan.shapes, stacks=self.plan.stacks)
             self._keep()
+
+    def _step_of_second_pass(self) -> None:
+        second_pass = self._second_pass
+        if second_pass is not None and second_pass.waiting:
+            if second_pass.may_start():
+                with hold_signals():
+                    self.phase = SECOND_PASS if second_pass.start() else DONE
+                    self._keep()
+        elif second_pass is None or second_pass.step():
+            self._end_second_pass(whole=True)
 
     def _end_second_pass(self, whole: bool) -> None:
         if self._second_pass is not None:
