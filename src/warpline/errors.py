@@ -62,7 +62,10 @@ class NoGpuWork(CannotAnswer):
     """The trace has no GPU operations, and the answer is about them."""
 
     def __init__(self, what: str) -> None:
-        hint = "record with CUDA activities; without a GPU, warpline diagnose and warpline ops answer for the CPU"
+        hint = (
+            "of a program without a GPU, warpline diagnose, ops, compare and gate tell the CPU's time, and "
+            "warpline try measures fixes; of another, record CUDA activities"
+        )
         super().__init__("no-gpu-work", what, hint)
 
 

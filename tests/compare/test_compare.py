@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kineto_files import Event, annotation, launched, op
+from kineto_files import Event, annotation, call, launched, op
 from paths import SUITES
 from step_traces import steps, trace
 
@@ -105,9 +105,17 @@ def test_the_command_needs_two_recordings(words: list[str], capsys: pytest.Captu
     assert capsys.readouterr().err.startswith("warpline: two-traces:")
 
 
-def test_a_recording_without_gpu_work_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_of_the_gpu_is_not_compared_with_one_of_the_cpu(tmp_path: Path) -> None:
     a = trace(tmp_path, "a", steps(3, [("gemm", 100)]))
     b = trace(tmp_path, "b", [annotation("ProfilerStep#0", 0, 100)])
+    found = warpline.compare(a, b)
+    assert (found.verdict, found.same_unit) == ("not_comparable", False)
+    assert found.reasons[0] == "A ran on Test GPU and B on CPU"
+
+
+def test_an_empty_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = trace(tmp_path, "a", steps(3, [("gemm", 100)]))
+    b = trace(tmp_path, "b", [call("cudaMalloc", 0, 100, 1)])
     assert run(["compare", str(a), str(b)]) == 1
     assert "no-gpu-work" in capsys.readouterr().err
 

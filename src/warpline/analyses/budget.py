@@ -98,7 +98,7 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
         )
     work = trace.gpu[_launched_in(trace)]
     if not len(work):
-        raise NoGpuWork("the trace has no GPU operations in the selected steps")
+        raise NoGpuWork("a budget weighs launches against the GPU's time, and the steps have no GPU operations")
     calls = trace.api[np.unique(work.api_id[work.api_id != NONE])]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")

@@ -21,7 +21,7 @@ from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, Thr
 from warpline.analyses.user_frames import LineIs, Site, UserFrames, site_of
 from warpline.capture.recorded import recorded_entry
 from warpline.library_names import PROFILER_FRAME
-from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -174,61 +174,118 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     """Where the time of the steps' thread goes; None if the trace has GPU work, or nothing on the CPU."""
     if len(trace.gpu):
         return None
-    thread = _thread(trace)
-    everything = thread_events(trace)
-    events = everything[everything.thread == thread].in_order()
+    program = CpuProgram(trace)
+    events = program.events
     steps = _steps(trace, events)
     if not len(events) and not steps:
         return None
-    tree = events.nested()
-    windows = steps or [(int(events.start_ns.min()), int(events.end_ns.max()))]
-    begins, lengths = segments(events.start_ns, events.end_ns, windows)
-    owners = tree.innermost(np.full_like(begins, thread), begins)
-    kinds = _kinds(events, tree.parents)
-    theirs = _OtherThreads(everything[everything.thread != thread], begins, lengths, np.isin(kinds[owners], EMPTY))
-    # A gap is where its middle is: it begins and ends in the calls around it.
-    moments = np.where(owners == NONE, begins + lengths // 2, begins)
-    sites = trace.once(UserFrames).sites(np.full_like(moments, thread), moments)
-    parts = [*_parts(events, tree.parents, owners, begins, lengths - theirs.taken_ns, sites), *theirs.parts]
-    window_ns = int(lengths.sum())
-    name, tid = trace.threads.name[thread], trace.threads.tid[thread]
+    found = program.segments(steps or [(int(events.start_ns.min()), int(events.end_ns.max()))])
+    window_ns = int(found.length_ns.sum())
+    name, tid = trace.threads.name[program.thread], trace.threads.tid[program.thread]
     return CpuTime(
         thread=str(name or tid).removeprefix("thread "),
         window_ns=window_ns,
         steps=max(len(steps), 1),
         has_steps=len(steps) > 0,
-        parts=_listed(parts, window_ns),
+        parts=_listed(_parts(found), window_ns),
         source="run" if recorded_entry(trace.file) else trace.source,
     )
 
 
-class _OtherThreads:
-    """What other threads do in segments in which one thread shows nothing of its own."""
+class CpuSegments(Struct, frozen=True):
+    """The time of some windows in segments, each of one event or gap; their lengths sum to the windows."""
 
-    def __init__(self, others: ThreadEvents, begins: Int64s, lengths: Int64s, empty: Bools) -> None:
-        events = others[others.kind.equal(OP, FRAME) | others.name.like(COMM)].in_order()
-        self.taken_ns: Int64s = np.zeros_like(lengths)
-        """Of each segment, the time that is theirs."""
-        self.parts: list[CpuPart] = []
-        windows = list(zip(begins[empty].tolist(), (begins + lengths)[empty].tolist(), strict=True))
-        if not len(events) or not windows:
-            return
+    start_ns: Int64s
+    length_ns: Int64s
+    kind: Texts
+    name: Texts
+    event: Int64s
+    """Equal numbers are one event; each gap has a number of its own, which is negative."""
+    op: Int64s
+    """Row of the table of ops; NONE for everything else."""
+    site: Texts
+    """The user's line, as text for `Site.parse`; None where it is unknown."""
+    elsewhere: Bools
+    """Whether another thread does it, while the one that is looked at shows nothing of its own."""
+
+    def __getitem__(self, rows: Int64s | Bools) -> CpuSegments:
+        return CpuSegments(*(getattr(self, name)[rows] for name in self.__struct_fields__))
+
+
+class CpuProgram:
+    """What the threads of a program without GPU work do, seen from the one on which its steps lie."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.thread = _thread(trace)
+        everything = thread_events(trace)
+        mine = everything.thread == self.thread
+        self.events = everything[mine].in_order()
+        others = everything[~mine]
+        self._others = others[others.kind.equal(OP, FRAME) | others.name.like(COMM)].in_order()
+        self._frames = trace.once(UserFrames)
+
+    def segments(self, windows: list[tuple[int, int]]) -> CpuSegments:
+        """The time of the windows, by start."""
+        events, thread = self.events, self.thread
+        tree = events.nested()
+        begins, lengths = segments(events.start_ns, events.end_ns, windows)
+        owners = tree.innermost(np.full_like(begins, thread), begins)
+        kinds = _kinds(events, tree.parents)[owners]
+        # A gap is where its middle is: it begins and ends in the calls around it.
+        moments = np.where(owners == NONE, begins + lengths // 2, begins)
+        # A gap is named after the event that follows.
+        following = np.searchsorted(events.start_ns, begins, side="right")
+        following[following == len(events)] = NONE
+        gaps = "before " + events.name.at(following).series()
+        names = events.name.renamed(_short).at(owners).series().fill_null(gaps).fill_null("after the last event")
+        theirs = self._elsewhere(begins, lengths, np.isin(kinds, EMPTY))
+        taken_ns = np.zeros_like(lengths)
+        np.add.at(taken_ns, np.searchsorted(begins, theirs.start_ns, side="right") - 1, theirs.length_ns)
+        own = CpuSegments(
+            begins,
+            lengths - taken_ns,
+            kinds,
+            np.array(names.to_list(), object),
+            np.where(owners == NONE, -1 - np.arange(len(owners)), owners),
+            _op_rows(events, owners),
+            self._frames.sites(np.full_like(moments, thread), moments),
+            np.zeros(len(begins), bool),
+        )
+        both = CpuSegments(
+            *(np.concatenate([getattr(one, name) for one in (own, theirs)]) for name in own.__struct_fields__)
+        )
+        both = both[both.length_ns > 0]
+        return both[np.argsort(both.start_ns, kind="stable")]
+
+    def _elsewhere(self, begins: Int64s, lengths: Int64s, empty: Bools) -> CpuSegments:
+        """What other threads do in segments in which this one shows nothing of its own."""
+        events = self._others
         tree = events.nested()
         kinds = _kinds(events, tree.parents)
         ranks = np.select([kinds == kind for kind in THEIRS], range(len(THEIRS)), len(THEIRS))
+        windows = list(zip(begins[empty].tolist(), (begins + lengths)[empty].tolist(), strict=True))
         moments, times = segments(events.start_ns, events.end_ns, windows)
         chosen = np.full(len(moments), NONE)
         for thread in np.unique(events.thread):
             here = tree.innermost(np.full_like(moments, thread), moments)
             chosen = np.where(ranks[here] < ranks[chosen], here, chosen)
         taken = chosen != NONE
-        of_segment = np.searchsorted(begins, moments, side="right") - 1
-        np.add.at(self.taken_ns, of_segment[taken], times[taken])
-        for _, rows in grouped(np.flatnonzero(taken), events.name.codes[chosen[taken]]):
-            kind: Kind = kinds[chosen[rows[0]]]
-            text = _short(events.name.text(int(chosen[rows[0]])) or "")
-            count = len(np.unique(chosen[rows]))
-            self.parts.append(CpuPart(kind, text, int(times[rows].sum()), count, elsewhere=True))
+        which = chosen[taken]
+        return CpuSegments(
+            moments[taken],
+            times[taken],
+            kinds[which],
+            np.array(events.name.renamed(_short).at(which).series().to_list(), object),
+            len(self.events) + which,
+            _op_rows(events, which),
+            np.full(len(which), None, object),
+            np.ones(len(which), bool),
+        )
+
+
+def _op_rows(events: ThreadEvents, which: Int64s) -> Int64s:
+    rows = np.append(np.where(events.kind.equal(OP), events.row, NONE), NONE)
+    return rows[which]
 
 
 def _steps(trace: Trace, events: ThreadEvents) -> list[tuple[int, int]]:
@@ -302,36 +359,28 @@ def _short(name: str) -> str:
     return built_in[1] if built_in else name
 
 
-def _parts(
-    events: ThreadEvents, parents: Int64s, owners: Int64s, begins: Int64s, lengths: Int64s, sites: Texts
-) -> list[CpuPart]:
-    """Segments, each owned by an event or NONE, summed by kind, name and place in the user's code."""
-    # A gap is named after the event that follows.
-    following = np.searchsorted(events.start_ns, begins, side="right")
-    following[following == len(events)] = NONE
-    gaps = "before " + events.name.at(following).series()
+def _parts(found: CpuSegments) -> list[CpuPart]:
+    """Segments summed by kind, name and place in the user's code."""
     table = pl.DataFrame(
         {
-            "kind": _kinds(events, parents)[owners].tolist(),
-            "name": events.name.renamed(_short).at(owners).series().fill_null(gaps).fill_null("after the last event"),
-            "frame": sites.tolist(),
-            # An event may have several segments; each gap is one.
-            "occurrence": np.where(owners == NONE, -1 - np.arange(len(owners)), owners),
-            "self_ns": lengths,
+            "kind": found.kind.tolist(),
+            "name": found.name.tolist(),
+            "elsewhere": found.elsewhere,
+            "frame": found.site.tolist(),
+            "event": found.event,
+            "self_ns": found.length_ns,
         },
-        schema_overrides={"kind": pl.String, "frame": pl.String},
+        schema_overrides={"kind": pl.String, "name": pl.String, "frame": pl.String},
     )
-    counted = (
-        table.filter(pl.col("self_ns") > 0)
-        .group_by("kind", "name", "frame")
-        .agg(pl.col("self_ns").sum(), pl.col("occurrence").n_unique().alias("count"))
+    counted = table.group_by("kind", "name", "elsewhere", "frame").agg(
+        pl.col("self_ns").sum(), pl.col("event").n_unique().alias("count")
     )
-    found = []
     ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])
-    for kind, name, frame, self_ns, count in ordered.iter_rows():
+    parts = []
+    for kind, name, elsewhere, frame, self_ns, count in ordered.iter_rows():
         site = Site.parse(frame) if frame else None
-        found.append(CpuPart(kind, name, self_ns, count, **(asdict(site) if site else {})))
-    return found
+        parts.append(CpuPart(kind, name, self_ns, count, elsewhere=elsewhere, **(asdict(site) if site else {})))
+    return parts
 
 
 def _listed(parts: list[CpuPart], window_ns: int) -> tuple[CpuPart, ...]:

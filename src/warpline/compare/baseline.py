@@ -17,11 +17,11 @@ from msgspec import to_builtins
 
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.atomic_write import write_atomically
-from warpline.compare.comparable import Setting
+from warpline.compare.comparable import CPU_NAME, Setting
 from warpline.compare.counts import KINDS
 from warpline.compare.measurement import RunMeasurement
 from warpline.compare.stopwatch import BareStepTime
-from warpline.compare.typical_step import Operation, TypicalStep
+from warpline.compare.typical_step import CPU, Operation, TypicalStep
 from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.intervals import Spans
 from warpline.untrusted_json import read_json
@@ -65,7 +65,7 @@ def read_baseline(path: Path) -> list[RunMeasurement]:
         raise _refused(path, f"is not a baseline of this version ({SCHEMA})")
     try:
         operations = [
-            Operation(str(row["kind"]), str(row["name"]), "", (*map(int, row["grid"]),))  # type: ignore[arg-type]
+            Operation(str(row["kind"]), str(row["name"]), "", (*map(int, row["grid"]),))
             for row in written["operations"]
         ]
         runs = [_run(row, operations, _setting(written["setting"])) for row in written["runs"]]
@@ -82,7 +82,7 @@ def _refused(path: Path, why: str) -> UnreadableFile:
 
 
 def _text(runs: Sequence[RunMeasurement]) -> str:
-    known: dict[tuple[str, str, tuple[int, int, int]], int] = {}
+    known: dict[tuple[str, str, tuple[int, ...]], int] = {}
     rows = [_row(run, known) for run in runs]
     setting = runs[0].setting
     parts = [
@@ -102,7 +102,7 @@ def _lines(rows: Any) -> str:
     return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]"
 
 
-def _row(run: RunMeasurement, known: dict[tuple[str, str, tuple[int, int, int]], int]) -> dict[str, Any]:
+def _row(run: RunMeasurement, known: dict[tuple[str, str, tuple[int, ...]], int]) -> dict[str, Any]:
     step = run.step
     keys = [(one.kind, one.name, one.grid) for one in step.operations]
     return {
@@ -155,7 +155,7 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         spans=Spans(np.append(0, ends[:-1]), ends),
         averaged=int(row["averaged"]),
         step_ns=_amount(row["step_ns"]),
-        device=0,
+        device=CPU if setting.devices == (CPU_NAME,) else 0,
         found_by=None if row["found_by"] is None else str(row["found_by"]),
         ahead_ns=_amount(row["ahead_ns"]),
         waited_ns=waits,

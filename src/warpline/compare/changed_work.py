@@ -185,13 +185,17 @@ def _usual(side: Sequence[RunMeasurement]) -> list[TypicalStep]:
     return [run.step for run, its in zip(side, kinds, strict=True) if its == kind]
 
 
-def _kinds(operations: tuple[Operation, ...]) -> tuple[tuple[str, str, tuple[int, int, int]], ...]:
+def _kinds(operations: tuple[Operation, ...]) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
     return tuple((one.kind, one.name, one.grid) for one in operations)
 
 
 def _as_long(runs: Sequence[list[TypicalStep]], places: Int64s) -> Int64s:
     """The operations that take about as long in both: a kernel with as many blocks as the device has processors may do
-    any amount of work."""
+    any amount of work. An op of the CPU does the same work on inputs of the same sizes, however slow the host is; what
+    has no sizes, such as a gap, may do any."""
+    if runs[0][0].is_on_cpu:
+        operations = runs[0][0].operations
+        return places[[operations[place].kind == "op" for place in places[:, 0].tolist()]]
     times_a, times_b = (
         np.median([step.exposed_ns[places[:, column]] for step in steps], axis=0) for column, steps in enumerate(runs)
     )
@@ -269,6 +273,11 @@ def _times(steps: Sequence[TypicalStep], common: Int64s, moved: Bools) -> _Times
     work, waits, idle = [], [], []
     for step in steps:
         assert step.waited_ns is not None
+        if step.is_on_cpu:  # all of it is the host's time
+            idle.append(step.step_ns)
+            work.append(1.0)
+            waits.append(float(step.exposed_ns[common].sum()))
+            continue
         idle.append(float(step.step_ns - step.exposed_ns.sum()))
         last = max(idle[-1] - float(step.waited_ns.sum()), 0.0)
         work.append(max(float(step.exposed_ns[common].sum()), 1.0))

@@ -12,6 +12,7 @@ from warpline.units import several
 
 PROFILER_SETTINGS = {"with_stack": "Python stacks", "record_shapes": "shapes", "profile_memory": "memory"}
 """Settings of torch.profiler that cost CPU time in every op."""
+CPU_NAME = "CPU"
 DRIVER = "cuda_driver_version"
 MAX_DIGITS = 9
 """A number of ranks with more digits is none."""
@@ -22,7 +23,7 @@ class Setting(Struct, frozen=True):
 
     source: str
     devices: tuple[str, ...]
-    """Names of the devices that did work, in order."""
+    """Names of the devices that did work, in order; `CPU` of a program without GPU work."""
     driver: str | None
     ranks: int
     """Processes of the job; 1 where the file speaks of no other."""
@@ -34,7 +35,7 @@ class Setting(Struct, frozen=True):
 
 def setting_of(trace: Trace) -> Setting:
     """What must be the same."""
-    used = np.unique(filled(trace.gpu.device, 0))
+    used = np.unique(filled(trace.gpu.device, 0)).tolist()
     facts = trace.facts
     ranks = facts.get("world_size", "")
     recorded = {what for key, what in PROFILER_SETTINGS.items() if facts.get(key) not in {None, "0", "false"}}
@@ -42,7 +43,7 @@ def setting_of(trace: Trace) -> Setting:
         recorded.add(PROFILER_SETTINGS["with_stack"])
     return Setting(
         trace.source,
-        tuple(device_name(trace, device) or "unknown" for device in used.tolist()),
+        tuple(device_name(trace, device) or "unknown" for device in used) or (CPU_NAME,),
         facts.get(DRIVER),
         int(ranks) if ranks.isdecimal() and len(ranks) < MAX_DIGITS else 1,
         frozenset(recorded),

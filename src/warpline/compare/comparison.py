@@ -26,7 +26,7 @@ from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, dr
 from warpline.compare.stopwatch import is_timed, typical_ns
 from warpline.compare.typical_step import MIN_STEPS, TypicalStep
 from warpline.compare.words import in_words, percent
-from warpline.errors import UsageError
+from warpline.errors import CannotAnswer, UsageError
 from warpline.estimate import Estimate
 from warpline.notebook import ShownAsCard
 from warpline.trace.trace import Trace
@@ -102,7 +102,8 @@ class Comparison(ShownAsCard, Struct, frozen=True):
     ratio: Estimate
     """Step time of B over that of A; below 1 is faster."""
     work_ratio: Estimate
-    """Likewise of the device's own work, without copies from and to the host: it differs least between runs."""
+    """Likewise of the device's own work, without copies from and to the host: it differs least between runs. Of a
+    program without GPU work it says nothing."""
     judged_by: Judged
     """Whose verdict it is: of the `stopwatch` if both sides were timed without the profiler, else of the recorded
     `step`. Where that is inconclusive: of the device's `work` if that takes most of the step, or of the `structure`,
@@ -131,6 +132,11 @@ class Comparison(ShownAsCard, Struct, frozen=True):
     def change_ns(self) -> int:
         """How much longer the step of B is."""
         return self.b.step_ns - self.a.step_ns
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether the programs have no GPU work."""
+        return self.a.step.is_on_cpu and self.b.step.is_on_cpu
 
     @property
     def sentence(self) -> str:
@@ -191,7 +197,7 @@ class Comparison(ShownAsCard, Struct, frozen=True):
             "change": {
                 "step_ns": self.change_ns,
                 "ratio": to_builtins(self.ratio.rounded(5)),
-                "work_ratio": to_builtins(self.work_ratio.rounded(5)),
+                "work_ratio": None if self.is_on_cpu else to_builtins(self.work_ratio.rounded(5)),
                 "stopwatch_ratio": to_builtins(self.stopwatch_ratio.rounded(5)) if self.stopwatch_ratio else None,
                 "structure": self.changed.to_dict() if self.changed else None,
                 "p_value": self.p_value,
@@ -227,10 +233,13 @@ def compare(
     if not same_program and same_work.other_program(step_a, step_b):
         same_program = replaces_all_kernels(contents_of(ends[0], step_a), contents_of(ends[1], step_b))
     found = compare_measurements(runs_a, runs_b, least_effect, anyway=anyway, same_program=same_program)
-    if found.verdict != "not_comparable":
-        ops = changed_cpu_ops(*ends, found.a.step.cpu_spans, found.b.step.cpu_spans)
-        found = replace(found, cold_start=cold_start(a, b, least_effect), cpu_ops=ops)
-    if found.verdict == "not_comparable" or not found.parts or all(not part.change_ns for part in found.parts):
+    if found.verdict == "not_comparable":
+        return found
+    found = replace(found, cold_start=cold_start(a, b, least_effect))
+    if found.is_on_cpu:
+        return found  # its parts are ops already, and fixes are recognised by GPU work
+    found = replace(found, cpu_ops=changed_cpu_ops(*ends, found.a.step.cpu_spans, found.b.step.cpu_spans))
+    if all(not part.change_ns for part in found.parts):
         return found
     known = outcome(*ends, found.a.step, found.b.step)
     if found.cold_start is not None and known is not None and known.fixes == ("warm_up",):
@@ -259,6 +268,10 @@ def compare_measurements(
         raise UsageError("bad-effect", f"the least effect lies between 0 and 100 %, not at {100 * least_effect:g} %")
     side_a, side_b = ComparedRuns(tuple(a)), ComparedRuns(tuple(b))
     found, changed = judge(a, b, least_effect)
+    if metric == "busy" and side_b.step.is_on_cpu:
+        raise CannotAnswer(
+            "no-gpu-work", "the metric busy is the GPU's work, and the program has none", "compare the step"
+        )
     if metric == "busy":
         found = replace(found, verdict=verdict_of(found.work_ratio, least_effect), judged_by="busy", more_runs=None)
     parts, unexplained = explain(side_a.step, side_b.step)
@@ -270,7 +283,8 @@ def compare_measurements(
     else:
         hindered += differences
         differences = []
-        has_same_unit = not _other_work(side_a.step, side_b.step, same_program)
+        has_same_unit = side_a.step.is_on_cpu == side_b.step.is_on_cpu
+        has_same_unit &= not _other_work(side_a.step, side_b.step, same_program)
     verdict: Verdict = "not_comparable" if hindered else found.verdict
     remarks = [*hindered, *differences, *_remarks(found, verdict, side_a, side_b, least_effect)]
     if found.judged_by in {"step", "work", "structure"} and _is_contradicted(verdict, side_a, side_b, least_effect):

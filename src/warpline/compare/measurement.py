@@ -93,7 +93,9 @@ def slower_host(a: Sequence[RunMeasurement], b: Sequence[RunMeasurement]) -> flo
 
 
 def run_time(step: TypicalStep) -> RunTime:
-    """The time of a step by what differs between runs."""
+    """The time of a step by what differs between runs. What the CPU does differs as the GPU's waits for it do."""
+    if step.is_on_cpu:
+        return RunTime(0.0, step.step_ns, step.lengths_ns)
     with_host = np.array([one.is_host_copy for one in step.operations], bool)
     copies_ns = float(step.exposed_ns[with_host].sum())
     work_ns = float(step.exposed_ns.sum()) - copies_ns

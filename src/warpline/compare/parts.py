@@ -7,8 +7,8 @@ both sides took the place of each other: five elementwise kernels that became on
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain
@@ -35,8 +35,8 @@ class StepPart(Struct, frozen=True):
     """A part of the step in both runs, per step."""
 
     kind: PartKind
-    """`same`: the same kernel or copy; `variant`: another kernel for the same job; `fused`, `split`, `replaced`: some
-    took the place of others; `new` and `gone`: on one side only; `idle`: the device waits, by cause."""
+    """`same`: the same kernel, copy or op; `variant`: another kernel for the same job; `fused`, `split`, `replaced`:
+    some took the place of others; `new` and `gone`: on one side only; `idle`: the device waits, by cause."""
     name: str
     a: tuple[str, ...]
     """Names in A, in order, for one occurrence."""
@@ -46,6 +46,8 @@ class StepPart(Struct, frozen=True):
     b_count: int
     a_ns: int
     b_ns: int
+    where: str = ""
+    """The user's line that has most of it in B, or in A if it is gone; empty for what the GPU does."""
 
     @property
     def is_copy(self) -> bool:
@@ -72,23 +74,21 @@ class Counterparts(Struct, frozen=True):
 
 def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[StepPart], int]:
     """All parts, the largest change first, and the change of idle time that has no known cause."""
-    blocks = _blocks(a.operations, b.operations)
-    grouped: dict[tuple[PartKind, tuple[str, ...], tuple[str, ...]], list[Counterparts]] = defaultdict(list)
-    for block in blocks:
-        before, after = [a.operations[place] for place in block.a], [b.operations[place] for place in block.b]
-        names = tuple(one.name for one in before), tuple(one.name for one in after)
-        grouped[(_kind(block, before, after), *names)].append(block)
+    is_on_cpu = a.is_on_cpu and b.is_on_cpu
+    grouped = _by_name(a.operations, b.operations) if is_on_cpu else _by_place(a.operations, b.operations)
     whole_a, whole_b = _whole_numbers(a, list(grouped.values()), "a"), _whole_numbers(b, list(grouped.values()), "b")
     parts = [
         StepPart(
             kind,
-            title(kind, names_a, names_b),
+            title(kind, names_a, names_b, str if is_on_cpu else short),
             names_a,
             names_b,
             sum(len(block.a) for block in group),
             sum(len(block.b) for block in group),
             whole_a[place],
             whole_b[place],
+            _place(b, chain.from_iterable(block.b for block in group))
+            or _place(a, chain.from_iterable(block.a for block in group)),
         )
         for place, ((kind, names_a, names_b), group) in enumerate(grouped.items())
     ]
@@ -98,6 +98,41 @@ def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[StepPart], int]:
         elif whole_a[place] or whole_b[place]:
             parts.append(StepPart("idle", cause, (), (), 0, 0, whole_a[place], whole_b[place]))
     return sorted(parts, key=lambda part: (-abs(part.change_ns), part.kind, part.name)), unexplained
+
+
+Groups = dict[tuple[PartKind, tuple[str, ...], tuple[str, ...]], list[Counterparts]]
+"""Of each part, by its kind and the names in A and in B for one occurrence."""
+
+
+def _by_place(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> Groups:
+    """What takes the place of what."""
+    grouped: Groups = defaultdict(list)
+    for block in _blocks(a, b):
+        before, after = [a[place] for place in block.a], [b[place] for place in block.b]
+        names = tuple(one.name for one in before), tuple(one.name for one in after)
+        grouped[(_kind(block, before, after), *names)].append(block)
+    return grouped
+
+
+def _by_name(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> Groups:
+    """What has the same name. An op of the CPU calls others, and Python runs between them: their order says little."""
+    places: dict[tuple[str, str], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for side, operations in enumerate((a, b)):
+        for place, one in enumerate(operations):
+            places[one.kind, one.name][side].append(place)
+    grouped: Groups = defaultdict(list)
+    for (_, name), (in_a, in_b) in places.items():
+        kind: PartKind = "same" if in_a and in_b else "gone" if in_a else "new"
+        grouped[kind, (name,) * bool(in_a), (name,) * bool(in_b)].append(Counterparts(tuple(in_a), tuple(in_b), False))
+    return grouped
+
+
+def _place(step: TypicalStep, operations: Iterable[int]) -> str:
+    """The user's line in which these operations take most of their time; empty if none is known."""
+    times: dict[str, float] = defaultdict(float)
+    for one in operations:
+        times[step.operations[one].place] += float(step.exposed_ns[one])
+    return max(times, key=times.__getitem__, default="")
 
 
 def _whole_numbers(step: TypicalStep, groups: list[list[Counterparts]], side: Literal["a", "b"]) -> list[int]:
@@ -133,13 +168,13 @@ def _blocks(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[Counterp
     return blocks
 
 
-def _key(one: Operation) -> tuple[str, str, tuple[int, int, int]]:
+def _key(one: Operation) -> tuple[str, str, tuple[int, ...]]:
     return one.kind, one.name, one.grid
 
 
 def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], Int64s]:
     """The distinct operations, and which of them each is. Ops are no part of it: kernels decide."""
-    known: dict[tuple[str, str, tuple[int, int, int]], int] = {}
+    known: dict[tuple[str, str, tuple[int, ...]], int] = {}
     firsts, codes = [], []
     for one in operations:
         key = _key(one)
@@ -222,13 +257,13 @@ def _kind(block: Counterparts, before: Sequence[Operation], after: Sequence[Oper
     return "fused" if len(after) < len(before) else "split"
 
 
-def title(kind: PartKind, names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str:
-    """The part in a few words."""
+def title(kind: PartKind, names_a: tuple[str, ...], names_b: tuple[str, ...], shown: Callable[[str], str]) -> str:
+    """The part in a few words; `shown` is how a name is written."""
     if kind in {"same", "gone"}:
-        return _listed(names_a)
+        return _listed(names_a, shown)
     if kind == "new":
-        return _listed(names_b)
-    return _other_memory(names_a, names_b) or f"{_listed(names_a)} → {_listed(names_b)}"
+        return _listed(names_b, shown)
+    return _other_memory(names_a, names_b) or f"{_listed(names_a, shown)} → {_listed(names_b, shown)}"
 
 
 def _other_memory(names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str | None:
@@ -242,10 +277,8 @@ def _other_memory(names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str | N
     return f"{old[1]} ({differ[0][0].lower()} → {differ[0][1].lower()})" if len(differ) == 1 else None
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    counted: dict[str, int] = {}
-    for name in names:
-        counted[short(name)] = counted.get(short(name), 0) + 1
+def _listed(names: tuple[str, ...], shown: Callable[[str], str]) -> str:
+    counted = Counter(map(shown, names))
     return " + ".join(f"{times} × {name}" if times > 1 else name for name, times in counted.items())
 
 

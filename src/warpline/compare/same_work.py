@@ -2,7 +2,8 @@
 
 A step may be marked, found by repetition (then it may be a part of the program's step, such as a layer, or several), or
 a recording without steps, which stands for itself, however long it is. Whether two such units are of the same program
-shows in the kernels that both run, and whether they are about the same work in how often they do.
+shows in the kernels that both run (without GPU work, the ops), and whether they are about the same work in how often
+they do.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ MIN_SAME_KERNELS = 0.1
 """Of one program, the kernels that both run take this share of the GPU time of a side. Among 90 recorded changes 19
 have less: in 6 other kernels do the same job, and 13 replace the one operation that the program is."""
 BY_REPETITION = "repetition"
+WORK = ("kernel", "op")
+"""Kinds of operations that tell what a step does: kernels of the GPU and, without GPU work, ops of the CPU."""
 
 
 def obstacle(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -> str | None:
@@ -44,7 +47,7 @@ def obstacle(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -
         found, marked = (one, other) if a.found_by == BY_REPETITION else (other, one)
         return (
             f"the steps of {found} were found by repetition and those of {marked} are marked, and they run different "
-            "kernels: they need not be about the same work. If a range marks the steps, name it with --step-range"
+            f"{_noun(a)}s: they need not be about the same work. If a range marks the steps, name it with --step-range"
         )
     return None
 
@@ -63,7 +66,7 @@ def other_program(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "
     shares = [_shared_time(step, against) for step, against in ((a, b), (b, a))]
     if max(same for same, _ in shares) >= MIN_SAME_KERNELS or min(alike for _, alike in shares) >= MIN_SHARED_TIME:
         return None
-    return f"{one} and {other} have no kernels in common, or hardly any: they are not the same program"
+    return f"{one} and {other} have no {_noun(a)}s in common, or hardly any: they are not the same program"
 
 
 def _moved_out(a: TypicalStep, b: TypicalStep, one: str, other: str) -> str | None:
@@ -77,7 +80,7 @@ def _moved_out(a: TypicalStep, b: TypicalStep, one: str, other: str) -> str | No
         most, less = share(a.covered, 1), share(b.covered, 1)
         held = f"the steps of {one} hold {most} of its GPU time, and those of {other}, which do less, {less}"
     elif len(a.operations) > MAX_COUNT_RATIO * len(b.operations) and a.waited_ns is not None and b.waited_ns is None:
-        held = f"the steps of {one} are alike, and those of {other} run fewer kernels, and different ones by turns"
+        held = f"the steps of {one} are alike, and those of {other} run fewer {_noun(a)}s, and different ones by turns"
     else:
         return None
     return f"{held}: they are not about the same work"
@@ -94,7 +97,9 @@ def remark(a: TypicalStep, b: TypicalStep) -> str | None:
     if _hide_kernels(a, b):
         return "graphs hide the kernels of a step: are both steps about the same work?"
     if a.found_by == b.found_by == BY_REPETITION and times_as_often(a, b) is None:
-        return "the steps of both were found by repetition and run different kernels: are they about the same work?"
+        return (
+            f"the steps of both were found by repetition and run different {_noun(a)}s: are they about the same work?"
+        )
     return None
 
 
@@ -123,8 +128,8 @@ def times_as_often(a: TypicalStep, b: TypicalStep) -> float | None:
 
 def _shared_time(step: TypicalStep, other: TypicalStep) -> tuple[float, float]:
     """The share of a step's kernel time in functions that the other runs too, and in what is like any kernel there."""
-    kernels = {place: one for place, one in enumerate(step.operations) if one.kind == "kernel"}
-    theirs = [one for one in other.operations if one.kind == "kernel"]
+    kernels = {place: one for place, one in enumerate(step.operations) if one.kind in WORK}
+    theirs = [one for one in other.operations if one.kind in WORK]
     if not kernels or not theirs or _hide_kernels(step, other):  # nothing is known
         return 1.0, 1.0
     best = kernel_similarity(list(kernels.values()), theirs).best()
@@ -142,20 +147,24 @@ def _hide_kernels(*steps: TypicalStep) -> bool:
     return False
 
 
-Key = tuple[str, tuple[int, int, int]]
+Key = tuple[str, tuple[int, ...]]
 
 
 def _kernels(step: TypicalStep) -> tuple[Counter[Key], dict[Key, float]]:
-    """The number and the time of each kernel with its grid."""
+    """The number and the time of each kernel or op with its grid."""
     counts, times = Counter[Key](), defaultdict[Key, float](float)
     for one, exposed_ns in zip(step.operations, step.exposed_ns.tolist(), strict=True):
-        if one.kind == "kernel":
+        if one.kind in WORK:
             counts[one.name, one.grid] += 1
             times[one.name, one.grid] += exposed_ns
     return counts, times
 
 
+def _noun(step: TypicalStep) -> str:
+    return "op" if step.is_on_cpu else "kernel"
+
+
 def _how_often(a: TypicalStep, ratio: float, one: str = "A", other: str = "B") -> str:
     more, less = (other, one) if ratio > 1 else (one, other)
-    times = f"the same kernels {max(ratio, 1 / ratio):.1f} times as often"
+    times = f"the same {_noun(a)}s {max(ratio, 1 / ratio):.1f} times as often"
     return f"a step of {more} runs {times} as one of {less}" if a.has_steps else f"{more} runs {times} as {less}"

@@ -13,7 +13,7 @@ from warpline.findings.diagnosis import Diagnosis
 Numbers = Mapping[str, Estimate]
 TIMES = ("step_ms", "recorded_step_ms", "busy_ms", "idle_ms")
 NUMBERS = (*TIMES, "idle_pct", *(f"idle_{cause}_pct" for cause in CAUSES), *KINDS)
-"""What is known of every recording with steps."""
+"""What is known of every recording with steps; of a program without GPU work only the times of a step."""
 ASKED_NUMBERS = ("peak_memory_mb", "peak_reserved_mb", "roof_pct")
 """What is computed only for a budget that limits it."""
 
@@ -39,16 +39,19 @@ MEANINGS = {
 def step_numbers(found: Diagnosis, counts: Counts) -> dict[str, Estimate]:
     """Every number that is known: times of a step, shares of the time that the answer is about, and how often a step
     does what costs time."""
-    account = found.shown
-    device, gaps = account.busiest
-    whole = max(device.window_ns, 1)
-    shares = {"idle_pct": device.idle_ns, **{f"idle_{cause}_pct": ns for cause, ns in gaps.totals().items()}}
-    known = {name: 100 * ns / whole for name, ns in shares.items()}
-    if not len(found.trace.steps_in_view) or found.step_ns is None or found.recorded_step_ns is None:
+    account, known = found.shown, {}
+    has_steps = len(found.trace.steps_in_view) > 0
+    if account.devices:
+        device, gaps = account.busiest
+        whole = max(device.window_ns, 1)
+        shares = {"idle_pct": device.idle_ns, **{f"idle_{cause}_pct": ns for cause, ns in gaps.totals().items()}}
+        known = {name: 100 * ns / whole for name, ns in shares.items()}
+        if has_steps:
+            steps = max(account.steps, 1)
+            known |= {"busy_ms": device.busy_ns / steps / 1e6, "idle_ms": device.idle_ns / steps / 1e6}
+            known |= {name: value for name, value in counts.items() if len(found.trace.api) or name not in CALLS}
+    if not has_steps or found.step_ns is None or found.recorded_step_ns is None:
         return {name: Estimate.exactly(value) for name, value in known.items()}
-    steps = max(account.steps, 1)
-    known |= {"busy_ms": device.busy_ns / steps / 1e6, "idle_ms": device.idle_ns / steps / 1e6}
-    known |= {name: value for name, value in counts.items() if len(found.trace.api) or name not in CALLS}
     known["recorded_step_ms"] = found.recorded_step_ns / 1e6
     step = Estimate(*(ns / 1e6 for ns in (found.step_ns.low, found.step_ns.expected, found.step_ns.high)))
     return {"step_ms": step, **{name: Estimate.exactly(value) for name, value in known.items()}}
@@ -58,6 +61,10 @@ def number_in(numbers: Numbers, name: str) -> Estimate:
     """The number of that name; an error says why it is unknown."""
     if name in numbers:
         return numbers[name]
+    if "step_ms" in numbers and "idle_pct" not in numbers:
+        raise CannotAnswer(
+            "no-gpu-work", f"{name} is a number of the GPU, and the program has no GPU work", "limit step_ms"
+        )
     if "kernels" in numbers:
         raise CannotAnswer("no-calls", f"{name} is unknown: the recording has no calls of the CPU", "record them too")
     raise CannotAnswer(

@@ -1,5 +1,8 @@
 """The typical step of a trace: every nanosecond is charged to an operation of the device or to a cause of idleness.
 
+The device of a program without GPU work is the CPU: its operations are ops, Python frames, waits and gaps, and it is
+never idle.
+
 Steps that run the same kernels in the same order are alike. Of the steps like the median one, those of middling length
 are averaged, so that one slow step does not decide. Cold steps are left out.
 """
@@ -14,13 +17,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.analyses.breakdown import PRIORITY, activities_of
+from warpline.analyses.cpu_time import CpuProgram, CpuSegments
 from warpline.analyses.device import rows_by_device
 from warpline.analyses.idle.gaps import CAUSES, idle_gaps
+from warpline.analyses.user_frames import Site
 from warpline.errors import NoGpuWork
 from warpline.findings.state import covered_share
 from warpline.intervals import EMPTY, Spans, covered_before, pieces, union
 from warpline.replay.cold_steps import find_cold_steps
-from warpline.trace.arrays import Floats, Int64s
+from warpline.trace.arrays import NONE, Floats, Int64s, combinations
 from warpline.trace.schema import Gpu
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
@@ -30,6 +35,10 @@ MIDDLE = (0.25, 0.75)
 HOST_COPY = re.compile("HtoD|DtoH|HostToDevice|DeviceToHost|Host-to-Device|Device-to-Host")
 MIN_STEPS = 4
 """Below so many steps all are averaged: quantiles mean nothing."""
+CPU = NONE
+"""The device of a program without GPU work."""
+FRAME_LINE = re.compile(r"\((\d{1,9})\): ")
+"""The line in the name of a Python frame, which any edit above it changes."""
 
 
 class Operation(Struct, frozen=True):
@@ -39,7 +48,10 @@ class Operation(Struct, frozen=True):
     name: str
     op: str
     """The framework's op that launched it; empty if none was recorded."""
-    grid: tuple[int, int, int]
+    grid: tuple[int, ...]
+    """Blocks of a kernel in three dimensions; of an op on the CPU, the sizes of its inputs."""
+    place: str = ""
+    """The user's line, of what runs on the CPU; empty if it is unknown."""
 
     @property
     def is_host_copy(self) -> bool:
@@ -81,6 +93,11 @@ class TypicalStep(Struct, frozen=True):
         return self.found_by is not None
 
     @property
+    def is_on_cpu(self) -> bool:
+        """Whether it is a step of a program without GPU work."""
+        return self.device == CPU
+
+    @property
     def cpu_spans(self) -> Spans:
         """Start and end of every warm step on the CPU. A call after the last one is no part of it, though the device
         may still be busy: the profiler's own wait before it stops, for example."""
@@ -93,11 +110,11 @@ class TypicalStep(Struct, frozen=True):
 
 
 def typical_step(trace: Trace) -> TypicalStep:
-    """The typical step of the device that is busy longest."""
-    if not len(trace.gpu):
+    """The typical step of the device that is busy longest; of the CPU where the program has no GPU work."""
+    if not len(trace.gpu) and not len(trace.ops) + len(trace.python) + len(trace.ranges):
         wrong = [entry.message for entry in trace.health_entries if entry.severity != "info"]
         why = f": {wrong[0].rstrip('.')}" if wrong else ""
-        raise NoGpuWork(f"{trace.file.name} has no GPU operations to compare{why}")
+        raise NoGpuWork(f"{trace.file.name} has no operations to compare{why}")
     return replace(_typical(trace, *_warm_steps(trace)), covered=covered_share(trace))
 
 
@@ -109,9 +126,11 @@ def whole_span(trace: Trace, first: int, stop: int) -> TypicalStep:
 
 
 def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> TypicalStep:
+    if not len(trace.gpu):
+        return _on_cpu(trace, steps, found_by)
     device, gpu = _busiest(trace, steps)
     which, step, charged, waited = _charges(gpu, steps)
-    alike, are_most = _like_the_median(gpu, which, step, steps)
+    alike, are_most = _like_the_median(gpu.name.codes[which], step, steps)
     starts = np.searchsorted(step, alike)
     count = int(np.count_nonzero(step == alike[0]))
     each = starts[:, None] + np.arange(count)
@@ -133,6 +152,49 @@ def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> 
         between_ns=_between(steps),
         marks=marks,
     )
+
+
+def _on_cpu(trace: Trace, steps: Spans, found_by: str | None) -> TypicalStep:
+    """The typical step of a program without GPU work, by the events that take its time."""
+    found = CpuProgram(trace).segments(list(zip(steps.starts.tolist(), steps.ends.tolist(), strict=True)))
+    # An event with others inside it has several segments, and stands where the first of them does.
+    first, event = combinations(np.searchsorted(steps.starts, found.start_ns, side="right") - 1, found.event)
+    order = np.argsort(first, kind="stable")
+    charged = np.bincount(event, found.length_ns)[order]
+    found = found[first[order]]
+    step = np.searchsorted(steps.starts, found.start_ns, side="right") - 1
+    _, names = np.unique((found.kind + ":" + found.name).astype(str), return_inverse=True)
+    alike, are_most = _like_the_median(names, step, steps)
+    starts = np.searchsorted(step, alike)
+    each = starts[:, None] + np.arange(int(np.count_nonzero(step == alike[0])))
+    return TypicalStep(
+        operations=_cpu_operations(trace, found[each[0]]),
+        exposed_ns=charged[each].mean(axis=0),
+        idle_ns=dict.fromkeys(CAUSES, 0.0),
+        spans=steps,
+        averaged=len(alike),
+        step_ns=float((steps.ends - steps.starts)[alike].mean()),
+        device=CPU,
+        found_by=found_by,
+        waited_ns=np.zeros(each.shape[1]) if are_most else None,
+        between_ns=_between(steps),
+    )
+
+
+def _cpu_operations(trace: Trace, found: CpuSegments) -> tuple[Operation, ...]:
+    sizes = [tuple(map(int, re.findall(r"\d{1,15}", text or ""))) for text in trace.ops.shapes.at(found.op).texts]
+    spots = {text: site.spot for text in set(found.site.tolist()) if text and (site := Site.parse(text))}
+    return tuple(
+        Operation(kind, _cpu_name(kind, name, elsewhere), "", size, spots.get(site, ""))
+        for kind, name, elsewhere, size, site in zip(
+            found.kind, found.name, found.elsewhere.tolist(), sizes, found.site, strict=True
+        )
+    )
+
+
+def _cpu_name(kind: str, name: str, elsewhere: bool) -> str:
+    plain = f"gap {name}" if kind == "gap" else FRAME_LINE.sub(": ", name)
+    return f"{plain} on other threads" if elsewhere else plain
 
 
 def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
@@ -204,10 +266,9 @@ def _charges(gpu: Gpu, steps: Spans) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     return which, step, charged[order], waited
 
 
-def _like_the_median(gpu: Gpu, which: Int64s, step: Int64s, steps: Spans) -> tuple[Int64s, bool]:
-    """The steps to average: those of the median one's kernels whose length is middling; and whether most steps run
-    these kernels."""
-    codes = gpu.name.codes[which]
+def _like_the_median(codes: Int64s, step: Int64s, steps: Spans) -> tuple[Int64s, bool]:
+    """The steps to average: those of the median one's operations whose length is middling; and whether most steps run
+    these operations. `codes` are their names."""
     first, stop = (np.searchsorted(step, np.arange(len(steps)), side=side) for side in ("left", "right"))
     marks = [codes[slice(*bounds)].tobytes() for bounds in zip(first, stop, strict=True)]
     lengths = steps.ends - steps.starts

@@ -37,6 +37,7 @@ from warpline.findings.plan import PlanStep
 from warpline.findings.sync_places import sync_places
 from warpline.hardware.vocabulary import in_words_of
 from warpline.notebook import ShownAsCard
+from warpline.replay.bare_step import timed_ns
 from warpline.replay.cold_steps import cold_spans
 from warpline.replay.replay import most_take
 from warpline.replay.representative_steps import warm_steps
@@ -115,10 +116,12 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
 
     @property
     def step_ns(self) -> Estimate | None:
-        """The step without the profiler, or the recording where no steps were found; as recorded if nothing was
-        replayed, and None if that is unknown, too."""
+        """The step without the profiler, or the recording where no steps were found; if nothing was replayed, as timed
+        or else as recorded, and None if that is unknown, too."""
         if self.judgement is not None:
             return self.judgement.evidence.question.bare_step_ns
+        if len(self.trace.steps_in_view) and (timed := timed_ns(self.trace.file)) is not None:
+            return timed
         return None if self.recorded_step_ns is None else Estimate.exactly(self.recorded_step_ns)
 
     @property

@@ -62,10 +62,11 @@ def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: 
     """Remove the recording overhead, and look up the bare step if the run timed it before recording."""
     events = RecordedEvents(trace, graph)
     graphs = [_without(graph, recording_cost(graph, events, costs, case)) for case in CASES]
-    return BareSteps(graphs, [step_of(one) for one in graphs], _timed_ns(trace.file))
+    return BareSteps(graphs, [step_of(one) for one in graphs], timed_ns(trace.file))
 
 
-def _timed_ns(trace: Path) -> Estimate | None:
+def timed_ns(trace: Path) -> Estimate | None:
+    """The step that `warpline run` timed before it recorded this file, with its range; None if it did not."""
     # Steps that still became faster say more than an estimate: `run` keeps none that are slower than recorded ones.
     timed = timed_step(trace, settled=False)
     if timed is None:

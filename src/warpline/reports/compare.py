@@ -20,7 +20,7 @@ LONGEST_NAME = 160
 SHORTEST = 0.005
 """Parts that change by a smaller share of the longer step are left out of the first screen."""
 WORDS = {
-    "same": "same kernel",
+    "same": "same",
     "variant": "other kernel",
     "fused": "fused",
     "split": "split",
@@ -65,13 +65,14 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     if comparison.same_unit:
         whole = (comparison.a.step_ns, comparison.b.step_ns)
         decides = comparison.judged_by == "structure"
-        table = _parts(comparison.parts, comparison.unexplained_ns, whole, "step", verbose, decides)
-        what = "recorded step" if comparison.stopwatch_ratio is not None else "step"
+        unit = "step" if comparison.a.step.has_steps else "recording"
+        table = _parts(comparison.parts, comparison.unexplained_ns, whole, unit, verbose, decides)
+        what = f"recorded {unit}" if comparison.stopwatch_ratio is not None else unit
         sections.append(Section("parts", f"What changed, per {what}", (table,)))
     if cold is not None:
         table = _parts(cold.parts, cold.unexplained_ns, (cold.a_ns, cold.b_ns), cold.which, verbose)
         sections.append(Section("cold_start", f"What changed in the cold start, {cold.which}", (table,)))
-    if comparison.same_unit:
+    if comparison.same_unit and not comparison.is_on_cpu:
         sections.append(Section("counts", "How often, per step", (_counts(comparison),)))
     return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", tuple(sections))
 
@@ -174,26 +175,31 @@ def _parts(
     structure_decides: bool = False,
 ) -> Table:
     """The parts of a difference; `whole` are the times of A and of B, and `name` says of what."""
+    has_places = any(part.where for part in parts)
     columns = (
         Column("kind", "kind"),
         Column("a_ns", "A", "ns"),
         Column("b_ns", "B", "ns"),
         Column("change_ns", "change", "change_ns"),
         Column("counts", "operations", aligned="right", priority=2),
+        *([Column("where", "where", priority=3)] if has_places else []),
         Column("name", "part", key=True),
     )
     large = [part for part in parts if verbose or _is_large(part, max(whole), structure_decides)]
     shown = large if verbose else large[:LISTED]
     rest = [part for part in parts if part not in shown]
     rows: list[tuple[str | int | None, ...]] = [
-        (_word(part), part.a_ns, part.b_ns, part.change_ns, _how_many(part), _name(part)) for part in shown
+        (_word(part), part.a_ns, part.b_ns, part.change_ns, _how_many(part), part.where or None, _name(part))
+        for part in shown
     ]
     if rest:
         a_ns, b_ns = (sum(getattr(part, side) for part in rest) for side in ("a_ns", "b_ns"))
-        rows.append(("", a_ns, b_ns, b_ns - a_ns, None, several(len(rest), "other part")))
+        rows.append(("", a_ns, b_ns, b_ns - a_ns, None, "", several(len(rest), "other part")))
     if unexplained_ns:
-        rows.append(("GPU idle", None, None, unexplained_ns, None, "without a known cause"))
-    rows.append(("", *whole, whole[1] - whole[0], None, name))
+        rows.append(("GPU idle", None, None, unexplained_ns, None, "", "without a known cause"))
+    rows.append(("", *whole, whole[1] - whole[0], None, "", name))
+    if not has_places:
+        rows = [(*row[:-2], row[-1]) for row in rows]
     note = f"{several(len(rest), 'part')} changed by less; -v lists them" if rest else ""
     return Table(columns, tuple(rows), hidden=len(rest), hidden_note=note)
 

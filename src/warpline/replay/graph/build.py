@@ -108,7 +108,7 @@ def build_graph(trace: Trace, costs: Costs) -> Graph:
     calls = top_calls(trace.api)
     works = stream_works(trace, calls, costs.device)
     if not len(works.start):  # also if pages of unified memory are all that moved
-        raise NoGpuWork("the trace has no GPU operations to replay")
+        raise NoGpuWork("a prediction replays launches and what the GPU does, and the trace has no GPU operations")
     waits = call_waits(trace, calls, works, costs)
     first = [calls.start, works.start, trace.all_steps.start_ns, trace.ops.start_ns]
     timeline = _Timeline(
