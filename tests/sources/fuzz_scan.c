@@ -68,21 +68,6 @@ static void scan_windows(Scanner *s, const uint8_t *data, int64_t size) {
     }
 }
 
-/* The second half on trial from a guess, the first half up to it; see blocks.py. */
-static void scan_parts(Scanner *s, const uint8_t *data, int64_t size) {
-    int64_t position, half = size / 2, middle = half + scan_boundary(data + half, size - half);
-    Scanner *other = new_scanner();
-    for (int round = 0; round < 2; round++) { /* the second time with the memory of the first */
-        scan_clear(other);
-        scan_feed(other, data, size, 0, middle, 1, &position);
-    }
-    int status = scan_feed(s, data, middle, 0, 0, 0, &position);
-    if (status == MORE && position == middle && middle < size && s->waste + other->waste <= WASTE_LIMIT)
-        scan_merge(s, other);
-    else if (status == MORE) scan_feed(s, data, size, 0, position, 1, &position);
-    scan_free(other);
-}
-
 static void scan_guarded(Scanner *s, const uint8_t *data, int64_t size) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), length = ((size_t)size + page - 1) / page * page;
     uint8_t *memory = mmap(NULL, length + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -93,12 +78,12 @@ static void scan_guarded(Scanner *s, const uint8_t *data, int64_t size) {
 }
 
 static void try_input(const uint8_t *data, int64_t size) {
-    static void (*const WAYS[])(Scanner *, const uint8_t *, int64_t) = {scan_windows, scan_parts, scan_guarded};
-    static const char *const NAMES[] = {"windows", "parts", "guard page"};
+    static void (*const WAYS[])(Scanner *, const uint8_t *, int64_t) = {scan_windows, scan_guarded};
+    static const char *const NAMES[] = {"windows", "guard page"};
     uint8_t *exact = exact_copy(data, size);
     Scanner *whole = new_scanner();
     scan_whole(whole, exact, size);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         Scanner *s = new_scanner();
         WAYS[i](s, exact, size);
         expect(whole, s, NAMES[i]);

@@ -56,7 +56,7 @@ def read_events(blocks: Iterable[bytes], begin: Callable[[Around], Sink]) -> Aro
         header = window.read_header()
         around.bare_list, around.before = header.bare_list, header.keys
         scanner = _Scanner(begin(around))
-        step = scan_blocks(scanner, window, header.events_start, threads=1)
+        step = scan_blocks(scanner, window, header.events_start)
         if step.status is Status.DONE:
             tail, length = window.rest(step.position)
             after = Header()

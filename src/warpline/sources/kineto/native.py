@@ -6,13 +6,16 @@ import ctypes
 import weakref
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from warpline.native import load
-from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.fields import FIELDS
-from warpline.sources.kineto.native_events import events_of
+from warpline.sources.kineto.events import DTYPES, Int32s, RawEvents, Sparse, merge_equal
+from warpline.sources.kineto.fields import FIELDS, Field
 from warpline.sources.kineto.scanner import ScanStep, Status, address_of
+from warpline.sources.kineto.text import decode_label, decode_raw, decode_string
 from warpline.sources.kineto.tolerant import Text
 
 LIBRARY = Path(__file__).with_name("_scan.so")
@@ -20,6 +23,7 @@ VERSION: Final = 3
 """Version of the interface; a library built from other sources is not used."""
 
 _NO_MEMORY: Final = -1
+_CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
 
 
 def load_library() -> ctypes.CDLL | None:
@@ -37,10 +41,6 @@ def _load(path: Path) -> ctypes.CDLL | None:
     library.scan_new.argtypes = [address, address, ctypes.c_uint32]
     library.scan_free.argtypes = [address]
     library.scan_feed.argtypes = [address, address, number, number, number, ctypes.c_int, address]
-    library.scan_boundary.restype = number
-    library.scan_boundary.argtypes = [address, number]
-    library.scan_clear.argtypes = [address]
-    library.scan_merge.argtypes = [address, address]
     library.scan_count.restype = ctypes.c_uint64
     library.scan_count.argtypes = [address]
     library.scan_release.argtypes = [address]
@@ -86,33 +86,98 @@ class NativeScanner:
         self._check(status)
         return ScanStep(Status(status), position.value)
 
-    def boundary(self, text: Text) -> int:
-        """The first position after 0 that looks like the start of an event; else the length of the text."""
-        return int(self._library.scan_boundary(_address_of(text), len(text)))
-
-    def merge(self, other: NativeScanner) -> None:
-        """Appends the events of another scanner, which scanned the directly following text."""
-        self._check(self._library.scan_merge(self._handle, other._handle))
-
-    def clear(self) -> None:
-        """Forgets all events, to scan another text with the same memory."""
-        self._library.scan_clear(self._handle)
-
-    def wasted(self) -> int:
-        """Bytes read in malformed events."""
-        return self._skipped()[2]
-
     def _check(self, status: int) -> None:
         if status == _NO_MEMORY:
             raise MemoryError("no memory for the events of this trace")
         if status < 0:
             raise OverflowError("the trace holds more than four billion events")
 
-    def _skipped(self) -> tuple[int, int, int]:
-        values = (ctypes.c_int64 * 3)()
-        self._library.scan_skipped(self._handle, values)
-        return values[0], values[1], values[2]
-
     def events(self) -> RawEvents:
         """The events, whose memory is theirs from now on: the scanner has none left."""
-        return events_of(self._library, self._handle)
+        return _Memory(self._library, self._handle).events()
+
+
+class _Owner:
+    """Stands for one array of the scanner's memory; what it frees must not be used after it."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Memory:
+    """What a scanner read, as arrays that own their memory: a column is freed when nothing refers to it."""
+
+    def __init__(self, library: ctypes.CDLL, handle: int) -> None:
+        self._library, self._handle = library, handle
+
+    def events(self) -> RawEvents:
+        count = self._library.scan_count(self._handle)
+        dense = [
+            self._take(self._library.scan_take_column(self._handle, index), dtype, count)
+            for index, dtype in enumerate(DTYPES)
+        ]
+        phase, category, name, process, thread, time_ns, duration_ns, args_offset, args_length = dense
+        categories, category_codes = merge_equal(map(decode_string, self._strings(_CATEGORIES)))
+        names, name_codes = merge_equal(map(decode_string, self._strings(_NAMES)))
+        labels, label_codes = merge_equal(map(decode_label, self._strings(_LABELS)))
+        texts, text_codes = merge_equal(map(decode_raw, self._strings(_TEXTS)))
+        fields = {key: self._field(index, kind, text_codes) for index, (key, kind) in enumerate(FIELDS.items())}
+        skipped = (ctypes.c_int64 * 3)()
+        self._library.scan_skipped(self._handle, skipped)
+        return RawEvents(
+            phase=phase,
+            category=_recode(category, category_codes, len(categories)),
+            name=_recode(name, name_codes, len(names)),
+            process=_recode(process, label_codes, len(labels)),
+            thread=_recode(thread, label_codes, len(labels)),
+            time_ns=time_ns,
+            duration_ns=duration_ns,
+            args_offset=args_offset,
+            args_length=args_length,
+            fields=fields,
+            categories=categories,
+            names=names,
+            labels=labels,
+            texts=texts,
+            skipped=skipped[0],
+            first_skipped=skipped[1],
+        )
+
+    def _take(self, address: int | None, dtype: Any, count: int) -> npt.NDArray[Any]:
+        """An array over memory that the scanner handed over, which is freed with it."""
+        if not address:
+            return np.empty(0, dtype)
+        owner = _Owner()
+        # Not at exit: the array may outlive the interpreter's last code.
+        weakref.finalize(owner, self._library.scan_release, address).atexit = False
+        memory = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
+        memory.owner = owner  # the array's base is `memory`
+        array: npt.NDArray[Any] = np.frombuffer(memory, dtype) if count else np.empty(0, dtype)
+        return array
+
+    def _strings(self, which: int) -> list[bytes]:
+        ends, arena = ctypes.c_void_p(), ctypes.c_void_p()
+        count = self._library.scan_dictionary(self._handle, which, ctypes.byref(ends), ctypes.byref(arena))
+        if not count:
+            return []
+        stops = (ctypes.c_uint64 * count).from_address(ends.value or 0)[:]
+        text = ctypes.string_at(arena.value or 0, stops[-1])
+        return [text[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+    def _field(self, index: int, kind: Field, text_codes: Int32s) -> Sparse:
+        rows, values = ctypes.c_void_p(), ctypes.c_void_p()
+        count = self._library.scan_take_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
+        width = 3 if kind is Field.TRIPLE else 1
+        array = self._take(values.value, np.int64, count * width)
+        if kind is Field.TRIPLE:
+            array = array.reshape(-1, 3)
+        elif kind is Field.TEXT and count:
+            array = text_codes[array].astype(np.int64)
+        return Sparse(self._take(rows.value, np.uint32, count), array)
+
+
+def _recode(codes: Int32s, mapping: Int32s, unique: int) -> Int32s:
+    """Codes after equal strings were merged; unchanged in the common case that none were."""
+    if unique == len(mapping):
+        return codes
+    recoded: Int32s = np.where(codes < 0, np.int32(-1), mapping[codes])
+    return recoded

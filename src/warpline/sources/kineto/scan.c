@@ -185,20 +185,6 @@ Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_t count
     return s;
 }
 
-/* Forgets everything that was read and keeps the memory for the next text. */
-void scan_clear(Scanner *s) {
-    s->count = 0;
-    s->skipped = s->waste = 0;
-    s->first_skipped = -1;
-    s->resynchronising = s->error = 0;
-    for (uint32_t i = 0; i < s->field_count; i++) s->fields[i].count = 0;
-    for (int i = 0; i < DICTIONARIES; i++) {
-        Dictionary *d = &s->dictionaries[i];
-        d->count = 0, d->last = 0;
-        if (d->table) memset(d->table, 0, d->table_size * sizeof *d->table);
-    }
-}
-
 /* Reads events from data[from] on, which must lie between two events. `base` is the offset of data[0] in the file,
  * `final` says that the file ends with this window. Gives a status, and in *position where it stopped: the next window
  * must begin there. */
@@ -244,56 +230,8 @@ int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base, int64
     }
 }
 
-/* A likely start of an event behind the text's own start, or `size`: where a second thread may begin on trial. */
-int64_t scan_boundary(const uint8_t *data, int64_t size) {
-    Bytes found = resynchronise(data, data + size, 0);
-    return found && *found == '{' ? found - data : size;
-}
-
-/* Appends the events of `other`, which scanned the text right behind that of `s`. 0, or an error. */
-int scan_merge(Scanner *s, const Scanner *other) {
-    int32_t *codes[DICTIONARIES] = {0};
-    static const int8_t CODED[COLUMNS] = {-1, CATEGORIES, NAMES, LABELS, LABELS, -1, -1, -1, -1};
-    uint64_t row = s->count;
-    if (!reserve_events(s, row + other->count)) return s->error;
-    for (int i = 0; i < DICTIONARIES; i++) {
-        const Dictionary *d = &other->dictionaries[i];
-        codes[i] = malloc((d->count + 1) * sizeof **codes);
-        if (!codes[i]) s->error = NO_MEMORY;
-        for (uint64_t code = 0; code < d->count && !s->error; code++) codes[i][code] = intern(s, i, string_of(d, code));
-    }
-    for (int i = 0; i < COLUMNS && !s->error && other->count; i++) {
-        if (CODED[i] < 0) {
-            memcpy((uint8_t *)s->columns[i] + row * WIDTHS[i], other->columns[i], other->count * WIDTHS[i]);
-            continue;
-        }
-        int32_t *to = COLUMN(int32_t, i) + row;
-        const int32_t *from = other->columns[i];
-        for (uint64_t k = 0; k < other->count; k++) to[k] = from[k] < 0 ? -1 : codes[CODED[i]][from[k]];
-    }
-    for (uint32_t i = 0; i < s->field_count && !s->error; i++) {
-        Field *to = &s->fields[i];
-        const Field *from = &other->fields[i];
-        uint64_t width = to->kind == TRIPLE ? 3 : 1;
-        if (!from->count || !reserve_field(s, to, to->count + from->count)) continue;
-        for (uint64_t k = 0; k < from->count; k++) to->rows[to->count + k] = from->rows[k] + (uint32_t)row;
-        memcpy(to->values + width * to->count, from->values, from->count * width * sizeof *to->values);
-        for (uint64_t k = 0; to->kind == TEXT && k < from->count; k++)
-            to->values[to->count + k] = codes[TEXTS][from->values[k]];
-        to->count += from->count;
-    }
-    for (int i = 0; i < DICTIONARIES; i++) free(codes[i]);
-    if (s->error) return s->error;
-    s->count += other->count;
-    s->skipped += other->skipped;
-    s->waste += other->waste;
-    s->resynchronising = other->resynchronising;
-    if (s->first_skipped < 0) s->first_skipped = other->first_skipped;
-    return 0;
-}
-
 /* What was read. Columns and fields are handed over: each belongs to the caller, who frees it with scan_release when it
- * needs it no more; the scanner has no events then. Dictionaries live until it is fed, merged into or freed. */
+ * needs it no more; the scanner has no events then. Dictionaries live until it is fed or freed. */
 uint64_t scan_count(const Scanner *s) { return s->count; }
 
 void scan_release(void *array) { free(array); }

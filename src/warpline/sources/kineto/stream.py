@@ -27,8 +27,6 @@ ScannerName = Literal["auto", "native", "python"]
 
 WINDOW_BYTES: Final = 4 << 20
 """Bytes read at once: a block is still in the CPU cache when it is scanned."""
-MAX_THREADS: Final = 8
-"""More threads only wait for memory: eight scan several gigabytes a second."""
 
 
 def scan_file(
@@ -36,13 +34,12 @@ def scan_file(
     *,
     scanner: ScannerName = "auto",
     limit_bytes: int | None = None,
-    threads: int | None = None,
     window_bytes: int = WINDOW_BYTES,
 ) -> RawEvents:
     """All events of a trace, in file order.
 
     `auto` takes the compiled scanner where it was built. Text beyond `limit_bytes` (default: `most_bytes()`) makes the
-    file unreadable rather than the machine. `threads` and `window_bytes` change the speed, never the result.
+    file unreadable rather than the machine. `window_bytes` changes the speed, never the result.
     """
     limit = most_bytes() if limit_bytes is None else limit_bytes
     try:
@@ -52,9 +49,8 @@ def scan_file(
             raise empty_file()
         if packing_of(head) is Packing.PLAIN and size > limit:
             raise too_large(path, limit)
-        threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
         unpacked = Unpacked(path, window_bytes, limit)
-        events = _scan(joined_streams(unpacked), _new_scanner(scanner), threads)
+        events = _scan(joined_streams(unpacked), _new_scanner(scanner))
         if unpacked.damage:
             events.notes.append(unpacked.damage)
             events.truncated = True
@@ -73,11 +69,11 @@ def _new_scanner(name: ScannerName) -> Scanner:
     return NativeScanner() if name != "python" and is_available() else PythonScanner()
 
 
-def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int) -> RawEvents:
+def _scan(blocks: Iterable[bytes], scanner: Scanner) -> RawEvents:
     with ahead(blocks) as pieces:
         window = TextWindow(pieces)
         header = window.read_header()
-        step = scan_blocks(scanner, window, header.events_start, threads)
+        step = scan_blocks(scanner, window, header.events_start)
         if step.status is Status.DONE:
             _read_tail(*window.rest(step.position), header)
     return _assemble(scanner, header, step.status is Status.TRUNCATED, window.total)
