@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from warpline import intervals
 from warpline.intervals import (
     EMPTY,
+    LaneLine,
+    LaneSpans,
     LaneTimes,
     Spans,
     at_least,
@@ -81,7 +83,10 @@ def test_a_window_is_cut_into_the_set_and_its_complement(pairs: list[tuple[int, 
 def test_what_is_in_several_sets_is_counted_moment_by_moment(parts: list[list[tuple[int, int]]], count: int) -> None:
     sets = [as_moments(as_spans(pairs)) for pairs in parts]
     expected = {moment for moment in range(61) if sum(moment in one for one in sets) >= count}
-    assert as_moments(at_least(count, [as_spans(pairs) for pairs in parts])) == expected
+    spans = [as_spans(pairs) for pairs in parts]
+    none = np.empty(0, np.int64)
+    starts, ends = (np.concatenate([none, *(getattr(one, side) for one in spans)]) for side in ("starts", "ends"))
+    assert as_moments(at_least(count, starts, ends)) == expected
 
 
 @given(st.lists(PAIRS, max_size=4), PAIRS, st.sampled_from([0, 2**62]))
@@ -99,3 +104,37 @@ def test_lanes_on_one_line_are_cut_as_each_by_itself(
         expected = moments_of(pairs) - (moments_of(cut) if lane == 1 else set())
         spans = found.get(lane, EMPTY)
         assert as_moments(Spans(spans.starts - late, spans.ends - late)) == expected
+
+
+@given(st.lists(PAIRS, max_size=6), st.lists(st.tuples(st.integers(0, 5), MOMENTS, MOMENTS), max_size=8), st.booleans())
+def test_sets_of_many_lanes_are_looked_up_as_each_by_itself(
+    parts: list[list[tuple[int, int]]], asked: list[tuple[int, int, int]], far_apart: bool
+) -> None:
+    rows = [(lane, start, end) for lane, pairs in enumerate(parts) for start, end in pairs]
+    rows += [(9, 0, 2**61)] * far_apart  # so far apart that one number cannot hold the places of all lanes
+    lanes, starts, ends = (np.array([row[column] for row in rows], np.int64) for column in range(3))
+    sets = LaneSpans.union(lanes, starts, ends)
+    assert not far_apart or len(list(LaneLine.lines(np.arange(9), starts, ends))) > 1
+    for lane, pairs in enumerate(parts):
+        assert as_moments(sets.of(lane)) == as_moments(as_spans(pairs))
+    asked = [(lane, min(one, other), max(one, other)) for lane, one, other in asked]
+    lanes, starts, ends = (np.array([row[column] for row in asked], np.int64) for column in range(3))
+    expected = [as_moments(clip(sets.of(lane), start, end)) for lane, start, end in asked]
+    assert sets.covered_ns(lanes, starts, ends).tolist() == [len(moments) for moments in expected]
+    which, begins, stops = sets.pieces(lanes, starts, ends)
+    found: list[set[int]] = [set() for _ in asked]
+    for row, begin, stop in zip(which.tolist(), begins.tolist(), stops.tolist(), strict=True):
+        found[row] |= set(range(begin, stop))
+    assert found == expected
+
+
+@given(st.lists(PAIRS, max_size=4), PAIRS)
+def test_the_sets_of_all_lanes_are_cut_by_one_set(
+    parts: list[list[tuple[int, int]]], common: list[tuple[int, int]]
+) -> None:
+    rows = [(lane, start, end) for lane, pairs in enumerate(parts) for start, end in pairs]
+    lanes, starts, ends = (np.array([row[column] for row in rows], np.int64) for column in range(3))
+    for line in LaneLine.lines(lanes, starts, ends):
+        found = line.taken(line.cut(line.union(lanes, starts, ends), as_spans(common)))
+        for lane in line.lanes.tolist():
+            assert as_moments(found.of(lane)) == as_moments(as_spans(parts[lane])) & as_moments(as_spans(common))

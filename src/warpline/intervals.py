@@ -31,6 +31,8 @@ class Spans(Struct, frozen=True):
 
 AT_ONCE = 1 << 18
 """Intervals that are looked up at once: more only take more memory."""
+LARGEST_PLACE = 2**62
+"""Places beyond it might not be held by a number of 64 bits."""
 EMPTY = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -79,11 +81,10 @@ def joined(parts: Sequence[Spans]) -> Spans:
     return Spans(np.concatenate([part.starts for part in found]), np.concatenate([part.ends for part in found]))
 
 
-def at_least(count: int, parts: Sequence[Spans]) -> Spans:
-    """The time that is in at least so many of the sets."""
-    if not 0 < count <= len(parts):
+def at_least(count: int, starts: Times, ends: Times) -> Spans:
+    """The time that is in at least so many of the intervals, in any order."""
+    if count < 1:
         return EMPTY
-    starts, ends = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
     times, change = np.concatenate([ends, starts]), np.repeat([-1, 1], [len(ends), len(starts)])
     order = np.argsort(times, kind="stable")
     times, change = times[order], change[order]
@@ -188,3 +189,129 @@ class LaneTimes(Struct, frozen=True):
         bounds = (np.flatnonzero(np.diff(lanes)) + 1).tolist()
         for first, beyond in pairwise([0, *bounds, len(lanes)] if len(lanes) else []):
             yield int(lanes[first]), Spans(starts[first:beyond], ends[first:beyond])
+
+
+class LaneSpans(Struct, frozen=True):
+    """A set of time for each of many lanes: their parts by lane, then by start."""
+
+    lanes: Times
+    starts: Times
+    ends: Times
+
+    @classmethod
+    def union(cls, lanes: Times, starts: Times, ends: Times) -> LaneSpans:
+        """The time of each lane that any of its intervals covers, in any order."""
+        every = [line.taken(line.union(lanes, starts, ends)) for line in LaneLine.lines(lanes, starts, ends)]
+        return cls.chained(every)
+
+    @classmethod
+    def chained(cls, sets: Sequence[LaneSpans]) -> LaneSpans:
+        """Sets of other lanes each, in the order of their lanes."""
+        none = np.empty(0, np.int64)
+        return cls(
+            np.concatenate([none, *(one.lanes for one in sets)]),
+            np.concatenate([none, *(one.starts for one in sets)]),
+            np.concatenate([none, *(one.ends for one in sets)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.lanes)
+
+    def of(self, lane: int) -> Spans:
+        """The set of one lane."""
+        first, beyond = np.searchsorted(self.lanes, [lane, lane + 1])
+        return Spans(self.starts[first:beyond], self.ends[first:beyond])
+
+    def covered_ns(self, lanes: Times, starts: Times, ends: Times) -> Times:
+        """How much of each interval of a lane lies in that lane's set."""
+        found = np.zeros(len(lanes), np.int64)
+        for line in LaneLine.lines(self.lanes, self.starts, self.ends, starts, ends):
+            spans, rows = line.put(self), line.rows(lanes)
+            before, after = (covered_before(spans, line.places(lanes[rows], side[rows])) for side in (starts, ends))
+            found[rows] = after - before
+        return found
+
+    def pieces(self, lanes: Times, starts: Times, ends: Times) -> tuple[Times, Times, Times]:
+        """What of each interval of a lane lies in each part of that lane's set: position of the interval, in order,
+        begin and end."""
+        none = np.empty(0, np.int64)
+        found = [(none, none, none)]
+        for line in LaneLine.lines(self.lanes, self.starts, self.ends, starts, ends):
+            rows = line.rows(lanes)
+            own = lanes[rows]
+            which, _, begins, stops = pieces(
+                line.places(own, starts[rows]), line.places(own, ends[rows]), line.put(self)
+            )
+            found.append((rows[which], line.times(begins), line.times(stops)))
+        which, begins, stops = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.argsort(which, kind="stable")
+        return which[order], begins[order], stops[order]
+
+
+class LaneLine(Struct, frozen=True):
+    """Lanes one after another on one line of nanoseconds, so that one call works on the sets of all of them."""
+
+    lanes: Times
+    """Those on the line, in order."""
+    first: int
+    """The earliest moment."""
+    length: int
+    """Of a lane; longer than from the first to the last moment, so that sets of two lanes do not touch."""
+
+    @classmethod
+    def lines(cls, lanes: Times, *moments: Times) -> Iterator[LaneLine]:
+        """All of these lanes: on one line, or on several where the moments are so many years apart that a number holds
+        only the places of some lanes."""
+        lanes = np.unique(lanes)
+        first = min((int(each.min()) for each in moments if len(each)), default=0)
+        length = max((int(each.max()) for each in moments if len(each)), default=0) - first + 2
+        together = max(LARGEST_PLACE // length, 1)
+        for begin in range(0, len(lanes), together):
+            yield cls(lanes[begin : begin + together], first, length)
+
+    def rows(self, lanes: Times) -> Times:
+        """Which of these lanes are on the line."""
+        return np.flatnonzero(np.isin(lanes, self.lanes))
+
+    def places(self, lanes: Times, moments: Times) -> Times:
+        """Where the moments of these lanes are on the line."""
+        return np.searchsorted(self.lanes, lanes) * self.length + (moments - self.first)
+
+    def times(self, places: Times) -> Times:
+        """The moments at these places."""
+        return places % self.length + self.first
+
+    def number(self, places: Times) -> Times:
+        """Positions in `lanes` of the lanes of these places."""
+        return places // self.length
+
+    def union(self, lanes: Times, starts: Times, ends: Times) -> Spans:
+        """The time that the intervals of the lanes on the line cover, on the line."""
+        rows = self.rows(lanes)
+        own = lanes[rows]
+        return union(self.places(own, starts[rows]), self.places(own, ends[rows]))
+
+    def put(self, sets: LaneSpans) -> Spans:
+        """The sets of the lanes on the line as one set on it."""
+        return self.union(sets.lanes, sets.starts, sets.ends)
+
+    def taken(self, spans: Spans) -> LaneSpans:
+        """A set on the line as the sets of its lanes."""
+        return LaneSpans(self.lanes[self.number(spans.starts)], self.times(spans.starts), self.times(spans.ends))
+
+    def on_each(self, start: int, end: int) -> Spans:
+        """The same interval on every lane."""
+        every = np.arange(len(self.lanes)) * self.length - self.first
+        return union(every + start, every + end)
+
+    def cut(self, spans: Spans, common: Spans) -> Spans:
+        """What of the set on the line lies in a set of time that is the same for all lanes."""
+        none = np.empty(0, np.int64)
+        found = [(none, none)]
+        for first in range(0, len(spans) if len(common) else 0, AT_ONCE):
+            places = spans.starts[first : first + AT_ONCE]
+            starts = self.times(places)
+            which, _, begins, stops = pieces(starts, self.times(spans.ends[first : first + AT_ONCE]), common)
+            lane = (places - starts)[which]
+            found.append((begins + lane, stops + lane))
+        return Spans(*(np.concatenate(side) for side in zip(*found, strict=True)))

@@ -12,7 +12,7 @@ from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, SYNCHRONISE,
 from warpline.analyses.idle.host_time import HostTime
 from warpline.api_names import ASYNC_COPY, COPY
 from warpline.errors import CannotAnswer, NoGpuWork
-from warpline.intervals import EMPTY, Spans, difference, intersection, joined, union
+from warpline.intervals import Spans, difference, intersection, joined, union
 from warpline.trace.arrays import NONE, Bools
 from warpline.trace.launches import launched_ns
 from warpline.trace.schema import Api, Gpu
@@ -103,8 +103,8 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
     window = _host_window(trace, calls)
-    known = HostTime(trace).with_label("input")
-    loading = {thread: intersection(known.get(thread, EMPTY), window) for thread in np.unique(calls.thread).tolist()}
+    known = HostTime(trace).loading()
+    loading = {thread: intersection(known.of(thread), window) for thread in np.unique(calls.thread).tolist()}
     dispatch = {thread: difference(_active(trace, thread, window), spans) for thread, spans in loading.items()}
     together = joined(list(dispatch.values()))
     return RecordedBudget(

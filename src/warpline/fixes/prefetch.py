@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from warpline.analyses.idle.gaps import loading_spans
 from warpline.analyses.idle.host_activity import LOADING
 from warpline.analyses.user_frames import Site
 from warpline.capture.trial.use import ProgramUse
@@ -211,14 +210,12 @@ def _joined(parts: list[HostLoading]) -> HostLoading:
 
 def _before_uploads(evidence: Evidence) -> HostLoading:
     """Time before an upload, named after the user's function that runs at its midpoint; empty without frames."""
-    found = [HostLoading(np.empty(0, object), *np.empty((3, 0), np.int64))]
-    if evidence.user_frames.exist:
-        for thread, spans in loading_spans(evidence.labelled.host_time).items():
-            threads = np.full(len(spans), thread)
-            frames = evidence.user_frames.at(threads, (spans.starts + spans.ends) // 2).tolist()
-            names = np.array([evidence.user_frames.name(frame) or "Python" for frame in frames], object)
-            found.append(HostLoading(names, threads, spans.starts, spans.ends))
-    return _joined(found).within(evidence.trace.window)
+    if not evidence.user_frames.exist:
+        return HostLoading(np.empty(0, object), *np.empty((3, 0), np.int64))
+    spans = evidence.labelled.host_time.loading()
+    frames = evidence.user_frames.at(spans.lanes, (spans.starts + spans.ends) // 2).tolist()
+    names = np.array([evidence.user_frames.name(frame) or "Python" for frame in frames], object)
+    return HostLoading(names, spans.lanes, spans.starts, spans.ends).within(evidence.trace.window)
 
 
 def _places(evidence: Evidence, loading: HostLoading) -> tuple[Place, ...]:

@@ -80,16 +80,26 @@ class DeviceWork:
     def _typical(self, by_cell: Floats) -> float:
         """Of the busiest device in a step like those that the replay counts; the least where steps are uneven, as a
         fix may leave only the short ones."""
-        busiest = by_cell.max(axis=0)
-        working = busiest[self._busy.max(axis=0) > 0]
+        working = by_cell.max(axis=0)[self._has_work]
         if not len(working):
             return 0.0
+        in_all = float(((by_cell.sum(axis=1) - self._busy_twice) / self._steps).max())
+        return max(0.0, min(in_all, float(working.min() if self._is_uneven else np.median(working))))
+
+    @cached_property
+    def _has_work(self) -> Bools:
+        """Steps with GPU work."""
+        return np.asarray(self._busy.max(axis=0) > 0)
+
+    @cached_property
+    def _is_uneven(self) -> bool:
         measured = self._question.replay
-        uneven = measured.measured_step_ns > np.median(measured.measured_ns)
-        # What one step launches may run beside the work of the next: together they are busy for less.
-        twice = self._busy.sum(axis=1) - self._busy_in_all
-        in_all = float(((by_cell.sum(axis=1) - twice) / self._steps).max())
-        return max(0.0, min(in_all, float(working.min() if uneven else np.median(working))))
+        return bool(measured.measured_step_ns > np.median(measured.measured_ns))
+
+    @cached_property
+    def _busy_twice(self) -> Floats:
+        """Busy time by device that counts in two steps: what one step launches may run beside the work of the next."""
+        return np.asarray(self._busy.sum(axis=1) - self._busy_in_all)
 
     @cached_property
     def _busy_in_all(self) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.analyses.idle.host_activity import activities
-from warpline.intervals import EMPTY, Spans, covered_before, union
+from warpline.intervals import EMPTY, Spans, union
 from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.launches import launched_ns
@@ -73,14 +73,9 @@ def _preparing_ns(trace: Trace, start: int, end: int) -> int:
     calls = trace.gpu.api_id
     launching = np.unique(trace.api.thread[calls[calls != NONE]])
     known = activities(trace)
-    moments = np.array([start, end])
-    spent = [
-        np.diff(covered_before(known[thread].labels[label], moments))[0]
-        for thread in launching.tolist()
-        if thread in known
-        for label in ("cold_start", "memory")
-    ]
-    return int(max(spent, default=0))
+    starts, ends = np.full(len(launching), start), np.full(len(launching), end)
+    spent = [known[label].covered_ns(launching, starts, ends).max(initial=0) for label in ("cold_start", "memory")]
+    return int(max(spent))
 
 
 def _slow_ops(trace: Trace, start: int, end: int, cold: int, warm: int) -> tuple[tuple[str, int], ...]:

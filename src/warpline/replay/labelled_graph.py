@@ -9,10 +9,9 @@ from typing import TypeVar, cast
 import numpy as np
 
 from warpline import api_names
-from warpline.analyses.idle.gaps import loading_spans
 from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.op_calls import OpCalls
-from warpline.intervals import covered_before, union
+from warpline.intervals import LaneSpans, covered_before, union
 from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
@@ -334,21 +333,20 @@ class LabelledGraph:
     # Time of the host.
 
     @cached_property
-    def _segments_of_lane(self) -> dict[int, Int64s]:
-        segments = self.graph.nodes(NodeKind.SEGMENT)
-        return dict(grouped(segments, self.graph.lane[segments]))
+    def segments(self) -> Int64s:
+        """Nodes that are time of a thread between its calls."""
+        return self.graph.nodes(NodeKind.SEGMENT)
 
     def covered(self, starts: Int64s, ends: Int64s, threads: Int64s | None = None) -> Floats:
         """Share of each CPU segment that lies within any of these intervals (of its own thread, where given)."""
-        graph, result = self.graph, np.zeros(len(self.graph))
-        rows = np.arange(len(starts))
-        of_lane = dict.fromkeys(self._segments_of_lane, rows) if threads is None else dict(grouped(rows, threads))
-        for lane in self._segments_of_lane.keys() & of_lane.keys():
-            nodes, own = self._segments_of_lane[lane], of_lane[lane]
-            spans = union(starts[own], ends[own])
-            begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
-            before, after = np.split(covered_before(spans, np.concatenate([begin, end])), 2)
-            result[nodes] = (after - before) / np.maximum(end - begin, 1)
+        nodes, result = self.segments, np.zeros(len(self.graph))
+        begin, end = self.graph.measured_start[nodes], self.graph.measured_end[nodes]
+        if threads is None:
+            spans = union(starts, ends)
+            covered = covered_before(spans, end) - covered_before(spans, begin)
+        else:
+            covered = LaneSpans.union(threads, starts, ends).covered_ns(self.graph.lane[nodes], begin, end)
+        result[nodes] = covered / np.maximum(end - begin, 1)
         return result
 
     def covered_by(self, rows: Ops | Ranges | Python) -> Floats:
@@ -394,13 +392,8 @@ class LabelledGraph:
     @cached_property
     def input_share(self) -> Floats:
         """Share of each segment within steps in which the program loads data."""
-        found = loading_spans(self.host_time)
-        if not found:
-            return np.zeros(len(self.graph))
-        starts = np.concatenate([spans.starts for spans in found.values()])
-        ends = np.concatenate([spans.ends for spans in found.values()])
-        threads = np.concatenate([np.full(len(spans), thread) for thread, spans in found.items()])
-        return np.where(self.in_steps, self.covered(starts, ends, threads), 0.0)
+        found = self.host_time.loading()
+        return np.where(self.in_steps, self.covered(found.starts, found.ends, found.lanes), 0.0)
 
     # Floors.
 

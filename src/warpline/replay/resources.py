@@ -16,6 +16,7 @@ import numpy as np
 from warpline import api_names
 from warpline.analyses.idle.gaps import LATE_START_NS
 from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE
+from warpline.intervals import LaneSpans
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -260,12 +261,14 @@ class FreeResources:
 
 def _by_label(labelled: LabelledGraph) -> dict[str, Floats]:
     """For each label of the launching threads' time, the share of each segment that has it."""
-    host = labelled.host_time
-    parts: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = defaultdict(list)
-    for thread in host.launching:
-        for label, spans in host.explained(thread).items():
-            parts[label].append((spans.starts, spans.ends, np.full(len(spans), thread)))
-    return {label: labelled.covered(*map(np.concatenate, zip(*found, strict=True))) for label, found in parts.items()}
+    graph, host = labelled.graph, labelled.host_time
+    own = labelled.segments[np.isin(graph.lane[labelled.segments], host.launching)]
+    asked = LaneSpans.union(graph.lane[own], graph.measured_start[own], graph.measured_end[own])
+    found: dict[str, Floats] = defaultdict(lambda: np.zeros(len(graph)))
+    for explained in host.explained(asked):
+        for label, spans in explained.items():
+            found[label] += labelled.covered(spans.starts, spans.ends, spans.lanes)
+    return found
 
 
 def _path_to(last: int, begin: float, graph: Graph, schedule: Schedule) -> tuple[Int64s, Int64s]:

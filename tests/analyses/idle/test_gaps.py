@@ -384,17 +384,16 @@ def test_of_many_threads_the_moments_asked_about_are_explained_as_of_few(rows: R
         patch.setattr(host_time, "FEW_THREADS", 6)
         few = HostTime(trace)
         expected = idle_gaps(trace, few)
-        whole = {label: few.with_label(label) for label in ("input", "cold_start")}
+        whole = few.loading()
         patch.setattr(host_time, "FEW_THREADS", 0)
         many = HostTime(trace)
         for one, other in zip(idle_gaps(trace, many), expected, strict=True):
             assert (one.starts.tolist(), one.ends.tolist()) == (other.starts.tolist(), other.ends.tolist())
             every = np.arange(len(one.starts))
             assert one.by_cause(every).tolist() == other.by_cause(every).tolist()
-        for label, found in whole.items():
-            for thread, spans in many.with_label(label).items():
-                assert spans.starts.tolist() == found[thread].starts.tolist()
-                assert spans.ends.tolist() == found[thread].ends.tolist()
+        found = many.loading()
+        for side in ("lanes", "starts", "ends"):
+            assert getattr(found, side).tolist() == getattr(whole, side).tolist()
 
 
 def assert_filled(gaps: Gaps) -> None:

@@ -9,7 +9,6 @@ not recorded: that is `unknown`, and so is a moment without any evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -22,11 +21,10 @@ from warpline.analyses.idle.host_activity import (
     OS_BLOCK,
     OS_READ,
     WAITING,
-    Activity,
     capture_spans,
 )
 from warpline.analyses.idle.host_time import HostTime
-from warpline.intervals import Spans, complement, covered_before, intersection, pieces, union
+from warpline.intervals import LaneSpans, Spans, complement, covered_before, intersection, pieces, union
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.trace import Trace, Window
 
@@ -126,10 +124,9 @@ def idle_gaps(
     idle = [_idle(trace, device, rows, within) for device, rows in rows_by_device(trace.gpu)]
     if busiest and idle:
         idle = [min(idle, key=lambda one: one.spans.total_ns())]
-    explained, os_calls, captured = _explained(host, idle), _os_calls(trace), capture_spans(trace.api)
+    os_calls, captured = _os_calls(trace), capture_spans(trace.api)
     found = []
-    for one in idle:
-        parts = [*_before_launch(one, explained), *_within_calls(one, host.threads)]
+    for one, parts in zip(idle, _labelled_parts(host, idle), strict=True):
         spans = _ordered(trace, one, parts)
         found.append(
             Gaps(
@@ -144,12 +141,6 @@ def idle_gaps(
             )
         )
     return found
-
-
-def loading_spans(host: HostTime) -> dict[int, Spans]:
-    """When each launching thread was loading data, by the same evidence: ranges, frames, and long gaps before an
-    upload."""
-    return host.with_label("input")
 
 
 class _Idle(Struct, frozen=True, dict=True):
@@ -186,6 +177,12 @@ class _Idle(Struct, frozen=True, dict=True):
         """The gaps with a part before the launch."""
         return np.flatnonzero((self.callers != NONE) & (self.launch > self.spans.starts))
 
+    @cached_property
+    def in_call(self) -> Int64s:
+        """The gaps with a part within the call: one that began before the gap, and returns in it, holds the device up
+        as one that begins in it."""
+        return np.flatnonzero((self.calls != NONE) & (self.done > self.launch))
+
 
 def _idle(trace: Trace, device: int, rows: Int64s, within: Spans | None) -> _Idle:
     gpu, api = trace.gpu[rows], trace.api
@@ -210,18 +207,6 @@ def _busiest_thread(trace: Trace) -> int:
     threads = trace.api.thread
     counts = np.bincount(threads[threads != NONE])
     return int(counts.argmax()) if len(counts) else NONE
-
-
-def _explained(host: HostTime, idle: list[_Idle]) -> dict[int, dict[str, Spans]]:
-    """By thread, what it did in the gaps of all devices before it launched what ended them."""
-    none = np.empty(0, np.int64)
-    callers = np.concatenate([none, *(one.callers[one.before_launch] for one in idle)])
-    starts = np.concatenate([none, *(one.spans.starts[one.before_launch] for one in idle)])
-    ends = np.concatenate([none, *(one.launch[one.before_launch] for one in idle)])
-    return {
-        caller: host.explained(caller, union(starts[rows], ends[rows]))
-        for caller, rows in grouped(np.arange(len(callers)), callers)
-    }
 
 
 def _os_calls(trace: Trace) -> dict[str, dict[str, Spans]]:
@@ -258,29 +243,47 @@ class _Parts(Struct, frozen=True):
     ends: Int64s
 
 
-def _covered(cause: str, gaps: Int64s, starts: Int64s, ends: Int64s, spans: Spans) -> _Parts:
-    """What of these parts of gaps lies in the spans."""
-    which, _, begins, beyond = pieces(starts, ends, spans)
-    return _Parts(cause, gaps[which], begins, beyond)
+class _HostParts(Struct, frozen=True):
+    """Parts of the gaps of all devices, each with the thread that launched what ended its gap; the devices in turn."""
+
+    device: Int64s
+    gaps: Int64s
+    callers: Int64s
+    starts: Int64s
+    ends: Int64s
+
+    @classmethod
+    def of(cls, parts: list[tuple[_Idle, Int64s, Int64s, Int64s]]) -> _HostParts:
+        """Of these gaps of each device, from these starts to these ends."""
+        device = np.repeat(np.arange(len(parts)), [len(gaps) for _, gaps, _, _ in parts])
+        columns = [(gaps, one.callers[gaps], starts[gaps], ends[gaps]) for one, gaps, starts, ends in parts]
+        return cls(device, *(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+    def with_label(self, cause: str, spans: LaneSpans, devices: int) -> list[_Parts]:
+        """What of them lies in the spans of their thread, by device."""
+        which, starts, ends = spans.pieces(self.callers, self.starts, self.ends)
+        bounds = np.searchsorted(self.device[which], np.arange(1, devices))
+        columns = (np.split(column, bounds) for column in (self.gaps[which], starts, ends))
+        return [_Parts(cause, *own) for own in zip(*columns, strict=True)]
 
 
-def _before_launch(one: _Idle, explained: dict[int, dict[str, Spans]]) -> Iterator[_Parts]:
-    """The part before the launch, by what the launching thread was doing; empty without a launch."""
-    for caller, gaps in grouped(one.before_launch, one.callers[one.before_launch]):
-        for label, spans in explained[caller].items():
-            yield _covered(label, gaps, one.spans.starts[gaps], one.launch[gaps], spans)
-
-
-def _within_calls(one: _Idle, threads: dict[int, Activity]) -> Iterator[_Parts]:
-    """The part within the launching call, by what the call did."""
-    # A call that began before the gap, and returns in it, holds the device up as one that begins in it.
-    within = np.flatnonzero((one.calls != NONE) & (one.done > one.launch))
-    for caller, gaps in grouped(within, one.callers[within]):
-        labels = threads[caller].labels if caller in threads else {}
-        for label in WITHIN_A_CALL:
-            if label in labels:
-                cause = label if label in CAUSES else "unknown"
-                yield _covered(cause, gaps, one.launch[gaps], one.done[gaps], labels[label])
+def _labelled_parts(host: HostTime, idle: list[_Idle]) -> list[list[_Parts]]:
+    """Of each device, the parts of its gaps with a label: before the launch of what ended the gap, what the launching
+    thread was doing; within the call, what the call did."""
+    if not idle:
+        return []
+    before = _HostParts.of([(one, one.before_launch, one.spans.starts, one.launch) for one in idle])
+    in_calls = _HostParts.of([(one, one.in_call, one.launch, one.done) for one in idle])
+    asked = LaneSpans.union(before.callers, before.starts, before.ends)
+    found = [
+        before.with_label(label, spans, len(idle))
+        for explained in host.explained(asked)
+        for label, spans in explained.items()
+    ]
+    for label in WITHIN_A_CALL:
+        cause = label if label in CAUSES else "unknown"
+        found.append(in_calls.with_label(cause, host.activity[label], len(idle)))
+    return [list(parts) for parts in zip(*found, strict=True)]
 
 
 def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:

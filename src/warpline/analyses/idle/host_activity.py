@@ -22,7 +22,7 @@ from warpline.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
-from warpline.intervals import EMPTY, LaneTimes, Spans, covered_before, difference, joined, union
+from warpline.intervals import EMPTY, LaneSpans, LaneTimes, Spans, covered_before, difference, joined, union
 from warpline.library_names import PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.schema import Api, Ops, OsRuntime, Overhead, Python, Ranges
@@ -97,40 +97,25 @@ BURST_NS = 1_000_000
 """File operations closer together than this belong to one import: between two lookups it only runs a module's code."""
 
 
-class Activity(Struct, frozen=True):
-    """Labelled time of one thread; the sets are disjoint."""
-
-    labels: dict[str, Spans]
-
-    @property
-    def spans(self) -> Spans:
-        """All labelled time."""
-        return joined(list(self.labels.values()))
-
-
-def activities(trace: Trace) -> dict[int, Activity]:
-    """The activity of every thread that called the CUDA API, ran an op, or has other events."""
+def activities(trace: Trace) -> dict[str, LaneSpans]:
+    """By label, when each thread has it that called the CUDA API, ran an op, or has other events."""
     evidence = list(_evidence(trace))
     threads, labels = (np.concatenate([getattr(one, name) for one in evidence]) for name in ("thread", "label"))
     starts, ends = (np.concatenate([getattr(one, name) for one in evidence]) for name in ("start", "end"))
     line = LaneTimes.of(starts, ends)
     starts, ends = line.places(threads, starts), line.places(threads, ends)
     spans = {label: union(starts[labels == code], ends[labels == code]) for code, label in enumerate(PRIORITY)}
-    found = {thread: Activity(dict.fromkeys(PRIORITY, EMPTY)) for thread in np.unique(threads).tolist()}
-    for label, own in prioritised(spans).labels.items():
-        for thread, part in line.by_lane(own):
-            found[thread].labels[label] = part
-    return found
+    return {label: LaneSpans(*line.parts(own)) for label, own in prioritised(spans).items()}
 
 
-def prioritised(labels: dict[str, Spans]) -> Activity:
+def prioritised(labels: dict[str, Spans]) -> dict[str, Spans]:
     """Assign each moment to the first label that covers it."""
     taken, result = EMPTY, {}
     for label in PRIORITY:
         spans = labels.get(label, EMPTY)
         result[label] = difference(spans, taken)
         taken = joined([taken, spans])
-    return Activity(result)
+    return result
 
 
 class _Labelled(Struct, frozen=True):

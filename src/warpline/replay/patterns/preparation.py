@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline import api_names
-from warpline.intervals import Spans, covered_before, union
+from warpline.intervals import LaneSpans, Spans, union
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
@@ -66,13 +66,15 @@ def without_preparing(edit: GraphEdit, case: int) -> int:
     labelled, graph = edit.labelled, edit.graph
     before = graph.duration.copy()
     # Where a thread does nothing while another one prepares, it waits for that one.
-    for thread, spans in labelled.host_time.with_label("cold_start").items():
-        if not len(spans):
-            continue
-        graph.duration *= 1 - labelled.covered(spans.starts, spans.ends, np.full(len(spans), thread))
-        calls = np.flatnonzero((graph.kind == NodeKind.CALL) & (graph.lane == thread))
+    host = np.flatnonzero(np.isin(graph.kind, [NodeKind.SEGMENT, NodeKind.CALL]))
+    host = host[np.isin(graph.lane[host], labelled.host_time.launching)]
+    asked = LaneSpans.union(graph.lane[host], graph.measured_start[host], graph.measured_end[host])
+    for explained in labelled.host_time.explained(asked):
+        spans = explained["cold_start"]
+        graph.duration *= 1 - labelled.covered(spans.starts, spans.ends, spans.lanes)
+        calls = np.flatnonzero((graph.kind == NodeKind.CALL) & np.isin(graph.lane, spans.lanes))
         begin, end = graph.measured_start[calls], graph.measured_end[calls]
-        inside = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
+        inside = spans.covered_ns(graph.lane[calls], begin, end) / np.maximum(end - begin, 1)
         edit.shorten(calls, np.maximum(graph.duration[calls] * (1 - inside), labelled.host.call.at(case)))
     return int((graph.duration < before).sum())
 
