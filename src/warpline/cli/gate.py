@@ -15,11 +15,15 @@ from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.baseline import path_of, read_baseline
 from warpline.compare.budgets import Budget, is_budget
 from warpline.compare.comparison import Metric
+from warpline.compare.counter_gate import check_report
 from warpline.compare.gate import EXIT_CODES, Gate, GateLimits, check
 from warpline.compare.history import remember
 from warpline.errors import UsageError, WarplineError
 from warpline.reports import gate_files
 from warpline.reports.compare import gate_report
+from warpline.sources.detect import detect
+from warpline.sources.kinds import NCU_KINDS
+from warpline.sources.ncu import read_report
 from warpline.sources.record_files import record_file
 
 
@@ -61,7 +65,7 @@ class GateRecord(Struct, frozen=True):
 @bundle(
     "checks",
     GateChecks,
-    click.option("--baseline", metavar="NAME", help="Compare with this baseline."),
+    click.option("--baseline", metavar="NAME", help="Compare with this baseline, or this older report of Nsight Compute."),
     click.option(
         "--budget",
         "budgets",
@@ -116,6 +120,8 @@ def gate(
 ) -> int:
     """Check recordings against a baseline, budgets, or both.
 
+    A report of Nsight Compute is checked against an older report: the time of each kernel, and what it does.
+
     Exit code: 0 if they pass, 3 if they are slower or exceed a budget, 4 if the answer is inconclusive, 1 if they are
     of another program, device or number of ranks than the baseline.
 
@@ -124,6 +130,8 @@ def gate(
       warpline gate run1.json.gz run2.json.gz run3.json.gz --baseline train
 
       warpline gate trace.json.gz --budget "step_ms<=12" --budget "syncs<=0"
+
+      warpline gate new.ncu-rep --baseline good.ncu-rep
     """
     for file in (files.junit, files.comment):
         refuse_existing(file, output.force)
@@ -133,12 +141,17 @@ def gate(
     if not traces:
         raise UsageError("no-trace", "there is no recording to check", "warpline gate TRACE --budget NUMBER<=LIMIT")
     budgets = [Budget.parse(text) for text in (*checks.budgets, *map(str, more))]
-    known = None if checks.baseline is None else read_baseline(path_of(checks.baseline, record.folder))
-    limits = GateLimits(known, budgets, checks.metric, checks.least_effect / 100, checks.anyway)
-    found = check([selection.open(path) for path in traces], limits, checks.ncu_reports)
+    is_report = len(traces) == 1 and detect(traces[0]) in NCU_KINDS
+    if is_report:
+        older = None if checks.baseline is None else read_report(checks.baseline)
+        found = check_report(read_report(traces[0]), older, budgets, anyway=checks.anyway)
+    else:
+        known = None if checks.baseline is None else read_baseline(path_of(checks.baseline, record.folder))
+        limits = GateLimits(known, budgets, checks.metric, checks.least_effect / 100, checks.anyway)
+        found = check([selection.open(path) for path in traces], limits, checks.ncu_reports)
     title = record.series or (Path(checks.baseline).stem if checks.baseline else "gate")
     files.write(found, title)
-    if not record.no_history:
+    if not record.no_history and not is_report:
         _remember(found, title, record, checks.metric)
     output.put(lambda: gate_report(found, verbose), found.to_dict)
     return EXIT_CODES[found.outcome]

@@ -27,14 +27,17 @@ def asked_numbers(budgets: Sequence[Budget], trace: Trace, reports: Sequence[Pat
     """The value of every such number, of this trace and of these reports."""
     found = {budget.number: _COMPUTED[budget.number](trace) for budget in budgets if budget.number in ASKED_NUMBERS}
     counters = [budget for budget in budgets if budget.number.startswith(COUNTER)]
-    if not counters:
-        return _exact(found)
-    if not reports:
+    if counters and not reports:
         raise UsageError(
             "needs-report", f"{counters[0].number} needs a report of Nsight Compute", "give it with --ncu REPORT"
         )
-    kernels = [kernel for path in reports for kernel in read_report(path).kernels]
-    return _exact({**found, **{budget.number: counter(budget, kernels) for budget in counters}})
+    kernels = [kernel for path in reports if counters for kernel in read_report(path).kernels]
+    return {**_exact(found), **counter_numbers(counters, kernels)}
+
+
+def counter_numbers(budgets: Sequence[Budget], kernels: Sequence[KernelReport]) -> dict[str, Estimate]:
+    """The value of every counter that a budget limits, of these kernels."""
+    return _exact({budget.number: counter(budget, kernels) for budget in budgets})
 
 
 def _exact(numbers: dict[str, float]) -> dict[str, Estimate]:

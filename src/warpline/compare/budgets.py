@@ -52,6 +52,8 @@ class BudgetCheck(Struct, frozen=True):
 
     budget: Budget
     value: Estimate
+    baseline: float | None = None
+    """The number that the limit is made from; None for a limit that was asked for."""
 
     @property
     def passed(self) -> bool | None:

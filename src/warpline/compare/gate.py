@@ -33,7 +33,10 @@ class Gate(Struct, frozen=True):
     """The outcome, and what it rests on."""
 
     outcome: GateOutcome
+    files: tuple[str, ...]
+    """What was checked."""
     runs: tuple[RunMeasurement, ...]
+    """Empty for a report of Nsight Compute."""
     numbers: Numbers
     """Of the median run."""
     checks: tuple[BudgetCheck, ...]
@@ -41,6 +44,8 @@ class Gate(Struct, frozen=True):
     """With the baseline; None without one."""
     baseline_outcome: GateOutcome = "passed"
     """Of the comparison alone."""
+    notes: tuple[str, ...] = ()
+    """What was not checked, and why."""
 
     @property
     def failed(self) -> bool:
@@ -60,9 +65,11 @@ class Gate(Struct, frozen=True):
                     "low": round(check.value.low, 6),
                     "high": round(check.value.high, 6),
                     "passed": check.passed,
+                    "baseline": check.baseline,
                 }
                 for check in self.checks
             ],
+            "notes": list(self.notes),
             "comparison": self.comparison.to_dict() if self.comparison else None,
         }
 
@@ -107,7 +114,7 @@ def judge(runs: Sequence[RunMeasurement], limits: GateLimits, numbers: Numbers |
         outcome = "budget_exceeded"
     elif by_baseline == "passed" and any(one.passed is None for one in checks):
         outcome = "inconclusive"
-    return Gate(outcome, tuple(runs), numbers, checks, comparison, by_baseline)
+    return Gate(outcome, tuple(run.file for run in runs), tuple(runs), numbers, checks, comparison, by_baseline)
 
 
 def _outcome(comparison: Comparison, least_effect: float) -> GateOutcome:

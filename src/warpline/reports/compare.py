@@ -15,6 +15,8 @@ from warpline.reports.sections import Column, Content, Note, Notes, Report, Sect
 from warpline.units import duration, several, speedup
 
 LISTED = 12
+MIN_WHOLE = 10_000
+"""A larger number is shown without decimals."""
 LONGEST_NAME = 160
 """Characters of a part's name in a sentence; the table has all."""
 SHORTEST = 0.005
@@ -80,34 +82,58 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
 def gate_report(gate: Gate, verbose: bool = False) -> Report:
     """The outcome of a gate: its budgets, and the comparison with the baseline; `verbose` lists every part of it."""
     lead: list[Content] = [Text(OUTCOMES[gate.outcome], "strong")]
-    if gate.checks:
-        columns = (
-            Column("number", "per step", key=True),
-            Column("value", "measured", "number"),
-            Column("limit", "limit", aligned="right"),
-            Column("passed", ""),
-        )
-        rows = tuple(
-            (
-                check.budget.number,
-                round(check.value.expected, 3),
-                f"{check.budget.sign} {check.budget.limit:g}",
-                _kept(check),
-            )
-            for check in gate.checks
-        )
-        lead.append(Table(columns, rows))
-        if any(check.passed is None for check in gate.checks):
-            lead.append(Text(OPEN, "quiet"))
+    lead += _checks(gate, verbose)
+    lead += map(Text, gate.notes)
     found = gate.comparison
     if found and gate.outcome == "inconclusive" and found.judged_by != "busy" and found.work_ratio.low > 1:
         lead.append(Text("The GPU's own work has certainly become longer: --metric busy judges that alone.", "quiet"))
     sections = [Section("gate", "Gate", tuple(lead), is_lead=True)]
-    title = gate.runs[0].file + (f" and {len(gate.runs) - 1} more" if len(gate.runs) > 1 else "")
+    title = gate.files[0] + (f" and {len(gate.files) - 1} more" if len(gate.files) > 1 else "")
     if found is None:
         return Report(title, tuple(sections))
     compared = report(found, verbose)
     return Report(f"baseline as A · {title} as B", (*sections, *compared.sections))
+
+
+def _checks(gate: Gate, verbose: bool) -> Iterator[Content]:
+    """Every check; of many, those that are not kept."""
+    checks = gate.checks
+    if len(checks) > LISTED and not verbose:
+        checks = tuple(check for check in checks if not check.passed)
+    if checks:
+        columns = [
+            Column("number", "per step" if gate.runs else "per launch", key=True),
+            Column("value", "measured", "number"),
+            Column("limit", "limit", aligned="right"),
+            Column("passed", ""),
+        ]
+        rows = [
+            [
+                check.budget.number,
+                _shown(check.value.expected),
+                f"{check.budget.sign} {_limit(check.budget.limit)}",
+                _kept(check),
+            ]
+            for check in checks
+        ]
+        if any(check.baseline is not None for check in checks):
+            columns.insert(1, Column("baseline", "baseline", "number"))
+            for row, check in zip(rows, checks, strict=True):
+                row.insert(1, None if check.baseline is None else _shown(check.baseline))
+        yield Table(tuple(columns), tuple(map(tuple, rows)))
+    if len(checks) < len(gate.checks):
+        kept = f"{len(gate.checks) - len(checks)} more are" if checks else f"All {len(gate.checks)} limits are"
+        yield Text(f"{kept} kept; -v lists them.", "quiet")
+    if any(check.passed is None for check in checks):
+        yield Text(OPEN, "quiet")
+
+
+def _shown(value: float) -> float:
+    return round(value, 3) if value < MIN_WHOLE else round(value)
+
+
+def _limit(value: float) -> str:
+    return f"{value:g}" if value < MIN_WHOLE else f"{value:,.0f}"
 
 
 def _kept(check: BudgetCheck) -> str:
