@@ -206,7 +206,7 @@ def test_texts_of_the_trace_are_escaped_in_notebooks(tmp_path: Path) -> None:
         "",
     )
     entry = RooflineEntry(SCRIPT, "", "", "", "", count=1, time_ns=10)
-    roofline = RooflineTable("kernel", SCRIPT, None, None, 10, 10, 0, [entry])
+    roofline = RooflineTable("kernel", SCRIPT, None, None, 10, 10, 10, 0, [entry])
     for result in (opened, opened.steps, opened.diagnose(), finding, roofline):
         html = result._repr_html_()
         assert "<script" not in html

@@ -11,7 +11,7 @@ from warpline.compare.cpu_ops import MIN_SHARE, CpuOp
 from warpline.compare.gate import Gate
 from warpline.compare.parts import COPY, StepPart
 from warpline.compare.words import in_words
-from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
+from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text, Value
 from warpline.units import duration, several, speedup
 
 LISTED = 12
@@ -107,7 +107,7 @@ def _checks(gate: Gate, verbose: bool) -> Iterator[Content]:
             Column("limit", "limit", aligned="right"),
             Column("passed", ""),
         ]
-        rows = [
+        rows: list[list[Value]] = [
             [
                 check.budget.number,
                 _shown(check.value.expected),

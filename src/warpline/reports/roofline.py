@@ -26,6 +26,8 @@ from warpline.reports.sections import (
 from warpline.units import duration, share, size
 
 LISTED_NOTES = 5
+MIN_OVERLAP = 0.05
+"""A smaller share of the time in which operations overlap changes no row that a reader would look at."""
 _COLUMNS = (
     Column("mark", "#", priority=0),
     Column("time_ns", "time", "ns"),
@@ -43,7 +45,7 @@ _COLUMNS = (
 
 def report(table: RooflineTable, title: str, path: str, top: int = 20) -> Report:
     """The table, its impossible and unknown rows, and the plot."""
-    head: tuple[Content, ...] = (*_ceilings(table), _coverage(table))
+    head: tuple[Content, ...] = (*_ceilings(table), _coverage(table), *_overlap(table))
     sections = [Section("ceilings", "Ceilings", head, is_lead=True)]
     sections.append(Section("entries", "Ops" if table.by == "op" else "Kernels", tuple(_rows(table, top))))
     notes = [entry for entry in table.entries if entry.note and entry.state != FINE]
@@ -90,6 +92,14 @@ def _coverage(table: RooflineTable) -> Text:
         times = f"{duration(table.floor_ns)} instead of {duration(table.bounded_ns)}"
         line += f"; at the roofline it would take {times}{rest}"
     return Text(line)
+
+
+def _overlap(table: RooflineTable) -> Iterator[Text]:
+    """What operations of several streams at once mean for the rows."""
+    if table.total_ns - table.busy_ns >= MIN_OVERLAP * table.total_ns:
+        times = f"{duration(table.total_ns)} of operations within {duration(table.busy_ns)} of busy GPU"
+        shared = "operations that run together share the chip, so that each is nearer to the roofline than its row says"
+        yield Text(f"Streams overlap: {times}; {shared}.")
 
 
 def _rows(table: RooflineTable, top: int) -> Iterator[Content]:

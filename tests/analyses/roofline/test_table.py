@@ -63,6 +63,16 @@ def test_a_product_against_the_measured_peak(tmp_path: Path) -> None:
     assert table.modelled_pct == 100
 
 
+def test_operations_that_overlap_are_said_to_share_the_chip(tmp_path: Path) -> None:
+    at_once = [*launched(GEMM, 1, 10, 100, 1, stream=7), *launched(GEMM, 2, 60, 100, 2, stream=8)]
+    table = table_of(tmp_path, [*mm(200, 100), *at_once])
+    assert (table.total_ns, table.busy_ns) == (300_000, 250_000)
+    text = render(report(table, "title", "x.json"), 200).plain
+    assert "Streams overlap: 300 µs of operations within 250 µs of busy GPU" in text
+    one_by_one = table_of(tmp_path, [*mm(0, 100), *mm(200, 100)])
+    assert "overlap" not in render(report(one_by_one, "title", "x.json"), 200).plain
+
+
 def test_a_collective_has_no_roofline(tmp_path: Path) -> None:
     """It also waits for other ranks: its rate is shown, and no minimum."""
     events = [

@@ -158,6 +158,9 @@ class RooflineTable(ShownAsCard, Struct, frozen=True):
     steps: int | None
     """Selected steps; headroom is then per step."""
     total_ns: int
+    """Of all operations; those that overlap count twice."""
+    busy_ns: int
+    """Time in which at least one operation runs, of all devices."""
     modelled_ns: int
     estimated_ns: int
     entries: list[RooflineEntry]
@@ -192,6 +195,7 @@ class RooflineTable(ShownAsCard, Struct, frozen=True):
             "by": self.by,
             "ceilings": _ceilings_dict(self.roof) if self.roof else None,
             "gpu_ns": self.total_ns,
+            "busy_ns": self.busy_ns,
             "modelled_ns": self.modelled_ns,
             "modelled_pct": round(self.modelled_pct, 3),
             "estimated_ns": self.estimated_ns,

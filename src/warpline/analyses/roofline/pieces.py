@@ -21,6 +21,7 @@ from warpline.analyses.roofline.ops_from_elsewhere import ForeignOps
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
 from warpline.hardware import Roof
+from warpline.intervals import union
 from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import NONE, Bools, Int64s, combinations
 from warpline.trace.schema import Gpu
@@ -110,6 +111,13 @@ class GpuWork(Struct, dict=True):
     def time_ns(self) -> Int64s:
         """How long each takes."""
         return self.gpu.end_ns - self.gpu.start_ns
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which at least one runs, of all devices."""
+        gpu = self.gpu
+        on = [gpu.device == device for device in np.unique(gpu.device)]
+        return sum(union(gpu.start_ns[those], gpu.end_ns[those]).total_ns() for those in on)
 
     @cached_property
     def is_kernel(self) -> Bools:

@@ -61,6 +61,7 @@ def roofline_table(
         roof=roof,
         steps=len(trace.steps_in_view) or None,
         total_ns=sum(piece.time_ns for piece in pieces),
+        busy_ns=gpu_work.busy_ns,
         modelled_ns=sum(piece.time_ns for piece in known),
         estimated_ns=sum(piece.time_ns for piece in known if piece.work is not None and piece.work.estimate),
         entries=sorted((_judged(entry, roof) for entry in entries), key=lambda entry: -entry.time_ns),
