@@ -65,7 +65,9 @@ class GateRecord(Struct, frozen=True):
 @bundle(
     "checks",
     GateChecks,
-    click.option("--baseline", metavar="NAME", help="Compare with this baseline, or this older report of Nsight Compute."),
+    click.option(
+        "--baseline", metavar="NAME", help="Compare with this baseline, or this older report of Nsight Compute."
+    ),
     click.option(
         "--budget",
         "budgets",

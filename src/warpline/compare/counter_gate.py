@@ -64,7 +64,9 @@ def _against(baseline: NcuReport, report: NcuReport, anyway: bool) -> tuple[list
     if new:
         notes.append(f"Not in the baseline, so not checked: {_listed(kernel.function for kernel in new)}.")
     if apart := [after.function for before, after in pairs if not _is_same_clock(before, after)]:
-        notes.append(f"Times not checked, because the SM clock differs by more than {100 * MAX_WORSE:g} %: {_listed(apart)}.")
+        notes.append(
+            f"Times not checked, because the SM clock differs by more than {100 * MAX_WORSE:g} %: {_listed(apart)}."
+        )
     return checks, tuple(notes)
 
 
