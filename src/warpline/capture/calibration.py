@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from warpline.capture.recorded import COSTS_SCHEMA
-from warpline.capture.recorders import as_ours, retain
+from warpline.capture.recorders import as_ours
 
 TURNS = 100
 """Turns of a loop: far below the 1,024 launches that the driver queues before a launch waits."""
@@ -52,7 +52,6 @@ def _measured(torch: Any, shapes: bool, stacks: bool, now: Now) -> dict[str, Any
         profiler = _profiler(torch, on_gpu, shapes, stacks)
         with profiler:
             recorded = timer.samples(loops)
-        retain(profiler)
     costs = _costs(bare, recorded, stacks)
     if not costs:
         return None

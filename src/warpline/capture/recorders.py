@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -179,7 +178,6 @@ class TorchRecorder:
             self._profiler.export_chrome_trace(str(path))
         if self._plan.stacks:
             self._write_lines(path.with_name(file_beside(path.name, LINES)))
-        retain(self._profiler)
         self._profiler = None
         if not self._whole:
             _rename_step(path, self._passed)
@@ -194,17 +192,6 @@ class TorchRecorder:
             return
         if not found.complete:
             self.notes.append(f"lines of calls are incomplete: they were collected for {LINES_S:g} s only")
-
-
-def retain(profiler: Any) -> None:
-    """Keep what a stopped profiler recorded in memory until the process ends.
-
-    Freeing it, at once or when Python collects it, corrupts the heap if another profiler runs in the process (torch
-    2.13: 4 of 16 programs crashed, and none of those that kept it).
-    """
-    results = getattr(getattr(profiler, "profiler", None), "kineto_results", None)
-    if results is not None:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(results))
 
 
 def _all_threads() -> Any:
