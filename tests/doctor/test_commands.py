@@ -66,6 +66,7 @@ def test_the_seeds_first_line_is_put_right() -> None:
         "torchrun --nproc-per-node 4 nsys profile -o r python t.py",
         "nsys profile docker run --rm --gpus all img bash -c 'python a.py --x 1'",
         "sudo -E nsys profile -s cpu --kill=sigkill python a.py",
+        "nsys profile -t cuda -t cudnn -t cuda,nvtx python a.py",
     ],
 )
 def test_a_corrected_line_needs_no_further_correction(line: str) -> None:
@@ -79,6 +80,11 @@ CASES: dict[str, tuple[str, str, str]] = {
     "no sampling wanted": ("nsys profile -t cuda,nvtx python a.py", "cpu-sampling", "--sample=none"),
     "no traces chosen": ("nsys profile -s none python a.py", "default-traces", "--trace=cuda,nvtx"),
     "no CUDA among them": ("nsys profile -t osrt python a.py", "cuda-not-traced", "--trace=cuda,osrt"),
+    "traces given twice": (
+        "nsys profile -t cuda -t nvtx python a.py",
+        "trace-given-twice",
+        "profile --trace=cuda,nvtx --",
+    ),
     "no verb": ("nsys -t cuda python a.py", "no-verb", "nsys profile"),
     "range without a name": ("nsys profile -c nvtx python a.py", "nvtx-range-unnamed", "--nvtx-capture=NAME"),
     "range without its trace": (

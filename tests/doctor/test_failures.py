@@ -193,6 +193,12 @@ CASES: list[tuple[int, State, Make]] = [
     (23, "problem", log("RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.\n")),
     (23, "problem", log("ERROR: Unexpected bus error. This might be caused by insufficient shared memory (shm).\n")),
     (24, "problem", log("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")),
+    (24, "problem", log("RuntimeError: CUDA error: out of memory\n")),
+    (24, "warning", log("main.cu:12: out of memory\n")),
+    (27, "problem", log("RuntimeError: CUDA driver version is insufficient for CUDA runtime version\n")),
+    (27, "problem", log("cudaGetDeviceCount failed with error code 35\n")),
+    (28, "problem", log("[77.1] Out of memory: Killed process 4242 (python) total-vm:9kB\n")),
+    (28, "problem", log("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: 8 bytes\n")),
     (25, "problem", log("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)\n")),
     (1, "problem", log('Traceback (most recent call last):\n  File "a.py", line 1\nKeyError: 1\n')),
 ]

@@ -98,9 +98,10 @@ class ParsedCommand(Struct, frozen=True):
         separate = self.tool == "ncu"
         words = (name,) if value is None else ((name, value) if separate else (f"{name}={value}",))
         new = CommandOption(name, value, words)
-        if any(option.name == name for option in self.options):
-            return replace(self, options=tuple(new if option.name == name else option for option in self.options))
-        return replace(self, options=(*self.options, new))
+        names = [option.name for option in self.options]
+        place = names.index(name) if name in names else len(names)
+        before, after = self.options[:place], self.options[place:]
+        return replace(self, options=(*before, new, *(option for option in after if option.name != name)))
 
     def with_before(self, word: str) -> ParsedCommand:
         """A copy with one more assignment in front."""

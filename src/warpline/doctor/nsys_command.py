@@ -68,6 +68,7 @@ def nsys_remarks(command: ParsedCommand, machine: Machine, environment: dict[str
         command = replace(command, verb="profile")
     yield from _program(command)
     yield from _misspelt_options(command)
+    yield from _given_twice(command)
     yield from _trace_words(command, machine)
     yield from _what_is_traced(command)
     yield from _capture_range(command, machine, environment)
@@ -107,15 +108,23 @@ def _with_option_replaced(command: ParsedCommand, option: CommandOption, better:
 
 
 def _traced(command: ParsedCommand) -> list[str]:
-    return (command.value("--trace") or _DEFAULT_TRACES).split(",")
+    return (",".join(command.values("--trace")) or _DEFAULT_TRACES).split(",")
+
+
+def _given_twice(command: ParsedCommand) -> Iterator[Remark]:
+    """-t takes one list of words."""
+    if len(given := command.values("--trace")) > 1:
+        together = ",".join(dict.fromkeys(word for value in given for word in value.split(",") if word))
+        seen = f"-t is given {len(given)} times: {', '.join(given)}"
+        check = Check("trace-given-twice", "problem", seen, "nsys takes one list of words.", (f"-t {together}",))
+        yield Remark(check, setting("--trace", together))
 
 
 def _trace_words(command: ParsedCommand, machine: Machine) -> Iterator[Remark]:
     """Words of -t that this nsys does not know."""
-    requested = command.value("--trace")
-    if requested is None:
+    words = [word.strip() for value in command.values("--trace") for word in value.split(",") if word.strip()]
+    if not words:
         return
-    words = [word.strip() for word in requested.split(",") if word.strip()]
     known, version = _known_words(machine)
     better: list[str] = []
     for word in words:
