@@ -17,16 +17,15 @@ import slow_texts
 from slow_texts import LONG, slow_text
 
 import warpline
-from warpline.analyses import gpu_metrics
+from warpline.analyses import gpu_metrics, words
 from warpline.analyses.parts import roles as part_roles
-from warpline.analyses.words import lookup
 from warpline.doctor import messages
 from warpline.hardware import vocabulary
 from warpline.hardware.chips import chips
 from warpline.hardware.counters import explain, replace
 from warpline.hardware.counters.names import MAX_NAME_CHARS
 from warpline.scrub import kineto_fields
-from warpline.sources import other_formats
+from warpline.sources import detect
 
 SOURCE = Path(warpline.__file__).parent
 METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
@@ -53,12 +52,12 @@ def _in_tables() -> Iterator[tuple[str, list[Any], str, int, int]]:
     yield "analyses.gpu_metrics", [pattern for _, pattern in gpu_metrics.UNITS], "search", 0, LONG
     yield "analyses.parts.roles", [pattern for _, pattern in part_roles._NAMES], "search", re.IGNORECASE, LONG
     yield "analyses.parts.roles", [pattern for _, pattern in part_roles._OPS], "search", 0, LONG
-    lines = [line.pattern for kind in lookup._lines().values() for line in kind]
-    yield "analyses.words.lookup", [line.pattern for line in lines], "fullmatch", re.DOTALL, LONG
+    lines = [line.pattern for kind in words._lines().values() for line in kind]
+    yield "analyses.words", [line.pattern for line in lines], "fullmatch", re.DOTALL, LONG
     yield "doctor.messages", [message.pattern for message in messages.known_messages()], "search", re.IGNORECASE, LONG
     yield "front.query", [r"\bkernels\b"], "search", re.IGNORECASE, LONG
-    starts = [known.starts.pattern.decode("latin-1") for known in other_formats._formats()]
-    yield "sources.other_formats", starts, "match", 0, LONG
+    starts = [known.starts.pattern.decode("latin-1") for known in detect._formats()]
+    yield "sources.detect", starts, "match", 0, LONG
     yield "hardware.vocabulary", [vocabulary._pattern().pattern], "sub", 0, LONG
     yield "scrub.kineto_fields", list(kineto_fields.TEXTS.values()), "fullmatch", re.ASCII, LONG
     yield "scrub.messages", [r"\d{4}\.\d{1,2}\.\d{1,3}(?:\.\d{1,4})?"], "match", 0, LONG

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from warpline.bench import ceilings as measuring
-from warpline.bench.ceilings_samples import summarise
+from warpline.bench.ceilings import summarise
 from warpline.hardware.ceilings import parse_ceilings
 
 

@@ -22,8 +22,7 @@ from warpline.compare.ladder import Ladder, Rung, ladder
 from warpline.compare.prediction import Outcome
 from warpline.estimate import Estimate
 from warpline.reports import terminal
-from warpline.reports.ladder import ladder_report
-from warpline.reports.ladder_plot import ladder_svg
+from warpline.reports.ladder import ladder_report, ladder_svg
 from warpline.trace.open import open_trace
 
 US = 1000

@@ -19,8 +19,7 @@ from warpline.errors import UnreadableFile
 from warpline.sources.detect import detect
 from warpline.sources.kinds import EXECUTION_TRACE
 from warpline.sources.kineto import read_kineto
-from warpline.trace.build import build
-from warpline.trace.open import open_trace
+from warpline.trace.open import build, open_trace
 
 GPU, HOST, STREAM, OPS, PYTHON = 1, 701, 13, 20, 5
 

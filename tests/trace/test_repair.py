@@ -17,9 +17,8 @@ from nsys_files import GLOBAL_TID, Export
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto import read_kineto
 from warpline.sources.rows import FAR_NS, Rows
-from warpline.trace.build import build
 from warpline.trace.column_rules import NAME_CHARS, NO_NAME, TEXT_CHARS, UNKNOWN
-from warpline.trace.open import open_trace
+from warpline.trace.open import build, open_trace
 from warpline.trace.repair import guarantee, guaranteed, shortened
 from warpline.trace.schema import TABLES
 

@@ -12,8 +12,7 @@ from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.history import names_in, read_history
 from warpline.errors import UsageError
-from warpline.reports.history import report
-from warpline.reports.history_plot import history_svg
+from warpline.reports.history import history_svg, report
 from warpline.sources.record_files import record_file
 
 

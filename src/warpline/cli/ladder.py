@@ -14,8 +14,7 @@ from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.ladder import ladder as compare_rungs
 from warpline.errors import UsageError
 from warpline.exports.pages import ladder_page
-from warpline.reports.ladder import ladder_report
-from warpline.reports.ladder_plot import ladder_svg
+from warpline.reports.ladder import ladder_report, ladder_svg
 
 SUFFIXES = {".json", ".sqlite", ".nsys-rep", ".nvvp", ".gz", ".xz", ".zst"}
 """Of profiles, plain and compressed."""

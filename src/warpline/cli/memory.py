@@ -16,7 +16,7 @@ from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import UsageError
 from warpline.front.functions import memory_use
 from warpline.reports.memory import memory_report
-from warpline.reports.memory_plot import svg as drawn
+from warpline.reports.memory import svg as drawn
 from warpline.reports.title import recording
 from warpline.sources.detect import detect
 from warpline.sources.kinds import MEMORY_SNAPSHOT

@@ -14,8 +14,7 @@ from warpline.cli.write import check_plot, command_line, say, write_text
 from warpline.errors import CannotAnswer
 from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.bare_path import bare_path
-from warpline.reports.path import costliest, path_report
-from warpline.reports.path_plot import path_svg
+from warpline.reports.path import costliest, path_report, path_svg
 from warpline.reports.title import recording
 
 PATH_SCHEMA = "warpline.path/1"

@@ -6,7 +6,7 @@ from warpline.compare.ladder import Ladder
 from warpline.exports.pictures import drawn_window, step_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports import html
-from warpline.reports.ladder_plot import ladder_svg
+from warpline.reports.ladder import ladder_svg
 from warpline.reports.page.shell import document
 from warpline.reports.sections import Report
 from warpline.reports.svg import image

@@ -14,10 +14,9 @@ import msgspec
 from msgspec import Struct, field
 
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.blocks import TextWindow, scan_blocks
+from warpline.sources.kineto.blocks import TextWindow, ahead, scan_blocks
 from warpline.sources.kineto.damage import DAMAGED_HEADER, MALFORMED_EVENT
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, read_tail
-from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.python_scan import PythonScanner, RejectedError
 from warpline.sources.kineto.scanner import ScanStep, Status
 from warpline.sources.kineto.text import decode_string

@@ -18,8 +18,7 @@ from warpline.analyses.idle import host_time
 from warpline.analyses.idle.gaps import CAUSES, Gaps, idle_gaps
 from warpline.analyses.idle.host_time import HostTime
 from warpline.sources.rows import Rows
-from warpline.trace.build import build
-from warpline.trace.open import open_trace
+from warpline.trace.open import build, open_trace
 
 FIRST = [*launched("first", 0, 10, 10, 1)]
 """Busy from 10 to 20 µs; each case below adds what happens until the next kernel."""

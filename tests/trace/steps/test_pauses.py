@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpline.trace.steps.pauses import Regular, regular_pauses
+from warpline.trace.steps.repetition import Regular, regular_pauses
 
 
 @pytest.mark.parametrize("repeats", [100, 2_000])

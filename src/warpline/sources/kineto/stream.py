@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
-from warpline.sources.kineto.blocks import TextWindow, scan_blocks
+from warpline.sources.kineto.blocks import TextWindow, ahead, scan_blocks
 from warpline.sources.kineto.damage import recall
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_tail
-from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.proton import joined_streams
 from warpline.sources.kineto.python_scan import PythonScanner
