@@ -1,8 +1,8 @@
 """The plan: the order in which fixes are best made, each replayed on top of the ones before it.
 
-The fix that is expected to save most comes next; one of less effort comes before it where it saves at least half as
-much, and so does what it needs (a CUDA graph needs a step without waits). What changes the result (a larger batch)
-comes last. A plan never goes up.
+The fix that is expected to save most comes next; of those that save within a tenth of that, the one whose gain is most
+certain. One of less effort comes before it where it saves at least half as much, and so does what it needs (a CUDA
+graph needs a step without waits). What changes the result (a larger batch) comes last. A plan never goes up.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import Struct
 from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.audit import Objection
 from warpline.findings.fix_table import FixTable
+from warpline.findings.limits import TOGETHER
 from warpline.findings.model import MEASURE_IT, Finding
 from warpline.fixes.claim import Effort
 from warpline.fixes.model import Fix
@@ -77,6 +78,11 @@ class Option(Struct, frozen=True):
         return 1 - 1 / max(self.gain, 1.0)
 
     @property
+    def least_gain(self) -> float:
+        """The low end of its gain, where that is known."""
+        return self.gain if self.range is None else self.range.low
+
+    @property
     def effort_rank(self) -> int:
         """The least effort first."""
         return EFFORTS.index(self.effort)
@@ -96,14 +102,18 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
     """The fix to make next; `needed` are fixes that are made only where another one needs them."""
     same = [one for one in options if one.fix.keeps_result] or options
     largest = max(same, key=lambda option: option.saved)
+    safest = max((one for one in same if one.saved >= TOGETHER * largest.saved), key=lambda option: option.least_gain)
     enough = [one for one in same if one.saved >= HALF * largest.saved]
     easiest = min(enough, key=lambda option: (option.effort_rank, -option.saved))
-    chosen = easiest if easiest.effort_rank < largest.effort_rank else largest
+    chosen = easiest if easiest.effort_rank < safest.effort_rank else safest
     before = [one for one in (*same, *needed) if one.fix.name in chosen.fix.first and one is not chosen]
     if before:
         return _rather(max(before, key=lambda option: option.saved), f"{chosen.fix.words} needs it", chosen)
     if chosen is not largest:
-        return _rather(chosen, f"it {EFFORT_WORDS[chosen.effort]}", largest)
+        is_easier = chosen.effort_rank < largest.effort_rank
+        return _rather(
+            chosen, f"it {EFFORT_WORDS[chosen.effort]}" if is_easier else "its gain is more certain", largest
+        )
     other = max(options, key=lambda option: option.saved)
     if other.saved > chosen.saved:
         return _rather(chosen, "it leaves the batch as it is", other)
