@@ -14,6 +14,7 @@ SOFTMAX_FP32 = SOFTMAX.replace("c10::BFloat16", "float")
 SOFTMAX_BACKWARD = (
     "void at::native::(anonymous namespace)::cunn_SoftMaxBackward<8, float, float, float, softmax_backward>"
 )
+TOP_K = "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(at::cuda::detail::TensorInfo<float const>)"
 IN_HALF_US = 1140 / 4.13
 """A product in bf16 writes 1,074 MB of scores and reads 67, at the bandwidth of the roof."""
 
@@ -83,3 +84,21 @@ def test_attention_whose_call_runs_the_math_backend_is_told_why(tmp_path: Path, 
 
     (found,) = [finding for finding in judged(tmp_path, body).findings if finding.fix == "sdpa"]
     assert "math backend" in found.how and said in found.how
+
+
+def test_a_router_of_experts_is_no_attention(tmp_path: Path) -> None:
+    """Its weights are a softmax between two GEMMs too, but the largest of them choose the experts."""
+
+    def step(program: Program, top: bool) -> None:
+        program.large_product(300)
+        product(program)
+        program.op("aten::_softmax", (SOFTMAX_FP32, 1000), shapes=[SCORES], dtype="float")
+        if top:
+            program.op("aten::topk", (TOP_K, 20), shapes=[SCORES], dtype="float")
+        product(program)
+        program.large_product(300)
+        program.wait()
+
+    for top in (False, True):
+        found = judged(tmp_path, lambda program, top=top: step(program, top)).findings
+        assert ("sdpa" in {finding.fix for finding in found}) is not top

@@ -81,11 +81,14 @@ def _found_attentions(labelled: LabelledGraph, usable: Bools) -> Attentions | No
     half = labelled.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
     floor, masked = labelled.floor_ns() / 2, labelled.under_op("aten::masked_fill", "aten::masked_fill_")
     biased = labelled.under_op("aten::add", "aten::add_", "aten::baddbmm")
+    chooses = labelled.kernels("sort_scan")
     matrix, found, averages, beside = products & labelled.once(_batched), list[Int64s](), [NOTHING], list[Int64s]()
     for lane in np.unique(labelled.graph.lane[softmax & usable]).tolist():
         nodes = labelled.work_of_lane[lane]
         nodes = nodes[usable[nodes]]
         for attention in _attentions(nodes, matrix, softmax, labelled.once(_backward)):
+            if chooses[attention].any():  # the largest weights choose the experts of a mixture: a router
+                continue
             found.append(attention)
             averages.append(_averages(labelled, nodes, attention[softmax[attention]]))
             beside.append(_casts_beside(labelled, nodes, attention))
@@ -263,7 +266,8 @@ FIX = Fix(
     assumptions=(
         (
             "An attention is a softmax between two batched GEMMs, and in the backward pass between two pairs of them; "
-            "kernels between them belong to it, and so do means of its weights over the heads."
+            "kernels between them belong to it, and so do means of its weights over the heads. With a sort or a top-k "
+            "among them it is the router of a mixture of experts, and none."
         ),
         (
             "If scaled_dot_product_attention runs unfused (its math backend) and converts half precision to single, "

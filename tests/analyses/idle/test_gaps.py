@@ -73,6 +73,14 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         [call("cudaLaunchKernel", 30, 500, 2), kernel("next", 540, 5, 2)],
         {"dispatch": 10, "cold_start": 500, "launch_latency": 10},
     ),
+    "a launch of a large graph": (
+        [call("cudaGraphLaunch", 30, 300, 2), *(kernel("first", 332 + number, 1, 2) for number in range(100))],
+        {"dispatch": 10, "launch_latency": 302},
+    ),
+    "a launch of a small graph that takes as long": (
+        [call("cudaGraphLaunch", 30, 300, 2), *(kernel("first", 332 + number, 1, 2) for number in range(3))],
+        {"dispatch": 10, "unknown": 300, "launch_latency": 2},
+    ),
     "a pageable copy": (
         [call("cudaMemcpyAsync", 30, 40, 2), copy("Memcpy HtoD (Pageable -> Device)", 60, 5, 2, 100)],
         {"dispatch": 10, "transfer": 30},

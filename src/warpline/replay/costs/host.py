@@ -145,7 +145,8 @@ DEFAULT_KINETO = RecordingCosts(
     graph_node=Cost(500, 1_000, 1_500, REFERENCE),
     step=Cost(50_000, 100_000, 150_000, REFERENCE),
 )
-"""Bare and recorded steps of 40 programs differ by 2 to 4 µs for each event. Near that, round values were chosen on
+"""Bare and recorded steps of 40 programs differ by 2 to 4 µs for each event; launches of graphs of 20 to 800 nodes by
+0.6 to 1.5 µs for each node. Near that, round values were chosen on
 the 215 recorded faults (`docs/replay.md`). A calibration bounds those of ops, calls and frames
 from below."""
 DEFAULT_NSYS = RecordingCosts(
@@ -153,7 +154,7 @@ DEFAULT_NSYS = RecordingCosts(
     call=Cost(1_500, 5_000, 10_000, "nsys 2025.3 on an H200, 2026-11-16: 7.9 µs a call in one program on a slow host"),
     frame=Cost(100, 400, 1_000, "guess: nsys 2025.3 records less for an event"),
     memory=Cost(0, 0, 0, "nsys records no such event on the CPU"),
-    graph_node=Cost(0, 0, 500, "guess: nsys 2025.3 records less for an event"),
+    graph_node=Cost(500, 1_400, 1_700, "nsys 2025.3 on an H200, 2026-11-18: 264 to 314 µs for 186 nodes, bare 3 to 5"),
     step=Cost(0, 0, 0, "nsys has no step()"),
 )
 DEFAULT = HostCosts(
