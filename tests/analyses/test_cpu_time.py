@@ -216,3 +216,38 @@ def test_the_sum_of_small_parts_is_no_part_of_the_answer(tmp_path: Path) -> None
     assert found.parts[-2:] == tuple(sums)
     verdict = cpu_verdict(open_trace(write(tmp_path, events), cache=False), found)
     assert "smaller" not in verdict.sentence
+
+
+def interrupted_steps(interruption_us: float) -> list[Event]:
+    """Six steps of 100 ops of 10 µs on the same sizes; in each, another op is interrupted for so long."""
+    events: list[Event] = []
+    zero = 0.0
+    for step in range(6):
+        begun = zero
+        for number in range(100):
+            length = 10 + (interruption_us if number == 7 * step else 0)
+            events.append(op("aten::add", zero, length, **{"Input Dims": [[8], [8]]}))
+            zero += length
+        events.append(annotation(f"ProfilerStep#{step}", begun, zero - begun))
+    return events
+
+
+@pytest.mark.parametrize(
+    ("interruption_us", "cause", "words"),
+    [
+        (50, "dispatch", "calling 100 small ops takes 1.00 ms of each 1.05 ms step (95.2 %)"),
+        (600, "dispatch", "600 µs of each 1.60 ms step (37.5 %) are beyond the usual time of the same ops"),
+        (9000, "unclear", "Of the rest, calling 100 small ops takes 1.00 ms of each 10.0 ms step (10.0 %)"),
+    ],
+)
+def test_ops_that_other_programs_interrupt_count_with_their_usual_time(
+    interruption_us: float, cause: str, words: str, tmp_path: Path
+) -> None:
+    opened = open_trace(write(tmp_path, interrupted_steps(interruption_us)), cache=False)
+    found = cpu_time(opened)
+    assert found is not None
+    (part,) = found.parts
+    assert (part.self_ns, part.usual_ns) == (6_000_000 + round(6000 * interruption_us), 6_000_000)
+    verdict = cpu_verdict(opened, found)
+    assert verdict.cause == cause
+    assert words in verdict.sentence

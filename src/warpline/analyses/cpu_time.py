@@ -89,6 +89,9 @@ class CpuPart(Struct, frozen=True):
     """Whether other threads do it, while the one that is looked at shows nothing of its own."""
     summed: int = 1
     """Number of parts that this row is the sum of: the small ones of a kind are one row."""
+    usual_ns: int = 0
+    """The same time if each op took the median of those with its name, line and input sizes, which do the same work: on
+    a busy machine other programs interrupt some of them for much longer. Of other kinds nothing says what is usual."""
 
     @property
     def spot(self) -> str:
@@ -187,7 +190,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
         window_ns=window_ns,
         steps=max(len(steps), 1),
         has_steps=len(steps) > 0,
-        parts=_listed(_parts(found), window_ns),
+        parts=_listed(_parts(found, np.append(trace.ops.shapes.codes, NONE)[found.op]), window_ns),
         source="run" if recorded_entry(trace.file) else trace.source,
     )
 
@@ -359,27 +362,31 @@ def _short(name: str) -> str:
     return built_in[1] if built_in else name
 
 
-def _parts(found: CpuSegments) -> list[CpuPart]:
-    """Segments summed by kind, name and place in the user's code."""
+def _parts(found: CpuSegments, sizes: Int64s) -> list[CpuPart]:
+    """Segments summed by kind, name and place in the user's code; `sizes` is a code for the sizes of the inputs."""
     table = pl.DataFrame(
         {
             "kind": found.kind.tolist(),
             "name": found.name.tolist(),
             "elsewhere": found.elsewhere,
             "frame": found.site.tolist(),
+            "sizes": sizes,
             "event": found.event,
             "self_ns": found.length_ns,
         },
         schema_overrides={"kind": pl.String, "name": pl.String, "frame": pl.String},
     )
-    counted = table.group_by("kind", "name", "elsewhere", "frame").agg(
-        pl.col("self_ns").sum(), pl.col("event").n_unique().alias("count")
-    )
+    part = ["kind", "name", "elsewhere", "frame"]
+    each = table.group_by(*part, "sizes", "event").agg(pl.col("self_ns").sum())
+    is_known = (pl.col("kind") == "op") & (pl.col("sizes") != NONE)
+    usual = pl.when(is_known.first()).then(pl.col("self_ns").median() * pl.len()).otherwise(pl.col("self_ns").sum())
+    alike = each.group_by(*part, "sizes").agg(pl.col("self_ns").sum(), pl.len().alias("count"), usual.alias("usual_ns"))
+    counted = alike.group_by(part).agg(pl.col("self_ns").sum(), pl.col("count").sum(), pl.col("usual_ns").sum())
     ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])
     parts = []
-    for kind, name, elsewhere, frame, self_ns, count in ordered.iter_rows():
-        site = Site.parse(frame) if frame else None
-        parts.append(CpuPart(kind, name, self_ns, count, elsewhere=elsewhere, **(asdict(site) if site else {})))
+    for kind, name, elsewhere, frame, self_ns, count, usual_ns in ordered.iter_rows():
+        place = asdict(site) if frame and (site := Site.parse(frame)) else {}
+        parts.append(CpuPart(kind, name, self_ns, count, elsewhere=elsewhere, usual_ns=round(usual_ns), **place))
     return parts
 
 
@@ -393,5 +400,7 @@ def _listed(parts: list[CpuPart], window_ns: int) -> tuple[CpuPart, ...]:
             name = f"{len(small)} smaller" if len(small) > 1 else small[0].name
             self_ns, count = sum(part.self_ns for part in small), sum(part.count for part in small)
             elsewhere = all(part.elsewhere for part in small)
-            rests.append(CpuPart(kind, name, self_ns, count, elsewhere=elsewhere, summed=len(small)))
+            usual_ns = sum(part.usual_ns for part in small)
+            rest = CpuPart(kind, name, self_ns, count, elsewhere=elsewhere, summed=len(small), usual_ns=usual_ns)
+            rests.append(rest)
     return (*large, *sorted(rests, key=lambda part: -part.self_ns))

@@ -1,7 +1,9 @@
 """The verdict on a program without GPU work: what most of its time on the CPU goes to, and what to do about it.
 
 The account of `cpu_time` decides: the cause is the group of kinds with the most time. Small ops and the short gaps
-between them are one group, since both are what it costs to call an op at all.
+between them are one group, since both are what it costs to call an op at all. Ops count with their usual time: on a
+busy machine other programs interrupt some of them for long, and which ones is chance. Where these interruptions take
+more than any cause, there is no verdict.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ CAUSE_OF: dict[Kind, Cause] = {
     "wait": "wait",
 }
 """Kinds that say what the time goes to; the others (gaps, the inside of ranges, calls, the profiler) do not."""
+MIN_BEYOND = 0.1
+"""From this share of the time on, interruptions are told."""
 AS_GOOD = 0.9
 """A second cause with this share of the first one's time is as good an answer."""
 
@@ -68,7 +72,7 @@ class _Group(Struct, frozen=True):
 
     @property
     def time_ns(self) -> int:
-        return sum(part.self_ns for part in self.parts)
+        return sum(part.usual_ns for part in self.parts)
 
 
 def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
@@ -81,12 +85,16 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
         said = f"no GPU work was recorded ({errors}); on the CPU, {_what(groups[0], cpu)}"
         return _verdict("unclear", f"{CAUSES['unclear']}: {said}.", cpu)
     first = groups[0]
+    beyond = _beyond(groups, cpu)
+    if sum(group.time_ns for group in groups) + first.time_ns < cpu.window_ns:
+        said = f"{beyond} Of the rest, {_what(first, cpu)}. Record again while the machine is quiet."
+        return _verdict("unclear", f"{CAUSES['unclear']}: {said}", cpu)
     also = next((group for group in groups[1:] if group.time_ns >= AS_GOOD * first.time_ns), None)
     sentence = f"{CAUSES[first.cause]}: {_what(first, cpu)}."
     if also is not None:
         sentence += f" {_capitalised(_what(also, cpu))}."
     how = _loading_advice(trace) if first.cause == "input" else _advice(first, cpu)
-    said = " ".join(filter(None, (sentence, _limit(first, cpu), how)))
+    said = " ".join(filter(None, (sentence, beyond, _limit(first, cpu), how)))
     return _verdict(first.cause, said, cpu, also.cause if also else None)
 
 
@@ -108,11 +116,11 @@ def _groups(cpu: CpuTime) -> list[_Group]:
 
 
 def _cause(part: CpuPart) -> Cause:
-    mean_ns = part.self_ns / max(part.count, 1)
+    each_ns = part.usual_ns / max(part.count, 1)
     if (
         part.kind == "framework"
-        or (part.kind == "op" and mean_ns < SMALL_CPU_OP_NS)
-        or (part.kind == "gap" and mean_ns < LONGEST_PYTHON_NS)
+        or (part.kind == "op" and each_ns < SMALL_CPU_OP_NS)
+        or (part.kind == "gap" and each_ns < LONGEST_PYTHON_NS)
     ):
         return "dispatch"
     return CAUSE_OF.get(part.kind, "unclear")
@@ -122,7 +130,7 @@ def _what(group: _Group, cpu: CpuTime) -> str:
     """What takes the time, and where most of it goes."""
     time = f"{duration(group.time_ns / cpu.steps)} of {_whole(cpu)} ({share(group.time_ns, cpu.window_ns)})"
     part = group.parts[0]
-    alone = "" if len(group.parts) == 1 else f"{duration(part.self_ns / cpu.steps)} of it "
+    alone = "" if len(group.parts) == 1 else f"{duration(part.usual_ns / cpu.steps)} of it "
     where = f"{time}, {alone}in {_place(part)}" if part.summed == 1 else time
     match group.cause:
         case "input":
@@ -154,6 +162,15 @@ def _place(part: CpuPart) -> str:
     if not part.spot:
         return part.name
     return part.spot if part.name.endswith(f": {part.function}") else f"{part.spot} ({part.name})"
+
+
+def _beyond(groups: list[_Group], cpu: CpuTime) -> str:
+    """What a step takes beyond the usual time of what it runs, if that is much."""
+    beyond_ns = cpu.window_ns - sum(group.time_ns for group in groups)
+    if beyond_ns < MIN_BEYOND * cpu.window_ns:
+        return ""
+    time = f"{duration(beyond_ns / cpu.steps)} of {_whole(cpu)} ({share(beyond_ns, cpu.window_ns)})"
+    return f"{time} are beyond the usual time of the same ops, as where other programs use the CPU."
 
 
 def _limit(group: _Group, cpu: CpuTime) -> str:
