@@ -367,3 +367,19 @@ def test_recorded_profiles_follow_torchs_rules(name: str) -> None:
 def test_the_matmuls_of_a_layer_take_what_their_kernels_and_memsets_take() -> None:
     table = ops_table(open_trace(SHARED / "h200" / "kineto" / "layer_eager.json.gz"))
     assert row(table, "aten::mm")["gpu_self_ns"] == 16_448_189
+
+
+def test_self_times_do_not_exceed_the_time_where_ranges_overlap(tmp_path: Path) -> None:
+    """The optimizer's step ends 10 µs after the profiler's, which it began in: 40 of its 50 µs are no longer the
+    latter's, and 10 belong to the next."""
+    events = [
+        annotation("ProfilerStep#0", 0, 100),
+        op("aten::mm", 10, 30, external=1),
+        annotation("Optimizer.step#SGD.step", 60, 50),
+        op("aten::add_", 71, 20, external=2),
+        annotation("ProfilerStep#1", 100, 50),
+    ]
+    table = table_of(tmp_path, events)
+    own = {name: row(table, name)["cpu_self_ns"] for name in ("ProfilerStep*", "aten::mm", "Optimizer.step#SGD.step")}
+    assert own == {"ProfilerStep*": 30_000 + 50_000, "aten::mm": 30_000, "Optimizer.step#SGD.step": 20_000}
+    assert table.frame["cpu_self_ns"].sum() == table.window_ns == 150_000

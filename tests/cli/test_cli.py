@@ -422,3 +422,14 @@ def test_a_file_that_another_verb_takes_names_it(
     (tmp_path / name).write_text("print(1)\n")
     assert run([name]) == 1
     assert f"warpline {verb} {name}" in capsys.readouterr().err
+
+
+def test_two_recordings_without_a_verb_are_told_how_to_compare_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / name for name in ("a.json", "b c.json")]
+    for path in paths:
+        path.write_text("{}")
+    words = [str(path) for path in paths]
+    assert run(words) == 2
+    assert capsys.readouterr().err.rstrip().endswith(shlex.join(["warpline", "compare", *words]))

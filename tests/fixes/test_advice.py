@@ -10,6 +10,8 @@ import pytest
 from kineto_files import op
 from small_programs import GEMM_BF16, MUL, Body, Program, judged
 
+from warpline.fixes import prefetch
+from warpline.fixes.claim import Place
 from warpline.fixes.registry import rules
 
 
@@ -232,3 +234,9 @@ def test_without_a_module_the_function_is_named(tmp_path: Path) -> None:
 
 def test_without_frames_nobody_is_named(tmp_path: Path) -> None:
     assert advice(tmp_path, launches)["launch_bound"] == general("launch_bound")
+
+
+def test_a_function_that_loads_is_named_once() -> None:
+    place = Place("run_on_input", "fuzz.py", 3, 1, "run_on_input", "definition")
+    assert prefetch._blocking(place) == "run_on_input, defined at fuzz.py:3 blocks the loop. "
+    assert prefetch._blocking(Place("open", "train.py", 7, 1, "load", "call")) == "open blocks the loop in train.py:7. "

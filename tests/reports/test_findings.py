@@ -90,7 +90,7 @@ def test_places_of_one_line_are_said_together_and_ops_without_a_line_alone() -> 
         Place("c", None, None, 1),
     )
     assert places(where) == "in train.py:12 a, b; c"
-    assert first_place(where) == "train.py:12 +1"
+    assert first_place(where) == "train.py:12 and 1 more"
     defined = Place("a", "src/models/gpt.py", 7, 1, "forward", "definition")
     assert places([defined]) == "in forward, defined at src/models/gpt.py:7: a"
     assert first_place([defined], brief=True) == "forward()"

@@ -204,3 +204,16 @@ def test_every_trace_is_judged_once_while_the_watch_is_killed_and_restarted(fold
     assert max(last.values()) <= 2  # one that was replaced may have been judged before and after
     assert len({run.label for run in runs}) == len(runs) == sum(last.values())
     assert killed == count // 7
+
+
+def test_a_step_far_from_that_of_the_trace_before_is_shown_beside_it(folder: Path) -> None:
+    trace(folder / "a.json", 100)
+    watch = watch_of(folder)
+    (first,) = watch.look()
+    trace(folder / "b.json", 1000)
+    (second,) = watch.look()
+    trace(folder / "c.json", 1010)
+    (third,) = watch.look()
+    assert (first.before_ms, second.before_ms) == (None, first.numbers["step_ms"])
+    assert "in the trace before" in second.line()
+    assert not any("in the trace before" in one.line() for one in (first, third))

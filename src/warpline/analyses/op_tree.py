@@ -60,11 +60,17 @@ class OpTree(Struct, frozen=True):
 
     @property
     def self_ns(self) -> Int64s:
-        """Time of each node without its children."""
-        lengths = self.lengths_ns
+        """Time of each node without its children. Where a range outlasts the one around it, as an optimizer's step does
+        that ends after the profiler's, the time of both is that of the later one; torch counts it twice."""
+        lengths, nodes = self.lengths_ns, self.nodes
         inner = self.parents != NONE
-        within = np.bincount(self.parents[inner], weights=lengths[inner], minlength=len(lengths))
-        return lengths - within.astype(np.int64)
+        within = np.bincount(self.parents[inner], weights=lengths[inner], minlength=len(lengths)).astype(np.int64)
+        order = np.lexsort((nodes.start_ns, self.parents, nodes.thread))
+        before, after = order[:-1], order[1:]
+        beside = (nodes.thread[before] == nodes.thread[after]) & (self.parents[before] == self.parents[after])
+        shared = np.minimum(nodes.end_ns[before], nodes.end_ns[after]) - nodes.start_ns[after]
+        within[before] += np.where(beside, np.maximum(shared, 0), 0)
+        return np.maximum(lengths - within, 0)
 
     def with_children(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
         """The sums of values over each node and all it encloses."""

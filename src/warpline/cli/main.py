@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 import resource
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from warpline import __version__
 from warpline.cli.options import Asked
 from warpline.cli.verbs import GROUPS, VERBS
 from warpline.cli.write import print_json, say
-from warpline.errors import EXIT_FAILED, WarplineError
+from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 from warpline.sources.stdin import without_spool
 
 ENDED_BY_SIGNAL = 128
@@ -141,6 +142,10 @@ def _with_default_verb(arguments: list[str]) -> list[str]:
     """`warpline TRACE` means `warpline diagnose TRACE`; `-` is a trace on standard input."""
     first = next((place for place, word in enumerate(arguments) if word == "-" or not word.startswith("-")), None)
     if first is not None and first == 0 and arguments[0] not in VERBS and _like_a_file(arguments[0]):
+        if len(arguments) > 1 and os.path.exists(arguments[1]):  # noqa: PTH110 - not yet a path
+            raise UsageError(
+                "two-traces", "warpline TRACE takes one recording", shlex.join(["warpline", "compare", *arguments])
+            )
         return ["diagnose", *arguments]
     return arguments
 

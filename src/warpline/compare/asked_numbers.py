@@ -65,7 +65,7 @@ def _peak(column: str) -> Callable[[Trace], float]:
         memory = trace.memory
         totals = memory.column(column)[filled(memory.device_type, CPU) != CPU]
         if not (totals != NONE).any():
-            hint = "record with torch.profiler and profile_memory=True"
+            hint = "record with warpline run --memory, or with profile_memory=True"
             raise CannotAnswer("no-memory", f"{trace.file.name} has no record of GPU memory", hint)
         return float(totals.max()) / 1e6
 

@@ -150,7 +150,14 @@ def _now(trace: Trace, loading: HostLoading, places: tuple[Place, ...]) -> str:
         return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
     if iterators.like("_MultiProcessingDataLoaderIter").any():
         return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper. "
-    return f"{places[0].op} blocks the loop{in_place(places[0].spot)}. " if len(loading) else ""
+    return _blocking(places[0]) if len(loading) else ""
+
+
+def _blocking(place: Place) -> str:
+    """What loads, and where; a function of the user's is at its own place."""
+    if place.op and place.op == place.function:
+        return f"{place.spot} blocks the loop. "
+    return f"{place.op} blocks the loop{in_place(place.spot)}. "
 
 
 def _loaders(trace: Trace) -> Names:

@@ -156,7 +156,7 @@ def first_place(where: Sequence[Place], brief: bool = False) -> str | None:
         return None
     site = where[0].site
     first = site.brief if brief and site else spots[0]
-    return first + (f" +{len(spots) - 1}" if len(spots) > 1 else "")
+    return first + (f" and {len(spots) - 1} more" if len(spots) > 1 else "")
 
 
 def brief_advice(how: str) -> str:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from warpline.compare.change_points import MIN_LEVEL_POINTS, levels
 from warpline.compare.history import GateRun, append_run, labels_in, read_history
 from warpline.compare.measurement import measure_sound
+from warpline.compare.spread import IDLE_SPREAD
 from warpline.compare.step_numbers import step_numbers
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.estimate import Estimate
@@ -31,6 +32,8 @@ from warpline.units import duration, several, speedup
 SCHEMA = "warpline.watch/1"
 NUMBER = "step_ms"
 METRIC = "watch"
+LARGE_CHANGE = IDLE_SPREAD
+"""From this change on the step of the trace before is said: two runs of one program may differ by so much."""
 DAMAGED = {"damaged-recording"}
 """Errors that a recording may have because it is still being written."""
 WatchOutcome = Literal["recorded", "slower", "faster", "no answer"]
@@ -58,6 +61,8 @@ class WatchedTrace(Struct, frozen=True):
     fix: str | None = None
     gain: Estimate | None = None
     change: LevelChange | None = None
+    before_ms: float | None = None
+    """The step of the trace before it on the same device; None if there is none. One trace alone is no new level."""
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,6 +75,8 @@ class WatchedTrace(Struct, frozen=True):
         if self.error is not None:
             return f"{name} · cannot answer: {self.error}"
         step = f"step {duration(1e6 * self.numbers[NUMBER])}" if NUMBER in self.numbers else "no steps"
+        if self.before_ms and abs(self.numbers[NUMBER] / self.before_ms - 1) >= LARGE_CHANGE:
+            step = f"{step}, {duration(1e6 * self.before_ms)} in the trace before"
         parts = [name, step, self.cause or "no verdict"]
         if self.fix and self.gain:
             low, high = speedup(self.gain.low).removesuffix("×"), speedup(self.gain.high)
@@ -175,6 +182,8 @@ class Watch:
         if NUMBER not in found.numbers:
             return found
         runs = read_history(self.history, self.project, self.name, NUMBER, self.least_effect, found.device).runs
+        if runs:
+            found = replace(found, before_ms=runs[-1].numbers[NUMBER])
         values = [*(run.numbers[NUMBER] for run in runs), found.numbers[NUMBER]]
         steps = levels(values, self.least_effect)
         if len(steps) < 2:
