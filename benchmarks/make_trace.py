@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from warpline.sources.kineto.decimals import parse_decimal
-from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.fields import MISSING
+from warpline.sources.kineto.events import MISSING, RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, read_header
 from warpline.sources.kineto.python_scan import PythonScanner
 from warpline.sources.kineto.stream import scan_file

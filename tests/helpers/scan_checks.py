@@ -13,8 +13,7 @@ import numpy as np
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import native
-from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.fields import FIELDS, MISSING, Field
+from warpline.sources.kineto.events import FIELDS, MISSING, Field, RawEvents
 from warpline.sources.kineto.stream import scan_file
 
 SOURCE = Path(native.__file__).with_name("scan.c")

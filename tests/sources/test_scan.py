@@ -15,8 +15,7 @@ from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto import native, python_scan
 from warpline.sources.kineto.arguments import read_arguments
-from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.fields import FIELDS, MISSING
+from warpline.sources.kineto.events import FIELDS, MISSING, RawEvents
 from warpline.sources.kineto.stream import scan_file
 
 pytestmark = pytest.mark.usefixtures("compiled")

@@ -11,7 +11,7 @@ import msgspec
 
 from warpline.scrub.vocabulary import CONSTANTS
 from warpline.sources.kineto.decimals import parse_decimal
-from warpline.sources.kineto.fields import MISSING
+from warpline.sources.kineto.events import MISSING
 
 Check = Callable[[Any], Any]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from zopfli.gzip import compress
 
-from warpline.sources.kineto.fields import FIELDS
+from warpline.sources.kineto.events import FIELDS
 
 ARROWS = ("s", "t", "f")
 LAST = ("External id", "correlation", "Sequence number")

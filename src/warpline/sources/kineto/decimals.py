@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from warpline.sources.kineto.fields import MISSING
+from warpline.sources.kineto.events import MISSING
 
 SPACE: Final = bytes(range(0x21))
 """White space between tokens: every control character, because damaged files contain NUL bytes."""

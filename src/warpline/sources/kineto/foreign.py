@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
-from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.fields import MISSING
+from warpline.sources.kineto.events import MISSING, RawEvents
 from warpline.sources.kineto.threads import KinetoThreads
 from warpline.units import several
 

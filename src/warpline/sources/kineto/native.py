@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpline.native import load
-from warpline.sources.kineto.events import DTYPES, Int32s, RawEvents, Sparse, merge_equal
-from warpline.sources.kineto.fields import FIELDS, Field
+from warpline.sources.kineto.events import DTYPES, FIELDS, Field, Int32s, RawEvents, Sparse, merge_equal
 from warpline.sources.kineto.scanner import ScanStep, Status, address_of
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string
 from warpline.sources.kineto.tolerant import Text

@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.events import DTYPES, RawEvents, Sparse, merge_equal
-from warpline.sources.kineto.fields import FIELDS, Field
+from warpline.sources.kineto.events import DTYPES, FIELDS, Field, RawEvents, Sparse, merge_equal
 from warpline.sources.kineto.scanner import ScanStep, Status, address_of
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string
 from warpline.sources.kineto.tolerant import Text

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
-from warpline.sources.kineto.fields import MISSING
+from warpline.sources.kineto.events import MISSING, Int64s, RawEvents, Sparse
 
 Rowset = npt.NDArray[np.int64]
 Number = TypeVar("Number", bound=np.integer)

@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from warpline.library_names import TORCH_RANGE
 from warpline.sources.health import HealthEntry
-from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.fields import MISSING
+from warpline.sources.kineto.events import MISSING, RawEvents
 from warpline.sources.kineto.selection import FileEvents, Mask, Selection, one_after_the_other
 from warpline.sources.kineto.threads import KinetoThreads
 from warpline.sources.rows import FAR_NS, Rows

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
-from warpline.sources.kineto.fields import FIELDS, MISSING, Field
+from warpline.sources.kineto.events import FIELDS, MISSING, Field
 
 Text = bytes | mmap
 """The text of a trace: one window of it, or the whole file mapped."""
