@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "scan_links.h"
+#include "scan_keys.h"
 
 enum { VERSION = 3 }; /* of this file's interface; see native.py */
 
@@ -30,12 +30,11 @@ enum { VERSION = 3 }; /* of this file's interface; see native.py */
 /* p is at the brace of the arguments. A repeated key counts the last time. */
 static Bytes read_args(Scanner *s, Bytes p) {
     Bytes start = p++;
-    Link *at = &s->links[ARGS_OPENED];
     s->event.present = 0;
-    for (;;) {
-        p = next_member(s, p, &at, 1);
-        if (UNLIKELY(!p)) return NULL;
-        int index = at->meaning, kept = 0;
+    for (int is_first = 1;; is_first = 0) {
+        int index, kept = 0;
+        p = next_member(s, p, is_first, 1, &index);
+        if (!p) return NULL;
         if (index == CLOSED) break;
         if (index < 0) {
             p = skip_value(&s->cursor, p);
@@ -45,11 +44,11 @@ static Bytes read_args(Scanner *s, Bytes p) {
         } else {
             Bytes value = p;
             p = skip_value(&s->cursor, value);
-            if (UNLIKELY(!p)) return NULL;
+            if (!p) return NULL;
             s->texts[index] = (Span){value, p - value};
             kept = s->fields[index].kind == TEXT || triple(value, p, s->numbers[index]);
         }
-        if (UNLIKELY(!p)) return NULL;
+        if (!p) return NULL;
         if (index >= 0) s->event.present = (s->event.present & ~(1ull << index)) | (uint64_t)kept << index;
     }
     s->event.args = (Span){start, p - start};
@@ -71,7 +70,7 @@ static inline Bytes read_member(Scanner *s, int member, Bytes p) {
     case CATEGORY_KEY: return read_string(&s->cursor, p, &e->category);
     case NAME_KEY: return read_string(&s->cursor, p, &e->name);
     case ARGS_KEY:
-        if (LIKELY(*p == '{')) return read_args(s, p);
+        if (*p == '{') return read_args(s, p);
         e->args = (Span){NULL, 0};
         e->present = 0;
     }
@@ -80,22 +79,18 @@ static inline Bytes read_member(Scanner *s, int member, Bytes p) {
 
 /* p is at an event's brace; fills s->event. */
 static Bytes read_event(Scanner *s, Bytes p) {
-    Link *at = &s->links[EVENT_OPENED];
     s->event = (Event){.time = MISSING, .duration = MISSING};
     p++;
-    for (;;) {
-        p = next_member(s, p, &at, 0);
-        if (UNLIKELY(!p) || at->meaning == CLOSED) return p;
-        p = read_member(s, at->meaning, p);
-        if (UNLIKELY(!p)) return NULL;
+    for (int is_first = 1;; is_first = 0) {
+        int member;
+        p = next_member(s, p, is_first, 0, &member);
+        if (!p || member == CLOSED) return p;
+        p = read_member(s, member, p);
+        if (!p) return NULL;
     }
 }
 
 static inline Bytes skip_gap(Bytes p, Bytes end) { /* commas and white space between two events */
-    if (LIKELY(p < end && *p == ',')) p++;
-#if LANES
-    if (LIKELY(end - p >= LANES)) p += first(above_space(load(p)));
-#endif
     while (p < end && (*p <= ' ' || *p == ',')) p++;
     return p;
 }
@@ -118,13 +113,13 @@ static int starts_with_one_of(Bytes p, Bytes end, const char *const *words) { /*
 
 /* The next `{` that looks like an event's (it follows a comma or the opening bracket, and its first key is one
  * that events have), or the `]` that looks like the end of the events; NULL when neither is in p..end. */
-static RARE Bytes resynchronise(Bytes p, Bytes end, int final) {
+static Bytes resynchronise(Bytes p, Bytes end, int final) {
     static const char *const EVENT_KEYS[] = {"ph", "name", "cat", "pid", "tid", "ts",
                                              "dur", "id", "args", "bp", "s", 0};
     static const char *const TAIL_KEYS[] = {"displayTimeUnit", "baseTimeNanoseconds", "traceName",
                                             "schemaVersion", "deviceProperties", "INFO", 0};
     for (Bytes at = p; at < end; at++) {
-        if (LIKELY(*at != '{' && *at != ']')) continue;
+        if (*at != '{' && *at != ']') continue;
         Bytes before = at;
         for (int i = 0; i < RESYNC_SPACE && before > p && before[-1] <= ' '; i++) before--;
         if (before == p) continue;
@@ -152,7 +147,6 @@ void scan_free(Scanner *s) {
     for (int i = 0; i < DICTIONARIES; i++) {
         free(s->dictionaries[i].arena);
         free(s->dictionaries[i].ends);
-        free(s->dictionaries[i].following);
         free(s->dictionaries[i].table);
     }
     for (uint32_t i = 0; i < s->field_count; i++) {
@@ -169,7 +163,6 @@ Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_t count
     if (!s) return NULL;
     if (getentropy(&s->seed, sizeof s->seed)) return free(s), NULL;
     s->first_skipped = -1;
-    s->link_count = FIRST_LINK;
     for (uint32_t i = 0; i < count; i++) {
         size_t length = strlen(keys[i]);
         Field *field = &s->fields[s->field_count++];
@@ -192,7 +185,7 @@ int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base, int64
               int64_t *position) {
     Bytes p = data + from, end = data + size;
     for (;;) {
-        if (UNLIKELY(s->resynchronising)) {
+        if (s->resynchronising) {
             Bytes found = resynchronise(p, end, final);
             if (!found) {
                 Bytes keep = end - p > RESYNC_KEEP ? end - RESYNC_KEEP : p;
@@ -204,14 +197,14 @@ int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base, int64
         }
         p = skip_gap(p, end);
         *position = p - data;
-        if (UNLIKELY(p == end)) return final ? TRUNCATED : MORE;
-        if (UNLIKELY(*p == ']')) return ++*position, DONE;
-        if (LIKELY(*p == '{')) {
+        if (p == end) return final ? TRUNCATED : MORE;
+        if (*p == ']') return ++*position, DONE;
+        if (*p == '{') {
             int cut = end - p >= EVENT_LIMIT;
             s->cursor.end = cut ? p + EVENT_LIMIT : end;
             Bytes after = read_event(s, p);
-            if (LIKELY(after != NULL)) {
-                if (UNLIKELY(!file_event(s, data, base))) return s->error;
+            if (after != NULL) {
+                if (!file_event(s, data, base)) return s->error;
                 p = after;
                 continue;
             }

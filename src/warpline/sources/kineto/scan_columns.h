@@ -16,10 +16,8 @@ static const uint8_t WIDTHS[COLUMNS] = {1, 4, 4, 4, 4, 8, 8, 8, 4};
 typedef struct {
     uint8_t *arena;
     uint64_t *ends; /* string i is arena[ends[i - 1] .. ends[i]), the first one from 0 */
-    int32_t *following; /* the string that last came after string i */
     struct { uint32_t hash; int32_t code; } *table; /* open addressing; code is one more than the string's, 0: free */
     uint64_t arena_size, count, capacity, table_size;
-    int32_t last; /* the latest string */
 } Dictionary;
 
 typedef struct {
@@ -39,19 +37,6 @@ typedef struct {
 
 typedef struct { uint64_t hash, word; } Seed; /* of the hashes */
 
-/* See scan_links.h. */
-#define LINK_WORDS 6
-#define LINK_BYTES (8 * LINK_WORDS)
-#define USUAL_WORDS 4
-#define MAX_LINKS 250
-#define NEXT_LINKS 4
-typedef struct Link {
-    uint64_t text[LINK_WORDS], mask[LINK_WORDS];
-    struct Link *next[NEXT_LINKS]; /* the links that came after this one, the latest first; NULL: none */
-    int64_t length;
-    int meaning, in_args;
-} Link;
-
 typedef struct {
     uint64_t count, capacity;
     void *columns[COLUMNS];
@@ -67,8 +52,6 @@ typedef struct {
     int64_t numbers[MAX_FIELDS][3];
     Span texts[MAX_FIELDS];
     Cursor cursor;
-    Link links[MAX_LINKS];
-    int link_count;
 } Scanner;
 
 /* ---- Dictionaries ------------------------------------------------------------------------------------------ */
@@ -78,29 +61,6 @@ typedef struct {
 static inline uint64_t mix(Seed seed, uint64_t hash, uint64_t word) {
     __extension__ unsigned __int128 product = (unsigned __int128)(hash ^ seed.hash) * (word ^ seed.word);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* Short strings are compared in place: a call to memcmp costs more than they do. */
-static inline int same_bytes(Bytes a, Bytes b, int64_t length) {
-    uint64_t x, y;
-    if (UNLIKELY(length > 32)) return !memcmp(a, b, (size_t)length);
-    if (length >= 8) {
-        for (int64_t i = 0; i < length; i += 8) {
-            if (i > length - 8) i = length - 8; /* the last eight, some of them for the second time */
-            memcpy(&x, a + i, 8), memcpy(&y, b + i, 8);
-            if (x != y) return 0;
-        }
-        return 1;
-    }
-    if (length >= 4) {
-        uint32_t first, last, other_first, other_last;
-        memcpy(&first, a, 4), memcpy(&last, a + length - 4, 4);
-        memcpy(&other_first, b, 4), memcpy(&other_last, b + length - 4, 4);
-        return first == other_first && last == other_last;
-    }
-    for (int64_t i = 0; i < length; i++)
-        if (a[i] != b[i]) return 0;
-    return 1;
 }
 
 static inline uint32_t hash_bytes(Seed seed, Bytes p, int64_t length) {
@@ -119,7 +79,7 @@ static inline uint32_t hash_bytes(Seed seed, Bytes p, int64_t length) {
 
 /* Makes room for `needed` elements of `width` bytes, at least doubling; 0 when memory is short. */
 static int reserve(void *array, uint64_t *capacity, uint64_t needed, size_t width) {
-    if (LIKELY(needed <= *capacity)) return 1;
+    if (needed <= *capacity) return 1;
     uint64_t larger = *capacity * 2 > needed ? *capacity * 2 : needed;
     if (larger > SIZE_MAX / width) return 0;
     void *old, *moved;
@@ -131,7 +91,7 @@ static int reserve(void *array, uint64_t *capacity, uint64_t needed, size_t widt
     return 1;
 }
 
-static RARE int grow_table(Dictionary *d) {
+static int grow_table(Dictionary *d) {
     uint64_t size = d->table_size ? d->table_size * 4 : 1024;
     void *memory = calloc(size, sizeof *d->table);
     if (!memory) return 0;
@@ -156,44 +116,33 @@ static inline Span string_of(const Dictionary *d, uint64_t code) {
 
 static inline int is_string(const Dictionary *d, int32_t code, Span text) {
     Span known = string_of(d, (uint64_t)code);
-    return known.length == text.length && same_bytes(known.at, text.at, text.length);
+    return known.length == text.length && !memcmp(known.at, text.at, (size_t)text.length);
 }
 
-/* The code of a string by its hash, given a new one if need be; -1 and s->error when there is no room. */
-static int32_t look_up(Scanner *s, Dictionary *d, Span text) {
-    if (UNLIKELY(d->count * 2 >= d->table_size) && !grow_table(d)) return s->error = NO_MEMORY, -1;
+/* The code of a string, a new one if need be; -1 and s->error when there is no room. */
+static int32_t intern(Scanner *s, int which, Span text) {
+    Dictionary *d = &s->dictionaries[which];
+    if (d->count * 2 >= d->table_size && !grow_table(d)) return s->error = NO_MEMORY, -1;
     uint32_t hash = hash_bytes(s->seed, text.at, text.length);
     uint64_t slot = hash & (d->table_size - 1);
     for (; d->table[slot].code; slot = (slot + 1) & (d->table_size - 1))
         if (d->table[slot].hash == hash && is_string(d, d->table[slot].code - 1, text)) return d->table[slot].code - 1;
     if (d->count >= INT32_MAX - 1) return s->error = TOO_MANY, -1;
-    uint64_t start = d->count ? d->ends[d->count - 1] : 0, end = start + (uint64_t)text.length, room = d->capacity;
-    if (!reserve(&d->following, &room, d->count + 1, sizeof *d->following) ||
-        !reserve(&d->ends, &d->capacity, d->count + 1, sizeof *d->ends) ||
+    uint64_t start = d->count ? d->ends[d->count - 1] : 0, end = start + (uint64_t)text.length;
+    if (!reserve(&d->ends, &d->capacity, d->count + 1, sizeof *d->ends) ||
         !reserve(&d->arena, &d->arena_size, end + 1, 1)) /* + 1: the arena of an empty string exists */
         return s->error = NO_MEMORY, -1;
     memcpy(d->arena + start, text.at, (size_t)text.length);
-    d->following[d->count] = 0;
     d->ends[d->count++] = end;
     d->table[slot].hash = hash;
     d->table[slot].code = (int32_t)d->count;
     return (int32_t)d->count - 1;
 }
 
-/* The same. Programs repeat themselves: it is mostly the string that came after the latest one before. */
-static inline int32_t intern(Scanner *s, int which, Span text) {
-    Dictionary *d = &s->dictionaries[which];
-    if (LIKELY(d->count) && is_string(d, d->following[d->last], text)) return d->last = d->following[d->last];
-    int32_t code = look_up(s, d, text);
-    if (UNLIKELY(code < 0)) return code;
-    d->following[d->last] = code;
-    return d->last = code;
-}
-
 /* ---- Filing events ----------------------------------------------------------------------------------------- */
 
 static int reserve_events(Scanner *s, uint64_t needed) {
-    if (LIKELY(needed <= s->capacity)) return 1;
+    if (needed <= s->capacity) return 1;
     if (needed >= UINT32_MAX) return s->error = TOO_MANY, 0; /* rows are uint32 */
     uint64_t capacity = s->capacity;
     for (int i = 0; i < COLUMNS; i++) {
@@ -206,7 +155,7 @@ static int reserve_events(Scanner *s, uint64_t needed) {
 }
 
 static int reserve_field(Scanner *s, Field *field, uint64_t needed) {
-    if (LIKELY(needed <= field->capacity)) return 1;
+    if (needed <= field->capacity) return 1;
     uint64_t rows = field->capacity, values = field->capacity;
     if (needed < 256) needed = 256;
     if (!reserve(&field->rows, &rows, needed, sizeof *field->rows) ||
