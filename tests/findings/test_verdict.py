@@ -42,6 +42,16 @@ def test_a_cpu_that_runs_the_program_s_own_code_is_said_to() -> None:
     )
 
 
+def test_steps_that_allocate_nothing_wait_for_copies_alone() -> None:
+    said = verdict_of(limits(memory=2.0), [], replace(STATE, allocates=False)).sentence
+    assert said == (
+        "Copies on the device: the GPU is busy with copies within its own memory; without them, the step would take "
+        "1.50 ms instead of 3.00 ms."
+    )
+    said = verdict_of(limits(memory=2.0), [], STATE).sentence
+    assert said.startswith("Allocator-bound: the step waits for allocations and for copies on the device; ")
+
+
 def test_a_fix_that_brings_little_alone_is_named_with_the_one_that_needs_it() -> None:
     waits = PlanStep("remove_sync", Estimate(2.8e6, 2.9e6, 3e6), Estimate(1.0, 1.03, 1.1))
     said = verdict_of(limits(dispatch=3.75), [waits, GRAPH], STATE).sentence

@@ -8,10 +8,11 @@ from msgspec import Struct
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.collective_waits import least_waits_ns
 from warpline.analyses.framework import Framework
-from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
+from warpline.api_names import ALLOCATION, BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
+from warpline.replay.patterns.allocator import calls_in_steps, frees_in_steps
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.representative_steps import warm_steps
@@ -88,6 +89,8 @@ class State(Struct, frozen=True):
     """The kernels that take most of a step and can use half of the device at most; None where others do."""
     own_code_ns: float = 0.0
     """Time of a step in which the CPU runs the program's own code and launches nothing."""
+    allocates: bool = True
+    """Whether the driver allocates or frees memory in the steps."""
     comm_ns: float = 0.0
     """Time of collectives in a step …"""
     rank_wait_ns: float = 0.0
@@ -150,6 +153,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         framework=evidence.framework,
         slowness=evidence.question.slowness,
         own_code_ns=evidence.host_time_saved("less_host_code"),
+        allocates=_allocates(evidence),
         comm_ns=evidence.time_per_step(evidence.labelled.kernels("comm")),
         rank_wait_ns=_rank_wait_ns(evidence),
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
@@ -164,6 +168,11 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         replay_error=evidence.question.replay.error_pct / 100,
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
+
+
+def _allocates(evidence: Evidence) -> bool:
+    calls = calls_in_steps(evidence.labelled, ALLOCATION), frees_in_steps(evidence.labelled)
+    return any(map(len, calls))
 
 
 def _recorded_idle_share(trace: Trace) -> float:

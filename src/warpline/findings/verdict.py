@@ -34,6 +34,8 @@ WAITS: dict[str, tuple[str, str]] = {
     "kernel": ("the GPU is busy with kernels that can be faster", "with the fixes of kernels below"),
 }
 """For each cause what is waited for, by a step or a recording, and the condition of its limit."""
+COPIES = ("Copies on the device", "the GPU is busy with copies within its own memory")
+"""The name of the cause `memory`, and what is waited for, where nothing is allocated."""
 CAUSE_OF: dict[str, Cause] = {cause: cause for cause in CAUSES}
 
 
@@ -103,7 +105,7 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     name = names[0] if len(names) == 1 else f"{names[0]} and {_uncapitalised(names[1])}"
     unit = _the(state)
     now = duration(state.step_ns)
-    waited = {cause: WAITS[cause][0].format(unit=unit) for cause in causes}
+    waited = {cause: _waited(cause, state).format(unit=unit) for cause in causes}
     if not limits.named:
         both = " and ".join(waited.values())
         after = duration(state.step_ns / limits.pair_gain)
@@ -125,9 +127,15 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
 
 
 def _name(cause: Cause, state: State) -> str:
-    """The name of a cause: most of a collective's time may be a wait for other ranks, and not communication."""
-    waits = cause == "comm" and state.rank_wait_ns > state.comm_ns / 2
-    return "Waiting for other ranks" if waits else CAUSES[cause]
+    """The name of a cause: most of a collective's time may be a wait for other ranks, and not communication; without
+    allocations, what remains of memory is copies."""
+    if cause == "comm" and state.rank_wait_ns > state.comm_ns / 2:
+        return "Waiting for other ranks"
+    return COPIES[0] if cause == "memory" and not state.allocates else CAUSES[cause]
+
+
+def _waited(cause: Cause, state: State) -> str:
+    return COPIES[1] if cause == "memory" and not state.allocates else WAITS[cause][0]
 
 
 def _in_collectives(state: State) -> str:

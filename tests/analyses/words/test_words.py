@@ -14,6 +14,7 @@ from warpline.analyses.api_split import api_split
 from warpline.analyses.idle.gaps import CAUSES as IDLE_CAUSES
 from warpline.analyses.words import KINDS, names_of, words_of
 from warpline.cli.main import run
+from warpline.findings.verdict import COPIES
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.registry import all_fixes
 from warpline.kernels import CLASSES
@@ -141,6 +142,8 @@ def test_an_unknown_name_gets_close_ones(capsys: pytest.CaptureFixture[str]) -> 
     assert "\x1b" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shown", ["Dispatch-bound", "Allocator-bound", "launch latency", "cold start", "Healthy"])
+@pytest.mark.parametrize(
+    "shown", ["Dispatch-bound", "Allocator-bound", COPIES[0], "launch latency", "cold start", "Healthy"]
+)
 def test_causes_are_known_as_a_screen_writes_them(shown: str) -> None:
     assert words_of(shown, "cause") is not None
