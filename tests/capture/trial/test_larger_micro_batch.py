@@ -28,9 +28,13 @@ def test_loaders_that_an_accelerator_prepares_have_larger_batches() -> None:
     assert change.proof() == {"4 micro-batches made one": 1}
 
 
-def test_the_accelerator_of_a_trainer_is_not_changed_again() -> None:
+def test_the_accelerator_of_a_trainer_and_its_loader_are_not_changed_again() -> None:
+    """A Trainer makes both from its arguments, and its Accelerator prepares the loader."""
     change = LargerMicroBatch(None, "2")
-    change.arguments(SimpleNamespace(gradient_accumulation_steps=4, per_device_train_batch_size=8))
-    made = SimpleNamespace(gradient_accumulation_steps=2)
+    given = SimpleNamespace(gradient_accumulation_steps=4, per_device_train_batch_size=8)
+    change.arguments(given)
+    made = SimpleNamespace(gradient_accumulation_steps=given.gradient_accumulation_steps)
     change.accelerator(made)
-    assert made.gradient_accumulation_steps == 2
+    loader = SimpleNamespace(batch_sampler=SimpleNamespace(batch_size=given.per_device_train_batch_size))
+    change.loader(loader)
+    assert (made.gradient_accumulation_steps, loader.batch_sampler.batch_size) == (2, 16)

@@ -303,32 +303,33 @@ class LargerMicroBatch(ProgramChange):
 
     def __init__(self, torch: Any, value: str = "") -> None:
         super().__init__(torch, value)
-        self._times = 1
+        self._loader_times = 1
 
     def arguments(self, given: Any) -> None:
-        """Change the arguments of a Trainer."""
-        given.gradient_accumulation_steps = self._fewer(given.gradient_accumulation_steps)
-        given.per_device_train_batch_size *= self._times
+        """Change the arguments of a Trainer, which makes its loaders from them."""
+        times = self._times(given.gradient_accumulation_steps)
+        given.gradient_accumulation_steps //= times
+        given.per_device_train_batch_size *= times
 
     def accelerator(self, made: Any) -> None:
         """Change an Accelerator; a Trainer makes its own from arguments that are changed already."""
         if not self.done:
-            made.gradient_accumulation_steps = self._fewer(made.gradient_accumulation_steps)
+            self._loader_times = self._times(made.gradient_accumulation_steps)
+            made.gradient_accumulation_steps //= self._loader_times
 
     def loader(self, loader: Any) -> None:
-        """Change a loader that an Accelerator prepares."""
+        """Change a loader that an Accelerator prepares; a Trainer's has its larger batches already."""
         sampler: Any = getattr(loader, "batch_sampler", None)
         if isinstance(getattr(sampler, "batch_size", None), int):
-            sampler.batch_size *= self._times
+            sampler.batch_size *= self._loader_times
 
-    def _fewer(self, passes: int) -> int:
-        """How many passes are left of so many: one, or as many as the value leaves."""
+    def _times(self, passes: int) -> int:
+        """How many of so many passes become one: all of them, or as many as the value says; 1 changes nothing."""
         times = int(self.value or passes)
         if times < 2 or passes % times:
-            return passes
-        self._times = times
+            return 1
         self.done[f"{times} micro-batches made one"] += 1
-        return passes // times
+        return times
 
 
 class RemoveSync(ProgramChange):
