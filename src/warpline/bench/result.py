@@ -152,7 +152,7 @@ class Result(ShownAsCard):
             why = "the call synchronises with the GPU" if self.host.waits else no_wait
             yield "submission", f"{duration(self.host.submit_ns)}: {why}"
             yield "wall", f"{duration(self.host.wall_ns)}: submitted to an idle device and synchronised"
-        outliers = f", {summary.outliers} outliers" if summary.outliers else ""
+        outliers = f", {summary.outliers} outlier{'s' if summary.outliers > 1 else ''}" if summary.outliers else ""
         ends = f"{duration(summary.min_ns)} to {duration(summary.max_ns)}"
         yield "spread", f"interquartile range {summary.spread_pct:.1f} %, {ends}{outliers}"
         first = f"; first call {duration(warm_up.first_call_ns)}" if warm_up.first_call_ns else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from warpline.capture.tool_commands import LOG
 from warpline.errors import WarplineError
 
-COUNTERS_FORBIDDEN = "counters-forbidden"
+COUNTERS_FORBIDDEN, NO_KERNELS = "counters-forbidden", "no-kernels-profiled"
 _PROFILED = "==PROF== Profiling "
 _PASSES = re.compile(r"(?<!\d)(\d+) pass")
 _COUNT = re.compile(r"(?: - \d{1,9})?(?: \(\d{1,9}/\d{1,9}\))?$")
@@ -58,6 +58,6 @@ def ncu_failure(folder: Path) -> WarplineError | None:
         return WarplineError(COUNTERS_FORBIDDEN, message, _HINT)
     if "No kernels were profiled" in text:
         message = "ncu profiled no kernel: none with that name was launched, or fewer than the launches to skip"
-        return WarplineError("no-kernels-profiled", message, "is it the program that the timeline recorded?")
+        return WarplineError(NO_KERNELS, message, "is it the program that the timeline recorded?")
     errors = _ERROR.findall(text)
     return WarplineError("ncu-failed", f"ncu said: {errors[-1].strip()[:300]}", "") if errors else None

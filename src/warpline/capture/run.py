@@ -24,7 +24,7 @@ from warpline.capture.manifest import (
     write_manifest,
 )
 from warpline.capture.missing_trace import why_fewer, why_nothing
-from warpline.capture.ncu_log import NcuLog, ncu_failure
+from warpline.capture.ncu_log import NO_KERNELS, NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, read_parts
 from warpline.capture.program import ProgramCommand, has_torch, run_name
@@ -182,7 +182,7 @@ def run(request: RunRequest, plan: Plan, say: Say) -> Run:
     make_private(folder, there_before)
     own = [Path(path) for part in parts for path in part["own_traces"] if Path(path).is_file()]
     trace = next(iter(traces), None) or next(reversed(own), None)
-    nothing = None if trace else _nothing(folder, plan, parts, ending)
+    nothing = None if trace else why_no_trace(folder, plan, parts, ending)
     code = 0 if watcher.stopped else ending.exit_code
     return Run(folder, manifest, ending, code, trace, nothing)
 
@@ -194,8 +194,11 @@ def _traces(folder: Path, plan: Plan, parts: list[dict[str, Any]]) -> list[Path]
     return sorted([*folder.glob("*.nsys-rep"), *folder.glob("*.ncu-rep")])
 
 
-def _nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError:
-    known = (ncu_failure(folder) if plan.tool == NCU else None) or why_nothing(folder, plan, parts, ending)
+def why_no_trace(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError:
+    """What the tool or the processes say of it."""
+    known = ncu_failure(folder) if plan.tool == NCU else None
+    if known is None or (known.code == NO_KERNELS and parts):  # ncu has no kernels either where no recording began
+        known = why_nothing(folder, plan, parts, ending) or known
     if known is not None:
         return known
     return WarplineError(
@@ -269,10 +272,11 @@ class _Watcher:
         records, by_steps = part["state"] == RECORDING, part["steps_found_by"]
         if records and not by_steps and not self._plan.whole and self._is_new("window"):
             self._say(f"no step is known after {self._plan.after_s:g} s; recording {WINDOW_S:g} s of the program")
-        if records and part["ended_by"] and self._is_new(f"stopped {by_steps}"):
+        if records and part["ended_by"] and self._plan.tool == TORCH and self._is_new(f"stopped {by_steps}"):
             self._say("the profiler has stopped; torch puts its events together")
         elif part["step_is"] and not part["steps_recorded"] and self._is_new(part["step_is"]):
-            self._say(f"a step is {part['step_is']}; timing some, then recording {self._plan.steps}")
+            first = "running" if self._plan.tool == NCU else "timing"
+            self._say(f"a step is {part['step_is']}; {first} some, then recording {self._plan.steps}")
 
     def _is_new(self, subject: str) -> bool:
         """Whether nothing was said about it yet."""

@@ -198,7 +198,8 @@ def _profile(run: NcuRun, title: str, profiling: KernelProfiling) -> Path:
     request = RunRequest(
         program_of(list(words[module:]), module), NCU, stop=profiling.stop, output_to_stderr=True, focus=run.focus
     )
-    plan = Plan(folder="", tool=NCU, steps=1, seconds=SECONDS, lines=False, dataflow=False)
+    # ncu sets the clocks for every launch, so that no time is needed for them to rise.
+    plan = Plan(folder="", tool=NCU, steps=1, settle_s=0.0, seconds=SECONDS, lines=False, dataflow=False)
     result = record(request, prepare(request, plan), say_on_stderr)
     if result.trace is None:
         assert result.nothing is not None
