@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+LEAST_EFFECT = 0.02
+"""Two times that differ by a smaller share are the same, unless another share is asked for."""
 NOTICEABLE_GAIN = 1.01
 """Nobody would notice a smaller speed-up of the step: it is none."""
 SHOWN_GAIN = 1.02

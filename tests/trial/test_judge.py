@@ -99,11 +99,11 @@ def test_more_processes_make_the_range_narrower() -> None:
     [
         (30, 2.0, "faster"),
         (-30, 2.0, "slower"),
-        (0, 1.0, "same"),
+        (0, 1.0, "no_gain"),
         (-2, 1.5, "no_gain"),
         (0, 5.0, "inconclusive"),
         (10, 8.0, "inconclusive"),
-        (0.5, 0.1, "same"),
+        (0.5, 0.1, "no_gain"),
     ],
 )
 def test_the_verdict_follows_from_the_range(percent: float, error: float, verdict: str) -> None:

@@ -81,5 +81,9 @@ anyway_option = click.option(
     "--anyway", is_flag=True, help="Compare although the program, device or number of ranks differs."
 )
 least_effect_option = click.option(
-    "--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the step."
+    "--least-effect",
+    type=float,
+    default=100 * LEAST_EFFECT,
+    metavar="PERCENT",
+    help="Ignore smaller changes of the step.",
 )

@@ -25,8 +25,9 @@ def compare(a: Any, b: Any, *, least_effect: float | None = None) -> Comparison:
     >>> warpline.compare(["a1.json.gz", "a2.json.gz"], ["b1.json.gz", "b2.json.gz"]).ratio.expected
     """
     from warpline.compare import comparison  # noqa: PLC0415 - importing warpline stays fast
+    from warpline.estimate import LEAST_EFFECT  # noqa: PLC0415 - importing warpline stays fast
 
-    effect = comparison.LEAST_EFFECT if least_effect is None else least_effect
+    effect = LEAST_EFFECT if least_effect is None else least_effect
     return comparison.compare(_traces(a), _traces(b), effect)
 
 

@@ -27,7 +27,7 @@ from warpline.compare.stopwatch import is_timed, typical_ns
 from warpline.compare.typical_step import MIN_STEPS, TypicalStep
 from warpline.compare.words import in_words, percent
 from warpline.errors import CannotAnswer, UsageError
-from warpline.estimate import Estimate
+from warpline.estimate import LEAST_EFFECT, Estimate
 from warpline.notebook import ShownAsCard
 from warpline.trace.trace import Trace
 from warpline.units import duration, several
@@ -39,8 +39,6 @@ Metric = Literal["step", "busy"]
 
 MIN_HOST_DIFFERENCE = 0.1
 """From this difference of a launch on, the hosts of the two sides were not equally fast."""
-LEAST_EFFECT = 0.02
-"""A smaller change of the step time is none, unless asked for."""
 MIN_VISIBLE_SHARE = 0.5
 """Below this share of the change without the profiler (and above its inverse) the recorded one is misleading."""
 

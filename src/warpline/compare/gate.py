@@ -10,10 +10,11 @@ from msgspec import Struct, to_builtins
 
 from warpline.compare.asked_numbers import asked_numbers
 from warpline.compare.budgets import Budget, BudgetCheck
-from warpline.compare.comparison import LEAST_EFFECT, Comparison, Metric, compare_measurements
+from warpline.compare.comparison import Comparison, Metric, compare_measurements
 from warpline.compare.measurement import RunMeasurement, measure_sound, median_run
 from warpline.compare.step_numbers import Numbers, number_in, step_numbers
 from warpline.errors import EXIT_FAILED, EXIT_INCONCLUSIVE, EXIT_REGRESSION, UsageError
+from warpline.estimate import LEAST_EFFECT
 from warpline.findings.diagnosis import diagnose
 from warpline.trace.trace import Trace
 

@@ -15,12 +15,12 @@ from msgspec import Struct, to_builtins
 from warpline.analyses.device import trace_device
 from warpline.analyses.roofline.entry import RooflineTable
 from warpline.analyses.roofline.table import roofline_table
-from warpline.compare.comparison import LEAST_EFFECT, ComparedRuns, Comparison, Verdict, compare
+from warpline.compare.comparison import ComparedRuns, Comparison, Verdict, compare
 from warpline.compare.parts import short
 from warpline.compare.prediction import Outcome
 from warpline.compare.typical_step import MIDDLE, TypicalStep
 from warpline.errors import CannotAnswer, UsageError
-from warpline.estimate import Estimate
+from warpline.estimate import LEAST_EFFECT, Estimate
 from warpline.kernels import identify
 from warpline.replay.representative_steps import in_warm_steps
 from warpline.trace.trace import Trace

@@ -14,11 +14,10 @@ from warpline.dive.metrics import METRICS, STALLS
 from warpline.dive.model import KernelDive
 from warpline.dive.tree import explain
 from warpline.dive.utilisation import UNIT_WORDS, utilisation_of
+from warpline.estimate import LEAST_EFFECT
 from warpline.sources.ncu.model import KernelReport, NcuReport
 
 SCHEMA = "warpline.dive_comparison/1"
-MAX_SAME_CHANGE = 0.03
-"""Times closer than this are the same: launches of one kernel differ by some percent."""
 MIN_CHANGE = 0.1
 MAX_CHANGE = 20.0
 """Stands for the size of a change from or to zero."""
@@ -242,7 +241,7 @@ def _compared(one: KernelReport, other: KernelReport) -> ComparedKernel:
 def _verdict(gain: float | None) -> Verdict:
     if gain is None:
         return "unknown"
-    return "same" if abs(math.log(gain)) < MAX_SAME_CHANGE else "faster" if gain > 1 else "slower"
+    return "same" if abs(math.log(gain)) < LEAST_EFFECT else "faster" if gain > 1 else "slower"
 
 
 def _changes(a: KernelMetrics, b: KernelMetrics) -> tuple[MetricChange, ...]:
@@ -299,7 +298,7 @@ def _sentence(
     if gain is None:
         return "The reports do not have both durations, so that the times cannot be compared."
     if verdict == "same":
-        return "The time is the same within 3 %."
+        return f"The time is the same within {100 * LEAST_EFFECT:g} %."
     times = f"{gain:.2f}× faster" if gain > 1 else f"{1 / gain:.2f}× slower"
     reason = "" if before.reason == after.reason else f"; the reason was {before.reason} and is {after.reason}"
     if cause is None:

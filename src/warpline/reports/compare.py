@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.compare.budgets import BudgetCheck
-from warpline.compare.comparison import LEAST_EFFECT, ComparedRuns, Comparison
+from warpline.compare.comparison import ComparedRuns, Comparison
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import MIN_SHARE, CpuOp
 from warpline.compare.gate import Gate
 from warpline.compare.parts import COPY, StepPart
 from warpline.compare.words import in_words
+from warpline.estimate import LEAST_EFFECT
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text, Value
 from warpline.units import duration, several, speedup
 

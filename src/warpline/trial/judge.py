@@ -30,7 +30,7 @@ from scipy.stats import t as student
 from warpline.compare.spread import PRIOR_RUNS, middle
 from warpline.estimate import NOTICEABLE_GAIN, Estimate
 
-Verdict = Literal["faster", "slower", "same", "no_gain", "inconclusive"]
+Verdict = Literal["faster", "slower", "no_gain", "inconclusive"]
 
 MAX_GROUPS = 4
 """Groups in which a variant is measured at most."""
@@ -84,10 +84,7 @@ class MeasuredGain(Struct, frozen=True):
             return "faster"
         if claimed.high < 1 and claimed.expected <= 1 / NOTICEABLE_GAIN:
             return "slower"
-        gain = self.estimate(tail)
-        if gain.high >= WORTH_HAVING:
-            return "inconclusive"
-        return "same" if gain.low > 1 / WORTH_HAVING else "no_gain"
+        return "no_gain" if self.estimate(tail).high < WORTH_HAVING else "inconclusive"
 
 
 def gain_of(name: str, baseline: str, processes: Windows, on_gpu: bool) -> MeasuredGain | None:
