@@ -19,8 +19,9 @@ from pathlib import Path
 from faults.jobs import CURED, FAULTY
 from faults.pairs import rated, true_ratio
 from faults.recorded import RecordedCase, recorded_cases
-from warpline.compare.comparison import LEAST_EFFECT, compare_measurements
+from warpline.compare.comparison import compare_measurements
 from warpline.compare.measurement import RunMeasurement, measure
+from warpline.estimate import LEAST_EFFECT
 from warpline.trace.open import open_trace
 
 Runs = tuple[RunMeasurement, ...]

@@ -20,11 +20,12 @@ from pathlib import Path
 from faults.jobs import CURED
 from faults.recorded import MANIFEST, RecordedCase, recorded_cases
 from warpline.compare.cold_start import cold_start
-from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measurements
+from warpline.compare.comparison import Comparison, compare_measurements
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measurement import measure
 from warpline.compare.parts import StepPart
+from warpline.estimate import LEAST_EFFECT
 from warpline.trace.open import open_trace
 
 LAUNCHING = ("dispatch", "launch_latency")

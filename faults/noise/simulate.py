@@ -21,8 +21,8 @@ from faults.blind_errors import read_table
 from faults.noise.rules import RULES, Found, drawing, says_slower
 from faults.recorded import recorded_cases
 from warpline.compare import spread
-from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.spread import RunTime, Side
+from warpline.estimate import LEAST_EFFECT
 
 RUNS = (1, 3, 5, 20)
 STEPS = 30

@@ -26,8 +26,8 @@ from faults.noise.__main__ import ARCHIVE, LIST
 from faults.noise.rules import RULES, Found, drawing, says_slower
 from warpline.capture.recorded import MANIFEST
 from warpline.compare import changed_work, spread
-from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.measurement import RunMeasurement, measure, side_of
+from warpline.estimate import LEAST_EFFECT
 from warpline.trace.open import open_trace
 
 Runs = tuple[RunMeasurement, ...]

@@ -11,6 +11,8 @@ from typing import Any
 import click
 from msgspec import Struct
 
+from warpline.estimate import LEAST_EFFECT
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 """A file or folder, which a verb gets as a `Path`."""
