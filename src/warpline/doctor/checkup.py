@@ -28,4 +28,5 @@ def examine_machine(machine: Machine, progress: Callable[[str], None] = lambda _
     for name, part in parts:
         progress(name)
         checks += part()
-    return Examination("machine", "this machine", tuple(checks))
+    gpus = [check.seen for check in checks if check.name == "gpu" and check.state == "ok"]
+    return Examination("machine", f"this machine, {gpus[0]}" if gpus else "this machine", tuple(checks))
