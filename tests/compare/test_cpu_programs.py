@@ -94,7 +94,7 @@ def test_a_baseline_and_its_gate(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["gate", str(slow), "--baseline", "loop", "--json", *folder]) == 3
     answer = json.loads(capsys.readouterr().out)
     assert (answer["outcome"], answer["comparison"]["judged_by"]) == ("regression", "structure")
-    assert set(answer["numbers"]) == {"step_ms", "recorded_step_ms"}
+    assert set(answer["numbers"]) == {"step_ms", "recorded_step_ms", "mean_step_ms"}
 
 
 def test_budgets_limit_the_step_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -265,3 +265,26 @@ def test_the_headline_and_the_sentence_agree_for_the_gpus_work(
     assert run(["gate", good, good, "--baseline", "train", "--folder", folder, "--metric", "busy"]) == 0
     shown = capsys.readouterr().out
     assert "Passed." in shown and "Inconclusive" not in shown
+
+
+def test_a_few_slow_steps_are_told_and_can_be_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nineteen steps of 105 µs and one of 1,005 µs: 150 µs in the mean."""
+    events: list[Event] = []
+    zero = 0.0
+    for step in range(20):
+        length = 1000.0 if step == 17 else 100.0
+        events += [
+            *launched("gemm", zero, zero + 5, length, step + 1),
+            annotation(f"ProfilerStep#{step}", zero, length + 5),
+        ]
+        zero += length + 5
+    path = str(trace(tmp_path, "rare", events))
+    words = ["gate", path, "--no-history", "--budget"]
+    assert run([*words, "recorded_step_ms<=0.12"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the mean of all recorded steps is 0.150 ms" in shown
+    assert run([*words, "mean_step_ms<=0.12"]) == 3
+    assert run([*words, "mean_step_ms<=0.16"]) == 0
+    capsys.readouterr()
+    assert run([*words, "recorded_step_ms<=0.16"]) == 0
+    assert "the mean of all" not in " ".join(capsys.readouterr().out.split())

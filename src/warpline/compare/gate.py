@@ -53,6 +53,16 @@ class Gate(Struct, frozen=True):
         """Whether the runs are slower, or exceed a budget."""
         return EXIT_CODES[self.outcome] == EXIT_REGRESSION
 
+    @property
+    def hidden_steps(self) -> BudgetCheck | None:
+        """A limit of the step that the typical step keeps, and the mean of all steps does not."""
+        for check in self.checks:
+            if check.passed and check.budget.sign == "<=" and check.budget.number in {"step_ms", "recorded_step_ms"}:
+                longer = self.numbers["mean_step_ms"].expected / max(self.numbers["recorded_step_ms"].expected, 1e-6)
+                if not check.budget.allows(longer * check.value.expected):
+                    return check
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {
@@ -93,7 +103,10 @@ def check(traces: Sequence[Trace], limits: GateLimits, ncu_reports: Sequence[Pat
     runs = [measure_sound(found) for found in answers]
     median = median_run(runs)
     found = next(found for found, run in zip(answers, runs, strict=True) if run is median)
-    numbers = {**step_numbers(found, median.counts), **asked_numbers(limits.budgets, found.trace, ncu_reports)}
+    numbers = {
+        **step_numbers(found, median.counts, median.step.lengths_ns),
+        **asked_numbers(limits.budgets, found.trace, ncu_reports),
+    }
     return judge(runs, limits, numbers)
 
 

@@ -9,9 +9,10 @@ from warpline.compare.counts import CALLS, KINDS, Counts
 from warpline.errors import CannotAnswer
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import Diagnosis
+from warpline.trace.arrays import Int64s
 
 Numbers = Mapping[str, Estimate]
-TIMES = ("step_ms", "recorded_step_ms", "busy_ms", "idle_ms")
+TIMES = ("step_ms", "recorded_step_ms", "mean_step_ms", "busy_ms", "idle_ms")
 NUMBERS = (*TIMES, "idle_pct", *(f"idle_{cause}_pct" for cause in CAUSES), *KINDS)
 """What is known of every recording with steps; of a program without GPU work only the times of a step."""
 ASKED_NUMBERS = ("peak_memory_mb", "peak_reserved_mb", "roof_pct")
@@ -20,6 +21,7 @@ ASKED_NUMBERS = ("peak_memory_mb", "peak_reserved_mb", "roof_pct")
 MEANINGS = {
     "step_ms": "The step without the profiler, in milliseconds: timed by warpline run, else estimated with a range.",
     "recorded_step_ms": "The step as recorded, with what the profiler costs, in milliseconds.",
+    "mean_step_ms": "The mean of all recorded steps but cold ones: a few slow steps count too.",
     "busy_ms": "Recorded time per step in which the GPU is busy, in milliseconds.",
     "idle_ms": "Recorded time per step in which the GPU is idle, in milliseconds.",
     "idle_pct": "Idle time of the busiest GPU as a share of the recorded time.",
@@ -36,9 +38,9 @@ MEANINGS = {
 """What each number is."""
 
 
-def step_numbers(found: Diagnosis, counts: Counts) -> dict[str, Estimate]:
+def step_numbers(found: Diagnosis, counts: Counts, lengths_ns: Int64s) -> dict[str, Estimate]:
     """Every number that is known: times of a step, shares of the time that the answer is about, and how often a step
-    does what costs time."""
+    does what costs time. `lengths_ns` are those of all steps but cold ones."""
     account, known = found.shown, {}
     has_steps = len(found.trace.steps_in_view) > 0
     if account.devices:
@@ -53,6 +55,7 @@ def step_numbers(found: Diagnosis, counts: Counts) -> dict[str, Estimate]:
     if not has_steps or found.step_ns is None or found.recorded_step_ns is None:
         return {name: Estimate.exactly(value) for name, value in known.items()}
     known["recorded_step_ms"] = found.recorded_step_ns / 1e6
+    known["mean_step_ms"] = float(lengths_ns.mean()) / 1e6
     step = Estimate(*(ns / 1e6 for ns in (found.step_ns.low, found.step_ns.expected, found.step_ns.high)))
     return {"step_ms": step, **{name: Estimate.exactly(value) for name, value in known.items()}}
 

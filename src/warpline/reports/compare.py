@@ -85,6 +85,14 @@ def gate_report(gate: Gate, verbose: bool = False) -> Report:
     lead: list[Content] = [Text(OUTCOMES[gate.outcome], "strong")]
     lead += _checks(gate, verbose)
     lead += map(Text, gate.notes)
+    if (hidden := gate.hidden_steps) is not None:
+        mean, number = gate.numbers["mean_step_ms"].expected, hidden.budget.number
+        lead.append(
+            Text(
+                f"The typical step keeps the limit of {number}, but some steps are far longer: the mean of all "
+                f'recorded steps is {mean:.3f} ms. --budget "mean_step_ms<={hidden.budget.limit:g}" limits that.'
+            )
+        )
     found = gate.comparison
     if found and gate.outcome == "inconclusive" and found.judged_by != "busy" and found.work_ratio.low > 1:
         lead.append(Text("The GPU's own work has certainly become longer: --metric busy judges that alone.", "quiet"))

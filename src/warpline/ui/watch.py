@@ -170,7 +170,9 @@ class Watch:
         diagnosis = diagnose(open_trace(one.files[0]))
         run = measure_sound(diagnosis)
         device = ", ".join(dict.fromkeys(run.setting.devices))
-        numbers = {name: value.expected for name, value in step_numbers(diagnosis, run.counts).items()}
+        numbers = {
+            name: value.expected for name, value in step_numbers(diagnosis, run.counts, run.step.lengths_ns).items()
+        }
         answer = WatchedTrace(_now(), one.name, "recorded", device, numbers)
         verdict = diagnosis.verdict
         if verdict is None:
