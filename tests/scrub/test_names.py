@@ -164,6 +164,11 @@ def test_analyses_see_the_same_in_a_range(name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["torchao", "deepspeed", "spconv", "detectron2", "megatron", "blockdim64", "nchwkcrs"])
+def test_names_of_public_packages_pass(name: str) -> None:
+    assert NameScrubber().kernel(f"{name}::gemm<float>") == f"{name}::gemm<float>"
+
+
 @pytest.mark.parametrize("piece", ["Jd42Module", "Zq7KernelLaunch", "JdModule", "conv2dJd"])
 def test_initials_are_no_known_words(piece: str) -> None:
     assert not is_known(piece)

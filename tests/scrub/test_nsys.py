@@ -61,6 +61,22 @@ def test_facts_pass_by_their_names(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CudaDriverVersion", "4111 1111 1111 1111"),
+        ("CudaDriverVersion", "4711"),
+        ("NvDriverVersion", "192.168.13.37"),
+        ("NvDriverVersion", "10.31.7.254"),
+    ],
+)
+def test_a_version_passes_only_as_a_whole(name: str, value: str, tmp_path: Path) -> None:
+    _, connection = scrubbed(small().system(name, value), tmp_path)
+    assert not [
+        found for (found,) in rows(connection, "SELECT value FROM TARGET_INFO_SYSTEM_ENV") if found[:2] in value
+    ]
+
+
 def test_only_known_tables_are_written(tmp_path: Path) -> None:
     export = small().add("PROCESSES", globalPid=GLOBAL_PID, pid=4321, name="/opt/acme/agentd")
     path = export.write(tmp_path / "export.sqlite")

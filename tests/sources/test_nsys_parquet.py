@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -99,3 +100,20 @@ def test_a_folder_of_nothing_but_damage_is_one_line(tmp_path: Path, capsys: pyte
 def test_a_single_table_is_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="give the folder"):
         open_trace(exported(tmp_path) / KERNELS, cache=False)
+
+
+@pytest.mark.parametrize("name", ["run[1]", "run*", "{run}?"])
+def test_the_name_of_a_folder_is_no_pattern(name: str, tmp_path: Path) -> None:
+    (tmp_path / "run1").mkdir()
+    (tmp_path / "run1" / KERNELS).write_bytes(b"of another folder")
+    assert len(open_trace(exported(tmp_path, name), cache=False).gpu) == 4
+
+
+def test_a_pipe_or_a_folder_in_the_place_of_a_table_is_damage(tmp_path: Path) -> None:
+    folder = exported(tmp_path)
+    os.mkfifo(folder / "A_PIPE.parquet")
+    (folder / "A_FOLDER.parquet").mkdir()
+    found = open_trace(folder, cache=False)
+    assert len(found.gpu) == 4
+    said = " ".join(entry.message for entry in found.health_entries)
+    assert "A_PIPE" in said and "A_FOLDER" in said and "no regular file" in said

@@ -56,6 +56,19 @@ FURTHER = """
     peek peer pointer pool potential prefetch priority properties query record register reserve reset set size sort
     stream support synchronize synchronized unlinked unload unmap update upload value wait write height width pixel
 """
+PACKAGES = """
+    accelerate audiocraft autoawq autogptq bitsandbytes cellpose colossalai composable cugraph cudf cuml cupy cutlass datasets
+    deepspeed detectron diffusers einops fairscale fairseq faiss flashattn flashinfer fsspec gsplat huggingface ipykernel
+    jupyter keras kornia lightning lmdeploy mamba matplotlib megablocks megatron mmcv mmdet mmengine mosaicml mpi4py
+    nerfstudio nvfuser onnx onnxruntime opacus openai opencv optimum pandas peft polars protobuf pyarrow pydantic pytorch
+    pytorchvideo quanto rotated safetensors scipy sentencepiece sglang sklearn spconv speechbrain spline stable starlette
+    tensorboard tensordict tensorflow tensorpipe tensorrt tilelang tokenizers torchao torchaudio torchdata torchmetrics
+    torchrec torchrl torchscale torchsparse torchtext torchtitan torchtune torchvision torchx tqdm transformerengine ultralytics
+    unsloth uvicorn vllm wandb webdataset whisper xformers xgboost
+    blockdim griddim nbits nchw nchwkcrs nhwc
+"""
+"""Public packages of the PyTorch world, and words of their kernels. Only a list may let names pass: what is installed on a
+machine, or named in the paths of a file, may be a private package, whose name is a secret. Names of people are left out."""
 SHORT = "py op so si fb fw bw ac2g fwdbwd cu kv qk io id ip os ui ml nn nd gpt2 v1 v2 ddp cpp f2x3 f3x2 t5"
 """Words of nsys's messages, of the operating system's calls, of devices, and what every training loop is made of."""
 
@@ -140,6 +153,7 @@ for module in (torch.nn, torch.optim, torch.nn.functional, torch, torch.Tensor, 
     for name in dir(module):
         add(name)
 add(FURTHER)
+add(PACKAGES)
 add(SHORT, with_shapes=True)
 add(SYSTEM_CALLS, with_shapes=True)
 add("session callchain uuid bus location osrt streams wddm schema")

@@ -45,7 +45,9 @@ class ParquetTables(Struct):
         tables = cls(folder)
         for file in sorted(folder.glob(f"*{SUFFIX}")):
             try:
-                tables.columns[file.stem] = tuple(pl.read_parquet_schema(file))
+                if not file.is_file():  # to open a pipe would wait for its writer
+                    raise OSError("it is no regular file")
+                tables.columns[file.stem] = tuple(_scan(file).collect_schema())
             except READ_ERRORS as error:
                 tables.damage.append(_damage(file.stem, error))
         if not tables.columns:
@@ -79,14 +81,19 @@ class ParquetTables(Struct):
     def _read(self, table: str, columns: list[str]) -> pl.DataFrame:
         file = self.folder / f"{table}{SUFFIX}"
         try:
-            rows = pl.scan_parquet(file).select(pl.len()).collect().item()
+            rows = _scan(file).select(pl.len()).collect().item()
             if rows * len(columns) * 8 > max(BOMB_BYTES, BOMB_RATIO * file.stat().st_size):
                 self.damage.append(Damage(table, 0, "it has more rows than fit in the file"))
                 return pl.DataFrame()
-            return pl.read_parquet(file, columns=columns)
+            return _scan(file).select(columns).collect()
         except READ_ERRORS as error:
             self.damage.append(_damage(table, error))
             return pl.DataFrame()
+
+
+def _scan(file: Path) -> pl.LazyFrame:
+    """A file by its name as it is: `run[1]` is no pattern of names."""
+    return pl.scan_parquet(file, glob=False)
 
 
 def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
