@@ -78,6 +78,7 @@ def test_several_gpus_are_counted() -> None:
     machine = healthy()
     two = with_answers(machine, smi([H200, {**H200, "index": "1"}]))
     assert checks(two)["gpu"].seen == "2 × NVIDIA H200 (9.0)"
+    assert examine_machine(two).subject == "this machine, 2 × NVIDIA H200 (9.0)"
     mixed = with_answers(machine, smi([H200, {**H200, "name": "NVIDIA L4", "compute_cap": "8.9"}]))
     assert checks(mixed)["gpu"].seen == "NVIDIA H200 (9.0), NVIDIA L4 (8.9)"
 

@@ -28,5 +28,5 @@ def examine_machine(machine: Machine, progress: Callable[[str], None] = lambda _
     for name, part in parts:
         progress(name)
         checks += part()
-    gpus = [check.seen for check in checks if check.name == "gpu" and check.state == "ok"]
-    return Examination("machine", f"this machine, {gpus[0]}" if gpus else "this machine", tuple(checks))
+    named = [check.seen for check in checks if check.name == "gpu" and check.state == "ok"]
+    return Examination("machine", f"this machine, {named[0]}" if named else "this machine", tuple(checks))
