@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
+from small_programs import Program, judged
 
 from warpline.estimate import Estimate
 from warpline.findings.limits import Limit, Limits
@@ -116,6 +119,25 @@ def test_a_busy_gpu_is_not_healthy_with_kernels_that_can_use_half_of_it() -> Non
     assert verdict.sentence.startswith("Unclear: the GPU is busy 93 % of each step, but 2.70 ms of it with kernels")
     assert "(the longest: 1 block of 1 thread, for 108 multiprocessors)" in verdict.sentence
     assert verdict_of(limits(2.0, dispatch=2.0), [GRAPH], state).cause == "dispatch", "a cause is a cause"
+
+
+INDEX_ADD = "void at::native::indexFuncLargeIndex<float, long, unsigned int, 2, 2, -2, true, at::native::ReduceAdd>"
+GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)"
+
+
+@pytest.mark.parametrize("adding_us", [2000, 0])
+def test_a_gpu_that_gathers_rows_and_adds_them_may_have_a_sparse_matmul(tmp_path: Path, adding_us: int) -> None:
+    """Gathers take 3 of 6 ms, or of 4; with what adds the rows again they are a sparse matmul, and alone a table."""
+
+    def body(program: Program) -> None:
+        program.op("aten::index", (GATHER, 3000))
+        if adding_us:
+            program.op("aten::index_add_", (INDEX_ADD, adding_us))
+        program.large_product(1000)
+
+    verdict = judged(tmp_path, body).verdict
+    assert verdict.cause == "healthy"
+    assert ("For 5.00 ms, kernels gather rows and add them at indices" in verdict.sentence) == bool(adding_us)
 
 
 def test_a_gpu_that_is_idle_without_a_reason_is_not_healthy() -> None:

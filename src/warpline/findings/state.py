@@ -9,6 +9,7 @@ from warpline.analyses.breakdown import device_times
 from warpline.analyses.collective_waits import least_waits_ns
 from warpline.analyses.framework import Framework
 from warpline.api_names import ALLOCATION, BEGIN_CAPTURE, GRAPH_LAUNCH
+from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
@@ -29,7 +30,11 @@ MIN_CAPTURED = 0.5
 """Share of the judged time from which a recording is one of a graph capture."""
 
 MOST_OF_A_STEP = 0.5
-"""Share of a step from which kernels that leave the device half empty are what it does."""
+"""Share of a step from which kernels that leave the device half empty, or that gather and add rows, are most of it."""
+
+ADDING_ROWS = ("index_add", "scatter_gather")
+MOVING_ROWS = (*ADDING_ROWS, "gather", "embedding_backward")
+"""What kernels do that add rows at indices (index_add, scatter_add), and that read rows for it or in its backward."""
 
 
 class HalfEmpty(Struct, frozen=True):
@@ -87,6 +92,8 @@ class State(Struct, frozen=True):
     """… and how often pages of unified memory migrate in it, outside any stream."""
     half_empty: HalfEmpty | None = None
     """The kernels that take most of a step and can use half of the device at most; None where others do."""
+    rows_ns: float = 0.0
+    """Time of a step in kernels that gather rows and add them at indices, where that is most of it; 0 elsewhere."""
     own_code_ns: float = 0.0
     """Time of a step in which the CPU runs the program's own code and launches nothing."""
     allocates: bool = True
@@ -161,6 +168,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         unexplained_ns=evidence.idle["unknown"] / evidence.steps,
         migrations=float(evidence.trace.gpu.copy_kind.like(MIGRATION).sum()) / evidence.steps,
         half_empty=_half_empty(evidence),
+        rows_ns=_rows_ns(evidence),
         unrecorded_ns=_unrecorded_ns(evidence),
         share_of_recording=_share_of_recording(trace),
         distortion=evidence.question.replay.measured_step_ns / evidence.step_ns,
@@ -212,6 +220,15 @@ def _half_empty(evidence: Evidence) -> HalfEmpty | None:
         return None
     longest = int(np.argmax(np.where(nodes, labelled.graph.duration, 0.0)))
     return HalfEmpty(time_ns, round(grids.blocks[longest]), round(grids.threads[longest]), round(grids.sms))
+
+
+def _rows_ns(evidence: Evidence) -> float:
+    """Gathers alone, as of embeddings, are no sparse matmul."""
+    labelled = evidence.labelled
+    adding_ns = evidence.time_per_step(labelled.kernels_where(lambda kernel: kernel.op in ADDING_ROWS))
+    moving_ns = evidence.time_per_step(labelled.kernels_where(lambda kernel: kernel.op in MOVING_ROWS))
+    is_most = moving_ns > MOST_OF_A_STEP * evidence.step_ns
+    return moving_ns if is_most and adding_ns >= (CLEAR_GAIN - 1) * evidence.step_ns else 0.0
 
 
 def _unrecorded_ns(evidence: Evidence) -> float:

@@ -172,7 +172,17 @@ def _healthy(limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
     busy = f"the GPU is {_busy(state)}"
     rest = f"free launches, waits, copies, data and communication would give {speedup(limits.together)} together"
     others = " of kernels" if any(step.gain.low >= CLEAR_GAIN for step in plan) else ""
-    return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %."
+    return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %.{_as_sparse_matmul(state)}"
+
+
+def _as_sparse_matmul(state: State) -> str:
+    """What the timeline cannot predict: the same result by another formulation."""
+    if not state.rows_ns:
+        return ""
+    return (
+        f" For {duration(state.rows_ns)}, kernels gather rows and add them at indices (index_add, scatter_add): a "
+        f"sparse matmul (torch.sparse, CSR) does both without writing the gathered rows; {MEASURE_IT}."
+    )
 
 
 def _busy(state: State) -> str:
