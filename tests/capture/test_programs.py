@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 from paths import ROOT
 
+from warpline.analyses.user_frames import UserFrames
+from warpline.trace.open import open_trace
+
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
     pytest.mark.long,
@@ -378,6 +381,16 @@ def test_a_module_and_a_shadowed_sitecustomize_run_as_ever(tmp_path: Path) -> No
     done = run_here(tmp_path, command(tmp_path / "run", *FEW, "-m", "package.work"), PYTHONPATH=path)
     assert (done.returncode, done.stdout) == (0, "__main__ by my own sitecustomize\n"), done.stderr
     assert len(Outcome(0, "", "", tmp_path / "run").step_names()) == 2
+
+
+def test_an_op_has_the_line_that_calls_its_module_and_not_one_of_ours(tmp_path: Path) -> None:
+    script = MODEL + "@torch.no_grad()\ndef answer(): return model(torch.ones(1, 8))\nfor step in range(16): answer()"
+    run = record(tmp_path, script, *FEW)
+    assert run.entry["steps_found_by"] == "forward"
+    trace = open_trace(run.folder / "trace.json.gz")
+    ops = trace.ops[trace.ops.name.equal("aten::addmm")]
+    line = 1 + script.split("\n").index("def answer(): return model(torch.ones(1, 8))")
+    assert {*UserFrames(trace).sites(ops.thread, ops.start_ns)} == {f"program.py({line}): answer"}
 
 
 def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from warpline.capture import bare_step_timer as laps
 from warpline.capture.plan import Plan
+from warpline.capture.process_record import ProcessRecord
 from warpline.capture.recorders import TorchRecorder
 from warpline.capture.session import DONE, SECOND_PASS, Session
 from warpline.capture.steps import FORWARD, MAX_IGNORED_CALLS, OPTIMIZER
@@ -87,6 +88,23 @@ def test_a_profiler_of_one_thread_is_not_stopped_from_another(tmp_path: Path, mo
     assert "the recorded thread has ended" in written(tmp_path)["notes"][0]
     assert recorder is not None
     recorder.stop(whole=False)
+
+
+def test_what_ends_the_recording_is_not_part_of_the_last_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = ProcessRecord.write
+
+    def with_an_op(record: ProcessRecord, folder: Path) -> None:
+        torch.ones(1).exp()
+        write(record, folder)
+
+    session = session_in(tmp_path, recorded=2)
+    steps(session, 4)
+    monkeypatch.setattr(ProcessRecord, "write", with_an_op)
+    steps(session, 2)
+    session.close("exit")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    last = max(event["ts"] + event["dur"] for event in events if event.get("name", "").startswith("ProfilerStep#"))
+    assert [event["ts"] >= last for event in events if event.get("name") == "aten::exp"] == [True]
 
 
 def test_a_trace_that_cannot_be_written_is_said_and_leaves_no_file(

@@ -26,7 +26,8 @@ LINES_S = 5.0
 CHECK_EVERY = 4096
 """Events between two looks at the clock."""
 
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(*Path(__file__).parent.parts[-2:], ""))
+"""In paths of our own files, of which torch cuts off what is in sys.path."""
 _ours = False
 """Whether the profiler that is being created or called now is ours, not the program's."""
 
@@ -80,6 +81,9 @@ class Recorder(Protocol):
 
     def step(self) -> None:
         """Notify the recorder of the end of a step."""
+
+    def end_step(self) -> None:
+        """End the last step: what comes until the recording stops is not part of it."""
 
     def stop(self, whole: bool) -> None:
         """Stop the recording, at the end of a step or, if not `whole`, within one."""
@@ -162,13 +166,17 @@ class TorchRecorder:
         with as_ours():
             self._profiler.step()
 
+    def end_step(self) -> None:
+        step = getattr(self._profiler, "step_rec_fn", None)
+        if step is not None:
+            with as_ours():
+                step.__exit__(None, None, None)
+            self._profiler.step_rec_fn = None
+
     def stop(self, whole: bool) -> None:
         self._whole = whole
+        self.end_step()
         with as_ours():
-            step = getattr(self._profiler, "step_rec_fn", None)
-            if step is not None:  # the wait for the GPU below is not part of the last step
-                step.__exit__(None, None, None)
-                self._profiler.step_rec_fn = None
             wait_for_gpu(self._torch)
             self._profiler.stop()
         _left_open.update(one for one in _ranges(self._torch) if one not in self._opened_before)
@@ -225,7 +233,7 @@ class RangeRecorder:
 
     def step(self) -> None:
         self._passed += 1
-        self._pop()
+        self.end_step()
         if self._passed <= self._plan.warmup:
             wait_for_gpu(self._torch)
         if self._passed == self._plan.warmup:
@@ -233,9 +241,15 @@ class RangeRecorder:
         if self._passed >= self._plan.warmup:
             self._push()
 
+    def end_step(self) -> None:
+        if self._in_range:
+            with as_ours():
+                self._torch.cuda.nvtx.range_pop()
+            self._in_range = False
+
     def stop(self, whole: bool) -> None:
         if whole:  # an interrupted step stays open: without an end it does not count as a step
-            self._pop()
+            self.end_step()
         wait_for_gpu(self._torch)
         if self._recording:
             self._torch.cuda.profiler.stop()
@@ -254,12 +268,6 @@ class RangeRecorder:
         with as_ours():
             self._torch.cuda.nvtx.range_push(f"ProfilerStep#{self._passed}")
         self._in_range = True
-
-    def _pop(self) -> None:
-        if self._in_range:
-            with as_ours():
-                self._torch.cuda.nvtx.range_pop()
-            self._in_range = False
 
 
 def _rename_step(path: Path, number: int) -> None:
@@ -299,7 +307,7 @@ def call_lines(profiler: Any, seconds: float) -> CallLines:
         caller = getattr(event.extra_fields, "caller", None)
         if caller is not None:
             # A call that a wrapper of ours passes on keeps the line on which the program makes it.
-            line = line if caller.file_name.startswith(_OURS) else caller.line_number
+            line = line if _OURS in caller.file_name else caller.line_number
             found.start_ns.append(event.start_time_ns)
             found.line.append(line)
         open_events.extend((child, line) for child in reversed(event.children))

@@ -306,6 +306,8 @@ class Session:
             return
         if not recorder.can_stop_here():
             raise RuntimeError("the recorded thread has ended, which stopped torch's profiler")
+        if whole:
+            recorder.end_step()
         with hold_signals():
             self.record.ended_by = reason
             self.record.write(Path(self.plan.folder))  # putting the events together may take long
