@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,14 @@ def common_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cache = (own.parent if WORKER else own) / "common-cache"
     cache.mkdir(exist_ok=True)
     return cache
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Programs end with Ctrl-C also where the tests run in the background, where a shell lets them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

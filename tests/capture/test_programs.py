@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from warpline.trace.open import open_trace
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
     pytest.mark.long,
+    pytest.mark.usefixtures("interruptible"),
 ]
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -87,14 +87,6 @@ def command(folder: Path, *arguments: str) -> list[str]:
         part for option in ("--after", "--seconds") if option not in arguments for part in (option, str(TIMEOUT_S))
     ]
     return [sys.executable, "-m", "warpline.capture", "--output", str(folder), *limits, *arguments]
-
-
-@pytest.fixture(autouse=True)
-def interruptible() -> Iterator[None]:
-    """Programs end with Ctrl-C also where the tests run in the background, where a shell lets them ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:

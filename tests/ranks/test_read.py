@@ -37,6 +37,7 @@ def test_a_pool_reads_many_more_files_than_it_has_workers() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_is_left_when_the_parent_is_stopped(tmp_path: Path, stop: signal.Signals) -> None:
     places = [str(tmp_path / name) for name in ("first", "second")]
