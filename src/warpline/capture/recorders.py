@@ -26,7 +26,7 @@ LINES_S = 5.0
 CHECK_EVERY = 4096
 """Events between two looks at the clock."""
 
-_OURS = str(Path(*Path(__file__).parent.parts[-2:], ""))
+_OURS = str(Path("warpline", "capture"))
 """In paths of our own files, of which torch cuts off what is in sys.path."""
 _ours = False
 """Whether the profiler that is being created or called now is ours, not the program's."""

@@ -101,11 +101,11 @@ def _verdict(cause: Cause, sentence: str, plan: Sequence[PlanStep], state: State
 
 def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     """The first half: what the step waits for, and what it would take without that."""
-    names = [_name(cause, state) for cause in causes]
+    names = [_words(cause, state)[0] for cause in causes]
     name = names[0] if len(names) == 1 else f"{names[0]} and {_uncapitalised(names[1])}"
     unit = _the(state)
     now = duration(state.step_ns)
-    waited = {cause: _waited(cause, state).format(unit=unit) for cause in causes}
+    waited = {cause: _words(cause, state)[1].format(unit=unit) for cause in causes}
     if not limits.named:
         both = " and ".join(waited.values())
         after = duration(state.step_ns / limits.pair_gain)
@@ -126,16 +126,12 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     return f"{name}: {what}; {free}, {unit} would take {after} instead of {now}.{other if state.is_one_rank else ''}"
 
 
-def _name(cause: Cause, state: State) -> str:
-    """The name of a cause: most of a collective's time may be a wait for other ranks, and not communication; without
-    allocations, what remains of memory is copies."""
+def _words(cause: Cause, state: State) -> tuple[str, str]:
+    """The name of a cause, and what is waited for: most of a collective's time may be a wait for other ranks, and not
+    communication; without allocations, what remains of memory is copies."""
     if cause == "comm" and state.rank_wait_ns > state.comm_ns / 2:
-        return "Waiting for other ranks"
-    return COPIES[0] if cause == "memory" and not state.allocates else CAUSES[cause]
-
-
-def _waited(cause: Cause, state: State) -> str:
-    return COPIES[1] if cause == "memory" and not state.allocates else WAITS[cause][0]
+        return "Waiting for other ranks", WAITS[cause][0]
+    return COPIES if cause == "memory" and not state.allocates else (CAUSES[cause], WAITS[cause][0])
 
 
 def _in_collectives(state: State) -> str:
@@ -266,7 +262,7 @@ def _slow_host(limits: Limits, state: State) -> str:
 
 
 def _bound_by(cause: str, state: State) -> str:
-    return _uncapitalised(_name(CAUSE_OF[cause], state)) if cause in CAUSE_OF else "waiting"
+    return _uncapitalised(_words(CAUSE_OF[cause], state)[0]) if cause in CAUSE_OF else "waiting"
 
 
 def _host_in_doubt(limits: Limits, state: State) -> str:

@@ -26,7 +26,7 @@ from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.graph.model import Graph, NodeKind
 from warpline.trace.arrays import NONE, Floats, Int64s
-from warpline.trace.launches import graph_calls
+from warpline.trace.launches import nodes_of_calls
 from warpline.trace.trace import Trace
 
 CASES = LOW_STEP, EXPECTED_STEP, HIGH_STEP = range(3)
@@ -108,10 +108,8 @@ class RecordedEvents:
             for moments in (table.start_ns, table.end_ns):
                 lanes.add(totals, table.thread, moments, 0.5)
         lanes.add(self.memory, trace.memory.thread, trace.memory.time_ns, 1.0)
-        calls = graph_calls(trace.gpu, trace.api)
-        launched = np.bincount(calls[calls != NONE], minlength=len(trace.api)).astype(np.float64)
         is_call = graph.kind == NodeKind.CALL
-        self.nodes[is_call] = np.append(launched, 0.0)[graph.row[is_call]]
+        self.nodes[is_call] = np.append(nodes_of_calls(trace.gpu, trace.api), 0)[graph.row[is_call]]
         threads = trace.ranges.thread
         marks = np.flatnonzero(trace.ranges.name.like(PROFILER_STEP) & (threads != NONE))
         lanes.add(self.steps, threads[marks], trace.ranges.start_ns[marks], 1.0)

@@ -28,6 +28,12 @@ def graph_calls(gpu: Gpu, api: Api) -> Int64s:
     return np.where(is_graph[gpu.api_id], gpu.api_id, NONE)
 
 
+def nodes_of_calls(gpu: Gpu, api: Api) -> Int64s:
+    """How many nodes of a CUDA graph each call launched; 0 for calls that launched none."""
+    calls = graph_calls(gpu, api)
+    return np.bincount(calls[calls != NONE], minlength=len(api))
+
+
 def replays_graphs(gpu: Gpu, api: Api) -> bool:
     """Whether operations of CUDA graphs are recorded."""
     return bool((graph_calls(gpu, api) != NONE).any())

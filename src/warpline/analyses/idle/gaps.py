@@ -26,6 +26,7 @@ from warpline.analyses.idle.host_activity import (
 from warpline.analyses.idle.host_time import HostTime
 from warpline.intervals import LaneSpans, Spans, complement, covered_before, intersection, pieces, union
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.launches import nodes_of_calls
 from warpline.trace.trace import Trace, Window
 
 CAUSES = (
@@ -128,9 +129,10 @@ def idle_gaps(
     if busiest and idle:
         idle = [min(idle, key=lambda one: one.spans.total_ns())]
     os_calls, captured = _os_calls(trace), capture_spans(trace.api)
+    nodes = nodes_of_calls(trace.gpu, trace.api)
     found = []
     for one, parts in zip(idle, _labelled_parts(host, idle), strict=True):
-        spans = _ordered(trace, one, parts)
+        spans = _ordered(trace, nodes, one, parts)
         found.append(
             Gaps(
                 device=one.device,
@@ -289,8 +291,9 @@ def _labelled_parts(host: HostTime, idle: list[_Idle]) -> list[list[_Parts]]:
     return [list(parts) for parts in zip(*found, strict=True)]
 
 
-def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:
-    """All parts of all gaps by start: what has a label, and between that what the rest of its gap means."""
+def _ordered(trace: Trace, nodes: Int64s, one: _Idle, parts: list[_Parts]) -> GapSpans:
+    """All parts of all gaps by start: what has a label, and between that what the rest of its gap means; `nodes` of
+    graphs are those that each call launches."""
     every, unknown = np.arange(len(one.spans)), CAUSES.index("unknown")
     if not len(every):
         return GapSpans(every, every, every, every)
@@ -301,7 +304,7 @@ def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:
     # What a call takes beyond an ordinary launch, and nothing recorded explains, stays unknown.
     in_call = starts >= one.launch[gaps]
     labelled = np.bincount(gaps[in_call], (ends - starts)[in_call], len(every))
-    usual_ns = FIRST_LAUNCH_NS + NODE_NS * _launched_at_once(trace, one.calls)
+    usual_ns = FIRST_LAUNCH_NS + NODE_NS * np.append(nodes, 0)[one.calls]
     is_usual = (one.calls != NONE) & (one.done - one.launch - labelled <= usual_ns)
     during = np.where(is_usual, CAUSES.index("launch_latency"), unknown)
     free = complement(union(starts, ends), int(one.spans.starts[0]), int(one.spans.ends[-1]))
@@ -318,12 +321,6 @@ def _ordered(trace: Trace, one: _Idle, parts: list[_Parts]) -> GapSpans:
     order = np.flatnonzero(ends > starts)
     order = order[np.argsort(starts[order], kind="stable")]
     return GapSpans(starts[order], ends[order], gaps[order], causes[order]).merged()
-
-
-def _launched_at_once(trace: Trace, calls: Int64s) -> Int64s:
-    """How many operations each call launched: more than one if it launched a graph."""
-    launched = trace.gpu.api_id[trace.gpu.api_id != NONE]
-    return np.bincount(launched, minlength=len(trace.api) + 1)[calls]
 
 
 def _starts_late(trace: Trace, one: _Idle) -> Bools:

@@ -30,8 +30,8 @@ from warpline.api_names import (
     STREAM_WAIT,
 )
 from warpline.replay.costs.cost import Cost
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s
-from warpline.trace.launches import graph_calls
+from warpline.trace.arrays import Bools, Floats, Int64s
+from warpline.trace.launches import nodes_of_calls
 from warpline.trace.schema import Ops, Python
 from warpline.trace.trace import Trace
 
@@ -138,13 +138,12 @@ class OwnCosts:
         return (end - begin).astype(np.float64), ops, frames
 
     def _graph_launches(self, recording: EventTimes) -> Floats:
-        return _bare(self._length[self._graph], self._nodes_of_calls[self._row[self._graph]] * recording.node_ns)
+        return _bare(self._length[self._graph], self._nodes * recording.node_ns)
 
     @cached_property
-    def _nodes_of_calls(self) -> Floats:
-        """Graph nodes that each API call launched."""
-        calls = graph_calls(self._trace.gpu, self._trace.api)
-        return np.bincount(calls[calls != NONE], minlength=len(self._trace.api)).astype(np.float64)
+    def _nodes(self) -> Floats:
+        """Nodes of each launched graph."""
+        return nodes_of_calls(self._trace.gpu, self._trace.api)[self._row[self._graph]].astype(np.float64)
 
     def _regions(self, recording: EventTimes) -> Floats:
         """Time of compiled regions before their first and after their last API call."""
