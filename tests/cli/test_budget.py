@@ -1,12 +1,21 @@
-"""`warpline budget`: its options, and its agreement with `whatif`."""
+"""`warpline budget`: its options, its agreement with `whatif`, and the live calculator through a pseudo-terminal."""
 
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
 
 import pytest
 from paths import ROOT
 
+from warpline.cli.budget import FACTORS, keys_in, panel
 from warpline.cli.main import run
 
 DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
@@ -56,7 +65,89 @@ def test_loading_is_no_dispatch(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, "budget", LOADER, "--cpu-us", "28")["bound"] == "cpu"
 
 
-@pytest.mark.parametrize("wrong", [["--fusion", "0.5"], ["--fusion", "x"]])
+@pytest.mark.parametrize("wrong", [["--fusion", "0.5"], ["--live"], ["--live", "--json"], ["--fusion", "x"]])
 def test_wrong_options_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["budget", *NUMBERS, *wrong]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_keys_turn_the_chosen_dial_within_its_limits() -> None:
+    start = panel(100, 10, 4, 4)
+    assert start.pressed("right").dials[0].value == 110
+    assert start.pressed("up").chosen == 3
+    assert start.pressed("down").pressed("double").dials[1].value == 20
+    assert start.pressed("right").pressed("reset") == start
+    lowest = start
+    for _ in range(200):
+        lowest = lowest.pressed("left")
+    assert lowest.dials[0].value == 1
+    assert lowest.pressed("right").dials[0].value == 2, "a whole dial moves by one at least"
+    fusion = start.pressed("up")
+    for key in FACTORS:
+        assert fusion.pressed(key).dials[3].value >= 1
+
+
+def test_what_a_terminal_sends_is_read_key_by_key() -> None:
+    assert list(keys_in(b"\x1b[A\x1b[Bq")) == ["up", "down", "quit"]
+    assert list(keys_in(b"\x1bOCxyz\x1b[99;")) == ["right"]
+
+
+class Terminal:
+    """The live calculator in a pseudo-terminal."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.master, self.slave = pty.openpty()
+        self.before = termios.tcgetattr(self.slave)
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "PYTHONPATH": str(ROOT / "src")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "warpline", "budget", *arguments, "--live"],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            env=environment,
+            start_new_session=True,
+        )
+        self.shown = ""
+
+    def until(self, text: str, seconds: float = 60) -> None:
+        """Read until the text is shown."""
+        end = time.monotonic() + seconds
+        while text not in self.shown:
+            assert time.monotonic() < end, self.shown
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.shown += os.read(self.master, 4096).decode("utf-8", "replace")
+
+    def press(self, keys: bytes) -> None:
+        """Send keys."""
+        self.shown = ""
+        os.write(self.master, keys)
+
+    def ended(self) -> int:
+        """Its exit code; the terminal is as it was."""
+        code = self.process.wait(30)
+        assert termios.tcgetattr(self.slave) == self.before
+        os.close(self.master)
+        os.close(self.slave)
+        return code
+
+
+@pytest.mark.parametrize("ending", [b"q", b"\x03"])
+def test_the_live_calculator_answers_to_arrows_and_ends_cleanly(ending: bytes) -> None:
+    terminal = Terminal(*NUMBERS)
+    terminal.until("Bound by dispatch on the CPU: a step takes 10.0 ms")
+    terminal.press(b"\x1b[C")
+    terminal.until("a step takes 11.0 ms")
+    terminal.press(b"\x1b[B\x1b[6~")
+    terminal.until("a step takes 5.50 ms")
+    terminal.press(ending)
+    terminal.until("warpline budget --ops 1100 --cpu-us 5 --gpu-us 4 --fusion 4")
+    assert "Traceback" not in terminal.shown
+    assert terminal.ended() == 0
+
+
+def test_a_trace_can_be_the_start(tmp_path: Path) -> None:
+    terminal = Terminal(DEMO)
+    terminal.until("q quit")
+    terminal.until("as one CUDA graph")
+    terminal.press(b"q")
+    assert terminal.ended() == 0
