@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,14 +41,15 @@ def step(names: list[str], times: list[float], idle: float = 0.0, kinds: list[st
     )
 
 
-def by_kind(parts: list[StepPart]) -> dict[str, StepPart]:
+def by_kind(parts: Sequence[StepPart]) -> dict[str, StepPart]:
     return {part.kind: part for part in parts}
 
 
 def test_two_kernels_that_became_one_are_named_together() -> None:
     a = step([GEMM, SILU, MUL, GEMM], [100, 20, 10, 100])
     b = step([GEMM, FUSED, GEMM], [100, 12, 101])
-    parts, unexplained = explain(a, b)
+    found = explain(a, b)
+    parts, unexplained = found.parts, found.unexplained_ns
     fused = by_kind(parts)["fused"]
     assert (fused.a_count, fused.b_count, fused.a_ns, fused.b_ns) == (2, 1, 30, 12)
     assert fused.name.endswith(f"→ {FUSED}")
@@ -58,13 +60,13 @@ def test_two_kernels_that_became_one_are_named_together() -> None:
 def test_kernels_of_a_fused_name_are_found_among_others() -> None:
     a = step([GEMM, NORM, SILU, MUL, GEMM], [100, 50, 20, 10, 100])
     b = step([GEMM, "triton_red_fused_native_layer_norm_1", FUSED, GEMM], [100, 30, 12, 100])
-    parts, _ = explain(a, b)
+    parts = explain(a, b).parts
     assert (by_kind(parts)["fused"].a_ns, by_kind(parts)["fused"].b_ns) == (30, 12)
     assert (by_kind(parts)["replaced"].a_ns, by_kind(parts)["replaced"].b_ns) == (50, 30)
 
 
 def test_another_matrix_kernel_for_the_same_job_is_a_variant() -> None:
-    parts, _ = explain(step([NORM, GEMM, SILU], [5, 100, 5]), step([NORM, OTHER_GEMM, SILU], [5, 80, 5]))
+    parts = explain(step([NORM, GEMM, SILU], [5, 100, 5]), step([NORM, OTHER_GEMM, SILU], [5, 80, 5])).parts
     variant = by_kind(parts)["variant"]
     assert (variant.a, variant.b, variant.change_ns) == ((GEMM,), (OTHER_GEMM,), -20)
 
@@ -78,27 +80,28 @@ def test_another_matrix_kernel_for_the_same_job_is_a_variant() -> None:
     ],
 )
 def test_a_copy_that_differs_in_its_memory_names_both_kinds(a: str, b: str, name: str) -> None:
-    parts, _ = explain(
+    parts = explain(
         step([GEMM, a], [100, 50], kinds=["kernel", "memcpy"]), step([GEMM, b], [100, 10], kinds=["kernel", "memcpy"])
-    )
+    ).parts
     assert (parts[0].name, parts[0].change_ns, parts[0].is_copy) == (name, -40, True)
     assert not parts[1].is_copy
 
 
 def test_a_kernel_that_moved_is_the_same_kernel() -> None:
-    parts, _ = explain(step([SILU, GEMM, NORM], [7, 100, 5]), step([GEMM, NORM, SILU], [100, 5, 9]))
+    parts = explain(step([SILU, GEMM, NORM], [7, 100, 5]), step([GEMM, NORM, SILU], [100, 5, 9])).parts
     assert {part.kind for part in parts} == {"same"}
     assert sum(part.change_ns for part in parts) == 2
 
 
 def test_new_gone_and_idle() -> None:
-    parts, _ = explain(step([GEMM, SILU], [100, 7], idle=50), step([NORM, GEMM], [5, 100], idle=10))
+    parts = explain(step([GEMM, SILU], [100, 7], idle=50), step([NORM, GEMM], [5, 100], idle=10)).parts
     assert (by_kind(parts)["new"].b_ns, by_kind(parts)["gone"].a_ns, by_kind(parts)["idle"].change_ns) == (5, 7, -40)
 
 
 def test_a_step_compared_with_itself_changes_nowhere() -> None:
     same = step([GEMM, SILU, MUL], [100, 20, 10], idle=5)
-    parts, unexplained = explain(same, same)
+    found = explain(same, same)
+    parts, unexplained = found.parts, found.unexplained_ns
     assert [part.change_ns for part in parts] == [0] * len(parts)
     assert unexplained == 0
 
@@ -111,7 +114,8 @@ NAMES = st.lists(st.sampled_from([GEMM, OTHER_GEMM, SILU, MUL, FUSED, NORM]), ma
 def test_parts_sum_to_the_difference_of_the_steps(left: list[str], right: list[str], x: float, y: float, draw) -> None:  # type: ignore[no-untyped-def]
     a = step(left, [draw.random() * 1e4 for _ in left], x)
     b = step(right, [draw.random() * 1e4 for _ in right], y)
-    parts, unexplained = explain(a, b)
+    found = explain(a, b)
+    parts, unexplained = found.parts, found.unexplained_ns
     assert sum(part.change_ns for part in parts) + unexplained == round(b.step_ns) - round(a.step_ns)
     assert sum(part.a_ns for part in parts) == pytest.approx(a.step_ns, abs=1)
 

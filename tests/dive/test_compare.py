@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from dive_kernels import kernel
 
-from warpline.dive.compare import aligned, compare
+from warpline.dive.compare import align, compare
 from warpline.errors import UsageError
 from warpline.reports import terminal
 from warpline.reports.dive_compare import report as sections_of
@@ -54,9 +54,9 @@ def test_a_missing_duration_is_no_verdict() -> None:
 def test_kernels_are_aligned_by_function_then_geometry_then_order() -> None:
     a = (kernel("one", launch=0), kernel("one", launch=1, grid=10), kernel("gone", launch=2))
     b = (kernel("one", launch=0, grid=10), kernel("one", launch=1), kernel("new", launch=2))
-    pairs, only_a, only_b = aligned(a, b)
-    assert [(first.launch, second.launch) for first, second in pairs] == [(0, 1), (1, 0)]
-    assert [one.name for one in only_a] == ["gone"] and [one.name for one in only_b] == ["new"]
+    found = align(a, b)
+    assert [(first.launch, second.launch) for first, second in found.pairs] == [(0, 1), (1, 0)]
+    assert [one.name for one in found.only_a] == ["gone"] and [one.name for one in found.only_b] == ["new"]
 
 
 def test_one_kernel_each_is_a_pair_under_any_name_and_all_is_shown() -> None:

@@ -100,7 +100,7 @@ def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> C
         return None
     spans_a, spans_b = ([_span(trace, cold, first, stop) for trace, cold in runs] for runs in sides.values())
     span_a, span_b = (sorted(some, key=lambda span: span.step_ns)[(len(some) - 1) // 2] for some in (spans_a, spans_b))
-    parts, unexplained = explain(span_a, span_b)
+    explained = explain(span_a, span_b)
     longer = sides["a" if span_a.step_ns > span_b.step_ns else "b"]
     return ColdStartChange(
         first,
@@ -109,8 +109,8 @@ def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> C
         difference(tuple(map(run_time, spans_a)), tuple(map(run_time, spans_b)), least_effect),
         round(span_a.step_ns),
         round(span_b.step_ns),
-        tuple(parts),
-        unexplained,
+        explained.parts,
+        explained.unexplained_ns,
         next((cold.ops[:MAX_LISTED_OPS] for _, cold in longer if cold is not None), ()),
     )
 

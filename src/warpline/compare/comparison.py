@@ -272,7 +272,7 @@ def compare_measurements(
         )
     if metric == "busy":
         found = replace(found, verdict=verdict_of(found.work_ratio, least_effect), judged_by="busy", more_runs=None)
-    parts, unexplained = explain(side_a.step, side_b.step)
+    explained = explain(side_a.step, side_b.step)
     hindered = [*_damages("A", a), *_damages("B", b)]
     differences = _all_differences(a, b, same_program)
     has_same_unit = side_a.step.has_steps == side_b.step.has_steps
@@ -292,7 +292,7 @@ def compare_measurements(
             f"{between_a} pass between two steps of A and {between_b} between those of B, which no step counts, and "
             "which outweigh how the steps differ. If a range holds a whole iteration, name it with --step-range"
         )
-    elif are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in parts):
+    elif are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in explained.parts):
         remarks = [*hindered, "A and B are equal to the nanosecond: it is the same recording"]
     if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
         remarks.append(
@@ -300,18 +300,18 @@ def compare_measurements(
             f"step is taken as unchanged: {in_words(changed.rest.ratio)} may be noise"
         )
     return Comparison(
-        verdict,
-        tuple(remarks),
-        side_a,
-        side_b,
-        found.ratio,
-        found.work_ratio,
-        found.judged_by,
-        changed,
-        found.p_value,
-        found.more_runs,
-        tuple(parts),
-        unexplained,
+        verdict=verdict,
+        reasons=tuple(remarks),
+        a=side_a,
+        b=side_b,
+        ratio=found.ratio,
+        work_ratio=found.work_ratio,
+        judged_by=found.judged_by,
+        changed=changed,
+        p_value=found.p_value,
+        more_runs=found.more_runs,
+        parts=explained.parts,
+        unexplained_ns=explained.unexplained_ns,
         stopwatch_ratio=found.timed.ratio if found.timed else None,
         same_unit=has_same_unit,
     )

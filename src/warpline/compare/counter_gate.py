@@ -8,7 +8,7 @@ from warpline.compare.asked_numbers import counter_numbers
 from warpline.compare.budgets import COUNTER, Budget, BudgetCheck
 from warpline.compare.gate import Gate, GateOutcome
 from warpline.compare.step_numbers import number_in
-from warpline.dive.compare import QUANTITIES, aligned
+from warpline.dive.compare import QUANTITIES, align
 from warpline.dive.kernel_metrics import KernelMetrics
 from warpline.errors import CannotAnswer, UsageError
 from warpline.estimate import Estimate
@@ -52,18 +52,18 @@ def _against(baseline: NcuReport, report: NcuReport, anyway: bool) -> tuple[list
     if devices[0] != devices[1] and not anyway:
         what = f"the baseline is of {_listed(devices[0])}, and the report of {_listed(devices[1])}"
         raise CannotAnswer("other-device", what, "--anyway compares them")
-    pairs, gone, new = aligned(baseline.kernels, report.kernels)
-    if gone:
+    found = align(baseline.kernels, report.kernels)
+    if gone := found.only_a:
         what = f"{report.path.name} lacks {several(len(gone), 'launch', 'launches')} of the baseline"
         named = _listed(kernel.function for kernel in gone)
         raise CannotAnswer("other-kernels", f"{what}: {named}", "profile the same launches, or name a newer baseline")
-    checks = [check for before, after in pairs for check in _of_kernel(before, after)]
+    checks = [check for before, after in found.pairs for check in _of_kernel(before, after)]
     if not checks:
         raise CannotAnswer("no-counters", "the two reports have no counter in common", "profile with ncu --set full")
     notes = []
-    if new:
+    if new := found.only_b:
         notes.append(f"Not in the baseline, so not checked: {_listed(kernel.function for kernel in new)}.")
-    if apart := [after.function for before, after in pairs if not _is_same_clock(before, after)]:
+    if apart := [after.function for before, after in found.pairs if not _is_same_clock(before, after)]:
         notes.append(
             f"Times not checked, because the SM clock differs by more than {100 * MAX_WORSE:g} %: {_listed(apart)}."
         )

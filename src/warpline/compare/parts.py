@@ -72,8 +72,17 @@ class Counterparts(Struct, frozen=True):
     is_pair: bool
 
 
-def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[StepPart], int]:
-    """All parts, the largest change first, and the change of idle time that has no known cause."""
+class StepParts(Struct, frozen=True):
+    """How two steps differ; the changes of all parts and `unexplained_ns` sum to that of the step."""
+
+    parts: tuple[StepPart, ...]
+    """The largest change first."""
+    unexplained_ns: int
+    """Change of idle time without a known cause."""
+
+
+def explain(a: TypicalStep, b: TypicalStep) -> StepParts:
+    """The difference between two steps in parts."""
     is_on_cpu = a.is_on_cpu and b.is_on_cpu
     grouped = _by_name(a.operations, b.operations) if is_on_cpu else _by_place(a.operations, b.operations)
     whole_a, whole_b = _whole_numbers(a, list(grouped.values()), "a"), _whole_numbers(b, list(grouped.values()), "b")
@@ -97,7 +106,8 @@ def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[StepPart], int]:
             unexplained = whole_b[place] - whole_a[place]
         elif whole_a[place] or whole_b[place]:
             parts.append(StepPart("idle", cause, (), (), 0, 0, whole_a[place], whole_b[place]))
-    return sorted(parts, key=lambda part: (-abs(part.change_ns), part.kind, part.name)), unexplained
+    parts.sort(key=lambda part: (-abs(part.change_ns), part.kind, part.name))
+    return StepParts(tuple(parts), unexplained)
 
 
 Groups = dict[tuple[PartKind, tuple[str, ...], tuple[str, ...]], list[Counterparts]]

@@ -200,15 +200,20 @@ class DiveComparison(Struct, frozen=True):
 
 def compare(a: NcuReport, b: NcuReport) -> DiveComparison:
     """Align the kernels of two reports, and explain each one's change."""
-    pairs, only_a, only_b = aligned(a.kernels, b.kernels)
-    return DiveComparison(
-        str(a.path), str(b.path), tuple(_compared(one, other) for one, other in pairs), only_a, only_b
-    )
+    found = align(a.kernels, b.kernels)
+    kernels = tuple(_compared(one, other) for one, other in found.pairs)
+    return DiveComparison(str(a.path), str(b.path), kernels, found.only_a, found.only_b)
 
 
-def aligned(
-    a: Sequence[KernelReport], b: Sequence[KernelReport]
-) -> tuple[list[tuple[KernelReport, KernelReport]], tuple[KernelReport, ...], tuple[KernelReport, ...]]:
+class AlignedKernels(Struct, frozen=True):
+    """The launches of two reports."""
+
+    pairs: tuple[tuple[KernelReport, KernelReport], ...]
+    only_a: tuple[KernelReport, ...]
+    only_b: tuple[KernelReport, ...]
+
+
+def align(a: Sequence[KernelReport], b: Sequence[KernelReport]) -> AlignedKernels:
     """Pairs of launches: the same function in the same order; where each report has one function, whatever its name."""
     one_each = len({kernel.function for kernel in a}) == len({kernel.function for kernel in b}) == 1
     waiting: dict[str, list[KernelReport]] = defaultdict(list)
@@ -225,7 +230,7 @@ def aligned(
         others.remove(other)
         pairs.append((kernel, other))
     paired = {id(other) for _, other in pairs}
-    return pairs, tuple(only_a), tuple(kernel for kernel in b if id(kernel) not in paired)
+    return AlignedKernels(tuple(pairs), tuple(only_a), tuple(kernel for kernel in b if id(kernel) not in paired))
 
 
 def _compared(one: KernelReport, other: KernelReport) -> ComparedKernel:

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.dive import branches
@@ -63,7 +64,8 @@ def explain(kernel: KernelReport, needed_bytes: float | None = None) -> KernelDi
         return KernelDive(
             kernel, "unknown", "", None, NOT_KNOWN, NO_COUNTERS, NO_GAIN, 1.0, PROFILE_AGAIN, tree, missing=missing
         )
-    first, others, small = reason_of(case)
+    chosen = reason_of(case)
+    first = chosen.first
     longest = metrics.duration_ns or math.inf
     return KernelDive(
         kernel=kernel,
@@ -71,23 +73,32 @@ def explain(kernel: KernelReport, needed_bytes: float | None = None) -> KernelDi
         limiter=UNIT_WORDS.get(unit, unit),
         limiter_pct=None if busy is None else 100 * busy,
         reason=first.reason,
-        sentence=first.sentence + "." + (NO_FAULT.format(", ".join(small)) if small else ""),
+        sentence=first.sentence + "." + (NO_FAULT.format(", ".join(chosen.small)) if chosen.small else ""),
         gain=first.gain,
         cap=max(min(cap_of(utilisation), longest / SMALLEST_KERNEL.low), first.gain.high),
         how=first.how + (SHORT if is_short(metrics.duration_ns) else ""),
         tree=tree,
         evidence=first.evidence,
-        also=others,
+        also=chosen.others,
         roofline=roofline(metrics, utilisation),
         hot_lines=hot_lines(kernel),
         missing=missing,
     )
 
 
-def reason_of(case: Case) -> tuple[FoundReason, tuple[FoundReason, ...], tuple[str, ...]]:
-    """The flaw that gains most, if any gains enough, else what limits; the others that are true; and those that are
-    too, but gain too little to be a fault.
-    """
+class ChosenReason(Struct, frozen=True):
+    """Why a kernel takes its time."""
+
+    first: FoundReason
+    """The flaw that gains most, if any gains enough, else what limits."""
+    others: tuple[FoundReason, ...]
+    """The other flaws."""
+    small: tuple[str, ...]
+    """Flaws that gain too little to be a fault."""
+
+
+def reason_of(case: Case) -> ChosenReason:
+    """One reason of a kernel, and what else is true of it."""
     found: dict[str, list[FoundReason]] = {"flaw": [], "fallback": [], "end": []}
     for reason in REASONS:
         one = reason.look(case)
@@ -100,9 +111,9 @@ def reason_of(case: Case) -> tuple[FoundReason, tuple[FoundReason, ...], tuple[s
     small = tuple(one.reason for one in found["flaw"] if one.gain.expected < MIN_FLAW_GAIN)
     waits = [one for one in found["fallback"] if one.reason == "latency"]
     if flaws and waits and _is_minor(flaws[0], waiting_gain(case)):
-        return waits[0], tuple(flaws), small
+        return ChosenReason(waits[0], tuple(flaws), small)
     chosen = [*flaws, *found["fallback"], *found["end"]]
-    return chosen[0], tuple(chosen[1 : len(flaws)] if flaws else ()), small
+    return ChosenReason(chosen[0], tuple(chosen[1 : len(flaws)] if flaws else ()), small)
 
 
 def _is_minor(flaw: FoundReason, without_waits: float) -> bool:

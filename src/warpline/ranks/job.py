@@ -19,7 +19,7 @@ from warpline.ranks.dependencies import Places, launch_latency, vote
 from warpline.ranks.files import JobFiles, RankFile, job_of_folder
 from warpline.ranks.groups import GroupTime, group_times
 from warpline.ranks.match import Collectives, awaiting, match, members_of
-from warpline.ranks.merged import may_be_merged, taken_apart
+from warpline.ranks.merged import may_be_merged, split_by_rank
 from warpline.ranks.processes import ranks_of_trace
 from warpline.ranks.program import Recording
 from warpline.ranks.read import Engine, ReadRank, read_ranks
@@ -27,7 +27,7 @@ from warpline.ranks.replay import step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary, summarise
 from warpline.ranks.timeline import RankOutline, Timelines, common_timelines, outline
-from warpline.ranks.unnamed import named_by_others, told_apart, unrelated
+from warpline.ranks.unnamed import named_by_others, separated_groups, unrelated
 from warpline.ranks.waits import Waits, gathered, split
 from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry
@@ -186,7 +186,7 @@ def _single_file(folder: str | Path) -> Path | None:
 def _job_of_file(file: Path, workers: int | None, cache: bool) -> Job:
     """The job of one file with several ranks: a merged trace, or an nsys recording of several processes."""
     if may_be_merged(file):
-        with taken_apart(file) as parts:
+        with split_by_rank(file) as parts:
             files = tuple(RankFile(path, rank) for rank, path in parts.items())
             if files:
                 found = _job_of_files(JobFiles(file.name, files), (), workers, cache, "pool")
@@ -258,7 +258,7 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     health = [*notes, *more]
     plain = [outline(line) for line in recorded]
     named = named_by_others(plain)
-    by_own_clock = told_apart(named)
+    by_own_clock = separated_groups(named)
     collectives = match(by_own_clock)
     alone = sorted(set(recorded.ranks).difference(*collectives.connected)) if collectives else []
     alone = alone or unrelated(by_own_clock)
@@ -289,27 +289,27 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     per_rank = tuple(one for one, _ in accounts)
     per_step = tuple(tuple(steps) for _, steps in accounts)
     return Job(
-        name,
-        ranks,
-        world,
-        missing,
-        timelines.numbers,
-        step_ns,
-        search.base_ns,
-        tuple(clocks),
-        straggler,
-        verdict_of(straggler, step_ns, per_rank, len(collectives), not missing),
-        group_times(collectives, waits, len(timelines.numbers), summaries),
-        per_rank,
-        tuple(health),
-        timelines,
-        tuple(outlines),
-        collectives,
-        waits,
-        {},
-        {rank: summaries[rank].about.device for rank in ranks},
-        per_step,
-        balance_of(per_rank, per_step, outlines, collectives, waits),
+        name=name,
+        ranks=ranks,
+        world_size=world,
+        missing_ranks=missing,
+        step_numbers=timelines.numbers,
+        step_ns=step_ns,
+        replayed_step_ns=search.base_ns,
+        clocks=tuple(clocks),
+        straggler=straggler,
+        verdict=verdict_of(straggler, step_ns, per_rank, len(collectives), not missing),
+        groups=group_times(collectives, waits, len(timelines.numbers), summaries),
+        per_rank=per_rank,
+        health=tuple(health),
+        timelines=timelines,
+        outlines=tuple(outlines),
+        collectives=collectives,
+        waits=waits,
+        files={},
+        devices={rank: summaries[rank].about.device for rank in ranks},
+        per_step=per_step,
+        balance=balance_of(per_rank, per_step, outlines, collectives, waits),
     )
 
 

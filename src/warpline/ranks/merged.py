@@ -64,7 +64,7 @@ def _text(head: bytes) -> bytes:
 
 
 @contextmanager
-def taken_apart(path: Path) -> Iterator[dict[int, Path]]:
+def split_by_rank(path: Path) -> Iterator[dict[int, Path]]:
     """A file for each rank of a merged one, as long as they are needed; empty if it holds one rank only."""
     with TemporaryDirectory(prefix="warpline-") as folder:
         yield take_apart(path, Path(folder))

@@ -162,7 +162,7 @@ class _Lanes:
         segments, lag_ns = (_percentile(table, peers, percentile) for table in (self.segments, self.lag_ns))
         start_ns = float(np.median(self.start_ns[peers]))
         for lane, rank in enumerate(self.ranks):
-            if rank in ranks:  # lateness from before the recording is cured, too
+            if rank in ranks:  # lateness from before the recording is fixed, too
                 yield rank, RankChange(segments, lag_ns, min(float(self.start_ns[lane]), start_ns))
 
     def scaled(self, ranks: Sequence[int], factor: float) -> Iterator[tuple[int, RankChange]]:

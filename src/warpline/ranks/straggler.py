@@ -1,7 +1,7 @@
-"""Names the ranks that the job waits for: those whose cure, replayed with all ranks, makes the job faster.
+"""Names the ranks that the job waits for: those that, fixed in a replay of all ranks, make the job faster.
 
 The rank that waits least is only a suspect: who is late at no cost, and who is late once by a little, is not named.
-A cured rank does what the median of its peers does, segment by segment.
+A fixed rank does what the median of its peers does, segment by segment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERY_LATE_SHARE = 0.1
 MIN_PART = 0.25
 """Of several late ranks, those with less than this part of the latest one's lateness are not named."""
 AS_GOOD = 0.93
-"""A smaller set of ranks is named if its cure gains this part of what the larger set's does."""
+"""A smaller set of ranks is named if fixing it gains this part of what the larger set does."""
 SLOW_STAGE = 1.08
 """A pipeline stage is slow if it computes for this multiple of the median stage."""
 SLOW_LINK, SLOW_LINK_OF_TWO = 1.25, 1.5
@@ -57,17 +57,17 @@ UNHURRIED = 10
 
 
 class Suspicion(Struct, frozen=True):
-    """A set of ranks and the step of the job with them cured."""
+    """A set of ranks and the step of the job with them fixed."""
 
     ranks: tuple[int, ...]
     kind: str
     """`rank`, `stage`, `stalls`, `link` or `absent`."""
     step_ns: Estimate
-    """Low, expected, high: cured as the fastest, the median and the slowest quarter of the peers."""
+    """Low, expected, high: fixed as the fastest, the median and the slowest quarter of the peers."""
     late_steps: tuple[int, ...] = ()
 
     def gain(self, base_ns: float) -> float:
-        """The job's step now over the step with the ranks cured."""
+        """The job's step now over the step with the ranks fixed."""
         return base_ns / max(self.step_ns.expected, 1.0)
 
 
@@ -199,7 +199,7 @@ class Search:
         return tuple(ordered[upper:]) if is_clear and 2 * upper >= len(ordered) else ()
 
     def straggler(self) -> Suspicion | None:
-        """Whom the job waits for; None if nobody's cure makes it noticeably faster."""
+        """Whom the job waits for; None if fixing nobody makes it noticeably faster."""
         found = [self._of_ranks(), self._of_stage(), self._of_links()]
         best = max(filter(None, found), key=lambda one: one.gain(self.base_ns), default=None)
         stalls = self._of_stalls()
@@ -232,8 +232,7 @@ class Search:
         return rank, self.gains([(rank,)])[(rank,)]
 
     def _of_ranks(self) -> Suspicion | None:
-        """The ranks whose cure gains most: one of the suspects, or all late ranks together without those that do not
-        matter."""
+        """The ranks that gain most when fixed: one suspect, or all late ranks without those that do not matter."""
         ranks = [rank for rank in self.alone_ns if rank not in self.unknown]
         slowest = sorted(ranks, key=lambda rank: -float(self.alone_ns[rank].sum()))
         least_waiting = sorted(ranks, key=lambda rank: self.waited_ns[rank])
@@ -256,7 +255,7 @@ class Search:
         return Suspicion(tuple(sorted(best)), "rank", step_ns, tuple(late_steps))
 
     def _without_bystanders(self, late: tuple[int, ...]) -> tuple[int, ...]:
-        """The late ranks without those whose cure adds nothing."""
+        """The late ranks without those whose fix adds nothing."""
         chosen = late
         gain = self.gains([chosen])[chosen] - 1
         for rank in reversed(late):
@@ -288,7 +287,7 @@ class Search:
         return Suspicion(slow, "stage", Estimate(step_ns, step_ns, step_ns), tuple(range(len(self.alone_ns[slow[0]]))))
 
     def _of_stalls(self) -> Suspicion | None:
-        """Stalls of the CPU that hit ranks in turn: curing one rank helps little, because then another one stalls.
+        """Stalls of the CPU that hit ranks in turn: fixing one rank helps little, because then another one stalls.
 
         Named are the ranks whose late arrivals hold the others up most.
         """
@@ -370,16 +369,16 @@ def find_straggler(search: Search, timelines: Timelines, measured_ns: float) -> 
     is_stalled = found.kind == "stalls"
     stalled = [rank for rank, time_ns in search.recording.stalls_ns(STALL_NS).items() if time_ns] if is_stalled else []
     return Straggler(
-        found.ranks,
-        reason.reason,
-        gain,
-        new_step_ns,
-        reason.extra_ns,
-        reason.place,
-        late,
-        last_rank,
-        last_gain,
-        tuple(sorted(stalled)),
+        ranks=found.ranks,
+        reason=reason.reason,
+        gain=gain,
+        new_step_ns=new_step_ns,
+        extra_ns=reason.extra_ns,
+        place=reason.place,
+        late_steps=late,
+        last_rank=last_rank,
+        last_rank_gain=last_gain,
+        stalled_ranks=tuple(sorted(stalled)),
     )
 
 

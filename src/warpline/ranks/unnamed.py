@@ -1,9 +1,10 @@
-"""Collectives without recorded arguments: which ranks form a group, told by when they leave.
+"""Collectives without recorded arguments: which ranks form a group, by when they leave.
 
 Files of old versions of torch, and those of nsys, name no group; then the n-th stream with collectives stands for one.
 With tensor × data parallelism several groups use such a stream. The members of a group leave each collective together,
-so the time between two ends is the same on all of them, whatever their clocks say. Groups in lockstep cannot be told
-apart. Where only some ranks name groups, the others belong to those that list them and that they leave together with.
+so the time between two ends is the same on all of them, whatever their clocks say. Groups in lockstep cannot be
+separated. Where only some ranks name groups, the others belong to those that list them and that they leave together
+with.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ TOGETHER_NS, TOGETHER_SHARE = 25_000.0, 1e-4
 """Times between two ends that differ by less are the same: ranks leave up to 24 µs apart (see `clocks`), and clocks
 drift by up to this share."""
 MIN_INTERVALS = 3
-"""Fewer do not tell ranks apart."""
+"""Fewer do not separate ranks."""
 
 
-def told_apart(outlines: Sequence[RankOutline]) -> list[RankOutline]:
+def separated_groups(outlines: Sequence[RankOutline]) -> list[RankOutline]:
     """The outlines with a group for each set of ranks that leave the collectives of a stream together."""
     found = list(outlines)
     for stream in sorted({word for one in outlines for word in one.group.words if word.startswith(STREAM)}):
