@@ -52,7 +52,7 @@ def test_class_and_tensor_cores(row: dict[str, Any]) -> None:
         ),
         (
             "Cijk_Ailk_Bjlk_F8B8HS_BH_Bias_HA_S_SAB_SAV_UserArgs_MT64x64x32_MI16x16x1_SN",
-            {"kernel_class": "gemm", "layout": "nt"},
+            {"kernel_class": "gemm", "layout": "nt", "a": "e4m3", "b": "e5m2", "out": "f16", "acc": "f32"},
         ),
         ("Cijk_Ailk_Bljk_F8NH_HHS_BH_MT64x64x32_MI16x16x1_SN", {"a": "e4m3", "b": "f16", "out": "f16", "acc": "f32"}),
         ("Cijk_Ailk_Bljk_I8II_BH_MT64x64x64_MI32x32x8x1_SN_GSU4", {"a": "s8", "acc": "s32", "instruction": "32x32x8"}),
@@ -64,6 +64,47 @@ def test_class_and_tensor_cores(row: dict[str, Any]) -> None:
         (
             "igemm_wrw_gtcx3_nhwc_fp16_bx4_ex1_bt64x128x32_wt32x32x8",
             {"op": "conv_wgrad", "a": "f16", "tile": "64x128x32", "tensor_core": True, "direction": "bwd"},
+        ),
+        (
+            "hgemm_bf16_16x64x128x5_SPK8_W1x2x1_BLDS1_TN_AS1_0",
+            {
+                "library": "aiter",
+                "a": "bf16",
+                "tile": "16x64x128",
+                "layout": "tn",
+                "split_k": True,
+                "tensor_core": True,
+            },
+        ),
+        (
+            "mfma_moe1_silu_mul_afp8_wfp4_fp8_t64x256x256_pm1_async_v32",
+            {"kernel_class": "moe", "a": "e4m3", "b": "e2m1", "out": "e4m3", "tile": "64x256x256", "tensor_core": True},
+        ),
+        (
+            "mfma_moe2_afp4_wfp4_bf16_cshuffle_t32x256x256_persist",
+            {"kernel_class": "moe", "a": "e2m1", "b": "e2m1", "out": "bf16", "tile": "32x256x256"},
+        ),
+        ("aiter::fmha_fwd_hd256_fp8_causal_group_gfx950", {"kernel_class": "attention", "a": "e4m3", "head_dim": 256}),
+        (
+            "void ck_tile::kentry<ck_tile::gfx950_t, 2, ck_tile::FmhaFwdKernel<ck_tile::Pipeline<"
+            "ck_tile::BlockFmhaPipelineProblem<std::bfloat16_t, std::bfloat16_t, float> >, int> >(int)",
+            {"kernel_class": "attention", "a": "bf16", "b": "bf16", "tensor_core": True},
+        ),
+        (
+            "void ck_tile::kentry<ck_tile::gfx950_t, 1, ck_tile::Rmsnorm2dFwd<ck_tile::Pipeline<"
+            "ck_tile::Rmsnorm2dFwdPipelineProblem<std::bfloat16_t, std::bfloat16_t, float> > > >(int)",
+            {"kernel_class": "norm", "a": "bf16"},
+        ),
+        ("rccl_main_kernel(ncclDevComm*, unsigned long, ncclWork*)", {"kernel_class": "comm", "library": "rccl"}),
+        ("void mul_mat_vec_dq_q6_K<32, 1>(void const*, float const*, float*, int, int)", {"kernel_class": "gemm"}),
+        ("_sigmoid_bias_topk_kernel", {"kernel_class": "sort_scan"}),
+        ("batched_matrix_multiplication_16x16(float const*)", {"kernel_class": "gemm"}),
+        ("_rms_normalize_kernel", {"kernel_class": "norm"}),
+        ("_paged_decode_split_kernel", {"kernel_class": "attention"}),
+        ("_paged_decode_indices_kernel", {"kernel_class": "index"}),
+        (
+            "igemm_fwd_gtcx_cnhwc_fp16_ex0_bt256x128x32_wt32x32x8",
+            {"op": "conv_fprop", "layout": "cnhwc", "a": "f16", "tile": "256x128x32"},
         ),
         ("igemm_fwd_gtcx2_nhwc", {"op": "conv_fprop", "tensor_core": True, "a": None}),
         ("T5LayernormFwdContiguous", {"kernel_class": "norm", "op": "layer_norm", "library": "miopen"}),

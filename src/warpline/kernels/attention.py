@@ -23,6 +23,8 @@ _TRTLLM = re.compile(
     r"H(?P<h>Qk\d++HV\d++|\d++)(?P<rest>\w*)"
 )
 _TILES = re.compile(r"Q(\d+)Kv(\d+)")
+_AMD_TYPES = {"bf16": "bf16", "fp16": "f16", "fp8": "e4m3"}
+"""AITER's 8-bit type is e4m3."""
 _FUSED_V2 = re.compile(r"(?:fmha_v2|fused_multihead\w{0,80}?_v2|fused_multihead_flash_attention)_")
 
 
@@ -235,11 +237,11 @@ def _amd(name: NormalName) -> Draft | None:
     draft.set("direction", "bwd" if backward else "fwd", what)
     if (size := re.search(r"hd(\d+)", what)) is not None:
         draft.set("head_dim", int(size.group(1)), size.group())
-    element = re.search(r"_(bf16|fp16|fp8)\b|_(bf16|fp16)_", what) if "Fmha" not in what else None
+    element = re.search(r"_(bf16|fp16|fp8)(?=_|$)", what) if "Fmha" not in what else None
     if element is not None:
-        kind = dtype_of(element.group(1) or element.group(2) or "")
+        kind = _AMD_TYPES[element.group(1)]
         draft.types("type in the name", a=kind, b=kind)
-    problem = re.search(r"Problem<([\w ]+), ([\w ]+),", text)
+    problem = re.search(r"Problem<([\w: ]{1,80}), ([\w: ]{1,80}),", text)
     if problem is not None and not helper:
         draft.types("types of the pipeline problem", a=dtype_of(problem.group(1)), b=dtype_of(problem.group(2)))
     return draft

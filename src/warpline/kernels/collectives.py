@@ -69,7 +69,7 @@ does not match is not decoded just for that."""
 def decode(name: NormalName) -> Draft | None:
     """Kernels that move data between devices."""
     base = name.base
-    if base.startswith(("nccl", "rccl")) and "Kernel" in base:
+    if base.startswith(("nccl", "rccl")) and "kernel" in base.lower():
         return _nccl(name)
     if base.startswith("msccl"):
         return _msccl(name)

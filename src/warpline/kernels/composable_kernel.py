@@ -30,6 +30,8 @@ _PASSES = {
     "fwd": ("conv_fprop", "fwd"),
     "Forward": ("conv_fprop", "fwd"),
 }
+_ARCHITECTURE = re.compile(r"gfx\w{1,6}_t$")
+"""The first argument of ``ck_tile::kentry`` since 2025: ``ck_tile::gfx950_t``."""
 _TABLE = Catalogue("composable_kernel")
 
 
@@ -106,4 +108,4 @@ def _kind(name: NormalName) -> Draft | None:
 def _entry(name: NormalName) -> str:
     """What ``ck_tile::kentry`` runs: its first argument that is a type."""
     arguments = (one for one in split_arguments(name.arguments) if not is_integer(one))
-    return head(next((one for one in arguments if not one.endswith("gfx9_t")), ""))
+    return head(next((one for one in arguments if not _ARCHITECTURE.search(one)), ""))

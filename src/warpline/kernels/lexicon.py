@@ -23,22 +23,28 @@ _STRONG = (
     ("moe", "moe expert experts routing router"),
     (
         "norm",
-        "rmsnorm layernorm groupnorm batchnorm qknorm rms_norm layer_norm group_norm batch_norm instance_norm norm",
+        "rmsnorm layernorm groupnorm batchnorm qknorm rms_norm layer_norm group_norm batch_norm instance_norm norm "
+        "rms_normalize",
     ),
     ("quant", "quantize dequantize quant dequant mxfp8 nvfp4 fp8_cast cast_to_fp8"),
     ("conv", "conv2d conv3d conv1d convolution convolve wgrad dgrad fprop conv bwd_weight bwd_data"),
-    ("attention", "attention attn fmha flashattention flash_attn mha mqa"),
+    ("attention", "attention attn fmha flashattention flash_attn mha mqa paged_decode paged_prefill"),
     ("reduction", "splitk_reduce split_k_reduce"),
     ("layout", "interleave repack unswizzle"),
-    ("gemm", "gemm matmul gemv bmm sgemm hgemm dgemm scaled_mm mm matrix_mul matrix_multiply matrixmul"),
+    (
+        "gemm",
+        "gemm matmul gemv bmm sgemm hgemm dgemm scaled_mm mm mul_mat matrix_mul matrix_multiply matrix_multiplication "
+        "matrixmul",
+    ),
     ("other", "fft ifft fft2d"),
     ("softmax", "softmax logsoftmax"),
     ("optimizer", "adam adamw sgd adagrad optimizer lamb"),
+    ("sort_scan", "topk argsort"),
     ("elementwise", "rope rotary silu gelu swiglu geglu sigmoid relu elementwise pointwise axpy saxpy"),
     ("layout", "transpose permute swizzle nchw nhwc im2col col2im reformat rearrange"),
     ("pooling", "maxpool avgpool pooling max_pool avg_pool"),
     ("rng", "dropout philox random curand rng"),
-    ("sort_scan", "topk argsort cumsum sort radix"),
+    ("sort_scan", "cumsum sort radix"),
 )
 _WEAK = {
     "memory": "copy memcpy memset fill zero cat concat cache store",

@@ -13,7 +13,7 @@ from warpline.kernels.draft import Draft
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
 
-_IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w{2,5}?)(?:_(bf16|fp16|fp32|int8))?(?:_|$)")
+_IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(c?n\w{2,5}?)(?:_(bf16|fp16|fp32|int8))?(?:_|$)")
 _BLOCK_TILE = re.compile(r"_bt(\d{1,4}x\d{1,4}x\d{1,4})(?=_|$)")
 _LOSS = re.compile(r"[A-Z]\w{0,60}?Loss\w{0,30}?(?:Forward|Backward)")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}

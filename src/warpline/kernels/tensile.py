@@ -33,7 +33,7 @@ _LETTERS = {
     "X": "tf32",
 }
 _LETTER = re.compile("|".join(sorted(_LETTERS, key=len, reverse=True)))
-_TYPES = re.compile(f"(?:{_LETTER.pattern}){{1,3}}")
+_TYPES = re.compile(f"(?:{_LETTER.pattern}){{1,4}}")
 _OPTIONS = re.compile(r"B?H?R?Z?(?:Ic?)?")
 """Beta, accumulation in a wider type, an alternative rounding, initial strides."""
 _TILE = re.compile(r"MT(\d+x\d+x\d+)")
@@ -125,7 +125,10 @@ def _parameter(draft: Draft, token: str) -> None:
 
 
 def _types(draft: Draft, tokens: list[str]) -> None:
-    """Types of the operands, the output and the computation: ``SB``, ``HHS_BH``, ``B_BS_BH``, ``F8NH_HHS_BH``."""
+    """Types of the operands, the output and the computation: ``SB``, ``HHS_BH``, ``B_BS_BH``, ``F8NH_HHS_BH``.
+
+    Four letters stand for one each: ``F8B8BS_BH``.
+    """
     letters = [_split(token) for token in tokens[:3]]
     if not letters or letters[0] is None:
         return
@@ -133,7 +136,9 @@ def _types(draft: Draft, tokens: list[str]) -> None:
     plain, start = tokens[0], _LETTER.match(tokens[0])
     if start is None:
         return
-    if len(one) == 3 and plain != "HBH":
+    if len(one) == 4:
+        a, b, out, acc = one
+    elif len(one) == 3 and plain != "HBH":
         a = b = one[0]
         out, acc = one[1], one[2]
     elif len(one) == 2 and two is not None and len(two) == 3:
