@@ -6,7 +6,7 @@ import pytest
 from calls import SINGLE, call
 
 from warpline.work import work_of
-from warpline.work.collective import bandwidth, bus_factor, kind_of, work_of_record
+from warpline.work.collective import bus_factor, kind_of, work_of_record
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,6 @@ from warpline.work.collective import bandwidth, bus_factor, kind_of, work_of_rec
 )
 def test_bus_factors(kind: str, ranks: int, factor: float) -> None:
     assert bus_factor(kind, ranks) == factor
-
-
-def test_bandwidths_of_an_all_reduce() -> None:
-    both = bandwidth("all_reduce", 1_000_000_000, 0.01, 8)
-    assert both.algorithm == pytest.approx(1e11)
-    assert both.bus == pytest.approx(1.75e11)
 
 
 @pytest.mark.parametrize(

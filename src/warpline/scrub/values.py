@@ -32,14 +32,12 @@ MAX_DURATION_MICROS: Final = 500_000_000_000_000
 MAX_NUMBER_DIGITS, SHORT_DIGITS = 9, 6
 """A measured number of more digits is written with fewer: a card has sixteen."""
 MAX_NESTING = 4
-_INT64 = 1 << 63
 
 _NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){0,3}", re.ASCII)
 MAX_VERSION: Final = 10**8
 """A driver of HIP is 60342134."""
-_HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _PHASES = frozenset(("", *"BEXiICbnesftPNODMvVRcr"))
 _SCALARS = (
     r"float|double|int|long|short|char|bool|long int|long long(?: int)?|short int|(?:un)?signed char"
@@ -193,13 +191,6 @@ def _is_plain(text: str) -> bool:
     if text[0] in "[(":
         return all(map(_ENTRY.fullmatch, text.split(",")))
     return text in PLAIN_WORDS
-
-
-def address(value: Any) -> Any:
-    """A device address, as a number or in hexadecimal."""
-    if type(value) is int:
-        return value if -_INT64 <= value < 2 * _INT64 else DROPPED
-    return value if isinstance(value, str) and _HEX.fullmatch(value) else DROPPED
 
 
 def version(value: Any) -> Any:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from msgspec import Struct
-
 from warpline.work.dtypes import COLLECTIVE_TYPES, SIZES
 from warpline.work.model import OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
@@ -37,13 +35,6 @@ _WORDS = (
 )
 
 
-class Bandwidth(Struct, frozen=True):
-    """Both of NCCL's bandwidths, in bytes per second."""
-
-    algorithm: float
-    bus: float
-
-
 def kind_of(name: str) -> str:
     """`all_reduce`, `all_gather`, … from the name of an op or collective; empty if it is neither."""
     plain = re.sub(r"^.*::|^nccl:|^gloo:|^ucc:", "", name.lower()).strip("_")
@@ -56,13 +47,6 @@ def bus_factor(kind: str, ranks: int) -> float:
         return 0.0
     share = (ranks - 1) / ranks
     return {"all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "all_to_all": share}.get(kind, 1.0)
-
-
-def bandwidth(kind: str, message_bytes: int, seconds: float, ranks: int) -> Bandwidth:
-    """NCCL's bandwidths of one collective."""
-    if seconds <= 0:
-        raise ValueError("a bandwidth needs a positive time")
-    return Bandwidth(message_bytes / seconds, message_bytes / seconds * bus_factor(kind, ranks))
 
 
 def collective_work(kind: str, message_bytes: int, ranks: int | None) -> Work:

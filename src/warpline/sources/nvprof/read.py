@@ -28,7 +28,7 @@ OVERHEADS = {
     2 << 16: "CUPTI instrumentation",
     3 << 16: "CUPTI resource",
 }
-RANGE_START, RANGE_END, MARK = 2, 4, 1
+RANGE_START, RANGE_END = 2, 4
 """CUpti_ActivityFlag of NVTX markers."""
 
 
