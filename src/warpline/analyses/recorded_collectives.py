@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from warpline.errors import WarplineError
+from warpline.analyses.recorded_arguments import recorded_arguments
 from warpline.kernels import identify
-from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.nesting import nest, order_for_nesting
-from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 from warpline.work.collective import kind_of
 from warpline.work.dtypes import COLLECTIVE_TYPES, SIZES
@@ -96,18 +94,11 @@ def _arguments_of_range(name: str) -> dict[str, Any]:
 
 def _arguments_of_file(trace: Trace, rows: Int64s) -> list[dict[str, Any]]:
     """The arguments that Kineto writes."""
-    if trace.source != "kineto" or not len(rows):
-        return [{}] * len(rows)
     gpu, ops = trace.gpu, trace.ops
     op = communication_ops(trace, rows)
-    own, of_op = np.append(gpu.args_offset, NONE), np.append(ops.args_offset, NONE)
-    lengths = np.append(filled(gpu.args_length, 0), 0), np.append(filled(ops.args_length, 0), 0)
-    offsets = np.concatenate([own[rows], of_op[op]])
-    sizes = np.concatenate([lengths[0][rows], lengths[1][op]])
-    try:
-        read = read_arguments(trace.file, offsets.tolist(), sizes.tolist())
-    except WarplineError:
-        return [{}] * len(rows)  # the file is gone, and its trace came from the cache
+    offsets = np.concatenate([gpu.args_offset[rows], np.append(ops.args_offset, NONE)[op]])
+    lengths = np.concatenate([gpu.args_length[rows], np.append(ops.args_length, NONE)[op]])
+    read = recorded_arguments(trace, offsets, lengths)  # in one pass: a packed file is unpacked from its start
     pairs = zip(read[: len(rows)], read[len(rows) :], strict=True)
     return [kernel if "Collective name" in kernel else {**kernel, **around} for kernel, around in pairs]
 

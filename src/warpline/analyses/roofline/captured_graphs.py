@@ -7,11 +7,9 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from warpline.analyses.recorded_arguments import recorded_arguments
 from warpline.api_names import BEGIN_CAPTURE, COPY, END_CAPTURE, KERNEL_LAUNCH, MEMSET
-from warpline.errors import WarplineError
-from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import Int64s
-from warpline.trace.table import filled
 from warpline.trace.trace import Trace
 
 _NODES = (("kernel", re.compile(KERNEL_LAUNCH)), ("memset", re.compile(MEMSET)), ("memcpy", re.compile(COPY)))
@@ -63,11 +61,8 @@ def _node(name: str) -> str:
 def _kernel_names(trace: Trace, calls: Int64s) -> dict[int, str]:
     """The kernels that calls of HIP name in their arguments, by row of `api`."""
     api = trace.api[calls]
-    if trace.source != "kineto" or not api.name.like("^hip").any():
+    if not api.name.like("^hip").any():
         return {}
-    try:
-        arguments = read_arguments(trace.file, api.args_offset.tolist(), filled(api.args_length, 0).tolist())
-    except WarplineError:
-        return {}  # The file of a cached trace may be deleted.
+    arguments = recorded_arguments(trace, api.args_offset, api.args_length)
     named = zip(calls.tolist(), (found.get("kernel") for found in arguments), strict=True)
     return {row: name for row, name in named if isinstance(name, str)}

@@ -18,16 +18,15 @@ from msgspec import Struct
 from warpline.analyses.modules import Modules
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.op_origin import BACKWARD, Origins
+from warpline.analyses.recorded_arguments import recorded_arguments
 from warpline.analyses.roofline.captured_graphs import Capture, captures_of
 from warpline.analyses.roofline.nvtx_ops import nvtx_ops
 from warpline.analyses.serving import tokens_of
-from warpline.errors import WarplineError
 from warpline.kernels import identify, normalise
-from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations, grouped
 from warpline.trace.launches import graph_calls, launched_ns
 from warpline.trace.steps.same_kernels import Sequence, aligned, same_kernels
-from warpline.trace.table import Names, filled
+from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
 
@@ -100,8 +99,6 @@ def annotated_modules(trace: Trace) -> ForeignOps | None:
     """The modules that torch's `mark_kernels` gave to the nodes of graphs, and torch wrote into the arguments of their
     kernels; layers have one name (`layers.*.attention`)."""
     rows = _replayed(trace)
-    if trace.source != "kineto" or not len(rows):
-        return None
     names = _annotations(trace, rows[:ANNOTATIONS_TRIED])
     if not any(names):
         return None
@@ -114,10 +111,7 @@ def annotated_modules(trace: Trace) -> ForeignOps | None:
 def _annotations(trace: Trace, rows: Int64s) -> list[str]:
     """The annotation of each of these operations; empty where there is none."""
     gpu = trace.gpu[rows]
-    try:
-        found = read_arguments(trace.file, gpu.args_offset.tolist(), filled(gpu.args_length, 0).tolist())
-    except WarplineError:
-        return [""] * len(rows)  # The file of a cached trace may be deleted.
+    found = recorded_arguments(trace, gpu.args_offset, gpu.args_length)
     named = (next((one[key] for key in ANNOTATION_KEYS if key in one), "") for one in found)
     return [name if isinstance(name, str) else "" for name in named]
 

@@ -16,13 +16,12 @@ import numpy as np
 from msgspec import Struct, field, structs
 
 from warpline.analyses.op_calls import OpCalls
+from warpline.analyses.recorded_arguments import recorded_arguments
 from warpline.analyses.roofline.floors import CallFloor, floor_of, math_of
 from warpline.analyses.roofline.ops_from_elsewhere import ForeignOps
 from warpline.api_names import GRAPH_LAUNCH
-from warpline.errors import WarplineError
 from warpline.hardware import Roof
 from warpline.intervals import union
-from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.arrays import NONE, Bools, Int64s, combinations
 from warpline.trace.schema import Gpu
 from warpline.trace.table import Names, filled
@@ -162,14 +161,7 @@ class GpuWork(Struct, dict=True):
     def collectives(self) -> dict[int, Work]:
         """Work of NCCL's kernels by position, from what Kineto records with them (since torch 2.2)."""
         found = np.flatnonzero(self.is_kernel & self.gpu.name.like("nccl"))
-        if self.trace.source != "kineto" or not len(found):
-            return {}
-        offsets, lengths = self.gpu.args_offset[found], filled(self.gpu.args_length[found], 0)
-        try:
-            recorded = read_arguments(self.trace.file, offsets.tolist(), lengths.tolist())
-        except WarplineError:
-            # The file of a cached trace may be deleted; its collectives then have no model.
-            return {}
+        recorded = recorded_arguments(self.trace, self.gpu.args_offset[found], self.gpu.args_length[found])
         works = zip(found.tolist(), map(work_of_record, recorded), strict=True)
         return {position: work for position, work in works if work is not None}
 
