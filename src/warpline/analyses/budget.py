@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, SYNCHRONISE, pageable_copies
+from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, pageable_copies
 from warpline.analyses.idle.host_time import HostTime
-from warpline.api_names import ASYNC_COPY, COPY
+from warpline.api_names import ASYNC_COPY, COPY, HOST_WAIT
 from warpline.errors import CannotAnswer, NoGpuWork
 from warpline.intervals import Spans, difference, intersection, joined, union
 from warpline.trace.arrays import NONE, Bools
@@ -150,7 +150,7 @@ def _active(trace: Trace, thread: int, window: Spans) -> Spans:
     """When a thread runs ops, calls or the Python between them, within the window and without waits for the device."""
     api, ops = trace.api, trace.ops
     mine = api.thread == thread
-    waits = api.name.like(SYNCHRONISE) | (api.name.like(COPY) & ~api.name.like(ASYNC_COPY))
+    waits = api.name.like(HOST_WAIT) | (api.name.like(COPY) & ~api.name.like(ASYNC_COPY))
     waits[pageable_copies(trace)] = True
     waits &= mine
     in_ops = ops.thread == thread

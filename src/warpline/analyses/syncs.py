@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.framework import framework_of
-from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
+from warpline.analyses.idle.host_activity import ALLOCATE, pageable_copies
 from warpline.analyses.steps import in_view
 from warpline.analyses.user_frames import UserFrames, with_sites
 from warpline.analyses.wait_expressions import wait_expressions
-from warpline.api_names import COPY
+from warpline.api_names import COPY, HOST_WAIT
 from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
@@ -62,6 +62,6 @@ def _waiting_calls(trace: Trace) -> tuple[Int64s, Int64s]:
     pageable = np.zeros(len(api), bool)
     pageable[pageable_copies(trace)] = True
     copying, freeing = api.name.like(COPY) & blocking, api.name.like(FREE) & api.name.like(ALLOCATE) & blocking
-    waits = np.stack([api.name.like(SYNCHRONISE), copying, pageable, freeing])
+    waits = np.stack([api.name.like(HOST_WAIT), copying, pageable, freeing])
     calls = np.flatnonzero(waits.any(axis=0) & in_view(trace, api.start_ns))
     return calls, waits[:, calls].argmax(axis=0)  # of several kinds, the first counts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.analyses.idle.host_activity import SYNCHRONISE
-from warpline.api_names import ALLOCATION, COPY, LAUNCH
+from warpline.api_names import ALLOCATION, ASYNC_COPY, COPY, HOST_WAIT, LAUNCH
 from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans
 from warpline.trace.arrays import Bools, Int64s
@@ -35,7 +34,7 @@ def counts_per_step(trace: Trace, steps: TypicalStep) -> Counts:
 
 def waits(api: Api) -> Bools:
     """Which calls wait for the device: synchronising ones and blocking copies."""
-    return api.name.like(SYNCHRONISE) | (api.name.like(COPY) & ~api.name.like("Async"))
+    return api.name.like(HOST_WAIT) | (api.name.like(COPY) & ~api.name.like(ASYNC_COPY))
 
 
 def differing(a: Counts, b: Counts, least_effect: float) -> str:

@@ -18,7 +18,7 @@ from warpline.analyses.breakdown import PRIORITY, activities_of
 from warpline.analyses.device import trace_device
 from warpline.analyses.idle.host_activity import LOADING
 from warpline.analyses.recorded_collectives import recorded_collectives
-from warpline.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
+from warpline.api_names import COPY, HOST_WAIT
 from warpline.sources.cache_folder import opened_traces, writable_traces
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import (
@@ -188,7 +188,7 @@ def _host_waits(trace: Trace) -> pl.DataFrame:
     """Calls in which a thread that launches waits for the GPU: synchronisation, and blocking copies to the host."""
     api, gpu = trace.api, trace.gpu
     launching = np.isin(api.thread, np.unique(api.thread[gpu.api_id[gpu.api_id != NONE]]))
-    waits = api.name.like(f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}")
+    waits = api.name.like(HOST_WAIT)
     waits |= _calls_of_copies(trace, "DtoH")
     return _spans(WAIT, api.name, api.start_ns, api.end_ns, waits & launching)
 

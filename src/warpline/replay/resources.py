@@ -15,7 +15,7 @@ import numpy as np
 
 from warpline import api_names
 from warpline.analyses.idle.gaps import LATE_START_NS
-from warpline.analyses.idle.host_activity import ALLOCATE, SYNCHRONISE
+from warpline.analyses.idle.host_activity import ALLOCATE
 from warpline.intervals import LaneSpans
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.graph_edit import GraphEdit
@@ -118,7 +118,7 @@ class Resources:
         work = labelled.work
         copies = work[labelled.is_copy[work] & (labelled.call_of_work[work] != NONE)]
         found[labelled.call_of_work[copies]] = self.of_work[copies]
-        found[self._calls(SYNCHRONISE)] = Resource.SYNC
+        found[self._calls(api_names.HOST_WAIT)] = Resource.SYNC
         found[self._calls(ALLOCATE)] = Resource.MEMORY
         calls = np.flatnonzero(np.isin(graph.kind, [NodeKind.CALL, NodeKind.RELEASE]))
         start = labelled.trace.api.start_ns[graph.row[calls]]
@@ -133,7 +133,7 @@ class Resources:
         seen = np.zeros((_COUNT, count), bool)
         seen[self.of_work[labelled.work], labelled.root_op[labelled.work]] = True
         waiting = np.zeros(count, bool)
-        waiting[labelled.root_op_of_call[np.flatnonzero(labelled.calls_like(SYNCHRONISE))]] = True
+        waiting[labelled.root_op_of_call[np.flatnonzero(labelled.calls_like(api_names.HOST_WAIT))]] = True
         found = np.where(seen.sum(axis=0) == 1, seen.argmax(axis=0), Resource.DISPATCH)
         found[waiting & ~seen.any(axis=0)] = Resource.SYNC
         found[found == Resource.KERNEL] = Resource.DISPATCH

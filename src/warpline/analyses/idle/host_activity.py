@@ -13,14 +13,13 @@ from msgspec import Struct
 
 from warpline.analyses.idle.planning import planning_spans
 from warpline.api_names import (
+    ASYNC_COPY,
     BEGIN_CAPTURE,
     COMPILING_OPS,
     COPY,
-    DEVICE_WAIT,
     END_CAPTURE,
-    EVENT_WAIT,
+    HOST_WAIT,
     LAUNCH,
-    STREAM_WAIT,
 )
 from warpline.intervals import EMPTY, LaneSpans, LaneTimes, Spans, covered_before, difference, joined, union
 from warpline.library_names import PROFILER_FRAME
@@ -37,8 +36,6 @@ PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", WAI
 
 `waiting` is none: the thread sleeps until another one wakes it, and what that one does is the cause."""
 
-SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
-"""Returns when the device, a stream or an event is done."""
 ALLOCATE = (
     r"^(cuda|hip)(Malloc|Free|HostAlloc|HostMalloc|HostFree|HostRegister|HostUnregister|MemPool|MallocAsync|FreeAsync"
     r"|ExtMalloc)"
@@ -227,9 +224,9 @@ def _calls(trace: Trace) -> _Labelled:
     """API calls, by what each waits for."""
     names = trace.api.name
     labels = np.full(len(names), PRIORITY.index("dispatch"))
-    labels[names.like(COPY) & ~names.like("Async")] = PRIORITY.index("transfer")
+    labels[names.like(COPY) & ~names.like(ASYNC_COPY)] = PRIORITY.index("transfer")
     labels[pageable_copies(trace)] = PRIORITY.index("transfer")
-    for label, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
+    for label, pattern in (("sync", HOST_WAIT), ("memory", ALLOCATE), ("cold_start", LOAD)):
         labels[names.like(pattern)] = PRIORITY.index(label)
     for calls in (_launches_of_new_code(trace), _slow_first_calls(trace)):
         labels[calls] = PRIORITY.index("cold_start")

@@ -14,8 +14,9 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, PRIORITY, SYNCHRONISE, WAITING, activities
+from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS, PRIORITY, WAITING, activities
 from warpline.analyses.idle.other_threads import OtherThreads
+from warpline.api_names import HOST_WAIT
 from warpline.intervals import (
     EMPTY,
     LaneLine,
@@ -150,7 +151,7 @@ class HostTime:
     def waits(self) -> Api:
         """Calls that wait for the device, by thread, then by start."""
         api = self.trace.api
-        waits = np.flatnonzero(api.name.like(SYNCHRONISE))
+        waits = np.flatnonzero(api.name.like(HOST_WAIT))
         return api[waits[np.lexsort((api.start_ns[waits], api.thread[waits]))]]
 
     @cached_property

@@ -19,15 +19,13 @@ from warpline.api_names import (
     BEGIN_CAPTURE,
     COMPILED_REGION,
     COPY,
-    DEVICE_WAIT,
     END_CAPTURE,
-    EVENT_WAIT,
     FREE,
     GRAPH_LAUNCH,
     GRAPH_MAKING,
+    HOST_WAIT,
     KERNEL_LAUNCH,
     MEMSET,
-    STREAM_WAIT,
 )
 from warpline.replay.costs.cost import Cost
 from warpline.trace.arrays import Bools, Floats, Int64s
@@ -43,7 +41,7 @@ MIN_LEFT = 0.25
 NOT_PLAIN = "|".join(
     (
         *(KERNEL_LAUNCH, GRAPH_LAUNCH, GRAPH_MAKING, BEGIN_CAPTURE, END_CAPTURE),
-        *(DEVICE_WAIT, STREAM_WAIT, EVENT_WAIT, COPY, MEMSET, ALLOCATION, FREE),
+        *(HOST_WAIT, COPY, MEMSET, ALLOCATION, FREE),
     )
 )
 

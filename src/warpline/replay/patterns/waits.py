@@ -19,14 +19,11 @@ SOON_DONE = 0.1
 """A result that is not small is still no transfer if the copy takes less than this share of its call."""
 
 
-EXPLICIT = "|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT))
-
-
 def awaited_calls(labelled: LabelledGraph) -> Int64s:
     """Calls within steps that wait for the device without moving much data: explicit synchronizations, and copies of
     results that are small or short."""
     graph = labelled.graph
-    explicit = labelled.call_name.like(EXPLICIT)
+    explicit = labelled.call_name.like(api_names.HOST_WAIT)
     waits = np.flatnonzero((graph.kind == NodeKind.RELEASE) & labelled.in_steps & explicit)
     rows = set(graph.row[waits[~_of_the_harness(labelled, waits)]].tolist())
     rows -= set(graph.row[labelled.once(waits_of_uploads)].tolist())

@@ -26,7 +26,7 @@ MOST_FLOORS = 200_000
 """Operations up to which the roofline is computed: about 10 µs each."""
 _API_KINDS: tuple[tuple[re.Pattern[str], EventKind], ...] = (
     (re.compile(api_names.LAUNCH), "launch"),
-    (re.compile(f"{api_names.DEVICE_WAIT}|{api_names.STREAM_WAIT}|{api_names.EVENT_WAIT}"), "wait"),
+    (re.compile(api_names.HOST_WAIT), "wait"),
     (re.compile(f"{api_names.COPY}|{api_names.MEMSET}"), "api_copy"),
     (re.compile(f"{api_names.ALLOCATION}|{api_names.FREE}|{api_names.EMPTY_CACHE_FREE}"), "allocate"),
 )

@@ -11,7 +11,7 @@ from math import lgamma, log
 import numpy as np
 from msgspec import Struct
 
-from warpline.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
+from warpline.api_names import HOST_WAIT
 from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, combinations, hashed
 from warpline.trace.schema import Api, Gpu
 from warpline.trace.steps.choice import FoundSteps
@@ -193,7 +193,7 @@ def _variety(codes: Hashes, is_work: Bools, period: Period) -> float:
 
 
 def _requests(gpu: Gpu, api: Api) -> Requests:
-    waits = np.flatnonzero(api.name.like(f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"))
+    waits = np.flatnonzero(api.name.like(HOST_WAIT))
     no_row = np.full(len(waits), NONE)
     calls, moments = np.append(gpu.api_id, waits), np.append(gpu.start_ns, no_row)
     start, end = (np.where(calls == NONE, moments, np.append(side, NONE)[calls]) for side in (api.start_ns, api.end_ns))

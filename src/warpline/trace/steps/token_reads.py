@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
+from warpline.api_names import HOST_WAIT
 from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.launches import Launches
 from warpline.trace.schema import Gpu
@@ -40,7 +40,7 @@ def steps_of_token_reads(trace: Trace, launches: Launches) -> FoundSteps | None:
     thread = int(threads[count.argmax()])
     own = np.flatnonzero(api.thread == thread)
     calls = calls[api.thread[calls] == thread]
-    waits = np.append(api.name.like(f"{STREAM_WAIT}|{EVENT_WAIT}|{DEVICE_WAIT}"), False)
+    waits = np.append(api.name.like(HOST_WAIT), False)
     following = np.append(own, NONE)[np.searchsorted(own, calls) + 1]
     ends = np.where(waits[following], np.append(api.end_ns, 0)[following], api.end_ns[calls])
     launched = launches.of_thread.get(thread)
