@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from warpline.cli.budget import FACTORS, keys_in, panel
 from warpline.cli.main import run
+from warpline.ui.budget_calculator import FACTORS, keys_in, panel
 
 DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
 LOADER = str(ROOT / "faults" / "recordings" / "ward" / "molecules_read_by_two_workers.plain.json.gz")

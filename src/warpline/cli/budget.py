@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import select
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from msgspec import Struct
-from msgspec.structs import replace
-from rich.live import Live
-from rich.text import Text
 
 from warpline.analyses.budget import DispatchBudget
 from warpline.analyses.platform import platform_of
@@ -22,15 +14,15 @@ from warpline.cli.output import ReportOutput, output_options, report_console
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import say
 from warpline.errors import UsageError
-from warpline.findings.budget import BareBudget, Outlook, bare_budget, outlook
+from warpline.findings.budget import Outlook, bare_budget, outlook
 from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.costs.find import default_costs, find_costs
-from warpline.reports import terminal
 from warpline.reports.budget import budget_report
 from warpline.reports.sections import Report
+from warpline.ui.budget_calculator import panel, run_live
 
-EXAMPLE = (200.0, 15.0, 15.0)
-"""Where the live calculator starts without numbers: launches, and µs of CPU and GPU for each."""
+EXAMPLE = DispatchBudget(200.0, 15_000.0, 15_000.0)
+"""Where the live calculator starts without numbers."""
 
 
 class LaunchNumbers(Struct, frozen=True):
@@ -40,17 +32,19 @@ class LaunchNumbers(Struct, frozen=True):
     cpu_us: float | None
     gpu_us: float | None
 
-    def completed(self, bare: BareBudget | None, live: bool) -> tuple[float, float, float]:
-        """All three: what no option gives is from the trace."""
-        known = (bare.budget.ops, bare.budget.cpu_ns / 1e3, bare.budget.gpu_ns / 1e3) if bare else None
-        known = known or (EXAMPLE if live else None)
-        given = (self.ops, self.cpu_us, self.gpu_us)
-        if known is None and None in given:
+    def completed(self, known: DispatchBudget | None) -> DispatchBudget:
+        """The budget: what no option gives is from the trace."""
+        if known is None and None in (self.ops, self.cpu_us, self.gpu_us):
             raise UsageError("no-numbers", "give a trace, or all of --ops, --cpu-us and --gpu-us")
-        chosen = [own if own is not None else known[place] if known else 0.0 for place, own in enumerate(given)]
-        if not chosen[0] * max(chosen[1:]):
+        known = known or EXAMPLE
+        found = DispatchBudget(
+            known.ops if self.ops is None else self.ops,
+            known.cpu_ns if self.cpu_us is None else self.cpu_us * 1e3,
+            known.gpu_ns if self.gpu_us is None else self.gpu_us * 1e3,
+        )
+        if not found.step_ns:
             raise UsageError("no-time", "a step needs CPU or GPU time", "give --cpu-us or --gpu-us")
-        return chosen[0], chosen[1], chosen[2]
+        return found
 
 
 @click.command()
@@ -95,164 +89,25 @@ def budget(
         raise UsageError("live-json", "--live excludes --json and -o", "omit one")
     opened = selection.open(trace) if trace is not None else None
     bare, costs = (bare_budget(opened), find_costs(opened)) if opened is not None else (None, default_costs())
-    exact = (*numbers.completed(bare, live), fusion)
+    known = bare.budget if bare is not None else EXAMPLE if live else None
+    chosen = numbers.completed(known)
 
-    def answer(launches: float, cpu_us: float, gpu_us: float, fewer: float) -> Outlook:
-        graph_costs = (costs.host.graph_launch.expected, costs.device.graph_gap.expected)
-        return outlook(DispatchBudget(launches, cpu_us * 1e3, gpu_us * 1e3), fewer, *graph_costs, bare)
+    def answer(budget: DispatchBudget, fewer: float) -> Outlook:
+        return outlook(budget, fewer, costs.host.graph_launch.expected, costs.device.graph_gap.expected, bare)
 
     if not live:
-        found = answer(*exact)
+        found = answer(chosen, fusion)
         platform = platform_of(opened) if opened is not None else "cuda"
         output.put(lambda: in_words_of(platform, budget_report(found)), found.to_dict)
         return
+    exact = (chosen.ops, chosen.cpu_ns / 1e3, chosen.gpu_ns / 1e3, fusion)
     start = panel(*exact)
 
     def shown(values: tuple[float, ...]) -> Report:
         # A dial that was not turned keeps the exact number, so that the trace's own step and graph are shown.
         dials = zip(exact, start.dials, values, strict=True)
         launches, cpu_us, gpu_us, fewer = (own if value == dial.value else value for own, dial, value in dials)
-        return budget_report(answer(launches, cpu_us, gpu_us, fewer))
+        return budget_report(answer(DispatchBudget(launches, cpu_us * 1e3, gpu_us * 1e3), fewer))
 
-    values = [dial.value for dial in run_live(start, shown).dials]
+    values = [dial.value for dial in run_live(start, shown, report_console()).dials]
     say("warpline budget --ops {:.0f} --cpu-us {:.4g} --gpu-us {:.4g} --fusion {:.4g}".format(*values))
-
-
-KEYS = {
-    b"\x1b[A": "up",
-    b"\x1b[B": "down",
-    b"\x1b[C": "right",
-    b"\x1b[D": "left",
-    b"\x1bOA": "up",
-    b"\x1bOB": "down",
-    b"\x1bOC": "right",
-    b"\x1bOD": "left",
-    b"\x1b[5~": "double",
-    b"\x1b[6~": "halve",
-    b"k": "up",
-    b"j": "down",
-    b"l": "right",
-    b"h": "left",
-    b"r": "reset",
-    b"q": "quit",
-    b"\x03": "quit",
-    b"\x04": "quit",
-}
-FACTORS = {"right": 1.1, "left": 1 / 1.1, "double": 2.0, "halve": 0.5}
-HELP = "↑ ↓ choose   ← → 10 % less or more   PgUp PgDn double or halve   r reset   q quit"
-_READ_BYTES = 64
-_POLL_SECONDS = 0.5
-
-
-class Dial(Struct, frozen=True):
-    """One input of the calculator."""
-
-    label: str
-    value: float
-    low: float
-    high: float
-    whole: bool = False
-
-    def turned(self, factor: float) -> Dial:
-        """The dial after a turn, with three significant digits, within its limits."""
-        value = float(f"{self.value * factor:.3g}")
-        if self.whole:
-            value = round(value) if abs(value - self.value) >= 1 else self.value + (1 if factor > 1 else -1)
-        return replace(self, value=min(max(value, self.low), self.high))
-
-    @property
-    def text(self) -> str:
-        """The value as shown."""
-        return f"{self.value:,.0f}" if self.whole else f"{self.value:,.4g}"
-
-
-class Panel(Struct, frozen=True):
-    """The dials, the one that is chosen, and where they started."""
-
-    dials: tuple[Dial, ...]
-    start: tuple[Dial, ...]
-    chosen: int = 0
-
-    def pressed(self, key: str) -> Panel:
-        """The panel after a key."""
-        if key in {"up", "down"}:
-            return replace(self, chosen=(self.chosen + (1 if key == "down" else -1)) % len(self.dials))
-        if key == "reset":
-            return replace(self, dials=self.start)
-        if key in FACTORS:
-            dial = self.dials[self.chosen].turned(FACTORS[key])
-            return replace(self, dials=(*self.dials[: self.chosen], dial, *self.dials[self.chosen + 1 :]))
-        return self
-
-
-def panel(ops: float, cpu_us: float, gpu_us: float, fusion: float) -> Panel:
-    """The four dials of the budget, with these values."""
-    dials = (
-        Dial("launches per step", round(ops), 1, 10_000_000, whole=True),
-        Dial("CPU µs per launch", cpu_us, 0.01, 1e6),
-        Dial("GPU µs per launch", gpu_us, 0.01, 1e6),
-        Dial("times fewer launches by fusion", fusion, 1, 1000),
-    )
-    return Panel(dials, dials)
-
-
-def keys_in(data: bytes) -> Iterator[str]:
-    """The names of the keys in what a terminal sent; unknown ones are left out."""
-    while data:
-        found = next((code for code in sorted(KEYS, key=len, reverse=True) if data.startswith(code)), None)
-        if found is not None:
-            yield KEYS[found]
-        data = data[len(found) if found is not None else 1 :]
-
-
-def run_live(start: Panel, answer: Callable[[tuple[float, ...]], Report]) -> Panel:
-    """Show the calculator until q or Ctrl-C, and return its last state; the terminal is left as it was."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("no-terminal", "--live needs a terminal", "give the numbers as options instead")
-    console, now = report_console(), start
-    with _single_keys() as descriptor, Live(console=console, auto_refresh=False) as live:
-        try:
-            while True:
-                live.update(_screen(now, answer, console.width), refresh=True)
-                while not select.select([descriptor], [], [], _POLL_SECONDS)[0]:
-                    pass  # An interrupt from another process is noticed here.
-                data = os.read(descriptor, _READ_BYTES)
-                for key in keys_in(data):
-                    if key == "quit":
-                        return now
-                    now = now.pressed(key)
-                if not data:
-                    return now
-        except KeyboardInterrupt:
-            return now
-
-
-def _screen(now: Panel, answer: Callable[[tuple[float, ...]], Report], width: int) -> Text:
-    shown = Text()
-    for place, dial in enumerate(now.dials):
-        mark = "▸" if place == now.chosen else " "
-        shown.append(f"{mark} {dial.label:32}{dial.text:>12}\n", style="bold" if place == now.chosen else "")
-    shown.append(f"{HELP}\n\n", style="dim")
-    shown.append_text(terminal.render(answer(tuple(dial.value for dial in now.dials)), width))
-    shown.rstrip()
-    return shown
-
-
-@contextmanager
-def _single_keys() -> Iterator[int]:
-    """Keys arrive one by one and are not echoed; afterwards the terminal is as before."""
-    try:
-        import termios  # noqa: PLC0415 - not on Windows
-        import tty  # noqa: PLC0415
-    except ImportError as error:
-        raise UsageError("no-terminal", "--live needs a Unix terminal", "give the numbers as options") from error
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    try:
-        tty.setcbreak(descriptor)
-        keys_only = termios.tcgetattr(descriptor)
-        keys_only[3] &= ~termios.ISIG  # Ctrl-C arrives as a key.
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, keys_only)
-        yield descriptor
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
