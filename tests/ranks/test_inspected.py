@@ -153,6 +153,13 @@ def test_a_log_that_is_cut_short_keeps_its_whole_lines(tmp_path: Path) -> None:
     assert "damaged-lines" in codes(job)
 
 
+def test_a_line_that_is_no_text_is_a_damaged_line(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "a.log", [line(0, 1, 100), line(0, 2, 100)])
+    path.write_bytes(path.read_bytes().replace(b"AllReduce", b"AllReduc\xe1", 1))
+    log = read_inspector_log(path)
+    assert (len(log.records), log.damaged_lines) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("coll_exec_time_us", "long"), ("coll_exec_time_us", -1), ("coll_sn", 1 << 60), ("coll", None)],

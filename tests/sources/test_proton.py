@@ -156,6 +156,20 @@ def test_kernels_of_all_call_paths_are_summed(tmp_path: Path) -> None:
     assert rows == [(92.5, 1_850, 6, 308.3, None, "gemm"), (7.5, 150, 1, 150.0, None, "gelu")]
 
 
+def test_bytes_that_are_no_text_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "proton.hatchet"
+    path.write_bytes(json.dumps(TREE).encode().replace(b"gelu", b"gel\xe1"))
+    with pytest.raises(UnreadableFile, match="damaged Proton profile") as error:
+        read_proton_tree(path)
+    assert error.value.code == "damaged-file"
+
+
+def test_metrics_of_2024_begin_with_capital_letters(tmp_path: Path) -> None:
+    old = node("matmul", bytes=50, **{"Time (ns)": 600, "Count": 2, "DeviceId": "0", "DeviceType": "CUDA"})
+    (path,) = read_proton_tree(written(tmp_path, [node("ROOT", old, **{"Time (ns)": 0, "Count": 0}), {}]))
+    assert (path.name, path.time_ns, path.count, path.bytes) == ("matmul", 600, 2, 50)
+
+
 def test_a_call_path_has_the_time_and_work_below_it(tmp_path: Path) -> None:
     frame = proton_paths(read_proton_tree(written(tmp_path, TREE)))
     assert frame.select("Time (%)", "Total Time (ns)", "Instances", "TFLOP/s", "GB/s", "Call Path").rows() == [

@@ -327,6 +327,37 @@ def test_a_perfetto_trace_of_another_program_is_named(tmp_path: Path) -> None:
         open_trace(path, cache=False)
 
 
+def test_a_perfetto_trace_without_an_event_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "1_results.pftrace"
+    path.write_bytes(RocprofFile().pftrace())
+    with pytest.raises(UnreadableFile, match="pftrace is a Perfetto trace without an event") as error:
+        open_trace(path, cache=False)
+    assert error.value.code == "empty-trace"
+
+
+def test_a_perfetto_trace_whose_first_packet_is_damaged_is_one_line(tmp_path: Path) -> None:
+    """A packet of 3 bytes, whose field ends after it, and after it those of a whole recording."""
+    path = tmp_path / "1_results.pftrace"
+    path.write_bytes(b"\x0a\x03\x5a\x7f\x00" + small().pftrace())
+    with pytest.raises(UnreadableFile, match="damaged Perfetto trace: no event can be read") as error:
+        open_trace(path, cache=False)
+    assert error.value.code == "damaged-file"
+
+
+def test_bytes_of_json_that_are_no_text_are_one_line(tmp_path: Path) -> None:
+    path = RocprofFile().kernel(0, 10, 1, "scale").write_json(tmp_path / "a.json")
+    path.write_bytes(path.read_bytes().replace(b"scale", b"scal\xe1"))
+    with pytest.raises(UnreadableFile, match="JSON of rocprofv3 that cannot be read") as error:
+        open_trace(path, cache=False)
+    assert error.value.code == "damaged-file"
+
+
+@each
+@pytest.mark.parametrize("name", ["scale.kd", "scale [clone .kd]", "scale"])
+def test_the_descriptor_is_no_part_of_a_kernels_name(name: str, write: Writer, tmp_path: Path) -> None:
+    assert texts(opened(RocprofFile().kernel(0, 10, 1, name), write, tmp_path), "gpu", "name") == ["scale"]
+
+
 def test_a_schema_without_times_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "1_results.db"
     with sqlite3.connect(path) as database:

@@ -96,6 +96,8 @@ def take_apart(path: Path, folder: Path) -> dict[int, Path]:
 def _read(path: Path) -> tuple[dict[str, Any], list[msgspec.Raw]]:
     """The header and the events of a file; events stay text, so that memory is bounded by the file."""
     content = b"".join(Unpacked(path))
+    if not content.isascii():
+        content = content.decode(errors="replace").encode()
     try:
         if content.lstrip()[:1] == b"[":
             return {}, msgspec.json.decode(content, type=list[msgspec.Raw])

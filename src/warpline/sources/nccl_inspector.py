@@ -96,7 +96,7 @@ def read_inspector_log(path: Path) -> InspectorLog:
     for raw in _lines(path):
         try:
             line = decoder.decode(raw)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             damaged += 1
             continue
         header, metadata = line.header or header, line.metadata or metadata

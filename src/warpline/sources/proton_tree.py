@@ -1,7 +1,8 @@
 """Hatchet files of Triton's Proton (`proton.start()`): sums per call path, without times of start.
 
 A file is a list: the tree of scopes and kernels, and the devices. A node has a frame, metrics and children. Those of a
-kernel are `time (ns)`, `count` and its device; a scope has what the program gave it, such as `flops16` and `bytes`.
+kernel are `time (ns)`, `count` and its device (`Time (ns)` and `Count` in 2024); a scope has what the program gave it,
+such as `flops16` and `bytes`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def read_proton_tree(path: Path) -> list[CallPath]:
     unpacked = Unpacked(path)
     try:
         content = msgspec.json.decode(b"".join(unpacked))
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = unpacked.damage or f"{error}"
         raise UnreadableFile(
             "damaged-file", f"{path} is a damaged Proton profile (Hatchet): {why}", "record or copy it again"
@@ -77,6 +78,7 @@ def _paths(node: Any, depth: int) -> list[CallPath]:
     frame, metrics = (node.get(key) if isinstance(node, dict) else None for key in ("frame", "metrics"))
     if not isinstance(frame, dict) or not isinstance(metrics, dict) or depth > MOST_DEPTH:
         return []
+    metrics = {key.lower(): value for key, value in metrics.items()}
     below = _longest_first(_children(node), depth + 1)
     children = [paths[0] for paths in below]
     own_ns, own_count = (int(min(_number(metrics.get(key)) or 0, MOST)) for key in (TIME, COUNT))

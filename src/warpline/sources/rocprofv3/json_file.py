@@ -177,7 +177,7 @@ def read_rocprofv3_json(path: Path) -> Rows:
     raw = b"".join(unpacked)
     try:
         content = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"), type=RocmDocument)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = unpacked.damage or f"{error}."
         raise UnreadableFile(
             "damaged-file", f"{path} is JSON of rocprofv3 that cannot be read: {reason}", "copy or record it again"

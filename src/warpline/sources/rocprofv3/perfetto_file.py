@@ -115,9 +115,15 @@ def read_pftrace(path: Path) -> Rows:
             f"{path} is a Perfetto trace of another program: {_described(found.others)}, and none of rocprofv3's",
             "give the profile that it was made from; rocprofv3 and rocprof-sys write databases (rocpd), too",
         )
+    is_cut = whole < len(content)
+    if not found.events:
+        what = "damaged Perfetto trace: no event can be read" if is_cut else "Perfetto trace without an event"
+        raise UnreadableFile(
+            "damaged-file" if is_cut else "empty-trace", f"{path} is a {what}", "copy or record it again"
+        )
     rows = rows_of([found.recording()], path)
     health = []
-    if unpacked.damage or whole < len(content):
+    if unpacked.damage or is_cut:
         message = unpacked.damage or "The file ends within a packet: the events of its end are missing."
         health.append(HealthEntry("truncated-file", "error", message))
     if found.has_lost:

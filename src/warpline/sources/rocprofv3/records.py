@@ -47,6 +47,8 @@ HIP, HSA, MARKER = "(?i)hip", "(?i)hsa", "(?i)marker"
 KERNEL_DRIVER = "^KFD_"
 CALL = r"^(__)?hip[A-Z]"
 ROCTX = r"^roctx[A-Z]"
+DESCRIPTOR = r"\.kd$| \[clone \.kd\]$"
+"""What the Perfetto trace and older files add: the symbol of the kernel's descriptor, plain and demangled."""
 STYLES = {"roctxMarkA": "mark", "roctxRangeStartA": "startend", "roctxProcessRangeA": "startend"}
 COMMAND_WORD = re.compile(r"[^\s/]+(?=\s|$)")
 
@@ -182,7 +184,7 @@ def _gpu(recording: ProcessRecording, devices: Mapping[tuple[str, int], int]) ->
         [
             kernels.select(
                 _kind_of_kernel().alias("kind"),
-                pl.col("name").cast(pl.Categorical),
+                pl.col("name").str.replace(DESCRIPTOR, "").cast(pl.Categorical),
                 _ordinal("agent", ordinals).cast(pl.Int32).alias("device"),
                 pl.col(stream).alias("stream"),
                 *_times(calls),
