@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.trace.arrays import NONE, combinations, hashed, last_match
+from warpline.trace.arrays import NONE, combinations, containing, hashed, last_match
 
 HUGE = 2**62
 PAIRS = st.tuples(st.one_of(st.integers(-1, 3), st.just(-HUGE)), st.one_of(st.integers(0, 5), st.just(HUGE)))
@@ -32,6 +32,13 @@ def test_the_last_row_with_the_same_values_is_found(
     keys, asked = (np.array(some, np.int64).reshape(-1, 2).T for some in (pairs, pairs + others))
     row = {pair: number for number, pair in enumerate(pairs)}
     assert last_match(list(keys), list(asked)).tolist() == [row.get(pair, NONE) for pair in pairs + others]
+
+
+def test_moments_find_the_interval_that_they_lie_in() -> None:
+    starts, ends = np.array([10, 30]), np.array([20, 40])
+    moments = np.array([-5, 9, 10, 19, 20, 30, 39, 40])
+    assert containing(starts, ends, moments).tolist() == [NONE, NONE, 0, 0, NONE, 1, 1, NONE]
+    assert containing(starts[:0], ends[:0], moments).tolist() == [NONE] * len(moments)
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=20))

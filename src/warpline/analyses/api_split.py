@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.words import words_of
-from warpline.trace.arrays import NONE, Int64s
+from warpline.trace.arrays import NONE, Int64s, containing
 from warpline.trace.trace import Trace
 
 KINDS = {
@@ -60,8 +60,7 @@ def api_split(trace: Trace) -> ApiSplit:
     kinds = api.name.numbers(lambda name: ORDER.index(_kind(name)))
     beyond = _beyond_usual_launch(trace)
     lengths = api.end_ns - api.start_ns - beyond
-    step = np.searchsorted(steps.start_ns, api.start_ns, side="right") - 1
-    inside = (step >= 0) & (api.start_ns < np.append(steps.end_ns, 0)[step])
+    inside = containing(steps.start_ns, steps.end_ns, api.start_ns) != NONE
     parts = []
     for number, kind in enumerate(ORDER):
         calls, spent = (beyond > 0, beyond) if kind == "first" else (kinds == number, lengths)

@@ -20,7 +20,7 @@ from warpline.analyses.steps import step_times
 from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.intervals import Spans, difference, intersection, joined, union
 from warpline.library_names import ENGINE_STEP
-from warpline.trace.arrays import NONE, Bools, grouped
+from warpline.trace.arrays import NONE, Bools, containing, grouped
 from warpline.trace.steps.token_reads import token_reads
 from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
@@ -189,9 +189,9 @@ def step_tokens(trace: Trace) -> list[StepTokens | None]:
     steps = trace.steps_in_view
     found = [tokens_of(name or "") for name in steps.name.tolist()]
     ranges = trace.ranges[trace.ranges.name.like(ENGINE_STEP) & (trace.ranges.thread != NONE)]
-    inside = np.searchsorted(steps.start_ns, ranges.start_ns, side="right") - 1
+    inside = containing(steps.start_ns, steps.end_ns, ranges.start_ns)
     for at, step in enumerate(inside.tolist()):
-        if step >= 0 and found[step] is None and ranges.start_ns[at] < steps.end_ns[step]:
+        if step != NONE and found[step] is None:
             found[step] = tokens_of(ranges.name.text(at) or "")
     return found
 
@@ -202,8 +202,7 @@ def _tokens_by_shapes(trace: Trace) -> list[StepTokens | None]:
     steps, ops = trace.steps_in_view, trace.ops
     found: list[StepTokens | None] = [None] * len(steps)
     matmuls = ops[ops.name.like(r"^aten::(mm|addmm)$") & (ops.thread == steps.thread[:1].max(initial=NONE))]
-    inside = np.searchsorted(steps.start_ns, matmuls.start_ns, side="right") - 1
-    inside[matmuls.start_ns >= np.append(steps.end_ns, 0)[inside]] = NONE
+    inside = containing(steps.start_ns, steps.end_ns, matmuls.start_ns)
     graphs, tables = _with_graphs(trace), _embedding_tables(trace)
     for step, rows in grouped(np.arange(len(matmuls)), inside):
         sizes = [_matrices(matmuls.shapes.text(row)) for row in rows.tolist()]

@@ -7,7 +7,7 @@ import polars as pl
 
 from warpline.analyses.device import rows_by_device
 from warpline.intervals import covered_before, union
-from warpline.trace.arrays import Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s, containing
 from warpline.trace.trace import Trace
 
 
@@ -32,9 +32,7 @@ def step_times(trace: Trace) -> pl.DataFrame:
 
 def in_steps(trace: Trace, moments: Int64s) -> Bools:
     """Which moments lie in one of the steps in view."""
-    starts, ends = trace.step_spans
-    step = np.searchsorted(starts, moments, side="right") - 1
-    return (step >= 0) & (moments < np.append(ends, 0)[step])
+    return containing(*trace.step_spans, moments) != NONE
 
 
 def in_view(trace: Trace, moments: Int64s) -> Bools:

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.intervals import Spans
-from warpline.trace.arrays import grouped
+from warpline.trace.arrays import NONE, containing, grouped
 from warpline.trace.schema import Ops
 from warpline.trace.trace import Trace
 
@@ -45,9 +45,7 @@ def changed_cpu_ops(a: Trace, b: Trace, steps_a: Spans, steps_b: Spans) -> tuple
 
 def _inside(trace: Trace, steps: Spans) -> Ops:
     """The ops that begin in these steps."""
-    starts = trace.ops.start_ns
-    place = np.searchsorted(steps.starts, starts, side="right") - 1
-    return trace.ops[(place >= 0) & (starts < steps.ends[np.maximum(place, 0)])]
+    return trace.ops[containing(steps.starts, steps.ends, trace.ops.start_ns) != NONE]
 
 
 def _per_step(ops: Ops, steps: int) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, containing, grouped
 
 NOTHING: Int64s = np.empty(0, np.int64)
 
@@ -93,8 +93,7 @@ class GraphEdit:
         inside = np.zeros(len(calls), bool)
         for thread, rows in grouped(np.arange(len(threads)), threads):
             ordered = rows[np.argsort(starts[rows])]
-            spot = np.searchsorted(starts[ordered], moment, side="right") - 1
-            inside |= (graph.lane[calls] == thread) & (spot >= 0) & (moment < ends[ordered][spot])
+            inside |= (graph.lane[calls] == thread) & (containing(starts[ordered], ends[ordered], moment) != NONE)
         graph.duration[calls[inside]] = 0.0
         self.stop_waiting(calls[inside])
 

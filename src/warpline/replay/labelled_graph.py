@@ -19,7 +19,7 @@ from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.graph.threads import engine_threads
 from warpline.replay.known_flow import KnownFlow
 from warpline.replay.steps import StepMarks
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, containing, grouped
 from warpline.trace.launches import launch_moments, launched_ns
 from warpline.trace.nesting import outermost, totals
 from warpline.trace.schema import Ops, Python, Ranges
@@ -368,9 +368,8 @@ class LabelledGraph:
         for lane, places in grouped(np.arange(len(segments)), self.graph.lane[segments]):
             if lane in of_thread:
                 own = of_thread[lane]
-                spot = np.searchsorted(ops.start_ns[own], middle[places], side="right") - 1
-                inside = (spot >= 0) & (middle[places] < ops.end_ns[own][spot])
-                found[places[inside]] = outer[own[spot[inside]]]
+                spot = containing(ops.start_ns[own], ops.end_ns[own], middle[places])
+                found[places] = np.append(outer[own], NONE)[spot]
         return found
 
     def within_ranges(self, pattern: str) -> Bools:

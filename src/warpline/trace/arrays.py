@@ -53,6 +53,13 @@ def last_match(keys: Sequence[Int64s], asked: Sequence[Int64s]) -> Int64s:
     return row[which[count:]]
 
 
+def containing(starts: Int64s, ends: Int64s, moments: Int64s) -> Int64s:
+    """The interval [start, end) in which each moment lies, by position, or NONE. Intervals are in order of time and do
+    not overlap."""
+    latest = np.searchsorted(starts, moments, side="right") - 1
+    return np.where((latest >= 0) & (moments < np.append(ends, 0)[latest]), latest, NONE)
+
+
 def hashed(*columns: Int64s) -> Hashes:
     """A number for each row: the same for rows with the same values in all columns, and practically never for others.
     Linear in the rows, where `combinations` sorts them."""

@@ -28,7 +28,7 @@ from warpline.intervals import (
     joined,
     union,
 )
-from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s, containing
 from warpline.trace.schema import Api, Ops
 from warpline.trace.trace import Trace, Window
 
@@ -295,9 +295,8 @@ class _ThreadsOnLine:
         ops = self._host.outermost_ops
         ops = ops[self.line.rows(ops.thread)]
         starts, ends = (self.line.places(ops.thread, side) for side in (ops.start_ns, ops.end_ns))
-        slot = np.searchsorted(starts, called, side="right") - 1
-        inside = (slot >= 0) & (np.append(ends, -1)[slot] > called)
-        return np.where(inside, np.append(starts, 0)[slot], called)
+        around = containing(starts, ends, called)
+        return np.where(around != NONE, np.append(starts, 0)[around], called)
 
     def _before_batch(self, places: Int64s) -> Bools:
         """Whether the thread's next launch is a copy from the host, which may be a batch.

@@ -23,7 +23,7 @@ from warpline.analyses.roofline.captured_graphs import Capture, captures_of
 from warpline.analyses.roofline.nvtx_ops import nvtx_ops
 from warpline.analyses.serving import tokens_of
 from warpline.kernels import identify, normalise
-from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations, grouped
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations, containing, grouped
 from warpline.trace.launches import graph_calls, launched_ns
 from warpline.trace.steps.same_kernels import Sequence, aligned, same_kernels
 from warpline.trace.table import Names
@@ -309,8 +309,7 @@ class _Operations(Struct, frozen=True, dict=True):
     def steps(self) -> Int64s:
         """The step in which each was launched; NONE outside of steps."""
         steps, launched = self.trace.all_steps, launched_ns(self.trace.gpu, self.trace.api)[self.order]
-        step = np.searchsorted(steps.start_ns, launched, side="right") - 1
-        return np.where(launched < np.append(steps.end_ns, 0)[step], step, NONE)
+        return containing(steps.start_ns, steps.end_ns, launched)
 
     @cached_property
     def keys(self) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ from warpline.analyses.roofline.ops_from_elsewhere import ForeignOps
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.hardware import Roof
 from warpline.intervals import union
-from warpline.trace.arrays import NONE, Bools, Int64s, combinations
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations, containing
 from warpline.trace.schema import Gpu
 from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
@@ -281,8 +281,7 @@ class GpuWork(Struct, dict=True):
         """Mark pieces that ran within a step."""
         steps = self.trace.all_steps
         begins = self.gpu.start_ns[np.array([piece.rows[0] for piece in pieces], np.int64)]
-        step = np.searchsorted(steps.start_ns, begins, side="right") - 1
-        inside = (step >= 0) & (begins < np.append(steps.end_ns, 0)[step])
+        inside = containing(steps.start_ns, steps.end_ns, begins) != NONE
         for piece, is_inside in zip(pieces, inside.tolist(), strict=True):
             piece.in_step = is_inside
 

@@ -20,7 +20,7 @@ from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.patterns.launch_runs import own_code
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.resources import Resource, Resources
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, containing
 
 MOST_TIMES = 8
 """A batch that is larger than this many times the present one is another program: memory, convergence, latency."""
@@ -85,11 +85,7 @@ def _updates(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
 def updating(labelled: LabelledGraph) -> Bools:
     """Nodes of updates, which are made once for each of them however large the batch is."""
     begins, ends = _updates(labelled)
-    found = labelled.once(in_optimizer).copy()
-    place = np.searchsorted(begins, labelled.launch_moment, side="right") - 1
-    if len(begins):
-        found |= (place >= 0) & (labelled.launch_moment < ends[place])
-    return found
+    return labelled.once(in_optimizer) | (containing(begins, ends, labelled.launch_moment) != NONE)
 
 
 class LargerBatch:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.library_names import PROFILER_STEP
-from warpline.trace.arrays import NONE, Int64s, grouped
+from warpline.trace.arrays import NONE, Int64s, containing, grouped
 from warpline.trace.schema import Dataflow
 from warpline.trace.steps.choice import on_device
 from warpline.trace.table import Names
@@ -53,8 +53,7 @@ def _steps_of(trace: Trace) -> Int64s:
     steps = marks[np.argsort(marks.start_ns, kind="stable")] if len(marks) else trace.all_steps
     if not len(steps) or (not len(marks) and on_device(trace.all_steps)):
         return np.zeros(len(ops), np.int64)
-    step = np.searchsorted(steps.start_ns, ops.start_ns, side="right") - 1
-    return np.where((step >= 0) & (ops.start_ns < np.append(steps.end_ns, 0)[step]), step, NONE)
+    return containing(steps.start_ns, steps.end_ns, ops.start_ns)
 
 
 def same_ops(mine: OpOrder, others: OpOrder) -> Int64s:
