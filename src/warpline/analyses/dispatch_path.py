@@ -307,5 +307,5 @@ def _by_name(trace: Trace, table: pl.DataFrame, threads: Int64s, starts: Int64s)
         **{name: pl.col(name).mean() for name in table.columns if name.startswith(EVENTS)},
     )
     slowest = grouped["slowest"].to_numpy()
-    sites = UserFrames(trace).sites(threads[slowest], starts[slowest]).tolist()
+    sites = trace.once(UserFrames).sites(threads[slowest], starts[slowest]).tolist()
     return grouped.with_columns(frame=pl.Series(sites, dtype=pl.String)).drop("slowest")

@@ -39,7 +39,7 @@ class Origins:
     @cached_property
     def frames(self) -> UserFrames:
         """The user's frames."""
-        return UserFrames(self._trace)
+        return self._trace.once(UserFrames)
 
     def modules(self, ops: Int64s) -> list[str | None]:
         """The innermost nn.Module of each op; None where none is known."""

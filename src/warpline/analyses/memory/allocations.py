@@ -133,7 +133,7 @@ def _places(trace: Trace, events: Memory) -> pl.DataFrame:
     ops = trace.ops
     inner = Nest(ops.thread, ops.start_ns, ops.end_ns, ops.parent, ops.depth).innermost(events.thread, events.time_ns)
     outer = np.append(outermost(ops.parent), NONE)[inner]
-    lines = UserFrames(trace).sites(events.thread, events.time_ns).tolist()
+    lines = trace.once(UserFrames).sites(events.thread, events.time_ns).tolist()
     return pl.DataFrame(
         {
             "op": ops.name.at(outer).series(),
