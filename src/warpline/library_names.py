@@ -32,6 +32,8 @@ LIBRARY_FRAME = (
     rf"^<|^nn\.Module|^({LIBRARIES}|{STANDARD_LIBRARY})[/.]|site-packages/|dist-packages/|lib/python\d|{GENERATED_FILE}"
 )
 """Frames of all libraries, and of generated files: the others are the user's lines."""
+MODULE_FRAME = "nn.Module: "
+"""How torch.profiler begins the name of a frame that is a call of an nn.Module."""
 PROFILER_FRAME = r"torch/(autograd/)?profiler"
 """Frames of torch.profiler."""
 OWN_FRAME = r"(^|/)warpline/capture/\w+\.py\("

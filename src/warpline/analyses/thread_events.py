@@ -10,15 +10,15 @@ from msgspec import Struct
 from warpline.library_names import PROFILER_STEP
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.nesting import Nest, clock_tick_ns, nest, order_for_nesting
-from warpline.trace.schema import Api, Ops, OsRuntime, Python, Ranges
-from warpline.trace.table import Names, Rows, Words
+from warpline.trace.schema import Api, Ops, OsRuntime, Overhead, Python, Ranges
+from warpline.trace.table import Names, RowChoice, Words
 from warpline.trace.trace import Trace
 
 OP, RANGE, CALL, FRAME, OS_CALL = "op", "range", "call", "python", "os"
 """Kinds of events."""
 
-
-ThreadTable = Api | Ops | OsRuntime | Python | Ranges
+ThreadTable = Api | Ops | OsRuntime | Overhead | Python | Ranges
+"""Tables whose rows lie on threads."""
 
 
 class ThreadEvents(Struct, frozen=True):
@@ -49,7 +49,7 @@ class ThreadEvents(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.row)
 
-    def __getitem__(self, rows: Rows) -> Self:
+    def __getitem__(self, rows: RowChoice) -> Self:
         columns = (getattr(self, name)[rows] for name in self.__struct_fields__)
         return type(self)(*columns)
 

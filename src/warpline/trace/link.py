@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from warpline.intervals import union
-from warpline.library_names import OWN_FRAME, WRAPPER_FRAME
+from warpline.library_names import MODULE_FRAME, OWN_FRAME, WRAPPER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, combinations, grouped, last_match
 from warpline.trace.nesting import (
     ROUNDED_TWICE,
@@ -32,7 +32,6 @@ begin this long before the op that makes it, or end after it. Observed up to ten
 
 NESTED_STYLES = ("pushpop", "annotation")
 FAR = np.iinfo(np.int64).max // 4
-MODULE_PREFIX = "nn.Module: "
 THREAD_START = r"^threading\.py\("
 """Frames between the start of a thread and its function."""
 Timed = TypeVar("Timed", Gpu, Api)
@@ -184,7 +183,7 @@ def _nested_frames(frame: pl.DataFrame) -> tuple[Python, Nest]:
 
 def _module(frame: str) -> str | None:
     """The name of the module that a frame runs."""
-    return frame.removeprefix(MODULE_PREFIX) if frame.startswith(MODULE_PREFIX) else None
+    return frame.removeprefix(MODULE_FRAME) if frame.startswith(MODULE_FRAME) else None
 
 
 def _of_warpline(python: Python, own: Bools) -> Bools:

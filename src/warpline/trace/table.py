@@ -19,7 +19,8 @@ from warpline.trace.column_rules import NAME_CHARS, Bounds
 
 T = TypeVar("T")
 Values = TypeVar("Values", Int64s, Bools)
-Rows = Int64s | Bools | slice
+RowChoice = Int64s | Bools | slice
+"""Some rows of a table: positions, a mask or a slice."""
 Stored = pl.DataFrame | Callable[[], pl.DataFrame]
 """A table as it is stored: a frame, or what loads one."""
 
@@ -93,7 +94,7 @@ class TraceTable:
 
     def __init__(self, stored: Stored) -> None:
         self._load = stored if callable(stored) else lambda: stored
-        self._whole: tuple[TraceTable, Rows] | None = None
+        self._whole: tuple[TraceTable, RowChoice] | None = None
         """For some rows of another table, that table and which."""
         self._arrays: dict[str, Any] = {}
 
@@ -115,7 +116,7 @@ class TraceTable:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self):,} rows>"
 
-    def __getitem__(self, rows: Rows) -> Self:
+    def __getitem__(self, rows: RowChoice) -> Self:
         """Some of the rows: positions, a mask or a slice. A column is copied when it is asked for."""
         places = np.flatnonzero(rows) if isinstance(rows, np.ndarray) and rows.dtype == np.bool_ else rows
         chosen = type(self)(lambda: self.stored[places])
@@ -197,7 +198,7 @@ class Names:
     def __repr__(self) -> str:
         return f"<Names: {len(self.codes):,} rows, {len(self.words):,} words>"
 
-    def __getitem__(self, rows: Rows) -> Names:
+    def __getitem__(self, rows: RowChoice) -> Names:
         return Names(self._vocabulary, self.codes[rows])
 
     def at(self, rows: Int64s) -> Names:

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpline.trace.arrays import NONE
-from warpline.trace.steps.same_kernels import Sequence, aligned, same_kernels
+from warpline.trace.steps.same_kernels import KernelSequence, aligned, same_kernels
 
 
-def sequence(text: str, lanes: str = "") -> Sequence:
-    return Sequence(
+def sequence(text: str, lanes: str = "") -> KernelSequence:
+    return KernelSequence(
         np.array([ord(letter) for letter in text], np.int64),
         np.array([int(lane) for lane in lanes or "0" * len(text)], np.int64),
     )

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from warpline.analyses.idle.gaps import CAUSES, Gaps
 from warpline.analyses.user_frames import CALL, LineIs, Site, UserFrames, site_of
-from warpline.library_names import LIBRARY_FRAME
+from warpline.library_names import LIBRARY_FRAME, MODULE_FRAME
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace
@@ -33,7 +33,6 @@ SCRIPT, LEAST_OF_SCRIPT = ": <module>", 0.2
 """A script's own frame says nothing; of the calls that it makes, one with less of the time says nothing either."""
 HOST_CAUSES = ("dispatch", "sync", "transfer", "input", "memory", "cold_start", "unknown")
 """Causes for which the CPU's activity says more."""
-MODULE = "nn.Module: "
 _BUILT_IN = re.compile(r"<built-in (?:function|method) (\w+)")
 ROOT = 0
 """Position of the tree's root."""
@@ -151,7 +150,7 @@ class _Samples:
             count,
             total_ns // count,
             round(tree.time[best] / count),
-            _label(next((name for name in reversed(path) if not name.startswith(MODULE)), path[-1])),
+            _label(next((name for name in reversed(path) if not name.startswith(MODULE_FRAME)), path[-1])),
             site.file if site else None,
             site.line if site else None,
             site.function if site else None,

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.idle.planning import planning_spans
+from warpline.analyses.thread_events import ThreadTable
 from warpline.api_names import (
     ASYNC_COPY,
     BEGIN_CAPTURE,
@@ -24,11 +25,8 @@ from warpline.api_names import (
 from warpline.intervals import EMPTY, LaneSpans, LaneTimes, Spans, covered_before, difference, joined, union
 from warpline.library_names import PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s
-from warpline.trace.schema import Api, Ops, OsRuntime, Overhead, Python, Ranges
+from warpline.trace.schema import Api, Python
 from warpline.trace.trace import Trace
-
-ThreadEvents = Api | Ops | Ranges | Python | Overhead | OsRuntime
-"""Tables whose rows lie on threads."""
 
 WAITING = "waiting"
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", WAITING, "dispatch")
@@ -125,13 +123,13 @@ class _Labelled(Struct, frozen=True):
     """Position in PRIORITY."""
 
     @classmethod
-    def of(cls, events: ThreadEvents, labels: Int64s) -> _Labelled:
+    def of(cls, events: ThreadTable, labels: Int64s) -> _Labelled:
         """The rows of a table that have a thread and a label other than NONE."""
         rows = np.flatnonzero((labels != NONE) & (events.thread != NONE))
         return cls(events.thread[rows], events.start_ns[rows], events.end_ns[rows], labels[rows])
 
     @classmethod
-    def like(cls, events: ThreadEvents, patterns: dict[str, str]) -> _Labelled:
+    def like(cls, events: ThreadTable, patterns: dict[str, str]) -> _Labelled:
         """The rows whose names match the pattern of a label; the first match counts."""
         labels = np.full(len(events), NONE)
         for label, pattern in reversed(patterns.items()):

@@ -25,7 +25,7 @@ from warpline.analyses.serving import tokens_of
 from warpline.kernels import identify, normalise
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, combinations, containing, grouped
 from warpline.trace.launches import graph_calls, launched_ns
-from warpline.trace.steps.same_kernels import Sequence, aligned, same_kernels
+from warpline.trace.steps.same_kernels import KernelSequence, aligned, same_kernels
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
@@ -126,10 +126,10 @@ def captured_ops(trace: Trace) -> ForeignOps | None:
     labelled = np.flatnonzero(known != NONE)
     if not len(labelled):
         return None
-    replays = Sequence(_kinds(trace)[0][order], np.zeros(len(order), np.int64))
+    replays = KernelSequence(_kinds(trace)[0][order], np.zeros(len(order), np.int64))
     # The first launches, one after the other, are the reference.
     reference = _Reference(OpCalls(trace), trace.api.op_id[known[labelled]], known[labelled])
-    partner = same_kernels(replays, Sequence(replays.kinds[labelled], replays.lanes[labelled]), reference.labels)
+    partner = same_kernels(replays, KernelSequence(replays.kinds[labelled], replays.lanes[labelled]), reference.labels)
     partner[labelled] = np.arange(len(labelled))
     partners = _Partners(order, replays.lanes, partner, partner, partner != NONE)
     return _by_row(trace, reference, partners, "capture")
@@ -196,7 +196,10 @@ def ops_of(trace: Trace, other: Trace) -> ForeignOps:
     lent = np.arange(len(there.order)) if other is not trace else np.flatnonzero(there.known)
     reference = _Reference(OpCalls(other), there.ops[lent], there.api[lent])
     kinds = _kinds(trace, other)
-    mine, theirs = Sequence(kinds[0][here.order], here.lanes), Sequence(kinds[1][there.order[lent]], there.lanes[lent])
+    mine, theirs = (
+        KernelSequence(kinds[0][here.order], here.lanes),
+        KernelSequence(kinds[1][there.order[lent]], there.lanes[lent]),
+    )
     same = _same_time(same_kernels(mine, theirs, reference.labels), here.time_ns, there.time_ns[lent])
     module = same_kernels(mine, theirs, reference.origins)
     # Other batch sizes have other grids and other kernels for one op, in the same order.

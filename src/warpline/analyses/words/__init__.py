@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-Kind = Literal["api", "os", "class", "cause", "health", "op"]
+NameKind = Literal["api", "os", "class", "cause", "health", "op"]
 """CUDA and HIP calls, calls of the operating system, kernel classes, causes, health codes, ops of a framework."""
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[NameKind, ...] = get_args(NameKind)
 When = Literal["once", "step", "wait", "ask"]
 """Once per process or object; again and again; waits for something; a mere query."""
 
@@ -23,7 +23,7 @@ class Description(Struct, frozen=True):
     """A sentence about a name."""
 
     name: str
-    kind: Kind
+    kind: NameKind
     when: When
     text: str
 
@@ -36,7 +36,7 @@ class _Line(Struct, frozen=True):
     """The names themselves, where the pattern lists them."""
 
 
-def words_of(name: str, kind: Kind) -> Description | None:
+def words_of(name: str, kind: NameKind) -> Description | None:
     """The sentence for a name of that kind, None where there is none; HIP's names are read as CUDA's."""
     plain = _VERSIONS.sub(_unless_last, name) if kind == "api" else name
     if kind == "cause":  # Screens say "Dispatch-bound" and "launch latency".
@@ -53,15 +53,15 @@ def _unless_last(found: re.Match[str]) -> str:
     return "" if found.end() == len(found.string) else found[0]
 
 
-def names_of(kind: Kind) -> list[str]:
+def names_of(kind: NameKind) -> list[str]:
     """Names that the file spells out; families that are patterns are left out."""
     return [name for line in _lines()[kind] for name in line.names]
 
 
 @cache
-def _lines() -> dict[Kind, list[_Line]]:
-    found: dict[Kind, list[_Line]] = {kind: [] for kind in KINDS}
-    section: Kind = "api"
+def _lines() -> dict[NameKind, list[_Line]]:
+    found: dict[NameKind, list[_Line]] = {kind: [] for kind in KINDS}
+    section: NameKind = "api"
     for row in (files(__package__) / "words.txt").read_text(encoding="utf-8").splitlines():
         if row.startswith("["):
             section = next(kind for kind in KINDS if f"[{kind}]" == row)

@@ -13,6 +13,7 @@ from warpline.analyses.op_calls import on_one_line
 from warpline.analyses.roofline.pieces import GpuWork
 from warpline.analyses.roofline.table import kernel_floors
 from warpline.errors import CannotAnswer
+from warpline.library_names import MODULE_FRAME
 from warpline.reports.page.contract import EventKind, Inputs, Launch
 from warpline.reports.page.names import NameTable
 from warpline.reports.page.rows import Pack
@@ -20,7 +21,6 @@ from warpline.timeline.tracks import BarTrack, call_tracks, idle_track, range_tr
 from warpline.trace.arrays import NONE, Int64s, combinations
 from warpline.trace.table import Names
 
-MODULE = "nn.Module: "
 BOUNDS = ("compute", "memory", "latency")
 MOST_FLOORS = 200_000
 """Operations up to which the roofline is computed: about 10 µs each."""
@@ -70,7 +70,7 @@ class Bars:
         """Python frames."""
         python = self._trace.python
         names = self._numbers(
-            python.name, lambda name: self.names.number(name, "module" if name.startswith(MODULE) else "python")
+            python.name, lambda name: self.names.number(name, "module" if name.startswith(MODULE_FRAME) else "python")
         )
         self._add(list(call_tracks(self._trace, "python")), len(python), names)
 

@@ -17,14 +17,14 @@ NEIGHBOURS = ((0, 0), (1, 1), (1, 0), (0, 1), (2, 2), (2, 0), (0, 2), (4, 4), (4
 known by one side alone."""
 
 
-class Sequence(Struct, frozen=True):
+class KernelSequence(Struct, frozen=True):
     """Operations in order, each with a number for what it is and one for the lane it runs in."""
 
     kinds: Int64s
     lanes: Int64s
 
 
-def same_kernels(mine: Sequence, other: Sequence, labels: Int64s) -> Int64s:
+def same_kernels(mine: KernelSequence, other: KernelSequence, labels: Int64s) -> Int64s:
     """For each operation, one of the other sequence that it equals; NONE where nothing fits or what fits has different
     labels. Operations with the label NONE serve as neighbours alone."""
     found = np.full(len(mine.kinds), NONE, np.int64)
@@ -50,7 +50,7 @@ def same_kernels(mine: Sequence, other: Sequence, labels: Int64s) -> Int64s:
     return found
 
 
-def _surroundings(sequence: Sequence, before: int, after: int) -> tuple[Hashes, Bools]:
+def _surroundings(sequence: KernelSequence, before: int, after: int) -> tuple[Hashes, Bools]:
     """A number for each operation with its neighbours in the same lane, and whether it has as many."""
     kinds, neighbours = sequence.kinds, []
     whole = np.ones(len(kinds), bool)
