@@ -92,6 +92,20 @@ class Variant(Struct, frozen=True):
         return (combination_name(self.changes) or BASELINE) + RESULTS_ONLY * self.only_results
 
 
+class SeenProgram(Struct, frozen=True):
+    """What the first run showed."""
+
+    look: LookReport
+    steps: TimedSteps
+    took_s: float
+    """How long it ran until it had shown it."""
+
+    @property
+    def start_s(self) -> float:
+        """So long may a process take until it is ready."""
+        return max(MIN_START_S, START_FACTOR * self.took_s)
+
+
 class StopTrial(Exception):
     """The budget is over."""
 
@@ -123,10 +137,7 @@ class TrialSession:
         self._fresh_since: dict[str, int] = {}
         self._groups = 0
         self._number = 0
-        self._look: LookReport | None = None
-        self._steps: TimedSteps | None = None
-        self._start_s = MIN_START_S
-        self._took_s = 0.0
+        self._seen: SeenProgram | None = None
         self._ready_s = 0.0
         """What the processes of the last group took until all were ready."""
 
@@ -144,9 +155,15 @@ class TrialSession:
             for process in self._alive:
                 process.end()
             shutil.rmtree(self._folder, ignore_errors=True)
-        if self._look is None or self._steps is None:
+        if self._seen is None:
             raise WarplineError("no-answer", stopped or "the first run showed nothing", "give it a larger --budget")
         return self._answer(stopped)
+
+    @property
+    def _program(self) -> SeenProgram:
+        """What the first run showed; nothing is measured before it."""
+        assert self._seen is not None
+        return self._seen
 
     # Processes.
 
@@ -160,17 +177,17 @@ class TrialSession:
         folder.mkdir()
         working_copy = folder / "work"
         make_working_copy(self._request.working_folder, working_copy, self._folder)
-        request, steps, changes = self._request, self._steps, variant.changes
+        request, seen, changes = self._request, self._seen, variant.changes
         compiles = any(one.change.compiles for one in changes)
         per_core = max(1.0, together / usable_cores())
-        limit_s = per_core * (self._start_s + COMPILE_START_S * compiles)
+        limit_s = per_core * ((seen.start_s if seen else MIN_START_S) + COMPILE_START_S * compiles)
         settings: dict[str, object] = {"hang_after_s": 0.9 * limit_s, "eager_random": variant.only_results}
-        if steps is not None:
+        if seen is not None:
             settings |= {
-                "step": steps.step,
-                "skip": steps.skip,
-                "settle": steps.settle,
-                "steps_per_window": steps.per_window,
+                "step": seen.steps.step,
+                "skip": seen.steps.skip,
+                "settle": seen.steps.settle,
+                "steps_per_window": seen.steps.per_window,
             }
         plan = TrialPlan(
             str(folder),
@@ -246,24 +263,22 @@ class TrialSession:
             )
         took = time.monotonic() - process.started
         self._end([process])
-        self._look = look
         loads_ahead = any(
             one.change.name == PREFETCH and not one.change.why_not(look.use) for one in self._request.candidates
         )
-        self._steps = timed_steps(look, loads_ahead)
-        self._took_s = took
-        self._start_s = max(MIN_START_S, START_FACTOR * took)
-        self._say(f"step: {self._steps.words}, about {self._steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")
+        steps = timed_steps(look, loads_ahead)
+        self._seen = SeenProgram(look, steps, took)
+        self._say(f"step: {steps.words}, about {steps.step_s * 1e3:.3g} ms; looked for {took:.0f} s")
 
     def _group(self, variants: Sequence[Variant], share: float = GROUP_SHARE) -> None:
         """Measure some variants against baselines of their own, for a share of what is
         left of the budget."""
-        assert self._look is not None
+        look = self._program.look
         self._groups += 1
         began = time.monotonic()
-        room = alive_together(self._look, _free_host_bytes(), MAX_ALIVE)
+        room = alive_together(look, _free_host_bytes(), MAX_ALIVE)
         # Launchers of several ranks take one and the same port, unless they are told to choose a free one.
-        has_own_port = self._look.use.world_size == 1 or STANDALONE in self._request.command
+        has_own_port = look.use.world_size == 1 or STANDALONE in self._request.command
         if room > MIN_BASELINES and has_own_port:
             parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
             size = math.ceil(len(variants) / parts)
@@ -276,8 +291,7 @@ class TrialSession:
             self._one_by_one(variants)
 
     def _together(self, variants: Sequence[Variant], baselines: int, until: float) -> None:
-        steps = self._steps
-        assert steps is not None
+        steps = self._program.steps
         names = [BASELINE] * baselines + [one.name for one in variants]
         most = f"at most {math.ceil(self._left_s() / 60)} min (--budget)"
         self._say(f"starting {len(names)} processes, {most}: {', '.join(names)}")
@@ -314,15 +328,13 @@ class TrialSession:
 
     def _is_open(self, name: str, group: Sequence[VariantProcess]) -> bool:
         """Whether more windows may change the verdict: less than beyond doubt is open."""
-        assert self._look is not None
         now = [MeasuredProcess(one.name, self._groups, timed_windows(one.windows)) for one in group]
         before = [one.timed() for one in self._measured]
-        gain = gain_of(name, BASELINE, [*before, *now], self._look.use.on_gpu)
+        gain = gain_of(name, BASELINE, [*before, *now], self._program.look.use.on_gpu)
         return gain is not None and gain.verdict(EARLY_TAIL) == "inconclusive"
 
     def _one_by_one(self, variants: Sequence[Variant]) -> None:
-        steps = self._steps
-        assert steps is not None
+        steps = self._program.steps
         for one in [Variant(), *variants, Variant()]:
             process = self._start(one)
             try:
@@ -362,11 +374,10 @@ class TrialSession:
 
     def _patience_s(self, process: VariantProcess) -> float:
         """A compiler may take half of what is left of the budget, but not less than the program as it is."""
-        return max(2 * self._took_s, (time.monotonic() - process.started + self._left_s()) / 2)
+        return max(2 * self._program.took_s, (time.monotonic() - process.started + self._left_s()) / 2)
 
     def _window(self, process: VariantProcess) -> None:
-        steps = self._steps
-        assert steps is not None
+        steps = self._program.steps
         if self._left_s() < 0:
             raise StopTrial
         until = time.monotonic() + 20 * steps.step_s * (steps.per_window + steps.settle) + WINDOW_GRACE_S
@@ -401,8 +412,7 @@ class TrialSession:
     # What is measured when.
 
     def _measure_all(self) -> None:
-        look = self._look
-        assert look is not None
+        look = self._program.look
         open_ = []
         for one in self._request.candidates:
             why = one.change.why_not(look.use)
@@ -468,8 +478,7 @@ class TrialSession:
 
     def _has_time_for(self, variants: int) -> bool:
         """Whether so many can be started and measured in enough rounds for a first verdict."""
-        assert self._steps is not None
-        steps = self._steps
+        steps = self._program.steps
         window_s = 1.1 * steps.step_s * (steps.settle + steps.per_window)
         return self._left_s() > self._ready_s + LOOK_EVERY * (variants + baselines_for(variants)) * window_s
 
@@ -477,21 +486,17 @@ class TrialSession:
 
     def _row(self, *changes: Candidate) -> TriedFix:
         """What is chosen because it looks faster is judged by the processes after that choice, once there are any."""
-        assert self._look is not None
-        assert self._steps is not None
         name = combination_name(changes)
         since = self._fresh_since.get(name, 0)
         fresh = [one for one in self._measured if one.name != name or one.group >= since]
         is_fresh = bool(since) and any(one.name == name and one.windows for one in fresh)
         measured = fresh if is_fresh else self._measured
-        record = TrialRecord(self._look, self._steps, measured, self._errors, self._request.predicted)
+        record = TrialRecord(self._program.look, self._program.steps, measured, self._errors, self._request.predicted)
         claims = len(self._fresh_since) if is_fresh else len(self._request.candidates) - len(self._why_not)
         return row_of(changes, record, claims, is_fresh)
 
     def _answer(self, stopped: str) -> TrialAnswer:
-        look, steps = self._look, self._steps
-        assert look is not None
-        assert steps is not None
+        look, steps = self._program.look, self._program.steps
         rows = []
         for one in self._request.candidates:
             why = self._why_not.get(one.name)
