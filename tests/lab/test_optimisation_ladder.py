@@ -18,8 +18,8 @@ def test_the_error_is_that_of_the_step_time() -> None:
     """Promised 90 ns, measured 120 ns: the promise was a quarter too short."""
     missed = outcome("graph", 120, (80, 90, 100))
     assert missed.error == pytest.approx(-0.25)
-    assert not missed.held
-    assert outcome("graph", 120, (80, 90, 130)).held
+    assert not missed.is_in_range
+    assert outcome("graph", 120, (80, 90, 130)).is_in_range
 
 
 def test_the_summary_counts_ranges_and_pairs_in_order() -> None:

@@ -59,9 +59,9 @@ def prints_on_stderr() -> Iterator[None]:
     sys.stdout.flush()
     with contextlib.ExitStack() as undo:
         with contextlib.suppress(OSError):  # closed
-            kept = os.dup(1)
-            undo.callback(os.close, kept)
+            stdout_copy = os.dup(1)
+            undo.callback(os.close, stdout_copy)
             os.dup2(2, 1)
-            undo.callback(os.dup2, kept, 1)
+            undo.callback(os.dup2, stdout_copy, 1)
         undo.enter_context(contextlib.redirect_stdout(sys.stderr))
         yield

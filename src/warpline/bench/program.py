@@ -75,11 +75,11 @@ def arguments_for(module: ModuleType, function: Callable[..., object], name: str
         hint = f"add def {INPUTS}() to the file, returning them as a tuple"
         raise UsageError("no-inputs", f"{name} needs {', '.join(needed)}", hint)
     try:
-        made = maker()
-        sets = list(made) if isinstance(made, (list, Iterator)) else [made]
+        result = maker()
+        sets = list(result) if isinstance(result, (list, Iterator)) else [result]
     except (Exception, SystemExit) as error:
         raise program_failed(f"{maker.__name__} of {name}", error, str(module.__file__)) from error
-    if made is None:
+    if result is None:
         raise UsageError("no-inputs", f"{maker.__name__}() returned nothing", "return a tuple of arguments")
     return [arguments if isinstance(arguments, tuple) else (arguments,) for arguments in sets]
 

@@ -94,9 +94,9 @@ class GpuStopwatch:
         self._torch.cuda._sleep(int(hold_ns * SPIN_HZ / 1e9))
         began = self._now()
         call()
-        held = self._now() - began
+        call_ns = self._now() - began
         self._torch.cuda.synchronize()
-        return held - submit_ns > hold_ns / 2
+        return call_ns - submit_ns > hold_ns / 2
 
     @property
     def can_hold(self) -> bool:

@@ -164,11 +164,11 @@ def _choose_kernels(trace: Trace, profiling: KernelProfiling, verbose: bool, out
 
 def _missed(found: Dive, wanted: Sequence[InsideKernel]) -> list[HealthEntry]:
     """An entry if kernels should have been profiled and were not: the launches were counted wrongly."""
-    held = {(one.kernel.function, one.kernel.grid, one.kernel.block) for one in found.found}
+    reported = {(one.kernel.function, one.kernel.grid, one.kernel.block) for one in found.found}
     names = [
         f"{kernel.function} with grid {kernel.grid}"
         for kernel in wanted
-        if (kernel.function, kernel.grid, kernel.block) not in held
+        if (kernel.function, kernel.grid, kernel.block) not in reported
     ]
     message = f"ncu met other launches than the timeline: {', '.join(names)} was not profiled."
     return [HealthEntry("other-launches", "warning", message)] if names else []

@@ -18,14 +18,14 @@ PATH = click.Path(path_type=Path)
 """A file or folder, which a verb gets as a `Path`."""
 
 
-def bundle(name: str, made: type[Any], *options: Decorator) -> Decorator:
-    """Add options to a verb, which gets one record made of their values, as the parameter `name`."""
+def bundle(name: str, record: type[Any], *options: Decorator) -> Decorator:
+    """Add options to a verb, which gets one record of their values, as the parameter `name`."""
 
     def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(verb)
-        def with_bundle(**given: Any) -> Any:
-            values = {field: given.pop(field) for field in made.__annotations__}
-            return verb(**given, **{name: made(**values)})
+        def with_bundle(**values: Any) -> Any:
+            fields = {field: values.pop(field) for field in record.__annotations__}
+            return verb(**values, **{name: record(**fields)})
 
         decorated: Callable[..., Any] = with_bundle
         for option in reversed(options):

@@ -97,14 +97,14 @@ def report(
         return
     cost = DailyCost(gpu_hour) if gpu_hour is not None else None
     dive = dive_files(ncu_reports, opened) if ncu_reports else None
-    made = page(diagnose(opened, why), again=command_line("diagnose", trace), cost=cost, dive=dive)
-    write_text(file, made.html)
+    written = page(diagnose(opened, why), again=command_line("diagnose", trace), cost=cost, dive=dive)
+    write_text(file, written.html)
     size = file.stat().st_size
     if output.as_json:
-        answer = {"schema": SCHEMA, "file": str(file), "bytes": size, "events": made.events}
+        answer = {"schema": SCHEMA, "file": str(file), "bytes": size, "events": written.events}
         print_json(answer | ({"inside": _joined(dive)} if dive else {}))
     else:
-        say(f"{file}: {size / 1e6:.2f} MB, {made.events:,} events; open it in a browser")
+        say(f"{file}: {size / 1e6:.2f} MB, {written.events:,} events; open it in a browser")
         if dive:
             say("{found} of {kernels} kernels of the ncu report are in the trace".format(**_joined(dive)))
 

@@ -194,6 +194,6 @@ def _write_patch(file: Path, answer: TrialAnswer) -> None:
     if not answer.best:
         say("warpline: no patch: no fix is known to make the program faster", err=True)
         return
-    made = make_patch(answer, Path.cwd())
-    write_text(file, made.text)
-    say(f"wrote {file}; git apply {file}" if made.diff else f"wrote {file}: lines to write by hand", err=True)
+    patch = make_patch(answer, Path.cwd())
+    write_text(file, patch.text)
+    say(f"wrote {file}; git apply {file}" if patch.diff else f"wrote {file}: lines to write by hand", err=True)

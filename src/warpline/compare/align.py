@@ -60,17 +60,17 @@ class _SimilarityRows:
 
     def __init__(self, similarity: Similarity) -> None:
         self._similarity, self._best = similarity, similarity.best()
-        self._kept: dict[int, Floats] = {}
+        self._rows: dict[int, Floats] = {}
         self._cells = 0
 
     def __getitem__(self, element: int) -> Floats:
-        row = self._kept.get(element)
+        row = self._rows.get(element)
         if row is None:
             row = self._similarity.row(element)
             if self._cells + len(row) > MAX_CACHED_CELLS:
-                self._kept.clear()
+                self._rows.clear()
                 self._cells = 0
-            self._kept[element] = row
+            self._rows[element] = row
             self._cells += len(row)
         return row
 

@@ -62,8 +62,8 @@ class Outcome(Struct, frozen=True):
         if self.predicted is None or self.measured is None:
             return None
         seen = {self.measured} if self.timed else {self.measured, self.recorded}
-        held = {self.predicted.low <= gain <= self.predicted.high for gain in seen}
-        return held.pop() if len(held) == 1 else None
+        within = {self.predicted.low <= gain <= self.predicted.high for gain in seen}
+        return within.pop() if len(within) == 1 else None
 
     @property
     def sentence(self) -> str:

@@ -78,12 +78,12 @@ def _moved_out(a: TypicalStep, b: TypicalStep, one: str, other: str) -> str | No
     (work_a, outside_a), (work_b, outside_b) = _work_ns(a), _work_ns(b)
     if 2 * (outside_b - outside_a) > work_a - work_b > 0:
         most, less = share(a.covered, 1), share(b.covered, 1)
-        held = f"the steps of {one} hold {most} of its GPU time, and those of {other}, which do less, {less}"
+        why = f"the steps of {one} hold {most} of its GPU time, and those of {other}, which do less, {less}"
     elif len(a.operations) > MAX_COUNT_RATIO * len(b.operations) and a.waited_ns is not None and b.waited_ns is None:
-        held = f"the steps of {one} are alike, and those of {other} run fewer {_noun(a)}s, and different ones by turns"
+        why = f"the steps of {one} are alike, and those of {other} run fewer {_noun(a)}s, and different ones by turns"
     else:
         return None
-    return f"{held}: they are not about the same work"
+    return f"{why}: they are not about the same work"
 
 
 def _work_ns(step: TypicalStep) -> tuple[float, float]:

@@ -118,7 +118,7 @@ class RungOutcome:
         return self.promised.expected / self.time.step_ns - 1 if self.promised is not None else None
 
     @property
-    def held(self) -> bool:
+    def is_in_range(self) -> bool:
         """Whether the step is within the range."""
         return self.promised is not None and self.promised.low <= self.time.step_ns <= self.promised.high
 
@@ -215,10 +215,10 @@ def _seen(outcomes: dict[str, list[RungOutcome]]) -> str:
     every = [one for found in outcomes.values() for one in found if one.promised is not None]
     errors = [abs(one.error) for one in every if one.error is not None]
     if errors:
-        held = sum(one.held for one in every)
+        in_range = sum(one.is_in_range for one in every)
         pairs = [pair for found in outcomes.values() for pair in combinations(_promised(found), 2)]
         sentences.append(
-            f"Of {len(every)} predictions {held} hold the measured step in their range; their median error is "
+            f"Of {len(every)} predictions {in_range} hold the measured step in their range; their median error is "
             f"{100 * statistics.median(errors):.0f} %, and {sum(map(_in_order, pairs))} of {len(pairs)} pairs of rungs "
             "are in the order that was predicted."
         )

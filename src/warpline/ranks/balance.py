@@ -1,5 +1,5 @@
-"""How evenly a job spreads its work: over ranks and steps, pipeline stages, experts and nodes. Each is told only where
-there is something to say."""
+"""How evenly a job spreads its work: over ranks and steps, pipeline stages, experts and nodes. Only what is
+uneven is reported."""
 
 from __future__ import annotations
 

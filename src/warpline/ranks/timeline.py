@@ -109,7 +109,7 @@ class Timelines(Sequence[RankTimeline]):
         self._summaries, self._windows, self.numbers = summaries, windows, numbers
         self.ranks = tuple(ranks)
         self._corrections = corrections
-        self._kept: dict[int, RankTimeline] = {}
+        self._cache: dict[int, RankTimeline] = {}
         self._room = KEPT_OPERATIONS
 
     def __len__(self) -> int:
@@ -123,12 +123,12 @@ class Timelines(Sequence[RankTimeline]):
         if isinstance(place, slice):
             return [self[one] for one in range(len(self))[place]]
         rank = self.ranks[place]
-        if rank in self._kept:
-            return self._kept[rank]
+        if rank in self._cache:
+            return self._cache[rank]
         found = _timeline(rank, self._summaries[rank], self._windows[rank], self.numbers)
         found = self._corrections[place](found) if self._corrections else found
         if len(found.step) <= self._room:
-            self._kept[rank] = found
+            self._cache[rank] = found
             self._room -= len(found.step)
         return found
 
@@ -144,7 +144,7 @@ class Timelines(Sequence[RankTimeline]):
 def common_timelines(summaries: Mapping[int, RankSummary]) -> tuple[Timelines, list[HealthEntry]]:
     """The timelines of the ranks that have steps in common, and what was left out."""
     windows, notes = _windows(summaries)
-    numbers, kept, left_out = _common(windows)
+    numbers, ranks, left_out = _common(windows)
     if left_out:
         notes.append(
             HealthEntry(
@@ -153,10 +153,10 @@ def common_timelines(summaries: Mapping[int, RankSummary]) -> tuple[Timelines, l
                 f"{_ranks(left_out)} recorded other steps than the rest, and {_is(left_out)} left out",
             )
         )
-    if any(windows[rank].usable != set(numbers) for rank in kept):
+    if any(windows[rank].usable != set(numbers) for rank in ranks):
         shown = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
         notes.append(HealthEntry("step-windows", "info", f"ranks recorded different steps; used are steps {shown}"))
-    return Timelines(summaries, windows, numbers, kept), notes
+    return Timelines(summaries, windows, numbers, ranks), notes
 
 
 def outline(line: RankTimeline) -> RankOutline:
@@ -236,16 +236,16 @@ def _whole(summary: RankSummary) -> StepWindow:
 
 def _common(windows: Mapping[int, StepWindow]) -> tuple[tuple[int, ...], list[int], list[int]]:
     """Steps that ranks have in common, those ranks, and the ranks that share too few with the others."""
-    kept = sorted(windows)
-    held = Counter(number for window in windows.values() for number in window.usable)
-    usual = {number for number, count in held.items() if 2 * count > len(windows)}
+    ranks = sorted(windows)
+    counts = Counter(number for window in windows.values() for number in window.usable)
+    usual = {number for number, count in counts.items() if 2 * count > len(windows)}
     enough = min(MIN_STEPS, max((len(window.usable) for window in windows.values()), default=0))
     if len(usual) >= enough:
-        kept = [rank for rank in kept if len(usual & windows[rank].usable) >= enough]
-    common = set.intersection(*(windows[rank].usable for rank in kept)) if kept else set()
-    if len(kept) < 2 or not common:
+        ranks = [rank for rank in ranks if len(usual & windows[rank].usable) >= enough]
+    common = set.intersection(*(windows[rank].usable for rank in ranks)) if ranks else set()
+    if len(ranks) < 2 or not common:
         raise CannotAnswer("no-common-step", "the ranks recorded no step in common", "record the same steps everywhere")
-    return tuple(sorted(common)), kept, [rank for rank in sorted(windows) if rank not in kept]
+    return tuple(sorted(common)), ranks, [rank for rank in sorted(windows) if rank not in ranks]
 
 
 def _timeline(rank: int, summary: RankSummary, window: StepWindow, numbers: tuple[int, ...]) -> RankTimeline:

@@ -121,7 +121,7 @@ def _checks(gate: Gate, verbose: bool) -> Iterator[Content]:
                 check.budget.number,
                 _shown(check.value.expected),
                 f"{check.budget.sign} {_limit(check.budget.limit)}",
-                _kept(check),
+                _outcome(check),
             ]
             for check in checks
         ]
@@ -131,8 +131,8 @@ def _checks(gate: Gate, verbose: bool) -> Iterator[Content]:
                 row.insert(1, None if check.baseline is None else _shown(check.baseline))
         yield Table(tuple(columns), tuple(map(tuple, rows)))
     if len(checks) < len(gate.checks):
-        kept = f"{len(gate.checks) - len(checks)} more are" if checks else f"All {len(gate.checks)} limits are"
-        yield Text(f"{kept} kept; -v lists them.", "quiet")
+        rest = f"{len(gate.checks) - len(checks)} more are" if checks else f"All {len(gate.checks)} limits are"
+        yield Text(f"{rest} kept; -v lists them.", "quiet")
     if any(check.passed is None for check in checks):
         yield Text(OPEN, "quiet")
 
@@ -145,7 +145,7 @@ def _limit(value: float) -> str:
     return f"{value:g}" if value < MIN_WHOLE else f"{value:,.0f}"
 
 
-def _kept(check: BudgetCheck) -> str:
+def _outcome(check: BudgetCheck) -> str:
     if check.passed is None:
         return f"open: {check.value.low:.3f} to {check.value.high:.3f}"
     return "kept" if check.passed else "exceeded" if check.budget.sign == "<=" else "not reached"

@@ -269,7 +269,7 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     if why_unclear(judgement.state) is not None:
-        return  # the verdict says why no gain can be told
+        return  # the verdict says why no gain can be given
     named = _named_fixes(judgement)
     found = findings.in_order(judgement.findings, judgement.verdict)
     found.sort(key=lambda finding: named.index(finding.fix) if finding.fix in named else len(named))

@@ -167,15 +167,15 @@ def _waits(diagnosis: Diagnosis) -> Section:
         Column("where", "where", key=True),
     )
     rows: list[tuple[Value, ...]] = []
-    told: set[tuple[Value, ...]] = set()
+    spots: set[tuple[Value, ...]] = set()
     for row in diagnosis.syncs.head(LISTED_WAITS).rows(named=True):
         site = site_of(row)
         words = (row["written"], row["op"], f"{row['call']} ({row['kind']})", f"in {site.spot}" if site else "")
         where = " ".join(filter(None, words))
-        # A copy and the wait after it, in one op, are recoverable together: the time is told once.
+        # A copy and the wait after it, in one op, are recoverable together: the time is shown once.
         spot = (row["op"], row["file"], row["line"])
-        rows.append((row["count"], row["blocked_ns"], None if spot in told else row["returned_ns"], where))
-        told |= {spot} if row["op"] else set()
+        rows.append((row["count"], row["blocked_ns"], None if spot in spots else row["returned_ns"], where))
+        spots |= {spot} if row["op"] else set()
     hidden = len(diagnosis.syncs) - len(rows)
     note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
     title = "CPU waits, per step" if len(diagnosis.steps) else "CPU waits, in the whole recording"

@@ -75,10 +75,10 @@ def _shown(found: Sequence[KernelDive], verbose: bool) -> list[KernelDive]:
     """All launches if asked for; else one of each kernel with the same geometry, the most time to recover first."""
     if verbose:
         return list(found)
-    kept: dict[tuple[object, ...], KernelDive] = {}
+    unique: dict[tuple[object, ...], KernelDive] = {}
     for one in sorted(found, key=_recoverable_ns, reverse=True):
-        kept.setdefault((one.kernel.name, one.kernel.grid, one.kernel.block, one.reason), one)
-    return list(kept.values())[:SHOWN_KERNELS]
+        unique.setdefault((one.kernel.name, one.kernel.grid, one.kernel.block, one.reason), one)
+    return list(unique.values())[:SHOWN_KERNELS]
 
 
 def _recoverable_ns(one: KernelDive) -> float:

@@ -152,24 +152,24 @@ def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProf
     diagnosis = diagnose(recorder.trace)
     if not options.timeline:
         return CellProfile(diagnosis, None)
-    made = page(diagnosis).html
-    if len(made) <= MOST_FRAME_BYTES:
-        return CellProfile(diagnosis, made)
+    document = page(diagnosis).html
+    if len(document) <= MOST_FRAME_BYTES:
+        return CellProfile(diagnosis, document)
     file = recorder.trace
     return CellProfile(
         diagnosis,
         None,
-        f"The timeline has {len(made) / 1e6:.0f} MB, too many for a notebook: record fewer steps with --steps, or "
+        f"The timeline has {len(document) / 1e6:.0f} MB, too many for a notebook: record fewer steps with --steps, or "
         f"keep the recording with --keep and run warpline report {file}.",
     )
 
 
 def _end(recorder: profile, is_kept: bool) -> None:
     """End the recording; where it wrote a file is said only if the file is kept."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    messages = io.StringIO()
+    with contextlib.redirect_stderr(messages):
         recorder.__exit__(None, None, None)
-    for line in said.getvalue().splitlines():
+    for line in messages.getvalue().splitlines():
         if is_kept or recorder.trace is None:
             print(_for_the_magic(line), file=sys.stderr)
 

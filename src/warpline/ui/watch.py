@@ -1,4 +1,4 @@
-"""Judges each trace that appears in a folder, once: its step goes into the history, and a new level is told.
+"""Judges each trace that appears in a folder, once: its step goes into the history, and a new level is reported.
 
 A file is judged when it has stopped changing. What was judged is known from the history alone, so that a watch can be
 ended at any time, and two may look at one folder.
@@ -180,7 +180,7 @@ class Watch:
         return replace(answer, cause=verdict.cause, fix=verdict.fix, gain=verdict.gain if verdict.fix else None)
 
     def _with_level(self, found: WatchedTrace) -> WatchedTrace:
-        """With the change of the level that this trace makes certain, unless an earlier one has told it."""
+        """With the change of the level that this trace makes certain, unless an earlier one has reported it."""
         if NUMBER not in found.numbers:
             return found
         runs = read_history(self.history, self.project, self.name, NUMBER, self.least_effect, found.device).runs
@@ -191,8 +191,8 @@ class Watch:
         if len(steps) < 2:
             return found
         old, new = steps[-2:]
-        told = runs[max(0, new.start - MIN_LEVEL_POINTS) :]
-        if any(run.outcome in {"slower", "faster"} for run in told):
+        recent = runs[max(0, new.start - MIN_LEVEL_POINTS) :]
+        if any(run.outcome in {"slower", "faster"} for run in recent):
             return found
         first = runs[new.start].label.partition(" ")[2] if new.start < len(runs) else found.trace
         outcome: WatchOutcome = "slower" if new.median > old.median else "faster"
