@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from warpline.package_data import read_table
 from warpline.scrub import values
 from warpline.scrub.devices import device_name
 from warpline.scrub.frames import FrameScrubber
@@ -32,7 +32,7 @@ class _Allowed(Struct, frozen=True):
     arguments: dict[str, tuple[str, ...]]
 
 
-_ALLOWED = msgspec.toml.decode(files("warpline.scrub").joinpath("data", "kineto.toml").read_bytes(), type=_Allowed)
+_ALLOWED = read_table("scrub", "kineto", _Allowed)
 ROLES = {category: role for role, categories in _ALLOWED.roles.items() for category in categories}
 """What the name of an event of each known category is."""
 KNOWN_METADATA = (

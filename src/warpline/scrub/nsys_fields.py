@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
-from msgspec import Struct, field, toml
+from msgspec import Struct, field
 from msgspec.structs import replace
+
+from warpline.package_data import read_table
 
 KERNEL, CALL, RANGE, THREAD, PROCESS, MESSAGE, METRIC, DEVICE, CHIP, STREAM_FILE, STREAM, TIME = (
     *("kernel", "call", "range", "thread", "process", "message", "metric", "device", "chip", "stream_file", "stream"),
@@ -38,7 +38,7 @@ class _Allowed(Struct, frozen=True):
     tables: dict[str, ColumnRules]
 
 
-_ALLOWED = toml.decode(files("warpline.scrub").joinpath("data", "nsys.toml").read_bytes(), type=_Allowed)
+_ALLOWED = read_table("scrub", "nsys", _Allowed)
 TABLES = {
     name: replace(rules, integers=(*_ALLOWED.shared.get(rules.shares, ()), *rules.integers))
     for name, rules in _ALLOWED.tables.items()
