@@ -67,6 +67,38 @@ def test_one_large_op_asks_for_threads(tmp_path: Path) -> None:
     assert "torch.set_num_threads" in found.sentence
 
 
+def test_ops_slower_than_one_slow_core_ask_for_fewer_threads(tmp_path: Path) -> None:
+    """GELU of 1,024 FP32 numbers moves 8 kB and takes 8 ms: threads that wait for each other. At 1 FLOP or byte a
+    nanosecond and 20 µs a call one slow core needs less than 0.1 ms."""
+    sizes = {"Input Dims": [[1024], []], "Input type": ["float", ""]}
+    found = verdict(tmp_path, [op("aten::gelu", 8_000.0 * number, 8_000, **sizes) for number in range(12)])
+    assert found.cause == "compute"
+    assert "OMP_NUM_THREADS=1" in found.sentence
+    assert "all physical cores" not in found.sentence
+
+
+def test_ops_with_much_work_ask_for_all_cores(tmp_path: Path) -> None:
+    """A matmul of 2 × 1,000³ FLOPs in 48 ms: 42 GFLOP/s."""
+    sizes = {"Input Dims": [[1000, 1000], [1000, 1000]], "Input type": ["float", "float"]}
+    found = verdict(tmp_path, [op("aten::mm", 48_000.0 * number, 48_000, **sizes) for number in range(2)])
+    assert "all physical cores" in found.sentence
+
+
+def test_slow_ops_on_half_types_say_nothing_about_threads(tmp_path: Path) -> None:
+    sizes = {"Input Dims": [[1024], []], "Input type": ["c10::Half", ""]}
+    found = verdict(tmp_path, [op("aten::gelu", 8_000.0 * number, 8_000, **sizes) for number in range(12)])
+    assert "all physical cores" in found.sentence
+
+
+def test_many_new_tensors_ask_for_one_of_all_values(tmp_path: Path) -> None:
+    """1,000 ops of 10 µs, one in ten the mark of torch.tensor()."""
+    names = ["aten::lift_fresh", *["aten::to"] * 9]
+    found = verdict(tmp_path, [op(names[number % 10], 100.0 * number, 10) for number in range(1_000)])
+    assert found.cause == "dispatch"
+    assert "make one of all values" in found.sentence
+    assert "torch.compile" not in found.sentence
+
+
 def test_many_small_ops_ask_for_a_compiler(tmp_path: Path) -> None:
     """1,000 ops of 10 µs with 90 µs between them."""
     found = verdict(tmp_path, [op("aten::mul", 100.0 * number, 10) for number in range(1_000)])

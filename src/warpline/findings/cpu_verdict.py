@@ -4,14 +4,19 @@ The account of `cpu_time` decides: the cause is the group of kinds with the most
 between them are one group, since both are what it costs to call an op at all. Ops count with their usual time: on a
 busy machine other programs interrupt some of them for long, and which ones is chance. Where these interruptions take
 more than any cause, there is no verdict.
+
+Large ops that usually take longer than one slow core would need do not compute most of the time: each waits until all
+of its threads had a core. More threads make that worse, so fewer are advised.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from msgspec import Struct
 
 from warpline.analyses.cpu_time import CpuPart, CpuTime, Kind, shown_by
 from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS
+from warpline.analyses.op_calls import OpCalls
 from warpline.estimate import Estimate
 from warpline.findings.model import Verdict
 from warpline.fixes.claim import CAUSES, Cause
@@ -33,6 +38,12 @@ MIN_BEYOND = 0.1
 """From this share of the time on, interruptions are told."""
 AS_GOOD = 0.9
 """A second cause with this share of the first one's time is as good an answer."""
+SLOW_CORE_PER_NS = 1.0
+"""FLOPs and bytes that any core does in a nanosecond on FP32 data in its memory: a tenth of what a core of 2015 does."""
+NEW_TENSOR = "aten::lift_fresh"
+"""The op that torch.tensor() calls once for each tensor; with it come two to six others."""
+MIN_NEW_TENSORS = 0.05
+"""From this share of all ops on, making tensors one by one is most of what small ops do, or near it."""
 
 _ADVICE: dict[Cause, tuple[str, ...]] = {
     "input": (
@@ -93,7 +104,7 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     sentence = f"{CAUSES[first.cause]}: {_what(first, cpu)}."
     if also is not None:
         sentence += f" {_capitalised(_what(also, cpu))}."
-    how = _loading_advice(trace) if first.cause == "input" else _advice(first, cpu)
+    how = _advice(trace, first, cpu)
     said = " ".join(filter(None, (sentence, beyond, _limit(first, cpu), how)))
     return _verdict(first.cause, said, cpu, also.cause if also else None)
 
@@ -182,12 +193,41 @@ def _limit(group: _Group, cpu: CpuTime) -> str:
     return f"If {hidden}, the {'step' if cpu.has_steps else 'recording'} would take {rest}."
 
 
-def _advice(group: _Group, cpu: CpuTime) -> str:
+def _advice(trace: Trace, group: _Group, cpu: CpuTime) -> str:
+    if group.cause == "input":
+        return _loading_advice(trace)
+    if group.cause == "compute" and _is_slower_than_one_core(trace, group):
+        return (
+            "One slow core would need less time for these ops: their threads wait for each other, or for cores that "
+            "others use or that a container may not use. Use fewer threads: OMP_NUM_THREADS=1, or "
+            "torch.set_num_threads(1), and measure which number is fastest."
+        )
+    if group.cause == "dispatch" and np.mean(trace.ops.name.equal(NEW_TENSOR)) >= MIN_NEW_TENSORS:
+        return (
+            "Many ops make small tensors one by one: make one of all values, torch.from_numpy(numpy.stack(values)) "
+            "instead of torch.tensor(value) for each."
+        )
     if group.cause == "unclear":
         return f"{shown_by(cpu.source)} to see what runs there."
     if group.parts[0].kind == "sleep":
         return "Remove the sleep, or wait for the event that it stands for."
     return f"{'; '.join(_ADVICE[group.cause])}."
+
+
+def _is_slower_than_one_core(trace: Trace, group: _Group) -> bool:
+    """Whether at least half of the time goes to ops that usually take longer than one slow core would."""
+    calls = trace.once(OpCalls)
+    # Types of 16 bits and fewer ("c10::Half") are slow on many CPUs for another reason.
+    is_fp32 = trace.ops.dtypes.like('"float"') & ~trace.ops.dtypes.like("Half|Float")
+    slow_ns = 0
+    for part in group.parts:
+        rows = np.flatnonzero(trace.ops.name.equal(part.name) & is_fp32)
+        _, firsts = np.unique(calls.numbers_of(rows), return_index=True)
+        works = [calls.work(int(row), ()) for row in rows[firsts]]
+        need_ns = [SMALL_CPU_OP_NS + (one.total_flops + one.bytes) / SLOW_CORE_PER_NS for one in works if one]
+        if need_ns and len(need_ns) == len(works) and part.usual_ns > max(need_ns) * part.count:
+            slow_ns += part.usual_ns
+    return 2 * slow_ns >= group.time_ns
 
 
 def _loading_advice(trace: Trace) -> str:
