@@ -45,6 +45,24 @@ def test_verbose_shows_kernels_and_copies_and_so_does_top(capsys: pytest.Capture
     assert "18 more kernels: --top 20" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ([KINETO, "ops"], f"the command stands before the file; warpline ops {KINETO}"),
+        ([KINETO, "compare", NSYS], f"warpline compare {KINETO} {NSYS}"),
+        (["--json", KINETO], "options stand last: warpline … --json"),
+        (["gate", KINETO, "--budget"], "see warpline gate --help"),
+        (["sql", "select 1", KINETO], f"the trace stands before the query; warpline sql {KINETO} 'select 1'"),
+        (["report", KINETO, "-o", "page.pdf"], "end the name in .html"),
+    ],
+)
+def test_words_in_the_wrong_place_get_the_command_to_type(
+    arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    assert hint in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", [".md", ".txt", ".json"])
 def test_the_suffix_picks_the_format_and_nothing_is_overwritten(
     suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

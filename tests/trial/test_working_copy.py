@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from warpline.trial.working_copy import MAX_ENTRIES, make_working_copy
+from warpline.trial.working_copy import MAX_ENTRIES, from_anywhere, make_working_copy
 
 WRITES = """
 import os, sys
@@ -33,6 +33,13 @@ def folder(tmp_path: Path) -> Path:
     (source / "config.txt").write_text("kept")
     (source / "out" / "old.txt").write_text("old")
     return source
+
+
+def test_a_program_beside_the_folder_is_found_from_the_copy(tmp_path: Path) -> None:
+    source = folder(tmp_path)
+    (tmp_path / "train.py").touch()
+    command = ["python", "../train.py", "out/old.txt", "../missing", "--lr=0.1"]
+    assert from_anywhere(command, source) == ["python", str(tmp_path.resolve() / "train.py"), *command[2:]]
 
 
 def test_writes_and_deletions_stay_in_the_copy(tmp_path: Path) -> None:

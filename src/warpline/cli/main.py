@@ -125,7 +125,7 @@ def run(arguments: list[str]) -> int:
         return error.code if isinstance(error.code, int) else EXIT_FAILED
     except click.ClickException as error:
         # The command line was not understood, so that nothing has noted --json yet.
-        return _fail(_described(error), "--json" in arguments)
+        return _fail(_described(error, arguments), "--json" in arguments)
     except BaseException as error:
         return _fail(_described(error), asked.as_json)
     return result if isinstance(result, int) else 0
@@ -146,6 +146,11 @@ def _with_default_verb(arguments: list[str]) -> list[str]:
             raise UsageError(
                 "two-traces", "warpline TRACE takes one recording", shlex.join(["warpline", "compare", *arguments])
             )
+        if len(arguments) > 1 and arguments[1] in VERBS:
+            trace, verb, *others = arguments
+            raise UsageError(
+                "usage", "the command stands before the file", shlex.join(["warpline", verb, trace, *others])
+            )
         return ["diagnose", *arguments]
     return arguments
 
@@ -154,18 +159,23 @@ def _like_a_file(word: str) -> bool:
     return word == "-" or os.path.exists(word) or any(mark in word for mark in "./\\")  # noqa: PTH110 - not yet a path
 
 
-def _described(error: BaseException) -> WarplineError:
+def _described(error: BaseException, arguments: Sequence[str] = ()) -> WarplineError:
     """Any error with a code, a message and a hint; what is neither ours nor the user's is a bug, and says so."""
     match error:
         case WarplineError():
             return error
         case _UnknownVerb():
             return WarplineError("usage", error.format_message(), error.hint, error.exit_code)
+        case click.NoSuchOption(ctx=click.Context(parent=None, command=Verbs())) if _is_of_diagnose(error):
+            option = error.option_name
+            hint = f"options stand last: warpline … {option}"
+            return WarplineError("usage", f"{option} stands before the file", hint, error.exit_code)
         case click.NoSuchOption(ctx=click.Context() as context) if others := _verbs_with(error.option_name, context):
             has = " or ".join(f"warpline {name}" for name in others)
             return WarplineError("usage", _what_is_wrong(error), f"it is an option of {has}", error.exit_code)
         case click.UsageError():
-            path = error.ctx.command_path if error.ctx is not None else "warpline"
+            verb = [word for word in arguments[:1] if word in VERBS]
+            path = error.ctx.command_path if error.ctx is not None else " ".join(["warpline", *verb])
             return WarplineError("usage", _what_is_wrong(error), f"see {path} --help", error.exit_code)
         case click.ClickException():
             return WarplineError("usage", error.format_message(), "see warpline --help", error.exit_code)
@@ -179,6 +189,12 @@ def _described(error: BaseException) -> WarplineError:
         raise error
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     return WarplineError("internal-error", reason, "please report it, with the traceback that WARPLINE_DEBUG=1 shows")
+
+
+def _is_of_diagnose(error: click.NoSuchOption) -> bool:
+    """Whether an option that `warpline` itself lacks is one of `warpline TRACE`."""
+    command = import_module("warpline.cli.diagnose").diagnose
+    return any(error.option_name in one.opts for one in command.params)
 
 
 def _verbs_with(option: str, context: click.Context) -> list[str]:

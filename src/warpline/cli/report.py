@@ -29,6 +29,8 @@ from warpline.reports.job_page import job_page
 from warpline.reports.page.document import page
 
 SCHEMA = "warpline.page/1"
+OTHER_FORMATS = (".md", ".txt", ".json", ".pdf", ".svg", ".png", ".csv")
+"""Suffixes that promise something else than a page."""
 SUFFIXES = (".gz", ".json", ".sqlite", ".nsys-rep")
 
 
@@ -87,6 +89,9 @@ def report(
       warpline report profile_traces --rank 3 -o rank3.html
     """
     file = output.file or Path(f"{_stem(trace)}.html")
+    if file.suffix.lower() in OTHER_FORMATS:
+        hint = f"end the name in .html; text is written by {command_line('diagnose', trace, '-o', 'report.md')}"
+        raise UsageError("unknown-format", f"the report is an HTML page, and {file.name} is none", hint)
     refuse_existing(file, output.force)
     opened = ranks.open(trace, selection)
     if isinstance(opened, Job):

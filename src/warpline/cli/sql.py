@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import click
 from warpline.cli.options import TableFormat, json_format_option, note_json
 from warpline.cli.selection import StepSelection, no_cache_option, step_range_option, trace_argument
 from warpline.cli.write import print_json, put_text, table_width
+from warpline.errors import UsageError
 from warpline.front.query import run_query, table_list
 from warpline.reports.frame_text import table_text, to_csv, to_records
 
@@ -47,6 +49,9 @@ def sql(
 
       warpline sql profile.sqlite "select gpu.name, api.name from gpu join api on gpu.api_id = api.id" --format csv
     """
+    if query is not None and not trace.exists() and Path(query).is_file():
+        hint = shlex.join(["warpline", "sql", query, str(trace)])
+        raise UsageError("usage", "the trace stands before the query", hint)
     opened = StepSelection(step_range=step_range, no_cache=no_cache).open(trace)
     frame = table_list(opened) if query is None else run_query(opened, query, max_rows=max_rows)
     if as_json or output_format == TableFormat.JSON:

@@ -39,7 +39,7 @@ MIN_BEYOND = 0.1
 AS_GOOD = 0.9
 """A second cause with this share of the first one's time is as good an answer."""
 SLOW_CORE_PER_NS = 1.0
-"""FLOPs and bytes that any core does in a nanosecond on FP32 data in its memory: a tenth of what a core of 2015 does."""
+"""FLOPs and bytes that a slow core does in a nanosecond on FP32 data in memory; usual ones do ten times as much."""
 NEW_TENSOR = "aten::lift_fresh"
 """The op that torch.tensor() calls once for each tensor; with it come two to six others."""
 MIN_NEW_TENSORS = 0.05

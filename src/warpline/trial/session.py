@@ -40,7 +40,7 @@ from warpline.trial.rows import (
     step_of_baseline,
     timed_windows,
 )
-from warpline.trial.working_copy import make_working_copy
+from warpline.trial.working_copy import from_anywhere, make_working_copy
 
 MAX_ALIVE = 24
 POLL_S = 0.004
@@ -206,7 +206,8 @@ class TrialSession:
         for one in changes:
             environment |= one.change.environment
         try:
-            process = VariantProcess(variant.name, folder, request.command, environment, working_copy)
+            command = from_anywhere(request.command, request.working_folder)
+            process = VariantProcess(variant.name, folder, command, environment, working_copy)
         except OSError as error:
             raise WarplineError("cannot-run", f"{request.command[0]} could not be started: {error.strerror}") from error
         process.limit_s = limit_s

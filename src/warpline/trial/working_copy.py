@@ -9,10 +9,19 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 MAX_ENTRIES = 2000
 """Folders beyond are linked as a whole: a dataset has too many files to link one by one."""
+
+
+def from_anywhere(command: Sequence[str], folder: Path) -> list[str]:
+    """The command with whole paths for files outside the folder, where `../train.py` would not lead in the copy."""
+    return [
+        str((folder / word).resolve()) if ".." in Path(word).parts and (folder / word).exists() else word
+        for word in command
+    ]
 
 
 def make_working_copy(source: Path, target: Path, scratch: Path) -> None:
