@@ -173,3 +173,23 @@ def test_ids_that_are_too_large_keep_what_they_join(tmp_path: Path) -> None:
     first, second, third = (event["tid"] for event in scrubbed(write(tmp_path, events))["traceEvents"])
     assert first == third != large
     assert second == 7
+
+
+@pytest.mark.parametrize(
+    ("ranks", "written"),
+    [
+        ("[0, 1, 2, 3]", "[0, 1, 2, 3]"),
+        ("[0, 1, ..., 31]", "[0, 1, ..., 31]"),
+        ("[]", "[]"),
+        ("[4417 1234 5678 9113]", None),
+        ("[10.44.17.203]", None),
+    ],
+)
+def test_ranks_are_numbers_with_commas_between(ranks: str, written: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "args": {"Process Group Ranks": ranks}}
+    path.write_text(json.dumps({"schemaVersion": 1, "cuda_runtime_version": "10.44.17.203", "traceEvents": [event]}))
+    scrub(path, tmp_path / "out.json")
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found["traceEvents"][0]["args"].get("Process Group Ranks") == written
+    assert "cuda_runtime_version" not in found

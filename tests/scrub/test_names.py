@@ -181,6 +181,13 @@ def test_passwords_are_no_known_words(piece: str) -> None:
     assert not is_known(piece)
 
 
+@pytest.mark.parametrize("name", ["555_173_2098", "5_5_5_1_7_3_2_0_9_8", "12_3", "__7__"])
+def test_numbers_alone_are_no_name(name: str) -> None:
+    names = NameScrubber()
+    assert names.kernel(name).startswith("nameB")
+    assert names.op(name).startswith("nameB")
+
+
 def test_long_names_take_no_longer_than_their_length() -> None:
     """Not a time: a name of a megabyte that took its square would not end."""
     names, long = NameScrubber(), 300_000

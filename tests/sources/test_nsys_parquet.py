@@ -87,6 +87,16 @@ def test_a_table_that_is_cut_short_is_named(tmp_path: Path) -> None:
     assert "damaged-table" in {entry.code for entry in open_trace(file.parent, cache=False).health_entries}
 
 
+def test_a_table_with_more_rows_than_its_bytes_can_hold_is_named(tmp_path: Path) -> None:
+    """A million equal rows take a few kilobytes; real rows differ at least in their times."""
+    file = exported(tmp_path) / KERNELS
+    pl.concat([pl.read_parquet(file)[:1]] * 1000).sample(1_000_000, with_replacement=True).write_parquet(file)
+    trace = open_trace(file.parent, cache=False)
+    assert len(trace.gpu) == 2  # the copy and the memset
+    (entry,) = [entry for entry in trace.health_entries if entry.code == "damaged-table"]
+    assert "more rows than fit" in entry.message
+
+
 def test_a_folder_of_nothing_but_damage_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = exported(tmp_path)
     for file in folder.iterdir():

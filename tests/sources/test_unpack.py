@@ -17,6 +17,7 @@ from warpline.cli.main import run
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources import unpack
 from warpline.sources.unpack import Unpacked, most_bytes
+from warpline.sources.xplane import read_xplane
 
 TEXT = bytes(range(256)) * 3000
 PACK = {"gzip": lambda content: gzip.compress(content, mtime=0), "xz": lzma.compress, "plain": bytes}
@@ -92,6 +93,21 @@ def test_a_bomb_is_refused(packing: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(unpack, "BOMB_BYTES", 1 << 20)
     with pytest.raises(UnreadableFile, match="zip-bomb"):
         list(Unpacked(written(tmp_path, PACK[packing](bytes(8 << 20)))))
+
+
+def test_a_bomb_of_messages_is_refused_before_it_takes_a_row_for_every_two_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.xplane.pb.gz"
+    line = b"\x12\x09Stream #7" + b'"\0' * (6 << 20)  # a name, and six million empty events
+    plane = b"\x12\x0d/device:GPU:0" + field(3, line)
+    path.write_bytes(gzip.compress(field(1, plane)))
+    with pytest.raises(UnreadableFile, match="zip-bomb"):
+        read_xplane(path)
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A field of a protobuf message, with a length of five bytes."""
+    length = [len(content) >> 7 * place & 127 | 128 * (place < 4) for place in range(5)]
+    return bytes([number << 3 | 2, *length]) + content
 
 
 def test_traces_and_exports_packed_with_xz_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

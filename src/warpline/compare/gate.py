@@ -134,8 +134,10 @@ def judge(runs: Sequence[RunMeasurement], limits: GateLimits, numbers: Numbers |
 def _outcome(comparison: Comparison, least_effect: float) -> GateOutcome:
     if comparison.verdict == "not_comparable":
         return "not_comparable"
-    if comparison.judged_by == "work" and comparison.verdict == "faster" and comparison.ratio.expected > 1:
-        return "inconclusive"  # Less GPU work in a longer step: kernels may be missing from the recording.
+    is_shorter = comparison.ratio.expected < 1 - least_effect
+    if comparison.judged_by == "work" and comparison.verdict == "faster" and not is_shorter:
+        # Less GPU work, and a step that is no shorter: kernels may be missing from the recording.
+        return "inconclusive"
     if comparison.judged_by == "busy" and comparison.verdict == "inconclusive":
         return "passed" if comparison.work_ratio.high < 1 + least_effect else "inconclusive"
     known: dict[str, GateOutcome] = {"slower": "regression", "faster": "passed", "same": "passed"}

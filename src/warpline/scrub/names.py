@@ -18,6 +18,8 @@ MAX_NAME_CHARS = 32_768
 """The decoder of kernel names reads no more."""
 PIECE = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
+_LETTER = re.compile(r"[A-Za-z]")
+"""Numbers alone are the name of nothing, and may be those of a person."""
 _KERNEL = re.compile(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #$'.\-!|=+]*")
 _QUALIFIED = re.compile(r"[\w:~$#.]*(?: \[clone \.kd\]|\.kd)?", re.ASCII)
 _NO_KERNEL = re.compile(
@@ -157,7 +159,11 @@ class NameScrubber:
             return self.pieces(text)
         if found := _COMPILED.fullmatch(text):
             return f"{found[1]}{self.pieces(found[2])}{found[3]}"
-        return self.pieces(text) if _OP.fullmatch(text) else self._whole("name", text, RANGE_TELLS)
+        return (
+            self.pieces(text)
+            if _LETTER.search(text) and _OP.fullmatch(text)
+            else self._whole("name", text, RANGE_TELLS)
+        )
 
     def call(self, text: str) -> str:
         """A call of CUDA or of the operating system, an activity of the profiler, a fixed label."""
@@ -230,7 +236,7 @@ class NameScrubber:
 
 def _is_kernel(text: str) -> bool:
     """Whether a text has the form of a kernel's name: an identifier, or a declaration of C++ with its brackets."""
-    if _NO_KERNEL.search(text) or _SENTENCE.search(text):
+    if not _LETTER.search(text) or _NO_KERNEL.search(text) or _SENTENCE.search(text):
         return False
     return bool(_QUALIFIED.fullmatch(text)) or (bool(_KERNEL.fullmatch(text)) and ("(" in text or "<" in text))
 

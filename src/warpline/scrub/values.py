@@ -35,7 +35,8 @@ MAX_NESTING = 4
 
 _NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){0,3}", re.ASCII)
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){0,2}", re.ASCII)
+"""Four numbers would be an address."""
 MAX_VERSION: Final = 10**8
 """A driver of HIP is 60342134."""
 _PHASES = frozenset(("", *"BEXiICbnesftPNODMvVRcr"))

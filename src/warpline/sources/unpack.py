@@ -22,6 +22,8 @@ BOMB_RATIO: Final = 200
 """Real traces shrink 10- to 30-fold; deflate reaches 1,032-fold only on endless repetition."""
 BOMB_BYTES: Final = 256 << 20
 """A profile shorter than this is read regardless of its compression ratio."""
+ROWS_BOMB_BYTES: Final = 4 << 20
+"""The same for messages of protobuf and columns of Parquet, where a row may take two bytes of a file, or none."""
 XZ_MEMORY_BYTES: Final = 256 << 20
 """xz -9 needs 65 MiB."""
 
@@ -74,10 +76,17 @@ def too_large(path: Path, limit_bytes: int) -> UnreadableFile:
 class Unpacked:
     """Iterates over the bytes of a file, unpacked where it is packed, in pieces of at most `piece_bytes`."""
 
-    def __init__(self, path: Path, piece_bytes: int = PIECE_BYTES, limit_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        piece_bytes: int = PIECE_BYTES,
+        limit_bytes: int | None = None,
+        bomb_bytes: int | None = None,
+    ) -> None:
         self.path = path
         self.piece_bytes = piece_bytes
         self.limit_bytes = most_bytes() if limit_bytes is None else limit_bytes
+        self.bomb_bytes = BOMB_BYTES if bomb_bytes is None else bomb_bytes
         self.damage = ""
         """Why the bytes end early, as a sentence; empty if they do not. What precedes the damage was delivered."""
 
@@ -95,7 +104,7 @@ class Unpacked:
                 produced += len(piece)
                 if produced > self.limit_bytes:
                     raise too_large(self.path, self.limit_bytes)
-                if packing is not Packing.PLAIN and produced > BOMB_BYTES and produced > BOMB_RATIO * consumed:
+                if packing is not Packing.PLAIN and produced > self.bomb_bytes and produced > BOMB_RATIO * consumed:
                     sizes = f"{produced >> 20} MiB came out of {consumed >> 10} KiB of {packing.value}"
                     raise UnreadableFile(
                         "zip-bomb",

@@ -19,7 +19,7 @@ from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.lanes import API_CALL, COPY, GPU_PROCESS, SET, STREAM, XLA_FRAME
 from warpline.sources.protobuf import message_class, parse
 from warpline.sources.rows import Rows
-from warpline.sources.unpack import Unpacked
+from warpline.sources.unpack import ROWS_BOMB_BYTES, Unpacked
 
 MESSAGES = {
     "Space": {"planes": (1, "*Plane"), "errors": (2, "*string"), "warnings": (3, "*string")},
@@ -85,7 +85,7 @@ Row = dict[str, Any]
 
 def read_xplane(path: Path) -> Rows:
     """Read an XSpace file; one of a TPU is refused."""
-    unpacked = Unpacked(path)
+    unpacked = Unpacked(path, bomb_bytes=ROWS_BOMB_BYTES)
     try:
         space = parse(message_class("warpline.xplane", MESSAGES), b"".join(unpacked))
     except ValueError as error:

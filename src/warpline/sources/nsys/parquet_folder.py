@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from warpline.errors import UnreadableFile
 from warpline.sources.kinds import Kind
 from warpline.sources.sqlite.database import Damage
-from warpline.sources.unpack import BOMB_BYTES, BOMB_RATIO
+from warpline.sources.unpack import BOMB_RATIO, ROWS_BOMB_BYTES
 
 SUFFIX = ".parquet"
 EVERY_EXPORT = ("StringIds", "TARGET_INFO_SESSION_START_TIME", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")
@@ -82,7 +82,7 @@ class ParquetTables(Struct):
         file = self.folder / f"{table}{SUFFIX}"
         try:
             rows = _scan(file).select(pl.len()).collect().item()
-            if rows * len(columns) * 8 > max(BOMB_BYTES, BOMB_RATIO * file.stat().st_size):
+            if rows * len(columns) * 8 > max(ROWS_BOMB_BYTES, BOMB_RATIO * file.stat().st_size):
                 self.damage.append(Damage(table, 0, "it has more rows than fit in the file"))
                 return pl.DataFrame()
             return _scan(file).select(columns).collect()

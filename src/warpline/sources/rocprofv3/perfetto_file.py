@@ -31,7 +31,7 @@ from warpline.sources.rocprofv3.records import (
     rows_of,
 )
 from warpline.sources.rows import Rows
-from warpline.sources.unpack import BOMB_RATIO, Unpacked
+from warpline.sources.unpack import BOMB_RATIO, ROWS_BOMB_BYTES, Unpacked
 from warpline.units import several
 
 PACKETS_SEEN = 3
@@ -99,7 +99,7 @@ PERFETTO = Kind("pftrace", _is_perfetto, (".pftrace",))
 
 def read_pftrace(path: Path) -> Rows:
     """Read the Perfetto trace of rocprofv3, plain or packed, up to any damage; one of another program is refused."""
-    unpacked = Unpacked(path)
+    unpacked = Unpacked(path, bomb_bytes=ROWS_BOMB_BYTES)
     content = b"".join(unpacked)
     found = _PerfettoEvents()
     whole = 0
