@@ -35,3 +35,8 @@ def test_a_lesson_is_printed_without_links() -> None:
     (found,) = meanings("one_matmul")
     assert found.text.startswith("# One matmul")
     assert not re.search(r"\]\(", found.text)
+
+
+@pytest.mark.parametrize("name", ["x" * 100_000, "../concepts", "README", "\0"])
+def test_a_name_that_is_no_reason_is_none(name: str) -> None:
+    assert reason(name) is None
