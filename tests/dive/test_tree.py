@@ -65,6 +65,29 @@ def test_the_tensor_path_is_held_against_its_own_peak() -> None:
     assert (answer.value, answer.answer) == (60.0, "hmma, bf16; mma.sync reaches two thirds of the WGMMA peak")
 
 
+def test_a_matmul_whose_tensor_cores_wait_is_asked_why() -> None:
+    # 66 blocks on 132 SMs are half a tile for each; the FMA pipe (30 %) is busier than the tensor cores (20 %).
+    idle = kernel(
+        "nvjet_sm90_hsh_64x32_64x16_2x4_h_bz_splitK_NNT",
+        grid=66,
+        sms=132,
+        sm=30.0,
+        tensor=20.0,
+        fma=30.0,
+        alu=5.0,
+        xu=1.0,
+    )
+    branch = next(one for one in explain(idle).tree if one.name == "tensor_cores")
+    answers = {one.question: (one.value, one.answer) for one in branch.nodes}
+    assert answers["Tiles for each SM?"] == (0.5, "fewer than SMs: the problem is small for this tile")
+    assert answers["How busy are the pipes of an epilogue?"] == (
+        30.0,
+        "more than the tensor cores: conversions, or a long epilogue",
+    )
+    busy = explain(kernel("nvjet_sm90_hsh_64x32_64x16_2x4_h_bz_splitK_NNT", sm=90.0, tensor=90.0))
+    assert not any(one.name == "tensor_cores" for one in busy.tree)
+
+
 def test_the_hot_line_is_where_warps_wait() -> None:
     stalled = "smsp__pcsamp_warps_issue_stalled_"
     lines = (

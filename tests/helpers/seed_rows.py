@@ -83,7 +83,8 @@ def output_of(row: SeedRow) -> str:
                 Path(folder, name).with_name(MANIFEST).symlink_to(manifest)
         for name, text in LOGS.items():
             Path(folder, name).write_text(text, encoding="utf-8")
-        Path(folder, "slow_loop.py").symlink_to(ROOT / "docs" / "examples" / "slow_loop.py")
+        for name in ("slow_loop.py", "waits.py"):
+            Path(folder, name).symlink_to(ROOT / "docs" / "examples" / name)
         Path(folder, "train.py").write_text("import torch\n", encoding="utf-8")
         environment = {"COLUMNS": str(WIDTH), "HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache"}
         out = StringIO()

@@ -11,13 +11,27 @@ from warpline.reports.explain import meanings
 from warpline.reports.pages import concept, concepts, lessons, reason
 
 
-@pytest.mark.parametrize("name", ["occupancy", "Pinned memory", "pinned_memory", "cuda-graph", "kernels", "streams"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("occupancy", "Pinned memory", "pinned_memory", "cuda-graph", "kernels", "streams"),
+        *("decode", "HBM", "memory bandwidth", "Quantization", "bank conflicts"),
+    ],
+)
 def test_a_concept_is_found_as_it_is_typed(name: str) -> None:
     assert concept(name) is not None
 
 
 def test_an_unknown_concept_is_none() -> None:
     assert concept("flux capacitor") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("KV cache", "concept"), ("cutlass_80_simt_sgemm_128x128_8x4_nn", "kernel")]
+)
+def test_words_of_the_language_are_no_kernels(name: str, kind: str) -> None:
+    assert [one.kind.partition(",")[0] for one in meanings(name)] == [kind]
+    assert not meanings("cache line")  # a pattern of kernel names fits it
 
 
 def test_there_are_thirty_concepts_and_a_lesson_for_each_guide() -> None:

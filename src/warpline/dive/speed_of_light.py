@@ -14,6 +14,9 @@ from warpline.dive.reasons.tensor_cores import MATMUL_CLASSES, MAX_TENSOR
 from warpline.dive.utilisation import UNIT_WORDS, UNITS, Utilisation
 from warpline.kernels import identify
 
+EPILOGUE_PIPES = ("fma", "alu", "xu")
+"""Where bias, activation and conversions are computed."""
+
 
 def bound_of(utilisation: Utilisation) -> Bound:
     """Latency where neither side is busy, else the busier side."""
@@ -58,12 +61,9 @@ def branch(metrics: KernelMetrics, utilisation: Utilisation) -> Branch:
 def pipes(metrics: KernelMetrics, utilisation: Utilisation) -> Branch:
     """How busy each pipe is."""
     words = {unit.name: unit.words for unit in UNITS}
-    nodes: list[Node] = [metric_node(metrics, "How busy are the tensor cores?", "tensor", "")]
     tensor = utilisation.shares.get("tensor")
-    if tensor is not None:
-        is_matmul = identify(metrics.kernel.name).kernel_class in MATMUL_CLASSES
-        nodes = [metric_node(metrics, "How busy are the tensor cores?", "tensor", _tensor_words(tensor, is_matmul))]
-        nodes += _why_not_busier(metrics) if is_matmul and tensor < MIN_BUSY_SHARE else []
+    words_of_tensor = "" if tensor is None else _tensor_words(tensor, _is_matmul(metrics))
+    nodes: list[Node] = [metric_node(metrics, "How busy are the tensor cores?", "tensor", words_of_tensor)]
     nodes += _tensor_path(metrics)
     nodes += [
         metric_node(metrics, f"How busy is the {words[key]}?", key, "") for key in ("fma", "fp64", "alu", "xu", "lsu")
@@ -81,8 +81,16 @@ def _tensor_words(share: float, is_matmul: bool) -> str:
     return "idle" if share <= MAX_TENSOR else "hardly; not a matmul"
 
 
-def _why_not_busier(metrics: KernelMetrics) -> list[Node]:
-    """What keeps a matmul's tensor cores waiting: the type, the operands' alignment, too few tiles, or the data."""
+def _is_matmul(metrics: KernelMetrics) -> bool:
+    return identify(metrics.kernel.name).kernel_class in MATMUL_CLASSES
+
+
+def idle_tensor_cores(metrics: KernelMetrics, utilisation: Utilisation) -> Branch | None:
+    """What keeps a matmul's tensor cores waiting: the type, the operands' alignment, too few tiles, the data, or the
+    epilogue; None where they are busy, and for other kernels."""
+    tensor = utilisation.shares.get("tensor")
+    if tensor is None or tensor >= MIN_BUSY_SHARE or not _is_matmul(metrics):
+        return None
     known = identify(metrics.kernel.name)
     on_cores = {True: "tensor cores", False: "CUDA cores: change the type", None: "not known from the name"}
     nodes = [Node("Which cores is it written for?", "kernel name", None, "", on_cores[known.tensor_core])]
@@ -99,7 +107,13 @@ def _why_not_busier(metrics: KernelMetrics) -> list[Node]:
         nodes.append(
             Node("What do warps wait for most?", STALLS.format(waits[0]), None, "", f"{STALL_WORDS[waits[0]]}: {part}")
         )
-    return nodes
+    others = [share for share in map(utilisation.shares.get, EPILOGUE_PIPES) if share is not None]
+    if known.tensor_core and others:
+        more = "more than the tensor cores: conversions, or a long epilogue"
+        answer = more if max(others) > tensor else "less than the tensor cores: no long epilogue"
+        nodes.append(derived_node("How busy are the pipes of an epilogue?", "busiest of FMA, ALU and XU",
+                                  100 * max(others), "%", answer))  # fmt: skip
+    return Branch("tensor_cores", f"Tensor cores at {100 * tensor:.0f} %", tuple(nodes))
 
 
 _PATH = re.compile(

@@ -23,7 +23,7 @@ from warpline.dive.kernel_metrics import KernelMetrics
 from warpline.dive.metrics import METRICS, NO_WAIT, STALL_WORDS
 from warpline.dive.model import NOT_KNOWN, FoundReason, HotLine, KernelDive
 from warpline.dive.reasons import REASONS, Case
-from warpline.dive.speed_of_light import bound_of, branch, limiter_of, pipes, roofline
+from warpline.dive.speed_of_light import bound_of, branch, idle_tensor_cores, limiter_of, pipes, roofline
 from warpline.dive.utilisation import UNIT_WORDS, utilisation_of
 from warpline.replay.costs.device import SMALLEST_KERNEL
 from warpline.sources.ncu.model import InstructionCounters, KernelReport
@@ -50,8 +50,10 @@ def explain(kernel: KernelReport, needed_bytes: float | None = None) -> KernelDi
     utilisation = utilisation_of(metrics)
     case = Case(metrics, utilisation, bound_of(utilisation))
     unit, busy = limiter_of(utilisation)
+    idle = idle_tensor_cores(metrics, utilisation)
     tree = (
         branch(metrics, utilisation),
+        *(() if idle is None else (idle,)),
         pipes(metrics, utilisation),
         branches.memory(metrics),
         branches.shared(metrics),

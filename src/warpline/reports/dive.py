@@ -28,7 +28,7 @@ from warpline.units import duration, several, speedup
 MAX_NAME = 60
 SHOWN_KERNELS = 3
 """Kernels explained in full without --verbose."""
-SHOWN_BRANCHES = frozenset({"speed_of_light", "warps"})
+SHOWN_BRANCHES = frozenset({"speed_of_light", "tensor_cores", "warps"})
 """Branches shown without --verbose, besides those that the reason's evidence is in."""
 EVIDENCE = {
     "uncoalesced": "memory", "l2_misses": "memory", "memory_bandwidth": "memory", "bank_conflicts": "shared",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from importlib import import_module
 from typing import Any
 
@@ -35,6 +36,8 @@ _WHEN = {
     "ask": "a query",
 }
 NEAR = 5
+_PLAIN_WORDS = re.compile(r"[a-z]{1,40}|[A-Za-z]{1,40}(?: [a-z]{1,40}){1,5}")
+"""Such as `cache` and `KV cache`: words of the language, not names of kernels, though a pattern may fit them."""
 
 
 class Meaning(Struct, frozen=True):
@@ -139,6 +142,8 @@ def _of_metric(name: str) -> tuple[Meaning, ...]:
 
 
 def _of_kernel(name: str) -> tuple[Meaning, ...]:
+    if _PLAIN_WORDS.fullmatch(name):
+        return ()
     one = identify(name)
     words = words_of(one.kernel_class, "class")
     if one.kernel_class in {"unknown", "other"} or words is None:

@@ -27,10 +27,16 @@ def concepts() -> dict[str, str]:
 
 
 def concept(name: str) -> str | None:
-    """The paragraph of a concept; its name in any case, with spaces, dashes or underscores, and as a plural too."""
+    """The paragraph of a concept, by one of the names in its heading: in any case, with spaces, dashes or underscores,
+    as a plural too, and in American spelling."""
     wanted = _plain(name)
-    known = {_plain(one): text for one, text in concepts().items()}
+    known = {_plain(one): text for heading, text in concepts().items() for one in _names(heading)}
     return known.get(wanted) or known.get(wanted.removesuffix("s"))
+
+
+def _names(heading: str) -> list[str]:
+    """`DRAM, HBM` and `prefill and decode` have two names each, beside the heading itself."""
+    return [heading, *re.split(r", | and ", heading)]
 
 
 def without_links(text: str) -> str:
@@ -39,7 +45,7 @@ def without_links(text: str) -> str:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", " ", name.strip().lower())
+    return re.sub(r"iz(?=ation|e)", "is", re.sub(r"[\s_-]+", " ", name.strip().lower()))
 
 
 @cache

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from warpline.analyses.roofline.by_hand import Envelope, unit_of
+from warpline.hardware import CitedFigure
 from warpline.reports.sections import (
     Column,
     Command,
@@ -102,8 +103,11 @@ def _facts(answer: Envelope) -> Iterator[tuple[str, str]]:
     elif answer.ridge is not None and answer.flops:
         yield "ridge", f"{answer.ridge:,.1f} FLOP/B for {answer.dtype} matmuls; the bytes were not given"
     if answer.flops_per_second is not None and answer.bytes_per_second is not None:
-        rates = [flop_rate(answer.flops_per_second)] if answer.flops else []
-        rates += [f"{size(answer.bytes_per_second)}/s"] if answer.bytes else []
+        rates = []
+        if answer.flops:
+            rates.append(flop_rate(answer.flops_per_second) + _of_peak(answer.flops_per_second, answer.compute))
+        if answer.bytes:
+            rates.append(f"{size(answer.bytes_per_second)}/s" + _of_peak(answer.bytes_per_second, answer.memory))
         yield "attained", ", ".join(rates)
     if answer.floor_ns is not None:
         limit = f"; {duration(answer.hard_ns)} at the highest clock, with data in the cache"
@@ -114,6 +118,10 @@ def _facts(answer: Envelope) -> Iterator[tuple[str, str]]:
     ):
         if figure is not None:
             yield name, f"{rate(figure.value)} ({figure.origin}: {figure.source.removeprefix(figure.origin + ': ')})"
+
+
+def _of_peak(rate: float, peak: CitedFigure | None) -> str:
+    return f" ({100 * rate / peak.value:.3g} % of the peak)" if peak is not None else ""
 
 
 def _note(answer: Envelope) -> Note | None:

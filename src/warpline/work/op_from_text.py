@@ -37,7 +37,7 @@ def _by_element(op: str, operands: int) -> Form:
 
 
 def _rows(op: str, weights: int) -> Form:
-    return Form("rows x columns", 2, op, lambda sizes: (sizes, *[sizes[1:]] * weights))
+    return Form("rows x columns, or the sizes of the tensor", None, op, lambda sizes: (sizes, *[sizes[-1:]] * weights))
 
 
 FORMS = {

@@ -33,7 +33,7 @@ from warpline.work.launches import work_of_launch
 _LINKS = {"HtoD": "h2d", "DtoH": "d2h", "UnifiedHtoD": "h2d", "UnifiedDtoH": "d2h", "PtoP": "nvlink"}
 _CLIMB = 6
 """Enclosing ops searched for a model; the deepest nesting seen around such a launch is four."""
-NO_OP = "no op was recorded around its launch"
+NO_OP = "no op was recorded around its launch; its counters have them (warpline dive)"
 IN_GRAPH = "replayed by a CUDA graph, which records no op around it"
 NO_SHAPES_NSYS = "nsys records no shapes"
 
