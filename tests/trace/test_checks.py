@@ -38,6 +38,16 @@ def test_a_kernel_may_be_longer_than_the_one_launch_that_was_recorded(tmp_path: 
     assert "impossible-duration" not in codes(write(tmp_path, launched("long", 0.5, 10.5, 9_999, 1)))
 
 
+def test_an_op_of_cudnn_shows_that_the_gpu_was_not_profiled(tmp_path: Path) -> None:
+    """Whether cuDNN is acceptable is asked of tensors of the CPU, too."""
+    asked = [op("aten::cudnn_is_acceptable", 0, 10, external=1)]
+    assert codes(write(tmp_path, asked))["no-gpu-work"] == "warning"
+    run = write(tmp_path, [*asked, op("aten::cudnn_convolution", 20, 900, external=2)])
+    assert codes(run)["no-gpu-work"] == "error"
+    message = next(entry.message for entry in open_trace(run).health_entries if entry.code == "no-gpu-work")
+    assert "aten::cudnn_convolution runs on a GPU: only the CPU was profiled" in message
+
+
 CASES: dict[str, tuple[Events, str]] = {
     "empty-trace": ([], "error"),
     "no-gpu-work": ([op("aten::relu", 0, 10, external=1)], "warning"),

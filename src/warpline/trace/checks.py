@@ -24,6 +24,8 @@ SKEW_NS = 1_000
 """A kernel that starts this long before its launch shows that the host and device clocks disagree."""
 FEWEST_EVENTS = 10
 """Fewer events of the CPU do not show how long a recording took: one launch is over before its kernel begins."""
+GPU_OPS = r"^aten::_?(cudnn|miopen)_([^i]|init)"
+"""Ops that exist on a GPU only, unlike `cudnn_is_acceptable`, which is asked of tensors of the CPU too."""
 LONG_GAP_SHARE = 0.5
 LONG_GAP_NS = 60_000_000_000
 
@@ -59,6 +61,10 @@ def _gpu_work(trace: Trace) -> list[HealthEntry]:
     elif len(trace.api):
         message = f"No GPU operations are recorded: {len(trace.api):,} CUDA calls were made, but no launches."
     else:
+        of_gpu = trace.ops.name[trace.ops.name.like(GPU_OPS)].present()
+        if of_gpu:
+            message = f"No GPU operations are recorded, but {min(of_gpu)} runs on a GPU: only the CPU was profiled."
+            return [HealthEntry("no-gpu-work", "error", message)]
         message = (
             "No GPU operations or CUDA calls are recorded: the program did not use a GPU, or only the CPU was profiled."
         )
