@@ -155,6 +155,13 @@ def test_a_thread_of_the_driver_shows_that_cuda_was_used(tmp_path: Path) -> None
     assert "no recorded process" not in message
 
 
+def test_ranges_of_a_gpu_library_show_that_cuda_was_used(tmp_path: Path) -> None:
+    export = idle().add("PROCESSES", globalPid=GLOBAL_PID, name="python")
+    export.range(None, None, "TensorRT", kind=75, domainId=2).range(2, 8, "ExecutionContext::execute", domainId=2)
+    message = health_of(export, tmp_path)["no-kernels"].message
+    assert "the program used CUDA (it has NVTX ranges of TensorRT)" in message
+
+
 def test_calls_without_a_launch_quote_what_the_program_said(tmp_path: Path) -> None:
     export = idle().call(1, 2, "cudaMalloc_v3020").error_output("waiting for input\n")
     message = health_of(export, tmp_path)["no-kernels"].message

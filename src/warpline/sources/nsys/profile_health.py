@@ -22,6 +22,8 @@ HARMLESS_ERRORS = {704, 705, 708}
 
 DRIVER_THREAD = r"^cuda-EvtHandlr|^cuda\d{6,}"
 """Threads that the CUDA driver starts in a process that uses it."""
+GPU_DOMAINS = ("TensorRT", "NCCL")
+"""NVTX domains of libraries that run on a GPU only."""
 
 
 def health(
@@ -37,12 +39,22 @@ def health(
     if ending.failed:
         entries.append(_program_failed(ending, kernels))
     if not kernels:
-        used_cuda = bool(tables["threads"]["name"].cast(pl.String).str.contains(DRIVER_THREAD).any())
-        entries.append(_no_kernels(facts, remarks, ending, launches, api.height, used_cuda))
+        evidence = _cuda_evidence(tables)
+        entries.append(_no_kernels(facts, remarks, ending, launches, api.height, evidence))
     entries += remark_health(remarks, kernels, cuda_processes)
     entries += _capture_health(facts, kernels, notes)
     entries += _failed_calls(api)
     return entries
+
+
+def _cuda_evidence(tables: dict[str, pl.DataFrame]) -> str:
+    """What shows that the program used CUDA, apart from its calls; empty if nothing does."""
+    if tables["threads"]["name"].cast(pl.String).str.contains(DRIVER_THREAD).any():
+        return "threads of its driver, such as cuda-EvtHandlr, ran in it"
+    ranges = tables["ranges"].filter(pl.col("domain").cast(pl.String).is_in(GPU_DOMAINS))
+    if ranges.height:
+        return f"it has NVTX ranges of {ranges['domain'].cast(pl.String)[0]}"
+    return ""
 
 
 def _file_health(database: Tables, facts: ProfileFacts, notes: ReadingNotes) -> list[HealthEntry]:
@@ -105,7 +117,7 @@ def _program_failed(ending: ProgramEnding, kernels: int) -> HealthEntry:
 
 
 def _no_kernels(
-    facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, launches: int, calls: int, used_cuda: bool
+    facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, launches: int, calls: int, evidence: str
 ) -> HealthEntry:
     seconds = f" in {facts.duration_ns / 1e9:.2f} s" if facts.duration_ns else ""
     if launches:
@@ -113,7 +125,7 @@ def _no_kernels(
         why = _lost_kernels(facts, remarks, ending)
         return HealthEntry("launches-without-kernels", "error", f"{recorded} recorded, but no kernel: {why}")
     recorded = f"{several(calls, 'CUDA call')} and no launch{seconds}" if calls else f"no CUDA call{seconds}"
-    why = _absent_kernels(facts, remarks, ending, calls, used_cuda)
+    why = _absent_kernels(facts, remarks, ending, calls, evidence)
     return HealthEntry("no-kernels", "error", f"No kernel was recorded ({recorded}): {why}")
 
 
@@ -149,7 +161,7 @@ def _lost_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding) 
     )
 
 
-def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, calls: int, used_cuda: bool) -> str:
+def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding, calls: int, evidence: str) -> str:
     if ending.failed:
         return "the program ended before it launched one."
     causes = [cause for cause in (_driver(remarks), _cut_short(facts, remarks)) if cause]
@@ -164,10 +176,10 @@ def _absent_kernels(facts: ProfileFacts, remarks: Remarks, ending: ProgramEnding
     said = f"its error output ends with: {ending.quote}" if ending.quote else hidden
     if calls:
         return "the program called CUDA but launched nothing during the recording" + (f"; {said}" if said else ".")
-    if used_cuda:
+    if evidence:
         return (
-            "the program used CUDA (threads of its driver, such as cuda-EvtHandlr, ran in it), but nsys traced none of "
-            "it; record again with --trace=cuda, without another profiler" + (f"; {said}" if said else ".")
+            f"the program used CUDA ({evidence}), but nsys traced none of it; record again with --trace=cuda, without "
+            "another profiler" + (f"; {said}" if said else ".")
         )
     return (
         "no recorded process used CUDA; the GPU work may be in a process that nsys did not follow, as in a container"
