@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpline.hardware import Chip, CitedFigure, chip_named, find_device
-from warpline.hardware.find import host_link
+from warpline.hardware.find import chips_like, host_link
 from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.schema import Gpu
 from warpline.trace.table import filled
@@ -40,6 +40,13 @@ def trace_host_link(trace: Trace) -> CitedFigure | None:
     row = _listed(trace, _busiest_device(trace.gpu))
     compute = None if row is None else _compute(trace, row)
     return None if row is None or compute is None else host_link(trace.devices.name[row], compute)
+
+
+def trace_peers(trace: Trace) -> tuple[Chip, ...]:
+    """The known chips like the device, by its architecture; none if that is unknown."""
+    row = _listed(trace, _busiest_device(trace.gpu))
+    compute = None if row is None else _compute(trace, row)
+    return () if row is None or compute is None else chips_like(trace.devices.name[row], compute)
 
 
 def _compute(trace: Trace, row: int) -> tuple[int, int] | None:

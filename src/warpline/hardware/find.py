@@ -54,6 +54,20 @@ def _has_memory(chip: Chip, memory_bytes: int | None) -> bool:
     return (1 - MAX_RESERVED_SHARE) * chip.memory_bytes <= memory_bytes <= chip.memory_bytes
 
 
+def chips_like(name: str | None, compute: tuple[int, int]) -> tuple[Chip, ...]:
+    """The known NVIDIA chips of an unknown one's architecture and kind: GeForce cards have half the tensor rate of the
+    professional ones with the same chip."""
+    if _AMD.search(name or ""):
+        return ()
+    alike = [chip for chip in chips() if chip.vendor == "nvidia" and chip.compute == compute]
+    kind = [chip for chip in alike if _is_geforce(" ".join(chip.matches)) == _is_geforce(name or "")]
+    return tuple(kind or alike)
+
+
+def _is_geforce(name: str) -> bool:
+    return "GeForce" in name
+
+
 def host_link(name: str | None, compute: tuple[int, int]) -> CitedFigure | None:
     """What the link to the host carries at most in one direction, by the chip's architecture; None if it has none, or
     if that is unknown."""

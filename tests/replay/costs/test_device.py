@@ -7,6 +7,7 @@ import pytest
 
 from warpline.hardware import roof_of
 from warpline.hardware.chips import VECTOR
+from warpline.hardware.find import chips_like
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.device import MATMUL_SIZES, MATMULS, ODD_MATMULS, OTHER_CHIP, DeviceCosts, device_costs
 
@@ -67,6 +68,24 @@ def test_a_product_converts_by_the_roof_of_its_own_chip() -> None:
     assert costs("A100-SXM4-80GB").converted_ns(large, "fp32", "tf32") == pytest.approx([1e9 * 19.5 / 156], rel=0.01)
     assert costs("L4").converted_ns(large, "fp32", "tf32") == pytest.approx([1e9 * 30.3 / 60], rel=0.02)
     assert costs("MI300X").converted_ns(large, "fp32", "bf16") == pytest.approx([1e9 * 163.4 / 1307.4], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "compute", "faster"),
+    [
+        ("NVIDIA GeForce RTX 3070 Ti", (8, 6), 1.0),
+        ("NVIDIA RTX A4000", (8, 6), 2.0),
+        ("NVIDIA A800-SXM4-80GB", (8, 0), 8.0),
+        ("NVIDIA Quadro RTX 8000", (7, 5), 1.0),
+    ],
+)
+def test_a_product_on_an_unknown_chip_converts_as_on_the_chips_like_it(
+    name: str, compute: tuple[int, int], faster: float
+) -> None:
+    """TF32 has the peak of FP32 on GeForce cards, twice that on professional ones, eight times on an A100; Turing has
+    none."""
+    unknown = device_costs(None, peers=tuple(map(roof_of, chips_like(name, compute))))
+    assert unknown.converted_ns(np.array([1e9]), "fp32", "tf32") == pytest.approx([1e9 / faster], rel=0.02)
 
 
 def test_a_chip_without_a_precision_gains_nothing_from_it() -> None:

@@ -130,6 +130,8 @@ class DeviceCosts(Struct, frozen=True):
     double_to_tf32: Cost
     """Time of a matmul in TF32 relative to FP64."""
     roof: Roof | None = None
+    peers: tuple[Roof, ...] = ()
+    """For an unknown device, the known chips of its architecture and kind."""
 
     def flop(self, dtype: str, unit: str = TENSOR) -> Cost | None:
         """One floating-point operation on a unit in a data type; None if the peak is unknown."""
@@ -146,28 +148,38 @@ class DeviceCosts(Struct, frozen=True):
 
     def converted_ns(self, time_ns: Floats, before: str, after: str) -> Floats:
         """The time in another precision of a matmul that takes this long; the same if the chip lacks one of them."""
-        slow, fast = self._rate(before), self._rate(after)
-        if slow is None or fast is None:
+        faster = self._faster(before, after)
+        if faster is None:
             return time_ns.copy()
-        floor = MATMULS[before].floor_ns(time_ns) * slow / fast
+        floor = MATMULS[before].floor_ns(time_ns) / faster
         return np.minimum(time_ns, MATMULS[after].time_ns(floor))
 
     def aligned_ns(self, time_ns: Floats) -> Floats:
         """The time of an unaligned half-precision matmul if its sizes are padded to multiples of 8."""
         return np.minimum(time_ns, MATMULS["bf16"].time_ns(ODD_MATMULS.floor_ns(time_ns)))
 
-    def _rate(self, dtype: str) -> float | None:
-        """FLOP/s of matmuls in a precision; for an unknown device that of the measured chip."""
-        if self.roof is None:
-            return MATMULS[dtype].roof_flops_per_s
-        # AMD matrix cores support FP32, NVIDIA tensor cores do not.
-        figure = self.roof.compute(dtype, TENSOR) or (self.roof.compute(dtype, VECTOR) if dtype == "fp32" else None)
-        return figure.value if figure else None
+    def _faster(self, before: str, after: str) -> float | None:
+        """How much faster matmuls are in another precision, at peak; None if the chip lacks one of them. For an unknown
+        device as on the chips like it, else as on the measured chip."""
+        if self.roof is None and not self.peers:
+            return MATMULS[after].roof_flops_per_s / MATMULS[before].roof_flops_per_s
+        ratios = [
+            fast.value / slow.value
+            for roof in ([self.roof] if self.roof else self.peers)
+            if (slow := _matmul_rate(roof, before)) and (fast := _matmul_rate(roof, after))
+        ]
+        return float(np.median(ratios)) if ratios else None
 
 
-def device_costs(roof: Roof | None, host_link: CitedFigure | None = None) -> DeviceCosts:
+def _matmul_rate(roof: Roof, dtype: str) -> CitedFigure | None:
+    """FLOP/s of matmuls in a precision: AMD matrix cores support FP32, NVIDIA tensor cores do not."""
+    return roof.compute(dtype, TENSOR) or (roof.compute(dtype, VECTOR) if dtype == "fp32" else None)
+
+
+def device_costs(roof: Roof | None, host_link: CitedFigure | None = None, peers: tuple[Roof, ...] = ()) -> DeviceCosts:
     """The costs of the device with this roofline; for an unknown device those of an H200, with wide ranges. `host_link`
-    is the link of its architecture, for a chip without a figure of its own."""
+    is the link of its architecture, for a chip without a figure of its own; `peers` are the known
+    chips like an unknown one."""
     own = roof is not None and roof.chip.name == MEASURED_CHIP
     memory = roof.bandwidth(DRAM) if roof else None
 
@@ -191,6 +203,7 @@ def device_costs(roof: Roof | None, host_link: CitedFigure | None = None) -> Dev
         smallest_copy=constant(SMALLEST_COPY),
         double_to_tf32=_double_to_tf32(roof),
         roof=roof,
+        peers=peers,
     )
 
 

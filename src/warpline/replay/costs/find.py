@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from warpline.analyses.device import trace_device, trace_host_link
+from warpline.analyses.device import trace_device, trace_host_link, trace_peers
 from warpline.errors import WarplineError
 from warpline.hardware import roof_of
 from warpline.replay.costs.device import DeviceCosts, device_costs
@@ -26,7 +26,8 @@ def find_costs(trace: Trace) -> Costs:
         roof = roof_of(chip) if chip else None
     except WarplineError:
         roof = None
-    return Costs(host_costs(trace), device_costs(roof, trace_host_link(trace)))
+    peers = () if roof else tuple(roof_of(peer) for peer in trace_peers(trace))
+    return Costs(host_costs(trace), device_costs(roof, trace_host_link(trace), peers))
 
 
 def default_costs() -> Costs:
