@@ -52,6 +52,10 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         [call("cuModuleLoadData", 20, 20, 9), *launched("next", 50, 58, 5, 2)],
         {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
     ),
+    "a range around a compiler": (
+        [annotation("KernelExecutor::compileFusion", 20, 20), *launched("next", 50, 58, 5, 2)],
+        {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
+    ),
     "capturing a graph": (
         [
             call("cudaStreamBeginCapture", 22, 2, 8),

@@ -56,6 +56,8 @@ COMPILING = (
 )
 """Python frames that are entered only to compile, autotune, import or initialise; frames of the same packages that
 also run compiled code on every step are left out."""
+COMPILING_RANGES = r"(?i)nvrtc|::compile"
+"""Ranges around a compiler: of NVRTC, or named after a C++ function that compiles, as nvFuser's."""
 LOADING = (
     r"(?i)torch/utils/data/|dataloader|data_?load|load_?data|next_batch|get_batch|<built-in function sleep>|time\.sleep"
     r"|imread|PIL/"
@@ -149,7 +151,7 @@ def _evidence(trace: Trace) -> Iterator[_Labelled]:
     yield _Labelled.like(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING})
     yield _Labelled.all("cold_start", *planning_spans(trace, LOADING, LONGEST_PYTHON_NS))
     yield _captures(trace.api)
-    yield _Labelled.like(ranges, {"input": LOADING})
+    yield _Labelled.like(ranges, {"cold_start": COMPILING_RANGES, "input": LOADING})
     yield _Labelled.like(trace.python, {"cold_start": COMPILING, "input": LOADING})
     yield _Labelled.like(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING})
     yield _Labelled.like(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK})
