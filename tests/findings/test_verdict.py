@@ -121,6 +121,15 @@ def test_a_busy_gpu_is_not_healthy_with_kernels_that_can_use_half_of_it() -> Non
     assert verdict_of(limits(2.0, dispatch=2.0), [GRAPH], state).cause == "dispatch", "a cause is a cause"
 
 
+def test_a_busy_gpu_is_not_healthy_with_graphs_whose_kernels_are_not_recorded() -> None:
+    """1 ms of a step of 10 ms: a tenth could be gained in it; 0.9 ms could not give that much."""
+    state = replace(STATE, step_ns=10e6, idle_share=0.02, bare_idle_share=0.02, graph_bars_ns=1e6)
+    verdict = verdict_of(limits(1.0, dispatch=1.0), [], state)
+    assert verdict.cause == "unclear"
+    assert "1.00 ms of it with CUDA graphs that are recorded as one event each" in verdict.sentence
+    assert verdict_of(limits(1.0, dispatch=1.0), [], replace(state, graph_bars_ns=0.9e6)).cause == "healthy"
+
+
 INDEX_ADD = "void at::native::indexFuncLargeIndex<float, long, unsigned int, 2, 2, -2, true, at::native::ReduceAdd>"
 GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)"
 

@@ -92,6 +92,8 @@ class State(Struct, frozen=True):
     """… and how often pages of unified memory migrate in it, outside any stream."""
     half_empty: HalfEmpty | None = None
     """The kernels that take most of a step and can use half of the device at most; None where others do."""
+    graph_bars_ns: float = 0.0
+    """Time of a step in CUDA graphs that are recorded as one event each: their kernels are not known."""
     rows_ns: float = 0.0
     """Time of a step in kernels that gather rows and add them at indices, where that is most of it; 0 elsewhere."""
     own_code_ns: float = 0.0
@@ -168,6 +170,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         unexplained_ns=evidence.idle["unknown"] / evidence.steps,
         migrations=float(evidence.trace.gpu.copy_kind.like(MIGRATION).sum()) / evidence.steps,
         half_empty=_half_empty(evidence),
+        graph_bars_ns=_graph_bars_ns(evidence),
         rows_ns=_rows_ns(evidence),
         unrecorded_ns=_unrecorded_ns(evidence),
         share_of_recording=_share_of_recording(trace),
@@ -220,6 +223,11 @@ def _half_empty(evidence: Evidence) -> HalfEmpty | None:
         return None
     longest = int(np.argmax(np.where(nodes, labelled.graph.duration, 0.0)))
     return HalfEmpty(time_ns, round(grids.blocks[longest]), round(grids.threads[longest]), round(grids.sms))
+
+
+def _graph_bars_ns(evidence: Evidence) -> float:
+    bars = evidence.trace.gpu[evidence.trace.gpu.kind.equal("graph")]
+    return float((bars.end_ns - bars.start_ns).sum()) / evidence.steps
 
 
 def _rows_ns(evidence: Evidence) -> float:

@@ -196,6 +196,11 @@ def _doubt_of_health(state: State) -> str | None:
             f"longest: {several(empty.blocks, 'block')} of {several(empty.threads, 'thread')}, for {empty.sms} "
             "multiprocessors). Launch more blocks, of whole warps; the timeline does not show what that gives"
         )
+    if state.graph_bars_ns > (1 - 1 / MIN_GAIN) * state.step_ns:
+        return (
+            f"{duration(state.graph_bars_ns)} of it with CUDA graphs that are recorded as one event each, so that "
+            "their kernels are not known. Record with nsys profile --cuda-graph-trace=node"
+        )
     if state.unexplained_ns <= (1 - 1 / MIN_GAIN) * state.step_ns:
         return None
     moves = (
