@@ -27,6 +27,7 @@ NAMES = {
     5: "PjitFunction(step)",
     6: "train",
     7: "copy.kd",
+    8: "scale(float*) [clone .kd]",
 }
 STATS = {
     1: "correlation_id",
@@ -102,6 +103,13 @@ def written(folder: Path, content: bytes) -> Path:
     path = folder / "host.xplane.pb"
     path.write_bytes(content)
     return path
+
+
+@pytest.mark.parametrize(("symbol", "name"), [("copy.kd", "copy"), ("scale(float*) [clone .kd]", "scale(float*)")])
+def test_the_descriptor_is_no_part_of_a_kernels_name(symbol: str, name: str, tmp_path: Path) -> None:
+    gpu = plane("/device:GPU:0", line(13, "Stream #13(Kernel)", 1_000, event(symbol, 0, 1_000)))
+    trace = open_trace(written(tmp_path, space(gpu)), cache=False)
+    assert trace.stored("gpu")["name"].cast(pl.String).to_list() == [name]
 
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress])

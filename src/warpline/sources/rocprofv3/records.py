@@ -48,7 +48,7 @@ KERNEL_DRIVER = "^KFD_"
 CALL = r"^(__)?hip[A-Z]"
 ROCTX = r"^roctx[A-Z]"
 DESCRIPTOR = r"\.kd$| \[clone \.kd\]$"
-"""What the Perfetto trace and older files add: the symbol of the kernel's descriptor, plain and demangled."""
+"""What the Perfetto trace, older files and XLA add: the symbol by which ROCm finds a kernel, plain and demangled."""
 STYLES = {"roctxMarkA": "mark", "roctxRangeStartA": "startend", "roctxProcessRangeA": "startend"}
 COMMAND_WORD = re.compile(r"[^\s/]+(?=\s|$)")
 
