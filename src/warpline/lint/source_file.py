@@ -60,6 +60,14 @@ class SourceFile:
         return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
     @cached_property
+    def calls_by_name(self) -> dict[str, list[ast.Call]]:
+        """The calls by the last name of what is called."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.calls:
+            found.setdefault(self.names.last(call.func), []).append(call)
+        return found
+
+    @cached_property
     def functions(self) -> dict[str, Function]:
         """Functions and methods of the file, by their last name; a name that is used twice is left out."""
         found: dict[str, Function] = {}

@@ -67,9 +67,8 @@ def _without_gradients(program: SourceFile, node: ast.AST) -> bool:
         marks = getattr(above, "decorator_list", []) if isinstance(above, (*FUNCTIONS, ast.ClassDef)) else []
         if any(program.names.last(_called(one)) in WITHOUT_GRADIENTS for one in (*contexts, *marks)):
             return True
-        if isinstance(above, ast.FunctionDef) and any(
-            program.names.last(call.func) == above.name and _in_context(program, call) for call in program.calls
-        ):
+        calls = program.calls_by_name.get(above.name, ()) if isinstance(above, ast.FunctionDef) else ()
+        if any(_in_context(program, call) for call in calls):
             return True
         above = program.parents.get(above)
     return False
