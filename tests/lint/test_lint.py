@@ -14,6 +14,7 @@ from paths import ROOT
 from warpline.cli.main import run
 from warpline.errors import UnreadableFile
 from warpline.lint import lint_file, lint_text
+from warpline.lint.names import ImportedNames
 from warpline.lint.rules import RULES
 
 ALL = snippets()
@@ -214,3 +215,17 @@ def test_a_folder_is_walked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_folder_without_programs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lint", str(tmp_path)]) == 1
     assert "no-python" in capsys.readouterr().err
+
+
+def test_many_functions_and_calls_are_each_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a time: names that are looked up for each call of each function would be a hundred thousand here."""
+    looked_up: list[ast.AST] = []
+    last = ImportedNames.last
+
+    def counted(names: ImportedNames, node: ast.AST) -> str:
+        looked_up.append(node)
+        return last(names, node)
+
+    monkeypatch.setattr(ImportedNames, "last", counted)
+    lint_text("import torch\n" + "def f():\n    for i in range(3):\n        x.cuda().item()\n" * 200)
+    assert len(looked_up) < 50_000
