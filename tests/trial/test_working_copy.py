@@ -38,8 +38,13 @@ def folder(tmp_path: Path) -> Path:
 def test_a_program_beside_the_folder_is_found_from_the_copy(tmp_path: Path) -> None:
     source = folder(tmp_path)
     (tmp_path / "train.py").touch()
-    command = ["python", "../train.py", "out/old.txt", "../missing", "--lr=0.1"]
-    assert from_anywhere(command, source) == ["python", str(tmp_path.resolve() / "train.py"), *command[2:]]
+    (tmp_path / "python").symlink_to(sys.executable)
+    command = ["../python", "../train.py", "out/old.txt", "../missing", "--lr=0.1"]
+    assert from_anywhere(command, source) == [
+        str(tmp_path / "python"),
+        str(tmp_path / "train.py"),
+        *command[2:],
+    ]
 
 
 def test_writes_and_deletions_stay_in_the_copy(tmp_path: Path) -> None:

@@ -17,9 +17,12 @@ MAX_ENTRIES = 2000
 
 
 def from_anywhere(command: Sequence[str], folder: Path) -> list[str]:
-    """The command with whole paths for files outside the folder, where `../train.py` would not lead in the copy."""
+    """The command with whole paths for files outside the folder, where `../train.py` would not lead in the copy.
+
+    Links stay: the Python of a virtual environment is one, and what it links to lacks the packages.
+    """
     return [
-        str((folder / word).resolve()) if ".." in Path(word).parts and (folder / word).exists() else word
+        os.path.normpath(folder / word) if ".." in Path(word).parts and (folder / word).exists() else word
         for word in command
     ]
 
