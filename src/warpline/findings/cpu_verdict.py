@@ -20,7 +20,7 @@ from warpline.analyses.op_calls import OpCalls
 from warpline.estimate import Estimate
 from warpline.findings.model import Verdict
 from warpline.fixes.claim import CAUSES, Cause
-from warpline.replay.costs.host import SMALL_CPU_OP_NS
+from warpline.replay.costs.host import SLOW_CORE_WORK_PER_NS, SMALL_CPU_OP_NS
 from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
 from warpline.trace.trace import Trace
 from warpline.units import count, duration, share
@@ -38,8 +38,6 @@ MIN_BEYOND = 0.1
 """From this share of the time on, interruptions are told."""
 AS_GOOD = 0.9
 """A second cause with this share of the first one's time is as good an answer."""
-SLOW_CORE_PER_NS = 1.0
-"""FLOPs and bytes that a slow core does in a nanosecond on FP32 data in memory; usual ones do ten times as much."""
 NEW_TENSOR = "aten::lift_fresh"
 """The op that torch.tensor() calls once for each tensor; with it come two to six others."""
 MIN_NEW_TENSORS = 0.05
@@ -224,7 +222,7 @@ def _is_slower_than_one_core(trace: Trace, group: _Group) -> bool:
         rows = np.flatnonzero(trace.ops.name.equal(part.name) & is_fp32)
         _, firsts = np.unique(calls.numbers_of(rows), return_index=True)
         works = [calls.work(int(row), ()) for row in rows[firsts]]
-        need_ns = [SMALL_CPU_OP_NS + (one.total_flops + one.bytes) / SLOW_CORE_PER_NS for one in works if one]
+        need_ns = [SMALL_CPU_OP_NS + (one.total_flops + one.bytes) / SLOW_CORE_WORK_PER_NS for one in works if one]
         if need_ns and len(need_ns) == len(works) and part.usual_ns > max(need_ns) * part.count:
             slow_ns += part.usual_ns
     return 2 * slow_ns >= group.time_ns

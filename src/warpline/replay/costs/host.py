@@ -44,6 +44,8 @@ LONG_KERNEL_IN_OPS = 2.0
 """A kernel that takes as long as two ops of the host hides the next launch; a shorter one is bound by launches."""
 SMALL_CPU_OP_NS = 20_000
 """An op on the CPU with less time of its own mostly pays for being called: 2 to 5 µs, and as much for recording."""
+SLOW_CORE_WORK_PER_NS = 1.0
+"""FLOPs and bytes that a slow core does in a nanosecond on FP32 data in memory; usual ones do ten times as much."""
 
 SAME_CHIP = 1.35
 """A stored calibration with the same GPU may be from another host: the range is wider by this factor."""
