@@ -31,7 +31,7 @@ _TITLES = {
 }
 _WHEN = {
     "once": "once per process, library or object",
-    "step": "again and again",
+    "step": "in every step",
     "wait": "waits",
     "ask": "a query",
 }

@@ -220,7 +220,7 @@ def character_plot(table: RooflineTable, width: int = 76, height: int = 18) -> s
     entries = drawable(table)
     memory = table.roof.bandwidth("dram") if table.roof else None
     if table.roof is None or memory is None or not entries:
-        return f"nothing with both FLOPs and bytes takes {LEAST_SHARE:.1%} of the time".replace("%", " %")
+        return f"not drawn: no op with both FLOPs and bytes takes {LEAST_SHARE:.1%} of the time".replace("%", " %")
     roofs = _roofs(table, table.roof)
     axes = _axes(entries, roofs, memory.value)
     columns = max(30, width - 10)
