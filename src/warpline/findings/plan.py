@@ -68,9 +68,14 @@ class Option(Struct, frozen=True):
     @property
     def gain_words(self) -> str:
         """The gain, or its range where that is to be measured."""
-        if self.range is not None and self.range.is_wide:
+        if self.range is not None and self.is_wide:
             return f"{speedup(self.range.low).removesuffix('×')}–{speedup(self.range.high)}, {MEASURE_IT}"
         return speedup(self.gain)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether its gain is to be measured."""
+        return self.range is not None and self.range.is_wide
 
     @property
     def saved(self) -> float:
@@ -108,7 +113,9 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
     chosen = easiest if easiest.effort_rank < safest.effort_rank else safest
     before = [one for one in (*same, *needed) if one.fix.name in chosen.fix.first and one is not chosen]
     if before:
-        return _rather(max(before, key=lambda option: option.saved), f"{chosen.fix.words} needs it", chosen)
+        needed_first = max(before, key=lambda option: option.saved)
+        reason = f"first because {chosen.fix.words} ({chosen.gain_words}) needs it"
+        return Choice(needed_first, reason, chosen.fix.name)
     if chosen is not largest:
         is_easier = chosen.effort_rank < largest.effort_rank
         return _rather(
@@ -121,8 +128,9 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
 
 
 def _rather(chosen: Option, reason: str, larger: Option) -> Choice:
-    gains = f"{chosen.gain_words}; {larger.fix.words}: {larger.gain_words}"
-    return Choice(chosen, f"first, because {reason}: {gains}", larger.fix.name)
+    gains = "may gain" if larger.is_wide else "would gain"
+    why = f"first because {reason}; {larger.fix.words} {gains} {larger.gain_words}"
+    return Choice(chosen, why, larger.fix.name)
 
 
 def make_plan(fixes: FixTable) -> list[PlanStep]:
