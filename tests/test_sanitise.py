@@ -35,6 +35,10 @@ ANY_TEXT = st.text(st.characters())  # with lone surrogates
         ("e\u0301 and " + "e" + "\u0301" * 6, "e\u0301 and e" + "\u0301" * 4 + "\\u0301\\u0301"),
         ("half \ud800", "half \\ud800"),
         ("ядро 核", "ядро 核"),
+        ("::error file=a.py::text", "\\x3a:error file=a.py::text"),
+        ("  ::stop-commands::x", "  \\x3a:stop-commands::x"),
+        ("a ##[error]b ##vso[task.x]c", "a \\x23#[error]b \\x23#vso[task.x]c"),
+        ("::at::native::add ## [1]", "::at::native::add ## [1]"),
     ],
 )
 def test_what_a_terminal_would_act_on_is_made_visible(text: str, shown: str) -> None:

@@ -17,13 +17,23 @@ _MARKS = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1a
 _PILE = re.compile(f"((?:{_MARKS}){{4}})((?:{_MARKS})+)")
 """More than four marks on one character, which would cover the lines above and below."""
 _CONTROLS = re.compile(r"[^\n\x20-\x7e]")
+_COMMAND = re.compile(
+    r"^(\s*):(?=:(?:add-mask|add-matcher|add-path|debug|echo|endgroup|error|group|notice|remove-matcher|save-state"
+    r"|set-env|set-output|stop-commands|warning)\b[^:]*::)|()#(?=#(?:vso)?\[)",
+    flags=re.MULTILINE,
+)
+"""What the runners of GitHub (`::error::`, `##[error]`) and Azure (`##vso[…]`) obey in a program's output. Names of C++
+may begin with `::`, so only the commands count."""
 
 
 def sanitise(text: str) -> str:
     """The text with every character that a terminal would act on or not show as an escape: `\\x1b`, `\\n`, `\\u202e`.
+    The first character of a command to a CI runner is an escape, too.
 
     Text that has passed once is not changed again.
     """
+    if _COMMAND.search(text):
+        text = _COMMAND.sub(lambda found: (found[1] or "") + f"\\x{ord(found[0][-1]):x}", text)
     if text.isascii() and text.isprintable():
         return text
     visible = text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
@@ -33,13 +43,15 @@ def sanitise(text: str) -> str:
 
 def sanitise_lines(text: str) -> str:
     """The same for text of several lines: newlines stay."""
-    if not _CONTROLS.search(text):
+    if not _CONTROLS.search(text) and not _COMMAND.search(text):
         return text
     return "\n".join(map(sanitise, text.split("\n")))
 
 
 def sanitise_json(text: str) -> str:
     """JSON text in which such characters are written as JSON's escapes: `\\u001b`. It means exactly the same."""
+    # No line of JSON begins with `::`.
+    text = text.replace("##[", "\\u0023#[").replace("##vso[", "\\u0023#vso[")
     if not _CONTROLS.search(text):
         return text
     # Outside of strings, JSON has only ASCII and white space.
