@@ -18,12 +18,12 @@ _PILE = re.compile(f"((?:{_MARKS}){{4}})((?:{_MARKS})+)")
 """More than four marks on one character, which would cover the lines above and below."""
 _CONTROLS = re.compile(r"[^\n\x20-\x7e]")
 _COMMAND = re.compile(
-    r"^(\s*):(?=:(?:add-mask|add-matcher|add-path|debug|echo|endgroup|error|group|notice|remove-matcher|save-state"
-    r"|set-env|set-output|stop-commands|warning)\b[^:]*::)|()#(?=#(?:vso)?\[)",
+    r"^([ \t]*):(?=:(?:add-mask|add-matcher|add-path|debug|echo|endgroup|error|group|notice|remove-matcher|save-state"
+    r"|set-env|set-output|stop-commands|warning)\b[^:\n]*::)|()#(?=#(?:vso)?\[)",
     flags=re.MULTILINE,
 )
-"""What the runners of GitHub (`::error::`, `##[error]`) and Azure (`##vso[…]`) obey in a program's output. Names of C++
-may begin with `::`, so only the commands count."""
+"""What the runners of GitHub (`::error::`, `##[error]`) and Azure (`##vso[…]`) obey in a program's output. Names of
+functions may begin with `::`, so only the commands count."""
 
 
 def sanitise(text: str) -> str:
