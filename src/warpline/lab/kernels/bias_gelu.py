@@ -15,12 +15,18 @@ BLOCK = 2048
 
 
 @triton.jit
-def quick_erf(x):
-    """The error function within 1.5e-7 (Abramowitz and Stegun, 7.1.26): half of the instructions of the exact one."""
-    t = 1.0 / (1.0 + 0.3275911 * tl.abs(x))
-    series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    positive = 1.0 - series * tl.exp(-x * x)
-    return tl.where(x < 0, -positive, positive)
+def quick_gelu(x):
+    """x times the part of the normal distribution below x, within 7e-7.
+
+    The error function itself takes 37 instructions an element, more than an H200 issues in the time of its 4 bytes. The
+    logarithm of the distribution's tail is nearly a parabola: this fit of it to the fifth degree (weighted least
+    squares over 0 to 7, by the error of the result) needs one exp2 and no division, half as many instructions in all.
+    """
+    size = tl.abs(x)
+    power = -0.05168600 + size * (0.007021860 + size * -0.0004634412)
+    power = -1.000044 + size * (-1.150733 + size * (-0.4601299 + size * power))
+    tail = tl.exp2(power)
+    return x * tl.where(x > 0, 1.0 - tail, tail)
 
 
 @triton.jit
@@ -36,7 +42,7 @@ def bias_gelu_kernel(x, bias, y, columns, x_row, x_column, WIDE: tl.constexpr, B
         value = value.to(tl.float64)
         value = 0.5 * value * (1.0 + tl.erf(value * 0.7071067811865476))
     else:
-        value = 0.5 * value * (1.0 + quick_erf(value * 0.7071067811865476))
+        value = quick_gelu(value)
     tl.store(y + row * columns + column, value.to(y.dtype.element_ty), mask=inside)
 
 
