@@ -13,13 +13,11 @@ from warpline.analyses.idle.host_time import HostTime
 from warpline.api_names import ASYNC_COPY, COPY, HOST_WAIT
 from warpline.errors import CannotAnswer, NoGpuWork
 from warpline.intervals import Spans, difference, intersection, joined, union
-from warpline.trace.arrays import NONE, Bools
+from warpline.trace.arrays import NEVER, NONE, Bools
 from warpline.trace.launches import launched_ns
 from warpline.trace.schema import Api, Gpu
 from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
-
-LAST = np.iinfo(np.int64).max
 
 
 class DispatchBudget(Struct, frozen=True):
@@ -130,7 +128,7 @@ def _launched_in(trace: Trace) -> Bools:
     steps, gpu = trace.steps_in_view, trace.gpu
     moments = gpu.start_ns if on_device(trace.all_steps) else launched_ns(gpu, trace.api)
     is_linked = gpu.api_id != NONE
-    launched_before = ~is_linked & (gpu.start_ns < gpu.start_ns[is_linked].min(initial=LAST))
+    launched_before = ~is_linked & (gpu.start_ns < gpu.start_ns[is_linked].min(initial=NEVER))
     return (moments >= steps.start_ns.min()) & (moments < steps.end_ns.max()) & ~launched_before
 
 

@@ -7,7 +7,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.steps import in_view
-from warpline.trace.arrays import NONE
+from warpline.trace.arrays import NEVER, NONE
 from warpline.trace.schema import Gpu
 from warpline.trace.trace import Trace
 
@@ -28,7 +28,7 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
     if not len(gpu):
         return pl.DataFrame(schema={"name": pl.String, "calls": pl.UInt32})
     calls, call = np.unique(gpu.api_id, return_inverse=True)
-    begun = np.full(len(calls), np.iinfo(np.int64).max)
+    begun = np.full(len(calls), NEVER)
     np.minimum.at(begun, call, gpu.start_ns)
     api = trace.api[calls]
     table = pl.DataFrame(

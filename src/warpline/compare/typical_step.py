@@ -25,7 +25,7 @@ from warpline.errors import NoGpuWork
 from warpline.findings.state import covered_share
 from warpline.intervals import EMPTY, Spans, covered_before, pieces, union
 from warpline.replay.cold_steps import find_cold_steps
-from warpline.trace.arrays import NONE, Floats, Int64s, combinations
+from warpline.trace.arrays import LONG_AGO, NONE, Floats, Int64s, combinations
 from warpline.trace.schema import Gpu
 from warpline.trace.table import filled
 from warpline.trace.trace import Trace
@@ -253,7 +253,7 @@ def _charges(gpu: Gpu, steps: Spans) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         places = np.flatnonzero(activities == activity)
         if not len(places):
             continue
-        reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(piece_ends[places])[:-1]))
+        reach = np.concatenate(([LONG_AGO], np.maximum.accumulate(piece_ends[places])[:-1]))
         first, last = np.maximum(piece_starts[places], reach), piece_ends[places]
         covered = covered_before(claimed, np.maximum(first, last)) - covered_before(claimed, first)
         charged[places] = np.maximum(last - first, 0) - covered
@@ -261,7 +261,7 @@ def _charges(gpu: Gpu, steps: Spans) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     order = np.lexsort((which, step))
     which, step, piece_starts, piece_ends = (values[order] for values in (which, step, piece_starts, piece_ends))
     # Steps do not overlap, so one running maximum serves all of them.
-    reached = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(piece_ends)[:-1]))
+    reached = np.concatenate(([LONG_AGO], np.maximum.accumulate(piece_ends)[:-1]))
     waited = np.maximum(piece_starts - np.maximum(reached, steps.starts[step]), 0)
     return which, step, charged[order], waited
 

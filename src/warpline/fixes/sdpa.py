@@ -57,7 +57,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     """Replace each unfused attention by one kernel."""
     labelled = edit.labelled
     changed, raised = _fuse_raised(edit, case)
-    found = labelled.once_for(labelled.in_steps & ~edit.gone, _found_attentions)
+    found = _found_attentions(labelled, labelled.in_steps & ~edit.gone)
     if found is None:
         return changed
     duration, begins, removed = edit.graph.duration, found.begins, [found.averages]

@@ -17,7 +17,6 @@ from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.preparation import (
-    NEVER,
     HostSpan,
     planned_in_many_steps,
     planning_ops,
@@ -30,7 +29,7 @@ from warpline.replay.patterns.preparation import (
 from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, grouped
+from warpline.trace.arrays import NEVER, NONE, Bools, Floats, Int64s, grouped
 from warpline.trace.schema import Ops
 from warpline.trace.steps.choice import ColdSteps, on_device
 from warpline.trace.trace import Trace

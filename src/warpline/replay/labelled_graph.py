@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import TypeVar, cast
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -32,7 +32,20 @@ OP_LEVELS = 6
 AUTOGRAD = "^autograd::engine::"
 """How the names of the ops begin around what autograd calls."""
 
+About = ParamSpec("About")
 Found = TypeVar("Found")
+
+
+def _once(
+    method: Callable[Concatenate[LabelledGraph, About], Found],
+) -> Callable[Concatenate[LabelledGraph, About], Found]:
+    """The method is called once for the same arguments, as `cached_property` is for none."""
+
+    @wraps(method)
+    def found(graph: LabelledGraph, /, *about: About.args, **more: About.kwargs) -> Found:
+        return graph.once(method, *about, **more)
+
+    return found
 
 
 class LabelledGraph:
@@ -52,31 +65,19 @@ class LabelledGraph:
         """Row of `gpu`; NONE for CPU nodes."""
         self._api_row: Int64s = np.where(self.is_work, NONE, graph.row)
         """Row of `api` of calls and returns; NONE elsewhere."""
-        self._numbers: dict[str, Int64s] = {}
-        self._classes: dict[tuple[str, ...], Bools] = {}
-        self._floors: dict[str | None, Floats] = {}
-        self._under: dict[tuple[str, ...], Bools] = {}
-        self._within: dict[str, Bools] = {}
-        self._found: dict[Callable[[LabelledGraph], object], object] = {}
-        self._found_among: dict[tuple[Callable[[LabelledGraph, Bools], object], bytes], object] = {}
+        self._found: dict[tuple[object, ...], object] = {}
 
-    # What fixes find, which is the same for every trial.
-
-    def once(self, find: Callable[[LabelledGraph], Found]) -> Found:
-        """What a function finds in this graph."""
-        if find not in self._found:
-            found = find(self)
+    def once(
+        self, find: Callable[Concatenate[LabelledGraph, About], Found], *about: About.args, **more: About.kwargs
+    ) -> Found:
+        """What a function finds in this graph; called once for the same arguments, since every trial asks again."""
+        key = find, *about, *more.items()
+        if key not in self._found:
+            found = find(self, *about, **more)
             if isinstance(found, np.ndarray):
                 found.setflags(write=False)
-            self._found[find] = found
-        return cast("Found", self._found[find])
-
-    def once_for(self, nodes: Bools, find: Callable[[LabelledGraph, Bools], Found]) -> Found:
-        """What a function finds among these nodes; found once for the same nodes."""
-        key = find, nodes.tobytes()
-        if key not in self._found_among:
-            self._found_among[key] = find(self, nodes)
-        return cast("Found", self._found_among[key])
+            self._found[key] = found
+        return cast("Found", self._found[key])
 
     # Steps.
 
@@ -200,12 +201,10 @@ class LabelledGraph:
         """The memory that each copy writes."""
         return self.trace.gpu.target_memory.at(self._gpu_row)
 
+    @_once
     def work_number(self, column: str) -> Int64s:
         """A number of `gpu`; 0 for CPU nodes and where nothing is recorded."""
-        if column not in self._numbers:
-            values = np.append(filled(self.trace.gpu.column(column), 0), 0)
-            self._numbers[column] = values[self._gpu_row]
-        return self._numbers[column]
+        return np.append(filled(self.trace.gpu.column(column), 0), 0)[self._gpu_row]
 
     @property
     def bytes(self) -> Int64s:
@@ -226,11 +225,10 @@ class LabelledGraph:
         """Architectures that the names of kernels contain."""
         return {identity.arch for identity in self._identities[0] if identity.arch}
 
+    @_once
     def kernels(self, *classes: str) -> Bools:
         """Kernels of these classes."""
-        if classes not in self._classes:
-            self._classes[classes] = self.kernels_where(lambda identity: identity.kernel_class in classes)
-        return self._classes[classes]
+        return self.kernels_where(lambda identity: identity.kernel_class in classes)
 
     def kernels_where(self, test: Callable[[KernelIdentity], bool]) -> Bools:
         """Kernels whose identity passes the test."""
@@ -296,11 +294,10 @@ class LabelledGraph:
         """Rows of `ops` with one of these names."""
         return np.flatnonzero(self.trace.ops.name.equal(*names))
 
+    @_once
     def under_op(self, *names: str) -> Bools:
         """GPU operations launched by an op with one of these names, or by an op within it."""
-        if names not in self._under:
-            self._under[names] = self.under_op_where(set(names).__contains__)
-        return self._under[names]
+        return self.under_op_where(set(names).__contains__)
 
     def under_op_where(self, test: Callable[[str], bool]) -> Bools:
         """The same for ops whose name passes the test."""
@@ -372,16 +369,15 @@ class LabelledGraph:
                 found[places] = np.append(outer[own], NONE)[spot]
         return found
 
+    @_once
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
-        if pattern not in self._within:
-            ranges, moment = self.trace.ranges, self.launch_moment
-            inside = np.zeros(len(self.graph), bool)
-            for row in np.flatnonzero(ranges.name.like(pattern) & (ranges.thread != NONE)).tolist():
-                # Nothing, if its end is not known.
-                inside |= (moment >= ranges.start_ns[row]) & (moment < ranges.end_ns[row])
-            self._within[pattern] = inside
-        return self._within[pattern]
+        ranges, moment = self.trace.ranges, self.launch_moment
+        inside = np.zeros(len(self.graph), bool)
+        for row in np.flatnonzero(ranges.name.like(pattern) & (ranges.thread != NONE)).tolist():
+            # Nothing, if its end is not known.
+            inside |= (moment >= ranges.start_ns[row]) & (moment < ranges.end_ns[row])
+        return inside
 
     @cached_property
     def host_time(self) -> HostTime:
@@ -406,8 +402,7 @@ class LabelledGraph:
         """Minimum times of the GPU operations."""
         return Floors(self.trace, self.op_calls)
 
+    @_once
     def floor_ns(self, dtype: str | None = None) -> Floats:
         """Minimum time of each GPU operation, at its own or another precision; 0 if unknown, and for CPU nodes."""
-        if dtype not in self._floors:
-            self._floors[dtype] = np.append(self.floors.least_ns(dtype), 0.0)[self._gpu_row]
-        return self._floors[dtype]
+        return np.append(self.floors.least_ns(dtype), 0.0)[self._gpu_row]

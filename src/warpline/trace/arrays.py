@@ -16,6 +16,9 @@ Texts = npt.NDArray[np.object_]
 
 NONE = -1
 """Stands for "no row" in index arrays. An array that is indexed with it has one more element for it at its end."""
+NEVER = int(np.iinfo(np.int64).max) // 4
+LONG_AGO = -NEVER
+"""Moments after and before all of a trace; with other moments they can be added and subtracted."""
 FIBONACCI = np.uint64(0x9E3779B97F4A7C15)
 """An odd number with well-mixed bits, the multiplier of Fibonacci hashing."""
 

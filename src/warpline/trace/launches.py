@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.api_names import GRAPH_LAUNCH
-from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, grouped
 from warpline.trace.schema import MIGRATION, Api, Gpu
 from warpline.trace.table import filled
 
@@ -53,7 +53,7 @@ def launch_moments(gpu: Gpu, api: Api, first: int, beyond: int) -> Int64s:
     streams = (filled(gpu.device, 0) << 32) + filled(gpu.stream, 0)
     known, lane = np.unique(streams[own], return_inverse=True)
     begins = np.full(len(known) + 1, begun[own].min())
-    begins[:-1] = np.iinfo(np.int64).max
+    begins[:-1] = NEVER
     np.minimum.at(begins, lane, begun[own])
     place = np.minimum(np.searchsorted(known, streams[lost]), len(known) - 1)
     place = np.where(known[place] == streams[lost], place, len(known))
@@ -86,7 +86,7 @@ class Launches(Struct, frozen=True):
             np.append(0, np.cumsum((gpu.end_ns - gpu.start_ns)[order])),
             (int(gpu.start_ns.min()), int(gpu.end_ns.max())),
             {thread: own for thread, own in grouped(moments[order], threads) if thread != NONE},
-            int(moments[gpu.kind.equal("kernel", "graph")].min(initial=np.iinfo(np.int64).max)),
+            int(moments[gpu.kind.equal("kernel", "graph")].min(initial=NEVER)),
         )
 
     def share(self, start_ns: int, end_ns: int) -> float:

@@ -13,7 +13,7 @@ import polars as pl
 
 from warpline.intervals import union
 from warpline.library_names import MODULE_FRAME, OWN_FRAME, WRAPPER_FRAME
-from warpline.trace.arrays import NONE, Bools, Int64s, combinations, grouped, last_match
+from warpline.trace.arrays import LONG_AGO, NEVER, NONE, Bools, Int64s, combinations, grouped, last_match
 from warpline.trace.nesting import (
     ROUNDED_TWICE,
     Nest,
@@ -31,7 +31,6 @@ CLOCK_SLACK_NS = 100_000
 begin this long before the op that makes it, or end after it. Observed up to tens of microseconds."""
 
 NESTED_STYLES = ("pushpop", "annotation")
-FAR = np.iinfo(np.int64).max // 4
 THREAD_START = r"^threading\.py\("
 """Frames between the start of a thread and its function."""
 Timed = TypeVar("Timed", Gpu, Api)
@@ -82,11 +81,11 @@ def _nested_ranges(ranges: Ranges) -> tuple[Ranges, Nest]:
     """Ranges that nest come first, so that their positions are those of the tree; the others follow."""
     nests = ranges.style.equal(*NESTED_STYLES)
     inner, others = np.flatnonzero(nests), np.flatnonzero(~nests)
-    inner = inner[order_for_nesting(ranges.thread[inner], ranges.start_ns[inner], filled(ranges.end_ns, FAR)[inner])]
+    inner = inner[order_for_nesting(ranges.thread[inner], ranges.start_ns[inner], filled(ranges.end_ns, NEVER)[inner])]
     others = others[np.argsort(ranges.start_ns[others], kind="stable")]
     ranges = Ranges(ranges.stored[np.append(inner, others)])
     nested = ranges[: len(inner)]
-    tree = _tree(nested.thread, nested.start_ns, filled(nested.end_ns, FAR))
+    tree = _tree(nested.thread, nested.start_ns, filled(nested.end_ns, NEVER))
     rest = np.full(len(others), NONE)
     return ranges.with_columns({"parent": np.append(tree.parents, rest), "depth": np.append(tree.depths, rest)}), tree
 
@@ -135,7 +134,7 @@ def _ops_of_calls(api: Api, ops: Ops, tree: Nest) -> Int64s:
 def _ops_of_work(gpu: Gpu, api: Api, ops: Ops) -> Int64s:
     """Through the launching call; without one, the op of the External id if it began before the work."""
     named = _by_external_id(gpu.external_id, ops)
-    usable = (gpu.api_id == NONE) & (named != NONE) & (np.append(ops.start_ns, FAR)[named] <= gpu.start_ns)
+    usable = (gpu.api_id == NONE) & (named != NONE) & (np.append(ops.start_ns, NEVER)[named] <= gpu.start_ns)
     return np.where(usable, named, np.append(api.op_id, NONE)[gpu.api_id])
 
 
@@ -157,12 +156,12 @@ def _with_gpu_span(ranges: Ranges, tree: Nest, gpu: Gpu, api: Api) -> Ranges:
     launched = gpu[gpu.api_id != NONE]
     calls = api[launched.api_id]
     around = tree.innermost(calls.thread, calls.start_ns)
-    first, last = np.full(len(ranges) + 1, FAR), np.full(len(ranges) + 1, -FAR)
+    first, last = np.full(len(ranges) + 1, NEVER), np.full(len(ranges) + 1, LONG_AGO)
     np.minimum.at(first, around, launched.start_ns)
     np.maximum.at(last, around, launched.end_ns)
     count = len(tree.starts)
     spread_to_parents(tree.parents, tree.depths, first[:count], last[:count])
-    first[first == FAR] = last[last == -FAR] = NONE
+    first[first == NEVER] = last[last == LONG_AGO] = NONE
     return ranges.with_columns(
         {
             "gpu_start_ns": np.where(ranges.gpu_start_ns != NONE, ranges.gpu_start_ns, first[:-1]),

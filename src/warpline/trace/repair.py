@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import FAR_NS, Rows
 from warpline.sources.valid_text import valid_text
+from warpline.trace.arrays import LONG_AGO, NEVER
 from warpline.trace.column_rules import NAME_CHARS, NO_NAME, UNKNOWN
 from warpline.trace.schema import TABLES, conform, empty
 from warpline.trace.table import Names, TraceColumn
@@ -31,8 +32,6 @@ _WITHOUT_READER = ("steps", "meta", "health", "long_names")
 _NAMES = {"name", "op"}
 _GPU_RANGE = "gpu"
 _DIGEST_CHARS = 12
-_LAST_NS = int(np.iinfo(np.int64).max) // 4
-"""Times beyond it could not be added to another time."""
 
 
 class Repairs(Struct):
@@ -144,7 +143,7 @@ def _in_time(tables: Tables, repairs: Repairs) -> None:
     first, last = min(int(some.min()) for some in starts.values()), max(int(some.max()) for some in starts.values())
     # If all begin within that range, any of them is typical; else the median is.
     centre = first if last - first <= FAR_NS else int(np.median(np.concatenate(list(starts.values()))))
-    low, high = max(centre - FAR_NS, first, -_LAST_NS), min(centre + FAR_NS, last, _LAST_NS)
+    low, high = max(centre - FAR_NS, first, LONG_AGO), min(centre + FAR_NS, last, NEVER)
     for name in starts:
         tables[name] = _near(name, tables[name], timed[name], low, high, repairs)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from warpline.analyses.idle.host_activity import PRIORITY, WAITING, prioritised
 from warpline.intervals import EMPTY, LaneLine, LaneSpans, Spans, at_least, complement, difference, joined, union
-from warpline.trace.arrays import Int64s
+from warpline.trace.arrays import LONG_AGO, NEVER, Int64s
 
 OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler", WAITING})
 """Activities of one launching thread that may block another; loading and recording do not."""
@@ -20,7 +20,6 @@ OF_WAKING_THREAD = tuple(label for label in PRIORITY if label not in {"dispatch"
 """Activities of a thread that explain why another waited for it."""
 WAKES_WITHIN = 0.02
 """Share of a wait before its end within which the activity that ended it must end."""
-EARLIEST, LATEST = np.iinfo(np.int64).min // 4, np.iinfo(np.int64).max // 4
 
 
 class OtherThreads:
@@ -37,7 +36,7 @@ class OtherThreads:
     @cached_property
     def quiet(self) -> Spans:
         """All time without such an activity."""
-        return complement(joined(list(self.active.values())), EARLIEST, LATEST)
+        return complement(joined(list(self.active.values())), LONG_AGO, NEVER)
 
     def whole_pauses(self, line: LaneLine, moments: Spans) -> Spans:
         """The moments on a line of threads, and all of each quiet time that they touch."""
@@ -63,7 +62,7 @@ class OtherThreads:
         has_others = len(self._launching) > np.isin(line.lanes, self._launching)
         chosen = has_others[line.number(rest.starts)]
         rest = Spans(rest.starts[chosen], rest.ends[chosen])
-        running = line.cut(rest, complement(self._all_waiting, EARLIEST, LATEST))
+        running = line.cut(rest, complement(self._all_waiting, LONG_AGO, NEVER))
         return {**{label: found[label] for label in OF_WAKING_THREAD}, "dispatch": running}
 
     def ends_of(self, label: str) -> Int64s:

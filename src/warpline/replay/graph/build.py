@@ -22,8 +22,8 @@ from warpline.replay.graph.events import WorkEdges, event_edges, inferred_edges
 from warpline.replay.graph.model import EdgeKind, Graph, Int8s, NodeKind
 from warpline.replay.graph.streams import Delays, WorkKind, Works, measured_delays, stream_works
 from warpline.replay.graph.threads import Handoffs, TopCalls, handoffs, top_calls
-from warpline.replay.graph.waits import LONG_AGO, CallWaits, WaitKind, call_waits
-from warpline.trace.arrays import NONE, Floats, Int64s
+from warpline.replay.graph.waits import CallWaits, WaitKind, call_waits
+from warpline.trace.arrays import LONG_AGO, NONE, Floats, Int64s
 from warpline.trace.trace import Trace
 
 PROMPT_IN_STARTS = 12.0

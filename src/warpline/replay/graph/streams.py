@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
+from warpline.trace.arrays import LONG_AGO, NONE, Bools, Floats, Int64s, combinations
 from warpline.trace.launches import graph_calls
 from warpline.trace.schema import MIGRATION
 from warpline.trace.trace import Trace
@@ -148,7 +148,7 @@ def measured_delays(works: Works, calls: TopCalls, blocking: Bools, device: Devi
     linked, start_ns = works.call != NONE, device.launch_to_start.expected
     call_start = np.append(calls.start, 0)[works.call]
     call_end = np.append(calls.end, 0)[works.call]
-    before_end = np.where(works.previous == NONE, np.iinfo(np.int64).min // 2, np.append(works.end, 0)[works.previous])
+    before_end = np.where(works.previous == NONE, LONG_AGO, np.append(works.end, 0)[works.previous])
     sample = linked & ~np.append(blocking, False)[works.call]
     found_empty = sample & (call_start >= before_end) & ~works.in_launch
     queued = (linked & (call_end + QUEUED_IN_STARTS * start_ns < before_end)) | works.in_launch

@@ -16,7 +16,7 @@ from warpline import api_names
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.arrays import NONE, Floats, Int64s, grouped
+from warpline.trace.arrays import LONG_AGO, NONE, Floats, Int64s, grouped
 from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 
@@ -31,8 +31,6 @@ QUEUE_FULL_IN_OPS = 5.0
 entries in current drivers)."""
 LONG_COPY_CALL_IN_OPS = 3.0
 """A copy's call that takes as long as so many ops, and ends after the copy, waited for it."""
-LONG_AGO = np.iinfo(np.int64).min // 2
-"""Before all moments of a trace, and far enough from the least integer for differences."""
 
 
 class WaitKind(IntEnum):

@@ -13,10 +13,9 @@ from warpline.intervals import LaneSpans, Spans, union
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
+from warpline.trace.arrays import NEVER, NONE, Bools, Floats, Int64s, combinations
 from warpline.trace.schema import Ops
 
-NEVER = np.iinfo(np.int64).max
 MAX_WAITS_IN_OP = 3
 """An op that synchronizes more often than this between its launches is autotuning; ops that need a count from the
 device, such as nonzero and unique, synchronize once or twice."""

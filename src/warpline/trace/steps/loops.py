@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from warpline.library_names import ENGINE_STEP, OPTIMIZER_STEP
-from warpline.trace.arrays import NONE, Bools, Int64s, combinations
+from warpline.trace.arrays import LONG_AGO, NONE, Bools, Int64s, combinations
 from warpline.trace.launches import Launches
 from warpline.trace.schema import Ranges
 from warpline.trace.steps.choice import FoundSteps, steps_of_ranges
@@ -49,7 +49,7 @@ def steps_of_engine(ranges: Ranges, launches: Launches) -> FoundSteps | None:
     if not len(own):
         return None
     found = steps_of_ranges(own, "range")
-    ended = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(found.end_ns)[:-1])
+    ended = np.append(LONG_AGO, np.maximum.accumulate(found.end_ns)[:-1])
     outer = np.flatnonzero(found.start_ns >= ended)
     starts, ends = found.start_ns[outer], found.end_ns[outer]
     if launches.share(int(starts[0]), int(ends[-1])) < OWN_WORK:
@@ -103,7 +103,7 @@ def cycle_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
     threads, count = np.unique(own.thread, return_counts=True)
     own = own[own.thread == threads[count.argmax()]]
     own = own[np.lexsort((-own.end_ns, own.start_ns))]
-    ended = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(own.end_ns)[:-1])
+    ended = np.append(LONG_AGO, np.maximum.accumulate(own.end_ns)[:-1])
     outer = own[own.start_ns >= ended]
     codes = outer.name.codes
     period = find_period(codes.astype(np.uint64), SAME_PARTS)
