@@ -18,9 +18,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,200}")
 _STRONG = (
     (
         "comm",
-        "all_reduce allreduce all_gather allgather reduce_scatter reducescatter all_to_all alltoall sendrecv nvshmem",
+        "all_reduce allreduce all_gather allgather reduce_scatter reducescatter all_to_all alltoall a_2_a sendrecv "
+        "nvshmem",
     ),
-    ("moe", "moe expert experts routing router"),
+    ("moe", "moe expert experts routing router topk_route"),
     (
         "norm",
         "rmsnorm layernorm groupnorm batchnorm qknorm rms_norm layer_norm group_norm batch_norm instance_norm norm "
@@ -28,13 +29,17 @@ _STRONG = (
     ),
     ("quant", "quantize dequantize quant dequant mxfp8 nvfp4 fp8_cast cast_to_fp8"),
     ("conv", "conv2d conv3d conv1d convolution convolve wgrad dgrad fprop conv bwd_weight bwd_data"),
-    ("attention", "attention attn fmha flashattention flash_attn mha mqa paged_decode paged_prefill"),
+    (
+        "attention",
+        "attention attn fmha flashattention flash_attn mha mqa paged_decode paged_prefill mla_decode mla_prefill "
+        "mla_reduce",
+    ),
     ("reduction", "splitk_reduce split_k_reduce"),
     ("layout", "interleave repack unswizzle"),
     (
         "gemm",
         "gemm matmul gemv bmm sgemm hgemm dgemm scaled_mm mm mul_mat matrix_mul matrix_multiply matrix_multiplication "
-        "matrixmul",
+        "matrixmul mfma wmma",
     ),
     ("other", "fft ifft fft2d"),
     ("softmax", "softmax logsoftmax"),
@@ -65,7 +70,7 @@ _SUBJECTS = {
     "conv": "state states window windows cache scatter post",
     "rng": "sample rejection",
     "sort_scan": "pack unpack mask remap fill compact metadata ids idx id indices lens scatter combine finalize "
-    "schedule routes localize globalize sum swa transform map",
+    "schedule routes localize globalize sum swa transform map weighted",
 }
 """Words which show that a strong word is the subject and not the operation: ``_pack_topk_ids_kernel``."""
 _DOUBTS = "score lora mamba ssm kda gdn verify draft spec state states"
