@@ -158,6 +158,46 @@ def test_steps_that_differ_end_with_the_read_of_their_tokens(tmp_path: Path) -> 
     }
 
 
+def sampled(start: float, number: int, requests: int, graph: bool) -> list[Any]:
+    """A step of 200 µs: 60 µs of kernels, in one graph or launched one by one, and the read of as many tokens."""
+    launch = call("cudaGraphLaunch" if graph else "cudaLaunchKernel", start + 10, 5, number)
+    return [
+        launch,
+        *([] if graph else [call("cudaLaunchKernel", start + 20, 5, number + 1)]),
+        kernel(f"layer{requests}", start + 40, 30, number),
+        kernel("head", start + 70, 30, number if graph else number + 1),
+        *launched(SAMPLER, start + 30, start + 110, 8, number + 2),
+        call("cudaMemcpyAsync", start + 40, 3, number + 3),
+        copy("Memcpy DtoH (Device -> Pageable)", start + 120, 2, number + 3, 8 * requests),
+        call("cudaStreamSynchronize", start + 44, 90, number + 4),
+    ]
+
+
+@pytest.mark.parametrize("batches", [(2, 3, 4), (2, 2, 2)])
+def test_without_names_and_shapes_a_step_of_one_graph_decodes(tmp_path: Path, batches: tuple[int, ...]) -> None:
+    """Three steps with a graph, and one without. A batch that never changes is no sign of continuous batching."""
+    events = sampled(0, 100, 5, graph=False)
+    for at, batch in enumerate(batches, 1):
+        events += sampled(200 * at, 100 * (at + 1), batch, graph=True)
+    answer = found(tmp_path, events)
+    phases = {one.phase: (one.steps, one.requests, one.graph_steps) for one in answer.phases} if answer else {}
+    expected = {"with prefill": (1, None, 0), "decode": (3, None, 3)}
+    assert phases == (expected if len(set(batches)) > 1 else {})
+
+
+def test_waiting_for_unrecorded_work_is_called_so(tmp_path: Path) -> None:
+    """A step of 1,000 µs: its kernel starts 880 µs after its launch returns, and nothing recorded explains that."""
+    events = [
+        *step("step[DECODE bs=2]", 0, 80, 1),
+        annotation("step[EXTEND bs=1 toks=9]", 100, 1000),
+        call("cudaLaunchKernel", 105, 5, 2),
+        kernel("k", 990, 100, 2),
+    ]
+    answer = found(tmp_path, events)
+    prefill = answer.phase("prefill") if answer else None
+    assert prefill is not None and prefill.idle_cause == "not_recorded"
+
+
 def test_the_report_shows_phases_and_chunked_prefill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     events = [
         *step("step[DECODE bs=2]", 0, 20, 1),

@@ -21,6 +21,7 @@ from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.intervals import Spans, difference, intersection, joined, union
 from warpline.library_names import ENGINE_STEP
 from warpline.trace.arrays import NONE, Bools, containing, grouped
+from warpline.trace.launches import launched_ns
 from warpline.trace.steps.token_reads import token_reads
 from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
@@ -72,7 +73,7 @@ class StepTokens(Struct, frozen=True):
     """What one step of an engine works on."""
 
     phase: Phase
-    requests: int
+    requests: int | None
     tokens: int | None
 
     @classmethod
@@ -94,8 +95,8 @@ class ServingPhase(Struct, frozen=True):
     busy_ns: int
     """Busy time of the busiest device in all of them."""
     total_ns: int
-    requests: float
-    """Mean of a step: the batch."""
+    requests: float | None
+    """Mean of a step: the batch; None where nothing says it."""
     tokens: float | None
     """Mean of a step."""
     token_ns: float | None
@@ -103,7 +104,8 @@ class ServingPhase(Struct, frozen=True):
     graph_steps: int
     """Steps that replay a CUDA graph."""
     idle_cause: str | None
-    """The cause of most idle time; None without any."""
+    """The cause of most idle time; None without any. `not_recorded` is the part of `unknown` in which what was
+    launched waits for work that is not in the recording."""
     idle_cause_ns: int
 
 
@@ -124,7 +126,7 @@ class Serving(Struct, frozen=True):
     phases: tuple[ServingPhase, ...]
     """The longest in total first."""
     is_inferred: bool
-    """Whether the phases are not in the names of ranges, but inferred from the shapes of matmuls."""
+    """Whether the phases are not in the names of ranges, but inferred from shapes of matmuls or from graphs."""
     start_up: tuple[StartUp, ...]
     uncaptured_batches: tuple[int, ...]
     """Batch sizes of decode steps without a graph, where others replay one."""
@@ -173,14 +175,17 @@ def serving(trace: Trace, gaps: list[Gaps]) -> Serving | None:
         return None
     tokens = step_tokens(trace)
     is_inferred = not any(tokens) and not trace.api.name.like(BEGIN_CAPTURE).any()
-    tokens = _tokens_by_shapes(trace) if is_inferred else tokens
+    if is_inferred:
+        by_shapes = _tokens_by_shapes(trace)
+        tokens = by_shapes if any(by_shapes) else _phases_by_graphs(trace)
     phases = _phases(trace, tokens, gaps) if any(tokens) else ()
     start_up = start_up_phases(trace) if is_engine or engine is not None else ()
     if not phases and not start_up:
         return None
     graphs = _with_graphs(trace)
     decodes = [(one, graph) for one, graph in zip(tokens, graphs, strict=True) if one and one.phase == "decode"]
-    missing = {one.requests for one, graph in decodes if not graph} if any(graph for _, graph in decodes) else ()
+    batches = {one.requests for one, graph in decodes if not graph} if any(graph for _, graph in decodes) else ()
+    missing = [batch for batch in batches if batch is not None]
     return Serving(engine, phases, is_inferred, start_up, tuple(sorted(missing)), _stalls(tokens))
 
 
@@ -215,6 +220,27 @@ def _tokens_by_shapes(trace: Trace) -> list[StepTokens | None]:
     return found
 
 
+def _phases_by_graphs(trace: Trace) -> list[StepTokens | None]:
+    """Where no matmul has shapes either: a decode step replays one graph, which takes most of its GPU time; beside such
+    steps, one that replays none reads a prompt, whose length no captured graph has. Only where the batch changes: other
+    programs replay graphs, and read what they chose, with one batch size."""
+    steps, api, gpu = trace.steps_in_view, trace.api, trace.gpu
+    replays = api.name.like(GRAPH_LAUNCH)
+    calls = containing(steps.start_ns, steps.end_ns, api.start_ns[replays])
+    count = np.bincount(calls[calls != NONE], minlength=len(steps))
+    launched = containing(steps.start_ns, steps.end_ns, launched_ns(gpu, api))
+    inside, times = launched != NONE, gpu.end_ns - gpu.start_ns
+    in_graph = inside & np.append(replays, False)[gpu.api_id]
+    whole, graphs = (np.bincount(launched[rows], times[rows], len(steps)) for rows in (inside, in_graph))
+    is_decode = (count == 1) & (2 * graphs > whole)
+    reads = token_reads(gpu)
+    reads = reads[inside[reads]]
+    if len(np.unique(gpu.bytes[reads[is_decode[launched[reads]]]])) <= 1:
+        return [None] * len(steps)
+    decode, prefill = StepTokens("decode", None, None), StepTokens("with prefill", None, None)
+    return [decode if one else None if replayed else prefill for one, replayed in zip(is_decode, count, strict=True)]
+
+
 def _embedding_tables(trace: Trace) -> set[tuple[int, ...]]:
     """The sizes of the tables of embeddings, in both orders: a language model's head has them too."""
     ops = trace.ops[trace.ops.name.like("^aten::embedding$")]
@@ -238,7 +264,7 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
         if not len(rows):
             continue
         own = [one for one in (tokens[row] for row in rows.tolist()) if one is not None]
-        counts = [one.tokens for one in own]
+        counts, requests = [one.tokens for one in own], [one.requests for one in own if one.requests is not None]
         total, sums = int(lengths[rows].sum()), [count for count in counts if count is not None]
         is_counted = len(sums) == len(counts) and sum(sums) > 0
         idle = _idle_times(gaps, Spans(starts[rows], ends[rows]))
@@ -251,11 +277,11 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
                 step_ns=float(np.median(lengths[rows])),
                 busy_ns=int(busy[rows].sum()),
                 total_ns=total,
-                requests=float(np.mean([one.requests for one in own])),
+                requests=float(np.mean(requests)) if requests else None,
                 tokens=float(np.mean(sums)) if is_counted else None,
                 token_ns=(total - idle["unknown"]) / sum(sums) if is_counted else None,
                 graph_steps=int(graphs[rows].sum()),
-                idle_cause=cause if idle[cause] else None,
+                idle_cause=_named(cause, gaps) if idle[cause] else None,
                 idle_cause_ns=idle[cause],
             )
         )
@@ -264,8 +290,19 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
 
 def _idle_times(gaps: list[Gaps], within: Spans) -> dict[str, int]:
     """Idle time of the busiest device in these spans, by cause."""
-    least = min(gaps, key=lambda one: int((one.ends - one.starts).sum()), default=None)
+    least = _busiest(gaps)
     return {cause: intersection(least.spans.of(cause), within).total_ns() if least else 0 for cause in CAUSES}
+
+
+def _busiest(gaps: list[Gaps]) -> Gaps | None:
+    return min(gaps, key=lambda one: int((one.ends - one.starts).sum()), default=None)
+
+
+def _named(cause: str, gaps: list[Gaps]) -> str:
+    """The cause, or `not_recorded` where that is most of what is unknown."""
+    least = _busiest(gaps)
+    is_unrecorded = least is not None and 2 * least.unrecorded_ns > least.totals()["unknown"]
+    return "not_recorded" if cause == "unknown" and is_unrecorded else cause
 
 
 def _with_graphs(trace: Trace) -> Bools:

@@ -35,7 +35,7 @@ def serving_section(serving: Serving) -> Section:
             one.share,
             one.step_ns,
             one.busy_ns / max(one.total_ns, 1),
-            f"{one.requests:,.1f}",
+            None if one.requests is None else f"{one.requests:,.1f}",
             None if one.tokens is None else f"{one.tokens:,.1f}",
             one.token_ns,
             one.graph_steps,
@@ -45,11 +45,11 @@ def serving_section(serving: Serving) -> Section:
     )
     content: list[Content] = [Table(_COLUMNS, rows)] if rows else []
     if rows:
-        inferred = " Phases are inferred from the rows of the matmuls." if serving.is_inferred else ""
-        meaning = (
-            "Means of a step, as recorded; step: its median. per token: step time over tokens, without unexplained "
-            "idle time."
-        )
+        source = "which steps replay a graph" if serving.phases[0].requests is None else "the rows of the matmuls"
+        inferred = f" Phases are inferred from {source}." if serving.is_inferred else ""
+        meaning = "Means of a step, as recorded; step: its median."
+        if any(one.token_ns is not None for one in serving.phases):
+            meaning += " per token: step time over tokens, without unexplained idle time."
         content.append(Text(meaning + inferred, "quiet"))
     content += [Text(line, "quiet") for line in _start_up(serving)]
     content += [Text(line, "advice") for line in _advice(serving)]
