@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from warpline.demo_trace import demo_trace
 from warpline.exports.pictures import step_picture
 from warpline.findings.diagnosis import diagnose
+from warpline.package_data import demo_trace
 from warpline.reports.diagnosis import report
 from warpline.reports.terminal import render
 from warpline.trace.open import open_trace

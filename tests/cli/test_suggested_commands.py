@@ -11,7 +11,7 @@ from kineto_files import launched, write
 from paths import DATA, ROOT, SUITES
 
 from warpline.cli.main import run
-from warpline.demo_trace import demo_trace
+from warpline.package_data import demo_trace
 
 TRACES = (
     DATA / "kineto" / "layer_eager.json.gz",

@@ -21,7 +21,7 @@ DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
 
 def kernel(name: str, **metrics: float) -> KernelReport:
     readings = {key: Reading(value, "%") for key, value in metrics.items()}
-    return KernelReport(name, name, 0, "", None, "", "", None, None, None, None, None, readings)
+    return KernelReport(name, name, 0, "", "", None, None, None, readings)
 
 
 def memory(at: float, allocated: int, device_type: int = 1) -> Event:

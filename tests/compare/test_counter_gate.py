@@ -23,9 +23,7 @@ SPILLS = {LOCAL: 0.0, "smsp__inst_executed_op_local_st.sum": 0.0}
 def launch(number: int, name: str, duration_ns: float, device: str = "GPU A", **metrics: float) -> KernelReport:
     values = {"gpu__time_duration.sum": duration_ns, "dram__bytes_write.sum": 0.0, CLOCK: 1.5e9, **SPILLS, **metrics}
     readings = {key: Reading(value, "") for key, value in values.items()}
-    return KernelReport(
-        name, name, number, "", None, device, "sm_90", (1, 1, 1), (1, 1, 1), 1, 1, duration_ns, readings
-    )
+    return KernelReport(name, name, number, device, "sm_90", (1, 1, 1), (1, 1, 1), duration_ns, readings)
 
 
 def report(*kernels: KernelReport) -> NcuReport:

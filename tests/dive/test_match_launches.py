@@ -19,9 +19,7 @@ AS_NCU = {
 
 
 def reported(name: str, grid: int, duration_us: float, block: int = 128, launch: int = 0) -> KernelReport:
-    return KernelReport(
-        name, "f", launch, "", None, "", "sm_90", (grid, 1, 1), (block, 1, 1), None, None, duration_us * 1e3, {}
-    )
+    return KernelReport(name, "f", launch, "", "sm_90", (grid, 1, 1), (block, 1, 1), duration_us * 1e3, {})
 
 
 def launches(*rows: tuple[str, int, float, list[int]]) -> list[Event]:

@@ -16,12 +16,12 @@ from warpline.cli.options import bundle, gpu_hour_option, verbose_option, why_op
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options, steps_option, trace_argument
 from warpline.cli.write import command_line, more_traces, say
-from warpline.demo_trace import demo_trace
 from warpline.dive.answer import dive_files
 from warpline.errors import UsageError
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.diagnosis import diagnose as diagnose_trace
+from warpline.package_data import demo_trace
 from warpline.ranks.inspected import inspect, inspector_logs
 from warpline.ranks.job import Job
 from warpline.reports.diagnosis import report

@@ -140,8 +140,8 @@ def _check_address_space() -> None:
 
 def _with_default_verb(arguments: list[str]) -> list[str]:
     """`warpline TRACE` means `warpline diagnose TRACE`; `-` is a trace on standard input."""
-    first = next((place for place, word in enumerate(arguments) if word == "-" or not word.startswith("-")), None)
-    if first is not None and first == 0 and arguments[0] not in VERBS and _like_a_file(arguments[0]):
+    first = arguments[0] if arguments else ""
+    if (first == "-" or not first.startswith("-")) and first not in VERBS and _like_a_file(first):
         if len(arguments) > 1 and os.path.exists(arguments[1]):  # noqa: PTH110 - not yet a path
             raise UsageError(
                 "two-traces", "warpline TRACE takes one recording", shlex.join(["warpline", "compare", *arguments])

@@ -79,7 +79,7 @@ def _marks(one: Operation) -> tuple[object, object, object, object]:
     if one.kind != "kernel":
         return exact, name, (one.kind, one.name.partition("(")[0].strip()), None
     known = identify(one.name)
-    return exact, name, _function(known), _job(known, one.op)
+    return exact, name, _function(known), _job(known)
 
 
 def _function(known: KernelIdentity) -> object:
@@ -92,5 +92,5 @@ def _function(known: KernelIdentity) -> object:
     return None
 
 
-def _job(known: KernelIdentity, op: str) -> object:
+def _job(known: KernelIdentity) -> object:
     return (known.kernel_class, known.direction) if known.kernel_class in ALONE else None

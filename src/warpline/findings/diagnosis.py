@@ -251,13 +251,13 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
     """
     # The accounting needs nothing of the replay, and most of its time is spent outside Python's lock.
     with ThreadPoolExecutor(1) as second_core:
-        counting = second_core.submit(_account, trace)
+        counting = second_core.submit(_without_replay, trace)
         judgement = _judgement(trace, why)
         syncs = sync_places(trace, judgement.evidence if judgement else None)
-        account = counting.result()
-    health = [*account.health, *(judgement.health if judgement else [])]
+        counted = counting.result()
+    health = [*counted.health, *(judgement.health if judgement else [])]
     return structs.replace(
-        account,
+        counted,
         health=in_words_of(platform_of(trace), sorted(health, key=lambda entry: SEVERITIES.index(entry.severity))),
         syncs=syncs,
         judgement=judgement,
@@ -265,32 +265,32 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
     )
 
 
-def _account(trace: Trace) -> Diagnosis:
-    """What is counted in the whole trace, without a replay."""
+def _without_replay(trace: Trace) -> Diagnosis:
+    """What is counted in the trace; what a replay adds is still empty."""
     host, frames = HostTime(trace, cold=cold_spans(trace)), trace.once(UserFrames)
-    counted = _counted(trace, host, frames)
+    whole = _account(trace, host, frames)
     steps = warm_steps(trace)
     judged = trace.with_steps(steps) if steps else trace
-    in_steps = _counted(judged, host, frames) if steps else None
+    in_steps = _account(judged, host, frames) if steps else None
     return Diagnosis(
         trace=trace,
         health=[*trace.health_entries, *second_pass_health(trace, frames)],
-        devices=counted.devices,
-        gaps=counted.gaps,
+        devices=whole.devices,
+        gaps=whole.gaps,
         in_steps=in_steps,
         steps=step_times(trace),
         step_loops=step_loops(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),
         copies=copies(trace),
-        gap_places=counted.gap_places,
+        gap_places=whole.gap_places,
         queue=queue_depth(trace),
-        serving=serving(judged, (in_steps or counted).gaps),
+        serving=serving(judged, (in_steps or whole).gaps),
         cpu=cpu_time(trace),
     )
 
 
-def _counted(trace: Trace, host: HostTime, frames: UserFrames) -> Account:
+def _account(trace: Trace, host: HostTime, frames: UserFrames) -> Account:
     """The account of the window; `host` and `frames` are those of all of the trace."""
     found = Account(len(trace.steps_in_view), device_times(trace), idle_gaps(trace, host), [])
     if not found.devices:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
@@ -17,9 +18,10 @@ from warpline.findings.audit import Objection, audit_coverage, audit_finding, au
 from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.model import MEASURE_IT, Finding, how_to_measure
 from warpline.findings.state import State, state_of
+from warpline.fixes.claim import Claim
+from warpline.fixes.engine_advice import engine_advice
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Rule
-from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.bounds import DeviceWork, bounded
@@ -104,7 +106,7 @@ class FixTable:
 
     def has_evidence(self, name: str) -> bool:
         """Whether a rule of the fix finds its fault in the trace, even if it gains only together with another fix."""
-        return any(proposal(rule, name, self.evidence, ANY_GAIN) is not None for rule in all_fixes()[name].findings)
+        return any(_proposal(rule, name, self.evidence, ANY_GAIN) is not None for rule in all_fixes()[name].findings)
 
     def _alone(self, name: str) -> Prediction:
         found = next((one for rule in all_fixes()[name].findings if (one := self._finding(rule)) is not None), None)
@@ -137,7 +139,7 @@ class FixTable:
 
     def _said(self, rule: Rule) -> Finding | None:
         evidence, fix = self.evidence, fix_of(rule.name).name
-        found = proposal(rule, fix, evidence)
+        found = _proposal(rule, fix, evidence, rule.least_gain)
         if found is None:
             return None
         prediction, claim = found.prediction, found.claim
@@ -170,6 +172,28 @@ class FixTable:
         calm = " on a calm host" if is_host_paced(self.evidence.bare_idle_share) else ""
         how = f"record again with the fix, then compare the step: predicted {finding.new_step_words}{calm}"
         return replace(finding, verify=how)
+
+
+class _Proposal(Struct, frozen=True):
+    """What a rule says about a trace."""
+
+    claim: Claim
+    prediction: Prediction
+    how: str
+    """What to write or to type."""
+
+
+def _proposal(rule: Rule, fix: str, evidence: Evidence, least_gain: float) -> _Proposal | None:
+    """The rule's claim, advice and prediction of this fix; None if it gains less than `least_gain`, does not apply, or
+    the evidence is missing."""
+    if not evidence.gains(fix, least_gain):
+        return None
+    prediction, advice = evidence.ask(fix), rule.advice.to(evidence.framework)
+    claim = rule.look(evidence, prediction) if advice else None
+    if claim is None or advice is None:
+        return None
+    own = claim.how if claim.how and evidence.framework == "pytorch" else advice
+    return _Proposal(claim, prediction, engine_advice(fix, evidence.engine) or own)
 
 
 def _or_without(prediction: Prediction, without: Prediction) -> Prediction:

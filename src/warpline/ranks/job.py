@@ -27,7 +27,7 @@ from warpline.ranks.replay import step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary, summarise
 from warpline.ranks.timeline import RankOutline, Timelines, common_timelines, outline
-from warpline.ranks.unnamed import named_by_others, separated_groups, unrelated
+from warpline.ranks.unnamed import STREAM, named_by_others, separated_groups, unrelated
 from warpline.ranks.waits import Waits, gathered, split
 from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry
@@ -280,7 +280,8 @@ def judge(name: str, summaries: Mapping[int, RankSummary], notes: Sequence[Healt
     begin_ns = min(float(one.begin_ns[0]) for one in outlines)
     step_ns = step_time(begin_ns, np.max([one.done_ns for one in outlines], axis=0))
     search = _search(timelines, outlines, collectives, waits, missing)
-    health += _doubts(collectives, missing, world, clocks, borrowing, search.unknown)
+    health += _doubts_of_recording(missing, world, borrowing, search.unknown)
+    health += _doubts_of_alignment(collectives, clocks)
     straggler = find_straggler(search, timelines, step_ns)
     straggler = replace(straggler, sentence=straggler_sentence(straggler, step_ns))
     # What the GPU had queued when the recording started is unknown, so the first of several steps does not count.
@@ -337,23 +338,17 @@ def _search(
     return Search(Recording(all_places, vote(all_places), numbers), collectives, waits, missing, unknown)
 
 
-def _doubts(
-    collectives: Collectives,
-    missing: Sequence[int],
-    world: int,
-    clocks: Sequence[Clock],
-    borrowing: Sequence[int],
-    unknown: Sequence[int],
-) -> list[HealthEntry]:
-    """What makes the answer doubtful. The groups of `borrowing` ranks are those that others recorded, and `unknown`
+def _doubts_of_recording(
+    missing: Sequence[int], world: int, borrowing: Sequence[int], unknown: Sequence[int]
+) -> Iterator[HealthEntry]:
+    """Ranks about which little is known: the groups of `borrowing` ranks are those that others recorded, and `unknown`
     ranks wait for ranks without a recording."""
-    found = []
     if borrowing:
         message = (
             f"{shown_ranks(borrowing)}: collectives without recorded arguments; their groups are those of other ranks "
             "that leave them at the same times"
         )
-        found.append(HealthEntry("arguments-of-other-ranks", "info", message))
+        yield HealthEntry("arguments-of-other-ranks", "info", message)
     if missing:
         message = (
             f"{len(missing)} of {several(world, 'rank')} have no usable recording ({shown_ranks(missing)}): waiting "
@@ -361,23 +356,26 @@ def _doubts(
         )
         if unknown:
             message += f"; {shown_ranks(unknown)} cannot be judged: nobody else recorded some of their collectives"
-        found.append(HealthEntry("missing-ranks", "warning", message))
+        yield HealthEntry("missing-ranks", "warning", message)
+
+
+def _doubts_of_alignment(collectives: Collectives, clocks: Sequence[Clock]) -> Iterator[HealthEntry]:
+    """Collectives that tie the ranks together loosely or not at all, and clocks that were set."""
     if not collectives:
         message = "no collective was found on two ranks: clocks are not aligned, and waits are unknown"
-        found.append(HealthEntry("no-collectives", "error", message))
-    unnamed = int(collectives.table.group.where(lambda group: group.startswith("stream:")).sum())
+        yield HealthEntry("no-collectives", "error", message)
+    unnamed = int(collectives.table.group.where(lambda group: group.startswith(STREAM)).sum())
     if unnamed:
         message = (
             f"{several(unnamed, 'collective')} without recorded arguments: matched by stream and order; ranks that "
             "leave them together count as one group"
         )
-        found.append(HealthEntry("no-collective-arguments", "warning", message))
+        yield HealthEntry("no-collective-arguments", "warning", message)
     if len(collectives.connected) > 1:
         sets = "; ".join(shown_ranks(sorted(ranks)) for ranks in sorted(collectives.connected, key=min))
         message = f"no collective ties these ranks together, so their clocks are not aligned to each other: {sets}"
-        found.append(HealthEntry("separate-clocks", "warning", message))
+        yield HealthEntry("separate-clocks", "warning", message)
     stepped = [clock.rank for clock in clocks if clock.jumps]
     if stepped:
         message = f"the clock was set during the recording on {shown_ranks(stepped)}, which is corrected"
-        found.append(HealthEntry("stepped-clock", "info", message))
-    return found
+        yield HealthEntry("stepped-clock", "info", message)

@@ -151,22 +151,24 @@ def _leaves_with(one: RankOutline, rows: Int64s, group: _Recorded) -> bool:
 def unrelated(outlines: Sequence[RankOutline]) -> list[int]:
     """The ranks to leave out where some name groups, and others do not that these groups list, or that send to and
     receive from unknown ranks: the fewer ones."""
-    naming: set[int] = set()
-    nameless: set[int] = set()
     recorders: dict[str, set[int]] = defaultdict(set)
+    """The ranks that recorded each group whose members are known."""
     for one in outlines:
         for group in one.group.present():
-            recorders[group].add(one.rank)
-    everyone = {rank for group, ranks in recorders.items() for rank in ranks if members_of(group)}
-    for one in outlines:
-        unnamed = is_unnamed(one)
-        if everyone and (unnamed & one.kind.equal(*PAIR) & (one.peer == NONE)).any():
-            naming |= everyone
-            nameless.add(one.rank)
-        if unnamed.any():
-            for group, ranks in recorders.items():
-                if one.rank not in ranks and one.rank in members_of(group):
-                    naming |= ranks
-                    nameless.add(one.rank)
-    naming -= nameless
+            if members_of(group):
+                recorders[group].add(one.rank)
+    missed_by = {one.rank: _missed_by(one, recorders) for one in outlines}
+    nameless = {rank for rank, naming in missed_by.items() if naming}
+    naming = set[int]().union(*missed_by.values()) - nameless
     return sorted(nameless if len(nameless) <= len(naming) else naming)
+
+
+def _missed_by(one: RankOutline, recorders: Mapping[str, set[int]]) -> set[int]:
+    """The ranks whose groups may be those of the collectives that this rank does not name."""
+    unnamed = is_unnamed(one)
+    if not unnamed.any():
+        return set()
+    if (unnamed & one.kind.equal(*PAIR) & (one.peer == NONE)).any():
+        return set[int]().union(*recorders.values())
+    listing = (ranks for group, ranks in recorders.items() if one.rank in members_of(group) and one.rank not in ranks)
+    return set[int]().union(*listing)

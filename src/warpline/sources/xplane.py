@@ -18,8 +18,7 @@ from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.lanes import API_CALL, COPY, GPU_PROCESS, SET, STREAM, XLA_FRAME
 from warpline.sources.protobuf import message_class, parse
-from warpline.sources.rocprofv3.records import DESCRIPTOR
-from warpline.sources.rows import Rows
+from warpline.sources.rows import ROCM_DESCRIPTOR, Rows
 from warpline.sources.unpack import ROWS_BOMB_BYTES, Unpacked
 
 MESSAGES = {
@@ -166,7 +165,7 @@ def _gpu_rows(plane: _Plane, device: int) -> Iterator[Row]:
     for line in plane.message.lines:
         stream = STREAM.match(line.name)
         for event in line.events if stream is not None else ():
-            name, stats = re.sub(DESCRIPTOR, "", plane.event_name(event)), plane.stats(event)
+            name, stats = re.sub(ROCM_DESCRIPTOR, "", plane.event_name(event)), plane.stats(event)
             copied, is_set = stats.get("memcpy_details"), "memset_details" in stats or SET.match(name)
             is_copy = copied is not None or COPY.match(name)
             yield {

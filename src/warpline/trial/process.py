@@ -28,7 +28,6 @@ class TimedWindow(msgspec.Struct, frozen=True):
 
     last_step: int
     step_s: float
-    cpu_s: float
     compiled: bool
     """Whether something was compiled in it: then it does not count."""
     gpu_bytes: int
@@ -50,7 +49,6 @@ class ProcessReport(msgspec.Struct, frozen=True):
     proof: dict[str, int]
     compile: dict[str, Any]
     ready_after_s: float | None = None
-    imported_after_s: float | None = None
 
 
 class HeardEvent(msgspec.Struct, frozen=True):

@@ -33,13 +33,6 @@ def test_a_raw_page_is_read_in_base_units(tmp_path: Path) -> None:
     assert (report.source, len(report.kernels), report.health) == ("csv-raw", 2, ())
     kernel = report.kernels[0]
     assert (kernel.name, kernel.function, kernel.launch) == (GEMM, "Kernel2", 0)
-    assert (kernel.process, kernel.process_id, kernel.context, kernel.stream, kernel.device_id) == (
-        "python",
-        7,
-        1,
-        7,
-        0,
-    )
     assert (kernel.chip, kernel.grid, kernel.block) == ("sm_90", (2, 66, 1), (384, 1, 1))
     assert kernel.duration_ns == pytest.approx(254_340)
     assert kernel.metrics["dram__bytes.sum.per_second"] == Reading(pytest.approx(1.08635e12), "byte/s")
@@ -76,10 +69,8 @@ def test_a_details_page_has_labels_which_become_names(tmp_path: Path) -> None:
     assert first.number("dram__bytes_read.sum") == 2_500_000
     assert first.number("My own label") == 3
     assert first.metrics["launch__func_cache_config"].value == "CachePreferNone"
-    assert (first.chip, first.grid, first.sections[-1]) == ("sm_86", (10, 1, 1), "SpeedOfLight")
-    (rule,) = first.rules
-    assert (rule.rule, rule.kind, rule.speedup_kind, rule.speedup_pct) == ("SOLBottleneck", "OPT", "global", 18.66)
-    assert rule.message == 'It says "high",\nin two lines'
+    assert (first.chip, first.grid) == ("sm_86", (10, 1, 1))
+    assert len(first.metrics) == 6, "a rule is no metric"
     assert second.metrics == {}
 
 

@@ -55,7 +55,6 @@ class TrialAgent:
 
     def __init__(self, torch: Any, plan: TrialPlan) -> None:
         self.torch, self.plan, self.pid, self.folder = torch, plan, os.getpid(), Path(plan.folder)
-        self.armed_at = time.time()
         self.finished = False
         self.leads: bool | None = None
         self.gate: WindowGate | None = None
@@ -344,7 +343,6 @@ class TrialAgent:
         return {
             "results": self.results.to_dict(),
             "ready_after_s": self.ready_after_s,
-            "imported_after_s": self.armed_at - self.plan.started,
             "steps": self.gate.steps if self.gate is not None else 0,
             **self._state(),
         }

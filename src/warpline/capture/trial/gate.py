@@ -49,7 +49,7 @@ class WindowGate:
         self.on_ready: Callable[[], None] = lambda: None
         self._next = max(1, self._skip)
         self._phase = self._ready
-        self._started = self._cpu_started = 0.0
+        self._started = 0.0
         self._graphs = 0
 
     def step(self) -> None:
@@ -84,16 +84,15 @@ class WindowGate:
         self._synchronise()
         self._next, self._phase = self.steps + self._per, self._end
         self._graphs = compiled_graphs()
-        self._started, self._cpu_started = time.perf_counter(), time.process_time()
+        self._started = time.perf_counter()
 
     def _end(self) -> None:
         self._synchronise()
-        seconds, cpu = time.perf_counter() - self._started, time.process_time() - self._cpu_started
+        seconds = time.perf_counter() - self._started
         self._done += 1
         window = {
             "last_step": self.steps,
             "step_s": seconds / self._per,
-            "cpu_s": cpu / self._per,
             "compiled": compiled_graphs() != self._graphs,
             **self._state(),
         }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -17,7 +16,7 @@ MISSING_MODULE = 3
 """Exit code: ncu_report is not installed."""
 MEMORY_BYTES = 16 << 30
 SECONDS = 600
-_FUNCTION, _DEMANGLED, _MANGLED = 0, 1, 2
+_FUNCTION, _DEMANGLED = 0, 1
 """IAction.NameBase of ncu_report."""
 _STRING, _NUMBERS = 2, (3, 4, 5, 6)
 """IMetric.ValueKind of ncu_report."""
@@ -30,11 +29,8 @@ _PER_INSTRUCTION = (
     ),
 )
 """Metrics whose instances are instructions; others with the same addresses are found by them."""
-_SAMPLED = (".TriageCompute.", "pmsampling:", ".Triage")
 _MOST_INSTANCES = 200_000
 _WORKLOADS = {0: "kernel", 1: "range", 2: "cmdlist", 3: "graph", 4: "subgrid"}
-_MESSAGES = {0: "", 1: "INF", 2: "OPT", 3: "WRN", 4: "ERR"}
-_SPEEDUPS = {1: "local", 2: "global"}
 
 
 def kernel_of(action: Any) -> dict[str, Any]:
@@ -52,13 +48,9 @@ def kernel_of(action: Any) -> dict[str, Any]:
     return {
         "function": action.name(_FUNCTION),
         "name": action.name(_DEMANGLED),
-        "mangled": action.name(_MANGLED),
         "kind": _WORKLOADS.get(int(action.workload_type()), "kernel"),
         "metrics": metrics,
-        "sections": [section.identifier() for section in action.sections()],
-        "rules": [_rule(result) for result in action.rule_results_as_dicts()],
         "breakdowns": {name: _by_word(metric) for name, metric in instanced.items() if _words(metric)},
-        "samples": dict(_samples(action, instanced)),
         "nvtx": _ranges(action),
         "instructions": _instructions(action, instanced, addresses),
         "files": {name: text for name, text in dict(action.source_files()).items() if text},
@@ -120,34 +112,11 @@ def _instructions(action: Any, instanced: dict[str, Any], addresses: set[int]) -
     return rows
 
 
-def _samples(action: Any, instanced: dict[str, Any]) -> Iterator[tuple[str, list[float]]]:
-    """PM sampling within the kernel's time; what cannot be aligned to that is left out."""
-    timelines = getattr(action, "timelines", lambda: None)()
-    for name, metric in instanced.items():
-        if timelines is not None and any(mark in name for mark in _SAMPLED):
-            aligned = timelines.aligned_metric(metric)
-            if aligned is not None:
-                yield name, [aligned.as_double(at) for at in range(min(aligned.num_instances(), _MOST_INSTANCES))]
-
-
 def _ranges(action: Any) -> list[str]:
     state = action.nvtx_state()
     if state is None:
         return []
     return [str(name) for domain in state.domains() for name in state.domain_by_id(domain).push_pop_ranges()]
-
-
-def _rule(result: dict[str, Any]) -> tuple[str, str, str, str, float | None, str]:
-    message = result.get("rule_message") or {}
-    estimate = result.get("speedup_estimation") or {}
-    return (
-        str(result.get("rule_identifier", "")),
-        str(result.get("section_identifier", "")),
-        _MESSAGES.get(int(message.get("type", 0)), ""),
-        str(message.get("message", "")),
-        float(estimate["speedup"]) if "speedup" in estimate else None,
-        _SPEEDUPS.get(int(estimate.get("type", 0)), ""),
-    )
 
 
 def _limit() -> None:

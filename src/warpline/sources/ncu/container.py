@@ -1,9 +1,9 @@
 """The blocks of an ``.ncu-rep``: how many kernels it holds, whether it is whole, and how it was made.
 
 The file is a magic word, a small header, and blocks: a length, a header in protocol-buffer encoding and a payload. In
-the header, field 2 is the number of kernels in the payload, field 3 facts about the session, field 5 the length of the
-payload, and field 6 the process. This is what files of ncu 2022 to 2025 show; NVIDIA does not document it. NVIDIA's own
-reader reports neither damage nor process, and no version.
+the header, field 2 is the number of kernels in the payload, field 3 facts about the session, and field 5 the length of
+the payload. This is what files of ncu 2022 to 2025 show; NVIDIA does not document it. NVIDIA's own reader reports
+neither damage nor the version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from warpline.sources.kinds import NCU_MAGIC
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_RESULTS, _SESSION, _PAYLOAD, _PROCESS = 2, 3, 5, 6
+_RESULTS, _SESSION, _PAYLOAD = 2, 3, 5
 _COMPONENT, _COMMAND = 8, 11
 """Fields of the session: a component with its version; the command line."""
 MAX_HEADER_BYTES = 64 << 20
@@ -26,21 +26,12 @@ TARGET = "Nsight Compute Target"
 """The component whose version is that of ncu."""
 
 
-class Process(Struct, frozen=True):
-    """The process whose kernels a block holds."""
-
-    number: int | None = None
-    executable: str = ""
-
-
 class Container(Struct):
     """What the headers of a report's blocks say."""
 
     results: int = 0
     """Profiled kernels."""
     truncated: bool = False
-    processes: list[Process] = field(default_factory=list)
-    """One for each kernel."""
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
     """The command line of ncu."""
@@ -69,17 +60,9 @@ def read_container(file: BinaryIO) -> Container:
         if position > end:
             found.truncated = True
             break
-        results = min(numbers.get(_RESULTS, 0), end)
-        found.results += results
-        found.processes += [_process(texts.get(_PROCESS, b""))] * min(results, 1 << 16)
+        found.results += min(numbers.get(_RESULTS, 0), end)
         _take_session(found, texts.get(_SESSION, b""))
     return found
-
-
-def _process(message: bytes) -> Process:
-    numbers, texts = _fields(message)
-    executable = texts.get(3, b"").decode(errors="replace")
-    return Process(numbers.get(1), executable.replace("\\", "/").rpartition("/")[2])
 
 
 def _take_session(found: Container, message: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
-from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, RuleResult, Source
+from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, Source
 from warpline.sources.ncu.names import function_of, metric_of
 from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, base_unit, number
 
@@ -88,12 +88,10 @@ class _KernelDraft(Struct):
 
     about: Mapping[str, str]
     metrics: dict[str, Reading] = field(default_factory=dict)
-    rules: list[RuleResult] = field(default_factory=list)
-    sections: dict[str, None] = field(default_factory=dict)
 
 
 class DetailsPage:
-    """A row per kernel and metric, and a row per kernel and rule."""
+    """A row per kernel and metric; the rows of rules are passed over."""
 
     source: Source = "csv-details"
 
@@ -115,11 +113,6 @@ class DetailsPage:
         self._values += 1
         if self._values > MAX_VALUES // 10:  # a value here is an object
             raise _too_many(len(self._drafts))
-        section = self._cell(row, "Section Name")
-        if section:
-            draft.sections[section] = None
-        if self._cell(row, "Rule Name"):
-            draft.rules.append(self._rule(row, mark))
         label = self._cell(row, "Metric Name")
         if label:
             self._take_metric(draft, label, self._cell(row, "Metric Unit"), self._cell(row, "Metric Value"), mark)
@@ -136,26 +129,13 @@ class DetailsPage:
         elif cell not in MISSING:
             draft.metrics.setdefault(name, Reading(cell, unit))
 
-    def _rule(self, row: Sequence[str], mark: str) -> RuleResult:
-        return RuleResult(
-            rule=self._cell(row, "Rule Name"),
-            section=self._cell(row, "Section Name"),
-            kind=self._cell(row, "Rule Type"),
-            message=self._cell(row, "Rule Description"),
-            speedup_pct=number(self._cell(row, "Estimated Speedup"), mark),
-            speedup_kind=self._cell(row, "Estimated Speedup Type"),
-        )
-
     def _cell(self, row: Sequence[str], name: str) -> str:
         place = self._places.get(name)
         return row[place] if place is not None and place < len(row) else ""
 
     def kernels(self) -> tuple[KernelReport, ...]:
         """All kernels, in the order of their first rows."""
-        return tuple(
-            _kernel(draft.about, draft.metrics, tuple(draft.sections), tuple(draft.rules))
-            for draft in self._drafts.values()
-        )
+        return tuple(_kernel(draft.about, draft.metrics) for draft in self._drafts.values())
 
 
 def metric_cells(page: RawPage | DetailsPage, row: Sequence[str]) -> Iterable[str]:
@@ -163,31 +143,19 @@ def metric_cells(page: RawPage | DetailsPage, row: Sequence[str]) -> Iterable[st
     return (row[place] for place in page.metric_places if place < len(row))
 
 
-def _kernel(
-    about: Mapping[str, str],
-    metrics: Mapping[str, Reading],
-    sections: tuple[str, ...] = (),
-    rules: tuple[RuleResult, ...] = (),
-) -> KernelReport:
+def _kernel(about: Mapping[str, str], metrics: Mapping[str, Reading]) -> KernelReport:
     name = about.get("Kernel Name", "")
     duration = next((metrics[metric].value for metric in _DURATION if metric in metrics), None)
     return KernelReport(
         name=name,
         function=function_of(name),
         launch=int(about["ID"]),
-        process=about.get("Process Name", ""),
-        process_id=_whole(about.get("Process ID", "")),
         device=_word(metrics, "device__attribute_display_name"),
         chip=_chip(about.get("CC", ""), metrics),
         grid=_dimensions(about.get("Grid Size", "")) or _from_metrics(metrics, "launch__grid_dim_"),
         block=_dimensions(about.get("Block Size", "")) or _from_metrics(metrics, "launch__block_dim_"),
-        context=_whole(about.get("Context", "")),
-        stream=_whole(about.get("Stream", "")),
         duration_ns=duration if isinstance(duration, float) else None,
         metrics=metrics,
-        device_id=_whole(about.get("Device", "")),
-        sections=sections,
-        rules=rules,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a report of Nsight Compute holds: kernels with metrics in base units, rules, and counters per instruction."""
+"""What a report of Nsight Compute holds: kernels with metrics in base units, and counters per instruction."""
 
 from __future__ import annotations
 
@@ -23,21 +23,6 @@ class Reading(Struct, frozen=True):
 
     value: float | str
     unit: str
-
-
-class RuleResult(Struct, frozen=True):
-    """What one of Nsight Compute's own rules said about the kernel."""
-
-    rule: str
-    """The rule's identifier, for example ``SOLBottleneck``."""
-    section: str
-    kind: str
-    """``OPT`` (an optimisation), ``INF`` (a remark), ``WRN`` or ``ERR``."""
-    message: str
-    speedup_pct: float | None = None
-    """Nsight Compute's own estimate, which no physical limit caps."""
-    speedup_kind: str = ""
-    """``global`` (of the kernel's time) or ``local`` (of one unit); empty without an estimate."""
 
 
 class InstructionCounters(Struct, frozen=True):
@@ -70,32 +55,20 @@ class KernelReport(Struct, frozen=True):
     """The bare function name, which ``ncu --kernel-name`` matches by default."""
     launch: int
     """The number that ncu gave the launch (its ID)."""
-    process: str
-    """The name of the executable; empty where the source does not tell."""
-    process_id: int | None
     device: str
     """The device's name, for example ``NVIDIA H200``; empty where the source does not tell."""
     chip: str
     """The compute capability as a target: ``sm_90``; empty where the source does not tell."""
     grid: Dimensions | None
     block: Dimensions | None
-    context: int | None
-    stream: int | None
     duration_ns: float | None
     """gpu__time_duration.sum, under the clocks that ncu set."""
     metrics: Mapping[str, Reading]
     """By metric name. What was not measured (n/a, nan, an empty cell) is absent."""
-    device_id: int | None = None
-    mangled: str = ""
     kind: str = "kernel"
     """``kernel``, ``graph``, ``range`` or ``cmdlist``."""
-    sections: tuple[str, ...] = ()
-    """The sections that were collected, where the source lists them."""
-    rules: tuple[RuleResult, ...] = ()
     breakdowns: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Metrics that the report splits by a word, such as executed instructions by opcode."""
-    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """PM sampling: each metric's values over the kernel's time, in equal intervals."""
     nvtx: tuple[str, ...] = ()
     """The NVTX push/pop ranges around the launch, outermost first."""
     source: SourceCounters | None = None

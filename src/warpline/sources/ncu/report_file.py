@@ -22,9 +22,9 @@ from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.health import HealthEntry
 from warpline.sources.kinds import NCU_MAGIC
 from warpline.sources.ncu.child import MISSING_MODULE
-from warpline.sources.ncu.container import Container, Process, read_container
+from warpline.sources.ncu.container import Container, read_container
 from warpline.sources.ncu.csv_file import read_csv
-from warpline.sources.ncu.model import InstructionCounters, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
+from warpline.sources.ncu.model import InstructionCounters, KernelReport, NcuReport, Reading, SourceCounters
 from warpline.sources.ncu.numbers import base_unit
 from warpline.sources.stdin import as_shell_word
 from warpline.sources.unpack import Unpacked
@@ -62,11 +62,7 @@ def read_report_file(path: Path) -> NcuReport:
             raise UnreadableFile("damaged-file", f"{path} is cut short before the end of its first kernel", _AGAIN)
         hint = f"ask why: warpline doctor {as_shell_word(path)}"
         raise UnreadableFile("no-kernels", f"{path} holds no profiled kernel", hint)
-    processes = container.processes + [Process()] * (len(answer.kernels) - len(container.processes))
-    kernels = tuple(
-        _kernel(number, plain, process)
-        for number, (plain, process) in enumerate(zip(answer.kernels, processes, strict=False))
-    )
+    kernels = tuple(_kernel(number, plain) for number, plain in enumerate(answer.kernels))
     return NcuReport(path, "ncu-rep", container.tool_version, kernels, tuple(health))
 
 
@@ -151,7 +147,7 @@ def _health(container: Container, answer: _Answer, damage: str) -> Iterator[Heal
         yield HealthEntry("clocks-locked", "info", message)
 
 
-def _kernel(number: int, plain: dict[str, Any], process: Process) -> KernelReport:
+def _kernel(number: int, plain: dict[str, Any]) -> KernelReport:
     metrics: dict[str, Reading] = {}
     for name, value, printed in plain["metrics"]:
         unit, factor = base_unit(printed)
@@ -161,23 +157,14 @@ def _kernel(number: int, plain: dict[str, Any], process: Process) -> KernelRepor
         name=plain["name"] or plain["function"],
         function=plain["function"],
         launch=number,
-        process=process.executable,
-        process_id=process.number,
         device=_word(metrics, "device__attribute_display_name"),
         chip=_chip(metrics),
         grid=_three(metrics, "launch__grid_dim_"),
         block=_three(metrics, "launch__block_dim_"),
-        context=_whole(metrics, "launch__context_id"),
-        stream=_whole(metrics, "launch__stream_id"),
         duration_ns=duration.value if duration is not None and isinstance(duration.value, float) else None,
         metrics=metrics,
-        device_id=_whole(metrics, "launch__device_id"),
-        mangled=plain["mangled"],
         kind=plain["kind"],
-        sections=tuple(plain["sections"]),
-        rules=tuple(RuleResult(*rule) for rule in plain["rules"]),
         breakdowns=plain["breakdowns"],
-        samples={name: tuple(values) for name, values in plain["samples"].items()},
         nvtx=tuple(plain["nvtx"]),
         source=_source(plain),
     )

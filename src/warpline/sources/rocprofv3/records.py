@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, field
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.columns import category, narrow
-from warpline.sources.rows import Rows, with_thread
+from warpline.sources.rows import ROCM_DESCRIPTOR, Rows, with_thread
 
 SOURCE = "rocprofv3"
 _PLACE = {"process": pl.Int64(), "start": pl.Int64(), "end": pl.Int64(), "correlation": pl.Int64()}
@@ -47,8 +47,6 @@ HIP, HSA, MARKER = "(?i)hip", "(?i)hsa", "(?i)marker"
 KERNEL_DRIVER = "^KFD_"
 CALL = r"^(__)?hip[A-Z]"
 ROCTX = r"^roctx[A-Z]"
-DESCRIPTOR = r"\.kd$| \[clone \.kd\]$"
-"""What the Perfetto trace, older files and XLA add: the symbol by which ROCm finds a kernel, plain and demangled."""
 STYLES = {"roctxMarkA": "mark", "roctxRangeStartA": "startend", "roctxProcessRangeA": "startend"}
 COMMAND_WORD = re.compile(r"[^\s/]+(?=\s|$)")
 
@@ -184,7 +182,7 @@ def _gpu(recording: ProcessRecording, devices: Mapping[tuple[str, int], int]) ->
         [
             kernels.select(
                 _kind_of_kernel().alias("kind"),
-                pl.col("name").str.replace(DESCRIPTOR, "").cast(pl.Categorical),
+                pl.col("name").str.replace(ROCM_DESCRIPTOR, "").cast(pl.Categorical),
                 _ordinal("agent", ordinals).cast(pl.Int32).alias("device"),
                 pl.col(stream).alias("stream"),
                 *_times(calls),
