@@ -14,11 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from warpline.cli.main import run
-from warpline.trial import look, session
+from warpline.trial import look, variants
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.trial.candidates import candidates, tryable
 from warpline.trial.patch import make_patch
-from warpline.trial.session import TrialRequest, TrialSession
+from warpline.trial.session import TrialRequest, run_trial
 
 pytest.importorskip("torch")
 
@@ -69,7 +69,7 @@ BUDGET_S = 3600.0
 
 
 def tried(tmp_path: Path, source: str, fixes: list[str], argument: str = "", **limits_s: float) -> TrialAnswer:
-    """What is found of a program in four rounds. `limits_s`: other values of the session's limits."""
+    """What is found of a program in four rounds. `limits_s`: other limits of a start."""
     program = tmp_path / "program.py"
     program.write_text(dedent(source))
     command = sys.executable, str(program), argument
@@ -77,8 +77,8 @@ def tried(tmp_path: Path, source: str, fixes: list[str], argument: str = "", **l
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(look, "MAX_ROUNDS", 4)
         for name, limit_s in limits_s.items():
-            patch.setattr(session, name, limit_s)
-        return TrialSession(request, print).run()
+            patch.setattr(variants, name, limit_s)
+        return run_trial(request, print)
 
 
 def rows(answer: TrialAnswer) -> dict[str, Any]:

@@ -23,10 +23,12 @@ from warpline.sanitise import sanitise
 from warpline.sources.record_files import outcomes_file
 from warpline.trial.answer import TrialAnswer
 from warpline.trial.candidates import candidates, tryable
+from warpline.trial.groups import Show
 from warpline.trial.live import LiveRow
 from warpline.trial.patch import make_patch
 from warpline.trial.recording import RecordedProgram, recorded_command
-from warpline.trial.session import Say, Show, TrialRequest, TrialSession
+from warpline.trial.session import TrialRequest, run_trial
+from warpline.trial.variants import Say
 
 CONTEXT = {"allow_interspersed_args": False}
 """Arguments after the program's name belong to the program."""
@@ -129,7 +131,7 @@ def try_fixes(
     request = TrialRequest(command, tuple(chosen), budget, predicted)
 
     with live_progress() as (tell, show):
-        answer = TrialSession(request, tell, None if yes else _may_write, show).run()
+        answer = run_trial(request, tell, None if yes else _may_write, show)
     if recorded is not None:
         _remember(recorded, answer)
     output.put(lambda: trial_report(answer), answer.to_dict)

@@ -1,0 +1,77 @@
+"""The first run of the program: which steps it makes, what it uses, and how long it takes to start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from warpline.errors import WarplineError
+from warpline.trial.candidates import Candidate
+from warpline.trial.look import timed_steps
+from warpline.trial.process import LookReport, VariantProcess
+from warpline.trial.variants import POLL_S, Say, SeenProgram, Variant, VariantProcesses
+
+CRASHED = "program-failed"
+PREFETCH = "prefetch"
+"""The change by which a loader has more batches ready."""
+MayWrite = Callable[[str], bool] | None
+"""Is asked before the program writes its first file outside its folder; without, it may."""
+
+
+def look_at_program(
+    processes: VariantProcesses, candidates: Sequence[Candidate], may_write: MayWrite, say: Say
+) -> SeenProgram:
+    """Run the program once, as a rounding twin."""
+    try:
+        look, took_s = _first_run(processes, may_write, say, counts_ops=True)
+    except WarplineError as error:
+        if error.code != CRASHED:
+            raise
+        look, took_s = _first_run(processes, may_write, say, counts_ops=False)  # it may not stand that
+    loads_ahead = any(one.change.name == PREFETCH and not one.change.why_not(look.use) for one in candidates)
+    steps = timed_steps(look, loads_ahead)
+    say(f"step: {steps.words}, about {steps.step_s * 1e3:.3g} ms; looked for {took_s:.0f} s")
+    return SeenProgram(look, steps, took_s)
+
+
+def _first_run(
+    processes: VariantProcesses, may_write: MayWrite, say: Say, *, counts_ops: bool
+) -> tuple[LookReport, float]:
+    """What the program showed of itself, and the seconds that this took."""
+    budget_s = processes.budget_s
+    process = processes.start(
+        Variant(),
+        is_twin=True,
+        look_s=min(6.0, budget_s / 20),
+        hang_after_s=budget_s / 3,
+        counts=counts_ops,
+        asks=may_write is not None,
+    )
+    say("looking at the program")
+    while process.looked() is None and not process.is_over:
+        _answer_question(process, processes, may_write)
+        if processes.left_s < budget_s / 2:
+            process.fail_late(time.monotonic() - process.started)
+            raise WarplineError("no-steps", f"the program as it is: {process.error}", "give it a larger --budget")
+        time.sleep(POLL_S)
+    look, took_s = process.looked(), time.monotonic() - process.started
+    if look is None or (look.ended and process.has_failed()):
+        process.fail_by_itself()
+        reason = process.problem() or process.error
+        processes.end([process])
+        code = CRASHED if process.has_failed() else "no-steps"
+        raise WarplineError(code, f"the program as it is could not be measured: {reason}")
+    processes.end([process])
+    return look, took_s
+
+
+def _answer_question(process: VariantProcess, processes: VariantProcesses, may_write: MayWrite) -> None:
+    """Ask whether the program may write outside its folder, if it waits for that."""
+    path = process.asks_to_write()
+    if not path:
+        return
+    asked = time.monotonic()
+    if may_write is None or not may_write(path):
+        raise WarplineError("not-started", "nothing was written or tried", "add --yes to permit it")
+    process.permit_writing()
+    processes.leave_out(time.monotonic() - asked)

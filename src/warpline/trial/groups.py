@@ -1,0 +1,218 @@
+"""Groups of processes, each measured by turns against baselines of its own.
+
+The processes of a group start together and wait at a gate. Then one at a time runs a window of steps while the others
+are stopped, round by round, so that drift of the machine meets all alike. Where memory holds only one process, they run
+one after the other, a baseline first and last.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from warpline.trial.judge import EARLY_TAIL, MeasuredProcess, gain_of
+from warpline.trial.live import LiveRow, live_rows
+from warpline.trial.look import ROUNDS, alive_together
+from warpline.trial.process import VariantProcess
+from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, timed_windows
+from warpline.trial.variants import POLL_S, Say, SeenProgram, Variant, VariantProcesses
+
+MAX_ALIVE = 24
+MIN_BASELINES, USUAL_BASELINES = 2, 3
+"""Of each group, where memory is short and where it is not: their difference shows what no change at all does."""
+WINDOW_GRACE_S = 30.0
+LOOK_EVERY = 4
+"""Rounds after which a variant that is decided is left out."""
+GROUP_SHARE = 0.5
+"""Part of what is left of the budget that a group may take while others will follow."""
+Show = Callable[[tuple[LiveRow, ...]], None]
+"""Gets the processes of a group as they start, and before each window."""
+
+
+class StopTrial(Exception):
+    """The budget is over."""
+
+
+class VariantGroups:
+    """All groups of one `warpline try`, and what they measured."""
+
+    def __init__(self, processes: VariantProcesses, program: SeenProgram, say: Say, show: Show) -> None:
+        self._processes, self._program, self._say, self._show = processes, program, say, show
+        self.count = 0
+        """The number of groups so far; the last one has this number."""
+        self.measured: list[Measured] = []
+        self.errors: dict[str, str] = {}
+        """Why a process failed, by the name of what it tried."""
+        self.ready_s = 0.0
+        """What the processes of the last group took until all were ready."""
+
+    def measure(self, variants: Sequence[Variant], share: float = GROUP_SHARE) -> None:
+        """Measure some variants against baselines of their own, for a share of what is left of the budget."""
+        look = self._program.look
+        self.count += 1
+        began = time.monotonic()
+        room = alive_together(look, _free_host_bytes(), MAX_ALIVE)
+        can_share = look.use.world_size == 1 or self._processes.has_own_port
+        if room > MIN_BASELINES and can_share:
+            parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
+            size = math.ceil(len(variants) / parts)
+            for part in range(parts):
+                self.count += bool(part)
+                until = began + share * (self._processes.left_s + time.monotonic() - began) * (part + 1) / parts
+                some = variants[part * size : (part + 1) * size]
+                self._together(some, min(room - len(some), baselines_for(len(some))), until)
+        else:
+            self._one_by_one(variants)
+
+    def _together(self, variants: Sequence[Variant], baselines: int, until: float) -> None:
+        names = [BASELINE] * baselines + [one.name for one in variants]
+        most = f"at most {math.ceil(self._processes.left_s / 60)} min (--budget)"
+        self._say(f"starting {len(names)} processes, {most}: {', '.join(names)}")
+        together = len(names)
+        group = [self._processes.start(Variant(), self._program, together) for _ in range(baselines)]
+        group += [self._processes.start(one, self._program, together) for one in variants]
+        try:
+            started = time.monotonic()
+            self._until_ready(group)
+            self.ready_s = time.monotonic() - started
+            self._run_rounds(group, until)
+        finally:
+            self._keep(group)
+
+    def _run_rounds(self, group: Sequence[VariantProcess], until: float) -> None:
+        """Windows by turns, until the verdicts are clear, the steps are over, or the time is."""
+        runs = [one for one in group if not one.is_over and not one.name.endswith(RESULTS_ONLY)]
+        bases = [one for one in runs if one.name == BASELINE]
+        others = [one for one in runs if one.name != BASELINE]
+        order = spread_out(bases, others)
+        for turn in range(1, self._program.steps.windows + 1):
+            if all(one.is_over for one in bases) or all(one.is_over for one in others or bases):
+                return
+            began = time.monotonic()
+            for process in order if turn % 2 else order[::-1]:  # the order turns round in each round
+                if not process.is_over:
+                    self._show(live_rows(group, process, order))
+                    self._window(process)
+            if turn == 1 or turn % ROUNDS == 0:
+                self._report_round(turn, order)
+            if turn % LOOK_EVERY == 0:
+                open_ = {one.name for one in others if self._is_open(one.name, group)}
+                order = [one for one in order if one.name in open_ or one.name == BASELINE]
+                if not open_:
+                    return
+            if turn >= LOOK_EVERY and 2 * time.monotonic() - began > until:
+                return
+
+    def _is_open(self, name: str, group: Sequence[VariantProcess]) -> bool:
+        """Whether more windows may change the verdict: less than beyond doubt is open."""
+        now = [MeasuredProcess(one.name, self.count, timed_windows(one.windows)) for one in group]
+        before = [one.timed() for one in self.measured]
+        gain = gain_of(name, BASELINE, [*before, *now], self._program.look.use.on_gpu)
+        return gain is not None and gain.verdict(EARLY_TAIL) == "inconclusive"
+
+    def _one_by_one(self, variants: Sequence[Variant]) -> None:
+        steps = self._program.steps
+        for one in [Variant(), *variants, Variant()]:
+            process = self._processes.start(one, self._program)
+            try:
+                self._until_ready([process])
+                for _ in range(0 if one.only_results else min(steps.windows, 2 * ROUNDS)):
+                    if not process.is_over:
+                        self._show(live_rows([process], process, [process]))
+                        self._window(process)
+                self._report_round(len(process.windows), [process])
+            finally:
+                self._keep([process])
+
+    def _until_ready(self, group: Sequence[VariantProcess]) -> None:
+        waiting = list(group)
+        shown = 0
+        while waiting:
+            if shown != len(waiting):
+                self._show(live_rows(group, None, group))
+                shown = len(waiting)
+            for process in list(waiting):
+                if process.is_ready():
+                    process.pause()
+                    waiting.remove(process)
+                    if process.problem():
+                        process.fail(f"could not be made: {process.problem()}")
+                elif process.is_over:
+                    process.fail_by_itself()
+                    waiting.remove(process)
+                elif (late_s := time.monotonic() - process.started) > min(process.limit_s, self._patience_s(process)):
+                    process.fail_late(late_s)
+                    waiting.remove(process)
+                if process.error:
+                    self._say(f"{process.name} {process.error}")
+            if self._processes.left_s < 0:
+                raise StopTrial
+            time.sleep(POLL_S)
+
+    def _patience_s(self, process: VariantProcess) -> float:
+        """A compiler may take half of what is left of the budget, but not less than the program as it is."""
+        return max(2 * self._program.took_s, (time.monotonic() - process.started + self._processes.left_s) / 2)
+
+    def _window(self, process: VariantProcess) -> None:
+        steps = self._program.steps
+        if self._processes.left_s < 0:
+            raise StopTrial
+        until = time.monotonic() + 20 * steps.step_s * (steps.per_window + steps.settle) + WINDOW_GRACE_S
+        process.run_window()
+        while not process.has_window():
+            if process.is_over:
+                if not process.has_window():
+                    process.fail_by_itself()
+                return
+            if time.monotonic() > until:
+                process.fail("hung: a window of steps did not end")
+                return
+            time.sleep(POLL_S)
+        process.pause()
+
+    def _keep(self, group: Sequence[VariantProcess]) -> None:
+        """Keep what the processes measured, and end them."""
+        for process in group:
+            process.is_ready()
+            if process.error and process.name != BASELINE:
+                self.errors.setdefault(process.name, process.error)
+            if process.report is not None:
+                self.measured.append(Measured(process.name, self.count, process.report, tuple(process.windows)))
+        self._processes.end(group)
+
+    def _report_round(self, turn: int, group: Sequence[VariantProcess]) -> None:
+        times = ", ".join(
+            f"{one.name} {1e3 * one.windows[-1].step_s:.3g} ms" for one in group if one.windows and not one.error
+        )
+        self._say(f"round {turn}: {times}")
+
+    def has_time_for(self, variants: int) -> bool:
+        """Whether so many can be started and measured in enough rounds for a first verdict."""
+        steps = self._program.steps
+        window_s = 1.1 * steps.step_s * (steps.settle + steps.per_window)
+        return self._processes.left_s > self.ready_s + LOOK_EVERY * (variants + baselines_for(variants)) * window_s
+
+
+def baselines_for(variants: int) -> int:
+    """With the square root of as many as there are variants, the differences are known best for the time they take
+    (Dunnett, J. Am. Stat. Assoc. 50, 1955)."""
+    return max(USUAL_BASELINES, round(math.sqrt(variants)))
+
+
+def spread_out(bases: Sequence[VariantProcess], others: Sequence[VariantProcess]) -> list[VariantProcess]:
+    """The order of a round: baselines at equal distances."""
+    order = list(others)
+    for number, base in enumerate(bases):
+        order.insert(number + round(number * len(others) / max(len(bases), 1)), base)
+    return order
+
+
+def _free_host_bytes() -> int:
+    """Memory that is free on this machine; much if it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return 1 << 40
