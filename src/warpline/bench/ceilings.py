@@ -47,6 +47,10 @@ class Measurement:
 Benchmark = Callable[[], Measurement]
 
 
+WARM_UP = 3
+"""Calls before the first that counts."""
+
+
 def summarise(samples: Sequence[float], unit: str, how: str) -> Measurement:
     """The median of some samples with their quartiles."""
     if not samples:
@@ -56,7 +60,7 @@ def summarise(samples: Sequence[float], unit: str, how: str) -> Measurement:
 
 
 def gpu_samples(
-    torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3, pause_s: float = 0.0
+    torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = WARM_UP, pause_s: float = 0.0
 ) -> list[float]:
     """Seconds per call of `work`, on the GPU's own clock: each sample times `inner` calls between two events.
 
@@ -75,20 +79,18 @@ def gpu_samples(
     return samples
 
 
-def wall_samples(torch: Any, work: Callable[[], object], *, repeats: int, warm_up: int = 3) -> list[float]:
+def wall_samples(torch: Any, work: Callable[[], object], *, repeats: int, warm_up: int) -> list[float]:
     """Seconds per call on the CPU's clock, each call followed by a synchronisation."""
     times = WallStopwatch(GpuStopwatch(torch, flush=False)).time([work] * (warm_up + repeats))
     return [time_ns / 1e9 for time_ns in times[warm_up:]]
 
 
-def submit_samples(
-    torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3
-) -> list[float]:
+def submit_samples(torch: Any, work: Callable[[], object], *, inner: int, repeats: int) -> list[float]:
     """CPU seconds per call, not waiting for the GPU: each sample submits `inner` calls to an idle device."""
     stopwatch, sample = GpuStopwatch(torch, flush=False), Repeated(work, inner)
-    times = [stopwatch.host(sample).submit_ns / 1e9 / inner for _ in range(warm_up + repeats)]
+    times = [stopwatch.host(sample).submit_ns / 1e9 / inner for _ in range(WARM_UP + repeats)]
     torch.cuda.synchronize()
-    return times[warm_up:]
+    return times[WARM_UP:]
 
 
 COPY_BYTES = 1 << 30

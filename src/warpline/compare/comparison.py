@@ -273,18 +273,9 @@ def compare_measurements(
     if metric == "busy":
         found = replace(found, verdict=verdict_of(found.work_ratio, least_effect), judged_by="busy", more_runs=None)
     explained = explain(side_a.step, side_b.step)
-    hindered = [*_damages("A", a), *_damages("B", b)]
-    differences = _all_differences(a, b, same_program)
-    has_same_unit = side_a.step.has_steps == side_b.step.has_steps
-    if anyway and has_same_unit:
-        differences = [f"compared anyway, although {reason}" for reason in differences]
-    else:
-        hindered += differences
-        differences = []
-        has_same_unit = side_a.step.is_on_cpu == side_b.step.is_on_cpu
-        has_same_unit &= not _other_work(side_a.step, side_b.step, same_program)
-    verdict: Verdict = "not_comparable" if hindered else found.verdict
-    remarks = [*hindered, *differences, *_remarks(found, verdict, side_a, side_b, least_effect)]
+    known = _comparability(side_a, side_b, anyway=anyway, same_program=same_program)
+    verdict: Verdict = "not_comparable" if known.obstacles else found.verdict
+    remarks = [*known.obstacles, *known.accepted, *_remarks(found, verdict, side_a, side_b, least_effect)]
     if found.judged_by in {"step", "work", "structure"} and _is_contradicted(verdict, side_a, side_b, least_effect):
         verdict = "inconclusive"
         between_a, between_b = (duration(round(side.step.between_ns or 0)) for side in (side_a, side_b))
@@ -293,7 +284,7 @@ def compare_measurements(
             "which outweigh how the steps differ. If a range holds a whole iteration, name it with --step-range"
         )
     elif are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in explained.parts):
-        remarks = [*hindered, "A and B are equal to the nanosecond: it is the same recording"]
+        remarks = [*known.obstacles, "A and B are equal to the nanosecond: it is the same recording"]
     if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
         remarks.append(
             "the host's noise leaves the step open, but within a run it slows all operations alike; the rest of the "
@@ -313,8 +304,27 @@ def compare_measurements(
         parts=explained.parts,
         unexplained_ns=explained.unexplained_ns,
         stopwatch_ratio=found.timed.ratio if found.timed else None,
-        same_unit=has_same_unit,
+        same_unit=known.has_same_unit,
     )
+
+
+class _Comparability(Struct, frozen=True):
+    """What stands against comparing two sides."""
+
+    obstacles: list[str]
+    accepted: list[str]
+    """Differences that the user asked to pass over."""
+    has_same_unit: bool
+    """Whether both are about steps of the same work, or both about whole recordings."""
+
+
+def _comparability(a: ComparedRuns, b: ComparedRuns, *, anyway: bool, same_program: bool) -> _Comparability:
+    damages = [*_damages("A", a.measurements), *_damages("B", b.measurements)]
+    differences = _all_differences(a.measurements, b.measurements, same_program)
+    if anyway and a.step.has_steps == b.step.has_steps:
+        return _Comparability(damages, [f"compared anyway, although {reason}" for reason in differences], True)
+    has_same_unit = a.step.is_on_cpu == b.step.is_on_cpu and not _other_work(a.step, b.step, same_program)
+    return _Comparability([*damages, *differences], [], has_same_unit)
 
 
 def _is_contradicted(verdict: Verdict, a: ComparedRuns, b: ComparedRuns, least_effect: float) -> bool:

@@ -55,15 +55,15 @@ class Layer:
         return float(self.qkv.element_size()) * self.hidden * (4 * self.hidden + 3 * self.wide)
 
 
-def make_layer(lab: Workbench, dtype: str = "float16") -> Layer:
+def make_layer(lab: Workbench) -> Layer:
     """The layer with the guide's sizes: hidden 4,096, FFN 11,008."""
     hidden, wide = lab.sized(4096, 256), lab.sized(11008, 688)
 
     def weight(rows: int, columns: int) -> Any:
-        return lab.random(rows, columns, dtype=dtype, scale=columns**-0.5)
+        return lab.random(rows, columns, dtype="float16", scale=columns**-0.5)
 
     gate_up = weight(2 * wide, hidden)
-    norm = lab.random(hidden, dtype=dtype), lab.random(hidden, dtype=dtype)
+    norm = lab.random(hidden, dtype="float16"), lab.random(hidden, dtype="float16")
     square, gate, up = weight(hidden, hidden), gate_up[:wide].clone(), gate_up[wide:].clone()
     return Layer(
         lab.torch, hidden, wide, *norm, weight(3 * hidden, hidden), square, gate, up, gate_up, weight(hidden, wide)

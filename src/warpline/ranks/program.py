@@ -142,65 +142,85 @@ class _CpuTimes(Struct, frozen=True):
 
 
 def _program(items: _Items) -> Program:
-    places, awaited, collective = items.places, items.awaited, items.collective
-    line = places.timeline
-    instructions = bytearray()
-    bounds: list[tuple[int, int]] = []
-    others: dict[int, Segment] = {}
-    numbers: list[int] = []
-    joins: list[int] = []
-    begin = 0
-
-    def close(end: int) -> None:
-        nonlocal begin
-        instructions.append(InstructionKind.SEGMENT)
-        bounds.append((begin, end))
-        begin = end
-
-    def meet(kind: InstructionKind, row: int) -> None:
-        instructions.append(kind)
-        numbers.append(number_of[row])
-
-    number_of, steps = collective.tolist(), line.step.tolist()
+    draft = _Draft(items)
     for item, row in items.anchors():
-        if row < 0:  # a waiting call of the CPU
-            others[len(bounds)] = chain(items.segment(begin, item), (0.0, -np.inf, -np.inf, float(items.cpu_ns[item])))
-            close(item)
-            begin = item + 1
-            for at in awaited.cpu[~row]:
-                meet(InstructionKind.AWAIT_CPU, at)
-            others[len(bounds)] = items.call(~row)
-            close(begin)
-            continue
-        is_first = row == 0 or steps[row] != steps[row - 1]
-        if is_first:
+        if row < 0:
+            draft.wait_on_cpu(item, ~row)
+        else:
+            draft.launch(item, row)
+    return draft.program()
+
+
+class _Draft:
+    """A program in the making: each instruction closes the segment before it."""
+
+    def __init__(self, items: _Items) -> None:
+        self._items, self._steps = items, items.places.timeline.step.tolist()
+        self._number_of = items.collective.tolist()
+        self._instructions = bytearray()
+        self._begin = 0
+        """The first item of the segment that is open."""
+        self._bounds: list[tuple[int, int]] = []
+        self._others: dict[int, Segment] = {}
+        """Segments, by number, that are not the product of their items."""
+        self._numbers: list[int] = []
+        self._joins: list[int] = []
+
+    def wait_on_cpu(self, item: int, call: int) -> None:
+        """A call of the CPU that waits for collectives, and returns after them."""
+        items = self._items
+        before = chain(items.segment(self._begin, item), (0.0, -np.inf, -np.inf, float(items.cpu_ns[item])))
+        self._others[len(self._bounds)] = before
+        self._close(item)
+        self._begin = item + 1
+        for row in items.awaited.cpu[call]:
+            self._meet(InstructionKind.AWAIT_CPU, row)
+        self._others[len(self._bounds)] = items.call(call)
+        self._close(self._begin)
+
+    def launch(self, item: int, row: int) -> None:
+        """An operation that begins a step, awaits collectives, or is one."""
+        if row == 0 or self._steps[row] != self._steps[row - 1]:
             if row:
-                close(item)
-            instructions.append(InstructionKind.STEP)
-        for at in awaited.compute.get(row, ()):
-            close(item)
-            meet(InstructionKind.AWAIT_GPU, at)
-        if number_of[row] != NONE:
-            close(item + 1)
-            meet(InstructionKind.JOIN, row)
-            joins.append(row)
-    close(len(items.cpu_ns))
-    rows = np.array(joins, np.int64)
-    after_compute = line.start_ns[rows] >= places.free_ns[rows] - TOLERANCE_NS
-    segments = items.segments(np.array(bounds))
-    for number, segment in others.items():
-        segments[number] = segment
-    return Program(
-        line.rank,
-        bytes(instructions),
-        segments,
-        np.array(numbers, np.int64),
-        _lags(places, rows, after_compute),
-        line.stream[rows],
-        after_compute,
-        float(line.steps[0, 0]),
-        places.latency_ns,
-    )
+                self._close(item)
+            self._instructions.append(InstructionKind.STEP)
+        for awaited in self._items.awaited.compute.get(row, ()):
+            self._close(item)
+            self._meet(InstructionKind.AWAIT_GPU, awaited)
+        if self._number_of[row] != NONE:
+            self._close(item + 1)
+            self._meet(InstructionKind.JOIN, row)
+            self._joins.append(row)
+
+    def _close(self, end: int) -> None:
+        self._instructions.append(InstructionKind.SEGMENT)
+        self._bounds.append((self._begin, end))
+        self._begin = end
+
+    def _meet(self, kind: InstructionKind, row: int) -> None:
+        self._instructions.append(kind)
+        self._numbers.append(self._number_of[row])
+
+    def program(self) -> Program:
+        """The whole, once all items are in it."""
+        items, places = self._items, self._items.places
+        self._close(len(items.cpu_ns))
+        line, rows = places.timeline, np.array(self._joins, np.int64)
+        after_compute = line.start_ns[rows] >= places.free_ns[rows] - TOLERANCE_NS
+        segments = items.segments(np.array(self._bounds))
+        for number, segment in self._others.items():
+            segments[number] = segment
+        return Program(
+            line.rank,
+            bytes(self._instructions),
+            segments,
+            np.array(self._numbers, np.int64),
+            _lags(places, rows, after_compute),
+            line.stream[rows],
+            after_compute,
+            float(line.steps[0, 0]),
+            places.latency_ns,
+        )
 
 
 def _lags(places: Places, rows: Int64s, after_compute: Bools) -> Floats:

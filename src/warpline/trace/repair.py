@@ -104,14 +104,14 @@ def guaranteed(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     return _checked(name, _typed(name, frame, repairs), repairs)
 
 
-def shortened(text: str, most_chars: int = NAME_CHARS) -> str:
+def shortened(text: str) -> str:
     """The beginning and the end of a longer text; a digest of the whole keeps different texts different."""
-    if len(text) <= most_chars:
+    if len(text) <= NAME_CHARS:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
     mark = f"…[{len(text):,} characters, {digest}]…"
-    tail = (most_chars - len(mark)) // 2
-    return text[: most_chars - len(mark) - tail] + mark + text[len(text) - tail :]
+    tail = (NAME_CHARS - len(mark)) // 2
+    return text[: NAME_CHARS - len(mark) - tail] + mark + text[len(text) - tail :]
 
 
 def _typed(name: str, frame: pl.DataFrame, repairs: Repairs) -> pl.DataFrame:
