@@ -28,9 +28,10 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
         "memory events": len(trace.memory),
     }
     with_what = listed(name for name, count in extras.items() if count) or "ops and API calls only"
+    what = "the step" if len(trace.all_steps) else "it"
     calm = " on a calm host" if is_host_paced(evidence.bare_idle_share) else ""
     message = (
-        f"recording (with {with_what}) made the step {recorded / bare.expected:.1f}× as long: "
+        f"recording (with {with_what}) made {what} {recorded / bare.expected:.1f}× as long: "
         f"{duration(recorded)} here, about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}) "
         f"without a profiler{calm}; gains are relative to the latter"
     )
