@@ -62,9 +62,10 @@ class DispatchBudget(Struct, frozen=True):
         """The step as one CUDA graph, which takes `launch_ns` to launch and has `gap_ns` between two kernels."""
         return launch_ns + self.work_ns + self.ops * gap_ns
 
-    def fused_ns(self, times_fewer: float) -> float:
-        """The step with that many times fewer launches and the same GPU time."""
-        return max(self.dispatch_ns / times_fewer, self.work_ns)
+    def fused_ns(self, times_fewer: float, loading_ns: float = 0.0) -> float:
+        """The step with that many times fewer launches, the same GPU time, and the same loading by the threads that
+        launch."""
+        return max(self.dispatch_ns / times_fewer + loading_ns, self.work_ns)
 
 
 class RecordedBudget(Struct, frozen=True):

@@ -49,13 +49,25 @@ class Outlook(Struct, frozen=True):
     loading_ns: float = 0.0
 
     @property
+    def host_ns(self) -> float:
+        """Time of dispatch and of loading data, which the same threads do one after the other."""
+        return self.budget.dispatch_ns + self.loading_ns
+
+    @property
+    def is_bound_by_both(self) -> bool:
+        """Whether dispatch and loading fill a step together, and neither does alone."""
+        return self.bound in ("cpu", "input") and not self._fills(max(self.budget.dispatch_ns, self.loading_ns))
+
+    def _fills(self, part_ns: float) -> bool:
+        return MIN_GAIN * part_ns >= self.step_ns
+
+    @property
     def bound(self) -> str:
         """What fills a step but for a tenth: the GPU's work (`gpu`), or dispatch (`cpu`) and loading data (`input`),
-        which the same threads do one after the other; `waits` where neither does."""
-        work_ns, host_ns = self.budget.work_ns, self.budget.dispatch_ns + self.loading_ns
-        if MIN_GAIN * max(work_ns, host_ns) < self.step_ns:
+        whichever is more; `waits` where neither does."""
+        if not self._fills(max(self.budget.work_ns, self.host_ns)):
             return "waits"
-        if work_ns >= host_ns:
+        if self.budget.work_ns >= self.host_ns:
             return "gpu"
         return "input" if self.loading_ns > self.budget.dispatch_ns else "cpu"
 
@@ -87,11 +99,11 @@ def outlook(
     unchanged = bare is not None and _same(budget, bare.budget)
     if bare is not None and bare.step_ns is not None and unchanged:
         step_ns, graph_ns = bare.step_ns, bare.graph_ns or graph_ns
-    # A step that also waits for something else than launches and kernels keeps that wait.
-    waiting_ns = max(0.0, step_ns - budget.step_ns)
-    fused_ns = budget.fused_ns(fusion) + waiting_ns
     profiler_ns = bare.profiler_ns if bare is not None else 0.0
     loading_ns = bare.loading_ns if bare is not None and unchanged else 0.0
+    # A step that also waits for something else than launches, loading and kernels keeps that wait.
+    waiting_ns = max(0.0, step_ns - budget.fused_ns(1, loading_ns))
+    fused_ns = budget.fused_ns(fusion, loading_ns) + waiting_ns
     return Outlook(budget, step_ns, graph_ns, fusion, fused_ns, profiler_ns, loading_ns)
 
 

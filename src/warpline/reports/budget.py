@@ -16,12 +16,16 @@ SLOWER = {
     "input": "loading data",
     "waits": "neither dispatch nor the GPU alone",
 }
+BOTH = {
+    "cpu": "dispatch on the CPU and loading data, one after the other",
+    "input": "loading data and dispatch on the CPU, one after the other",
+}
 
 
 def budget_report(outlook: Outlook) -> Report:
     """The budget as sentences; gains are relative to the step."""
     budget, step_ns = outlook.budget, outlook.step_ns
-    slower = SLOWER[outlook.bound]
+    slower = (BOTH if outlook.is_bound_by_both else SLOWER)[outlook.bound]
     launches = f"{several(round(budget.ops), 'launch', 'launches')} a step"
     fewer = f"with {outlook.fusion:g} times fewer launches (fusion)"
     lines = [
@@ -33,6 +37,9 @@ def budget_report(outlook: Outlook) -> Report:
     crossover = budget.crossover_ops
     if crossover is not None:
         lines.insert(2, f"crossover: below {crossover:,.0f} launches for the same GPU time, the GPU would be the limit")
+    if outlook.bound == "waits":
+        rest = duration(step_ns - outlook.host_ns)
+        lines.insert(2, f"{rest} a step in which the launching threads wait, copy or have nothing recorded")
     if outlook.loading_ns:
         lines.insert(2, f"{duration(outlook.loading_ns)} a step in which the same threads load data")
     content = [*map(Text, lines)]
