@@ -80,6 +80,11 @@ def test_a_command_in_quotes(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.rstrip().endswith("python a.py")
 
 
+def test_an_option_behind_a_command_in_quotes_is_not_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "nsys profile -t cuda,nvtx -s none -o out python a.py", "-v"]) == 0
+    assert "--cpuctxsw=none" in capsys.readouterr().out
+
+
 def test_a_command_after_two_dashes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--json", "--", "ncu", "-c", "1", "python", "a.py"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["examined"]

@@ -21,12 +21,14 @@ from warpline.sources.stdin import STDIN, spooled_stdin
 
 
 class CommandLineAsWords(click.Command):
-    """A command whose words may be a command line: from the name of its program on, options are the program's."""
+    """A command whose words may be a command line: from the name of its program on, options are the program's. A
+    command line that is one quoted word ends with it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As if -- stood before the program."""
         first = next((place for place, word in enumerate(args) if not word.startswith("-")), None)
-        if first is not None and "--" not in args[:first] and _is_command(args[first]):
+        is_program = first is not None and len(args[first].split()) == 1 and _is_command(args[first])
+        if is_program and "--" not in args[:first]:
             args = [*args[:first], "--", *args[first:]]
         return super().parse_args(ctx, args)
 

@@ -98,8 +98,9 @@ def _profiler(command: ParsedCommand, profiler: str) -> Iterator[Remark]:
         )
         yield Remark(check, _adding("--cap-add=SYS_ADMIN") if needed else None)
     mounted = any(command.values(name) for name in ("-v", "--volume", "--mount"))
-    if command.value("--rm") is not None and not mounted:
-        seen = "--rm without a mounted host folder"
-        means = "The report is deleted with the container."
-        check = Check("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
+    if not mounted:
+        is_removed = command.value("--rm") is not None
+        seen = "--rm without a mounted host folder" if is_removed else "no mounted host folder"
+        means = "The report is deleted with the container." if is_removed else "The report stays in the container."
+        check = Check("report-lost", "problem" if is_removed else "warning", seen, means, ('-v "$PWD":/work -w /work',))
         yield Remark(check, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))
