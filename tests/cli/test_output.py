@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,27 @@ def test_launches_that_take_no_time_have_no_crossover(capsys: pytest.CaptureFixt
     assert "crossover" not in capsys.readouterr().out
     assert run([*free, "--gpu-us", "0"]) == 2
     assert capsys.readouterr().err.startswith("warpline: no-time")
+
+
+WARPLINE = [sys.executable, "-c", "from warpline.cli.main import main; main()"]
+
+
+@pytest.mark.parametrize(("encoding", "time"), [("ascii", b"600 us"), ("latin-1", b"600 \xb5s")])
+def test_a_sign_that_the_encoding_lacks_is_a_plain_one(encoding: str, time: bytes) -> None:
+    # 50 launches of 12 µs take 600 µs.
+    budget = ["budget", "--ops", "50", "--cpu-us", "12", "--gpu-us", "1"]
+    done = subprocess.run(
+        [*WARPLINE, *budget], env={**os.environ, "PYTHONIOENCODING": encoding}, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert time in done.stdout
+
+
+def test_json_is_ascii_where_stdout_is_not_utf_8() -> None:
+    done = subprocess.run(
+        [*WARPLINE, "explain", "no-µ", "--json"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert json.loads(done.stdout)["unknown"][0]["name"] == "no-µ"

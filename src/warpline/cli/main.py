@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 from warpline import __version__
 from warpline.cli.options import Asked
 from warpline.cli.verbs import GROUPS, VERBS
-from warpline.cli.write import print_json, say
+from warpline.cli.write import print_json, say, write_plain_signs
 from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 from warpline.sources.stdin import without_spool
 
@@ -105,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for asked_to_end in (signal.SIGTERM, signal.SIGHUP):  # `kill`, and a terminal that is closed
         if signal.getsignal(asked_to_end) is not signal.SIG_IGN:  # `nohup` ignores the latter
             signal.signal(asked_to_end, lambda number, _: sys.exit(ENDED_BY_SIGNAL + number))
+    write_plain_signs()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

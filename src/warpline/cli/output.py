@@ -12,7 +12,7 @@ from msgspec import Struct
 from rich.console import Console
 
 from warpline.cli.options import PATH, bundle, force_option, json_option
-from warpline.cli.write import json_text, put_text, refuse_existing, say, table_width
+from warpline.cli.write import json_text, print_json, put_text, refuse_existing, say, table_width
 from warpline.errors import UsageError
 from warpline.reports import html, markdown, terminal
 from warpline.reports.console import plain_console
@@ -55,6 +55,8 @@ class ReportOutput(Struct, frozen=True):
     def put(self, report: Callable[[], Report], document: Callable[[], Any]) -> None:
         """Print the answer, or write it to the file: the document as JSON, or else the report."""
         match self.format:
+            case ReportFormat.JSON if self.file is None:
+                print_json(document())
             case ReportFormat.JSON:
                 put_text(json_text(document()), self.file)
             case ReportFormat.MARKDOWN:

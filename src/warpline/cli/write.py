@@ -6,6 +6,8 @@ so that a file's text is sanitised in one place. It loads nothing heavy: `warpli
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import math
 import os
@@ -24,6 +26,38 @@ from warpline.sanitise import sanitise_json, sanitise_lines
 from warpline.sources.stdin import as_typed
 from warpline.units import several
 
+_PLAIN = {
+    **dict.fromkeys("·–−│─", "-"),
+    **dict.fromkeys("█■●▁▂▃▄▅▆▇", "#"),
+    **dict.fromkeys("░▒", "."),
+    **dict.fromkeys("µμ", "u"),
+    "×": "x",
+    "→": ">",
+    "±": "+-",
+    "…": "...",
+    "✗": "x",
+    "✓": "+",
+}
+"""What stands for a sign that the encoding of stdout lacks; for any other, a question mark."""
+
+
+def write_plain_signs() -> None:
+    """Where stdout or stderr has another encoding than UTF-8, write plain signs for those that it lacks."""
+    codecs.register_error("warpline.plain", _plain_signs)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not _is_utf8(stream):
+            stream.reconfigure(errors="warpline.plain")
+
+
+def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
+
+
+def _is_utf8(stream: Any) -> bool:
+    return codecs.lookup(getattr(stream, "encoding", None) or "utf-8").name == "utf-8"
+
 
 def say(text: str, *, err: bool = False) -> None:
     """Print a line, or write it on stderr."""
@@ -39,19 +73,19 @@ def put_text(text: str, file: Path | None = None) -> None:
 
 
 def print_json(answer: Any) -> None:
-    """Print the answer as strict JSON on stdout."""
-    put_text(json_text(answer))
+    """Print the answer as strict JSON on stdout, in ASCII where stdout has another encoding than UTF-8."""
+    put_text(json_text(answer, ascii_only=not _is_utf8(sys.stdout)))
 
 
-def json_text(answer: Any) -> str:
+def json_text(answer: Any, *, ascii_only: bool = False) -> str:
     """The answer as JSON; infinity and NaN become null.
 
     Texts are exact: what a terminal would act on is written as JSON's own escape.
     """
     try:
-        text = json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(answer, indent=1, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:
-        text = json.dumps(_finite(answer), indent=1, ensure_ascii=False)
+        text = json.dumps(_finite(answer), indent=1, ensure_ascii=ascii_only)
     return sanitise_json(text) + "\n"
 
 
