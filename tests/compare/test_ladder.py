@@ -16,7 +16,7 @@ from paths import DATA
 from step_traces import steps, trace
 
 from warpline.capture.recorded import MANIFEST
-from warpline.cli.ladder import rung_names
+from warpline.cli.ladder import rung_names, rungs_of
 from warpline.cli.main import run
 from warpline.compare.ladder import Ladder, Rung, ladder
 from warpline.compare.prediction import Outcome
@@ -137,6 +137,23 @@ def test_the_command_answers_as_table_json_picture_and_page(
 def test_one_recording_is_no_ladder(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ladder", str(files[0])]) == 2
     assert "two-rungs" in capsys.readouterr().err
+
+
+def test_a_folder_stands_for_its_recordings_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("10-graph.json", "9-eager.json", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+    assert [rung.name for rung in rungs_of(tmp_path)] == ["9-eager.json", "10-graph.json"]
+    assert rungs_of(tmp_path / "9-eager.json") == [tmp_path / "9-eager.json"]
+
+
+def test_the_folder_of_runs_stands_for_the_runs_with_a_recording(tmp_path: Path) -> None:
+    for run_name, files in (("1-train", ["trace.json"]), ("2-train", []), ("3-train", ["trace.json"])):
+        folder = tmp_path / run_name
+        folder.mkdir()
+        (folder / "manifest.json").write_text(json.dumps({"files": files}))
+        for file in files:
+            (folder / file).write_text("{}")
+    assert [rung.name for rung in rungs_of(tmp_path)] == ["1-train", "3-train"]
 
 
 def test_rungs_are_named_by_their_files() -> None:

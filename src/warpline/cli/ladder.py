@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from warpline.capture.recorded import recorded_files
 from warpline.cli.options import PATH, least_effect_option, verbose_option
 from warpline.cli.output import ReportFormat, ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
@@ -14,7 +15,11 @@ from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.ladder import ladder as compare_rungs
 from warpline.errors import UsageError
 from warpline.exports.pages import ladder_page
+from warpline.ranks.files import jobs_of_folder, natural_order
 from warpline.reports.ladder import ladder_report, ladder_svg
+from warpline.sources.detect import detect
+from warpline.sources.kinds import DIRECTORY
+from warpline.trace.open import profiles_in
 
 SUFFIXES = {".json", ".sqlite", ".nsys-rep", ".nvvp", ".gz", ".xz", ".zst"}
 """Of profiles, plain and compressed."""
@@ -39,8 +44,9 @@ def ladder(
 ) -> None:
     """Show several versions of a program as a ladder: time, launches, kernels that appear and vanish, predictions.
 
-    Each rung is a recording or the folder of a run, and is compared with the one before it. If a known fix was made
-    between two rungs, the replay of the first of them says what it should gain.
+    Each rung is a recording or the folder of a run, and is compared with the one before it. A folder of several stands
+    for all of them, in the order of their names. If a known fix was made between two rungs, the replay of the first of
+    them says what it should gain.
 
     Examples:
 
@@ -49,11 +55,14 @@ def ladder(
       warpline ladder eager.json.gz graph.json.gz compiled.json.gz --svg ladder.svg
 
       warpline ladder run1 run2 run3 -o ladder.html
+
+      warpline ladder .warpline/runs
     """
     if svg is not None and svg.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{svg.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(svg, output.force)
-    found = compare_rungs([selection.open(path) for path in traces], rung_names(traces), least_effect / 100)
+    rungs = tuple(rung for path in traces for rung in rungs_of(path))
+    found = compare_rungs([selection.open(path) for path in rungs], rung_names(rungs), least_effect / 100)
     if svg is not None:
         write_text(svg, ladder_svg(found))
         say(f"wrote {svg}", err=True)
@@ -62,6 +71,15 @@ def ladder(
         say(f"wrote {output.file}; open it in a browser", err=True)
     else:
         output.put(lambda: ladder_report(found, verbose), found.to_dict)
+
+
+def rungs_of(path: Path) -> list[Path]:
+    """The recordings and runs of a folder in the order of their names; anything else, a job of several ranks too, is
+    one rung."""
+    if not path.is_dir() or detect(path) is not DIRECTORY or recorded_files(path) or jobs_of_folder(path):
+        return [path]
+    files = sorted(profiles_in(path), key=lambda file: natural_order(str(file)))
+    return list(dict.fromkeys(file.parent if recorded_files(file.parent) else file for file in files)) or [path]
 
 
 def rung_names(paths: tuple[Path, ...]) -> list[str]:

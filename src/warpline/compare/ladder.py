@@ -151,7 +151,8 @@ def ladder(traces: Sequence[Trace], names: Sequence[str], least_effect: float = 
         _rung(one, recorded[0], before, pair)
         for one, before, pair in zip(recorded, [None, *recorded], [None, *pairs], strict=False)
     )
-    return Ladder(trace_device(traces[0])[0], timed, rungs, tuple(_remarks(rungs, runs, pairs, timed)))
+    device = trace_device(traces[0])[0] if len(traces[0].gpu) else "the CPU"
+    return Ladder(device, timed, rungs, tuple(_remarks(rungs, runs, pairs, timed)))
 
 
 class _StepTime(Struct, frozen=True):

@@ -88,7 +88,7 @@ def jobs_among(folder: Path, ranked: list[RankFile]) -> list[JobFiles]:
     places = [files] if len(set(whole)) == len(whole) else list(by_place.values())
     jobs = chain.from_iterable(_recordings(folder, place) for place in places)
     found = [replace(job, merged=merged) for job in jobs if sum(file.rank is not None for file in job.files) > 1]
-    return sorted(found, key=lambda job: _natural(job.name))
+    return sorted(found, key=lambda job: natural_order(job.name))
 
 
 def job_of_folder(folder: str | Path, name: str | None = None) -> tuple[JobFiles, list[JobFiles]]:
@@ -108,7 +108,7 @@ def _recordings(folder: Path, files: Sequence[RankFile]) -> list[JobFiles]:
     place = _place(folder, files)
     seen: dict[int, int] = defaultdict(int)
     found: dict[int, list[RankFile]] = defaultdict(list)
-    for file in sorted(files, key=lambda file: _natural(file.path.name)):
+    for file in sorted(files, key=lambda file: natural_order(file.path.name)):
         number = 0 if file.rank is None else seen[file.rank]
         if file.rank is not None:
             seen[file.rank] += 1
@@ -181,6 +181,6 @@ def _rank_in_name(path: Path) -> int | None:
     return None
 
 
-def _natural(text: str) -> tuple[tuple[int, str], ...]:
+def natural_order(text: str) -> tuple[tuple[int, str], ...]:
     """The order of names in which 9 comes before 10."""
     return tuple((int(word), "") if word.isdecimal() else (0, word) for word in re.split(r"(\d{1,18})", text))

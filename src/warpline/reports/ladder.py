@@ -108,7 +108,7 @@ def _verdict(rung: Rung, before: Rung) -> str:
 def _changes(rung: Rung, before: Rung | None, verbose: bool) -> Iterator[Content]:
     if rung.outcome is not None:
         yield Text(rung.outcome.sentence_of("It"))
-    elif before is not None and not rung.new and not rung.gone:
+    elif before is not None and rung.kernels and not rung.new and not rung.gone:
         often = f", {count(rung.kernels)} a step instead of {count(before.kernels)}"
         yield Text(f"The same kernels as in the rung before{often if rung.kernels != before.kernels else ''}.")
     for title, kernels in (("new", rung.new), ("gone", rung.gone)):

@@ -253,8 +253,9 @@ def _pairs(mine: list[Int64s], theirs: list[Int64s], rows: Int64s) -> Int64s:
 def _numbered(mine: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> tuple[Int64s, Int64s]:
     """Numbers for the names, and for the ops of kernels, of both; NONE for an empty text."""
     columns = []
-    for texts in zip(*(mine + theirs), strict=True):
+    for place in range(2):
         numbers: dict[str, int] = {"": NONE}
+        texts = (pair[place] for pair in mine + theirs)
         columns.append(np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64))
     names, ops = columns
     return names, ops
