@@ -118,3 +118,30 @@ def test_what_only_a_gpu_has_is_one_line_that_says_what_to_type(
     error = capsys.readouterr().err
     assert error.startswith("warpline: no-gpu-work:")
     assert "warpline try measures fixes" in error
+
+
+def test_files_of_one_name_are_named_with_their_folders(tmp_path: Path) -> None:
+    one, two = (trace(tmp_path, name, cpu_steps(6, LAYER)) for name in ("one", "two"))
+    found = warpline.compare(one, two).to_dict()
+    assert [found[side]["files"] for side in "ab"] == [["one/trace.json"], ["two/trace.json"]]
+    assert warpline.compare(one, one).to_dict()["b"]["files"] == ["trace.json"]
+
+
+def test_a_baseline_without_its_name_or_its_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = trace(tmp_path, "a", cpu_steps(6, LAYER))
+    before = path.read_bytes()
+    for others in ([], [str(path), "-f"]):
+        assert run(["baseline", "save", str(path), *others]) == 2
+        assert "no-name: the baseline has no name; warpline baseline save NAME" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert run(["baseline", "save", "loop"]) == 2
+    assert "no recording is named; warpline baseline save loop TRACE" in capsys.readouterr().err
+
+
+def test_a_ladder_of_cpu_programs_speaks_of_no_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace(tmp_path, "1-rows", cpu_steps(6, [*rows(40, 20), *LAYER]))
+    trace(tmp_path, "2-whole", cpu_steps(6, [("aten::mean", 30, [40, 256]), *LAYER]))
+    assert run(["ladder", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("2 rungs on the CPU")
+    assert "kernels" not in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -12,8 +13,10 @@ from warpline.cli.write import refuse_existing, say
 from warpline.compare.baseline import path_of, write_baseline
 from warpline.compare.comparison import differences_of_runs
 from warpline.compare.measurement import measure_sound
-from warpline.errors import CannotAnswer
+from warpline.errors import CannotAnswer, UsageError
 from warpline.findings.diagnosis import diagnose
+from warpline.sources.detect import detect
+from warpline.sources.registry import source_of
 from warpline.sources.stdin import as_typed
 
 traces_argument = click.argument(
@@ -47,7 +50,7 @@ def baseline() -> None:
 
 @baseline.command()
 @click.argument("name", metavar="NAME", help="What the baseline is called, for warpline gate --baseline NAME.")
-@traces_argument
+@click.argument("traces", nargs=-1, type=PATH, metavar="TRACE…", help="Recordings of one program.")
 @folder_option
 @force_option
 @selection_options
@@ -63,6 +66,11 @@ def save(name: str, traces: tuple[Path, ...], folder: Path, force: bool, selecti
 
       warpline gate new1.json.gz new2.json.gz new3.json.gz --baseline train
     """
+    if Path(name).exists() and source_of(detect(Path(name))) is not None:
+        again = shlex.join(["warpline", "baseline", "save", "NAME", name, *map(as_typed, traces)])
+        raise UsageError("no-name", "the baseline has no name", again)
+    if not traces:
+        raise UsageError("usage", "no recording is named", f"warpline baseline save {shlex.quote(name)} TRACE…")
     path = path_of(name, folder)
     refuse_existing(path, force)
     runs = [measure_sound(diagnose(selection.open(trace))) for trace in traces]

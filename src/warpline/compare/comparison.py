@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -225,7 +226,8 @@ def compare(
     With `anyway`, a difference that would forbid the comparison becomes a remark. With `same_program`, the caller knows
     that both are one program, whatever kernels they run.
     """
-    runs_a, runs_b = [measure(trace) for trace in a], [measure(trace) for trace in b]
+    runs = _with_distinct_names([measure(trace) for trace in (*a, *b)], [trace.file for trace in (*a, *b)])
+    runs_a, runs_b = runs[: len(a)], runs[len(a) :]
     ends = _of_median(a, runs_a), _of_median(b, runs_b)
     step_a, step_b = median_run(runs_a).step, median_run(runs_b).step
     if not same_program and same_work.other_program(step_a, step_b):
@@ -243,6 +245,15 @@ def compare(
     if found.cold_start is not None and known is not None and known.fixes == ("warm_up",):
         return found  # what a warm-up gains is said there; the prediction would be one of warm steps
     return replace(found, outcome=replace(known, is_open=found.verdict == "inconclusive") if known else None)
+
+
+def _with_distinct_names(runs: Sequence[RunMeasurement], files: Sequence[Path]) -> list[RunMeasurement]:
+    """Different files of one name are named with their folders."""
+    known = [{other for other in files if other.name == file.name} for file in files]
+    return [
+        replace(run, file=f"{file.parent.name}/{file.name}") if len(same) > 1 else run
+        for run, file, same in zip(runs, files, known, strict=True)
+    ]
 
 
 def _of_median(traces: Sequence[Trace], runs: Sequence[RunMeasurement]) -> Trace:
