@@ -30,6 +30,7 @@ def test_a_first_step_that_takes_forty_milliseconds_more_is_lost_once(tmp_path: 
     assert "lost once" in finding.claim
     assert judgement.verdict.cause in {"healthy", "unclear"}  # the kernels lie below the roofline
     assert judgement.plan == []
+    assert not judgement.is_past_the_steps
 
 
 def test_a_recording_of_a_cold_start_gains_what_a_stopwatch_over_its_steps_shows(tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ def test_a_recording_of_a_cold_start_gains_what_a_stopwatch_over_its_steps_shows
     assert verdict.new_step_ns is not None
     assert verdict.new_step_ns.expected == pytest.approx(10_000_000, rel=0.01)
     assert "all 5 recorded steps together would take 50.0 ms instead of 250 ms" in verdict.sentence
+    assert judgement.is_past_the_steps  # a replay of the warm steps has no number for it
     # The finding counts from the warm steps, as all others do.
     (finding,) = [finding for finding in judgement.findings if finding.rule == "cold_start"]
     assert finding.gain.expected == pytest.approx(1.0)

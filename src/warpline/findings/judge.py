@@ -43,6 +43,11 @@ class Judgement(Struct, frozen=True):
         return self.fixes.findings
 
     @property
+    def is_past_the_steps(self) -> bool:
+        """Whether the verdict is about a cold start that no step has: no fix of a step gains what it says."""
+        return self.verdict.cause == "cold_start" and self.verdict.fix not in [step.fix for step in self.plan[:1]]
+
+    @property
     def evidence(self) -> Evidence:
         """What all of it is about: the judged steps, replayed."""
         return self.fixes.evidence

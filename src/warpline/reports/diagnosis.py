@@ -281,7 +281,8 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
         return
     if table is None:
         small = f"; {several(len(found), 'smaller one')} with -v" if found else ""
-        yield Text(f"No fix gains {100 * (SHOWN_GAIN - 1):.0f} % or more{small}.", "quiet")
+        after = " in the warm steps" if judgement.is_past_the_steps else ""
+        yield Text(f"No fix gains {100 * (SHOWN_GAIN - 1):.0f} % or more{after}{small}.", "quiet")
         return
     yield table
     if found[0].how and found[0].fix == judgement.verdict.fix:
@@ -439,7 +440,7 @@ def _words(name: str) -> str:
 
 def _next(diagnosis: Diagnosis, verbose: bool, again: str, chosen: Sequence[str]) -> Iterator[Command]:
     file, judgement = _quoted(diagnosis), diagnosis.judgement
-    if judgement is not None and judgement.verdict.fix:
+    if judgement is not None and judgement.verdict.fix and not judgement.is_past_the_steps:
         steps = f" {shlex.join(chosen)}" if chosen else ""
         yield Command(f"warpline whatif {file} --fix {judgement.verdict.fix}{steps}", "what this fix assumes")
     elif judgement is None and len(diagnosis.kernels) and len(diagnosis.trace.api):
