@@ -67,3 +67,12 @@ def test_too_few_steps_of_a_program_that_failed_are_its_error_first(exit_code: i
     )
     assert (code, message.partition(" (")[0]) == ("too-few-steps", "the program ended after 8 steps")
     assert hint.startswith(first)
+
+
+def test_calls_that_were_never_a_step_are_not_too_few(tmp_path: Path) -> None:
+    # --skip 3 --warmup 1 begins to record after 4 steps; 13 calls came, and none was known to be a step.
+    seen = part(NOTHING, 13, ended_by="exit", notes=[])
+    plan = Plan(str(tmp_path), skip=3, settle_s=0.0, warmup=1)
+    code, message, hint = _reason(tmp_path, plan, [seen], Ending(0, None, 1.0, interrupted=False), in_code=False)
+    assert (code, hint.partition(",")[0]) == ("no-steps", "record it from the start with --whole")
+    assert message.startswith("the program ended after 13 calls")

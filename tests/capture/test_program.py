@@ -272,3 +272,12 @@ def test_capture_loads_neither_torch_nor_the_analysis() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "[]"
+
+
+def test_a_file_that_is_no_program_says_what_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json.gz"
+    file.write_bytes(b"")
+    with pytest.raises(WarplineError) as caught:
+        program_of([str(file)])
+    assert (caught.value.message, caught.value.exit_code) == (f"{file} is no program", 2)
+    assert caught.value.hint.endswith(f"a profile: warpline {file}")

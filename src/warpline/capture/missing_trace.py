@@ -114,6 +114,11 @@ def _no_process(plan: Plan, ending: Ending) -> tuple[str, str, str]:
 
 
 def _too_few(plan: Plan, seen: int, source: str, in_code: bool) -> tuple[str, str, str]:
+    if seen > plan.first_recorded:
+        # Without an optimizer step, forward calls that accumulate gradients may be micro-batches of one step.
+        message = f"the program ended after {seen} calls ({source}) before it was clear what a step is"
+        everything = _RECORD_ALL if in_code else "record it from the start with --whole"
+        return "no-steps", message, f"{everything}, or call warpline.step() at the end of each step"
     message = (
         f"the program ended after {seen} step{'s' if seen > 1 else ''} ({source}), but the recording starts "
         f"after {plan.first_recorded}"

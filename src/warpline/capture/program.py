@@ -64,7 +64,7 @@ class ProgramCommand:
 def program_of(words: Sequence[str], module: bool = False) -> ProgramCommand:
     """Parse `python train.py …`, `train.py …`, `-m package.module …` or any other command."""
     if not words:
-        raise UsageError("no-program", "there is no program to run", "type: warpline run -- python train.py")
+        raise UsageError("no-program", "there is no program to run", "end the command with it: -- python train.py")
     if module:
         python = _python()
         return ProgramCommand((python, "-m", *words), python, is_python=True, name=plain_name(words[0]))
@@ -76,6 +76,9 @@ def program_of(words: Sequence[str], module: bool = False) -> ProgramCommand:
         python = _python()
         return ProgramCommand((python, *words), python, is_python=True, name=plain_name(Path(words[0]).stem))
     found = shutil.which(words[0])
+    if found is None and Path(words[0]).exists():
+        hint = f"a script: bash {words[0]}; a profile: warpline {words[0]}"
+        raise UsageError("no-program", f"{words[0]} is no program", hint)
     if found is None:
         raise UsageError("no-program", f"{words[0]} was not found", "check PATH and the spelling")
     interpreters = [found, *_first_line(Path(found))]

@@ -10,6 +10,7 @@ from warpline.trial.candidates import Candidate
 from warpline.trial.look import timed_steps
 from warpline.trial.process import LookReport, VariantProcess
 from warpline.trial.variants import POLL_S, Say, SeenProgram, Variant, VariantProcesses
+from warpline.units import duration
 
 CRASHED = "program-failed"
 PREFETCH = "prefetch"
@@ -30,7 +31,7 @@ def look_at_program(
         look, took_s = _first_run(processes, may_write, say, counts_ops=False)  # it may not stand that
     loads_ahead = any(one.change.name == PREFETCH and not one.change.why_not(look.use) for one in candidates)
     steps = timed_steps(look, loads_ahead)
-    say(f"step: {steps.words}, about {steps.step_s * 1e3:.3g} ms; looked for {took_s:.0f} s")
+    say(f"step: {steps.words}, about {duration(1e9 * steps.step_s)}; looked for {took_s:.0f} s")
     return SeenProgram(look, steps, took_s)
 
 

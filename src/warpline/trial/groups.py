@@ -18,6 +18,7 @@ from warpline.trial.look import ROUNDS, alive_together
 from warpline.trial.process import VariantProcess
 from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, timed_windows
 from warpline.trial.variants import POLL_S, Say, SeenProgram, Variant, VariantProcesses
+from warpline.units import duration
 
 MAX_ALIVE = 24
 MIN_BASELINES, USUAL_BASELINES = 2, 3
@@ -68,7 +69,7 @@ class VariantGroups:
 
     def _together(self, variants: Sequence[Variant], baselines: int, until: float) -> None:
         names = [BASELINE] * baselines + [one.name for one in variants]
-        most = f"at most {math.ceil(self._processes.left_s / 60)} min (--budget)"
+        most = f"at most {math.ceil(self._processes.left_s / 60)} min (what is left of --budget)"
         self._say(f"starting {len(names)} processes, {most}: {', '.join(names)}")
         together = len(names)
         group = [self._processes.start(Variant(), self._program, together) for _ in range(baselines)]
@@ -184,7 +185,7 @@ class VariantGroups:
 
     def _report_round(self, turn: int, group: Sequence[VariantProcess]) -> None:
         times = ", ".join(
-            f"{one.name} {1e3 * one.windows[-1].step_s:.3g} ms" for one in group if one.windows and not one.error
+            f"{one.name} {duration(1e9 * one.windows[-1].step_s)}" for one in group if one.windows and not one.error
         )
         self._say(f"round {turn}: {times}")
 
