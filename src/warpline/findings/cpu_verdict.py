@@ -45,8 +45,8 @@ MIN_NEW_TENSORS = 0.05
 
 _ADVICE: dict[Cause, tuple[str, ...]] = {
     "input": (
-        "Load in the background: DataLoader(dataset, batch_size=…, num_workers=4, prefetch_factor=4, "
-        "persistent_workers=True)",
+        "Load in the background: DataLoader(dataset, batch_size=…, num_workers=N, prefetch_factor=4, "
+        "persistent_workers=True), with N up to the number of CPU cores",
     ),
     "dispatch": (
         "Compile the model (torch.compile), which fuses small ops into few",

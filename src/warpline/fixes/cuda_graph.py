@@ -42,15 +42,15 @@ CAPTURE = (
 )
 
 STATIC_FIRST = (
-    "A tensor grows in every step (a KV cache), and a graph cannot be replayed with other shapes. First give it a "
-    "fixed size: model.generate(…, cache_implementation='static') in transformers, or a buffer of the final length "
-    "that is written with index_copy_; then capture the forward pass: model.forward = torch.compile(model.forward, "
-    "mode='reduce-overhead', fullgraph=True)."
+    "First give the tensor that grows in every step (a KV cache) a fixed size: model.generate(…, "
+    "cache_implementation='static') in transformers, or a buffer of the final length that is written with index_copy_. "
+    "A graph cannot be replayed with other shapes. Then capture the forward pass: model.forward = "
+    "torch.compile(model.forward, mode='reduce-overhead', fullgraph=True)."
 )
 PAD_FIRST = (
-    "Shapes differ from step to step, and a graph is replayed with those of its capture. First pad inputs to fixed "
-    "lengths, and capture one graph for each; or torch.compile(model, mode='reduce-overhead'), which does that for the "
-    "shapes that it meets."
+    "First pad inputs to fixed lengths, and capture one graph for each. Shapes differ from step to step, and a graph "
+    "is replayed with those of its capture; torch.compile(model, mode='reduce-overhead') captures one for each shape "
+    "that it meets."
 )
 DECIDING = ("aten::is_nonzero",)
 """Ops with which Python decides what to launch next (`if` on a tensor): a graph cannot read their result later."""

@@ -27,9 +27,10 @@ from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.units import count, duration, several
 
 STATIC_OR_DYNAMIC = (
-    "A tensor grows in every step (a KV cache), and code for one shape would be compiled again for the next. First "
-    "give it a fixed size, model.generate(…, cache_implementation='static') in transformers, then model.forward = "
-    "torch.compile(model.forward, mode='reduce-overhead'); without that, torch.compile(model, dynamic=True)."
+    "First give the tensor that grows in every step (a KV cache) a fixed size: model.generate(…, "
+    "cache_implementation='static') in transformers. Code for one shape would be compiled again for the next. Then "
+    "model.forward = torch.compile(model.forward, mode='reduce-overhead'); without that, torch.compile(model, "
+    "dynamic=True)."
 )
 COMPILE_THE_REST = (
     "Some of the program is compiled already. Compile the modules that run outside it too, with torch.compile(module), "

@@ -107,7 +107,7 @@ RULES = (
     LintRule(
         "slow-loader",
         "A DataLoader of a GPU program loads in the training process, or into pageable memory.",
-        "add num_workers=4 (or more) and pin_memory=True",
+        "add num_workers=4 (up to the number of CPU cores) and pin_memory=True",
         _loader,
     ),
     LintRule(
