@@ -70,7 +70,7 @@ class NoGpuWork(CannotAnswer):
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """A hint for a name that is not known: the one that it looks like, else all of them."""
+    """A hint for a name that is not known: the one that it looks like, those that contain it, else all of them."""
     names = sorted(known)
-    near = get_close_matches(word, names, 1)
-    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"
+    near = get_close_matches(word, names, 1) or [name for name in names if word and word.lower() in name.lower()]
+    return f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names)}"

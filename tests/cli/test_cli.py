@@ -18,6 +18,7 @@ from warpline import __version__
 from warpline.cli.main import run
 from warpline.cli.trial import try_fixes
 from warpline.cli.verbs import VERBS
+from warpline.errors import meant
 from warpline.lint.rules import RULES
 from warpline.sources.registry import SOURCES
 
@@ -353,6 +354,17 @@ def test_options_of_try_may_follow_the_recording(tmp_path: Path) -> None:
 def test_a_misspelt_fix_gets_a_suggestion(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["whatif", str(DEMO), "--fix", word]) == 2
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_a_part_of_a_name_is_enough_for_a_suggestion() -> None:
+    names = ["cuda_graph", "fused_optimizer", "tf32"]
+    assert meant("fused", names) == "did you mean fused_optimizer?"
+    assert meant("nothing", names) == "use one of cuda_graph, fused_optimizer, tf32"
+
+
+def test_fixes_are_separated_by_commas_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["whatif", str(DEMO), "--fix", "tf32,cuda_grap"]) == 2
+    assert "there is no fix 'cuda_grap'; did you mean cuda_graph?" in capsys.readouterr().err
 
 
 def test_explain_knows_the_numbers_of_the_gate_and_the_doctors_failures(capsys: pytest.CaptureFixture[str]) -> None:

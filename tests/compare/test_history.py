@@ -88,8 +88,8 @@ def test_a_gate_is_recorded_and_its_history_shown(tmp_path: Path, capsys: pytest
     assert "12 are needed" in " ".join(capsys.readouterr().out.split())
     assert run(["history", "train", "--folder", folder, "--number", "nonsense"]) == 2
     assert "step_ms" in capsys.readouterr().err
-    assert run(["history", "other", "--folder", folder]) == 2
-    assert "no-history" in capsys.readouterr().err
+    assert run(["history", "trian", "--folder", folder]) == 2
+    assert "no-history: there is no history of trian; did you mean train?" in capsys.readouterr().err
 
 
 def test_a_run_that_was_not_comparable_leaves_the_others_in_the_history(

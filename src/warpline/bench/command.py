@@ -14,7 +14,7 @@ from warpline.bench.failures import failures_said, prints_on_stderr
 from warpline.bench.program import load, names_a_program
 from warpline.bench.result import PairedComparison, Result, document
 from warpline.bench.scaling import Scaling, scalings
-from warpline.errors import EXIT_INCONCLUSIVE, CannotAnswer, UsageError
+from warpline.errors import EXIT_INCONCLUSIVE, CannotAnswer, UsageError, meant
 
 Report = Callable[[str], None]
 
@@ -87,7 +87,7 @@ def _measured(request: BenchRequest, report: Report) -> BenchAnswer:
     if names_a_program(request.what):
         return _program(request, report)
     if request.what not in EXPERIMENTS:
-        known = f"{', '.join(EXPERIMENTS)}, or file.py:function"
+        known = meant(request.what, (*EXPERIMENTS, "file.py:function"))
         raise UsageError("unknown-experiment", f"there is no experiment {request.what!r}", known)
     if request.against is not None:
         hint = "warpline bench a.py:f --against a.py:g"

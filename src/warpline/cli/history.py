@@ -11,7 +11,7 @@ from warpline.cli.options import PATH
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.compare.history import names_in, read_history
-from warpline.errors import UsageError
+from warpline.errors import UsageError, meant
 from warpline.reports.history import history_svg, report
 from warpline.sources.record_files import record_file
 
@@ -44,7 +44,9 @@ def history(
     if name is None and len(known) == 1:
         name = known[0]
     if name is None or name not in known:
-        what = "no gate has run here yet" if not known else f"name one of {', '.join(known)}"
+        if name is None and known:
+            raise UsageError("which-history", f"{len(known)} baselines have a history", f"name one: {', '.join(known)}")
+        what = meant(name, known) if name and known else "no gate has run here yet"
         raise UsageError("no-history", f"there is no history of {name or 'this project'}", what)
     found = read_history(path, project, name, number, least_effect / 100)
     if svg is not None:

@@ -41,7 +41,7 @@ class WithFixes(click.Command):
     multiple=True,
     metavar="NAME",
     shell_complete=_completed,
-    help="Apply this fix; repeat to combine. Default: each fix alone.",
+    help="Apply this fix; repeat, or separate by commas, to combine. Default: each fix alone.",
 )
 @output_options
 @selection_options
@@ -61,7 +61,7 @@ def whatif(trace: Path, fix: tuple[str, ...], output: ReportOutput, selection: S
     opened = selection.open(trace)
     title, said = recording(opened), partial(in_words_of, platform_of(opened))
     if fix:
-        prediction = predict(opened, list(fix))
+        prediction = predict(opened, [name for names in fix for name in names.split(",")])
         output.put(lambda: said(report(prediction, title)), lambda: said(prediction.to_dict()))
     else:
         predictions = every_fix(opened)

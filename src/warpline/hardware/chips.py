@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from warpline.errors import UsageError
+from warpline.errors import UsageError, meant
 
 TENSOR = "tensor"
 VECTOR = "vector"
@@ -100,9 +100,10 @@ def chip_named(name: str) -> Chip:
     named = named or [chip for chip in chips() if wanted in _plain(chip.name)]
     if len(named) == 1:
         return named[0]
-    candidates = ", ".join(chip.name for chip in (named or chips()))
-    problem = f"{name!r} could be several chips" if named else f"there is no chip {name!r}"
-    raise UsageError("unknown-device", problem, f"one of: {candidates}")
+    if named:
+        candidates = ", ".join(chip.name for chip in named)
+        raise UsageError("unknown-device", f"{name!r} could be several chips", f"one of: {candidates}")
+    raise UsageError("unknown-device", f"there is no chip {name!r}", meant(name, [chip.name for chip in chips()]))
 
 
 def _plain(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpline.errors import CannotAnswer, UsageError, WarplineError
+from warpline.errors import CannotAnswer, UsageError, WarplineError, meant
 from warpline.lab import (
     batch_size,
     dispatch,
@@ -46,9 +46,7 @@ def chosen(names: Sequence[str]) -> list[LabExperiment]:
     """The experiments with these names, in the order of the list."""
     for name in names:
         if name != ALL and name not in EXPERIMENTS:
-            raise UsageError(
-                "unknown-experiment", f"there is no experiment {name!r}", f"{ALL}, {', '.join(EXPERIMENTS)}"
-            )
+            raise UsageError("unknown-experiment", f"there is no experiment {name!r}", meant(name, (ALL, *EXPERIMENTS)))
     return [one for one in EXPERIMENTS.values() if ALL in names or one.name in names]
 
 
