@@ -159,6 +159,29 @@ def test_waits_and_work_from_before_are_no_dispatch(tmp_path: Path) -> None:
     assert (found.ops * found.cpu_ns, found.ops * found.gpu_ns) == (40_000, 140_000)
 
 
+def test_a_launch_that_waits_for_space_in_the_queue_is_no_dispatch(tmp_path: Path) -> None:
+    """The CPU launches 600 kernels of 100 µs, one every 10 µs. The next launch waits 4 ms; 100 µs later the step ends."""
+    events = [annotation("ProfilerStep#0", 0, 10_100)]
+    for number in range(600):
+        events.append(call("cudaLaunchKernel", 10 * number, 5, number + 1))
+        events.append(kernel("gemm", 10 + 100 * number, 100, number + 1))
+    events += [call("cudaLaunchKernel", 6_000, 4_000, 601), kernel("gemm", 60_010, 100, 601)]
+    found = budget_of(open_trace(write(tmp_path, events), cache=False))
+    assert (found.ops, found.dispatch_ns) == (601, pytest.approx(6_100_000))
+
+
+def test_a_long_launch_of_a_graph_is_dispatch_whatever_its_size(tmp_path: Path) -> None:
+    """The same launch, 4 ms after one graph of 600 kernels: a graph takes one place in the queue."""
+    events = [annotation("ProfilerStep#0", 0, 10_100), call("cudaGraphLaunch", 0, 5, 1)]
+    events += [kernel("gemm", 10 + 100 * number, 100, 1) for number in range(600)]
+    events += [call("cudaLaunchKernel", 10 * number, 5, number) for number in range(2, 12)]
+    events += [kernel("gemm", 60_010 + 100 * number, 100, number) for number in range(2, 12)]
+    events += [call("cudaGraphLaunch", 6_000, 4_000, 12), kernel("gemm", 70_000, 100, 12)]
+    found = budget_of(open_trace(write(tmp_path, events), cache=False))
+    # To 115 µs, then a pause that is too long for Python, then the launch and the end of the step.
+    assert found.dispatch_ns == pytest.approx(115_000 + 4_100_000)
+
+
 def test_steps_known_from_the_device_are_dispatched_where_they_are_launched(tmp_path: Path) -> None:
     """The CPU launches eight kernels of 100 µs within 80 µs, and is done before the second runs."""
     events = []

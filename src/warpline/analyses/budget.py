@@ -14,7 +14,7 @@ from warpline.api_names import ASYNC_COPY, COPY, HOST_WAIT
 from warpline.errors import CannotAnswer, NoGpuWork
 from warpline.intervals import Spans, difference, intersection, joined, union
 from warpline.trace.arrays import NEVER, NONE, Bools
-from warpline.trace.launches import launched_ns
+from warpline.trace.launches import launched_ns, waits_for_room
 from warpline.trace.schema import Api, Gpu
 from warpline.trace.steps.choice import on_device
 from warpline.trace.trace import Trace
@@ -87,8 +87,8 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
     """The budget, as recorded.
 
     A launching thread dispatches while it runs ops and API calls, and in the short pauses between them, which are
-    Python. Waits for the device, blocking copies and loading data are no dispatch. Threads work at the same time: what
-    one does while another dispatches adds nothing.
+    Python. Waits for the device or for space in the launch queue, blocking copies and loading data are no dispatch.
+    Threads work at the same time: what one does while another dispatches adds nothing.
     """
     steps = trace.steps_in_view
     if not len(steps):
@@ -151,6 +151,7 @@ def _active(trace: Trace, thread: int, window: Spans) -> Spans:
     mine = api.thread == thread
     waits = api.name.like(HOST_WAIT) | (api.name.like(COPY) & ~api.name.like(ASYNC_COPY))
     waits[pageable_copies(trace)] = True
+    waits[waits_for_room(trace.gpu, api)] = True
     waits &= mine
     in_ops = ops.thread == thread
     recorded = intersection(

@@ -14,7 +14,7 @@ from warpline.errors import CannotAnswer
 from warpline.findings.fix_table import fix_table
 from warpline.findings.limits import MIN_GAIN
 from warpline.intervals import Spans, covered_before
-from warpline.replay.representative_steps import steps_to_judge
+from warpline.replay.representative_steps import judged_steps
 from warpline.replay.whatif import WhatIf
 from warpline.trace.trace import Trace
 
@@ -117,9 +117,9 @@ def bare_budget(trace: Trace) -> BareBudget:
     try:
         fixes = fix_table(trace)
     except CannotAnswer:
-        return BareBudget(budget_of(steps_to_judge(trace)), None, None)
+        return BareBudget(budget_of(judged_steps(trace)), None, None)
     question = fixes.evidence.question
-    recorded = recorded_budget(question.trace)
+    recorded = recorded_budget(judged_steps(trace))
     budget = recorded.budget
     step_ns = question.bare_step_ns.expected
     profiler_ns = budget.dispatch_ns * _recording_share(question, recorded.dispatch)

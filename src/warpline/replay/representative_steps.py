@@ -39,6 +39,12 @@ AnyTrace = TypeVar("AnyTrace", bound=Trace)
 
 
 def steps_to_judge(trace: Trace) -> Trace:
+    """The trace of the steps that stand for all. What lies outside them is left out where it is most of the trace."""
+    judged = judged_steps(trace)
+    return cut_to_steps(judged) if len(judged.steps_in_view) * LONGER_BY < len(trace.all_steps) else judged
+
+
+def judged_steps(trace: Trace) -> Trace:
     """The trace, looked at during the steps that stand for all; steps that were asked for stay."""
     steps = trace.all_steps
     if not trace.has_some_steps_chosen and len(steps):
@@ -52,8 +58,7 @@ def steps_to_judge(trace: Trace) -> Trace:
         calls_per_step = max(len(trace.api), 1) / len(steps)
         chosen = representative_steps(lengths[first:beyond], round(ENOUGH_CALLS / calls_per_step))
         trace = trace.with_steps(StepChoice(first + chosen.start, first + chosen.stop))
-    # What lies outside the steps is left out where it is most of the trace.
-    return cut_to_steps(trace) if len(trace.steps_in_view) * LONGER_BY < len(steps) else trace
+    return trace
 
 
 def warm_steps(trace: Trace) -> StepChoice | None:

@@ -10,6 +10,12 @@ from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, grouped
 from warpline.trace.schema import MIGRATION, Api, Gpu
 from warpline.trace.table import filled
 
+FULL_QUEUE = 500
+"""So many launches pending on a stream may fill its queue: current drivers have 1,024 entries, and some launches take
+two."""
+LONG_LAUNCH = 10
+"""A launch that takes as many times the median of all did not only launch."""
+
 
 def launched_ns(gpu: Gpu, api: Api) -> Int64s:
     """When each operation was launched: the start of its call, or its own start where no launch was recorded."""
@@ -20,6 +26,24 @@ def launched_ns(gpu: Gpu, api: Api) -> Int64s:
 def are_unlaunched(gpu: Gpu) -> Bools:
     """Which operations have no recorded launch; pages of unified memory migrate without one."""
     return (gpu.api_id == NONE) & ~gpu.copy_kind.like(MIGRATION)
+
+
+def waits_for_room(gpu: Gpu, api: Api) -> Int64s:
+    """The calls (rows of `api`) that waited for space in the launch queue: much longer than launches are, while the
+    calls before them had filled a stream. A CUDA graph, which one call launches, takes one place."""
+    linked = np.flatnonzero(gpu.api_id != NONE)
+    calls = np.unique(gpu.api_id[linked])
+    lengths = (api.end_ns - api.start_ns)[calls]
+    slow = calls[lengths > LONG_LAUNCH * np.median(lengths)] if len(calls) else calls
+    pending = np.zeros(len(slow), np.int64)
+    streams = (filled(gpu.device, 0) << 32) + filled(gpu.stream, 0)
+    for _, rows in grouped(linked, streams[linked]):
+        own, place = np.unique(gpu.api_id[rows], return_inverse=True)
+        ends = np.zeros(len(own), np.int64)
+        np.maximum.at(ends, place, gpu.end_ns[rows])
+        begun = np.searchsorted(np.sort(api.start_ns[own]), api.start_ns[slow])
+        pending = np.maximum(pending, begun - np.searchsorted(np.sort(ends), api.start_ns[slow]))
+    return slow[pending >= FULL_QUEUE]
 
 
 def graph_calls(gpu: Gpu, api: Api) -> Int64s:

@@ -17,6 +17,7 @@ from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.arrays import LONG_AGO, NONE, Floats, Int64s, grouped
+from warpline.trace.launches import waits_for_room
 from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
 
@@ -25,10 +26,6 @@ CLOCKS_IN_STARTS = 12.0
 waited for work that ended later."""
 STAGED_BYTES = 64 << 10
 """Copies from pageable memory up to this size return once staged (CUDA Runtime API, synchronisation behaviour)."""
-QUEUE_FULL_PENDING = 500
-QUEUE_FULL_IN_OPS = 5.0
-"""A launch that takes as long as so many ops while so much work is pending waited for room in the launch queue (1,024
-entries in current drivers)."""
 LONG_COPY_CALL_IN_OPS = 3.0
 """A copy's call that takes as long as so many ops, and ends after the copy, waited for it."""
 
@@ -81,7 +78,7 @@ def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> Cal
     lookup = _Launched(calls, works, CLOCKS_IN_STARTS * costs.device.launch_to_start.expected)
     recorded = _recorded_targets(trace, lookup)
     pairs: list[tuple[int, int]] = list(zip(copying.tolist(), copy.tolist(), strict=True))
-    _mark_full_queue(lookup, how, QUEUE_FULL_IN_OPS * op_ns)
+    how[np.isin(calls.row, waits_for_room(trace.gpu, trace.api)) & (how == WaitKind.NOTHING)] = WaitKind.ROOM
     for position in np.flatnonzero((how != WaitKind.NOTHING) & (how != WaitKind.OWN)).tolist():
         targets = recorded.get(position)
         if targets is None:
@@ -199,22 +196,6 @@ class _Launched:
         ended = self._by_end[first:beyond]
         ended = ended[self._reached[ended] < start]
         return [int(ended[np.argmax(self.works.end[ended])])] if len(ended) else []
-
-    def pending(self, position: int) -> int:
-        """Work launched but not ended on the fullest stream when the call began."""
-        start = int(self.calls.start[position])
-        waiting = (np.searchsorted(lane.launched, start) - np.searchsorted(lane.ends, start) for lane in self.lanes)
-        return int(max(waiting, default=0))
-
-
-def _mark_full_queue(lookup: _Launched, how: Int64s, slow_ns: float) -> None:
-    """Launches that waited for room in the queue."""
-    launches = np.zeros(len(how), bool)
-    launches[lookup.works.call[lookup.works.call != NONE]] = True
-    slow = np.flatnonzero(launches & (how == WaitKind.NOTHING) & (lookup.calls.end - lookup.calls.start > slow_ns))
-    for position in slow.tolist():
-        if lookup.pending(position) >= QUEUE_FULL_PENDING:
-            how[position] = WaitKind.ROOM
 
 
 def _recorded_targets(trace: Trace, lookup: _Launched) -> dict[int, list[int]]:
