@@ -188,7 +188,7 @@ def _checked(name: str, file: Path) -> list[tuple[str, bool]]:
         on_gpu = bool(trace.stored("gpu").height)
         found.append((f"the clone is never read: {sorted(set(unread))}", "aten::clone" in unread or not on_gpu))
         for gaps in idle_gaps(trace)[:1]:
-            places = gap_places(trace, gaps, frames)
+            places = gap_places(trace, gaps)
             found.append(
                 (f"gaps: {[place.sentence for place in places]}", any(place.what == "sleep" for place in places))
             )

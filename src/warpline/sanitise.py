@@ -17,13 +17,15 @@ _MARKS = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1a
 _PILE = re.compile(f"((?:{_MARKS}){{4}})((?:{_MARKS})+)")
 """More than four marks on one character, which would cover the lines above and below."""
 _CONTROLS = re.compile(r"[^\n\x20-\x7e]")
-_COMMAND = re.compile(
+_COMMAND_LINE = re.compile(
     r"^([ \t]*):(?=:(?:add-mask|add-matcher|add-path|debug|echo|endgroup|error|group|notice|remove-matcher|save-state"
-    r"|set-env|set-output|stop-commands|warning)\b[^:\n]*::)|()#(?=#(?:vso)?\[)",
+    r"|set-env|set-output|stop-commands|warning)\b[^:\n]*::)",
     flags=re.MULTILINE,
 )
-"""What the runners of GitHub (`::error::`, `##[error]`) and Azure (`##vso[…]`) obey in a program's output. Names of
-functions may begin with `::`, so only the commands count."""
+"""What the runner of GitHub obeys at the start of a line (`::error::`). Names of functions may begin with `::`, so only
+the commands count."""
+_COMMAND = re.compile(r"#(?=#(?:vso)?\[)")
+"""What the runners of GitHub (`##[error]`) and Azure (`##vso[…]`) obey anywhere in a program's output."""
 
 
 def sanitise(text: str) -> str:
@@ -32,8 +34,7 @@ def sanitise(text: str) -> str:
 
     Text that has passed once is not changed again.
     """
-    if _COMMAND.search(text):
-        text = _COMMAND.sub(lambda found: (found[1] or "") + f"\\x{ord(found[0][-1]):x}", text)
+    text = _without_commands(text)
     if text.isascii() and text.isprintable():
         return text
     visible = text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
@@ -43,19 +44,23 @@ def sanitise(text: str) -> str:
 
 def sanitise_lines(text: str) -> str:
     """The same for text of several lines: newlines stay."""
-    if not _CONTROLS.search(text) and not _COMMAND.search(text):
-        return text
+    if not _CONTROLS.search(text):
+        return _without_commands(text)
     return "\n".join(map(sanitise, text.split("\n")))
 
 
 def sanitise_json(text: str) -> str:
     """JSON text in which such characters are written as JSON's escapes: `\\u001b`. It means exactly the same."""
     # No line of JSON begins with `::`.
-    text = text.replace("##[", "\\u0023#[").replace("##vso[", "\\u0023#vso[")
+    text = _COMMAND.sub(r"\\u0023", text)
     if not _CONTROLS.search(text):
         return text
     # Outside of strings, JSON has only ASCII and white space.
     return _CONTROLS.sub(lambda found: found[0] if sanitise(found[0]) == found[0] else _json_escaped(found[0]), text)
+
+
+def _without_commands(text: str) -> str:
+    return _COMMAND.sub(r"\\x23", _COMMAND_LINE.sub(r"\1\\x3a", text))
 
 
 def _escaped(char: str) -> str:

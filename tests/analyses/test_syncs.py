@@ -8,7 +8,7 @@ import pytest
 from kineto_files import call, copy, frame, kernel, launched, op, write
 
 from warpline.analyses.syncs import sync_points
-from warpline.analyses.user_frames import Site, UserFrames
+from warpline.analyses.user_frames import Site
 from warpline.trace.open import open_trace
 
 
@@ -30,7 +30,7 @@ def test_each_place_is_one_row_with_its_line_and_blocked_time(tmp_path: Path) ->
         kernel("z", 700, 5, 7),
     ]
     trace = open_trace(write(tmp_path, events))
-    rows = sync_points(trace, UserFrames(trace)).to_dicts()
+    rows = sync_points(trace).to_dicts()
     found = {(row["kind"], row["op"]): (row["count"], row["blocked_ns"], row["file"], row["line"]) for row in rows}
     assert found == {
         ("pageable copy", None): (1, 40_000, "train.py", 10),

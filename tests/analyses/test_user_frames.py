@@ -83,14 +83,16 @@ def test_ops_that_do_not_match_have_no_line_and_it_is_said(tmp_path: Path) -> No
     assert sites(trace)[0] == "train.py(7): step"
     frames = UserFrames(trace)
     assert frames.matched_share == pytest.approx(1 / 3)
-    assert [entry.code for entry in second_pass_health(trace, frames)] == ["second-look-differs"]
+    assert [entry.code for entry in second_pass_health(trace)] == ["second-look-differs"]
 
 
 def test_a_damaged_look_is_said(tmp_path: Path) -> None:
     recorded(tmp_path, OPS)
     (tmp_path / "trace.look.json.gz").write_bytes(b"no gzip")
     trace = open_trace(tmp_path / "trace.json", cache=False)
-    assert [entry.code for entry in second_pass_health(trace, UserFrames(trace))] == ["second-look-damaged"]
+    (entry,) = second_pass_health(trace)
+    assert entry.code == "second-look-damaged"
+    assert entry.message.startswith("There are no source lines: trace.look.json.gz cannot be read: ")
 
 
 def test_a_trace_of_that_name_alone_is_somebody_elses(tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_a_trace_of_that_name_alone_is_somebody_elses(tmp_path: Path) -> None:
     (tmp_path / "trace.look.json.gz").unlink()
     trace = open_trace(tmp_path / "trace.json", cache=False)
     assert sites(trace) == [None, None, None]
-    assert second_pass_health(trace, UserFrames(trace)) == []
+    assert second_pass_health(trace) == []
 
 
 def test_the_folder_of_a_run_is_its_trace(tmp_path: Path) -> None:

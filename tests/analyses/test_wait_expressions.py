@@ -8,7 +8,6 @@ import pytest
 from kineto_files import Event, call, copy, frame, launched, op, write
 
 from warpline.analyses.syncs import sync_points
-from warpline.analyses.user_frames import UserFrames
 from warpline.trace.open import open_trace
 
 
@@ -23,7 +22,7 @@ def waiting(op_name: str, *frames: str) -> list[Event]:
 
 def written_of(folder: Path, events: list[Event]) -> list[str | None]:
     trace = open_trace(write(folder, events))
-    return sync_points(trace, UserFrames(trace)).filter(kind="synchronise")["written"].to_list()
+    return sync_points(trace).filter(kind="synchronise")["written"].to_list()
 
 
 TENSOR = "of Tensor object at 0x7f>"

@@ -125,7 +125,7 @@ def test_runs_of_one_side_that_are_not_of_one_program_are_named(tmp_path: Path) 
     other = trace(tmp_path, "c", steps(5, [("gemm", 90)]), deviceProperties=[{"id": 0, "name": "Other GPU"}])
     found = warpline.compare([a, other], b)
     assert found.verdict == "not_comparable"
-    assert found.reasons[0] == f"{a.name} of A ran on Test GPU and another run of A on Other GPU"
+    assert found.reasons[0] == f"{a.parent.name}/{a.name} of A ran on Test GPU and another run of A on Other GPU"
 
 
 def test_a_recording_that_was_cut_off_is_not_compared_and_passes_no_gate(

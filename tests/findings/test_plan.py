@@ -16,7 +16,7 @@ from warpline.reports.plan import arrows, short_name
 
 def option(fix: str, gain: float) -> Option:
     made = all_fixes()[fix]
-    return Option(made, gain, made.effort)
+    return Option(made, Estimate.exactly(gain), made.effort)
 
 
 def chosen(**gains: float) -> tuple[str, str | None]:
@@ -39,12 +39,12 @@ def test_a_setting_comes_first_where_it_saves_half_as_much_and_says_so() -> None
 
 def test_of_savings_within_a_tenth_the_more_certain_one_comes_first() -> None:
     # 8.3× saves 0.880 of the step and 7.0× 0.857; 3.0× saves 0.667.
-    compiled = replace(option("torch_compile", 8.3), range=Estimate(1.9, 8.3, 33.0))
-    graph = replace(option("cuda_graph", 7.0), range=Estimate(4.3, 7.0, 12.0))
+    compiled = replace(option("torch_compile", 8.3), gain=Estimate(1.9, 8.3, 33.0))
+    graph = replace(option("cuda_graph", 7.0), gain=Estimate(4.3, 7.0, 12.0))
     choice = next_fix([compiled, graph])
     assert (choice.option, choice.larger) == (graph, "torch_compile")
     assert choice.why == ("first because its gain is more certain; torch.compile may gain 1.90–33.0×, measure it")
-    less = replace(graph, gain=3.0, range=Estimate(2.5, 3.0, 3.6))
+    less = replace(graph, gain=Estimate(2.5, 3.0, 3.6))
     assert next_fix([compiled, less]).option is compiled
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kineto_files import PROCESS, launched, op, write
 
-from warpline.analyses.user_frames import UserFrames, second_pass_health
+from warpline.analyses.user_frames import second_pass_health
 from warpline.cli.main import run
 from warpline.trace.dataflow import DataflowGraph
 from warpline.trace.open import open_trace, profiles_in
@@ -88,7 +88,7 @@ def test_tensor_dependencies_are_those_of_the_file(name: str, content: bytes, tm
     assert graph is not None
     assert graph.calls_of(trace).tolist() == [0, 1, 2, 3]
     assert graph.edges.tolist() == [[0, 1], [0, 2], [2, 3]]
-    (entry,) = second_pass_health(trace, UserFrames(trace))
+    (entry,) = second_pass_health(trace)
     assert (entry.code, entry.severity) == ("execution-trace", "info")
     assert profiles_in(tmp_path) == [trace_file]
 
@@ -117,7 +117,7 @@ def test_a_damaged_file_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "trace_et.json").write_bytes(observed(damaged))
     trace = open_trace(trace_file, cache=False)
     assert not len(trace.dataflow)
-    (entry,) = second_pass_health(trace, UserFrames(trace))
+    (entry,) = second_pass_health(trace)
     assert entry.code == "second-look-damaged"
     assert "tensor dependencies" in entry.message
 

@@ -52,6 +52,14 @@ def judged(watch: Watch) -> list[str]:
     return [found.trace for found in watch.look()]
 
 
+def test_a_line_of_json_is_exact_whatever_a_file_is_called(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace(folder / "##[group]\U000e0041.json")
+    assert run(["watch", str(folder), "--once", "--json", *FAST]) == 0
+    said = capsys.readouterr().out
+    assert json.loads(said)["trace"] == "##[group]\U000e0041.json"
+    assert "##[" not in said
+
+
 def test_each_trace_is_judged_once_also_by_another_watch(folder: Path) -> None:
     trace(folder / "a.json")
     trace(folder / "deeper" / "b.json")

@@ -26,13 +26,13 @@ from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
-Kind = Literal["sleep", "input", "wait", "comm", "op", "framework", "python", "range", "call", "profiler", "gap"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-EMPTY: tuple[Kind, ...] = ("wait", "framework", "range", "gap")
+CpuKind = Literal["sleep", "input", "wait", "comm", "op", "framework", "python", "range", "call", "profiler", "gap"]
+KINDS: tuple[CpuKind, ...] = get_args(CpuKind)
+EMPTY: tuple[CpuKind, ...] = ("wait", "framework", "range", "gap")
 """Kinds of time in which a thread shows nothing of its own: other threads may say what it waits for."""
-THEIRS: tuple[Kind, ...] = ("op", "comm", "input", "python")
+THEIRS: tuple[CpuKind, ...] = ("op", "comm", "input", "python")
 """What other threads do then, the likelier reason first; where they wait too, nobody is asked."""
-MEANING: dict[Kind, str] = {
+MEANING: dict[CpuKind, str] = {
     "sleep": "the program sleeps",
     "input": "data is loaded",
     "wait": "a lock, another thread or another process is awaited",
@@ -76,7 +76,7 @@ _BUILT_IN = re.compile(r"<built-in (?:function|method) ([\w.]+)")
 class CpuPart(Struct, frozen=True):
     """One op, frame, wait or gap, with its own time: what runs inside it is not counted."""
 
-    kind: Kind
+    kind: CpuKind
     name: str
     self_ns: int
     count: int
@@ -118,7 +118,7 @@ class CpuTime(Struct, frozen=True):
         return self.window_ns / self.steps
 
     @property
-    def kinds(self) -> dict[Kind, int]:
+    def kinds(self) -> dict[CpuKind, int]:
         """Time of each kind."""
         return {kind: sum(part.self_ns for part in self.parts if part.kind == kind) for kind in KINDS}
 

@@ -25,23 +25,23 @@ TORCH_SOURCES = {"kineto", "autograd"}
 FREE = r"^(cuda|hip)Free|^cuMemFree"
 
 
-def sync_points(trace: Trace, frames: UserFrames) -> pl.DataFrame:
+def sync_points(trace: Trace) -> pl.DataFrame:
     """One row per place: what waits (`kind`), its op, what the program wrote, its source line, the count, and the
-    blocked time; `calls` are the rows of `api`, `frames` the user's."""
+    blocked time; `calls` are the rows of `api`."""
     calls, kinds = _waiting_calls(trace)
     api = trace.api[calls]
     # The op that the user called, not the innermost one.
     ops = np.append(outermost(trace.ops.parent), NONE)[api.op_id]
     # A program without PyTorch wrote the calls themselves.
     is_torch = trace.source in TORCH_SOURCES or framework_of(trace) == "pytorch"
-    written = wait_expressions(trace, calls, ops, frames) if is_torch else [None] * len(calls)
+    written = wait_expressions(trace, calls, ops) if is_torch else [None] * len(calls)
     rows = pl.DataFrame(
         {
             "kind": [WAITS[kind] for kind in kinds.tolist()],
             "call": api.name.series(),
             "op": trace.ops.name.at(ops).series(),
             "written": written,
-            "frame": frames.sites(api.thread, api.start_ns).tolist(),
+            "frame": trace.once(UserFrames).sites(api.thread, api.start_ns).tolist(),
             "calls": calls,
             "blocked_ns": api.end_ns - api.start_ns,
         },

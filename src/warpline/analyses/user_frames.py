@@ -354,10 +354,11 @@ def site_of(row: Mapping[str, Any]) -> Site | None:
     return Site(row["file"], row["line"], row["function"], row["line_is"]) if row["file"] else None
 
 
-def second_pass_health(trace: Trace, frames: UserFrames) -> list[HealthEntry]:
+def second_pass_health(trace: Trace) -> list[HealthEntry]:
     """Notes on the second pass beside a trace; none without one."""
     if trace.companions is None:
         return []
+    frames = trace.once(UserFrames)  # reads the second pass: only then is known what is wrong with it
     if (beside := trace.companions.execution_trace) is not None and len(trace.dataflow):
         message = f"Which tensor comes from which op is known from {beside.name}, of the same process."
         return [HealthEntry("execution-trace", "info", message)]

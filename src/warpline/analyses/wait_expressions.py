@@ -69,10 +69,10 @@ def as_written(has_ops: bool) -> dict[str, str]:
     return AS_WRITTEN if has_ops else {**AS_WRITTEN, **dict.fromkeys(STREAM_WAITS, ANY_READ)}
 
 
-def wait_expressions(trace: Trace, calls: Int64s, ops: Int64s, frames: UserFrames) -> list[str | None]:
+def wait_expressions(trace: Trace, calls: Int64s, ops: Int64s) -> list[str | None]:
     """What the program wrote at each of these calls, whose outermost ops are `ops`; None where neither frames nor the
     op tell."""
-    has_ops = len(trace.ops) > 0
+    frames, has_ops = trace.once(UserFrames), len(trace.ops) > 0
     by_call = {name: text for name, text in AS_WRITTEN.items() if has_ops or name not in STREAM_WAITS}
     pairs = zip(trace.ops.name.at(ops).texts, trace.api.name[calls].texts, strict=True)
     found = [AS_WRITTEN.get(op) if op else by_call.get(call) for op, call in pairs]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from warpline.analyses.ops import ops_table
+from warpline.analyses.ops import GROUPS, SORTS, ops_table
 from warpline.analyses.platform import platform_of
 from warpline.cli.options import bundle
 from warpline.cli.output import ReportOutput, output_options
@@ -17,9 +17,6 @@ from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.ops import ops_report
 from warpline.reports.title import recording
 from warpline.units import duration
-
-SORTS = ("gpu", "gpu-self", "cpu", "cpu-self", "calls", "launches", "flops", "bytes", "roof")
-GROUPS = ("shape", "module", "stack", "line")
 
 
 class OpRows(Struct, frozen=True):
@@ -37,7 +34,7 @@ class OpRows(Struct, frozen=True):
     OpRows,
     click.option(
         "--sort",
-        type=click.Choice(SORTS),
+        type=click.Choice([*SORTS]),
         metavar="COLUMN",
         help=f"Sort by one of {', '.join(SORTS)}; default: gpu-self, or cpu-self without a GPU.",
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from warpline.analyses.parts.table import parts_table
+from warpline.analyses.parts.table import WAYS, parts_table
 from warpline.analyses.platform import platform_of
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import ChipChoice, StepSelection, chip_options, selection_options, trace_argument
@@ -15,8 +15,6 @@ from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.parts import parts_report
 from warpline.reports.title import recording
 from warpline.units import duration
-
-WAYS = ("module", "range", "role", "class")
 
 
 @click.command()

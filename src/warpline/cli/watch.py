@@ -2,58 +2,80 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import time
 from pathlib import Path
 
 import click
-import msgspec
+from msgspec import Struct
 
-from warpline.cli.options import PATH, json_option, least_effect_option
+from warpline.cli.options import PATH, bundle, json_option, least_effect_option
 from warpline.cli.write import say
 from warpline.errors import EXIT_REGRESSION, UsageError
+from warpline.sanitise import sanitise_json
 from warpline.sources.record_files import record_file
 from warpline.ui.watch import Watch, WatchedTrace
+
+
+class WhenSlower(Struct, frozen=True):
+    """What to do when the step has become slower."""
+
+    command: str | None
+    stop: bool
+
+
+class WaitTimes(Struct, frozen=True):
+    """How long to wait for what, in seconds."""
+
+    settle: float
+    patience: float
+    interval: float
 
 
 @click.command()
 @click.argument("folder", type=PATH, metavar="FOLDER")
 @click.option("--once", is_flag=True, help="End when everything that is there has been judged.")
-@click.option(
-    "--exec", "command", metavar="CMD", help="Run this when the step has become slower; it gets the line of --json."
+@bundle(
+    "when_slower",
+    WhenSlower,
+    click.option(
+        "--exec", "command", metavar="CMD", help="Run this when the step has become slower; it gets the line of --json."
+    ),
+    click.option("--stop", is_flag=True, help="End with exit code 3 when the step has become slower."),
 )
-@click.option("--stop", is_flag=True, help="End with exit code 3 when the step has become slower.")
 @click.option("--name", metavar="NAME", help="Record under this name in the history; default: the folder's.")
 @least_effect_option
-@click.option(
-    "--settle",
-    type=click.FloatRange(0.0),
-    default=2.0,
-    metavar="S",
-    help="Judge a file that has not changed for S seconds.",
-)
-@click.option(
-    "--patience",
-    type=click.FloatRange(0.0),
-    default=60.0,
-    metavar="S",
-    help="Judge a truncated file, or ranks of which some are missing, after S seconds without a change.",
-)
-@click.option(
-    "--interval", type=click.FloatRange(0.05), default=1.0, metavar="S", help="Look at the folder every S seconds."
+@bundle(
+    "waits",
+    WaitTimes,
+    click.option(
+        "--settle",
+        type=click.FloatRange(0.0),
+        default=2.0,
+        metavar="S",
+        help="Judge a file that has not changed for S seconds.",
+    ),
+    click.option(
+        "--patience",
+        type=click.FloatRange(0.0),
+        default=60.0,
+        metavar="S",
+        help="Judge a truncated file, or ranks of which some are missing, after S seconds without a change.",
+    ),
+    click.option(
+        "--interval", type=click.FloatRange(0.05), default=1.0, metavar="S", help="Look at the folder every S seconds."
+    ),
 )
 @json_option
 def watch(
     folder: Path,
     once: bool,
-    command: str | None,
-    stop: bool,
+    when_slower: WhenSlower,
     name: str | None,
     least_effect: float,
-    settle: float,
-    patience: float,
-    interval: float,
+    waits: WaitTimes,
     as_json: bool,
 ) -> int:
     """Judge each trace, or set of ranks, that appears in a folder, and say when the step has changed.
@@ -71,8 +93,9 @@ def watch(
     """
     if not folder.is_dir():
         raise UsageError("no-folder", f"{folder} is not a folder", "name the folder in which traces appear")
-    words = shlex.split(command) if command else []
-    watched = Watch(folder, record_file(), name or folder.resolve().name, settle, patience, least_effect / 100)
+    words = shlex.split(when_slower.command or "")
+    name = name or folder.resolve().name
+    watched = Watch(folder, record_file(), name, waits.settle, waits.patience, least_effect / 100)
     is_slower = False
     while True:
         for found in watched.look():
@@ -80,15 +103,15 @@ def watch(
             if found.outcome == "slower":
                 is_slower = True
                 _run(words, found)
-                if stop:
+                if when_slower.stop:
                     return EXIT_REGRESSION
         if once and watched.is_idle:
             return EXIT_REGRESSION if is_slower else 0
-        time.sleep(interval)
+        time.sleep(waits.interval)
 
 
 def _json(found: WatchedTrace) -> str:
-    return msgspec.json.encode(found.to_dict()).decode()
+    return sanitise_json(json.dumps(found.to_dict()))
 
 
 def _run(words: list[str], found: WatchedTrace) -> None:

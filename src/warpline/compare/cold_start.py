@@ -91,7 +91,10 @@ class ColdStartChange(Struct, frozen=True):
 
 def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> ColdStartChange | None:
     """The cold steps; None if no run has any, or a run does not reach as far."""
-    sides = {"a": [(trace, _cold(trace)) for trace in a], "b": [(trace, _cold(trace)) for trace in b]}
+    sides = {
+        "a": [(trace, trace.once(find_cold_steps)) for trace in a],
+        "b": [(trace, trace.once(find_cold_steps)) for trace in b],
+    }
     known = [cold for runs in sides.values() for _, cold in runs if cold is not None]
     if not known:
         return None
@@ -113,10 +116,6 @@ def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> C
         explained.unexplained_ns,
         next((cold.ops[:MAX_LISTED_OPS] for _, cold in longer if cold is not None), ()),
     )
-
-
-def _cold(trace: Trace) -> ColdSteps | None:
-    return find_cold_steps(trace) if not trace.has_some_steps_chosen else None
 
 
 def _span(trace: Trace, cold: ColdSteps | None, first: int, stop: int) -> TypicalStep:

@@ -141,7 +141,7 @@ def contents_of(trace: Trace, step: TypicalStep) -> StepContents:
     """What a step of a run contains: kernels of the typical one, calls and copies over all steps."""
     steps = step.spans
     api, gpu = trace.api[_within(trace.api.start_ns, steps)], trace.gpu[_within(trace.gpu.start_ns, steps)]
-    cold = find_cold_steps(trace) if not trace.has_some_steps_chosen else None
+    cold = trace.once(find_cold_steps)
     return StepContents(
         kernels=Counter(one.name for one in step.operations if one.kind == "kernel"),
         step_ns=step.step_ns,

@@ -200,7 +200,7 @@ def _cpu_name(kind: str, name: str, elsewhere: bool) -> str:
 def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
     """The steps, from the CPU's or the device's start to the later end; their marks; and how they were found."""
     starts, ends = trace.step_spans
-    cold = find_cold_steps(trace) if not trace.has_some_steps_chosen else None
+    cold = trace.once(find_cold_steps)
     keep = ends > starts
     if cold is not None:
         keep[cold.first : cold.first + cold.count] = False

@@ -14,7 +14,7 @@ SCHEMA = "warpline.doctor/1"
 State = Literal["problem", "warning", "unknown", "note", "ok"]
 STATES: tuple[State, ...] = ("problem", "warning", "unknown", "note", "ok")
 """Worst first: unknown comes before harmless."""
-Kind = Literal["machine", "file", "command"]
+InputKind = Literal["machine", "file", "command"]
 
 
 class Check(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Check(Struct, frozen=True):
 class Examination(Struct, frozen=True):
     """All checks about one subject."""
 
-    kind: Kind
+    kind: InputKind
     subject: str
     checks: tuple[Check, ...]
     corrected: str = ""

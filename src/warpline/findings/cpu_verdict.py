@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.cpu_time import CpuPart, CpuTime, Kind, shown_by
+from warpline.analyses.cpu_time import CpuKind, CpuPart, CpuTime, shown_by
 from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS
 from warpline.analyses.op_calls import OpCalls
 from warpline.estimate import Estimate
@@ -25,7 +25,7 @@ from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
 from warpline.trace.trace import Trace
 from warpline.units import count, duration, share
 
-CAUSE_OF: dict[Kind, Cause] = {
+CAUSE_OF: dict[CpuKind, Cause] = {
     "input": "input",
     "comm": "comm",
     "op": "compute",

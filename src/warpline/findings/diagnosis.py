@@ -25,7 +25,7 @@ from warpline.analyses.serving import Serving, serving
 from warpline.analyses.step_loops import StepLoops, step_loops
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
-from warpline.analyses.user_frames import UserFrames, second_pass_health
+from warpline.analyses.user_frames import second_pass_health
 from warpline.errors import CannotAnswer
 from warpline.estimate import Estimate
 from warpline.findings.audit import Objection, audit_accounting
@@ -267,14 +267,14 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
 def _without_replay(trace: Trace) -> Diagnosis:
     """What is counted in the trace; what a replay adds is still empty."""
-    host, frames = HostTime(trace, cold=cold_spans(trace)), trace.once(UserFrames)
-    whole = _account(trace, host, frames)
+    host = HostTime(trace, cold=cold_spans(trace))
+    whole = _account(trace, host)
     steps = warm_steps(trace)
     judged = trace.with_steps(steps) if steps else trace
-    in_steps = _account(judged, host, frames) if steps else None
+    in_steps = _account(judged, host) if steps else None
     return Diagnosis(
         trace=trace,
-        health=[*trace.health_entries, *second_pass_health(trace, frames)],
+        health=[*trace.health_entries, *second_pass_health(trace)],
         devices=whole.devices,
         gaps=whole.gaps,
         in_steps=in_steps,
@@ -290,12 +290,12 @@ def _without_replay(trace: Trace) -> Diagnosis:
     )
 
 
-def _account(trace: Trace, host: HostTime, frames: UserFrames) -> Account:
-    """The account of the window; `host` and `frames` are those of all of the trace."""
+def _account(trace: Trace, host: HostTime) -> Account:
+    """The account of the window; `host` is that of all of the trace."""
     found = Account(len(trace.steps_in_view), device_times(trace), idle_gaps(trace, host), [])
     if not found.devices:
         return found
-    return structs.replace(found, gap_places=gap_places(trace, found.busiest[1], frames))
+    return structs.replace(found, gap_places=gap_places(trace, found.busiest[1]))
 
 
 def _judgement(trace: Trace, why: bool | None) -> Judgement | None:

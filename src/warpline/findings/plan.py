@@ -59,33 +59,21 @@ class Option(Struct, frozen=True):
     """A fix that could come next."""
 
     fix: Fix
-    gain: float
+    gain: Estimate
     """Of this fix on top of the ones before it."""
     effort: Effort
-    range: Estimate | None = None
-    """Of the gain, where the fix comes first."""
 
     @property
     def gain_words(self) -> str:
         """The gain, or its range where that is to be measured."""
-        if self.range is not None and self.is_wide:
-            return f"{speedup(self.range.low).removesuffix('×')}–{speedup(self.range.high)}, {MEASURE_IT}"
-        return speedup(self.gain)
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether its gain is to be measured."""
-        return self.range is not None and self.range.is_wide
+        if self.gain.is_wide:
+            return f"{speedup(self.gain.low).removesuffix('×')}–{speedup(self.gain.high)}, {MEASURE_IT}"
+        return speedup(self.gain.expected)
 
     @property
     def saved(self) -> float:
         """Share of the step that it is expected to save."""
-        return 1 - 1 / max(self.gain, 1.0)
-
-    @property
-    def least_gain(self) -> float:
-        """The low end of its gain, where that is known."""
-        return self.gain if self.range is None else self.range.low
+        return 1 - 1 / max(self.gain.expected, 1.0)
 
     @property
     def effort_rank(self) -> int:
@@ -107,7 +95,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
     """The fix to make next; `needed` are fixes that are made only where another one needs them."""
     same = [one for one in options if one.fix.keeps_result] or options
     largest = max(same, key=lambda option: option.saved)
-    safest = max((one for one in same if one.saved >= TOGETHER * largest.saved), key=lambda option: option.least_gain)
+    safest = max((one for one in same if one.saved >= TOGETHER * largest.saved), key=lambda option: option.gain.low)
     enough = [one for one in same if one.saved >= HALF * largest.saved]
     easiest = min(enough, key=lambda option: (option.effort_rank, -option.saved))
     chosen = easiest if easiest.effort_rank < safest.effort_rank else safest
@@ -128,7 +116,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
 
 
 def _rather(chosen: Option, reason: str, larger: Option) -> Choice:
-    gains = "may gain" if larger.is_wide else "would gain"
+    gains = "may gain" if larger.gain.is_wide else "would gain"
     why = f"first because {reason}; {larger.fix.words} {gains} {larger.gain_words}"
     return Choice(chosen, why, larger.fix.name)
 
@@ -157,7 +145,7 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
 
 
 def _option(finding: Finding) -> Option:
-    return Option(all_fixes()[finding.fix], finding.gain.expected, finding.effort, finding.gain)
+    return Option(all_fixes()[finding.fix], finding.gain, finding.effort)
 
 
 class LaterFixes:
@@ -200,7 +188,7 @@ class LaterFixes:
             after = self._step_with(*names, name)
             if now / after >= SHOWN_GAIN:
                 effort = self._found[name].effort if name in self._found else all_fixes()[name].effort
-                options.append(Option(all_fixes()[name], now / after, effort))
+                options.append(Option(all_fixes()[name], Estimate.exactly(now / after), effort))
         return options
 
     def _most_saved(self, name: str, idle_ns: float) -> float:

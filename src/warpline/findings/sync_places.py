@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.syncs import sync_points
-from warpline.analyses.user_frames import UserFrames
 from warpline.fixes.evidence import Evidence
 from warpline.trace.trace import Trace
 
@@ -17,8 +16,8 @@ REPLAYED = 12
 def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
     """The places of `sync_points` per step, those that block longest first; `returned_ns` is null where nothing was
     replayed."""
-    points = sync_points(evidence.trace, evidence.user_frames) if evidence else sync_points(trace, UserFrames(trace))
-    steps = max(len((evidence.trace if evidence else trace).steps_in_view), 1)
+    replayed = evidence.trace if evidence else trace
+    points, steps = sync_points(replayed), max(len(replayed.steps_in_view), 1)
     returned: list[int | None] = [None] * len(points)
     if evidence is not None:
         question = evidence.question

@@ -114,10 +114,10 @@ class Evidence:
         """The serving engine that runs the program, if any."""
         return engine_of(self.trace)
 
-    @cached_property
+    @property
     def user_frames(self) -> UserFrames:
         """Frames of the user's code."""
-        return UserFrames(self.trace)
+        return self.trace.once(UserFrames)
 
     @property
     def idle(self) -> dict[str, int]:

@@ -26,7 +26,7 @@ from warpline.lint.words import (
     asks,
 )
 
-Kind = Literal["gpu", "host", "module", "device", "unknown"]
+ValueKind = Literal["gpu", "host", "module", "device", "unknown"]
 
 
 class Kinds:
@@ -34,13 +34,13 @@ class Kinds:
 
     def __init__(self, tree: ast.Module, names: ImportedNames) -> None:
         self._names = names
-        self._known: dict[int, Kind] = {}
-        self._shared: dict[str, Kind] = {}
-        self._tables: list[dict[str, Kind]] = [self._shared]
+        self._known: dict[int, ValueKind] = {}
+        self._shared: dict[str, ValueKind] = {}
+        self._tables: list[dict[str, ValueKind]] = [self._shared]
         self._moved_modules(tree)
         self._block(tree.body)
 
-    def of(self, node: ast.AST) -> Kind:
+    def of(self, node: ast.AST) -> ValueKind:
         """The kind of an expression."""
         return self._known.get(id(node), "unknown")
 
@@ -83,7 +83,7 @@ class Kinds:
     def _statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            table: dict[str, Kind] = {}
+            table: dict[str, ValueKind] = {}
             for argument in arguments:
                 if argument.arg in {"device", "dev"}:
                     table[argument.arg] = "device"
@@ -121,7 +121,7 @@ class Kinds:
                     self._visit(child.context_expr)
                 self._parts(child)
 
-    def _assign(self, target: ast.expr, value: ast.expr, kind: Kind) -> None:
+    def _assign(self, target: ast.expr, value: ast.expr, kind: ValueKind) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
             for place, inner in enumerate(target.elts):
@@ -159,7 +159,7 @@ class Kinds:
             kind = "unknown"
         self._assign(target, iterable, kind)
 
-    def _element(self, iterable: ast.expr) -> Kind:
+    def _element(self, iterable: ast.expr) -> ValueKind:
         kind = self.of(iterable)
         if isinstance(iterable, ast.Call):
             if self._names.last(iterable.func) in {"parameters", "named_parameters"}:
@@ -172,12 +172,12 @@ class Kinds:
 
     # Expressions.
 
-    def _visit(self, node: ast.expr) -> Kind:
+    def _visit(self, node: ast.expr) -> ValueKind:
         kind = self._kind(node)
         self._known[id(node)] = kind
         return kind
 
-    def _kind(self, node: ast.expr) -> Kind:
+    def _kind(self, node: ast.expr) -> ValueKind:
         if isinstance(node, ast.Name):
             return self._look_up(node.id)
         if isinstance(node, ast.Call):
@@ -210,7 +210,7 @@ class Kinds:
             return "host"
         return _join(kinds)
 
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Kind:
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> ValueKind:
         for generator in node.generators:
             self._visit(generator.iter)
             self._bind(generator.target, generator.iter)
@@ -221,13 +221,13 @@ class Kinds:
             return self._visit(node.value)
         return self._visit(node.elt)
 
-    def _look_up(self, name: str) -> Kind:
+    def _look_up(self, name: str) -> ValueKind:
         for table in reversed(self._tables):
             if name in table:
                 return table[name]
         return "unknown"
 
-    def _call(self, node: ast.Call) -> Kind:
+    def _call(self, node: ast.Call) -> ValueKind:
         arguments = [self._visit(argument) for argument in node.args]
         arguments += [self._visit(keyword.value) for keyword in node.keywords]
         full = self._names.full(node.func)
@@ -247,7 +247,7 @@ class Kinds:
             return "unknown"
         return "gpu" if "gpu" in arguments else "unknown"
 
-    def _torch(self, node: ast.Call, full: str, arguments: list[Kind]) -> Kind:
+    def _torch(self, node: ast.Call, full: str, arguments: list[ValueKind]) -> ValueKind:
         name = full.rpartition(".")[2]
         if full == "torch.device":
             return "device"
@@ -272,7 +272,7 @@ class Kinds:
             return "host"
         return _join(arguments) if arguments else "unknown"
 
-    def _method(self, node: ast.Call, base: Kind, arguments: list[Kind]) -> Kind:
+    def _method(self, node: ast.Call, base: ValueKind, arguments: list[ValueKind]) -> ValueKind:
         assert isinstance(node.func, ast.Attribute)
         name = node.func.attr
         if name == "cuda" or (name == "to" and self._to_gpu(node)):
@@ -329,13 +329,13 @@ def _names_cpu(node: ast.Call) -> bool:
     return any(isinstance(value, ast.Constant) and value.value == "cpu" for value in node.args)
 
 
-def _join(kinds: list[Kind] | tuple[Kind, ...]) -> Kind:
+def _join(kinds: list[ValueKind] | tuple[ValueKind, ...]) -> ValueKind:
     if "gpu" in kinds:
         return "gpu"
     return "host" if kinds and all(kind in {"host", "device"} for kind in kinds) else "unknown"
 
 
-def _either(kinds: list[Kind]) -> Kind:
+def _either(kinds: list[ValueKind]) -> ValueKind:
     if "device" in kinds:
         return "device"
     return _join(kinds)

@@ -21,7 +21,10 @@ LISTED = 5
 
 
 def find_cold_steps(trace: Trace) -> ColdSteps | None:
-    """The cold steps of a recording; None if there are none, or if long steps come again and again."""
+    """The cold steps of a recording; None if there are none, if long steps come again and again, or if some steps were
+    chosen. Callers ask `trace.once(find_cold_steps)`."""
+    if trace.has_some_steps_chosen:
+        return None
     starts, ends = trace.step_spans
     lengths = ends - starts
     if len(lengths) <= LEAST_WARM or not are_uneven(lengths.astype(np.float64)):
@@ -51,7 +54,7 @@ def find_cold_steps(trace: Trace) -> ColdSteps | None:
 
 def cold_spans(trace: Trace) -> Spans:
     """From the first cold step of a recording to the last; nothing where steps were chosen."""
-    cold = None if trace.has_some_steps_chosen else find_cold_steps(trace)
+    cold = trace.once(find_cold_steps)
     if cold is None:
         return EMPTY
     steps, last = trace.all_steps, cold.first + cold.count - 1

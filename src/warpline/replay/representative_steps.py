@@ -51,7 +51,7 @@ def judged_steps(trace: Trace) -> Trace:
         starts, ends = trace.step_spans
         lengths = (ends - starts).astype(np.float64)
         pauses = _long_pauses(steps.start_ns, steps.end_ns, is_exact=steps.found_by[0] == "profiler_step")
-        cold = find_cold_steps(trace)
+        cold = trace.once(find_cold_steps)
         if cold is not None:
             trace = trace.without(cold)
         first, beyond = _unbroken_run(lengths, pauses, cold)
@@ -65,7 +65,7 @@ def warm_steps(trace: Trace) -> StepChoice | None:
     """The steps without cold ones at either end; None without steps, or where some were chosen."""
     if trace.has_some_steps_chosen or not len(trace.all_steps):
         return None
-    cold, count = find_cold_steps(trace), len(trace.all_steps)
+    cold, count = trace.once(find_cold_steps), len(trace.all_steps)
     if cold is None or (cold.first and cold.first + cold.count < count):
         return StepChoice(0, count)
     return StepChoice(0, cold.first) if cold.first else StepChoice(cold.count, count)
@@ -78,7 +78,7 @@ def in_warm_steps(trace: AnyTrace) -> AnyTrace:
     if steps is None:
         return trace
     warm = trace.with_steps(steps)
-    cold = find_cold_steps(trace) if warm.has_some_steps_chosen else None
+    cold = trace.once(find_cold_steps) if warm.has_some_steps_chosen else None
     return warm.without(cold) if cold else warm
 
 

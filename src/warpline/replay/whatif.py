@@ -243,11 +243,7 @@ class WhatIf:
     def step_of(self, edit: GraphEdit) -> float:
         """The step of an edited bare graph, as a stopwatch would show it."""
         graph = edit.settle()
-        step_ns = self.step_ns(graph)
-        if not len(self.trace.steps_in_view):
-            # Without steps, what lets the first work begin sooner would seem to make the whole longer.
-            step_ns = min(step_ns, self._bare.estimated_ns)
-        return self._as_timed(step_ns, graph, edit.gone)
+        return self._as_timed(self._at_most_bare(self.step_ns(graph), EXPECTED_STEP), graph, edit.gone)
 
     def ask(self, *names: str) -> Prediction:
         """Predict the step with these fixes together."""
@@ -338,13 +334,8 @@ class WhatIf:
         # Loading in the background takes no longer than in the foreground.
         floor = min(edit.step_floor_ns, max(self._bare.steps_ns))
         unbounded = self.step_ns(graph, edit.counted)
-        step_ns = max(unbounded, floor)
-        if not len(self.trace.steps_in_view):
-            # Without steps, what lets the first work begin sooner would seem to make the whole longer.
-            step_ns = min(step_ns, self._bare.steps_ns[bare])
-        step_ns = self._as_timed(step_ns, graph, edit.gone)
         return Trial(
-            step_ns=step_ns,
+            step_ns=self._as_timed(self._at_most_bare(max(unbounded, floor), bare), graph, edit.gone),
             changed=changed,
             duration=graph.duration,
             gone=edit.gone,
@@ -355,6 +346,11 @@ class WhatIf:
             is_certain=edit.is_certain and len(chosen) == 1,
             may_do_nothing=edit.may_do_nothing and len(chosen) == 1,
         )
+
+    def _at_most_bare(self, step_ns: float, bare: int) -> float:
+        """Without steps, the bare time is the most: what lets the first work begin sooner would seem to make the whole
+        longer."""
+        return step_ns if len(self.trace.steps_in_view) else min(step_ns, self._bare.steps_ns[bare])
 
     def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:
         """The step with its part of what the run's stopwatch showed beyond the estimate.

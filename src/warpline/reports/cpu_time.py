@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.analyses.cpu_time import KINDS, MEANING, CpuTime, Kind
+from warpline.analyses.cpu_time import KINDS, MEANING, CpuKind, CpuTime
 from warpline.reports.sections import Bar, Column, Content, Part, Section, Table, Text, Value
 from warpline.units import duration, several, share
 
@@ -53,7 +53,7 @@ def _parts(cpu: CpuTime, top: int) -> Table:
     return Table(columns, tuple(rows), hidden, note)
 
 
-def _kinds(cpu: CpuTime, kinds: dict[Kind, int]) -> Table:
+def _kinds(cpu: CpuTime, kinds: dict[CpuKind, int]) -> Table:
     columns = (Column("kind", "kind", key=True), Column("share", "share", "share"), Column("meaning", "meaning"))
     rows = [(kind, kinds[kind] / cpu.window_ns, MEANING[kind]) for kind in KINDS if kind in kinds]
     return Table(columns, tuple(rows))

@@ -323,7 +323,7 @@ class Companions(Struct, dict=True):
         try:
             return read_second_pass(file) if file is not None else nothing_seen()
         except UnreadableFile as error:
-            self.problem = str(error)
+            self.problem = error.message
             return nothing_seen()
 
     def dataflow(self, step_names: Callable[[], Collection[str]]) -> pl.DataFrame:
@@ -343,7 +343,7 @@ class Companions(Struct, dict=True):
         try:
             return self.opened(file) if file is not None else None
         except UnreadableFile as error:
-            self.problem = str(error)
+            self.problem = error.message
             return None
 
 

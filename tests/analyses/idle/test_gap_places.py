@@ -8,7 +8,6 @@ from kineto_files import call, frame, kernel, op, write
 
 from warpline.analyses.idle.gap_places import GapPlace, gap_places
 from warpline.analyses.idle.gaps import idle_gaps
-from warpline.analyses.user_frames import UserFrames
 from warpline.trace.open import open_trace
 
 LOADER = "torch/utils/data/dataloader.py(736): __next__"
@@ -25,7 +24,7 @@ def places(folder: Path, *events: object) -> list[GapPlace]:
     ]
     trace = open_trace(write(folder, [*work, *events]), cache=False)
     (gaps,) = idle_gaps(trace)
-    return gap_places(trace, gaps, UserFrames(trace))
+    return gap_places(trace, gaps)
 
 
 def test_the_innermost_function_that_fills_half_of_the_gap(tmp_path: Path) -> None:
@@ -73,6 +72,6 @@ def test_a_launch_that_takes_long_fills_the_gap_too(tmp_path: Path) -> None:
     ]
     trace = open_trace(write(tmp_path, events), cache=False)
     (gaps,) = idle_gaps(trace)
-    (place,) = gap_places(trace, gaps, UserFrames(trace))
+    (place,) = gap_places(trace, gaps)
     assert place.what == "aten::cudnn_convolution"
     assert place.filled_ns > 0.9 * place.gap_ns

@@ -70,7 +70,7 @@ class GapPlace(Struct, frozen=True):
         return f"{self.what}{caller}{spot}"
 
 
-def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
+def gap_places(trace: Trace, gaps: Gaps) -> list[GapPlace]:
     """For each kind of gap, what runs in it; the kind with the most idle time first."""
     lengths = gaps.ends - gaps.starts
     ended = np.flatnonzero(gaps.ended_by != NONE)
@@ -81,11 +81,11 @@ def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
         rows = longest[main_cause == number]
         total_ns = int(lengths[rows].sum())
         if cause in HOST_CAUSES and len(rows) and total_ns >= least_ns:
-            found.append((total_ns, _place(trace, gaps, rows, cause, frames)))
+            found.append((total_ns, _place(trace, gaps, rows, cause)))
     return [place for _, place in sorted(found, key=lambda each: -each[0]) if place is not None]
 
 
-def _place(trace: Trace, gaps: Gaps, rows: Int64s, cause: str, frames: UserFrames) -> GapPlace | None:
+def _place(trace: Trace, gaps: Gaps, rows: Int64s, cause: str) -> GapPlace | None:
     start, end, calls = gaps.starts[rows], gaps.ends[rows], trace.gpu.api_id[gaps.ended_by[rows]]
     total_ns = int((end - start).sum())
     # A launch that takes long, since it loads code, is a part of what fills the gap.
@@ -99,18 +99,18 @@ def _place(trace: Trace, gaps: Gaps, rows: Int64s, cause: str, frames: UserFrame
     share = (np.arange(samples) + 0.5) / samples
     moments = (start[:, None] + share * (end - start)[:, None]).astype(np.int64).ravel()
     weights = np.repeat((end - start) / samples, samples)
-    sampled = _Samples(trace, frames, np.repeat(thread, samples), moments, weights)
+    sampled = _Samples(trace, np.repeat(thread, samples), moments, weights)
     return sampled.place(cause, len(rows), total_ns)
 
 
 class _Samples:
     """Moments of gaps, and the calls that were open at each of them, as a tree of names."""
 
-    def __init__(self, trace: Trace, frames: UserFrames, threads: Int64s, moments: Int64s, weights: Floats) -> None:
-        self._frames, self._threads, self._moments = frames, threads, moments
+    def __init__(self, trace: Trace, threads: Int64s, moments: Int64s, weights: Floats) -> None:
+        self._frames, self._threads, self._moments = trace.once(UserFrames), threads, moments
         self._total = float(weights.sum())
         self._tree = _Tree()
-        rows, ops = frames.innermost(threads, moments), _innermost_ops(trace, threads, moments)
+        rows, ops = self._frames.innermost(threads, moments), _innermost_ops(trace, threads, moments)
         one_of_each, self._which = combinations(rows, ops)
         rows, ops = rows[one_of_each], ops[one_of_each]
         spent = np.bincount(self._which, weights, len(rows))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from warpline.analyses.roofline.floors import floor_of
 from warpline.bench.work import BOOST_ALLOWANCE
 from warpline.errors import UsageError
 from warpline.hardware import CitedFigure, Roof, roof_of
@@ -203,27 +204,17 @@ def _stored(dtype: str) -> str:
 
 
 def _item(name: str, work: Work, dtype: str, roof: Roof | None) -> Item:
-    main = work.main_flops
-    memory = roof.bandwidth(DRAM) if roof else None
-    if roof is None or memory is None:
-        return Item(name, main, work.bytes, 0, 0, 0, 0, False)
-    compute_ns, paper_ns, known = 0.0, 0.0, True
-    for part in work.flops:
-        kind = (dtype, unit_of(dtype)) if part.unit == MATRIX else (part.dtype, VECTOR)
-        peak, paper = roof.compute(*kind), roof.compute(*kind, on_paper=True)
-        known = known and (peak is not None or part.unit != MATRIX)
-        compute_ns = max(compute_ns, part.count / peak.value * 1e9 if peak else 0.0)
-        paper_ns = max(paper_ns, part.count / paper.value * 1e9 if paper else 0.0)
-    paper_memory = roof.bandwidth(DRAM, on_paper=True)
-    per_byte_ns = 1e9 / paper_memory.value if paper_memory else 0.0
-    outside_cache = max(0, work.bytes - 2 * roof.chip.cache_bytes)
+    floor = floor_of(work, (dtype, unit_of(dtype)), roof)
+    outside_cache = max(0, work.bytes - 2 * roof.chip.cache_bytes) if roof else 0
     return Item(
         name=name,
-        flops=main,
+        flops=work.main_flops,
         bytes=work.bytes,
-        compute_ns=compute_ns,
-        memory_ns=work.bytes / memory.value * 1e9,
-        paper_ns=max(paper_ns, work.bytes * per_byte_ns),
-        hard_ns=max(paper_ns / BOOST_ALLOWANCE, outside_cache * per_byte_ns),
-        known=known,
+        compute_ns=floor.compute_ns,
+        memory_ns=floor.memory_ns,
+        paper_ns=max(floor.paper_compute_ns, floor.paper_memory_ns),
+        hard_ns=max(
+            floor.paper_compute_ns / BOOST_ALLOWANCE, floor.paper_memory_ns * outside_cache / max(work.bytes, 1)
+        ),
+        known=floor.known,
     )
