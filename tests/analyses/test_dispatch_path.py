@@ -37,7 +37,7 @@ def trace(tmp_path: Path) -> Trace:
 
 def test_each_layer_is_measured(trace: Trace) -> None:
     row = next(row for row in dispatch_path(trace).rows(named=True) if row["name"] == "aten::linear")
-    assert (row["count"], row["per_step"], row["launches"], row["depth"]) == (1, 1.0, 2.0, 2)
+    assert (row["count"], row["per_step"], row["launches"], row["ops"], row["depth"]) == (1, 1.0, 2.0, 2, 2)
     assert (row["python_ns"], row["framework_ns"], row["api_ns"]) == (10_000, 80_000, 20_000)
     assert (row["queue_ns"], row["kernel_ns"]) == (15_000, 45_000)
     assert row["hidden_share"] == 0.45  # the device is busy from 70 to 115 of 30 to 130

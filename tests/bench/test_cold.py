@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from warpline.bench.cold import MEANINGS, Orders, cold_start, run_child
+from warpline.bench.cold import ENOUGH_S, MEANINGS, Orders, affordable, cold_start, run_child
+from warpline.bench.cold_child import FEWEST_CALLS, STEADY_CALLS, Marks, _calls
 from warpline.errors import CannotAnswer
 
 MS = 1_000_000
@@ -72,6 +73,32 @@ def test_it_reads_as_the_first_call_against_the_steady_state() -> None:
     text = str(cold_start(Orders("matmul"), repeats=1, run=Processes(compiles=True)))
     assert "first kernel   5.00 ms" in text
     assert text.endswith("shows 100 ms; a steady-state call takes 2.00 ms: 50× less")
+
+
+def test_each_process_is_reported_before_it_runs() -> None:
+    said: list[str] = []
+    cold_start(Orders("it"), repeats=2, report=said.append, run=Processes(compiles=True))
+    assert [line.partition(",")[0] for line in said] == [f"cold start: process {number} of 6" for number in range(1, 7)]
+
+
+def test_slow_processes_are_fewer() -> None:
+    assert affordable(3, 0.01) == 3
+    assert affordable(3, ENOUGH_S / 4) == 2  # two of each kind take as long as is enough
+    assert affordable(3, 10 * ENOUGH_S) == 1
+
+
+@pytest.mark.parametrize(("call_ms", "calls"), [(1, STEADY_CALLS), (400, FEWEST_CALLS)])
+def test_long_calls_are_fewer(call_ms: int, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, made = [0], [0]
+
+    def call() -> None:
+        now[0] += call_ms * MS
+        made[0] += 1
+
+    monkeypatch.setattr("warpline.bench.cold_child.time.monotonic_ns", lambda: now[0])
+    marks = Marks(0)
+    _calls(None, call, "cpu", marks)
+    assert (made[0], marks.parts["steady"]) == (2 + calls, call_ms * MS)
 
 
 def test_a_process_that_fails_is_one_line() -> None:

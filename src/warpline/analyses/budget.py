@@ -13,7 +13,7 @@ from warpline.analyses.idle.host_time import HostTime
 from warpline.api_names import ASYNC_COPY, COPY, HOST_WAIT
 from warpline.errors import CannotAnswer, NoGpuWork
 from warpline.intervals import Spans, difference, intersection, joined, union
-from warpline.trace.arrays import NEVER, NONE, Bools
+from warpline.trace.arrays import NEVER, NONE, Bools, Int64s
 from warpline.trace.launches import launched_ns, waits_for_room
 from warpline.trace.schema import Api, Gpu
 from warpline.trace.steps.choice import on_device
@@ -76,6 +76,8 @@ class RecordedBudget(Struct, frozen=True):
     """For each launching thread, the time in which it dispatches."""
     loading_ns: float
     """Time per step in which the launching threads load data, and which is no dispatch."""
+    copies: float
+    """How many of a step's launches copy or fill memory."""
 
 
 def budget_of(trace: Trace) -> DispatchBudget:
@@ -98,7 +100,7 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
     work = trace.gpu[_launched_in(trace)]
     if not len(work):
         raise NoGpuWork("a budget weighs launches against the GPU's time, and the steps have no GPU operations")
-    calls = trace.api[np.unique(work.api_id[work.api_id != NONE])]
+    calls = trace.api[_calls_of(work)]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
     window = _host_window(trace, calls)
@@ -114,7 +116,13 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
         ),
         dispatch=dispatch,
         loading_ns=difference(joined(list(loading.values())), together).total_ns() / len(steps),
+        copies=len(np.setdiff1d(_calls_of(work), _calls_of(work[work.kind.equal("kernel", "graph")]))) / len(steps),
     )
+
+
+def _calls_of(work: Gpu) -> Int64s:
+    """The calls that launched these operations."""
+    return np.unique(work.api_id[work.api_id != NONE])
 
 
 def _busy_ns(work: Gpu) -> int:

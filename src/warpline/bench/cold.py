@@ -42,6 +42,8 @@ MEANINGS = {
 NOTHING_COMPILED = "compilers: nothing was compiled"
 CACHES = {"TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor", "CUDA_CACHE_PATH": "cuda"}
 TIMEOUT_S = 600
+ENOUGH_S = 120
+"""Processes of each kind are as few as fit into this time, and at least one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +130,30 @@ def cold_start(
         def caches(name: str) -> dict[str, str]:
             return {variable: str(Path(folder, name, place)) for variable, place in CACHES.items()}
 
-        report("cold start: a process that fills the file cache")
-        run(orders, True, caches("unused"))
-        report("cold start: with empty compile caches")
-        empty = run(orders, True, caches("used"))
-        report(f"cold start: {repeats} processes split into parts, {repeats} not split")
-        split = [run(orders, True, caches("used")) for _ in range(repeats)]
-        whole = [run(orders, False, caches("used")) for _ in range(repeats)]
+        def one(number: int, of: int, what: str, *, split: bool, folder: str) -> dict[str, Any]:
+            report(f"cold start: process {number} of {of}, {what}")
+            return run(orders, split, caches(folder))
+
+        every = 2 + 2 * repeats
+        one(1, every, "which fills the file cache", split=True, folder="unused")
+        began = time.monotonic()
+        empty = one(2, every, "with empty compile caches", split=True, folder="used")
+        took_s = time.monotonic() - began
+        fitting = affordable(repeats, took_s)
+        if fitting < repeats:
+            every = 2 + 2 * fitting
+            report(f"cold start: a process takes {took_s:.0f} s, so that {every} are started; --shape makes it smaller")
+        numbers = range(3, 3 + fitting)
+        split = [one(number, every, "split into parts", split=True, folder="used") for number in numbers]
+        numbers = range(3 + fitting, 1 + every)
+        whole = [one(number, every, "not split", split=False, folder="used") for number in numbers]
         compiled = any(path.is_file() for path in Path(folder, "used").rglob("*"))
     return assemble(orders, empty, split, whole, compiled=compiled)
+
+
+def affordable(repeats: int, each_s: float) -> int:
+    """How many processes of each of the two kinds fit into the time that is enough."""
+    return max(1, min(repeats, int(ENOUGH_S / max(2 * each_s, 1e-9))))
 
 
 def assemble(

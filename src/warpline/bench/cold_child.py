@@ -14,6 +14,8 @@ from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 STEADY_CALLS = 30
+FEWEST_CALLS, STEADY_NS = 4, 1_000_000_000
+"""After so much time so few calls are enough: they are long, and hence steady."""
 
 
 class Marks:
@@ -93,13 +95,14 @@ def _calls(torch: Any, call: Any, device: str, marks: Marks) -> None:
         call()
         _wait(torch, device)
         marks.stamp(name)
-    steady = []
-    for _ in range(STEADY_CALLS):
+    steady: list[int] = []
+    while len(steady) < STEADY_CALLS and not (len(steady) >= FEWEST_CALLS and sum(steady) > STEADY_NS):
         began = time.monotonic_ns()
         call()
         _wait(torch, device)
         steady.append(time.monotonic_ns() - began)
-    marks.parts["steady"] = sorted(steady[STEADY_CALLS // 2 :])[STEADY_CALLS // 4]
+    later = sorted(steady[len(steady) // 2 :])
+    marks.parts["steady"] = later[len(later) // 2]
 
 
 def _wait(torch: Any, device: str) -> None:

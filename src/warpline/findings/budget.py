@@ -34,6 +34,8 @@ class BareBudget(Struct, frozen=True):
     """CPU time per step that recording cost, and that is taken out."""
     loading_ns: float = 0.0
     """Time per step in which the launching threads load data, and which is no dispatch."""
+    copies: float = 0.0
+    """How many of a step's launches copy or fill memory."""
 
 
 class Outlook(Struct, frozen=True):
@@ -47,6 +49,7 @@ class Outlook(Struct, frozen=True):
     fused_ns: float
     profiler_ns: float = 0.0
     loading_ns: float = 0.0
+    copies: float = 0.0
 
     @property
     def host_ns(self) -> float:
@@ -88,6 +91,7 @@ class Outlook(Struct, frozen=True):
             "fused_step_ns": self.fused_ns,
             "profiler_ns": self.profiler_ns,
             "loading_ns": self.loading_ns,
+            "copies_per_step": self.copies,
         }
 
 
@@ -100,11 +104,11 @@ def outlook(
     if bare is not None and bare.step_ns is not None and unchanged:
         step_ns, graph_ns = bare.step_ns, bare.graph_ns or graph_ns
     profiler_ns = bare.profiler_ns if bare is not None else 0.0
-    loading_ns = bare.loading_ns if bare is not None and unchanged else 0.0
+    loading_ns, copies = (bare.loading_ns, bare.copies) if bare is not None and unchanged else (0.0, 0.0)
     # A step that also waits for something else than launches, loading and kernels keeps that wait.
     waiting_ns = max(0.0, step_ns - budget.fused_ns(1, loading_ns))
     fused_ns = budget.fused_ns(fusion, loading_ns) + waiting_ns
-    return Outlook(budget, step_ns, graph_ns, fusion, fused_ns, profiler_ns, loading_ns)
+    return Outlook(budget, step_ns, graph_ns, fusion, fused_ns, profiler_ns, loading_ns, copies)
 
 
 def _same(one: DispatchBudget, other: DispatchBudget) -> bool:
@@ -131,6 +135,7 @@ def bare_budget(trace: Trace) -> BareBudget:
         graph_ns=graph.new_step_ns.expected if graph.applies else None,
         profiler_ns=profiler_ns,
         loading_ns=recorded.loading_ns,
+        copies=recorded.copies,
     )
 
 

@@ -43,6 +43,9 @@ def budget_report(outlook: Outlook) -> Report:
     if outlook.loading_ns:
         lines.insert(2, f"{duration(outlook.loading_ns)} a step in which the same threads load data")
     content = [*map(Text, lines)]
+    if copies := round(outlook.copies):
+        are = "is a copy or memset" if copies == 1 else "are copies and memsets"
+        content.append(Text(f"{copies:,} of the launches {are}.", "quiet"))
     if outlook.profiler_ns:
         content.append(Text(f"The profiler's {duration(outlook.profiler_ns)} of CPU a step are taken out.", "quiet"))
     title = f"Bound by {slower}: a step takes {duration(step_ns)}"

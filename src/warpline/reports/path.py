@@ -121,7 +121,8 @@ def _ladder(row: dict[str, Any]) -> Section:
         + ". Time before the kernel that passes while the GPU is busy costs nothing: "
         + f"{100 * row['hidden_share']:.0f} % of it here."
     )
-    several = f", {row['launches']:.3g} kernels each" if row["launches"] > 1 else ""
+    calls = [f"{row['launches']:.3g} kernels"] * (row["launches"] > 1) + [f"{row['ops']:.3g} ops"] * (row["ops"] > 1)
+    several = f", {' and '.join(calls)} each" if calls else ""
     title = f"{row['name'] if row['depth'] else kernel_text(row['name'])}, {row['per_step']:.3g} a step{several}"
     return Section("layers", title, (Table(columns, tuple(lines)), Text(note, "quiet")))
 
