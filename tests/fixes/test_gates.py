@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from kineto_files import annotation, kernel, op, write
 from small_programs import (
@@ -18,6 +19,7 @@ from small_programs import (
     MAIN_STREAM,
     MUL,
     STEPS,
+    V100,
     Body,
     Program,
     repeated,
@@ -31,10 +33,13 @@ from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 
 SQUARE = [[4096, 4096], [4096, 4096]]
-V100 = {"deviceProperties": [{"id": 0, "name": "Tesla V100-SXM2-16GB", "computeMajor": 7, "computeMinor": 0}]}
+TITAN_V = {"deviceProperties": [{"id": 0, "name": "NVIDIA TITAN V", "computeMajor": 7, "computeMinor": 0}]}
+RTX_2080 = {"deviceProperties": [{"id": 0, "name": "GeForce RTX 2080", "computeMajor": 7, "computeMinor": 5}]}
+GTX_1080 = {"deviceProperties": [{"id": 0, "name": "GeForce GTX 1080", "computeMajor": 6, "computeMinor": 1}]}
 MI300X = {"deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4}]}
 UNNAMED: dict[str, Any] = {}
 VOLTA_SGEMM = "volta_sgemm_128x64_nn"
+VOLTA_HALF = "volta_h884gemm_128x64_nn"
 AMPERE_SGEMM = "ampere_sgemm_128x64_nn"
 MIOPEN_HALF = "miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f2x3_stride1"
 MIOPEN = "miopenSp3AsmConv_v30_3_1_gfx9_edc_f2x3_stride1"
@@ -90,6 +95,28 @@ def test_a_name_without_a_type_is_fp32_only_if_the_op_says_so(dtype: str | None,
         program.op("aten::cudnn_convolution", (kernel, 600), shapes=shapes, dtype=dtype or "")
 
     assert (asked(tmp_path, body, H200).trial("tf32").changed != (0,)) is tf32
+
+
+@pytest.mark.parametrize(
+    ("kernel", "header", "fp16"),
+    [
+        (VOLTA_SGEMM, V100, True),
+        (VOLTA_SGEMM, TITAN_V, True),  # not listed, and all of Volta have the same
+        (VOLTA_SGEMM, RTX_2080, False),  # not listed: relatives have other tensor cores, or none
+        (VOLTA_SGEMM, GTX_1080, False),
+        (GEMM_FP32, H200, False),  # bf16 needs no scaled loss
+        (VOLTA_HALF, V100, False),
+    ],
+)
+def test_fp16_is_advised_where_the_tensor_cores_have_nothing_else(
+    kernel: str, header: dict[str, Any], fp16: bool, tmp_path: Path
+) -> None:
+    dtype = "c10::Half" if kernel == VOLTA_HALF else "float"
+    question = asked(tmp_path, product(kernel, dtype, length=12_000), header)
+    assert (question.trial("fp16").changed != (0,)) is fp16
+    if fp16:  # 137 GFLOP: 8.8 ms at the 15.7 TFLOP/s of the CUDA cores, 1.1 ms at the 125 TFLOP/s of the tensor cores
+        node = np.flatnonzero(question.labelled.kernels("gemm"))[-1]
+        assert 1.1 < question.trial("fp16").duration[node] / 1e6 < 2.2
 
 
 @pytest.mark.parametrize(

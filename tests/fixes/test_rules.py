@@ -25,6 +25,7 @@ from small_programs import (
     SOFTMAX,
     TO_FIRST,
     TO_LAST,
+    V100,
     Body,
     Program,
     judged,
@@ -279,6 +280,18 @@ def half_precision(program: Program) -> None:
         program.op("aten::mm", (GEMM_BF16, 350))
 
 
+def fp32_on_volta(program: Program) -> None:
+    program.device = V100
+    for _ in range(4):
+        program.op("aten::mm", ("volta_sgemm_128x64_nn", 350), dtype="float")
+
+
+def fp16_on_volta(program: Program) -> None:
+    program.device = V100
+    for _ in range(4):
+        program.op("aten::mm", ("volta_h884gemm_128x64_nn", 350), dtype="c10::Half")
+
+
 def unfused_elementwise(program: Program) -> None:
     for _ in range(9):
         program.op("aten::mul", (MUL, 80))
@@ -475,6 +488,7 @@ CASES: dict[str, tuple[Body, Body]] = {
     "host_code": (host_code, host_code_behind_the_device),
     "exposed_collective": (exposed_collective, collective_behind_compute),
     "full_precision": (full_precision, half_precision),
+    "fp32_without_tf32": (fp32_on_volta, fp16_on_volta),
     "unfused_elementwise": (unfused_elementwise, one_pass_between_products),
     "launch_bound": (launch_bound, small_kernels_behind_a_large_one),
     "uncompiled": (uncompiled, pointwise_behind_a_large_one),

@@ -33,6 +33,7 @@ H200: dict[str, Any] = {
         }
     ]
 }
+V100 = {"deviceProperties": [{"id": 0, "name": "Tesla V100-SXM2-16GB", "computeMajor": 7, "computeMinor": 0}]}
 
 MUL = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 2ul> >"
 SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 11, false, false>"
@@ -66,6 +67,7 @@ class Program:
         self.number = 0
         self.steps = 0
         self.frames = 0
+        self.device = H200
         self.call("cuModuleLoadData", 5000)
         self.call("cudaMalloc", 500)
 
@@ -160,11 +162,11 @@ class Program:
 
     def judged(self, folder: Path) -> Judgement:
         """Findings and verdict of the program."""
-        return judge(open_trace(write(folder, self.events, **H200), cache=False))
+        return judge(open_trace(write(folder, self.events, **self.device), cache=False))
 
     def asked(self, folder: Path) -> WhatIf:
         """What fixes of the program are worth."""
-        return question_about(open_trace(write(folder, self.events, **H200), cache=False))
+        return question_about(open_trace(write(folder, self.events, **self.device), cache=False))
 
 
 Body = Callable[[Program], None]

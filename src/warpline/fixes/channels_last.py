@@ -122,7 +122,7 @@ FIX = Fix(
         ),
     ),
     needs=("kernel names that contain the layout",),
-    after=("bf16", "tf32"),
+    after=("bf16", "fp16", "tf32"),
     was_made=was_made,
     tried=(
         TryableChange(

@@ -88,7 +88,17 @@ FIX = Fix(
         ),
     ),
     needs=("ops", "steps", "grids of kernels, or the shapes of ops"),
-    after=("cuda_graph", "torch_compile", "batch", "fused_optimizer", "sdpa", "bf16", "prefetch", "coalesce_copies"),
+    after=(
+        "cuda_graph",
+        "torch_compile",
+        "batch",
+        "fused_optimizer",
+        "sdpa",
+        "bf16",
+        "fp16",
+        "prefetch",
+        "coalesce_copies",
+    ),
     keeps_result=False,
     not_tried="the number of samples in a step is the program's own choice",
 )

@@ -73,7 +73,17 @@ FIX = Fix(
         ),
     ),
     needs=("ops", "torch.optim's ranges", "grids of kernels, or the shapes of ops"),
-    after=("cuda_graph", "torch_compile", "batch", "fused_optimizer", "sdpa", "bf16", "prefetch", "coalesce_copies"),
+    after=(
+        "cuda_graph",
+        "torch_compile",
+        "batch",
+        "fused_optimizer",
+        "sdpa",
+        "bf16",
+        "fp16",
+        "prefetch",
+        "coalesce_copies",
+    ),
     tried=(
         TryableChange(
             "larger_micro_batch",

@@ -305,10 +305,10 @@ FIX = Fix(
         ),
     ),
     needs=("kernel names", "ops, and their shapes for masks and means"),
-    after=("bf16", "tf32"),
+    after=("bf16", "fp16", "tf32"),
     was_made=was_made,
     replaces_kernels=True,
-    implies=("batch", "drop_copies", "preallocate", "pad", "tf32", "bf16"),
+    implies=("batch", "drop_copies", "preallocate", "pad", "tf32", "bf16", "fp16"),
     tried=(
         TryableChange(
             "sdpa",

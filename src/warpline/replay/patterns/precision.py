@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from warpline.analyses.platform import platform_of
+from warpline.hardware.chips import TENSOR
 from warpline.hardware.find import find_device
 from warpline.kernels import KernelIdentity
 from warpline.kernels.grammar import sm_number
@@ -19,7 +20,8 @@ from warpline.work.parse import recorded_types
 
 GEMM_CLASSES = {"gemm", "conv"}
 """Classes of kernels that TF32 and bf16 shorten; attention has its own fix."""
-FIRST_WITH_TENSOR_CORES = 7
+VOLTA = (7, 0)
+FIRST_WITH_TENSOR_CORES = VOLTA[0]
 """Compute capability of Volta."""
 FIRST_WITH_NEW_TYPES = 8
 """Compute capability from which NVIDIA's chips have TF32 and bf16 (Ampere)."""
@@ -96,6 +98,14 @@ def has_tf32(labelled: LabelledGraph) -> bool:
 def has_bf16(labelled: LabelledGraph) -> bool:
     """Whether the chip is known to have bf16: NVIDIA's from 8.0 on, and AMD's Instinct."""
     return on_amd(labelled) or labelled.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
+
+
+def has_only_fp16(labelled: LabelledGraph) -> bool:
+    """Whether the chip's tensor cores are known to have fp16 and no bf16: Volta's, and those of the listed chips of
+    Turing, whose relatives have slower ones or none."""
+    device = labelled.device
+    roofs = [device.roof] if device.roof else [peer for peer in device.peers if peer.chip.compute == VOLTA]
+    return bool(roofs) and all(roof.compute("fp16", TENSOR) and not roof.compute("bf16", TENSOR) for roof in roofs)
 
 
 def on_amd(labelled: LabelledGraph) -> bool:
