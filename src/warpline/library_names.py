@@ -15,11 +15,15 @@ LIBRARIES = (
 )
 """Public packages that a user calls and does not edit."""
 STANDARD_LIBRARY = (
-    "abc|asyncio|collections|concurrent|contextlib|copy|enum|functools|importlib|inspect|json|logging|multiprocessing|queue|"
-    "random|re|runpy|selectors|socket|threading|types|typing|warnings|weakref"
+    "_collections_abc|_pydecimal|_strptime|_weakrefset|abc|argparse|ast|asyncio|base64|bisect|codecs|collections|concurrent|contextlib|copy|copyreg|csv|ctypes|"
+    "dataclasses|datetime|decimal|difflib|email|encodings|enum|fnmatch|fractions|functools|genericpath|glob|gzip|hashlib|heapq|"
+    "http|importlib|inspect|ipaddress|json|linecache|locale|logging|lzma|multiprocessing|ntpath|numbers|os|pathlib|pickle|"
+    "posixpath|pprint|queue|random|re|reprlib|runpy|selectors|shutil|socket|sqlite3|sre_compile|sre_parse|ssl|stat|statistics|"
+    "string|struct|subprocess|tarfile|tempfile|textwrap|threading|tokenize|traceback|types|typing|unicodedata|unittest|urllib|"
+    "uuid|warnings|weakref|xml|zipfile|zoneinfo"
 )
-"""Modules of Python that call a user's functions or lie between them. Not all of them: a user's own file may well be
-called test.py, trace.py or profile.py."""
+"""Modules of Python that call a user's functions, are called by them or lie between them. Not all of them: a user's own
+file may well be called test.py, trace.py, profile.py or calendar.py."""
 
 TORCH_FRAME = rf"^<|^({TORCH}|{STANDARD_LIBRARY})[/.]"
 """Frames of torch, of Python itself and of what is built in. A call of another library may be a whole training step

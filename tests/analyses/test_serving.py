@@ -105,6 +105,18 @@ def test_start_up_is_named_after_the_functions_of_the_engine(tmp_path: Path) -> 
     }
 
 
+def test_the_rest_of_a_function_that_captures_is_no_warm_up(tmp_path: Path) -> None:
+    """2 of 1,000 µs of the warm-up are not in the capture that it calls."""
+    prefix = "vllm/v1/worker/gpu_worker.py"
+    events = [
+        frame(f"{prefix}(40): compile_or_warm_up_model", 0, 1_000, 1, None),
+        frame(f"{prefix}(50): capture_model", 1, 998, 2, 1),
+        *launched("k", 430, 440, 10, 3),
+    ]
+    answer = found(tmp_path, events)
+    assert answer is not None and [one.name for one in answer.start_up] == ["graph capture"]
+
+
 def test_an_engine_is_known_by_its_frames_and_by_ranges_only_without_frames(tmp_path: Path) -> None:
     named = step("step[DECODE bs=3]", 0, 50, 1)
     assert engine_of(open_trace(write(tmp_path, named))) == "sglang"

@@ -13,9 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
+from kineto_files import annotation, call, kernel, op, write
 from paths import ROOT
 
+from warpline.analyses.budget import recorded_budget
 from warpline.cli.main import run
+from warpline.trace.open import open_trace
 from warpline.ui.budget_calculator import FACTORS, keys_in, panel
 
 DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
@@ -63,6 +66,20 @@ def test_loading_is_no_dispatch(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["loading_ns"] > found["dispatch_ns"] > found["work_ns"]
     assert found["dispatch_ns"] + found["loading_ns"] <= found["step_ns"] * 1.01
     assert answer(capsys, "budget", LOADER, "--cpu-us", "28")["bound"] == "cpu"
+
+
+def test_loading_code_is_no_dispatch(tmp_path: Path) -> None:
+    """A step of 1 ms: 10 µs of launches, and 900 µs in which the driver loads a module."""
+    events = [
+        annotation("ProfilerStep#0", 0, 1_000),
+        op("aten::add_", 10, 950),
+        call("cuModuleLoadData", 20, 900, 1),
+        call("cudaLaunchKernel", 930, 10, 2),
+        kernel("k", 950, 20, 2),
+    ]
+    budget = recorded_budget(open_trace(write(tmp_path, events), cache=False)).budget
+    assert budget.ops == 1
+    assert budget.dispatch_ns <= 100_000
 
 
 @pytest.mark.parametrize("wrong", [["--fusion", "0.5"], ["--live"], ["--live", "--json"], ["--fusion", "x"]])

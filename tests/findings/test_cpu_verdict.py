@@ -67,6 +67,23 @@ def test_one_large_op_asks_for_threads(tmp_path: Path) -> None:
     assert "torch.set_num_threads" in found.sentence
 
 
+def test_large_ops_without_sizes_ask_to_measure_threads(tmp_path: Path) -> None:
+    """Nothing says whether 95 ms are much for this op: then more threads may make it worse."""
+    assert "measure several numbers" in verdict(tmp_path, [op("aten::mm", 0, 95_000)]).sentence
+
+
+def test_the_function_that_calls_pythons_own_library_is_named(tmp_path: Path) -> None:
+    """Two functions of Python's own take 40 and 30 ms below one of the user's, which takes 10 ms itself."""
+    events = [
+        frame("serve.py(30): <module>", 0, STEP_US, 1, None),
+        frame("serve.py(12): clean", 1_000, 80_000, 2, 1),
+        frame("_strptime.py(309): _strptime", 1_000, 40_000, 3, 2),
+        frame("locale.py(396): normalize", 41_000, 30_000, 4, 2),
+    ]
+    found = verdict(tmp_path, events).sentence
+    assert "80.0 ms of it in clean, defined at serve.py:12 (most in _strptime.py(309): _strptime)" in found
+
+
 def test_ops_slower_than_one_slow_core_ask_for_fewer_threads(tmp_path: Path) -> None:
     """GELU of 1,024 FP32 numbers moves 8 kB and takes 8 ms: threads that wait for each other. At 1 FLOP or byte a
     nanosecond and 20 µs a call one slow core needs less than 0.1 ms."""

@@ -89,8 +89,8 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
     """The budget, as recorded.
 
     A launching thread dispatches while it runs ops and API calls, and in the short pauses between them, which are
-    Python. Waits for the device or for space in the launch queue, blocking copies and loading data are no dispatch.
-    Threads work at the same time: what one does while another dispatches adds nothing.
+    Python. Waits for the device or for space in the launch queue, blocking copies, loading data and loading or compiling
+    code are no dispatch. Threads work at the same time: what one does while another dispatches adds nothing.
     """
     steps = trace.steps_in_view
     if not len(steps):
@@ -104,9 +104,13 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
     window = _host_window(trace, calls)
-    known = HostTime(trace).loading()
+    host = HostTime(trace)
+    known, cold = host.loading(), host.activity["cold_start"]
     loading = {thread: intersection(known.of(thread), window) for thread in np.unique(calls.thread).tolist()}
-    dispatch = {thread: difference(_active(trace, thread, window), spans) for thread, spans in loading.items()}
+    dispatch = {
+        thread: difference(_active(trace, thread, window), joined([spans, cold.of(thread)]))
+        for thread, spans in loading.items()
+    }
     together = joined(list(dispatch.values()))
     return RecordedBudget(
         budget=DispatchBudget(

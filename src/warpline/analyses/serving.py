@@ -65,6 +65,8 @@ _START_UP = (
 )
 """Functions in which an engine prepares itself; where one calls another, the first row counts."""
 MATRIX = 2
+MIN_START_UP = 0.01
+"""A part of the start-up with less of its time is what a function does before and after calling the next one."""
 CAPTURE_RANGE = r"^capture_\d+_"
 """Ranges around the capture of one batch size: `capture_32_FULL`."""
 
@@ -340,4 +342,5 @@ def start_up_phases(trace: Trace) -> tuple[StartUp, ...]:
         if length:
             found.append(StartUp(name, len(captures) if name == CAPTURE and len(captures) else len(own), length))
         taken = joined([taken, own])
-    return tuple(found)
+    whole_ns = sum(one.total_ns for one in found)
+    return tuple(one for one in found if one.total_ns >= MIN_START_UP * whole_ns)

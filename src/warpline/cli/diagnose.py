@@ -24,6 +24,7 @@ from warpline.findings.diagnosis import diagnose as diagnose_trace
 from warpline.package_data import demo_trace
 from warpline.ranks.inspected import inspect, inspector_logs
 from warpline.ranks.job import Job
+from warpline.ranks.on_cpu import join_on_cpu
 from warpline.reports.diagnosis import report
 from warpline.reports.inspected import inspected_report
 from warpline.sources.stdin import STDIN
@@ -102,6 +103,12 @@ def diagnose(
         if why is not None or gpu_hour is not None or detail.top is not None:
             raise UsageError("one-rank", "--why, --gpu-hour and --top are for the file of one rank", "add --rank N")
         put_job(opened, output, detail.verbose, trace)
+        return
+    if ranks.rank is None and not len(opened.gpu) and (joined := join_on_cpu(trace, ranks.job, not selection.no_cache)):
+        rank = "N" if joined.late_rank is None else str(joined.late_rank)
+        again = command_line("diagnose", trace, "--rank", rank)
+        rest = f"Collectives on several threads of gloo run side by side; these are sums. What a rank does: {again}"
+        output.put(lambda: inspected_report(joined, detail.verbose, "no GPU activity", rest), joined.to_dict)
         return
     if ranks.rank is None:
         _say_others(trace, opened.file)

@@ -43,6 +43,10 @@ NEW_TENSOR = "aten::lift_fresh"
 MIN_NEW_TENSORS = 0.05
 """From this share of all ops on, making tensors one by one is most of what small ops do, or near it."""
 
+UNKNOWN_SIZES = (
+    "Small ops are slower on many threads, and without record_shapes=True their sizes are unknown: measure several "
+    "numbers (torch.set_num_threads, OMP_NUM_THREADS)"
+)
 _ADVICE: dict[Cause, tuple[str, ...]] = {
     "input": (
         "Load in the background: DataLoader(dataset, batch_size=…, num_workers=N, prefetch_factor=4, "
@@ -139,8 +143,9 @@ def _what(group: _Group, cpu: CpuTime) -> str:
     """What takes the time, and where most of it goes."""
     time = f"{duration(group.time_ns / cpu.steps)} of {_whole(cpu)} ({share(group.time_ns, cpu.window_ns)})"
     part = group.parts[0]
-    alone = "" if len(group.parts) == 1 else f"{duration(part.usual_ns / cpu.steps)} of it "
-    where = f"{time}, {alone}in {_place(part)}" if part.summed == 1 else time
+    own_ns, place = _largest(group)
+    alone = "" if len(group.parts) == 1 else f"{duration(own_ns / cpu.steps)} of it "
+    where = f"{time}, {alone}in {place}" if part.summed == 1 else time
     match group.cause:
         case "input":
             return f"loading data takes {where}"
@@ -162,6 +167,21 @@ def _what(group: _Group, cpu: CpuTime) -> str:
     place = f"in {part.spot}, " if part.spot else ""
     most = f", most of it {place}{inside}" if part.summed == 1 else ""
     return f"for {time} nothing is recorded that says what runs{most}"
+
+
+def _largest(group: _Group) -> tuple[int, str]:
+    """The function of the user's in which most of the time goes to Python code; of other causes, the largest part."""
+    part = group.parts[0]
+    if group.cause != "python" or not part.spot:
+        return part.usual_ns, _place(part)
+    by_spot: dict[str, list[CpuPart]] = {}
+    for one in group.parts:
+        if one.spot:
+            by_spot.setdefault(one.spot, []).append(one)
+    own = max(by_spot.values(), key=lambda parts: sum(one.usual_ns for one in parts))
+    is_all = len(own) == 1 or own[0].name.endswith(f": {own[0].function}")
+    place = _place(own[0]) if is_all else f"{own[0].spot} (most in {own[0].name})"
+    return sum(one.usual_ns for one in own), place
 
 
 def _place(part: CpuPart) -> str:
@@ -200,6 +220,8 @@ def _advice(trace: Trace, group: _Group, cpu: CpuTime) -> str:
             "others use or that a container may not use. Use fewer threads: OMP_NUM_THREADS=1, or "
             "torch.set_num_threads(1), and measure which number is fastest."
         )
+    if group.cause == "compute" and trace.source == "kineto" and not any(trace.ops.shapes.present()):
+        return "; ".join((UNKNOWN_SIZES, *_ADVICE["compute"][1:])) + "."
     if group.cause == "dispatch" and np.mean(trace.ops.name.equal(NEW_TENSOR)) >= MIN_NEW_TENSORS:
         return (
             "Many ops make small tensors one by one: make one of all values, torch.from_numpy(numpy.stack(values)) "

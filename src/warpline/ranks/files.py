@@ -155,6 +155,12 @@ def _distributed_info(head: bytes) -> dict[str, Any]:
     return info if isinstance(info, dict) else {}
 
 
+def groups_of_file(path: Path) -> int:
+    """How many process groups its header lists; 0 if it lists none."""
+    groups = _distributed_info(_head(path)).get("pg_config")
+    return len(groups) if isinstance(groups, list) else 0
+
+
 def _ranked(files: list[RankFile]) -> list[RankFile]:
     """The files with ranks, and those that hold several ranks merged."""
     return [*_numbered([file for file in files if not file.merged]), *(file for file in files if file.merged)]

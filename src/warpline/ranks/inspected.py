@@ -27,8 +27,10 @@ SCHEMA = "warpline.collectives/1"
 LOG_SUFFIXES = (".log", ".jsonl", ".log.gz", ".log.xz", ".jsonl.gz", ".jsonl.xz")
 MIN_WAIT_SHARE = 0.1
 """A rank is named if the others wait for it for so much of the time in collectives."""
-BY_KERNEL = ("kernel_gpu", "kernel_cpu")
-"""Sources of a time that begins when the rank's kernel begins; others begin when the CPU enqueues it."""
+ON_GLOO = "gloo_thread"
+FROM_ARRIVAL = ("kernel_gpu", "kernel_cpu", ON_GLOO)
+"""Sources of a time that begins when the rank's kernel, or gloo's thread, begins; others begin when the CPU enqueues
+it."""
 PER_RANK_SIZE = ("all_gather", "reduce_scatter")
 """NCCL Inspector gives the size of one rank's part of these."""
 KEY = ["group", "kind", "sequence"]
@@ -141,7 +143,7 @@ def _world_ranks(records: pl.DataFrame) -> pl.Expr:
 
 def _split(records: pl.DataFrame) -> pl.DataFrame:
     """Each record with `transfer_ns` and `wait_ns`, null where it cannot be split, and `delay_ns` for the last rank."""
-    can = pl.col("kind").is_in(SYNCHRONISING) & pl.col("timed_by").is_in(BY_KERNEL)
+    can = pl.col("kind").is_in(SYNCHRONISING) & pl.col("timed_by").is_in(FROM_ARRIVAL)
     times = pl.col("time_ns")
     whole = (
         records.filter(can)
@@ -236,7 +238,7 @@ def _health(logs: list[InspectorLog], repeated: int, split: pl.DataFrame, world:
     if present < world:
         message = f"{world - present} of {several(world, 'rank')} have no log: waiting for them looks like transfer."
         yield HealthEntry("missing-logs", "warning", message)
-    by_cpu = int((~split["timed_by"].is_in(BY_KERNEL)).sum())
+    by_cpu = int((~split["timed_by"].is_in(FROM_ARRIVAL)).sum())
     if by_cpu:
         message = f"{several(by_cpu, 'record')} with a time from the CPU's call, not of the kernel, cannot be split."
         yield HealthEntry("cpu-timed", "info", message)

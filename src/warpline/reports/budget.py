@@ -35,11 +35,12 @@ def budget_report(outlook: Outlook) -> Report:
         f"{fewer}: {duration(outlook.fused_ns)} ({speedup(step_ns / outlook.fused_ns)})",
     ]
     crossover = budget.crossover_ops
-    if crossover is not None:
-        lines.insert(2, f"crossover: below {crossover:,.0f} launches for the same GPU time, the GPU would be the limit")
+    if crossover is not None and round(crossover) > 0:
+        few = several(round(crossover), "launch", "launches")
+        lines.insert(2, f"crossover: below {few} for the same GPU time, the GPU would be the limit")
     if outlook.bound == "waits":
         rest = duration(step_ns - outlook.host_ns)
-        lines.insert(2, f"{rest} a step in which the launching threads wait, copy or have nothing recorded")
+        lines.insert(2, f"{rest} a step in which the launching threads wait, copy, load code or have nothing recorded")
     if outlook.loading_ns:
         lines.insert(2, f"{duration(outlook.loading_ns)} a step in which the same threads load data")
     content = [*map(Text, lines)]

@@ -1,4 +1,4 @@
-"""Logs of NCCL Inspector as sections: who is late, each communicator, each rank."""
+"""Collectives without a timeline as sections: who is late, each communicator, each rank."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from warpline.reports.sections import Column, Note, Notes, Report, Section, Tabl
 from warpline.units import several
 
 BRIEF_RANKS, BRIEF_GROUPS = 12, 8
+INSPECTOR = "NCCL Inspector"
+NO_TIMELINE = (
+    "The logs have no timeline. Why a rank is late, a recording of every rank with torch.profiler or nsys says: "
+    "warpline FOLDER."
+)
 _GROUPS = (
     Column("group", "communicator", key=True),
     Column("collective", "collective"),
@@ -28,18 +33,14 @@ _RANKS = (
 )
 
 
-def inspected_report(job: InspectedJob, full: bool = False) -> Report:
-    """The first screen, or all communicators and ranks."""
-    title = f"{job.name} · NCCL Inspector · {len(job.per_rank)} of {several(job.world_size, 'rank')}"
+def inspected_report(job: InspectedJob, full: bool = False, source: str = INSPECTOR, rest: str = NO_TIMELINE) -> Report:
+    """The first screen, or all communicators and ranks; `rest` says what shows why a rank is late."""
+    title = f"{job.name} · {source} · {len(job.per_rank)} of {several(job.world_size, 'rank')}"
     ranks = sorted(job.per_rank, key=lambda one: (-one.delay_ns, one.rank))
     shown = ranks if full else ranks[:BRIEF_RANKS]
     groups = job.groups if full else job.groups[:BRIEF_GROUPS]
     rank_rows = tuple((str(one.rank), *(getattr(one, column.name) for column in _RANKS[1:])) for one in shown)
     group_rows = tuple(tuple(getattr(one, column.name) for column in _GROUPS) for one in groups)
-    rest = (
-        "The logs have no timeline. Why a rank is late, a recording of every rank with torch.profiler or nsys says: "
-        "warpline FOLDER."
-    )
     notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in job.health)
     return Report(
         title,

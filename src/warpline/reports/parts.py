@@ -67,9 +67,10 @@ def _cell(row: dict[str, Any], name: str) -> Value:
 
 def _note(table: PartsTable) -> Text:
     busy = int(table.frame.filter(pl.col("verdict").is_not_null())["gpu_ns"].sum())
+    known = share(table.known_ns, table.operations_ns)
     text = (
         f"The rows sum to {duration(table.window_ns)}. Overlapping operations count once. idle inside: gaps within a "
-        f"part, included in the row {GAPS}. FLOPs and bytes are known for {share(table.known_ns, busy)} of GPU time."
+        f"part, included in the row {GAPS}. FLOPs and bytes are known for {known} of GPU time."
     )
     inferred = int(table.frame["inferred_ns"].sum())
     if inferred:
@@ -77,7 +78,7 @@ def _note(table: PartsTable) -> Text:
             f" The {table.by} of {share(inferred, busy)} is inferred, not recorded: from the capture of its graph, or "
             "from the same sequence of kernels where ops are recorded."
         )
-    return Text(text if 2 * table.known_ns > busy else f"{text} {SHAPES_HINT}", "quiet")
+    return Text(text if 2 * table.known_ns > table.operations_ns else f"{text} {SHAPES_HINT}", "quiet")
 
 
 def _shapes(table: PartsTable) -> list[Text | Table]:

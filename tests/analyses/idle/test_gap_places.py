@@ -45,6 +45,17 @@ def test_the_innermost_function_that_fills_half_of_the_gap(tmp_path: Path) -> No
     )  # fmt: skip
 
 
+def test_the_users_function_below_a_library_does_not_call_it(tmp_path: Path) -> None:
+    """vLLM calls a function of another file: the place is inside the call that fills the gap."""
+    (place,) = places(
+        tmp_path,
+        frame("vllm/model_executor/layers/fused_moe.py(30): moe_forward", 100, 950, 1, None),
+        frame("kernels/matmul.py(352): matmul", 200, 400, 2, 1),
+    )
+    assert (place.called_by, place.function) == (None, "matmul")
+    assert place.sentence == "vllm.model_executor.layers.moe_forward (matmul, defined at kernels/matmul.py:352)"
+
+
 def test_without_frames_the_op_is_named(tmp_path: Path) -> None:
     (place,) = places(tmp_path, op("aten::sort", 120, 900))
     assert (place.what, place.file, place.called_by) == ("aten::sort", None, None)

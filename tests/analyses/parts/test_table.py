@@ -70,6 +70,7 @@ def test_overlapping_operations_count_once_and_compute_first(tmp_path: Path) -> 
     ]
     table = table_of(tmp_path, events, by="class")
     assert rows(table, "gpu_ns") == {"memcpy": 20_000, "gemm": 10_000, GAPS: 0}
+    assert table.operations_ns == 40_000
 
 
 def test_an_operation_of_the_step_before_has_no_part_in_the_chosen_steps(tmp_path: Path) -> None:

@@ -164,7 +164,10 @@ class _Samples:
         if not sites:
             return None, _loader(path)
         site = Site.parse(min(sites, key=lambda text: (-sites[text], text)))
-        return site, _loader(path) or (site.function if site else None)
+        # The user's line may also lie inside the call: a library that calls back.
+        above = [frame for frame in map(Site.of_frame, path) if frame]
+        calls = site and any((one.file, one.function) == (site.file, site.function) for one in above)
+        return site, _loader(path) or (site.function if site and calls else None)
 
 
 class _Tree:

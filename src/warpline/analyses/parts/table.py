@@ -58,6 +58,8 @@ class PartsTable(Struct, frozen=True):
     steps: int | None
     known_ns: int
     """GPU time with known FLOPs and bytes."""
+    operations_ns: int
+    """GPU time of all operations, of which `known_ns` is a part: unlike in the rows, those that overlap count each."""
     frame: pl.DataFrame
     """One row per part, longest first, and one for the gaps; docs/commands/parts.md has the columns."""
     classes: pl.DataFrame
@@ -109,6 +111,7 @@ def parts_table(
         window_ns=trace.window.length_ns,
         steps=len(trace.steps_in_view) or None,
         known_ns=int(gpu_work.time_ns[here][work.known[here]].sum()),
+        operations_ns=int(gpu_work.time_ns[here].sum()),
         frame=_parts(trace, table, labels.by(way), here, busy_ns),
         classes=_parts(trace, table, labels.by("class"), here, busy_ns),
         shapes=shapes_by_kernel(gpu_work, here, labels, work),
