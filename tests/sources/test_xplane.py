@@ -155,6 +155,21 @@ def test_what_cannot_be_read_is_one_clear_line(
     assert words in lines[0]
 
 
+def test_the_planes_before_a_cut_are_read(tmp_path: Path) -> None:
+    """The second GPU's plane is cut short; the planes of a host alone say nothing about a GPU."""
+    gpus = [
+        plane(f"/device:GPU:{number}", line(13, "Stream #13(Kernel)", 1_000, event("copy.kd", 0, 1_000)))
+        for number in (0, 1)
+    ]
+    trace = open_trace(written(tmp_path, space(*gpus)[:-9]), cache=False)
+    assert trace.stored("gpu")["device"].to_list() == [0]
+    (entry,) = (entry for entry in trace.health_entries if entry.code == "truncated-file")
+    assert entry.message.endswith("only these planes are whole: /device:GPU:0.")
+    host = plane("/host:CPU", line(1, "python", 1_000, event("PjitFunction(step)", 0, 60_000)))
+    with pytest.raises(UnreadableFile, match="damaged XSpace"):
+        open_trace(written(tmp_path, space(host, gpus[0])[:-9]), cache=False)
+
+
 def test_impossible_numbers_are_no_numbers(tmp_path: Path) -> None:
     gpu = plane(
         "/device:GPU:0",

@@ -89,8 +89,8 @@ def recorded_budget(trace: Trace) -> RecordedBudget:
     """The budget, as recorded.
 
     A launching thread dispatches while it runs ops and API calls, and in the short pauses between them, which are
-    Python. Waits for the device or for space in the launch queue, blocking copies, loading data and loading or compiling
-    code are no dispatch. Threads work at the same time: what one does while another dispatches adds nothing.
+    Python. Waits for the device or for space in the launch queue, blocking copies, loading data and loading or
+    compiling code are no dispatch. Threads work at the same time: what one does while another dispatches adds nothing.
     """
     steps = trace.steps_in_view
     if not len(steps):

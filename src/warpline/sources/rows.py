@@ -14,7 +14,7 @@ from warpline.sources.health import HealthEntry
 FAR_NS = 500_000_000_000_000_000
 """Sixteen years: longer than any recording, and short enough to add times without overflow."""
 ROCM_DESCRIPTOR = r"\.kd$| \[clone \.kd\]$"
-"""What rocprofv3 and XLA may add to a kernel's name: the symbol by which ROCm finds it, plain and demangled."""
+"""What rocprofv3, Kineto and XLA may add to a kernel's name: the symbol by which ROCm finds it, plain and demangled."""
 
 
 class Rows(Struct):

@@ -17,7 +17,7 @@ import polars as pl
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.lanes import API_CALL, COPY, GPU_PROCESS, SET, STREAM, XLA_FRAME
-from warpline.sources.protobuf import message_class, parse
+from warpline.sources.protobuf import message_class, messages, parse
 from warpline.sources.rows import ROCM_DESCRIPTOR, Rows
 from warpline.sources.unpack import ROWS_BOMB_BYTES, Unpacked
 
@@ -83,14 +83,7 @@ Row = dict[str, Any]
 
 def read_xplane(path: Path) -> Rows:
     """Read an XSpace file; one of a TPU is refused."""
-    unpacked = Unpacked(path, bomb_bytes=ROWS_BOMB_BYTES)
-    try:
-        space = parse(message_class("warpline.xplane", MESSAGES), b"".join(unpacked))
-    except ValueError as error:
-        why = unpacked.damage or "its messages are cut short or overwritten"
-        raise UnreadableFile(
-            "damaged-file", f"{path} is a damaged XSpace file of XLA's profiler: {why}", "copy or record it again"
-        ) from error
+    space, health = _space(path)
     planes = [_Plane(plane) for plane in space.planes]
     tables: dict[str, list[Row]] = {name: [] for name in COLUMNS}
     start_ns = 0
@@ -104,10 +97,38 @@ def read_xplane(path: Path) -> Rows:
             start_ns = plane.stats(plane.message).get("profile_start_time", 0)
     _refuse_other_devices(path, planes, tables)
     zero_ns = _move_to_zero(tables)
-    health = [HealthEntry("profiler-messages", "warning", f"XLA's profiler says: {text}") for text in space.errors]
+    health += [HealthEntry("profiler-messages", "warning", f"XLA's profiler says: {text}") for text in space.errors]
     epoch_ns = zero_ns if zero_ns > EARLIEST_EPOCH_NS else zero_ns + start_ns
     frames = {name: _frame(name, rows) for name, rows in tables.items() if rows}
     return Rows("xla", frames, {"epoch_ns": str(epoch_ns)}, health)
+
+
+def _space(path: Path) -> tuple[Any, list[HealthEntry]]:
+    """The space; of a file that is cut short, the planes before the cut, if a GPU's is among them."""
+    unpacked = Unpacked(path, bomb_bytes=ROWS_BOMB_BYTES)
+    content, kind = b"".join(unpacked), message_class("warpline.xplane", MESSAGES)
+    try:
+        return parse(kind, content), []
+    except ValueError as error:
+        why = unpacked.damage or "its messages are cut short or overwritten"
+        space = _planes_before_damage(kind, content)
+        if space is None:
+            raise UnreadableFile(
+                "damaged-file", f"{path} is a damaged XSpace file of XLA's profiler: {why}", "copy or record it again"
+            ) from error
+    names = ", ".join(plane.name for plane in space.planes)
+    message = f"{why[0].upper()}{why[1:].rstrip('.')}; only these planes are whole: {names}."
+    return space, [HealthEntry("truncated-file", "error", message)]
+
+
+def _planes_before_damage(kind: Any, content: bytes) -> Any:
+    """None without a whole plane of a GPU: what the CPU did alone would look as if the GPU had done nothing."""
+    whole = max((end for _, end in messages(content)), default=0)
+    try:
+        space = parse(kind, content[:whole])
+    except ValueError:
+        return None
+    return space if any(GPU_PROCESS.match(plane.name) and plane.lines for plane in space.planes) else None
 
 
 def _frame(table: str, rows: list[Row]) -> pl.DataFrame:

@@ -76,8 +76,12 @@ class Selection:
         """The moment of an instant event."""
         return self.span["start_ns"]
 
-    def name(self) -> pl.Series:
-        """The events' names."""
+    def name(self, without: str = "") -> pl.Series:
+        """The events' names; without what matches this pattern."""
+        if without and self._source.spelled.str.contains(without).any():
+            found = self.from_name(lambda names: names.str.replace(without, ""))
+            if found is not None:
+                return found
         return gathered(self._source.names, self.take(self._raw.name))
 
     def from_name(self, find: Callable[[pl.Series], pl.Series], first: int = 0) -> pl.Series | None:

@@ -20,7 +20,7 @@ from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import MISSING, RawEvents
 from warpline.sources.kineto.selection import FileEvents, Mask, Selection, one_after_the_other
 from warpline.sources.kineto.threads import KinetoThreads
-from warpline.sources.rows import FAR_NS, Rows
+from warpline.sources.rows import FAR_NS, ROCM_DESCRIPTOR, Rows
 from warpline.units import several
 
 # The table that each category goes to. Capitalised names are those of 2021.
@@ -202,7 +202,7 @@ def _gpu(events: Selection, kind: pl.Series, kernels: int) -> pl.DataFrame:
     return _frame(
         {
             "kind": kind,
-            "name": events.name(),
+            "name": events.name(ROCM_DESCRIPTOR),
             "device": events.small("device"),
             "context": events.integer("context"),
             "stream": events.integer("stream"),
