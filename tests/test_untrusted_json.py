@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz import companions, seeds
-from warpline.capture.recorded import recorded_entry, timed_step
+from warpline.capture.run_folder import recorded_entry, timed_step
 from warpline.compare.baseline import read_baseline
 from warpline.compare.history import _run
 from warpline.errors import UnreadableFile

@@ -24,7 +24,7 @@ from typing import Any
 
 from faults.noise.__main__ import ARCHIVE, LIST
 from faults.noise.rules import RULES, Found, drawing, says_slower
-from warpline.capture.recorded import MANIFEST
+from warpline.capture.run_folder import MANIFEST
 from warpline.compare import changed_work, spread
 from warpline.compare.measurement import RunMeasurement, measure, side_of
 from warpline.estimate import LEAST_EFFECT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpline.capture.recorded import MANIFEST, Construction, optimizers, recorded_entry
+from warpline.capture.run_folder import MANIFEST, Construction, optimizers, recorded_entry
 
 
 @pytest.mark.parametrize(

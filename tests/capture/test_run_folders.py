@@ -13,7 +13,7 @@ import pytest
 from paths import DATA
 
 from warpline.capture.manifest import leave_nothing, make_private, new_folder
-from warpline.capture.recorded import MANIFEST
+from warpline.capture.run_folder import MANIFEST
 from warpline.cli.main import run
 from warpline.trace.open import trace_of_folder
 

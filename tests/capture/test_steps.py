@@ -45,7 +45,7 @@ class Program:
     def call(self, source: int, who: int = 0, accumulates: bool = False) -> None:
         if self.finder.hear(source, who, accumulates):
             self.ends_ms.append(self.now_ms)
-            if self.finder.settled():
+            if self.finder.is_settled():
                 self.finder.narrow = True
 
     @property

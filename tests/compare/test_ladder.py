@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from paths import DATA
 from step_traces import steps, trace
 
-from warpline.capture.recorded import MANIFEST
+from warpline.capture.run_folder import MANIFEST
 from warpline.cli.ladder import rung_names, rungs_of
 from warpline.cli.main import run
 from warpline.compare.ladder import Ladder, Rung, ladder

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from step_traces import steps, trace
 
 import warpline
-from warpline.capture.recorded import MANIFEST
+from warpline.capture.run_folder import MANIFEST
 from warpline.cli.main import run
 from warpline.compare.baseline import read_baseline, write_baseline
 from warpline.compare.comparison import Comparison

@@ -7,8 +7,8 @@ import json
 from paths import ROOT
 
 from warpline.lab.model import LabValue
+from warpline.lab.result_files import read_results
 from warpline.lab.run import EXPERIMENTS
-from warpline.lab.stored import read_results
 from warpline.units import duration, share, speedup
 
 RESULTS = ROOT / "docs" / "lab-h200.json"

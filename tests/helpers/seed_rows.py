@@ -17,7 +17,7 @@ from unittest.mock import patch
 from msgspec import Struct, toml
 from paths import ROOT, SHARED
 
-from warpline.capture.recorded import MANIFEST
+from warpline.capture.run_folder import MANIFEST
 from warpline.cli.main import run
 
 TABLE, PAGE = ROOT / "docs" / "seeds.toml", ROOT / "docs" / "seeds.md"

@@ -18,7 +18,7 @@ from nsys_files import small
 from planted_secrets import survivors, texts
 from snapshot_files import entry, training
 
-from warpline.capture.recorded import MANIFEST
+from warpline.capture.run_folder import MANIFEST
 from warpline.cli.main import run
 
 PAGE = '"ID","Process ID","Process Name","Host Name","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from paths import ROOT, SUITES
 
-from warpline.capture.recorded import recorded_entry, timed_step
+from warpline.capture.run_folder import recorded_entry, timed_step
 from warpline.ui.gpu_profile import GpuProfile
 
 TESTS = """

@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 
 from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, ThreadEvents, thread_events
 from warpline.analyses.user_frames import LineIs, Site, UserFrames, site_of
-from warpline.capture.recorded import recorded_entry
+from warpline.capture.run_folder import recorded_entry
 from warpline.library_names import PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts
 from warpline.trace.nesting import nearest_marked

@@ -22,7 +22,7 @@ class Agent:
 
     def __init__(self, torch: Any, plan: Plan) -> None:
         self._torch, self._plan = torch, plan
-        self.session, self._listeners = self._armed(speaks=first_here(Path(plan.folder)))
+        self.session, self._listeners = self._session_and_listeners(speaks=first_here(Path(plan.folder)))
         LimitWatch(torch, self.session)
         atexit.register(self._at_exit)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -33,7 +33,7 @@ class Agent:
         if plan.whole:
             self.session.open_window()
 
-    def _armed(self, speaks: bool) -> tuple[Session, Listeners]:
+    def _session_and_listeners(self, speaks: bool) -> tuple[Session, Listeners]:
         session = Session(self._torch, self._plan, self._idle, speaks)
         return session, Listeners(self._torch, session)
 
@@ -52,7 +52,7 @@ class Agent:
         """Reset a forked process: a running recording belongs to its parent."""
         self._listeners.remove()
         self.session.abandon()
-        self.session, self._listeners = self._armed(speaks=False)
+        self.session, self._listeners = self._session_and_listeners(speaks=False)
 
 
 _agent: Agent | None = None

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from warpline.capture.recorded import MAX_STORED_LAPS, MIN_TIMED_STEPS
+from warpline.capture.run_folder import MAX_STORED_LAPS, MIN_TIMED_STEPS
 
 COLD_STEPS = 2
 """The first steps load, tune and allocate: these and a third of all steps are left out if enough others follow."""
@@ -104,7 +104,7 @@ class StepTimer:
             max(kept),
             len(kept),
             "cuda events" if by_events else "clock",
-            _settled(kept),
+            _is_steady(kept),
             tuple(kept[-MAX_STORED_LAPS:]),
             round(statistics.median(_between(*pair, by_events=False) for pair in pairs)),
         )
@@ -123,7 +123,7 @@ def reliable_bare_step(bare: StepTime | None, recorded: StepTime | None) -> tupl
     return None, f"{times}: the bare steps were not warm yet; use a larger --skip"
 
 
-def _settled(times: list[int]) -> bool:
+def _is_steady(times: list[int]) -> bool:
     half = len(times) // 2
     return not half or statistics.median(times[half:]) >= MIN_STEADY_RATIO * statistics.median(times[:half])
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from warpline.capture.recorded import COSTS_SCHEMA
 from warpline.capture.recorders import as_ours
+from warpline.capture.run_folder import COSTS_SCHEMA
 
 TURNS = 100
 """Turns of a loop: far below the 1,024 launches that the driver queues before a launch waits."""
@@ -34,12 +34,12 @@ def measure_host(
     """A calibration as a document, or None where it could not be measured; with `shapes` and `stacks` as recorded."""
     try:
         with as_ours():
-            return _measured(torch, shapes, stacks, now)
+            return _measure(torch, shapes, stacks, now)
     except Exception:  # the program comes first
         return None
 
 
-def _measured(torch: Any, shapes: bool, stacks: bool, now: Now) -> dict[str, Any] | None:
+def _measure(torch: Any, shapes: bool, stacks: bool, now: Now) -> dict[str, Any] | None:
     began = now()
     on_gpu = bool(torch.cuda.is_initialized())
     if on_gpu and torch.cuda.is_current_stream_capturing():

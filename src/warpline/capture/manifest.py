@@ -17,7 +17,7 @@ from warpline import __version__
 from warpline.capture.bare_step_timer import StepTime
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, PARTS, read_parts
-from warpline.capture.recorded import MANIFEST, SCHEMA
+from warpline.capture.run_folder import MANIFEST, SCHEMA
 from warpline.capture.second_pass_file import write_second_pass
 from warpline.errors import UsageError, WarplineError
 
@@ -108,10 +108,10 @@ def gather(folder: Path) -> list[dict[str, Any]]:
     parts = read_parts(folder)
     for part in parts:
         if part["file"]:
-            part["file"] = _packed(folder / part["file"]).name
+            part["file"] = _pack(folder / part["file"]).name
             write_second_pass(folder, part)
             if (part["look"] or {}).get("stacks_file"):
-                part["look"]["stacks_file"] = _packed(folder / part["look"]["stacks_file"]).name
+                part["look"]["stacks_file"] = _pack(folder / part["look"]["stacks_file"]).name
     shutil.rmtree(folder / PARTS, ignore_errors=True)
     (folder / ".first").unlink(missing_ok=True)
     for left in folder.glob("*.json"):
@@ -120,7 +120,7 @@ def gather(folder: Path) -> list[dict[str, Any]]:
     return parts
 
 
-def _packed(path: Path) -> Path:
+def _pack(path: Path) -> Path:
     target = path.with_name(f"{path.name}.gz")
     if not path.exists():
         return target

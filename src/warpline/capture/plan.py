@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from warpline.capture.recorded import MIN_TIMED_STEPS
+from warpline.capture.run_folder import MIN_TIMED_STEPS
 
 VARIABLE = "WARPLINE_CAPTURE"
 """The environment variable that passes the plan to the program."""

@@ -129,7 +129,7 @@ def nodes_of(text: str) -> Iterator[dict[str, Any]]:
 
 def _tensors(node: dict[str, Any], schema: str) -> Iterator[tuple[Any, ...]]:
     """Argument, whether it is an output, access, ids, offset, elements, bytes an element, shape, dtype, device."""
-    written = _written(schema, str(node["name"]))
+    written = _written_arguments(schema, str(node["name"]))
     taken: dict[int, str] = {}
     for output in (False, True):
         side = node["outputs" if output else "inputs"]
@@ -174,7 +174,7 @@ def _extent(shape: Any, strides: Any, elements: int) -> int:
 
 
 @functools.cache
-def _written(schema: str, name: str) -> dict[int, str]:
+def _written_arguments(schema: str, name: str) -> dict[int, str]:
     """Which arguments the op writes, by the marks in its schema: `Tensor(a!) self`."""
     if not schema:
         return {0: UPDATE} if name.endswith("_") else {}

@@ -236,7 +236,7 @@ class Session:
     def _knows_the_step(self) -> bool:
         """Whether bare steps can be timed: what a step is is known, and nothing else is listened to."""
         if self.plan.settle_s and not self.finder.narrow:
-            if not self.finder.settled():
+            if not self.finder.is_settled():
                 return False
             self.finder.narrow = True
             self._laps.restart()

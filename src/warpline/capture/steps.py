@@ -202,7 +202,7 @@ class StepFinder:
                 return self._follow(call, unit)
         return self._watch(call, accumulates)
 
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether nothing heard so far speaks for another step."""
         unit = self.unit
         if unit is None or unit.source <= PROFILER:

@@ -22,11 +22,11 @@ from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.diagnosis import diagnose as diagnose_trace
 from warpline.package_data import demo_trace
-from warpline.ranks.inspected import inspect, inspector_logs
+from warpline.ranks.inspector_logs import inspect, inspector_logs
 from warpline.ranks.job import Job
 from warpline.ranks.on_cpu import join_on_cpu
 from warpline.reports.diagnosis import report
-from warpline.reports.inspected import inspected_report
+from warpline.reports.inspector_logs import inspected_report
 from warpline.sources.stdin import STDIN
 from warpline.trace.open import NotATimeline, profiles_in
 

@@ -16,7 +16,7 @@ from warpline.cli.selection import StepSelection
 from warpline.errors import CannotAnswer, UsageError
 from warpline.ranks.files import job_of_folder, jobs_of_folder
 from warpline.ranks.job import Job, job_of_trace, open_job
-from warpline.ranks.merged import may_be_merged, take_apart
+from warpline.ranks.merged_file import may_be_merged, take_apart
 from warpline.ranks.processes import ranks_of_trace
 from warpline.ranks.read import Engine
 from warpline.ranks.words import shown_ranks

@@ -12,8 +12,8 @@ from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import say
 from warpline.errors import UsageError
 from warpline.lab.model import LabResults
+from warpline.lab.result_files import read_results, side_by_side
 from warpline.lab.run import EXPERIMENTS, run_experiments
-from warpline.lab.stored import read_results, side_by_side
 from warpline.reports.lab import lab_listing, lab_report
 
 

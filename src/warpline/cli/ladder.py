@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from warpline.capture.recorded import recorded_files
+from warpline.capture.run_folder import recorded_files
 from warpline.cli.options import PATH, least_effect_option, verbose_option
 from warpline.cli.output import ReportFormat, ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options

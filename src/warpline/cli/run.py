@@ -17,9 +17,9 @@ from warpline.capture.container import docker_flags
 from warpline.capture.launch import launch
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.program import program_of
-from warpline.capture.recorded import SCHEMA
 from warpline.capture.run import Run, RunRequest, chosen_tool, explanation, prepare, say_on_stderr
 from warpline.capture.run import run as record
+from warpline.capture.run_folder import SCHEMA
 from warpline.capture.tool_commands import NCU_LAUNCHES, Flag, words_of
 from warpline.cli.diagnose import put_diagnosis
 from warpline.cli.dive import put_dive

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.capture.recorded import timed_step
+from warpline.capture.run_folder import timed_step
 from warpline.compare.spread import BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, Difference, RunTime, Side, difference
 from warpline.trace.trace import Trace
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from warpline.analyses.user_frames import Site
-from warpline.capture.recorded import optimizers
+from warpline.capture.run_folder import optimizers
 from warpline.capture.trial.use import ProgramUse
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence

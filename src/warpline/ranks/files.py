@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.errors import UnreadableFile, UsageError
-from warpline.ranks.merged import is_merged, ranks_of_places
+from warpline.ranks.merged_file import is_merged, ranks_of_places
 from warpline.sources.detect import HEAD_BYTES
 from warpline.sources.kineto.header import read_header
 from warpline.sources.unpack import Packing, packing_of, unpacked_head

@@ -19,7 +19,7 @@ from warpline.ranks.dependencies import Places, launch_latency, vote
 from warpline.ranks.files import JobFiles, RankFile, job_of_folder
 from warpline.ranks.groups import GroupTime, group_times
 from warpline.ranks.match import Collectives, awaiting, match, members_of
-from warpline.ranks.merged import may_be_merged, split_by_rank
+from warpline.ranks.merged_file import may_be_merged, split_by_rank
 from warpline.ranks.processes import ranks_of_trace
 from warpline.ranks.program import Recording
 from warpline.ranks.read import Engine, ReadRank, read_ranks
@@ -27,7 +27,7 @@ from warpline.ranks.replay import step_time
 from warpline.ranks.straggler import Search, Straggler, find_straggler
 from warpline.ranks.summary import RankSummary, summarise
 from warpline.ranks.timeline import RankOutline, Timelines, common_timelines, outline
-from warpline.ranks.unnamed import STREAM, named_by_others, separated_groups, unrelated
+from warpline.ranks.unnamed_groups import STREAM, named_by_others, separated_groups, unrelated
 from warpline.ranks.waits import Waits, gathered, split
 from warpline.ranks.words import JobVerdict, shown_ranks, straggler_sentence, verdict_of
 from warpline.sources.health import HealthEntry

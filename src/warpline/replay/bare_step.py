@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.capture.recorded import timed_step
+from warpline.capture.run_folder import timed_step
 from warpline.estimate import Estimate
 from warpline.library_names import PROFILER_STEP
 from warpline.replay.costs.host import RecordingCosts

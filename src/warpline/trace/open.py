@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from warpline.capture.recorded import MANIFEST, recorded_files
+from warpline.capture.run_folder import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_of, limit_bytes
 from warpline.sources.detect import detect

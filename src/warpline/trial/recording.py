@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from warpline.capture.recorded import read_manifest
+from warpline.capture.run_folder import read_manifest
 from warpline.compare.prediction import Outcome, remember_runs
 from warpline.errors import UsageError
 from warpline.findings.fix_table import every_fix

@@ -138,28 +138,28 @@ class TrialAgent:
         def module_made(module: Any, *_: Any, **__: Any) -> None:
             self.places[id(module)] = self._place(torch.nn.Module)
 
-        def zeroed(owner: Any, set_to_none: bool = True) -> None:
+        def zero_grad(owner: Any, set_to_none: bool = True) -> None:
             if not set_to_none:
                 use.gradients_kept += 1
                 use.places.setdefault("zero_grad", self._place())
 
-        def emptied() -> None:
+        def empty_cache() -> None:
             use.empty_cache_calls += 1
             use.places.setdefault("empty_cache", self._place())
 
         def read(tensor: Any) -> None:
             use.values_read += bool(tensor.is_cuda and tensor.is_floating_point())
 
-        def synchronised(*_: Any, **__: Any) -> None:
+        def synchronize(*_: Any, **__: Any) -> None:
             use.synchronize_calls += 1
 
         after(data.DataLoader, "__init__", loader_made)
         after(base, "__init__", optimizer_made)
         after(torch.nn.Module, "__init__", module_made)
         for owner in (base, torch.nn.Module):
-            before(owner, "zero_grad", zeroed)
-        before(torch.cuda, "empty_cache", emptied)
-        before(torch.cuda, "synchronize", synchronised)
+            before(owner, "zero_grad", zero_grad)
+        before(torch.cuda, "empty_cache", empty_cache)
+        before(torch.cuda, "synchronize", synchronize)
         for name in ("item", "__float__"):
             before(torch.Tensor, name, read)
 

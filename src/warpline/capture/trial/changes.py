@@ -20,7 +20,7 @@ from warpline.capture.precision import matmuls_in_tf32
 from warpline.capture.this_process import usable_cores
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call
-from warpline.capture.trial.results import mapped
+from warpline.capture.trial.results import map_tree
 from warpline.capture.trial.use import ProgramUse
 
 MAX_WORKERS = 8
@@ -134,7 +134,7 @@ class Bf16(ProgramChange):
             return output
         self._entered.close()
         if parameter is not None and parameter.dtype == torch.float32:
-            output = mapped(output, self._as_float32)
+            output = map_tree(output, self._as_float32)
         return output
 
     def proof(self) -> dict[str, int]:
@@ -222,9 +222,9 @@ class ChannelsLast(ProgramChange):
 
     def around(self, call: Call, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Convert the inputs."""
-        return call(module, mapped(arguments, self._converted), mapped(named, self._converted))
+        return call(module, map_tree(arguments, self._convert), map_tree(named, self._convert))
 
-    def _converted(self, leaf: Any) -> Any:
+    def _convert(self, leaf: Any) -> Any:
         is_image = isinstance(leaf, self.torch.Tensor) and leaf.dim() == 4 and leaf.is_floating_point()
         return leaf.contiguous(memory_format=self.torch.channels_last) if is_image else leaf
 

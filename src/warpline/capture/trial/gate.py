@@ -70,7 +70,7 @@ class WindowGate:
     def _wait(self) -> None:
         """Wait until one more window may run."""
         checked = time.monotonic()
-        while self._allowed() <= self._done:
+        while self._windows_allowed() <= self._done:
             time.sleep(POLL_S)
             if time.monotonic() - checked > STARTER_CHECK_S:
                 checked = time.monotonic()
@@ -101,7 +101,7 @@ class WindowGate:
                 file.write(json.dumps(window) + "\n")
         self._wait()
 
-    def _allowed(self) -> int:
+    def _windows_allowed(self) -> int:
         with contextlib.suppress(OSError, ValueError):
             return int((self._folder / ALLOWED).read_text())
         return 0

@@ -66,15 +66,15 @@ def leaves(tree: Any) -> list[Any]:
     return [tree]
 
 
-def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
+def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
     """The same nested tuples, lists and dicts with changed leaves; other containers stay as they are."""
     if type(tree) in (list, tuple):
-        return type(tree)(mapped(part, change) for part in tree)
+        return type(tree)(map_tree(part, change) for part in tree)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(mapped(part, change) for part in tree))
+        return type(tree)(*(map_tree(part, change) for part in tree))
     if isinstance(tree, dict):  # a model's output is a dict with attributes: changed in place, its class stays
         for key, part in list(tree.items()):
-            changed = mapped(part, change)
+            changed = map_tree(part, change)
             if changed is not part:
                 tree[key] = changed
         return tree

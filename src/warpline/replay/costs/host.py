@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from warpline.analyses.device import trace_device
-from warpline.capture.recorded import COSTS, COSTS_SCHEMA, recorded_entry
+from warpline.capture.run_folder import COSTS, COSTS_SCHEMA, recorded_entry
 from warpline.errors import WarplineError
 from warpline.hardware.ceilings import measured_for
 from warpline.replay.costs.cost import Cost

@@ -9,7 +9,7 @@ import pytest
 
 from warpline.cli.main import run
 from warpline.lab.model import LabColumn, LabRange, LabResult, LabResults, LabTable, LabValue
-from warpline.lab.stored import read_results, side_by_side
+from warpline.lab.result_files import read_results, side_by_side
 
 
 def results(device: str, times: dict[str, float], sizes: str = "full") -> LabResults:

@@ -14,7 +14,7 @@ from rank_files import job
 from warpline.cli.main import run
 from warpline.ranks.files import jobs_of_folder
 from warpline.ranks.job import Job, open_job
-from warpline.ranks.merged import take_apart
+from warpline.ranks.merged_file import take_apart
 
 LATE_RANK = 2
 Event = dict[str, Any]

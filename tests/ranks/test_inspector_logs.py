@@ -14,7 +14,7 @@ from inspector_files import line, small, write_log
 
 from warpline.cli.main import run
 from warpline.errors import CannotAnswer, UnreadableFile
-from warpline.ranks.inspected import InspectedJob, inspect, inspector_logs
+from warpline.ranks.inspector_logs import InspectedJob, inspect, inspector_logs
 from warpline.sources.detect import detect
 from warpline.sources.kinds import NCCL_INSPECTOR
 from warpline.sources.nccl_inspector import read_inspector_log

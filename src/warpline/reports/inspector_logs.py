@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.ranks.inspected import InspectedJob
+from warpline.ranks.inspector_logs import InspectedJob
 from warpline.reports.sections import Column, Note, Notes, Report, Section, Table, Text
 from warpline.units import several
 
