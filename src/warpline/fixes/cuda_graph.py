@@ -22,7 +22,7 @@ from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, wai
 from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
 from warpline.replay.whatif import Prediction
-from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s, greatest_of
 from warpline.trace.nesting import nearest_marked
 from warpline.units import duration, several
 
@@ -95,8 +95,8 @@ def _read_later(edit: GraphEdit) -> None:
     calls = calls[~np.isin(labelled.root_op_of_call[calls], labelled.ops_named(*DECIDING))]
     if not len(calls) or waits_often(edit, stays_on_host(edit)):
         return
-    last = np.zeros(labelled.step.max() + 2, np.int64)
-    np.maximum.at(last, labelled.step[labelled.work], labelled.launch_moment[labelled.work])
+    steps = int(labelled.step.max()) + 2
+    last = greatest_of(steps, labelled.step[labelled.work], labelled.launch_moment[labelled.work])
     edit.stop_waiting(calls[graph.measured_end[calls] < last[labelled.step[calls]]])
 
 

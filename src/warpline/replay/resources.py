@@ -23,7 +23,7 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.casts import casts
 from warpline.replay.simulate import Schedule, simulate
 from warpline.replay.steps import StepMarks
-from warpline.trace.arrays import NEVER, NONE, Bools, Floats, Int64s
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, greatest_of, least_of
 
 
 class Resource(IntEnum):
@@ -83,9 +83,8 @@ class Resources:
         waits = np.flatnonzero(graph.edge_kind == EdgeKind.SYNC)
         waits = waits[labelled.copy_kind[graph.edge_from[waits]].equal("DtoH")]
         work, rows = graph.edge_from[waits], graph.row[graph.edge_to[waits]]
-        first, last = np.full(len(graph), NEVER), np.zeros(len(graph), np.int64)
-        np.minimum.at(first, work, labelled.trace.api.start_ns[rows])
-        np.maximum.at(last, work, labelled.trace.api.end_ns[rows])
+        first = least_of(len(graph), work, labelled.trace.api.start_ns[rows])
+        last = greatest_of(len(graph), work, labelled.trace.api.end_ns[rows])
         start, copying = graph.measured_start[work], (graph.measured_end - graph.measured_start)[work]
         is_small = copying < labelled.device.launch_to_start.expected
         found[work] = is_small | (start - first[work] > last[work] - start)

@@ -18,6 +18,7 @@ FOUND_BY = {
     "range": "from ranges",
     "python": "from calls of a function",
     "repetition": "from repeating GPU activity",
+    "tokens": "from reads of tokens",
     "optimizer": "from the optimizer's steps",
 }
 NO_NAME = "(no name)"

@@ -1,4 +1,4 @@
-"""Arrays of whole numbers: groups, combinations and matches of rows."""
+"""Arrays of whole numbers: groups and what is least or greatest in each, combinations and matches of rows."""
 
 from __future__ import annotations
 
@@ -31,6 +31,20 @@ def grouped(rows: Int64s, keys: Int64s) -> Iterator[tuple[int, Int64s]]:
     bounds = np.flatnonzero(np.diff(keys[order])) + 1
     for first, beyond in pairwise([0, *bounds.tolist(), len(order)]):
         yield int(keys[order[first]]), rows[order[first:beyond]]
+
+
+def least_of(groups: int, group: Int64s, values: Int64s) -> Int64s:
+    """The least value of each of so many groups; NEVER for one without values. `group` is that of each value."""
+    found = np.full(groups, NEVER)
+    np.minimum.at(found, group, values)
+    return found
+
+
+def greatest_of(groups: int, group: Int64s, values: Int64s) -> Int64s:
+    """The greatest value of each of so many groups; LONG_AGO for one without values."""
+    found = np.full(groups, LONG_AGO)
+    np.maximum.at(found, group, values)
+    return found
 
 
 def combinations(*columns: Int64s) -> tuple[Int64s, Int64s]:

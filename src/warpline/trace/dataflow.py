@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s, greatest_of
 from warpline.trace.schema import Dataflow
 from warpline.trace.steps.same_ops import OpOrder, same_ops
 from warpline.trace.trace import Trace
@@ -148,9 +148,8 @@ class DataflowGraph:
 
     def _ends(self) -> Bools:
         """Tensors whose memory is another tensor's later."""
-        _, which = np.unique(self._storage, return_inverse=True)
-        last = np.zeros(int(which.max(initial=-1)) + 1, np.int64)
-        np.maximum.at(last, which, self.buffer)
+        storages, which = np.unique(self._storage, return_inverse=True)
+        last = greatest_of(len(storages), which, self.buffer)
         return self.buffer < last[which]
 
     def _is_overwritten(self) -> Bools:

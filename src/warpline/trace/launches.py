@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.api_names import GRAPH_LAUNCH
-from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, grouped
+from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, greatest_of, grouped
 from warpline.trace.schema import MIGRATION, Api, Gpu
 from warpline.trace.table import filled
 
@@ -39,8 +39,7 @@ def waits_for_room(gpu: Gpu, api: Api) -> Int64s:
     streams = (filled(gpu.device, 0) << 32) + filled(gpu.stream, 0)
     for _, rows in grouped(linked, streams[linked]):
         own, place = np.unique(gpu.api_id[rows], return_inverse=True)
-        ends = np.zeros(len(own), np.int64)
-        np.maximum.at(ends, place, gpu.end_ns[rows])
+        ends = greatest_of(len(own), place, gpu.end_ns[rows])
         begun = np.searchsorted(np.sort(api.start_ns[own]), api.start_ns[slow])
         pending = np.maximum(pending, begun - np.searchsorted(np.sort(ends), api.start_ns[slow]))
     return slow[pending >= FULL_QUEUE]

@@ -13,7 +13,18 @@ import polars as pl
 
 from warpline.intervals import union
 from warpline.library_names import MODULE_FRAME, OWN_FRAME, WRAPPER_FRAME
-from warpline.trace.arrays import LONG_AGO, NEVER, NONE, Bools, Int64s, combinations, grouped, last_match
+from warpline.trace.arrays import (
+    LONG_AGO,
+    NEVER,
+    NONE,
+    Bools,
+    Int64s,
+    combinations,
+    greatest_of,
+    grouped,
+    last_match,
+    least_of,
+)
 from warpline.trace.nesting import (
     ROUNDED_TWICE,
     Nest,
@@ -156,9 +167,8 @@ def _with_gpu_span(ranges: Ranges, tree: Nest, gpu: Gpu, api: Api) -> Ranges:
     launched = gpu[gpu.api_id != NONE]
     calls = api[launched.api_id]
     around = tree.innermost(calls.thread, calls.start_ns)
-    first, last = np.full(len(ranges) + 1, NEVER), np.full(len(ranges) + 1, LONG_AGO)
-    np.minimum.at(first, around, launched.start_ns)
-    np.maximum.at(last, around, launched.end_ns)
+    first = least_of(len(ranges) + 1, around, launched.start_ns)
+    last = greatest_of(len(ranges) + 1, around, launched.end_ns)
     count = len(tree.starts)
     spread_to_parents(tree.parents, tree.depths, first[:count], last[:count])
     first[first == NEVER] = last[last == LONG_AGO] = NONE

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.intervals import LaneTimes, Spans, covered_before, difference, intersection, union
-from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, combinations
+from warpline.trace.arrays import NONE, Bools, Int64s, combinations, least_of
 from warpline.trace.schema import Ops
 from warpline.trace.trace import Trace
 
@@ -49,8 +49,7 @@ def planning_spans(trace: Trace, loading: str, longest_ns: int) -> tuple[Int64s,
 def _is_first(ops: Ops, has_break: Bools) -> Bools:
     """Whether no op of the same name and shapes without a break came before; where all of several have one, the op is
     slow, and not because it is new."""
-    _, alike = combinations(ops.name.codes, ops.shapes.codes)
-    first_whole = np.full(alike.max(initial=-1) + 1, NEVER)
-    np.minimum.at(first_whole, alike[~has_break], ops.start_ns[~has_break])
+    groups, alike = combinations(ops.name.codes, ops.shapes.codes)
+    first_whole = least_of(len(groups), alike[~has_break], ops.start_ns[~has_break])
     count, broken = np.bincount(alike), np.bincount(alike, has_break)
     return ((count == 1) | (broken < count))[alike] & (ops.start_ns < first_whole[alike])

@@ -16,7 +16,7 @@ from warpline import api_names
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
-from warpline.trace.arrays import LONG_AGO, NONE, Floats, Int64s, grouped
+from warpline.trace.arrays import LONG_AGO, NONE, Floats, Int64s, greatest_of, grouped
 from warpline.trace.launches import waits_for_room
 from warpline.trace.table import Names, filled
 from warpline.trace.trace import Trace
@@ -247,8 +247,7 @@ def _costs_of(waits: CallWaits, lookup: _Launched, names: Names, call_ns: float)
     """The waits with the cost of each call and its release: from calls of that name that show them, else `call_ns`."""
     calls, works, how, call = lookup.calls, lookup.works, waits.how, waits.call
     length = waits.own_ns
-    last_end = np.full(len(how), LONG_AGO)
-    np.maximum.at(last_end, call, works.end[waits.work])
+    last_end = greatest_of(len(how), call, works.end[waits.work])
     waited = (how != WaitKind.NOTHING) & (last_end > calls.start)
     own, release = length.copy(), waits.release_ns.copy()
     waiting = how != WaitKind.NOTHING

@@ -13,7 +13,7 @@ from warpline.intervals import LaneSpans, Spans, union
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.trace.arrays import NEVER, NONE, Bools, Floats, Int64s, combinations
+from warpline.trace.arrays import NEVER, NONE, Bools, Floats, Int64s, combinations, greatest_of, least_of
 from warpline.trace.schema import Ops
 
 MAX_WAITS_IN_OP = 3
@@ -266,10 +266,8 @@ def _done_before(labelled: LabelledGraph, ops: Int64s) -> Bools:
     """Which of these ops other steps repeat with the same shapes: they are slow, but not because they are new."""
     table = labelled.trace.ops[ops]
     step = np.searchsorted(labelled.trace.steps_in_view.start_ns, table.start_ns, side="right")
-    _, alike = combinations(table.name.codes, table.shapes.codes)
-    first, last = (np.full(len(ops), step_number) for step_number in (step.max(initial=0), 0))
-    np.minimum.at(first, alike, step)
-    np.maximum.at(last, alike, step)
+    groups, alike = combinations(table.name.codes, table.shapes.codes)
+    first, last = least_of(len(groups), alike, step), greatest_of(len(groups), alike, step)
     result = np.zeros(len(labelled.trace.ops) + 1, bool)
     result[ops] = (first < last)[alike] & table.shapes.where(bool)
     return result

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from warpline.library_names import ENGINE_STEP, OPTIMIZER_STEP
-from warpline.trace.arrays import LONG_AGO, NONE, Bools, Int64s, combinations
+from warpline.trace.arrays import LONG_AGO, NONE, Bools, Int64s, combinations, greatest_of, least_of
 from warpline.trace.launches import Launches
 from warpline.trace.schema import Ranges
 from warpline.trace.steps.choice import FoundSteps, steps_of_ranges
@@ -73,10 +73,7 @@ def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
     ]
     groups, group = combinations(own.thread, own.name.renamed(lambda name: re.sub(r"\d+", "", name)).codes)
     count, total = np.bincount(group), np.bincount(group, own.end_ns - own.start_ns)
-    first, last = own.start_ns[groups], own.end_ns[groups]
-    np.minimum.at(first, group, own.start_ns)
-    np.maximum.at(last, group, own.end_ns)
-    whole = last - first
+    whole = greatest_of(len(groups), group, own.end_ns) - least_of(len(groups), group, own.start_ns)
     repeats = (count >= LEAST_REPEATS) | own.name.like(NAMED_STEP)[groups]
     fitting = np.flatnonzero(repeats & (total >= FILLED * whole) & (total <= whole))
     longest = fitting[np.lexsort((count[fitting], -total[fitting]))]

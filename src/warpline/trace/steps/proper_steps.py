@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, hashed
+from warpline.trace.arrays import NONE, Bools, Int64s, hashed, least_of
 from warpline.trace.schema import Gpu, Python
 from warpline.trace.steps.choice import FoundSteps
 from warpline.trace.steps.period import LEAST_REPEATS
@@ -89,8 +89,7 @@ def _are_layers(steps: FoundSteps, trace: Trace) -> bool:
     own = calls.thread == thread
     moments = calls.start_ns[own]
     repeat = np.searchsorted(steps.start_ns, gpu.start_ns[inside][own], side="right") - 1
-    begins = np.full(len(steps.start_ns), NEVER)
-    np.minimum.at(begins, repeat, moments)
+    begins = least_of(len(steps.start_ns), repeat, moments)
     modules = python[(python.thread == thread) & (python.module.codes != NONE)]
     return _other_modules(modules, begins, int(moments.max())) or _one_module(modules, moments)
 

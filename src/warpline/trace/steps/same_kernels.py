@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, hashed
+from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, greatest_of, hashed, least_of
 
 NEIGHBOURS = ((0, 0), (1, 1), (1, 0), (0, 1), (2, 2), (2, 0), (0, 2), (4, 4), (4, 0), (0, 4), (8, 8), (8, 0), (0, 8))
 """How many operations before and after are compared, until all that fit agree. An operation too near an end is
@@ -38,11 +38,8 @@ def same_kernels(mine: KernelSequence, other: KernelSequence, labels: Int64s) ->
         if not len(rows):
             continue
         theirs, place = np.unique(there[rows], return_inverse=True)
-        low, high = np.full(len(theirs), np.iinfo(np.int64).max), np.full(len(theirs), NONE)
-        np.minimum.at(low, place, labels[rows])
-        np.maximum.at(high, place, labels[rows])
-        first = np.full(len(theirs), len(labels))
-        np.minimum.at(first, place, rows)
+        low, high = least_of(len(theirs), place, labels[rows]), greatest_of(len(theirs), place, labels[rows])
+        first = least_of(len(theirs), place, rows)
         usable = (low == high) & (low != NONE)
         at = np.minimum(np.searchsorted(theirs, here[asking]), len(theirs) - 1)
         fits = (theirs[at] == here[asking]) & usable[at]
