@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from warpline.ranks.files import RankFile, groups_of_file, job_of_folder, jobs_of_folder
-from warpline.ranks.inspected import ON_GLOO, InspectedJob, join_ranks
+from warpline.ranks.inspector_logs import ON_GLOO, InspectedJob, join_ranks
 from warpline.sources.nccl_inspector import COLUMNS, InspectorLog
 from warpline.trace.arrays import Int64s
 from warpline.trace.open import open_trace
