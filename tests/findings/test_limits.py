@@ -184,6 +184,13 @@ def test_rows_within_a_tenth_or_that_change_places_are_named_together() -> None:
     assert named(limit("sync", 1.9, 2.0, 2.1), limit("dispatch", 1.3, 1.4, 1.5)) == ("sync",)
     assert named(limit("sync", 1.9, 2.0, 2.1), limit("dispatch", 1.8, 1.85, 1.9)) == ("sync", "dispatch")
     assert named(limit("sync", 1.9, 2.0, 2.1), limit("dispatch", 1.2, 1.5, 2.5)) == ("sync", "dispatch")
+    # The one that is first in another graph, and not the second one, which is first in none.
+    dispatch, data, copies = (
+        limit("dispatch", 1.2, 1.5, 2.1),
+        limit("input", 1.3, 1.25, 1.1),
+        limit("transfer", 1.4, 1.2, 1.1),
+    )
+    assert named(dispatch, data, copies) == ("dispatch", "transfer")
 
 
 def test_less_than_a_tenth_is_no_cause_and_kernels_only_with_a_sure_fix() -> None:

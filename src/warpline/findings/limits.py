@@ -73,8 +73,7 @@ class Limits(Struct, frozen=True):
         able = [row for row in self.rows if self._can_be_blamed(row)]
         if not able:
             return ()
-        first = able[0]
-        one_answer = [first, *(other for other in able[1:2] if _are_one_answer(first, other))]
+        one_answer = [able[0], *_as_good_as_first(able)]
         return tuple(row.cause for row in sorted(one_answer, key=lambda row: -row.now_ns))
 
     @property
@@ -106,9 +105,12 @@ class Limits(Struct, frozen=True):
         return next(row for row in self.rows if row.cause == cause)
 
 
-def _are_one_answer(first: Limit, other: Limit) -> bool:
-    change_places = any(theirs > mine for mine, theirs in zip(first.gains, other.gains, strict=True))
-    return change_places or other.gain.expected >= TOGETHER * first.gain.expected
+def _as_good_as_first(rows: Sequence[Limit]) -> Sequence[Limit]:
+    """The row that is first in another of the graphs; else the second one, if its gain is within a tenth."""
+    first, *others = rows
+    ahead = {max(range(len(rows)), key=lambda at: rows[at].gains[case]) for case in range(len(first.gains))}
+    elsewhere = [rows[at] for at in sorted(ahead - {0})]
+    return elsewhere[:1] or [other for other in others[:1] if other.gain.expected >= TOGETHER * first.gain.expected]
 
 
 def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
