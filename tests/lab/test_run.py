@@ -12,6 +12,7 @@ from warpline.lab import run as runner
 from warpline.lab.model import LabColumn, LabExperiment, LabRange, LabTable, Observation
 from warpline.lab.run import EXPERIMENTS, chosen, run_experiments
 from warpline.lab.workbench import Workbench
+from warpline.reports.lab import lab_table
 
 pytest.importorskip("torch")
 
@@ -35,7 +36,7 @@ def breaks(lab: Workbench) -> Observation:
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     toys = (
         LabExperiment("breaks", "?", breaks),
-        LabExperiment("needs", "?", works, needs_gpu=True),
+        LabExperiment("needs", "?", works, on_cpu="nothing waits"),
         LabExperiment("works", "?", works),
     )
     monkeypatch.setattr(runner, "EXPERIMENTS", {toy.name: toy for toy in toys})
@@ -45,7 +46,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_experiment_that_fails_leaves_the_others_alone() -> None:
     broken, needing, working = run_experiments(["all"], device="cpu").experiments
     assert broken.not_run == "RuntimeError: out of memory"
-    assert needing.not_run == "it needs a GPU"
+    assert needing.not_run == "it needs a GPU: nothing waits"
     assert (working.seen, working.not_run) == ("it works", "")
     assert working.notes == ("a row: ZeroDivisionError: integer division or modulo by zero",)
 
@@ -73,6 +74,40 @@ def test_without_a_name_the_experiments_are_listed(capsys: pytest.CaptureFixture
     document = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in document["experiments"]] == list(EXPERIMENTS)
     assert run(["lab", "alchemy"]) == 2
+
+
+def test_on_a_cpu_timing_has_the_ways_that_wait_for_no_gpu() -> None:
+    (found,) = run_experiments(["timing"], device="cpu", seconds=0.01).experiments
+    (ways,) = found.tables
+    assert [row[0] for row in ways.rows] == [
+        "first call of a new shape",
+        "clock around one call",
+        "clock around 20 calls",
+        "bench",
+    ]
+    assert "synchronisation" not in found.seen
+
+
+@pytest.mark.usefixtures("toys")
+def test_ops_run_on_one_thread_of_a_cpu_and_then_on_as_many_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    seen: list[int] = []
+
+    def count(lab: Workbench) -> Observation:
+        seen.append(torch.get_num_threads())
+        return works(lab)
+
+    monkeypatch.setitem(runner.EXPERIMENTS, "works", LabExperiment("works", "?", count))
+    before = torch.get_num_threads()
+    run_experiments(["works"], device="cpu")
+    assert (seen, torch.get_num_threads()) == ([1], before)
+
+
+def test_a_column_that_no_row_has_is_not_shown() -> None:
+    columns = (LabColumn("way", "way"), LabColumn("time_ns", "time", "ns"), LabColumn("gpu_ns", "GPU alone", "ns"))
+    shown = lab_table(LabTable("ways", "Ways", columns, (("eager", 5.0, None), ("compile", None, None))))
+    assert [column.name for column in shown.columns] == ["way", "time_ns"]
+    assert shown.rows == (("eager", 5.0), ("compile", None))
 
 
 def test_an_experiment_measures_on_a_cpu_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import takewhile
 
 from warpline.lab.layer import make_layer, plain
 from warpline.lab.model import LabColumn, LabExperiment, LabTable, LabValue, Observation
 from warpline.lab.workbench import Workbench
-from warpline.units import duration
+from warpline.units import duration, several
 
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 8192)
 FREE = 1.5
@@ -21,7 +22,7 @@ def run(lab: Workbench) -> Observation:
     with lab.torch.no_grad():
         for tokens in TOKENS if lab.has_gpu else TOKENS[:5]:
             x = lab.random(tokens, layer.hidden, dtype="float16")
-            time = lab.loop(partial(layer, x, plain), f"{tokens:,} tokens")
+            time = lab.loop(partial(layer, x, plain), several(tokens, "token"))
             work_ns = time.gpu_ns or time.step_ns
             first_ns = first_ns or time.step_ns
             moved = layer.weight_bytes() + 2.0 * tokens * layer.hidden * x.element_size()
@@ -51,10 +52,13 @@ def run(lab: Workbench) -> Observation:
 def _seen(table: LabTable) -> str:
     steps = {int(row[0]): float(row[1]) for row in table.rows if isinstance(row[0], int) and isinstance(row[1], float)}
     one, most = steps[1], max(steps)
-    free = max(tokens for tokens, time in steps.items() if time <= FREE * one)
+    free = [tokens for tokens, _ in takewhile(lambda pair: pair[1] <= FREE * one, steps.items())][-1]
+    ends = f"{most:,} tokens {duration(steps[most])}"
+    if free == 1:
+        return f"One token takes {duration(one)}, {ends}: each token costs, from the second on."
     return (
-        f"One token takes {duration(one)}, {free:,} tokens {duration(steps[free])}, {most:,} tokens "
-        f"{duration(steps[most])}: up to about {free:,} tokens, more of them are nearly free."
+        f"One token takes {duration(one)}, {free:,} tokens {duration(steps[free])}, {ends}: up to about {free:,} tokens, "
+        "more of them are nearly free."
     )
 
 

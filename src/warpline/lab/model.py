@@ -75,8 +75,13 @@ class LabExperiment:
     name: str
     asks: str
     run: Callable[[Workbench], Observation]
-    needs_gpu: bool = False
-    """Whether it says nothing on a CPU."""
+    on_cpu: str = ""
+    """Why it says nothing on a CPU; empty if it does."""
+
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether it says nothing on a CPU."""
+        return bool(self.on_cpu)
 
 
 @dataclass(frozen=True, slots=True)

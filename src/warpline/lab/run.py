@@ -39,7 +39,6 @@ EXPERIMENTS: dict[str, LabExperiment] = {
     )
 }
 ALL = "all"
-NO_GPU = "it needs a GPU"
 
 
 def chosen(names: Sequence[str]) -> list[LabExperiment]:
@@ -68,7 +67,9 @@ def run_experiments(
     with tempfile.TemporaryDirectory(prefix="warpline-lab-") as temporary:
         folder = keep if keep is not None else Path(temporary)
         lab = Workbench(torch, "cuda" if has_gpu else "cpu", seconds, report, folder)
-        results = tuple(_result(one, lab, f"{number} of {len(wanted)}") for number, one in enumerate(wanted, start=1))
+        with lab.steady_threads():
+            places = [f"{number} of {len(wanted)}" for number in range(1, len(wanted) + 1)]
+            results = tuple(_result(one, lab, place) for one, place in zip(wanted, places, strict=True))
     return LabResults(
         device=str(torch.cuda.get_device_name()) if has_gpu else f"the CPU ({platform.machine()})",
         torch=str(torch.__version__),
@@ -87,7 +88,7 @@ def _result(experiment: LabExperiment, lab: Workbench, place: str) -> LabResult:
     began = time.monotonic()
     lab.report(f"{experiment.name} ({place}): {experiment.asks}")
     if experiment.needs_gpu and not lab.has_gpu:
-        return not_run(NO_GPU)
+        return not_run(f"it needs a GPU: {experiment.on_cpu}")
     lab.notes = []
     try:
         found = experiment.run(lab)

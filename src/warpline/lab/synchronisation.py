@@ -92,5 +92,8 @@ WHY = (
     "needs a value waits until the queue is empty; then the GPU is idle until the CPU has launched again."
 )
 EXPERIMENT = LabExperiment(
-    "synchronisation", "Which calls wait for the GPU, and what does a wait cost?", run, needs_gpu=True
+    "synchronisation",
+    "Which calls wait for the GPU, and what does a wait cost?",
+    run,
+    on_cpu="a call on the CPU returns when it has run, so that nothing waits",
 )

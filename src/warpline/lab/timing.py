@@ -12,52 +12,29 @@ from warpline.lab.workbench import Workbench
 from warpline.units import duration
 
 REPEATS, READINGS = 20, 5
+FIRST, EARLY = "first call of a new shape", "clock, no synchronisation"
+
+Way = tuple[str, float, str]
+"""What it is called, the time that it finds, and what is right or wrong with it."""
 
 
 def run(lab: Workbench) -> Observation:
     """Each way once, and `bench` as the measure of them."""
-    torch, size = lab.torch, 4096
+    torch, size = lab.torch, lab.sized(4096, 256)
     a, b = (lab.random(size, size, dtype="bfloat16") for _ in range(2))
-    zeros = torch.zeros_like(a)
+    flops, dtype = 2.0 * size**3, "bf16" if lab.has_gpu else "fp32"
     with torch.no_grad():
         # A shape that nobody has used yet: the library chooses and loads a kernel for it.
         first = lab.random(size - 64, size, dtype="bfloat16")
         cold = _awaited(lab, lambda: first @ b, 1, warm=False)
-        right = lab.time(torch.mm, a, b, name="bench", flops=2.0 * size**3, dtype="bf16")
-        true_ns = right.median_ns
-        ways: tuple[tuple[str, float, str], ...] = (
-            ("first call of a new shape", cold, "wrong: it includes choosing and loading a kernel"),
-            (
-                "clock, no synchronisation",
-                _not_awaited(lab, lambda: a @ b),
-                "wrong: the CPU has queued the kernel, no more",
-            ),
-            (
-                "clock, synchronised after one call",
-                _awaited(lab, lambda: a @ b, 1),
-                "too long: launch and wait are in it; one sample",
-            ),
-            (
-                f"clock, synchronised after {REPEATS} calls",
-                _awaited(lab, lambda: a @ b, REPEATS),
-                "good if the GPU is the slower; operands stay in the L2",
-            ),
-            (
-                f"events around {REPEATS} calls",
-                _with_events(lab, lambda: a @ b),
-                "good: the GPU's own clock; operands stay in the L2",
-            ),
-            ("bench, L2 not flushed", lab.time(torch.mm, a, b, flush=False).median_ns, "right for data in the cache"),
-            (
-                "bench, all zeros",
-                lab.time(torch.mm, zeros, zeros, flush=True).median_ns,
-                "wrong data: zeros draw less power, and the clock stays higher",
-            ),
-            ("bench", true_ns, "right: warmed up, L2 flushed, random data, a median with its interval"),
+        true_ns = lab.time(torch.mm, a, b, name="bench", flops=flops, dtype=dtype).median_ns
+        ways: tuple[Way, ...] = (
+            (FIRST, cold, "wrong: it includes choosing and loading a kernel"),
+            *(_on_gpu(lab, a, b) if lab.has_gpu else _on_cpu(lab, a, b)),
+            ("bench", true_ns, "right: warmed up, caches flushed, random data, a median with its interval"),
         )
-    flops = 2.0 * size**3
     rows: tuple[tuple[LabValue, ...], ...] = tuple(
-        (name, ns, ns / true_ns, round(flops / ns / 1e3, 1), what) for name, ns, what in ways
+        (name, ns, ns / true_ns, round(flops / ns / 1e3, 3), what) for name, ns, what in ways
     )
     columns = (
         LabColumn("way", "way"),
@@ -66,8 +43,55 @@ def run(lab: Workbench) -> Observation:
         LabColumn("tflops", "TFLOP/s it claims", "number"),
         LabColumn("judgement", "judgement"),
     )
-    table = LabTable("ways", f"A matmul of {size:,} in bf16", columns, rows)
-    return Observation(_seen(rows, true_ns), WHY, (table,))
+    table = LabTable("ways", f"A matmul of {size:,} in {dtype}", columns, rows)
+    return Observation(_seen(rows, true_ns), WHY if lab.has_gpu else WHY_ON_CPU, (table,))
+
+
+def _on_gpu(lab: Workbench, a: Any, b: Any) -> tuple[Way, ...]:
+    def call() -> Any:
+        return a @ b
+
+    mm, zeros = lab.torch.mm, lab.torch.zeros_like(a)
+    return (
+        (EARLY, _not_awaited(lab, call), "wrong: the CPU has queued the kernel, no more"),
+        (
+            "clock, synchronised after one call",
+            _awaited(lab, call, 1),
+            "too long: launch and wait are in it; one sample",
+        ),
+        (
+            f"clock, synchronised after {REPEATS} calls",
+            _awaited(lab, call, REPEATS),
+            "good if the GPU is the slower; operands stay in the L2",
+        ),
+        (
+            f"events around {REPEATS} calls",
+            _with_events(lab, call),
+            "good: the GPU's own clock; operands stay in the L2",
+        ),
+        ("bench, L2 not flushed", lab.time(mm, a, b, flush=False).median_ns, "right for data in the cache"),
+        (
+            "bench, all zeros",
+            lab.time(mm, zeros, zeros, flush=True).median_ns,
+            "wrong data: zeros draw less power, and the clock stays higher",
+        ),
+    )
+
+
+def _on_cpu(lab: Workbench, a: Any, b: Any) -> tuple[Way, ...]:
+    """A call returns when it has run, so that there is nothing to wait for."""
+
+    def call() -> Any:
+        return a @ b
+
+    return (
+        ("clock around one call", _awaited(lab, call, 1), "one sample: how far the next one is from it is unknown"),
+        (
+            f"clock around {REPEATS} calls",
+            _awaited(lab, call, REPEATS),
+            "a mean: one interrupted call makes all longer; operands stay in the cache",
+        ),
+    )
 
 
 def _not_awaited(lab: Workbench, call: Callable[[], Any]) -> float:
@@ -104,16 +128,17 @@ def _with_events(lab: Workbench, call: Callable[[], Any]) -> float:
 
 
 def _seen(rows: tuple[tuple[LabValue, ...], ...], true_ns: float) -> str:
-    times = {str(row[0]): float(row[1]) for row in rows if isinstance(row[1], int | float)}
-    early, cold = times["clock, no synchronisation"], times["first call of a new shape"]
-    return (
-        f"The matmul takes {duration(true_ns)}. Without a synchronisation the clock says {duration(early)}, and the "
-        f"first call {duration(cold)}."
-    )
+    times = {str(row[0]): duration(float(row[1])) for row in rows if isinstance(row[1], int | float)}
+    early = f"Without a synchronisation the clock says {times[EARLY]}, and the" if EARLY in times else "The"
+    return f"The matmul takes {duration(true_ns)}. {early} first call takes {times[FIRST]}."
 
 
 WHY = (
     "A call returns when its kernel is queued, not when it has run, so a clock without a synchronisation times the "
     "queue. The first call pays for loading and choosing; a second call finds its operands in the cache."
 )
-EXPERIMENT = LabExperiment("timing", "How far are common ways of timing from the truth?", run, needs_gpu=True)
+WHY_ON_CPU = (
+    "The first call pays for choosing and loading; a second call finds its operands in the cache. Another program may "
+    "interrupt any call, so that one sample, or a mean, says little. What a missing synchronisation does needs a GPU."
+)
+EXPERIMENT = LabExperiment("timing", "How far are common ways of timing from the truth?", run)

@@ -162,6 +162,17 @@ class Workbench:
         return None
 
     @contextlib.contextmanager
+    def steady_threads(self) -> Iterator[None]:
+        """On a CPU, run ops on one thread within the block. With several, an op ends when its last thread does, which
+        on a busy machine may be milliseconds later."""
+        before = self.torch.get_num_threads()
+        self.torch.set_num_threads(before if self.has_gpu else 1)
+        try:
+            yield
+        finally:
+            self.torch.set_num_threads(before)
+
+    @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
         """Silence compilers, which list every kernel that they try."""
         logging.disable(logging.ERROR)

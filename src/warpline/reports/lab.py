@@ -27,15 +27,15 @@ LEAST_IMPORTANT = ("interval", "range", "submit", "new_kernels")
 
 def lab_report(results: LabResults) -> Report:
     """All experiments."""
-    small = "; sizes are small on a CPU" if results.sizes == "small" else ""
+    small = "; on a CPU sizes are small and ops have one thread" if results.sizes == "small" else ""
     title = f"Lab on {results.device}, torch {results.torch}, {results.date}{small}"
     return Report(title, tuple(Section(one.name, one.name, tuple(_content(one))) for one in results.experiments))
 
 
 def lab_listing() -> Report:
     """The experiments, and how to run them."""
-    columns = (Column("name", "experiment", key=True), Column("asks", "what it asks"))
-    rows = tuple((one.name, one.asks) for one in EXPERIMENTS.values())
+    columns = (Column("name", "experiment", key=True), Column("asks", "what it asks"), Column("needs", "needs"))
+    rows = tuple((one.name, one.asks, "a GPU" if one.needs_gpu else "") for one in EXPERIMENTS.values())
     commands = Commands(
         (
             Command(f"warpline lab {next(iter(EXPERIMENTS))}", "run one"),
@@ -48,7 +48,7 @@ def lab_listing() -> Report:
 def _content(result: LabResult) -> Iterator[Content]:
     yield Text(result.asks, "strong")
     if result.not_run:
-        yield Notes((Note("unknown", "not-run", f"not run: {result.not_run}"),))
+        yield Notes((Note("unknown", "not-run", result.not_run),))
         return
     if result.seen:
         yield Text(result.seen)
@@ -61,9 +61,10 @@ def _content(result: LabResult) -> Iterator[Content]:
 
 
 def lab_table(table: LabTable) -> Table:
-    """A table of the lab as one of a report."""
-    columns = tuple(_column(column, at == 0) for at, column in enumerate(table.columns))
-    return Table(columns, tuple(tuple(map(_value, row)) for row in table.rows))
+    """A table of the lab as one of a report, without the columns that no row has."""
+    shown = [at for at in range(len(table.columns)) if any(row[at] not in (None, "") for row in table.rows)]
+    columns = tuple(_column(table.columns[at], at == 0) for at in shown)
+    return Table(columns, tuple(tuple(_value(row[at]) for at in shown) for row in table.rows))
 
 
 def _column(column: LabColumn, is_key: bool) -> Column:
