@@ -57,8 +57,8 @@ def _seen(table: LabTable) -> str:
     if free == 1:
         return f"One token takes {duration(one)}, {ends}: each token costs, from the second on."
     return (
-        f"One token takes {duration(one)}, {free:,} tokens {duration(steps[free])}, {ends}: up to about {free:,} tokens, "
-        "more of them are nearly free."
+        f"One token takes {duration(one)}, {free:,} tokens {duration(steps[free])}, {ends}: "
+        f"up to about {free:,} tokens, more of them are nearly free."
     )
 
 

@@ -209,7 +209,8 @@ def _layer(lab: Workbench) -> LabTable:
     x = lab.random(1, tokens, layer.hidden, dtype="float16")
     work = CallWork(layer.flops(tokens), 0.0, "fp16")
     found = _measured(lab, ("layer-fp16", "0-layer"), "layer", lambda: layer(x, plain), work)
-    title = f"{'fp16' if lab.has_gpu else 'fp32'} layer without attention: {tokens} tokens, hidden {layer.hidden}, FFN {layer.wide}"
+    dtype = "fp16" if lab.has_gpu else "fp32"
+    title = f"{dtype} layer without attention: {tokens} tokens, hidden {layer.hidden}, FFN {layer.wide}"
     return LabTable("fp16 layer", title, COLUMNS, (found.row(found.result.median_ns, ()),))
 
 
