@@ -20,6 +20,23 @@ from warpline.doctor.files import examine_file, examine_files, examine_ncu_repor
 from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Examination, exit_code
 from warpline.errors import UnreadableFile
+from warpline.trace.open import open_trace
+
+
+def test_each_file_of_a_folder_is_announced_and_too_many_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b.json", "a.json"):
+        (tmp_path / name).write_text('{"traceEvents": []}')
+    said: list[str] = []
+    examine_files([tmp_path], said.append)
+    assert said == ["a.json (1 of 2)", "b.json (2 of 2)"]
+    monkeypatch.setattr("warpline.trace.open.MAX_FILES", 1)
+    with pytest.raises(UnreadableFile, match="too-many-files"):
+        examine_files([tmp_path])
+    with pytest.raises(UnreadableFile, match="too-many-files"):
+        open_trace(tmp_path)
+
 
 REPORT = b"NVIDIA Tegra Profiler Report 2025@5@2@266-255236693005v0.\n" + bytes(range(200))
 BLOCK = b"\x06\x00\x00\x00\x08\x00\x10\x02\x28\x03abc"

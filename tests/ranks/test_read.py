@@ -17,6 +17,7 @@ from paths import ROOT
 from rank_files import job
 
 from warpline.errors import WarplineError
+from warpline.ranks import read
 from warpline.ranks.job import open_job
 from warpline.ranks.read import in_pool
 
@@ -34,6 +35,15 @@ def test_a_pool_reads_many_more_files_than_it_has_workers() -> None:
     """A pool whose workers are replaced after some files may wait for ever; this one ends."""
     places = [f"rank{number}" for number in range(40)]
     assert in_pool(pool_readers.fail_on_two, places, 2, False) == [(place.encode(), "") for place in places]
+
+
+def test_many_small_files_are_read_by_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "usable_cores", lambda: 8)
+    places = []
+    for number in range(100):
+        places.append(str(tmp_path / f"rank{number}.json"))
+        Path(places[-1]).write_text("{}")
+    assert [read._default_workers(places[:count]) for count in (4, 100)] == [1, 8]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

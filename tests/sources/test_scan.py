@@ -265,20 +265,27 @@ def test_the_last_of_repeated_keys_counts(tmp_path: Path) -> None:
 
 
 def test_arguments_that_are_no_object_count_as_absent(tmp_path: Path) -> None:
-    events = both(trace_of(GOOD, b'{"ph":"X","args":{"stream":1},"args":[1]}', b'{"args":null}', GOOD), tmp_path)
+    events = both(
+        trace_of(GOOD, b'{"ph":"X","args":{"stream":1},"args":[1]}', b'{"ph":"i","args":null}', GOOD), tmp_path
+    )
     assert (events.args_offset[1], events.args_length[1], events.args_offset[2]) == (-1, 0, -1)
     assert events.fields["stream"].rows.tolist() == [0, 3]
 
 
 def test_other_values_where_strings_belong(tmp_path: Path) -> None:
-    event = one(b'{"ph":1,"cat":null,"name":["a"],"unknown":{"ph":"Y"},"s":"t"}', tmp_path)
-    assert [event[key] for key in ("ph", "cat", "name")] == [None, None, None]
-    assert one(b'{"ph":""}', tmp_path)["ph"] is None
+    event = one(b'{"ph":"i","cat":null,"name":["a"],"unknown":{"ph":"Y"},"s":"t"}', tmp_path)
+    assert [event[key] for key in ("ph", "cat", "name")] == ["i", None, None]
     assert one(b'{"ph":"async"}', tmp_path)["ph"] == "a"
 
 
 def test_a_key_spelled_with_escapes_is_not_known(tmp_path: Path) -> None:
-    assert one(rb'{"\u0070h":"X","name":"n","args":{"str\u0065am":7}}', tmp_path)["args"] == {}
+    assert one(rb'{"ph":"X","n\u0061me":"n","args":{"str\u0065am":7}}', tmp_path)["args"] == {}
+
+
+@pytest.mark.parametrize("event", [b"{}", b'{"ph":1}', b'{"ph":""}', rb'{"\u0070h":"X","name":"n"}'])
+def test_events_without_a_phase_take_no_room(event: bytes, tmp_path: Path) -> None:
+    assert [found["ph"] for found in decoded(both(trace_of(GOOD, *[event] * 1000, GOOD), tmp_path))] == ["X", "X"]
+    assert [found["ph"] for found in decoded(both(trace_of(event, event, GOOD), tmp_path))] == [None, "X"]
 
 
 def test_nested_arguments_called_args_do_not_confuse_offsets(tmp_path: Path) -> None:
@@ -452,7 +459,8 @@ def test_limits_on_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("filler", [b" ", b'{"a":', b"["])
-def test_compressible_rubbish_is_refused_soon(filler: bytes, tmp_path: Path) -> None:
+def test_compressible_rubbish_is_refused_soon(filler: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpline.sources.unpack.BOMB_BYTES", 1 << 30)
     path = tmp_path / "bomb.json.gz"
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     start = b"{" if filler == b" " else b'{"x":'

@@ -95,6 +95,13 @@ def test_a_bomb_is_refused(packing: str, tmp_path: Path, monkeypatch: pytest.Mon
         list(Unpacked(written(tmp_path, PACK[packing](bytes(8 << 20)))))
 
 
+def test_forty_kilobytes_of_endless_repetition_are_a_bomb(tmp_path: Path) -> None:
+    event = b'{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":5000,"dur":8},'
+    content = b'{"traceEvents":[' + event * (40_000_000 // len(event))
+    with pytest.raises(UnreadableFile, match="zip-bomb"):
+        list(Unpacked(written(tmp_path, gzip.compress(content, 9))))
+
+
 def test_a_bomb_of_messages_is_refused_before_it_takes_a_row_for_every_two_bytes(tmp_path: Path) -> None:
     path = tmp_path / "bomb.xplane.pb.gz"
     line = b"\x12\x09Stream #7" + b'"\0' * (6 << 20)  # a name, and six million empty events

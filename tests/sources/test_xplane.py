@@ -136,14 +136,25 @@ def test_streams_and_threads_are_read(packed: type[bytes], tmp_path: Path) -> No
     assert trace.facts["epoch_ns"] == str(START_NS + 1_000)
 
 
+def test_events_that_have_no_name_are_left_out_and_counted(tmp_path: Path) -> None:
+    empty = [b""] * 1000
+    gpu = plane("/device:GPU:0", line(1, "Stream #1", 0, *empty, event("fusion_1", 5_000, 1_000)))
+    host = plane("/host:CPU", line(2, "python", 0, *empty, event("train", 0, 9_000)))
+    trace = open_trace(written(tmp_path, space(gpu, host)), cache=False)
+    assert (len(trace.gpu), len(trace.ops)) == (1, 1)
+    said = {entry.code: entry.message for entry in trace.health_entries}
+    assert said["missing-values"] == "2,000 events without a name in the file were left out."
+
+
 @pytest.mark.parametrize(
     ("content", "code", "words"),
     [
         (jax_space()[:300], "damaged-file", "damaged XSpace file"),
-        (space(plane("/host:metadata")), "empty-trace", "without an event"),
+        (space(plane("/host:metadata")), "empty-trace", "no event with a name"),
+        (space(plane("/device:GPU:0", line(1, "Stream #1", 0, b"", b""))), "empty-trace", "no event with a name"),
         (space(plane("/device:TPU:0", line(1, "XLA Ops", 0, event("fusion_1", 0, 1)))), "other-device", "TPU"),
     ],
-    ids=["damaged", "empty", "TPU"],
+    ids=["damaged", "empty", "empty events", "TPU"],
 )
 def test_what_cannot_be_read_is_one_clear_line(
     content: bytes, code: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -25,6 +25,7 @@ from warpline.package_data import demo_trace
 from warpline.ranks.inspector_logs import inspect, inspector_logs
 from warpline.ranks.job import Job
 from warpline.ranks.on_cpu import join_on_cpu
+from warpline.reports.console import spinner
 from warpline.reports.diagnosis import report
 from warpline.reports.inspector_logs import inspected_report
 from warpline.sources.stdin import STDIN
@@ -89,8 +90,8 @@ def diagnose(
       warpline profile_traces --rank 3
     """
     if logs := inspector_logs(trace):
-        found = inspect(trace.name, logs)
-        output.put(lambda: inspected_report(found, detail.verbose), found.to_dict)
+        job = inspect(trace.name, logs)
+        output.put(lambda: inspected_report(job, detail.verbose), job.to_dict)
         return
     try:
         opened = ranks.open(trace, selection)
@@ -114,7 +115,9 @@ def diagnose(
         _say_others(trace, opened.file)
     cost = None if gpu_hour is None else DailyCost(gpu_hour)
     again = command_line("diagnose", trace, *selection.words)
-    put_diagnosis(diagnose_trace(opened, why), output, detail, again, cost, selection.words)
+    with spinner("replaying the fixes …"):
+        found = diagnose_trace(opened, why)
+    put_diagnosis(found, output, detail, again, cost, selection.words)
 
 
 @click.command()

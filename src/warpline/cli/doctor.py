@@ -69,8 +69,8 @@ def _examine(subjects: Sequence[str]) -> list[Examination]:
         given = subjects[0] if len(subjects) == 1 else list(subjects)
         return [examine_command(given, ThisMachine())]
     files = [spooled_stdin() if Path(subject) == STDIN else Path(subject) for subject in subjects]
-    with spinner("reading …"):
-        return examine_files(files)
+    with spinner("reading …") as now:
+        return examine_files(files, lambda what: now(f"reading {what} …"))
 
 
 def _this_machine() -> Examination:

@@ -38,9 +38,10 @@ class JobChoice(Struct, frozen=True):
         """The job of a folder, a URL or a file with several ranks; a trace if there is one rank, or one was chosen."""
         if self.rank is not None:
             return self._open_rank(path, selection)
-        job = self._open_job(path, selection) if self.job is not None or _is_job(path) else None
+        is_job = self.job is not None or _is_job(path)
+        job = self._open_job(path, selection) if is_job else None
         if job is None:
-            trace = selection.open(self._first_rank(path))
+            trace = selection.open(self._first_rank(path) if is_job else path)
             job = job_of_trace(trace)
             if job is None:
                 return trace

@@ -7,7 +7,7 @@ import csv
 import io
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from warpline.doctor.advice import check_of
@@ -33,7 +33,7 @@ from warpline.sources.nsys.report_file import export_report, find_nsys, report_v
 from warpline.sources.registry import kinds, suffixes_of
 from warpline.sources.stdin import without_spool
 from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of, unpacked_head
-from warpline.trace.open import open_trace
+from warpline.trace.open import files_named, open_trace
 from warpline.units import several, size
 
 LOG_SUFFIXES = (".log", ".txt")
@@ -47,16 +47,21 @@ _RECORDED = re.compile(r"^Collecting data\.\.\.|^Generating '", re.MULTILINE)
 _BZIP2 = b"BZh"
 
 
-def examine_files(paths: Iterable[Path]) -> list[Examination]:
-    """Examine every file, and every profile and log in a folder."""
-    return [examine_file(file) for path in paths for file in _files(path)]
+def examine_files(paths: Iterable[Path], progress: Callable[[str], None] = lambda _: None) -> list[Examination]:
+    """Examine every file, and every profile and log in a folder; `progress` is told which."""
+    files = [file for path in paths for file in _files(path)]
+    found = []
+    for number, file in enumerate(files, 1):
+        progress(f"{file.name} ({number:,} of {len(files):,})")
+        found.append(examine_file(file))
+    return found
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir() or detect(path) is not DIRECTORY:
         return [path]
     suffixes = (*suffixes_of(*kinds()), *LOG_SUFFIXES)
-    files = sorted(file for file in path.rglob("*") if file.name.endswith(suffixes) and file.is_file())
+    files = [file for file in files_named(path, lambda name: name.endswith(suffixes)) if file.is_file()]
     if not files:
         raise UnreadableFile("which-trace", f"{path} contains no profile and no log", "name a file")
     return files

@@ -24,14 +24,13 @@ MAX_ROUNDS = 8
 
 _DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
 _ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:\.\.\.|…)$")
-_ANONYMOUS = re.compile(
-    r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::"
-)
+_ANONYMOUS = "(anonymous namespace)::"
+_UNNAMED = re.compile(r"(?<=\w)<unnamed>::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::")
 _BOOL_CAST = re.compile(r"\(bool\)([01])\b|\bbool=([01])\b")
-_CAST = re.compile(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)|\b(?:unsigned )?[A-Za-z_][\w:]{0,80}=(?=-?\d)")
+_CAST = re.compile(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)")
+_TYPED = re.compile(r"\b(?:unsigned )?[A-Za-z_][\w:]{0,80}=(?=-?\d)")
 _SUFFIX = re.compile(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
 _LAMBDA = re.compile(r"\[?\blambda ?(\([^\[\]]{0,300}?\))? ?\(instance (\d+)\)\]")
-_SPACES = re.compile(r"\s+")
 _SPACED = re.compile(r"operator ?\(\)|->|[<>(){}\[\] ]")
 _SCOPED = re.compile(r"operator ?\(\)|->|::|[<>(){}\[\]]")
 _LISTED = re.compile(r"operator ?\(\)|->|[<>(){}\[\],]")
@@ -110,7 +109,7 @@ def _dialect(text: str) -> str:
 
 
 def _canonical(text: str) -> tuple[str, bool]:
-    text = _SPACES.sub(" ", text.strip())
+    text = " ".join(text.split())
     truncated = False
     if text.endswith(("...", "…")):
         text, truncated = _ELLIPSIS.sub("", text), True
@@ -125,15 +124,18 @@ def _canonical(text: str) -> tuple[str, bool]:
     if text.startswith("_Z"):
         demangled = demangle(text)
         return (demangled, truncated) if demangled is not None else (scan(text), True)
-    if "unnamed>" in text or "anonymous" in text or "_GLOBAL__N_" in text:
-        text = _ANONYMOUS.sub(lambda found: "<" if found.group() == "<unnamed>::" and _glued(found) else "", text)
+    text = text.replace(_ANONYMOUS, "")
+    if "unnamed>" in text or "_GLOBAL__N_" in text:
+        text = _UNNAMED.sub(lambda found: "<" if found.group() == "<unnamed>::" and _glued(found) else "", text)
     if "(instance " in text:
         text = _LAMBDA.sub(lambda found: f"{{lambda{found.group(1) or ''}#{found.group(2)}}}", text)
     text = _qualified(text)
     if "bool" in text:
         text = _BOOL_CAST.sub(lambda found: "true" if "1" in found.group() else "false", text)
-    if ")" in text or "=" in text:
+    if ")" in text:
         text = _CAST.sub("", text)
+    if "=" in text:
+        text = _TYPED.sub("", text)
     if "<" in text:
         text = _SUFFIX.sub(r"\1", text).replace("> >", ">>").replace("operator ()", "operator()")
     return text.strip(), truncated
@@ -165,7 +167,7 @@ def _qualified(text: str) -> str:
                 continue
             depth += 1
         elif char in _CLOSING:
-            depth = max(0, depth - 1)
+            depth -= depth > 0
         elif char == " " and depth == 0 and mark.end() < end and text[mark.end()] not in "(<":
             start = mark.end()
     return text[start:end].strip()
@@ -181,10 +183,9 @@ def _parts(text: str) -> tuple[str, str, str, bool]:
                 opened, closed = mark.end(), -1
             depth += 1
         elif char in _CLOSING:
-            depth -= 1
-            if depth == 0 and char == ">":
+            if depth == 1 and char == ">":
                 closed = mark.start()
-            depth = max(0, depth)
+            depth -= depth > 0
         elif char == "::" and depth == 0:
             scope_end, opened, closed = mark.end(), -1, -1
     cut = depth > 0

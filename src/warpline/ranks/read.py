@@ -23,6 +23,8 @@ from warpline.trace.open import open_trace
 
 POOL_BYTES = 64 << 20
 """Below this size of all files together, starting processes takes longer than it saves."""
+OPEN_BYTES = 1 << 20
+"""Opening a file takes at least as long as reading so many bytes of it."""
 
 Engine = Literal["pool", "ray"]
 
@@ -110,7 +112,7 @@ def _store(place: str, summary: RankSummary) -> None:
 
 
 def _default_workers(places: Sequence[str]) -> int:
-    total = sum(Path(place).stat().st_size for place in places if Path(place).exists())
+    total = sum(Path(place).stat().st_size + OPEN_BYTES for place in places if Path(place).exists())
     return usable_cores() if total > POOL_BYTES else 1
 
 

@@ -20,7 +20,7 @@ MAX_BYTES: Final = 64 << 30
 """Default limit on one unpacked profile: about 230 million events, more than most machines can hold."""
 BOMB_RATIO: Final = 200
 """Real traces shrink 10- to 30-fold; deflate reaches 1,032-fold only on endless repetition."""
-BOMB_BYTES: Final = 256 << 20
+BOMB_BYTES: Final = 32 << 20
 """A profile shorter than this is read regardless of its compression ratio."""
 ROWS_BOMB_BYTES: Final = 4 << 20
 """The same for messages of protobuf and columns of Parquet, where a row may take two bytes of a file, or none."""

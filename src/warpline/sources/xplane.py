@@ -20,6 +20,7 @@ from warpline.sources.kineto.lanes import API_CALL, COPY, GPU_PROCESS, SET, STRE
 from warpline.sources.protobuf import message_class, messages, parse
 from warpline.sources.rows import ROCM_DESCRIPTOR, Rows
 from warpline.sources.unpack import ROWS_BOMB_BYTES, Unpacked
+from warpline.units import several
 
 MESSAGES = {
     "Space": {"planes": (1, "*Plane"), "errors": (2, "*string"), "warnings": (3, "*string")},
@@ -98,6 +99,9 @@ def read_xplane(path: Path) -> Rows:
     _refuse_other_devices(path, planes, tables)
     zero_ns = _move_to_zero(tables)
     health += [HealthEntry("profiler-messages", "warning", f"XLA's profiler says: {text}") for text in space.errors]
+    if unnamed := sum(plane.unnamed for plane in planes):
+        message = f"{several(unnamed, 'event')} without a name in the file were left out."
+        health.append(HealthEntry("missing-values", "warning", message))
     epoch_ns = zero_ns if zero_ns > EARLIEST_EPOCH_NS else zero_ns + start_ns
     frames = {name: _frame(name, rows) for name, rows in tables.items() if rows}
     return Rows("xla", frames, {"epoch_ns": str(epoch_ns)}, health)
@@ -148,12 +152,22 @@ class _Plane:
     def __init__(self, message: Any) -> None:
         self.message = message
         self.name: str = message.name
+        self.unnamed = 0
+        """Events that were left out since the plane has no name for them."""
         self._events = {entry.key: _text(entry.value.name) for entry in message.events}
         self._stats = {entry.key: _text(entry.value.name) for entry in message.stat_names}
 
+    def events(self, line: Any) -> Iterator[Any]:
+        """The events of a line that the plane names: others say nothing, and may take two bytes each."""
+        for event in line.events:
+            if event.metadata_id in self._events:
+                yield event
+            else:
+                self.unnamed += 1
+
     def event_name(self, event: Any) -> str:
         """What an event is called."""
-        return self._events.get(event.metadata_id, "")
+        return self._events[event.metadata_id]
 
     def stats(self, message: Any) -> Row:
         """The statistics of an event or a plane by name."""
@@ -185,7 +199,7 @@ def _gpu_rows(plane: _Plane, device: int) -> Iterator[Row]:
     """What the streams of a GPU ran; its other lines have the same time again, by module and by op."""
     for line in plane.message.lines:
         stream = STREAM.match(line.name)
-        for event in line.events if stream is not None else ():
+        for event in plane.events(line) if stream is not None else ():
             name, stats = re.sub(ROCM_DESCRIPTOR, "", plane.event_name(event)), plane.stats(event)
             copied, is_set = stats.get("memcpy_details"), "memset_details" in stats or SET.match(name)
             is_copy = copied is not None or COPY.match(name)
@@ -233,7 +247,7 @@ def _add_host_rows(plane: _Plane, tables: dict[str, list[Row]]) -> None:
     for line in plane.message.lines:
         thread = len(tables["threads"])
         tables["threads"].append({"tid": line.id, "name": line.name, "process_name": plane.name})
-        for event in line.events:
+        for event in plane.events(line):
             name = plane.event_name(event)
             row = {"name": name, "thread": thread, **_span(line, event)}
             if API_CALL.match(name):
@@ -275,7 +289,9 @@ def _refuse_other_devices(path: Path, planes: list[_Plane], tables: dict[str, li
             "open it with xprof",
         )
     if not any(rows for name, rows in tables.items() if name not in ("devices", "threads")):
-        raise UnreadableFile("empty-trace", f"{path} is an XSpace file without an event", "record it again")
+        raise UnreadableFile(
+            "empty-trace", f"{path} is an XSpace file that has no event with a name", "record it again"
+        )
 
 
 def _move_to_zero(tables: dict[str, list[Row]]) -> int:

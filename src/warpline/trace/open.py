@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -75,6 +77,8 @@ def open_trace(
 
 
 _LISTED = 5
+MAX_FILES = 10_000
+"""Files of a folder that are looked at: ten recordings of a job of a thousand ranks."""
 _WITHOUT_TIMELINE = {
     EXECUTION_TRACE: (
         "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity; it is read "
@@ -146,8 +150,23 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
 def profiles_in(folder: Path) -> list[Path]:
     """The files of a folder, at any depth, that may be profiles by their names; an nsys export may be a folder, and an
     execution trace belongs to another file."""
-    named = (file for file in folder.rglob("*") if is_profile(file.name) and not is_execution_trace(file))
-    return sorted(file for file in named if file.is_file() or detect(file) is not DIRECTORY)
+    named = files_named(folder, is_profile)
+    return [
+        file for file in named if not is_execution_trace(file) and (file.is_file() or detect(file) is not DIRECTORY)
+    ]
+
+
+def files_named(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
+    """What a folder holds at any depth under names that are wanted, in order. Of more than `MAX_FILES`, each of which
+    would be opened, it is an error."""
+    found = list(islice((file for file in folder.rglob("*") if wanted(file.name)), MAX_FILES + 1))
+    if len(found) > MAX_FILES:
+        raise UnreadableFile(
+            "too-many-files",
+            f"{folder} holds more than {MAX_FILES:,} files named as profiles",
+            "name one file or folder",
+        )
+    return sorted(found)
 
 
 def _files_of_run(folder: Path) -> list[Path]:
@@ -162,9 +181,13 @@ def _files_of_run(folder: Path) -> list[Path]:
 
 def is_profile(name: str) -> bool:
     """Whether a file of that name may be a profile of its own, not what `warpline run` wrote beside one."""
+    return name.endswith(_profile_suffixes()) and not name.endswith(COMPANIONS) and name != MANIFEST
+
+
+@cache
+def _profile_suffixes() -> tuple[str, ...]:
     # nsys may leave a raw stream beside its report.
-    suffixes = suffixes_of(*(source.kind for source in sources() if source.kind is not NSYS_STREAM))
-    return name.endswith(suffixes) and not name.endswith(COMPANIONS) and name != MANIFEST
+    return suffixes_of(*(source.kind for source in sources() if source.kind is not NSYS_STREAM))
 
 
 def build(file: Path, rows: Rows) -> Trace:

@@ -237,6 +237,18 @@ def test_without_shapes_it_says_what_to_record(tmp_path: Path) -> None:
     assert "record_shapes=True" in table.unmodelled[0].why
 
 
+def test_kernels_of_one_op_that_differ_in_time_alone_are_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    row = GpuWork._row
+    monkeypatch.setattr(GpuWork, "_row", lambda work, position: (looked.append(position), row(work, position))[1])
+    kernels = [event for i in range(20) for event in launched(GEMM, i, 100 + 9 * i, 1 + i % 3, i + 1)]
+    work = GpuWork(open_trace(write(tmp_path, [op("aten::mm", 0, 50), *kernels])))
+    assert sum(len(piece.rows) for piece in work.pieces) == 20
+    assert len(looked) == 1
+
+
 def test_a_trace_without_gpu_work_cannot_answer(tmp_path: Path) -> None:
     with pytest.raises(CannotAnswer):
         table_of(tmp_path, [op("aten::mm", 0, 50, external=1)])

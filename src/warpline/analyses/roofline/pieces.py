@@ -73,7 +73,6 @@ class _Row(NamedTuple):
     copy_kind: str
     source_memory: str
     target_memory: str
-    time_ns: int
     in_graph: bool
     bytes: int | None
     blocks: int | None
@@ -147,8 +146,12 @@ class GpuWork(Struct, dict=True):
     def _row(self, position: int) -> _Row:
         kind, name, copy_kind, source, target = (column.text(position) or "" for column in self._texts)
         size, blocks, threads = (_number(column[position]) for column in (self.gpu.bytes, self.blocks, self.threads))
-        time_ns, in_graph = int(self.time_ns[position]), bool(self.in_graph[position])
-        return _Row(kind, name, copy_kind, source, target, time_ns, in_graph, size, blocks, threads)
+        return _Row(kind, name, copy_kind, source, target, bool(self.in_graph[position]), size, blocks, threads)
+
+    @cached_property
+    def _distinct(self) -> dict[int, _Row]:
+        """The rows that `_alike` names."""
+        return {first: self._row(first) for first in set(self._alike)}
 
     @cached_property
     def _alike(self) -> list[int]:
@@ -291,9 +294,9 @@ class GpuWork(Struct, dict=True):
 
     def _alone(self, position: int) -> Piece:
         """A row without an enclosing op: copies and fills record their bytes, some kernels their grid."""
-        row = self._row(position)
+        row = self._distinct[self._alike[position]]
         label = row.name if row.kind == "kernel" else row.kind if row.kind == "graph" else _copy_label(row)
-        piece = Piece(label, "", "", [position], row.time_ns)
+        piece = Piece(label, "", "", [position], self._times[position])
         if row.kind == "kernel":
             piece.work = self.collectives.get(position) or work_of_launch(row.launch)
         else:
@@ -304,9 +307,9 @@ class GpuWork(Struct, dict=True):
         return piece
 
     def _of_op(self, calls: OpCalls, op: int, link: str, positions: list[int]) -> Piece:
-        rows = [self._row(position) for position in positions]
+        rows = [self._distinct[self._alike[position]] for position in positions]
         name, shapes, dtypes = calls.text(op)
-        time_ns = sum(row.time_ns for row in rows)
+        time_ns = sum([self._times[position] for position in positions])
         if link:
             label = f"{name} ({_copy_label(rows[0])})"
             work = _sum_of([transfer(row.kind, row.copy_kind, row.bytes) for row in rows])
@@ -335,7 +338,8 @@ class GpuWork(Struct, dict=True):
                 if ancestor in taken:
                     break
                 known = merged.get(ancestor)
-                work = known.work if known else calls.work(ancestor, tuple(self._row(i).launch for i in piece.rows))
+                launches = tuple(self._distinct[self._alike[position]].launch for position in piece.rows)
+                work = known.work if known else calls.work(ancestor, launches)
                 if work is None:
                     continue
                 if known is None:

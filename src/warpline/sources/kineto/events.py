@@ -104,7 +104,7 @@ class RawEvents(Struct):
     """All events of a file in file order. Codes index the lists below; -1 means the key is absent."""
 
     phase: UInt8s
-    """First byte of "ph"; 0 when absent."""
+    """First byte of "ph"; 0 when absent, which only the first event may be."""
     category: Int32s
     name: Int32s
     process: Int32s

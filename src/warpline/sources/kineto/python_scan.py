@@ -176,6 +176,8 @@ class _Columns:
 
     def append(self, event: tolerant.Event) -> None:
         row = len(self._dense[0])
+        if not event.phase and row:  # see `file_event` in scan_columns.h
+            return
         columns = (
             event.phase,
             -1 if event.category is None else _code(self._categories, decode_string(event.category)),

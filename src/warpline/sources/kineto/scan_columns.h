@@ -171,10 +171,13 @@ static inline void file_code(Scanner *s, int column, int dictionary, Span text) 
     COLUMN(int32_t, column)[s->count] = text.at ? intern(s, dictionary, text) : -1;
 }
 
-/* Appends s->event. Strings get their codes here and in this order, which is what makes codes reproducible. */
+/* Appends s->event. Nothing reads an event without a phase, and `{}` would take 20 times its bytes: one as the first
+ * tells a list of other objects from an empty one, later ones are dropped. Strings get their codes here and in this
+ * order, which is what makes codes reproducible. */
 static int file_event(Scanner *s, Bytes data, int64_t base) {
     const Event *e = &s->event;
     uint64_t row = s->count;
+    if (!e->phase && row) return 1;
     if (!reserve_events(s, row + 1)) return 0;
     COLUMN(uint8_t, PHASE)[row] = e->phase;
     file_code(s, CATEGORY, CATEGORIES, e->category);

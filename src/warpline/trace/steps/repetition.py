@@ -95,9 +95,12 @@ def _hardly_by_chance(pauses: Int64s, least: float) -> tuple[int, int] | None:
     rank = np.zeros(count, np.int64)
     rank[order] = np.arange(1, count)
     distances = range(2, count // LEAST_PAUSES + 1)
+    long = int((pauses >= least).sum())
+    if long < LEAST_PAUSES:
+        return None
     tried = log(sum(distances))
     best: tuple[float, int, int] | None = None
-    for every in distances:
+    for every in distances[max(0, (count - 1) // (long + 1) - 1) :]:  # closer together, too few are long enough
         for first in {int(turn) % every for turn in order[:LONGEST_TRIED]}:
             turns = np.arange(first or every, count, every)
             if len(turns) < LEAST_PAUSES or pauses[turns].min() < least:
