@@ -15,6 +15,7 @@ from warpline.analyses.platform import platform_of
 from warpline.estimate import SHOWN_GAIN
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.verdict import why_unclear
+from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import listed
 from warpline.hardware.vocabulary import in_words_of
 from warpline.reports import cpu_time, findings
@@ -47,6 +48,7 @@ from warpline.units import duration, several, share
 if TYPE_CHECKING:
     from warpline.findings.cost import DailyCost
     from warpline.findings.judge import Judgement
+    from warpline.findings.model import Finding
 
 MIN_RANK_WAIT = 0.05
 """From this share of a step on, waiting for other ranks is told apart from communication."""
@@ -270,13 +272,11 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     if why_unclear(judgement.state) is not None:
         return  # the verdict says why no gain can be given
-    named = _named_fixes(judgement)
-    found = findings.in_order(judgement.findings, judgement.verdict)
-    found.sort(key=lambda finding: named.index(finding.fix) if finding.fix in named else len(named))
+    found = _in_order_of_plan(judgement)
     table = findings.best_fixes(found, judgement.state.noun)
     if table is not None and len(judgement.plan) > 1:
         # The plan says what comes next, and the last line how to see the others.
-        table = replace(table, rows=table.rows[: len(named)], hidden_note="")
+        table = replace(table, rows=table.rows[: len(_named_fixes(judgement))], hidden_note="")
     if table is None and not found and judgement.verdict.cause == "unclear":
         return
     if table is None:
@@ -287,6 +287,26 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     yield table
     if found[0].how and found[0].fix == judgement.verdict.fix:
         yield Text(f"{found[0].fix}: {findings.brief_advice(found[0].how)}", "advice")
+
+
+def _in_order_of_plan(judgement: Judgement) -> list[Finding]:
+    """The fixes that the verdict and the plan name first, then the largest gain."""
+    named = _named_fixes(judgement)
+    found = findings.in_order(judgement.findings, judgement.verdict)
+    return sorted(found, key=lambda finding: named.index(finding.fix) if finding.fix in named else len(named))
+
+
+def _to_try(diagnosis: Diagnosis, judgement: Judgement) -> list[str]:
+    """Of the best fixes those that may gain nothing, and that `warpline try` can make."""
+    if why_unclear(judgement.state) is not None or judgement.state.framework != "pytorch":
+        return []
+    if diagnosis.serving is not None:
+        return []  # an engine has options of its own
+    return [
+        finding.fix
+        for finding in findings.worth_showing(_in_order_of_plan(judgement))
+        if finding.gain.low < 1.0 and all_fixes()[finding.fix].tried
+    ]
 
 
 def _named_fixes(judgement: Judgement) -> list[str]:
@@ -440,11 +460,17 @@ def _words(name: str) -> str:
 
 def _next(diagnosis: Diagnosis, verbose: bool, again: str, chosen: Sequence[str]) -> Iterator[Command]:
     file, judgement = _quoted(diagnosis), diagnosis.judgement
-    if judgement is not None and judgement.verdict.fix and not judgement.is_past_the_steps:
-        steps = f" {shlex.join(chosen)}" if chosen else ""
-        yield Command(f"warpline whatif {file} --fix {judgement.verdict.fix}{steps}", "what this fix assumes")
-    elif judgement is None and len(diagnosis.kernels) and len(diagnosis.trace.api):
-        yield Command(f"{again} --why", "replay it for a verdict and fixes")
+    if judgement is None:
+        if len(diagnosis.kernels) and len(diagnosis.trace.api):
+            yield Command(f"{again} --why", "replay it for a verdict and fixes")
+    elif not judgement.is_past_the_steps:
+        fixes = _to_try(diagnosis, judgement)
+        if fixes:
+            options = " ".join(f"--fix {fix}" for fix in fixes)
+            yield Command(f"warpline try {options} -- PROGRAM", "measures what may gain nothing")
+        if judgement.verdict.fix and (verbose or not fixes):
+            steps = f" {shlex.join(chosen)}" if chosen else ""
+            yield Command(f"warpline whatif {file} --fix {judgement.verdict.fix}{steps}", "what this fix assumes")
     if not verbose:
         more = _more(diagnosis)
         yield (

@@ -45,13 +45,18 @@ def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
 def best_fixes(findings: Sequence[Finding], noun: StepNoun) -> Table | None:
     """The fixes to consider first; None if no fix is worth it."""
     worth = [finding for finding in findings if finding.gain.expected >= SHOWN_GAIN]
-    shown = worth[:BEST_FIXES]
+    shown = worth_showing(findings)
     if not shown:
         return None
     columns = (_FIX, *_gain_columns(noun), _WHERE)
     hidden = len(findings) - len(shown)
     rows = tuple((finding.fix, *gains(finding), first_place(finding.where, brief=True)) for finding in shown)
     return Table(columns, rows, hidden, _hidden_note(len(worth) - len(shown), len(findings) - len(worth)))
+
+
+def worth_showing(findings: Sequence[Finding]) -> list[Finding]:
+    """Those on the first screen."""
+    return [finding for finding in findings if finding.gain.expected >= SHOWN_GAIN][:BEST_FIXES]
 
 
 def all_fixes(findings: Sequence[Finding], noun: StepNoun) -> Table:
