@@ -10,7 +10,7 @@ from typing import Any
 
 from faults.programs import Case
 
-FAULTY, CURED, PLAIN = "faulty", "cured", "plain"
+FAULTY, FIXED, PLAIN = "faulty", "fixed", "plain"
 TIME, CAPTURE, DESCRIBE = "time", "capture", "describe"
 JOB_LIMIT_S = 60
 Result = dict[str, Any]
@@ -24,7 +24,7 @@ class Job:
     work: str
     """`time`, `capture` or `describe`."""
     variant: str
-    """What to build of the case: `faulty`, `plain` (faulty, captured without stacks), `cured`, or another cure."""
+    """What to build of the case: `faulty`, `plain` (faulty, captured without stacks), `fixed`, or another fix."""
 
     def __str__(self) -> str:
         return f"{self.case.name} {self.work} {self.variant}"
@@ -48,14 +48,14 @@ class Job:
         """The step to measure."""
         if self.timed_as == FAULTY:
             return self.case.faulty()
-        return self.case.cured(None if self.variant == CURED else self.variant)
+        return self.case.fixed(None if self.variant == FIXED else self.variant)
 
 
 def jobs(case: Case, *, time_only: bool = False) -> list[Job]:
     """What to measure of a case: the times, then the captures."""
     innocent = (case.innocent,) if case.innocent and case.fix else ()
-    timed = (FAULTY, CURED, *case.also, *innocent)
-    captured = () if time_only else (*((PLAIN,) if case.stacks else ()), FAULTY, CURED)
+    timed = (FAULTY, FIXED, *case.also, *innocent)
+    captured = () if time_only else (*((PLAIN,) if case.stacks else ()), FAULTY, FIXED)
     return [Job(case, TIME, variant) for variant in timed] + [Job(case, CAPTURE, variant) for variant in captured]
 
 

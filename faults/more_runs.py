@@ -3,7 +3,7 @@
     python -m faults.more_runs DIR [--draws 40]
 
 DIR has what `python -m faults.repeat` or `faults.run_again` recorded. For each case, one run of the faulty and one of
-the cured program are drawn and compared. Where that is inconclusive and says how many more runs would settle it, so
+the fixed program are drawn and compared. Where that is inconclusive and says how many more runs would settle it, so
 many are drawn besides, and all are compared, until there is a verdict or too few runs are left. The stopwatch of the
 checkout says whether it is right.
 """
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from faults.jobs import CURED, FAULTY
+from faults.jobs import FAULTY, FIXED
 from faults.pairs import rated, true_ratio
 from faults.recorded import RecordedCase, recorded_cases
 from warpline.compare.comparison import compare_measurements
@@ -28,7 +28,7 @@ Runs = tuple[RunMeasurement, ...]
 
 
 def repeated(folder: Path) -> Iterator[tuple[RecordedCase, Runs, Runs]]:
-    """Each case that was recorded again, with its faulty and its cured runs."""
+    """Each case that was recorded again, with its faulty and its fixed runs."""
     for case in recorded_cases():
         places = sorted(folder.glob(f"{case.suite}/*/"), key=lambda place: int(place.name))
         again = [RecordedCase(case.suite, place, case.entry) for place in places]
@@ -39,7 +39,7 @@ def repeated(folder: Path) -> Iterator[tuple[RecordedCase, Runs, Runs]]:
                 for path in (one.recording(variant), place / f"{case.name}.{run_as}")
                 if path.exists()
             )
-            for variant, run_as in ((case.scored_variant, FAULTY), (CURED, CURED))
+            for variant, run_as in ((case.scored_variant, FAULTY), (FIXED, FIXED))
         ]
         if all(sides):
             yield case, sides[0], sides[1]

@@ -1,9 +1,9 @@
-"""How often `warpline compare` names the fix that was made, on all recorded pairs of a program and its cure.
+"""How often `warpline compare` names the fix that was made, on all recorded pairs of a program and its fix.
 
     python -m faults.named_fixes [--predictions]
 
 prints each pair that is not named rightly, and the sum. With `--predictions`, each fix is also replayed on the faulty
-program, and its gain compared with the cured one's.
+program, and its gain compared with the fixed one's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from faults.jobs import CURED
+from faults.jobs import FIXED
 from faults.recorded import recorded_cases
 from warpline.compare.measurement import measure
 from warpline.compare.prediction import applied_fixes, contents_of, outcome
@@ -25,9 +25,9 @@ def main() -> int:
     with_predictions = parser.parse_args().predictions
     score: Counter[str] = Counter()
     for case in recorded_cases():
-        if not case.is_kept or CURED not in case.kept_variants:
+        if not case.is_kept or FIXED not in case.kept_variants:
             continue
-        a, b = (open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED))
+        a, b = (open_trace(case.recording(variant)) for variant in (case.scored_variant, FIXED))
         step_a, step_b = measure(a).step, measure(b).step
         made = case.entry["fix"] or case.entry["innocent"]
         if with_predictions:

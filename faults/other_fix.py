@@ -61,10 +61,10 @@ def both_fixes(case: Case) -> dict[str, Any]:
     torch = importlib.import_module("torch")
     wake(torch)
     waits = waits_of(torch, case.faulty())
-    steps = {FAULTY: case.faulty(), WITHOUT_WAITS: case.cured()}
+    steps = {FAULTY: case.faulty(), WITHOUT_WAITS: case.fixed()}
     result: dict[str, Any] = {"waits": waits}
     try:
-        replay = captured(torch, case.cured())
+        replay = captured(torch, case.fixed())
         flag = torch.zeros((), device="cuda")
         steps[BOTH] = replay
         steps[FREE_LAUNCHES] = lambda: (replay(), [flag.item() for _ in range(waits)])

@@ -142,13 +142,13 @@ def _table(columns: Sequence[str], rows: Any) -> str:
 
 def _fault_row(case: dict[str, Any]) -> list[str]:
     faulty = case["bare_step_ns"]["faulty"]["step_ns"]
-    others = [f"`{cure}` {faulty / time['step_ns']:.2f}×" for cure, time in case["other_cures"].items()]
+    others = [f"`{fix}` {faulty / time['step_ns']:.2f}×" for fix, time in case["other_fixes"].items()]
     return [
         f"`{case['name']}`",
         case["cause"],
         f"`{case['fix']}`",
         _ms(faulty),
-        _ms(case["bare_step_ns"]["cured"]["step_ns"]),
+        _ms(case["bare_step_ns"]["fixed"]["step_ns"]),
         _gain(case["gain"]),
         ", ".join(others),
     ]

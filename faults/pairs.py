@@ -1,4 +1,4 @@
-"""What `warpline compare` says of every recorded pair of a program and its cure, one recording on each side.
+"""What `warpline compare` says of every recorded pair of a program and its fix, one recording on each side.
 
     python -m faults.pairs [DIR…]
 
@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from faults.jobs import CURED
+from faults.jobs import FIXED
 from faults.recorded import MANIFEST, RecordedCase, recorded_cases
 from warpline.compare.cold_start import cold_start
 from warpline.compare.comparison import Comparison, compare_measurements
@@ -37,24 +37,24 @@ COUNTED = {"remove_sync": "syncs", "coalesce_copies": "copies"}
 
 
 def pairs(folders: list[Path]) -> Iterator[RecordedCase]:
-    """Cases of which the faulty and the cured program are recorded."""
+    """Cases of which the faulty and the fixed program are recorded."""
     for case in recorded_cases():
-        if CURED in case.kept_variants:
+        if FIXED in case.kept_variants:
             yield case
     for folder in folders:
         for entry in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["cases"]:
             case = RecordedCase(folder.name, folder, entry)
-            if all(case.recording(variant).exists() for variant in (case.scored_variant, CURED)):
+            if all(case.recording(variant).exists() for variant in (case.scored_variant, FIXED)):
                 yield case
 
 
 def true_ratio(case: RecordedCase) -> float:
-    """Time of a step of the cured program over that of the faulty one, without a profiler, in calm rounds where the
+    """Time of a step of the fixed program over that of the faulty one, without a profiler, in calm rounds where the
     host was watched: its noise is larger than some gains."""
     timed = case.entry["bare_step_ns"]
-    cured = timed["cured"] if case.entry["fix"] else case.entry["innocent_step_ns"]
-    faulty_ns, cured_ns = (one.get("step_ns", one["median_ns"]) for one in (timed["faulty"], cured))
-    return float(cured_ns / faulty_ns)
+    fixed = timed["fixed"] if case.entry["fix"] else case.entry["innocent_step_ns"]
+    faulty_ns, fixed_ns = (one.get("step_ns", one["median_ns"]) for one in (timed["faulty"], fixed))
+    return float(fixed_ns / faulty_ns)
 
 
 def rated(verdict: str, truth: float) -> str:
@@ -88,12 +88,12 @@ def names_the_fault(case: RecordedCase, found: Comparison, part: StepPart, cpu_o
 
 def main() -> int:
     """Print what is not right, and the sums."""
-    parser = argparse.ArgumentParser(description="What compare says of recorded pairs of a program and its cure")
+    parser = argparse.ArgumentParser(description="What compare says of recorded pairs of a program and its fix")
     parser.add_argument("folders", type=Path, nargs="*", metavar="DIR", help="recordings beside those of the checkout")
     verdicts: Counter[tuple[str, str, str]] = Counter()
     named: Counter[tuple[str, str, bool]] = Counter()
     for case in pairs(parser.parse_args().folders):
-        before, after = (open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED))
+        before, after = (open_trace(case.recording(variant)) for variant in (case.scored_variant, FIXED))
         a, b = measure(before), measure(after)
         found, truth = compare_measurements([a], [b]), true_ratio(case)
         cause = case.entry["cause"]

@@ -1,4 +1,4 @@
-"""Records the planted faults: a stopwatch and a profile of each case, faulty and cured.
+"""Records the planted faults: a stopwatch and a profile of each case, faulty and fixed.
 
     python -m faults.record --suite held_out -o DIR
     python -m faults.record --suite held_out --only NAME -o DIR
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.calm_host import Pulse
-from faults.jobs import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
+from faults.jobs import CAPTURE, FAULTY, FIXED, PLAIN, TIME, Job, Result, jobs
 from faults.programs import SUITES, Case
 from faults.recorded import MANIFEST
 from faults.rounds import describe, measure
@@ -92,7 +92,7 @@ def _manifest(suite: str, cases: Sequence[Case], results: dict[Job, Result], abo
     for case in cases:
         times = {job.variant: result for job, result in results.items() if job.case == case and job.work == TIME}
         captures = {job.variant: result for job, result in results.items() if job.case == case and job.work == CAPTURE}
-        if FAULTY in times and CURED in times:
+        if FAULTY in times and FIXED in times:
             entries.append(_entry(case, times, captures))
     return {
         "schema": SCHEMA,
@@ -105,7 +105,7 @@ def _manifest(suite: str, cases: Sequence[Case], results: dict[Job, Result], abo
 
 
 def _entry(case: Case, times: dict[str, Result], captures: dict[str, Result]) -> dict[str, Any]:
-    faulty, cured = times[FAULTY], times[CURED]
+    faulty, fixed = times[FAULTY], times[FIXED]
     return {
         "name": case.name,
         "cause": case.cause,
@@ -116,12 +116,12 @@ def _entry(case: Case, times: dict[str, Result], captures: dict[str, Result]) ->
         "steps": case.steps,
         "stacks": case.stacks,
         "planted": [asdict(line) for line in case.planted_lines()],
-        "bare_step_ns": {FAULTY: faulty, CURED: cured},
-        "gain": round(faulty["step_ns"] / cured["step_ns"], 3),
-        "other_cures": {cure: times[cure] for cure in case.also if cure in times},
-        "innocent_step_ns": times.get(case.innocent or "", cured if not case.fix else None),
+        "bare_step_ns": {FAULTY: faulty, FIXED: fixed},
+        "gain": round(faulty["step_ns"] / fixed["step_ns"], 3),
+        "other_fixes": {fix: times[fix] for fix in case.also if fix in times},
+        "innocent_step_ns": times.get(case.innocent or "", fixed if not case.fix else None),
         "profiled_step_ns": {
-            variant: captures[variant]["step_ns"] for variant in (FAULTY, PLAIN, CURED) if variant in captures
+            variant: captures[variant]["step_ns"] for variant in (FAULTY, PLAIN, FIXED) if variant in captures
         },
     }
 
@@ -131,15 +131,15 @@ def summary(manifest: dict[str, Any]) -> str:
     lines = []
     for case in manifest["cases"]:
         bare = case["bare_step_ns"]
-        spread = [(bare[side]["max_ns"] - bare[side]["min_ns"]) / bare[side]["step_ns"] for side in (FAULTY, CURED)]
-        others = {**case["other_cures"], f"({case['innocent']})": case["innocent_step_ns"]}
+        spread = [(bare[side]["max_ns"] - bare[side]["min_ns"]) / bare[side]["step_ns"] for side in (FAULTY, FIXED)]
+        others = {**case["other_fixes"], f"({case['innocent']})": case["innocent_step_ns"]}
         notes = ", ".join(
-            f"{cure} {bare[FAULTY]['step_ns'] / time['step_ns']:.2f}" for cure, time in others.items() if time
+            f"{fix} {bare[FAULTY]['step_ns'] / time['step_ns']:.2f}" for fix, time in others.items() if time
         )
         recorded = "/".join(f"{time / 1e6:.3f}" for time in case["profiled_step_ns"].values())
         lines.append(
             f"{case['name']:34} {case['cause']:10} {case['fix'] or '-':18} {bare[FAULTY]['step_ns'] / 1e6:9.3f} -> "
-            f"{bare[CURED]['step_ns'] / 1e6:9.3f} ms x{case['gain']:<7.2f} +-{spread[0]:.0%}/{spread[1]:.0%} "
+            f"{bare[FIXED]['step_ns'] / 1e6:9.3f} ms x{case['gain']:<7.2f} +-{spread[0]:.0%}/{spread[1]:.0%} "
             f"recorded {recorded} {notes}"
         )
     return "\n".join(lines)

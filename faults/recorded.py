@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faults.jobs import CURED, FAULTY, PLAIN
+from faults.jobs import FAULTY, FIXED, PLAIN
 from faults.programs import SUITES
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -51,7 +51,7 @@ class RecordedCase:
         if not self.is_kept:
             return ()
         if self.suite in SUITES_KEPT_WHOLE:
-            return (FAULTY, CURED, PLAIN) if self.entry["stacks"] else (FAULTY, CURED)
+            return (FAULTY, FIXED, PLAIN) if self.entry["stacks"] else (FAULTY, FIXED)
         return (self.scored_variant,)
 
     @property
@@ -62,11 +62,11 @@ class RecordedCase:
     @property
     def timed_fixes(self) -> dict[str, dict[str, int]]:
         """What the stopwatch showed with each fix that was tried."""
-        times: dict[str, dict[str, int]] = dict(self.entry["other_cures"])
+        times: dict[str, dict[str, int]] = dict(self.entry["other_fixes"])
         if self.entry["innocent"] and self.entry["innocent_step_ns"]:
             times[self.entry["innocent"]] = self.entry["innocent_step_ns"]
         if self.entry["fix"]:
-            times[self.entry["fix"]] = self.entry["bare_step_ns"]["cured"]
+            times[self.entry["fix"]] = self.entry["bare_step_ns"]["fixed"]
         return times
 
     def recording(self, variant: str) -> Path:

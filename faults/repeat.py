@@ -1,10 +1,10 @@
-"""Records some cases again and again, faulty and cured, each run in a process of its own: what several runs would say.
+"""Records some cases again and again, faulty and fixed, each run in a process of its own: what several runs would say.
 
     python -m faults.repeat -o DIR --runs 9 --minutes 7 held_out/metrics_of_every_batch ward/NAME
 
 Needs torch and a CUDA device, and for some suites also transformers. Nothing is timed and no stacks are recorded. The
 first run of every case comes before the second of any. A few cases are built at once, on calm cores; then they record
-one at a time, faulty and cured in turn, each in a calm moment of the host. Run number N of a case is in `DIR/SUITE/N`,
+one at a time, faulty and fixed in turn, each in a calm moment of the host. Run number N of a case is in `DIR/SUITE/N`,
 where `python -m faults.more_runs DIR` finds it. A recording that fails costs only itself.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from faults.actor import Actor
 from faults.calm_host import Pulse, keep_to_calm_cores
-from faults.jobs import CAPTURE, CURED, FAULTY, PLAIN, Job
+from faults.jobs import CAPTURE, FAULTY, FIXED, PLAIN, Job
 from faults.programs import SUITES, Case
 from faults.record import import_once
 from faults.rounds import HOLD, KEEP, MEASURE, WAIT_S, actor_of
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faults.repeat", description="Record cases again and again.")
     parser.add_argument("cases", nargs="+", type=named_case, metavar="SUITE/NAME", help="a case to record")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", required=True, help="folder to write to")
-    parser.add_argument("--runs", type=int, default=9, help="runs of each case, faulty and cured (9)")
+    parser.add_argument("--runs", type=int, default=9, help="runs of each case, faulty and fixed (9)")
     parser.add_argument("--minutes", type=float, default=7, help="begin nothing that would end after this time (7)")
     options = parser.parse_args(arguments)
     began, longest, recorded = time.monotonic(), 0.0, 0
@@ -62,14 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def record_together(cases: Sequence[Named], number: int, folder: Path, pulse: Pulse) -> int:
-    """Records one run of each case, faulty and cured, in the other order every other time; returns how many worked."""
+    """Records one run of each case, faulty and fixed, in the other order every other time; returns how many worked."""
     keep_to_calm_cores(pulse.cores)
     actors: list[Actor] = []
     try:
         for suite, case in cases:
             where = folder / suite / str(number)
             where.mkdir(parents=True, exist_ok=True)
-            variants = (PLAIN if case.stacks else FAULTY, CURED)
+            variants = (PLAIN if case.stacks else FAULTY, FIXED)
             for variant in variants if number % 2 else variants[::-1]:
                 actors.append(actor_of(Job(case, CAPTURE, variant), where))
         for actor in actors:

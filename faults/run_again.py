@@ -1,4 +1,4 @@
-"""Records some cases with `warpline run` itself, faulty and cured: what its stopwatch says beside the profiler.
+"""Records some cases with `warpline run` itself, faulty and fixed: what its stopwatch says beside the profiler.
 
     python -m faults.run_again -o DIR --runs 5 --minutes 3 held_out/metrics_of_every_batch clinic/NAME
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import warpline
 from faults.calm_host import Pulse, keep_to_calm_cores
-from faults.jobs import CAPTURE, CURED, FAULTY, Job
+from faults.jobs import CAPTURE, FAULTY, FIXED, Job
 from faults.repeat import Named, named_case
 from faults.rounds import WAIT_S
 from faults.stopwatch import wake
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faults.run_again", description="Record cases with warpline run.")
     parser.add_argument("cases", nargs="+", type=named_case, metavar="SUITE/NAME", help="a case to record")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each case, faulty and cured (5)")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each case, faulty and fixed (5)")
     parser.add_argument("--minutes", type=float, default=3, help="begin nothing that would end after this time (3)")
     parser.add_argument("--skip", type=int, help="time so many bare steps (as many as `warpline run` does by default)")
     parser.add_argument("--turn", type=Path, help=argparse.SUPPRESS)
@@ -100,9 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def record_round(cases: Sequence[Named], number: int, folder: Path, pulse: Pulse, skip: int | None) -> int:
-    """Records one run of each case, faulty and cured, in the other order every other time; returns how many worked."""
+    """Records one run of each case, faulty and fixed, in the other order every other time; returns how many worked."""
     keep_to_calm_cores(pulse.cores)
-    variants = (FAULTY, CURED) if number % 2 else (CURED, FAULTY)
+    variants = (FAULTY, FIXED) if number % 2 else (FIXED, FAULTY)
     runs = [Run(named, variant, folder / named[0] / str(number), skip) for named in cases for variant in variants]
     done = 0
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faults.recorded import CURED, RecordedCase, recorded_cases
+from faults.recorded import FIXED, RecordedCase, recorded_cases
 
 SUITE = "held_out"
 CAUSES = ("dispatch", "sync", "kernel", "transfer", "input", "memory")
@@ -61,7 +61,7 @@ def _case(one: RecordedCase) -> Case:
     before_ns = one.entry["bare_step_ns"]["faulty"]["step_ns"]
     gains = {fix: before_ns / time["step_ns"] for fix, time in one.timed_fixes.items()}
     helping = tuple(fix for fix, gain in gains.items() if gain > 1.05)
-    before, after = one.recording(one.scored_variant), one.recording(CURED)
+    before, after = one.recording(one.scored_variant), one.recording(FIXED)
     return Case(one.name, before, after, one.entry["cause"], helping, gains)
 
 

@@ -1,4 +1,4 @@
-"""Steps with one planted fault each, the same work cured, and healthy steps that look guilty.
+"""Steps with one planted fault each, the same work fixed, and healthy steps that look guilty.
 
 Each case is a builder in the module of its cause. They need torch and a CUDA device to run, and neither to be
 listed:

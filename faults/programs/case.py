@@ -1,4 +1,4 @@
-"""What a case is: a step with one planted fault, the same work cured, and what is true of it."""
+"""What a case is: a step with one planted fault, the same work fixed, and what is true of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 Step = Callable[[], object]
 """One step of a program, run again and again."""
 Builder = Callable[[Any, str | None], Step]
-"""Takes torch and the name of a cure (None: none, the fault stays in), and returns the step."""
+"""Takes torch and the name of a fix (None: none, the fault stays in), and returns the step."""
 
 CAUSES = ("dispatch", "sync", "kernel", "transfer", "input", "memory", "cold_start", "healthy")
 """The causes that one GPU can show; `comm` needs two."""
@@ -45,10 +45,10 @@ class Case:
     cause: str
     """One of CAUSES."""
     fix: str | None
-    """The fix that cures it; None for a healthy step."""
+    """The fix that fixes it; None for a healthy step."""
     builder: Builder
     also: tuple[str, ...] = ()
-    """Other fixes that cure it, timed but not captured."""
+    """Other fixes that fix it, timed but not captured."""
     innocent: str | None = None
     """The fix that the obvious suspect suggests, and that does not help."""
     trap: bool = False
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def story(self) -> str:
-        """What is planted, and why the cure is right."""
+        """What is planted, and why the fix is right."""
         return inspect.cleandoc(self.builder.__doc__ or "")
 
     @property
@@ -74,18 +74,18 @@ class Case:
         """The step with its fault. Needs torch and a CUDA device."""
         return self._build(None)
 
-    def cured(self, cure: str | None = None) -> Step:
-        """The same work with a cure: the fix, or the innocent's removal where there is nothing to fix."""
-        return self._build(cure or self.fix or self.innocent)
+    def fixed(self, fix: str | None = None) -> Step:
+        """The same work with a fix: the fix, or the innocent's removal where there is nothing to fix."""
+        return self._build(fix or self.fix or self.innocent)
 
-    def _build(self, cure: str | None) -> Step:
+    def _build(self, fix: str | None) -> Step:
         torch = importlib.import_module("torch")
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = True
         torch.backends.cudnn.benchmark = False
         torch.backends.cuda.enable_cudnn_sdp(True)
         torch.manual_seed(0)
-        return self.builder(torch, cure)
+        return self.builder(torch, fix)
 
     def planted_lines(self) -> Iterator[PlantedLine]:
         """Where the fault is, in the source as it is now."""

@@ -1,6 +1,6 @@
 """Cause `cold_start`: loading, compiling and tuning inside the steps that are measured.
 
-The stopwatch covers the first steps after the step is built; the cure is the same steps after a warm-up.
+The stopwatch covers the first steps after the step is built; the fix is the same steps after a warm-up.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def _new_constant() -> float:
     return 1.0 + time.time_ns() % 1_000_000_007 / 1e10
 
 
-def _warmed(torch: Any, step: Step, cure: str | None) -> Step:
-    """The step, with all of its shapes run once if cured."""
-    if cure:
+def _warmed(torch: Any, step: Step, fix: str | None) -> Step:
+    """The step, with all of its shapes run once if fixed."""
+    if fix:
         for _ in range(STEPS):
             step()
         torch.cuda.synchronize()
@@ -32,7 +32,7 @@ def _warmed(torch: Any, step: Step, cure: str | None) -> Step:
 
 
 @planted("cold_start", "warm_up", steps=STEPS, own_process=True)
-def first_calls(torch: Any, cure: str | None) -> Step:
+def first_calls(torch: Any, fix: str | None) -> Step:
     """The first steps of a process: kernels are loaded when first used, and the libraries make their handles.
 
     None of it happens again, so a measurement begins after it.
@@ -48,11 +48,11 @@ def first_calls(torch: Any, cure: str | None) -> Step:
         y = functional.scaled_dot_product_attention(y, y, y)  # planted
         return torch.topk(y.flatten(1), 8).values.sum()  # planted
 
-    return _warmed(torch, step, cure)
+    return _warmed(torch, step, fix)
 
 
 @planted("cold_start", "warm_up", steps=STEPS, stacks=False)
-def compile_in_the_first_step(torch: Any, cure: str | None) -> Step:
+def compile_in_the_first_step(torch: Any, fix: str | None) -> Step:
     """`torch.compile` compiles when its function is first called, which is in the first measured step.
 
     Every later step runs the compiled kernel.
@@ -70,11 +70,11 @@ def compile_in_the_first_step(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         return function(x)  # planted
 
-    return _warmed(torch, step, cure)
+    return _warmed(torch, step, fix)
 
 
 @planted("cold_start", "warm_up", steps=STEPS, stacks=False)
-def recompile_for_every_length(torch: Any, cure: str | None) -> Step:
+def recompile_for_every_length(torch: Any, fix: str | None) -> Step:
     """A compiled function meets a new sequence length in every step, and is compiled for static shapes.
 
     Each length is compiled for once; lengths that were warmed up (or padded to a few sizes) cost nothing more.
@@ -92,11 +92,11 @@ def recompile_for_every_length(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         return function(next(lengths))  # planted
 
-    return _warmed(torch, step, cure)
+    return _warmed(torch, step, fix)
 
 
 @planted("cold_start", "warm_up", steps=STEPS)
-def tuning_for_every_shape(torch: Any, cure: str | None) -> Step:
+def tuning_for_every_shape(torch: Any, fix: str | None) -> Step:
     """`cudnn.benchmark` is on and every step brings images of a new size.
 
     Each size is tried with every algorithm first; with sizes that were seen before there is nothing to try.
@@ -115,11 +115,11 @@ def tuning_for_every_shape(torch: Any, cure: str | None) -> Step:
             y = torch.relu(conv(y, weight, padding=1))  # planted
         return y
 
-    return _warmed(torch, step, cure)
+    return _warmed(torch, step, fix)
 
 
 @planted("cold_start", "warm_up", steps=STEPS)
-def attention_planned_for_every_length(torch: Any, cure: str | None) -> Step:
+def attention_planned_for_every_length(torch: Any, fix: str | None) -> Step:
     """Attention through cuDNN meets a sequence of a new length in every step.
 
     cuDNN builds a plan for each new shape, which takes tens of milliseconds of CPU; a length that was seen before
@@ -137,4 +137,4 @@ def attention_planned_for_every_length(torch: Any, cure: str | None) -> Step:
             return attention(x, x, x)  # planted
 
     step(known)
-    return _warmed(torch, step, cure)
+    return _warmed(torch, step, fix)

@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, graphed, weights
 
 
 @planted("dispatch", "cuda_graph")
-def small_mlp_training(torch: Any, cure: str | None) -> Step:
+def small_mlp_training(torch: Any, fix: str | None) -> Step:
     """A training step of a small MLP, launched kernel by kernel.
 
     Forward, backward and SGD are about thirty launches of kernels of two microseconds each; nothing in the step
@@ -26,11 +26,11 @@ def small_mlp_training(torch: Any, cure: str | None) -> Step:
         loss.backward()  # planted
         optimizer.step()  # planted
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "cuda_graph", steps=4)
-def token_decode(torch: Any, cure: str | None) -> Step:
+def token_decode(torch: Any, fix: str | None) -> Step:
     """Two layers of a small transformer make one token, launched kernel by kernel.
 
     At one token of batch 4 every kernel is a few microseconds and the CPU takes longer to launch it. Shapes and
@@ -60,11 +60,11 @@ def token_decode(torch: Any, cure: str | None) -> Step:
             x = x + torch.relu(normed(x) @ up) @ downs[index]  # planted
         state.copy_(normed(x))
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "batch", also=("cuda_graph",))
-def samples_one_by_one(torch: Any, cure: str | None) -> Step:
+def samples_one_by_one(torch: Any, fix: str | None) -> Step:
     """Sixteen samples go through an MLP one after the other instead of as one batch.
 
     The same four kernels are launched sixteen times; a batch of sixteen costs the GPU what one sample does.
@@ -78,13 +78,13 @@ def samples_one_by_one(torch: Any, cure: str | None) -> Step:
     def batched() -> Any:
         return torch.relu(torch.relu(samples @ first) @ second)
 
-    if cure == "cuda_graph":
+    if fix == "cuda_graph":
         return graphed(torch, one_by_one)
-    return batched if cure == "batch" else one_by_one
+    return batched if fix == "batch" else one_by_one
 
 
 @planted("dispatch", "batch", also=("cuda_graph",))
-def heads_in_a_loop(torch: Any, cure: str | None) -> Step:
+def heads_in_a_loop(torch: Any, fix: str | None) -> Step:
     """Attention written as a loop over twelve small heads.
 
     Every head launches its own two matmuls and its softmax; the batched matmul does all heads at once.
@@ -101,13 +101,13 @@ def heads_in_a_loop(torch: Any, cure: str | None) -> Step:
     def batched() -> Any:
         return torch.softmax(query @ key.transpose(1, 2), -1) @ value
 
-    if cure == "cuda_graph":
+    if fix == "cuda_graph":
         return graphed(torch, looped)
-    return batched if cure == "batch" else looped
+    return batched if fix == "batch" else looped
 
 
 @planted("dispatch", "torch_compile", also=("cuda_graph",))
-def small_pointwise_chain(torch: Any, cure: str | None) -> Step:
+def small_pointwise_chain(torch: Any, fix: str | None) -> Step:
     """Forty pointwise operations on a tensor so small that each costs the GPU nearly nothing.
 
     Compiled, the chain is one kernel and one launch.
@@ -121,16 +121,16 @@ def small_pointwise_chain(torch: Any, cure: str | None) -> Step:
             x = tanh(y - x)  # planted
         return x
 
-    fused = compiled(torch, chain) if cure == "torch_compile" else chain
+    fused = compiled(torch, chain) if fix == "torch_compile" else chain
 
     def step() -> Any:
         return fused(x)
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "fused_optimizer", steps=4)
-def adam_on_small_parameters(torch: Any, cure: str | None) -> Step:
+def adam_on_small_parameters(torch: Any, fix: str | None) -> Step:
     """Adam walks over eight small parameters one by one, seven launches each.
 
     The fused implementation does the same arithmetic for all of them in one or two kernels.
@@ -138,7 +138,7 @@ def adam_on_small_parameters(torch: Any, cure: str | None) -> Step:
     parameters = [torch.nn.Parameter(torch.randn(128, 128, device="cuda")) for _ in range(8)]
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter)
-    fused = cure == "fused_optimizer"
+    fused = fix == "fused_optimizer"
     optimizer = torch.optim.Adam(parameters, lr=1e-4, fused=fused, foreach=False)
 
     def step() -> None:
@@ -148,7 +148,7 @@ def adam_on_small_parameters(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "cuda_graph", steps=4)
-def unrolled_recurrence(torch: Any, cure: str | None) -> Step:
+def unrolled_recurrence(torch: Any, fix: str | None) -> Step:
     """A recurrent cell unrolled over twenty-four time steps in Python.
 
     Each time step needs the last one, so the kernels cannot be batched; but they can be launched together.
@@ -162,11 +162,11 @@ def unrolled_recurrence(torch: Any, cure: str | None) -> Step:
             hidden = torch.tanh(now + hidden @ recurrent)  # planted
         return hidden
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "cuda_graph")
-def python_between_launches(torch: Any, cure: str | None) -> Step:
+def python_between_launches(torch: Any, fix: str | None) -> Step:
     """Every layer's settings are written out as text before its kernels are launched, as for a log or a cache key.
 
     The time goes to Python between the operations, not to the operations. Replaying a graph runs none of it.
@@ -182,4 +182,4 @@ def python_between_launches(torch: Any, cure: str | None) -> Step:
             hidden = torch.relu(hidden @ weight)
         return hidden
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step

@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, graphed, weights
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def large_gemm_chain(torch: Any, cure: str | None) -> Step:
+def large_gemm_chain(torch: Any, fix: str | None) -> Step:
     """Four large matmuls in bfloat16, each over a hundred microseconds on the tensor cores.
 
     The CPU is far ahead, so a graph changes nothing.
@@ -23,11 +23,11 @@ def large_gemm_chain(torch: Any, cure: str | None) -> Step:
             y = y @ weight
         return y
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("healthy", None, innocent="torch_compile")
-def kernel_at_bandwidth(torch: Any, cure: str | None) -> Step:
+def kernel_at_bandwidth(torch: Any, fix: str | None) -> Step:
     """One pointwise kernel that reads a gibibyte, at the rate of the memory.
 
     Compiled, it moves the same bytes.
@@ -38,7 +38,7 @@ def kernel_at_bandwidth(torch: Any, cure: str | None) -> Step:
     def blend(left: Any, right: Any) -> Any:
         return add(left, right, alpha=0.5)
 
-    function = compiled(torch, blend) if cure else blend
+    function = compiled(torch, blend) if fix else blend
 
     def step() -> Any:
         return function(left, right)
@@ -47,7 +47,7 @@ def kernel_at_bandwidth(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="remove_sync")
-def graphed_step(torch: Any, cure: str | None) -> Step:
+def graphed_step(torch: Any, fix: str | None) -> Step:
     """A stack of matmuls in one CUDA graph, with a wait for the GPU at the end of the step.
 
     The step is two milliseconds of work near the tensor cores' rate; the wait costs one launch latency.
@@ -66,7 +66,7 @@ def graphed_step(torch: Any, cure: str | None) -> Step:
 
     def step() -> None:
         replay()
-        if not cure:
+        if not fix:
             torch.cuda.synchronize()
 
     return step

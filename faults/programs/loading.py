@@ -33,7 +33,7 @@ def _training_on(torch: Any, source: Iterator[Any]) -> Step:
 
 
 @planted("input", "prefetch")
-def slow_storage(torch: Any, cure: str | None) -> Step:
+def slow_storage(torch: Any, fix: str | None) -> Step:
     """Fetching a batch takes 4 ms of waiting (a sleep stands for the storage), in the loop itself.
 
     The wait needs no CPU: threads that fetch ahead hide all of it.
@@ -43,11 +43,11 @@ def slow_storage(torch: Any, cure: str | None) -> Step:
         time.sleep(0.004)  # planted
         return torch.full((ROWS, COLUMNS), index % 97 / 97)
 
-    return _training_on(torch, fetched_ahead(make, threads=8) if cure else batches(torch, make, workers=0))
+    return _training_on(torch, fetched_ahead(make, threads=8) if fix else batches(torch, make, workers=0))
 
 
 @planted("input", "prefetch")
-def augmentation_in_the_loop(torch: Any, cure: str | None) -> Step:
+def augmentation_in_the_loop(torch: Any, fix: str | None) -> Step:
     """Batches are augmented on the CPU, between two steps, in the process that feeds the GPU.
 
     Worker processes do the same arithmetic while the GPU computes.
@@ -58,11 +58,11 @@ def augmentation_in_the_loop(torch: Any, cure: str | None) -> Step:
         noise = torch.randn(128, ROWS, COLUMNS)  # planted
         return image.roll(index, 1) + noise.mean(0)  # planted
 
-    return _training_on(torch, batches(torch, make, workers=12 if cure else 0))
+    return _training_on(torch, batches(torch, make, workers=12 if fix else 0))
 
 
 @planted("input", "prefetch")
-def tokenising_in_the_loop(torch: Any, cure: str | None) -> Step:
+def tokenising_in_the_loop(torch: Any, fix: str | None) -> Step:
     """Text is looked up and merged in pure Python before every step.
 
     Worker processes have interpreters of their own, so they do it while this one launches.
@@ -79,11 +79,11 @@ def tokenising_in_the_loop(torch: Any, cure: str | None) -> Step:
             rows.append(numbers)
         return torch.tensor(rows, dtype=torch.float32) / 997
 
-    return _training_on(torch, batches(torch, make, workers=12 if cure else 0))
+    return _training_on(torch, batches(torch, make, workers=12 if fix else 0))
 
 
 @planted("input", "prefetch")
-def one_worker_too_slow(torch: Any, cure: str | None) -> Step:
+def one_worker_too_slow(torch: Any, fix: str | None) -> Step:
     """A DataLoader with one worker, which takes 5 ms for a batch that the GPU is done with in one.
 
     The loop waits in the loader's queue; twelve workers together make a batch in less than the GPU takes.
@@ -93,4 +93,4 @@ def one_worker_too_slow(torch: Any, cure: str | None) -> Step:
         time.sleep(0.005)
         return torch.full((ROWS, COLUMNS), index % 97 / 97)
 
-    return _training_on(torch, batches(torch, make, workers=12 if cure else 1))
+    return _training_on(torch, batches(torch, make, workers=12 if fix else 1))

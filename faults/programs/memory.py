@@ -10,7 +10,7 @@ from faults.programs.parts import weights
 
 
 @planted("memory", "no_empty_cache")
-def empty_cache_every_step(torch: Any, cure: str | None) -> Step:
+def empty_cache_every_step(torch: Any, fix: str | None) -> Step:
     """`torch.cuda.empty_cache()` after every step, "to save memory".
 
     The blocks go back to the driver (which waits for the GPU) and are asked for again in the next step. The peak is
@@ -24,14 +24,14 @@ def empty_cache_every_step(torch: Any, cure: str | None) -> Step:
         for weight in layers:
             kept.append(kept[-1] @ weight)
         kept.clear()
-        if not cure:
+        if not fix:
             torch.cuda.empty_cache()  # planted
 
     return step
 
 
 @planted("memory", "preallocate")
-def growing_kv_cache(torch: Any, cure: str | None) -> Step:
+def growing_kv_cache(torch: Any, fix: str | None) -> Step:
     """A decoder's cache of keys and values grows by `torch.cat`, one token a step.
 
     All of it is copied to add one row. A buffer with room to grow takes the row in place.
@@ -57,11 +57,11 @@ def growing_kv_cache(torch: Any, cure: str | None) -> Step:
         start[:, :, :, end - 1 : end].copy_(row)
         return attention(query, start[0, :, :, :end], start[1, :, :, :end])
 
-    return in_place if cure else grown
+    return in_place if fix else grown
 
 
 @planted("memory", "preallocate")
-def results_by_concatenation(torch: Any, cure: str | None) -> Step:
+def results_by_concatenation(torch: Any, fix: str | None) -> Step:
     """Twelve chunks of results are appended with `torch.cat`, so that the first is copied eleven times.
 
     Each matmul can write its part of one buffer.
@@ -71,7 +71,7 @@ def results_by_concatenation(torch: Any, cure: str | None) -> Step:
     room = torch.empty(12, 2048, 4096, device="cuda", dtype=torch.bfloat16)
 
     def step() -> Any:
-        if cure:
+        if fix:
             for chunk, part in zip(chunks, room.unbind(0), strict=True):
                 torch.mm(chunk, weight, out=part)
             return room
@@ -84,7 +84,7 @@ def results_by_concatenation(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "preallocate")
-def zeros_every_step(torch: Any, cure: str | None) -> Step:
+def zeros_every_step(torch: Any, fix: str | None) -> Step:
     """A buffer of 512 MiB is made anew with `torch.zeros` in every step, and all of it is then overwritten.
 
     Kept from step to step it need not be filled, and the matmuls can write into it.
@@ -94,9 +94,9 @@ def zeros_every_step(torch: Any, cure: str | None) -> Step:
     kept = torch.empty(8, 4096, 8192, device="cuda", dtype=torch.bfloat16)
 
     def step() -> Any:
-        room = kept if cure else torch.zeros(8, 4096, 8192, device="cuda", dtype=torch.bfloat16)  # planted
+        room = kept if fix else torch.zeros(8, 4096, 8192, device="cuda", dtype=torch.bfloat16)  # planted
         for chunk, part in zip(chunks, room.unbind(0), strict=True):
-            if cure:
+            if fix:
                 torch.mm(chunk, weight, out=part)
             else:
                 part.copy_(chunk @ weight)  # planted
@@ -106,7 +106,7 @@ def zeros_every_step(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "drop_copies")
-def redundant_contiguous(torch: Any, cure: str | None) -> Step:
+def redundant_contiguous(torch: Any, fix: str | None) -> Step:
     """Every layer transposes its weight and asks for a contiguous copy of it, in every step.
 
     A matmul reads either layout; the view is enough.
@@ -117,7 +117,7 @@ def redundant_contiguous(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         y = x
         for weight in layers:
-            turned = weight.t() if cure else weight.t().contiguous()  # planted
+            turned = weight.t() if fix else weight.t().contiguous()  # planted
             y = y @ turned
         return y
 
@@ -125,7 +125,7 @@ def redundant_contiguous(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "drop_copies")
-def defensive_clones(torch: Any, cure: str | None) -> Step:
+def defensive_clones(torch: Any, fix: str | None) -> Step:
     """Every layer works on a clone of its input, "so that nothing is overwritten".
 
     Nothing is: the layers only read.
@@ -136,7 +136,7 @@ def defensive_clones(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         y = x
         for weight in layers:
-            safe = y if cure else y.clone()  # planted
+            safe = y if fix else y.clone()  # planted
             y = safe @ weight
         return y
 

@@ -9,13 +9,13 @@ from faults.programs.parts import weights
 
 
 @planted("kernel", "tf32", also=("bf16",))
-def fp32_matmul(torch: Any, cure: str | None) -> Step:
+def fp32_matmul(torch: Any, fix: str | None) -> Step:
     """An MLP in float32 with TF32 off, which is torch's default.
 
     The matmuls run on the ordinary cores at an eighth of the rate that TF32 has; TF32 keeps float32's range.
     """
-    dtype = torch.bfloat16 if cure == "bf16" else torch.float32
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    dtype = torch.bfloat16 if fix == "bf16" else torch.float32
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     (up,), (down,) = weights(torch, 1, 2048, 4096, dtype), weights(torch, 1, 4096, 2048, dtype)
     x = torch.randn(2048, 2048, device="cuda", dtype=dtype)
 
@@ -26,14 +26,14 @@ def fp32_matmul(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "bf16")
-def tf32_transformer_block(torch: Any, cure: str | None) -> Step:
+def tf32_transformer_block(torch: Any, fix: str | None) -> Step:
     """A transformer block in float32 with TF32 on.
 
     The matmuls have tensor cores at half of bfloat16's rate; attention in float32 is over half of the step.
     """
     torch.backends.cuda.matmul.allow_tf32 = True
     functional = torch.nn.functional
-    dtype = torch.bfloat16 if cure else torch.float32
+    dtype = torch.bfloat16 if fix else torch.float32
     hidden, heads, batch, length = 1024, 16, 8, 1024
     (qkv,), (out,) = weights(torch, 1, hidden, 3 * hidden, dtype), weights(torch, 1, hidden, hidden, dtype)
     (up,), (down,) = weights(torch, 1, hidden, 4 * hidden, dtype), weights(torch, 1, 4 * hidden, hidden, dtype)
@@ -50,14 +50,14 @@ def tf32_transformer_block(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "tf32", also=("bf16",))
-def fp32_convolution(torch: Any, cure: str | None) -> Step:
+def fp32_convolution(torch: Any, fix: str | None) -> Step:
     """Convolutions in float32 with cuDNN's TF32 switched off, for the sake of the last digits.
 
     Only the switch keeps them from the tensor cores.
     """
-    torch.backends.cudnn.allow_tf32 = cure == "tf32"
+    torch.backends.cudnn.allow_tf32 = fix == "tf32"
     conv = torch.nn.functional.conv2d
-    dtype, layout = torch.bfloat16 if cure == "bf16" else torch.float32, torch.channels_last
+    dtype, layout = torch.bfloat16 if fix == "bf16" else torch.float32, torch.channels_last
     filters = [torch.randn(128, 128, 3, 3, device="cuda").mul_(0.03).to(dtype, memory_format=layout) for _ in range(3)]
     x = torch.randn(32, 128, 56, 56, device="cuda", dtype=dtype).to(memory_format=layout)
 
@@ -71,13 +71,13 @@ def fp32_convolution(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "pad")
-def odd_vocabulary(torch: Any, cure: str | None) -> Step:
+def odd_vocabulary(torch: Any, fix: str | None) -> Step:
     """Logits over a vocabulary of 50,257 words, in bfloat16.
 
     Rows of an odd length start at addresses that wide loads cannot use, so a slower kernel is chosen. Padded to
     50,304, a multiple of 64, the rows are aligned; the padding's logits are never looked at.
     """
-    vocabulary = 50_304 if cure else 50_257
+    vocabulary = 50_304 if fix else 50_257
     (head,) = weights(torch, 1, 1024, vocabulary, torch.bfloat16)
     hidden = torch.randn(4096, 1024, device="cuda", dtype=torch.bfloat16)
 
@@ -88,12 +88,12 @@ def odd_vocabulary(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "pad")
-def odd_hidden_size(torch: Any, cure: str | None) -> Step:
+def odd_hidden_size(torch: Any, fix: str | None) -> Step:
     """An MLP whose sizes are odd: 2,047 and 4,093, in bfloat16.
 
     Padding both to 2,048 and 4,096 with zeros gives the same numbers with aligned rows.
     """
-    hidden, inner = (2048, 4096) if cure else (2047, 4093)
+    hidden, inner = (2048, 4096) if fix else (2047, 4093)
     (up,), (down,) = (
         weights(torch, 1, hidden, inner, torch.bfloat16),
         weights(torch, 1, inner, hidden, torch.bfloat16),
@@ -107,7 +107,7 @@ def odd_hidden_size(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "bf16", also=("torch_compile",))
-def casts_back_and_forth(torch: Any, cure: str | None) -> Step:
+def casts_back_and_forth(torch: Any, fix: str | None) -> Step:
     """Each activation goes to float32 and back around a ReLU, "to be safe".
 
     The casts move more bytes than the ReLU, which is exact in bfloat16.
@@ -118,8 +118,8 @@ def casts_back_and_forth(torch: Any, cure: str | None) -> Step:
     def safe(x: Any) -> Any:
         return x.float().relu().bfloat16()  # planted
 
-    activation = torch.relu if cure == "bf16" else safe
-    if cure == "torch_compile":
+    activation = torch.relu if fix == "bf16" else safe
+    if fix == "torch_compile":
         torch._dynamo.reset()
         activation = torch.compile(safe, dynamic=False)
 
@@ -133,13 +133,13 @@ def casts_back_and_forth(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "bf16")
-def weights_cast_every_step(torch: Any, cure: str | None) -> Step:
+def weights_cast_every_step(torch: Any, fix: str | None) -> Step:
     """Weights kept in float32 are cast to bfloat16 each time they are used.
 
     At a small batch the cast reads and writes three times what the matmul reads. Weights that do not change can be
     kept in bfloat16.
     """
-    layers = weights(torch, 4, 8192, 8192, torch.bfloat16 if cure else torch.float32)
+    layers = weights(torch, 4, 8192, 8192, torch.bfloat16 if fix else torch.float32)
     x = torch.randn(64, 8192, device="cuda", dtype=torch.bfloat16)
 
     def step() -> Any:

@@ -8,13 +8,13 @@ from faults.programs.case import Step, planted
 
 
 @planted("kernel", "channels_last")
-def channels_first_convolution(torch: Any, cure: str | None) -> Step:
+def channels_first_convolution(torch: Any, fix: str | None) -> Step:
     """Convolutions in bfloat16 on tensors laid out channels first.
 
     The tensor cores' kernels want channels last, so each convolution transposes its input and its output.
     """
     conv = torch.nn.functional.conv2d
-    layout = torch.channels_last if cure else torch.contiguous_format
+    layout = torch.channels_last if fix else torch.contiguous_format
     x = torch.randn(64, 128, 56, 56, device="cuda", dtype=torch.bfloat16).to(memory_format=layout)
     filters = [
         (torch.randn(128, 128, 3, 3, device="cuda") * 0.03).to(torch.bfloat16).to(memory_format=layout)
@@ -31,13 +31,13 @@ def channels_first_convolution(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "streams")
-def independent_branches_in_a_row(torch: Any, cure: str | None) -> Step:
+def independent_branches_in_a_row(torch: Any, fix: str | None) -> Step:
     """Six independent scans, each of which can use a few of the 132 multiprocessors, run one after the other.
 
     On streams of their own they run at the same time.
     """
     rows = [torch.randn(8, 262_144, device="cuda") for _ in range(6)]
-    streams = [torch.cuda.Stream() for _ in rows] if cure else []
+    streams = [torch.cuda.Stream() for _ in rows] if fix else []
 
     def in_a_row() -> Any:
         return [torch.cumsum(branch, -1) for branch in rows]  # planted
@@ -52,11 +52,11 @@ def independent_branches_in_a_row(torch: Any, cure: str | None) -> Step:
             main.wait_stream(stream)
         return results
 
-    return at_once if cure else in_a_row
+    return at_once if fix else in_a_row
 
 
 @planted("kernel", "at_roofline")
-def contended_scatter(torch: Any, cure: str | None) -> Step:
+def contended_scatter(torch: Any, fix: str | None) -> Step:
     """Four million values are added to 64 bins with `index_add_`, so that the atomic additions queue up.
 
     The bins are the same in every step and equally full: gathered in the order of the bins, the values are rows to
@@ -70,7 +70,7 @@ def contended_scatter(torch: Any, cure: str | None) -> Step:
     totals = torch.zeros(bins, device="cuda")
 
     def step() -> Any:
-        if cure:
+        if fix:
             return torch.sum(values.index_select(0, order).view(bins, each), 1)
         return totals.zero_().index_add_(0, index, values)  # planted
 
@@ -78,7 +78,7 @@ def contended_scatter(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "at_roofline")
-def scan_on_few_rows(torch: Any, cure: str | None) -> Step:
+def scan_on_few_rows(torch: Any, fix: str | None) -> Step:
     """A running sum over four long rows, which keeps four of the 132 multiprocessors busy.
 
     The same sums in two levels, blocks first, use them all.
@@ -87,7 +87,7 @@ def scan_on_few_rows(torch: Any, cure: str | None) -> Step:
     flat = x.view(4, -1)
 
     def step() -> Any:
-        if not cure:
+        if not fix:
             return torch.cumsum(flat, -1)  # planted
         inner = torch.cumsum(x, -1)
         before = torch.cumsum(inner[:, :, -1], -1).roll(1, -1)

@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("sync", "remove_sync")
-def item_per_layer(torch: Any, cure: str | None) -> Step:
+def item_per_layer(torch: Any, fix: str | None) -> Step:
     """Every layer's largest activation is read back with `.item()`.
 
     The layers are long enough to keep the GPU busy while the CPU runs ahead, but it never gets ahead. The statistic
@@ -23,14 +23,14 @@ def item_per_layer(torch: Any, cure: str | None) -> Step:
         for weight in layers:
             hidden = hidden @ weight
             peak = hidden[:64].amax()
-            largest.append(peak if cure else peak.item())  # planted
+            largest.append(peak if fix else peak.item())  # planted
         return largest
 
     return step
 
 
 @planted("sync", "remove_sync")
-def boolean_mask(torch: Any, cure: str | None) -> Step:
+def boolean_mask(torch: Any, fix: str | None) -> Step:
     """A loss over the valid tokens picks them with a boolean mask, chunk by chunk.
 
     How many are picked must be known on the CPU before the result can be allocated. Weighting by the mask gives the
@@ -45,7 +45,7 @@ def boolean_mask(torch: Any, cure: str | None) -> Step:
         losses = []
         for index, chunk in enumerate(chunks):
             scores = (chunk @ head).amax(-1)
-            if cure:
+            if fix:
                 losses.append((scores * valid[index]).sum() / counts[index])
             else:
                 losses.append(scores[valid[index]].mean())  # planted
@@ -55,7 +55,7 @@ def boolean_mask(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def nonzero_routing(torch: Any, cure: str | None) -> Step:
+def nonzero_routing(torch: Any, fix: str | None) -> Step:
     """A mixture of experts asks `nonzero` for each expert's tokens.
 
     Each answer has a size that only the GPU knows, so each is a wait. The router is balanced (every expert gets the
@@ -68,10 +68,10 @@ def nonzero_routing(torch: Any, cure: str | None) -> Step:
     share = tokens // experts
 
     def step() -> Any:
-        order = torch.argsort(route).split(share) if cure else ()
+        order = torch.argsort(route).split(share) if fix else ()
         results = []
         for expert in range(experts):
-            mine = order[expert] if cure else (route == expert).nonzero().squeeze(1)  # planted
+            mine = order[expert] if fix else (route == expert).nonzero().squeeze(1)  # planted
             results.append(x.index_select(0, mine) @ ups[expert])
         return results
 
@@ -79,7 +79,7 @@ def nonzero_routing(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def synchronize_after_every_layer(torch: Any, cure: str | None) -> Step:
+def synchronize_after_every_layer(torch: Any, fix: str | None) -> Step:
     """`torch.cuda.synchronize()` after every layer: timing code that was left in.
 
     Each call drains the queue, and the next kernel waits for the CPU to come back and launch it.
@@ -91,7 +91,7 @@ def synchronize_after_every_layer(torch: Any, cure: str | None) -> Step:
         hidden = x
         for weight in layers:
             hidden = hidden @ weight
-            if not cure:
+            if not fix:
                 torch.cuda.synchronize()  # planted
         return hidden
 
@@ -99,7 +99,7 @@ def synchronize_after_every_layer(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def branch_on_gradient_norm(torch: Any, cure: str | None) -> Step:
+def branch_on_gradient_norm(torch: Any, fix: str | None) -> Step:
     """Gradients are clipped with a Python `if` on each one's norm.
 
     An `if` on a tensor reads it back. Multiplying by a factor of at most one does the same without the CPU.
@@ -111,7 +111,7 @@ def branch_on_gradient_norm(torch: Any, cure: str | None) -> Step:
     def step() -> None:
         for parameter, gradient, update in zip(parameters, gradients, updates, strict=True):
             norm = gradient.norm()
-            if cure:
+            if fix:
                 torch.mul(gradient, (1.0 / norm).clamp(max=1.0), out=update)
             elif norm > 1.0:  # planted
                 torch.mul(gradient, 1.0 / norm, out=update)
@@ -121,10 +121,10 @@ def branch_on_gradient_norm(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def convergence_check(torch: Any, cure: str | None) -> Step:
+def convergence_check(torch: Any, fix: str | None) -> Step:
     """A solver asks after every iteration whether it has converged.
 
-    Each answer costs a round trip in which the GPU is idle; a fixed number of iterations, as cured, asks nothing.
+    Each answer costs a round trip in which the GPU is idle; a fixed number of iterations, as fixed, asks nothing.
     """
     matrix = torch.randn(12288, 12288, device="cuda").mul_(12288**-0.5).to(torch.bfloat16)
     start = torch.randn(12288, 1, device="cuda", dtype=torch.bfloat16)
@@ -133,7 +133,7 @@ def convergence_check(torch: Any, cure: str | None) -> Step:
         x = start
         for _ in range(8):
             following = matrix @ x
-            if not cure and torch.equal(following, x):  # planted
+            if not fix and torch.equal(following, x):  # planted
                 break
             x = following
         return x

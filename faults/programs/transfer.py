@@ -10,32 +10,32 @@ from faults.programs.parts import weights
 
 
 @planted("transfer", "pin_memory")
-def pageable_batch(torch: Any, cure: str | None) -> Step:
+def pageable_batch(torch: Any, fix: str | None) -> Step:
     """A batch of 32 MiB is copied from ordinary memory in every step.
 
     The driver copies pageable memory through a buffer of its own, and the CPU waits. From pinned memory the copy
     engine reads directly and the CPU goes on.
     """
     hosts = [torch.randn(8192, 1024) for _ in range(3)]
-    sources = itertools.cycle([host.pin_memory() for host in hosts] if cure else hosts)
+    sources = itertools.cycle([host.pin_memory() for host in hosts] if fix else hosts)
     (weight,) = weights(torch, 1, 1024, 1024, torch.bfloat16)
 
     def step() -> Any:
-        batch = next(sources).to("cuda", non_blocking=bool(cure))  # planted
+        batch = next(sources).to("cuda", non_blocking=bool(fix))  # planted
         return batch.to(torch.bfloat16) @ weight
 
     return step
 
 
 @planted("transfer", "pin_memory")
-def results_to_pageable_memory(torch: Any, cure: str | None) -> Step:
+def results_to_pageable_memory(torch: Any, fix: str | None) -> Step:
     """Embeddings of 16 MiB go to the host in every step, into memory that was allocated just then.
 
     Pinned memory that is used again and again takes them at the full rate of the bus.
     """
     (weight,) = weights(torch, 1, 1024, 1024)
     x = torch.randn(4096, 1024, device="cuda")
-    pinned = torch.empty(4096, 1024, pin_memory=True) if cure else None
+    pinned = torch.empty(4096, 1024, pin_memory=True) if fix else None
 
     def step() -> Any:
         result = x @ weight
@@ -47,7 +47,7 @@ def results_to_pageable_memory(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "reduce_before_copy")
-def logits_to_host(torch: Any, cure: str | None) -> Step:
+def logits_to_host(torch: Any, fix: str | None) -> Step:
     """All logits are copied to the host, which then looks for the largest.
 
     The GPU finds it in microseconds, and one number a token is left to copy.
@@ -57,7 +57,7 @@ def logits_to_host(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         logits = (hidden @ head).float()
-        if cure:
+        if fix:
             return logits.argmax(-1).cpu()
         return logits.cpu().argmax(-1)  # planted
 
@@ -65,7 +65,7 @@ def logits_to_host(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "coalesce_copies")
-def many_tiny_copies(torch: Any, cure: str | None) -> Step:
+def many_tiny_copies(torch: Any, fix: str | None) -> Step:
     """Forty-eight feature vectors of 4 KiB are copied to the GPU one by one.
 
     Each copy costs a call and a wait, whatever its size; packed on the host they are one copy.
@@ -79,11 +79,11 @@ def many_tiny_copies(torch: Any, cure: str | None) -> Step:
     def packed() -> Any:
         return torch.stack(features).to("cuda") @ weight
 
-    return packed if cure else one_by_one
+    return packed if fix else one_by_one
 
 
 @planted("transfer", "prefetch")
-def copy_before_compute(torch: Any, cure: str | None) -> Step:
+def copy_before_compute(torch: Any, fix: str | None) -> Step:
     """Each batch is copied (pinned, asynchronous) on the stream that then computes with it.
 
     The GPU computes nothing during the copy. The next batch's copy fits behind this batch's matmuls, on a stream
@@ -120,7 +120,7 @@ def copy_before_compute(torch: Any, cure: str | None) -> Step:
         free[turn].record()
         return result
 
-    if not cure:
+    if not fix:
         return in_turn
     fetch(0)
     return ahead

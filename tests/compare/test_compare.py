@@ -67,7 +67,7 @@ def test_two_programs_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_fix_that_replaces_all_kernels_is_the_same_program() -> None:
-    before, after = (SUITES / "planted" / f"unfused_attention.{form}.json.gz" for form in ("plain", "cured"))
+    before, after = (SUITES / "planted" / f"unfused_attention.{form}.json.gz" for form in ("plain", "fixed"))
     assert warpline.compare(before, after).verdict == "faster"
 
 
@@ -148,13 +148,13 @@ def test_a_recording_that_was_cut_off_is_not_compared_and_passes_no_gate(
 
 
 def test_copies_that_took_part_in_a_replacement_are_not_called_kernels(tmp_path: Path) -> None:
-    a, b = (SUITES / "planted" / f"boolean_mask.{form}.json.gz" for form in ("plain", "cured"))
+    a, b = (SUITES / "planted" / f"boolean_mask.{form}.json.gz" for form in ("plain", "fixed"))
     shown = terminal.render(report(warpline.compare(a, b)), 200).plain
     assert "36 operations became 18: cub reduce + Memcpy DtoH (Device -> Pinned)" in " ".join(shown.split())
 
 
 def test_the_report_names_the_fused_kernels(capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = (str(SUITES / "planted" / f"gelu_by_hand.{form}.json.gz") for form in ("plain", "cured"))
+    before, after = (str(SUITES / "planted" / f"gelu_by_hand.{form}.json.gz") for form in ("plain", "fixed"))
     assert run(["compare", before, after]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "9 kernels became 1" in shown

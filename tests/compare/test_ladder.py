@@ -160,7 +160,7 @@ def test_rungs_are_named_by_their_files() -> None:
     assert rung_names((Path("x/eager.json.gz"), Path("y/graph.sqlite"))) == ["eager", "graph"]
     assert rung_names((Path("0-eager.json.gz"), Path("1-cuda-graph"))) == ["eager", "cuda-graph"]
     assert rung_names((Path("x/trace.json"), Path("y/trace.json"))) == ["x/trace", "y/trace"]
-    assert rung_names((Path("a.plain.json.gz"), Path("a.cured.json.gz"))) == ["a.plain", "a.cured"]
+    assert rung_names((Path("a.plain.json.gz"), Path("a.fixed.json.gz"))) == ["a.plain", "a.fixed"]
 
 
 def test_the_picture_has_every_rung(climbed: Ladder) -> None:

@@ -97,7 +97,7 @@ def test_only_a_narrow_range_is_a_prediction_that_came_true(predicted: Estimate,
 
 
 def test_a_recorded_pair_says_which_prediction_came_true(capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = (str(SUITES / "planted" / f"fp32_matmul.{form}.json.gz") for form in ("plain", "cured"))
+    before, after = (str(SUITES / "planted" / f"fp32_matmul.{form}.json.gz") for form in ("plain", "fixed"))
     assert run(["compare", before, after]) == 0
     assert "B has tf32: predicted" in " ".join(capsys.readouterr().out.split())
     assert run(["compare", before, after, "--json"]) == 0

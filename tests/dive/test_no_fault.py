@@ -29,7 +29,7 @@ def test_conflicts_with_copies_are_not_those_of_addresses() -> None:
     assert "40 % of its wavefronts" in half.sentence and half.gain.high < counted.gain.high
 
 
-def test_the_cure_of_a_waiting_kernel_gains_what_the_unit_has_less_to_do() -> None:
+def test_the_fix_of_a_waiting_kernel_gains_what_the_unit_has_less_to_do() -> None:
     # L1 is 45 % busy, and 19 % of its wavefronts are conflicts, or 47.5 %. The other units wait.
     elapsed = ".avg.pct_of_peak_sustained_elapsed"
     waits = {"memory": 45.0, "dram": 20.0, "l2": 15.0, "shared_wavefronts": 1e6, "shared_conflicts": 2e5,
@@ -70,7 +70,7 @@ def test_first_reads_miss_the_cache_and_that_is_no_fault() -> None:
     assert explain(kernel(**busy)).reason == "l2_misses"
 
 
-def test_a_cure_that_only_takes_work_away_ends_in_waiting_at_worst() -> None:
+def test_a_fix_that_only_takes_work_away_ends_in_waiting_at_worst() -> None:
     busy = {"memory": 95.0, "dram": 5.0, "l2": 5.0, "sm": 10.0, "issue": 10.0, "shared_wavefronts": 1e6,
             "shared_conflicts": 9.5e5, "data_wavefronts": 95.0, "shared_wavefronts_pct": 95.0}  # fmt: skip
     found = explain(kernel(**busy))

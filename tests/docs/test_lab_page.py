@@ -48,5 +48,5 @@ def test_the_lesson_on_dispatch_quotes_the_stored_times() -> None:
     assert f"{add} for an addition and {matmul} for a matmul" in page
     cases = {case["name"]: case for case in json.loads(RECORDED.read_text(encoding="utf-8"))["cases"]}
     timed = cases["synchronize_after_every_layer"]["bare_step_ns"]
-    before, after = (timed[side]["step_ns"] for side in ("faulty", "cured"))
+    before, after = (timed[side]["step_ns"] for side in ("faulty", "fixed"))
     assert f"{duration(before)} become {duration(after)}: {speedup(before / after)}" in page

@@ -52,7 +52,7 @@ def check(case: Case) -> None:
     assert case.fix or case.innocent, "a healthy step names what tempts"
     first, *rest = case.story.split("\n\n")
     assert first.rstrip().endswith(".")
-    assert rest, "the story says what is planted, and then why the cure is right"
+    assert rest, "the story says what is planted, and then why the fix is right"
 
 
 def test_names_are_unique() -> None:
@@ -81,7 +81,7 @@ def test_listing_the_cases_loads_neither_torch_nor_polars() -> None:
 
 def test_a_trap_is_timed_without_its_innocent_too() -> None:
     (trap,) = [case for case in CASES if case.name == "item_in_a_dispatch_bound_loop"]
-    assert [job.variant for job in jobs(trap, time_only=True)] == ["faulty", "cured", "remove_sync"]
+    assert [job.variant for job in jobs(trap, time_only=True)] == ["faulty", "fixed", "remove_sync"]
 
 
 def test_a_case_is_timed_before_the_profiler_is_used() -> None:
@@ -99,7 +99,7 @@ def test_only_a_first_call_needs_a_process_for_each_measurement() -> None:
 
 def test_the_stopwatch_waits_once_a_repeat_and_not_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     torch, calls = NoDevice(), []
-    case = Case("first", "cold_start", "warm_up", lambda torch, cure: lambda: calls.append(torch.waits), steps=4)
+    case = Case("first", "cold_start", "warm_up", lambda torch, fix: lambda: calls.append(torch.waits), steps=4)
     monkeypatch.setitem(sys.modules, "torch", torch)
     stopwatch = FirstSteps(torch, jobs(case)[0])
     assert stopwatch.sample() > 0
@@ -109,7 +109,7 @@ def test_the_stopwatch_waits_once_a_repeat_and_not_in_between(monkeypatch: pytes
 def test_the_first_calls_of_a_process_are_not_paid_for_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     torch, calls = NoDevice(), []
     monkeypatch.setitem(sys.modules, "torch", torch)
-    case = Case("first", "cold_start", "warm_up", lambda torch, cure: lambda: calls.append(1), own_process=True)
+    case = Case("first", "cold_start", "warm_up", lambda torch, fix: lambda: calls.append(1), own_process=True)
     FirstSteps(torch, jobs(case)[0])
     assert not calls
 
@@ -166,19 +166,19 @@ def test_a_variant_is_measured_until_a_round_was_undisturbed(tmp_path: Path) -> 
 def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def build(torch: object, cure: str | None) -> object:
-        if cure == "batch":
-            raise RuntimeError("no such cure")
-        return lambda: time.sleep(0.001 if cure else 0.003)
+    def build(torch: object, fix: str | None) -> object:
+        if fix == "batch":
+            raise RuntimeError("no such fix")
+        return lambda: time.sleep(0.001 if fix else 0.003)
 
     monkeypatch.setitem(sys.modules, "torch", MagicMock())
     case = Case("sleeper", "dispatch", "cuda_graph", build, also=("batch",))  # type: ignore[arg-type]
-    faulty, cured, other = jobs(case, time_only=True)
-    results = measure([faulty, cured, other], tmp_path, Pulse())
-    assert set(results) == {faulty, cured}
-    assert results[faulty]["step_ns"] > 2 * results[cured]["step_ns"] > 0
-    assert results[cured]["min_ns"] <= results[cured]["step_ns"] <= results[cured]["max_ns"]
-    assert "sleeper time batch: RuntimeError: no such cure" in capfd.readouterr().err
+    faulty, fixed, other = jobs(case, time_only=True)
+    results = measure([faulty, fixed, other], tmp_path, Pulse())
+    assert set(results) == {faulty, fixed}
+    assert results[faulty]["step_ns"] > 2 * results[fixed]["step_ns"] > 0
+    assert results[fixed]["min_ns"] <= results[fixed]["step_ns"] <= results[fixed]["max_ns"]
+    assert "sleeper time batch: RuntimeError: no such fix" in capfd.readouterr().err
 
 
 def test_a_profiled_step_ends_with_the_last_work_of_the_gpu() -> None:
@@ -213,7 +213,7 @@ def test_every_step_runs(suite: str) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     for case in SUITES[suite]:
-        for step in (case.faulty(), case.cured()):
+        for step in (case.faulty(), case.fixed()):
             step()
             step()
     torch.cuda.synchronize()

@@ -70,7 +70,7 @@ def test_a_new_suite_is_appended_with_the_version_that_predicted(
     rows = read_table(path)
     assert {one.case for one in rows} == {case.name}
     named = next(one for one in rows if one.fix == case.entry["fix"])
-    assert named.after_fastest_ns == case.entry["bare_step_ns"]["cured"]["step_ns"]
+    assert named.after_fastest_ns == case.entry["bare_step_ns"]["fixed"]["step_ns"]
     assert named.low_ns <= named.expected_ns <= named.high_ns
     assert named.gain == pytest.approx(named.bare_ns / named.expected_ns, rel=1e-3)
 

@@ -19,10 +19,10 @@ FIRST, SECOND = SUITES["held_out"][:2]
 
 
 def recorder(job: Job, folder: Path) -> Callable[[], Worker]:
-    """A process that writes when it is told to keep; that of the second case's cure cannot be built."""
+    """A process that writes when it is told to keep; that of the second case's fix cannot be built."""
 
     def build() -> Worker:
-        if job.case == SECOND and job.variant == "cured":
+        if job.case == SECOND and job.variant == "fixed":
             raise RuntimeError("out of memory")
         asked: list[str] = []
 
@@ -51,7 +51,7 @@ def test_a_recording_that_fails_costs_only_itself(tmp_path: Path, capfd: pytest.
     names = [f"held_out/{case.name}" for case in (FIRST, SECOND)]
     assert repeat.main(["-o", str(tmp_path), "--runs", "2", *names]) == 1
     faulty = ["plain" if case.stacks else "faulty" for case in (FIRST, SECOND)]
-    written = {f"{FIRST.name}.{faulty[0]}", f"{FIRST.name}.cured", f"{SECOND.name}.{faulty[1]}"}
+    written = {f"{FIRST.name}.{faulty[0]}", f"{FIRST.name}.fixed", f"{SECOND.name}.{faulty[1]}"}
     for run in "01":
         assert {path.name for path in tmp_path.joinpath("held_out", run).iterdir()} == written
     assert "run 1, 6 recordings" in capfd.readouterr().err

@@ -23,9 +23,9 @@ def test_a_program_has_the_steps_that_a_whole_recording_needs() -> None:
 def test_a_program_builds_first_and_runs_in_its_turn(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     done: list[str | None] = []
-    case = Case("toy", "sync", "remove_sync", lambda torch, cure: lambda: done.append(cure))
+    case = Case("toy", "sync", "remove_sync", lambda torch, fix: lambda: done.append(fix))
     (tmp_path / run_again.GO).touch()
-    run_again.run_in_turn(("toy", case), "cured", tmp_path, 5)
+    run_again.run_in_turn(("toy", case), "fixed", tmp_path, 5)
     assert (tmp_path / run_again.READY).exists()
     assert done == ["remove_sync"] * 5
 
@@ -51,4 +51,4 @@ def test_a_run_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(run_again, "keep_to_calm_cores", lambda allowed: allowed)
     monkeypatch.setattr(run_again, "WAIT_S", 0.0)
     assert run_again.main(["-o", str(tmp_path), "--runs", "1", f"held_out/{NAMED[1].name}"]) == 1
-    assert order == ["cured", "faulty", "end", "end"]
+    assert order == ["fixed", "faulty", "end", "end"]

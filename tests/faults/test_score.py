@@ -35,8 +35,8 @@ def case(**changes: Any) -> RecordedCase:
         "innocent_step_ns": None,
         "stacks": True,
         "gain": 2.5,
-        "bare_step_ns": {"faulty": {"step_ns": 10_000_000}, "cured": {"step_ns": 4_000_000}},
-        "other_cures": {"torch_compile": {"step_ns": 5_000_000}},
+        "bare_step_ns": {"faulty": {"step_ns": 10_000_000}, "fixed": {"step_ns": 4_000_000}},
+        "other_fixes": {"torch_compile": {"step_ns": 5_000_000}},
     }
     return RecordedCase("planted", Path("recordings"), entry | changes)
 
@@ -82,7 +82,7 @@ def test_a_fix_that_was_not_timed_has_no_range_to_hold() -> None:
 
 
 def test_a_healthy_case_is_held_against_the_step_as_it_is() -> None:
-    healthy = case(cause="healthy", fix=None, other_cures={}, innocent="tf32", innocent_step_ns={"step_ns": 9_900_000})
+    healthy = case(cause="healthy", fix=None, other_fixes={}, innocent="tf32", innocent_step_ns={"step_ns": 9_900_000})
     answer = compare(healthy, diagnosis(cause="kernel", fix="tf32"))
     assert answer.step_error == pytest.approx(-0.56)
     assert answer.high_on_healthy

@@ -14,9 +14,9 @@ from faults.programs import SUITES, Case, Step, clinic, harbour, sealed, unseen,
 from faults.programs.sealed import parts
 
 VARIANTS = [
-    (case, cure)
+    (case, fix)
     for case in sealed.CASES
-    for cure in (None, *dict.fromkeys(cure for cure in (case.fix, *case.also, case.innocent) if cure))
+    for fix in (None, *dict.fromkeys(fix for fix in (case.fix, *case.also, case.innocent) if fix))
 ]
 SAME_RESULT = [*unseen.CASES, *clinic.CASES, *ward.CASES, *harbour.CASES]
 
@@ -83,17 +83,17 @@ def test_a_suite_has_faulty_cases_healthy_ones_and_traps(suite: str, faulty: int
 
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
-@pytest.mark.parametrize(("case", "cure"), VARIANTS, ids=[f"{case.name}-{cure}" for case, cure in VARIANTS])
-def test_every_variant_runs_at_toy_size(cpu_for_a_gpu: Any, case: Case, cure: str | None) -> None:
-    step = case.cured(cure) if cure else case.faulty()
+@pytest.mark.parametrize(("case", "fix"), VARIANTS, ids=[f"{case.name}-{fix}" for case, fix in VARIANTS])
+def test_every_variant_runs_at_toy_size(cpu_for_a_gpu: Any, case: Case, fix: str | None) -> None:
+    step = case.fixed(fix) if fix else case.faulty()
     assert any(line.function for line in case.planted_lines()) == (case.fix is not None)
     for _ in range(3):
         step()
 
 
-def built(case: Case, cure: str | None) -> Step:
+def built(case: Case, fix: str | None) -> Step:
     try:
-        return case.cured(cure) if cure else case.faulty()
+        return case.fixed(fix) if fix else case.faulty()
     except ModuleNotFoundError as missing:
         if missing.name != "transformers":
             raise
@@ -105,8 +105,8 @@ def test_a_fix_leaves_the_result_as_it_is(cpu_for_a_gpu: Any, case: Case) -> Non
     torch = cpu_for_a_gpu
     assert any(line.function for line in case.planted_lines()) == (case.fix is not None)
     results = []
-    for cure in dict.fromkeys((None, *(cure for cure in (case.fix, *case.also, case.innocent) if cure))):
-        step = built(case, cure)
+    for fix in dict.fromkeys((None, *(fix for fix in (case.fix, *case.also, case.innocent) if fix))):
+        step = built(case, fix)
         torch.manual_seed(1)
         results.append([torch.as_tensor(step()).double().clone() for _ in range(3)])
     for other in results[1:]:

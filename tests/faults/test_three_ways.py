@@ -106,7 +106,7 @@ def test_each_step_has_a_range_and_only_a_warm_step_is_warmed_up(monkeypatch: py
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(faults.loop, "wake", lambda torch: None)
     monkeypatch.setattr(faults.loop, "warm_up", lambda torch, step: events.append("warm up"))
-    case = Case("some", cause, "warm_up", lambda torch, cure: lambda: events.append("work"))
+    case = Case("some", cause, "warm_up", lambda torch, fix: lambda: events.append("work"))
     assert loop(torch, case, steps=2) == 2
     warm = ["warm up"] if cause == "sync" else []
     assert events == [*warm, "record", *["step", "work", "end"] * 2, "stop"]

@@ -131,9 +131,9 @@ FAULTS = sorted(SUITES.glob("*/faults.json"))
 
 
 def measured() -> dict[str, tuple[float, float]]:
-    """Milliseconds of each planted and each held-out case, faulty and cured, by the stopwatch."""
+    """Milliseconds of each planted and each held-out case, faulty and fixed, by the stopwatch."""
     cases = [case for file in FAULTS for case in json.loads(file.read_text())["cases"]]
-    both = ("faulty", "cured")
+    both = ("faulty", "fixed")
     return {
         case["name"]: (
             case["bare_step_ns"][both[0]]["step_ns"] / 1e6,
@@ -152,5 +152,5 @@ def test_figures_are_those_that_were_measured(rule: Rule) -> None:
     assert figures or "There is no planted case" in text, (
         'give its times (`case` 2 → 1 ms) or say "There is no planted case"'
     )
-    for case, faulty, cured in figures:
-        assert (float(faulty), float(cured)) == pytest.approx(cases[case], rel=0.01), case
+    for case, faulty, fixed in figures:
+        assert (float(faulty), float(fixed)) == pytest.approx(cases[case], rel=0.01), case

@@ -23,7 +23,7 @@ from paths import ROOT
 from warpline.cli.main import run
 
 RECORDINGS = ROOT / "faults" / "recordings" / "planted"
-FILES = {"slow.json.gz": "pageable_batch.plain.json.gz", "fixed.json.gz": "pageable_batch.cured.json.gz"}
+FILES = {"slow.json.gz": "pageable_batch.plain.json.gz", "fixed.json.gz": "pageable_batch.fixed.json.gz"}
 """The files that the pages speak of, and the recordings that they are."""
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 WIDTH = 110

@@ -32,7 +32,7 @@ from warpline.mcp.server import make_server
 from warpline.mcp.tools import TOOLS, Answers
 
 SLOW = ROOT / "faults" / "recordings" / "planted" / "item_per_layer.plain.json.gz"
-FIXED = ROOT / "faults" / "recordings" / "planted" / "item_per_layer.cured.json.gz"
+FIXED = ROOT / "faults" / "recordings" / "planted" / "item_per_layer.fixed.json.gz"
 CROSS = "select count(distinct a.id * 1000000 + b.id * 1000 + c.id) n from ops a, ops b, ops c"
 """Counts 33 million numbers that differ."""
 PATIENCE_S = 60

@@ -23,11 +23,11 @@ def test_waits_for_nothing(gpu_profile):
 
 @pytest.mark.warpline(max_syncs=0, max_launches=100)
 def test_good(gpu_profile):
-    assert len(gpu_profile.read({cured!r}).steps) > 0
+    assert len(gpu_profile.read({fixed!r}).steps) > 0
 
 @pytest.mark.warpline(most_syncs=0)
 def test_bad_limit(gpu_profile):
-    gpu_profile.read({cured!r})
+    gpu_profile.read({fixed!r})
 
 @pytest.mark.warpline(max_syncs=0)
 def test_live(gpu_profile):
@@ -44,8 +44,8 @@ def test_without_the_fixture():
 
 
 def test_a_recorded_sync_fails_a_real_run_and_the_message_names_the_line(tmp_path: Path) -> None:
-    faulty, cured = (str(SUITES / "planted" / f"item_per_layer{form}.json.gz") for form in ("", ".cured"))
-    (tmp_path / "test_gpu.py").write_text(TESTS.format(faulty=faulty, cured=cured))
+    faulty, fixed = (str(SUITES / "planted" / f"item_per_layer{form}.json.gz") for form in ("", ".fixed"))
+    (tmp_path / "test_gpu.py").write_text(TESTS.format(faulty=faulty, fixed=fixed))
     source = f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-rs", "--strict-markers"]
     loaded = [] if _is_installed() else ["-p", "warpline.ui.pytest_plugin"]

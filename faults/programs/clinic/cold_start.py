@@ -9,7 +9,7 @@ from faults.programs.sealed.parts import hugging_face, sizes
 
 
 @planted("cold_start", "warm_up", own_process=True)
-def wav2vec2_timed_from_its_first_recording(torch: Any, cure: str | None) -> Step:
+def wav2vec2_timed_from_its_first_recording(torch: Any, fix: str | None) -> Step:
     """A service that writes down speech with a Wav2Vec2 is timed from the first recordings after its start.
 
     The first one loads libraries and kernels and lets cuDNN choose its convolutions; all later ones find them ready. A
@@ -36,7 +36,7 @@ def wav2vec2_timed_from_its_first_recording(torch: Any, cure: str | None) -> Ste
             sound = speech.to("cuda", non_blocking=True).to(torch.float16)
             return model(input_values=sound).logits.argmax(-1).tolist()  # planted
 
-    if cure:
+    if fix:
         for _ in range(5):
             step()
         torch.cuda.synchronize()

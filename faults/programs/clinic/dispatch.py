@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import graphed, hugging_face, sizes
 
 
 @planted("dispatch", "cuda_graph", steps=3)
-def forecaster_that_draws_day_after_day(torch: Any, cure: str | None) -> Step:
+def forecaster_that_draws_day_after_day(torch: Any, fix: str | None) -> Step:
     """A forecaster draws 3200 possible courses of the next 28 days with two LSTM cells, day after day.
 
     A day is a dozen small kernels, and each needs what the one before it has drawn. The GPU is done with them sooner
@@ -40,7 +40,7 @@ def forecaster_that_draws_day_after_day(torch: Any, cure: str | None) -> Step:
             place.copy_(ordered[:, int(share * draws)].T)
 
     with torch.inference_mode():
-        run = graphed(torch, draw) if cure else draw
+        run = graphed(torch, draw) if fix else draw
 
     def step() -> Any:
         with torch.inference_mode():
@@ -51,7 +51,7 @@ def forecaster_that_draws_day_after_day(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "batch", steps=3)
-def t5_that_ranks_passage_by_passage(torch: Any, cure: str | None) -> Step:
+def t5_that_ranks_passage_by_passage(torch: Any, fix: str | None) -> Step:
     """A search engine asks a T5 of three passages whether each answers a question, one passage after another.
 
     One passage of 192 tokens is little work for the GPU, and launching a forward pass takes the CPU several times as
@@ -80,7 +80,7 @@ def t5_that_ranks_passage_by_passage(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         with torch.inference_mode():
-            if cure:
+            if fix:
                 return scores(texts, start).tolist()
             parts = zip(texts.split(1), start.split(1), strict=True)
             return torch.cat([scores(text, begin) for text, begin in parts]).tolist()  # planted
@@ -89,7 +89,7 @@ def t5_that_ranks_passage_by_passage(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "cuda_graph", steps=3)
-def soft_actor_critic_on_small_batches(torch: Any, cure: str | None) -> Step:
+def soft_actor_critic_on_small_batches(torch: Any, fix: str | None) -> Step:
     """A soft actor-critic agent learns to walk: two critics, an actor and a temperature, from 256 moments a step.
 
     Networks of 256 units are next to nothing for a GPU, and an update is hundreds of kernels. The moments lie on the
@@ -142,7 +142,7 @@ def soft_actor_critic_on_small_batches(torch: Any, cure: str | None) -> Step:
             torch._foreach_lerp_(list(targets.parameters()), list(critics.parameters()), 0.005)
         loss.copy_(error.detach())
 
-    run = graphed(torch, update) if cure else update
+    run = graphed(torch, update) if fix else update
 
     def step() -> Any:
         run()

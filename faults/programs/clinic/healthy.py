@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import graphed, hugging_face, sizes
 
 
 @planted("healthy", None, innocent="pin_memory", steps=3)
-def neox_trained_on_long_texts(torch: Any, cure: str | None) -> Step:
+def neox_trained_on_long_texts(torch: Any, fix: str | None) -> Step:
     """A wide GPT-NeoX is trained in bfloat16 on four texts of 2048 tokens, which come from pageable memory.
 
     The tokens are 64 KB, and the GPU works for many milliseconds on them. Pinned memory makes a copy faster that takes
@@ -30,7 +30,7 @@ def neox_trained_on_long_texts(torch: Any, cure: str | None) -> Step:
     model = transformers.GPTNeoXForCausalLM(config).to("cuda", torch.bfloat16).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(0.9, 0.95), fused=True)
     texts = torch.randint(0, vocabulary, (batch, length))
-    texts = texts.pin_memory() if cure else texts
+    texts = texts.pin_memory() if fix else texts
 
     def step() -> Any:
         tokens = texts.to("cuda", non_blocking=True)
@@ -44,7 +44,7 @@ def neox_trained_on_long_texts(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def whisper_listens_to_many_recordings(torch: Any, cure: str | None) -> Step:
+def whisper_listens_to_many_recordings(torch: Any, fix: str | None) -> Step:
     """A Whisper encoder listens to 24 recordings of thirty seconds at a time, in bfloat16 and with fused attention.
 
     Each of its matmuls has 36 000 rows, and the CPU is far ahead of the GPU. A CUDA graph would save launches that
@@ -76,7 +76,7 @@ def whisper_listens_to_many_recordings(torch: Any, cure: str | None) -> Step:
         vectors.copy_(listener(input_features=spectra).last_hidden_state.mean(1))
 
     with torch.inference_mode():
-        run = graphed(torch, listen) if cure else listen
+        run = graphed(torch, listen) if fix else listen
 
     def step() -> Any:
         with torch.inference_mode():
@@ -87,7 +87,7 @@ def whisper_listens_to_many_recordings(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="preallocate")
-def unet_denoises_a_large_batch(torch: Any, cure: str | None) -> Step:
+def unet_denoises_a_large_batch(torch: Any, fix: str | None) -> Step:
     """A wide U-Net removes some noise from 48 images of 64 x 64 pixels, in bfloat16 with its channels last.
 
     Nearly all of the time goes into large convolutions on the tensor cores. The noise is a new tensor each time, but
@@ -102,14 +102,14 @@ def unet_denoises_a_large_batch(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         with torch.inference_mode():
-            noise = kept.normal_() if cure else torch.randn_like(noisy)
+            noise = kept.normal_() if fix else torch.randn_like(noisy)
             return noisy - 0.1 * model(noisy, time) + 0.01 * noise
 
     return step
 
 
 @planted("healthy", None, innocent="fused_optimizer", steps=3)
-def bert_learns_hidden_words_in_large_batches(torch: Any, cure: str | None) -> Step:
+def bert_learns_hidden_words_in_large_batches(torch: Any, fix: str | None) -> Step:
     """A wide BERT learns hidden words in bfloat16 from 96 texts of 256 tokens, with AdamW as PyTorch makes it.
 
     The optimizer updates all parameters with a few launches per operation, in a small part of a step. A fused optimizer
@@ -127,7 +127,7 @@ def bert_learns_hidden_words_in_large_batches(torch: Any, cure: str | None) -> S
         attention_probs_dropout_prob=0.0,
     )
     model = transformers.BertForMaskedLM(config).to("cuda", torch.bfloat16).train()
-    kind = {"fused": True} if cure else {"foreach": True}
+    kind = {"fused": True} if fix else {"foreach": True}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, **kind)
     tokens = torch.randint(0, vocabulary, (batch, length), device="cuda")
     hidden = torch.rand(batch, length, device="cuda") < 0.15
@@ -144,7 +144,7 @@ def bert_learns_hidden_words_in_large_batches(torch: Any, cure: str | None) -> S
 
 
 @planted("healthy", None, innocent="batch", steps=3)
-def forecaster_that_adds_up_two_halves(torch: Any, cure: str | None) -> Step:
+def forecaster_that_adds_up_two_halves(torch: Any, fix: str | None) -> Step:
     """A wide transformer learns to forecast 64 series in bfloat16, and adds up the gradients of two halves of a batch.
 
     Each half already fills the GPU with every matmul, and the CPU is far ahead of it. All series in one batch take as
@@ -156,7 +156,7 @@ def forecaster_that_adds_up_two_halves(torch: Any, cure: str | None) -> Step:
     model = model.to("cuda", torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     past, future = torch.randn(2, series, patches, values, device="cuda").to(torch.bfloat16).unbind(0)
-    parts = 1 if cure else 2
+    parts = 1 if fix else 2
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
@@ -172,7 +172,7 @@ def forecaster_that_adds_up_two_halves(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def ranker_of_many_bags(torch: Any, cure: str | None) -> Step:
+def ranker_of_many_bags(torch: Any, fix: str | None) -> Step:
     """A ranking model adds up 40 rows of each of 20 large tables for 32768 visitors, and scores the sums.
 
     The bags of rows are read at the memory's bandwidth, some hundred microseconds per launch. A CUDA graph would save
@@ -193,7 +193,7 @@ def ranker_of_many_bags(torch: Any, cure: str | None) -> Step:
         scores.copy_(top(known).squeeze(-1).sigmoid())
 
     with torch.inference_mode():
-        run = graphed(torch, rank) if cure else rank
+        run = graphed(torch, rank) if fix else rank
 
     def step() -> Any:
         with torch.inference_mode():
@@ -204,7 +204,7 @@ def ranker_of_many_bags(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="remove_sync", trap=True)
-def actor_critic_that_prints_its_losses(torch: Any, cure: str | None) -> Step:
+def actor_critic_that_prints_its_losses(torch: Any, fix: str | None) -> Step:
     """A wide actor and critic learn from 32768 moments a step in bfloat16, and print both losses with `.item()`.
 
     The CPU waits most of a step in the first `.item()`, because it has launched everything by then. The next step's
@@ -232,13 +232,13 @@ def actor_critic_that_prints_its_losses(torch: Any, cure: str | None) -> Step:
         (0.5 * error - gain).backward()
         optimizer.step()
         losses = (error.detach(), gain.detach())
-        return torch.stack(losses) if cure else [loss.item() for loss in losses]
+        return torch.stack(losses) if fix else [loss.item() for loss in losses]
 
     return step
 
 
 @planted("healthy", None, innocent="batch", trap=True, steps=3)
-def vit_with_an_average_kept_by_a_loop(torch: Any, cure: str | None) -> Step:
+def vit_with_an_average_kept_by_a_loop(torch: Any, fix: str | None) -> Step:
     """A wide ViT is trained in bfloat16, and a loop keeps a float32 average of its weights, parameter by parameter.
 
     That is over a hundred small kernels, but the CPU launches them while the GPU still has milliseconds of the backward
@@ -262,7 +262,7 @@ def vit_with_an_average_kept_by_a_loop(torch: Any, cure: str | None) -> Step:
     average, latest = ([weight.float() for weight in weights] for _ in range(2))
 
     def keep_average() -> None:
-        if cure:
+        if fix:
             torch._foreach_copy_(latest, weights)
             torch._foreach_lerp_(average, latest, 0.001)
             return

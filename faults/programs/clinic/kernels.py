@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import hugging_face, sizes
 
 
 @planted("kernel", "tf32", also=("bf16",))
-def qwen_rewards_answers_in_float32(torch: Any, cure: str | None) -> Step:
+def qwen_rewards_answers_in_float32(torch: Any, fix: str | None) -> Step:
     """A reward model on a Qwen2 scores eight answers of 512 tokens, with the weights in float32 as they were made.
 
     Its matmuls do not use the tensor cores. With TF32 allowed, or with weights in bfloat16, they take a fraction.
@@ -19,7 +19,7 @@ def qwen_rewards_answers_in_float32(torch: Any, cure: str | None) -> Step:
     width, inner, layers, heads, groups, vocabulary, batch, length = sizes(
         (1024, 2816, 4, 16, 4, 16384, 8, 512), (32, 48, 1, 2, 1, 100, 2, 8)
     )
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     config = transformers.Qwen2Config(
         vocab_size=vocabulary,
         hidden_size=width,
@@ -30,7 +30,7 @@ def qwen_rewards_answers_in_float32(torch: Any, cure: str | None) -> Step:
         max_position_embeddings=length,
         use_cache=False,
     )
-    kind = torch.bfloat16 if cure == "bf16" else torch.float32
+    kind = torch.bfloat16 if fix == "bf16" else torch.float32
     model = transformers.AutoModel.from_config(config).to("cuda", kind).eval()
     reward = torch.nn.Linear(width, 1).to("cuda", kind)
     tokens = torch.randint(0, vocabulary, (batch, length), device="cuda")
@@ -43,7 +43,7 @@ def qwen_rewards_answers_in_float32(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "sdpa", steps=3)
-def mistral_trained_with_eager_attention(torch: Any, cure: str | None) -> Step:
+def mistral_trained_with_eager_attention(torch: Any, fix: str | None) -> Step:
     """A Mistral is trained in bfloat16 on texts of 2048 tokens with `attn_implementation="eager"`.
 
     Eager attention writes a quarter of a gigabyte of scores per layer, adds a mask, makes them float32 for the softmax,
@@ -65,7 +65,7 @@ def mistral_trained_with_eager_attention(torch: Any, cure: str | None) -> Step:
         sliding_window=None,
         use_cache=False,
     )
-    kind = "sdpa" if cure else "eager"  # planted
+    kind = "sdpa" if fix else "eager"  # planted
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=kind)
     model = model.to("cuda", torch.bfloat16).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
@@ -82,7 +82,7 @@ def mistral_trained_with_eager_attention(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "pad")
-def enhancer_of_257_frequencies(torch: Any, cure: str | None) -> Step:
+def enhancer_of_257_frequencies(torch: Any, fix: str | None) -> Step:
     """A network removes noise from speech in bfloat16; its layers mix the 257 frequencies of a spectrum of 512 samples.
 
     Rows of an odd number of bfloat16 values are not aligned, and the fast matmul kernels cannot read them. With seven
@@ -90,7 +90,7 @@ def enhancer_of_257_frequencies(torch: Any, cure: str | None) -> Step:
     """
     functional = torch.nn.functional
     frequencies, inner, layers, batch, frames = sizes((257, 1024, 12, 64, 1000), (9, 16, 2, 2, 6))
-    more = -frequencies % 8 if cure else 0
+    more = -frequencies % 8 if fix else 0
     row = frequencies + more
 
     def weights(outputs: int, inputs: int) -> Any:
@@ -115,7 +115,7 @@ def enhancer_of_257_frequencies(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "channels_last")
-def photos_enlarged_channels_first(torch: Any, cure: str | None) -> Step:
+def photos_enlarged_channels_first(torch: Any, fix: str | None) -> Step:
     """A residual network enlarges eight photos of 256 x 256 pixels fourfold in bfloat16, with its channels first.
 
     The convolutions on tensor cores want the channels last, so that the values are transposed before each of them and
@@ -123,7 +123,7 @@ def photos_enlarged_channels_first(torch: Any, cure: str | None) -> Step:
     """
     nn, functional = torch.nn, torch.nn.functional
     width, blocks, photos, pixels = sizes((64, 12, 8, 256), (8, 1, 1, 8))
-    layout = torch.channels_last if cure else torch.contiguous_format
+    layout = torch.channels_last if fix else torch.contiguous_format
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:

@@ -80,7 +80,7 @@ class HiddenWords:
 
 
 @planted("input", "prefetch", steps=3)
-def distilbert_that_hides_its_own_words(torch: Any, cure: str | None) -> Step:
+def distilbert_that_hides_its_own_words(torch: Any, fix: str | None) -> Step:
     """A DistilBERT learns hidden words, and a `DataLoader` without workers cuts and hides them in Python.
 
     That takes the main process longer than the GPU needs for a step. Workers hide the words of the next batches
@@ -100,7 +100,7 @@ def distilbert_that_hides_its_own_words(torch: Any, cure: str | None) -> Step:
     )
     model = transformers.DistilBertForMaskedLM(config).to("cuda", torch.bfloat16).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
-    source = batches(torch, HiddenWords(torch, batch, length, vocabulary), bool(cure))
+    source = batches(torch, HiddenWords(torch, batch, length, vocabulary), bool(fix))
 
     def step() -> Any:
         shown, labels = (part.to("cuda", non_blocking=True) for part in next(source))  # planted
@@ -145,7 +145,7 @@ class Visits:
 
 
 @planted("input", "prefetch")
-def recommender_that_draws_its_own_negatives(torch: Any, cure: str | None) -> Step:
+def recommender_that_draws_its_own_negatives(torch: Any, fix: str | None) -> Step:
     """A recommender learns what visitors want next, and the loop draws for each 12 things that the visitor never saw.
 
     The main process draws them one by one in Python, and the GPU waits, as its own part of a step is short. Workers
@@ -157,7 +157,7 @@ def recommender_that_draws_its_own_negatives(torch: Any, cure: str | None) -> St
     history = nn.EmbeddingBag(items, width, mode="mean").to("cuda")
     tower = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)).to("cuda")
     optimizer = torch.optim.SGD([*history.parameters(), *tower.parameters()], lr=0.01, fused=True)
-    source = batches(torch, Visits(torch, visitors, items, seen, drawn), bool(cure))
+    source = batches(torch, Visits(torch, visitors, items, seen, drawn), bool(fix))
     first = torch.zeros(visitors, device="cuda", dtype=torch.long)
 
     def step() -> Any:

@@ -9,7 +9,7 @@ from faults.programs.sealed.parts import sizes
 
 
 @planted("memory", "no_empty_cache", steps=3)
-def gan_that_empties_the_cache_after_each_player(torch: Any, cure: str | None) -> Step:
+def gan_that_empties_the_cache_after_each_player(torch: Any, fix: str | None) -> Step:
     """A GAN trains its critic and then its painter, and calls `torch.cuda.empty_cache()` after each of them.
 
     The allocator gives the memory of the activations back to the driver, and the other player must ask for as much
@@ -45,7 +45,7 @@ def gan_that_empties_the_cache_after_each_player(torch: Any, cure: str | None) -
         optimizer.step()
 
     def tidy() -> None:
-        if not cure:
+        if not fix:
             torch.cuda.empty_cache()  # planted
 
     def judge() -> Any:
@@ -73,7 +73,7 @@ def gan_that_empties_the_cache_after_each_player(torch: Any, cure: str | None) -
 
 
 @planted("memory", "drop_copies")
-def contrastive_learner_that_copies_its_memory(torch: Any, cure: str | None) -> Step:
+def contrastive_learner_that_copies_its_memory(torch: Any, fix: str | None) -> Step:
     """A contrastive learner keeps a vector of each of eight million images, and updates 512 of them with `index_copy`.
 
     Without the underscore it returns a new table: four gigabytes are allocated and copied to change a few rows, and
@@ -89,7 +89,7 @@ def contrastive_learner_that_copies_its_memory(torch: Any, cure: str | None) -> 
     views = torch.randn(2, batch, 3, pixels, pixels, device="cuda").to(torch.bfloat16).unbind(0)
 
     def remember(which: int, rows: Any, vectors: Any) -> None:
-        if cure:
+        if fix:
             tables[which].index_copy_(0, rows, vectors)
         else:
             tables[which] = tables[which].index_copy(0, rows, vectors)  # planted

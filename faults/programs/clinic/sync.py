@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import hugging_face, sizes
 
 
 @planted("sync", "remove_sync", steps=3)
-def search_that_picks_varied_results_by_number(torch: Any, cure: str | None) -> Step:
+def search_that_picks_varied_results_by_number(torch: Any, fix: str | None) -> Step:
     """A search embeds four questions with a BERT, scores eight million documents, and picks varied results for each.
 
     Each pick is the best document that is unlike those picked before, and `int(argmax())` brings its number to the CPU,
@@ -39,7 +39,7 @@ def search_that_picks_varied_results_by_number(torch: Any, cure: str | None) -> 
         chosen, likeness = [best], torch.zeros_like(score)
         taken = torch.zeros_like(score)
         for _ in range(picks - 1):
-            if cure:
+            if fix:
                 likeness = torch.maximum(likeness, alike.index_select(0, best.view(1)).squeeze(0))
                 taken.index_fill_(0, best.view(1), 10.0)
             else:
@@ -60,7 +60,7 @@ def search_that_picks_varied_results_by_number(torch: Any, cure: str | None) -> 
 
 
 @planted("sync", "remove_sync", steps=3)
-def diffusion_losses_sorted_into_a_histogram(torch: Any, cure: str | None) -> Step:
+def diffusion_losses_sorted_into_a_histogram(torch: Any, fix: str | None) -> Step:
     """A U-Net learns to remove noise, and the loop adds each image's loss to the bucket of its time with `.item()`.
 
     Two numbers of 96 images are 192 small copies for which the CPU waits, and the GPU has nothing to do meanwhile.
@@ -75,7 +75,7 @@ def diffusion_losses_sorted_into_a_histogram(torch: Any, cure: str | None) -> St
     totals = torch.zeros(2, buckets, device="cuda")
 
     def note(time: Any, errors: Any) -> None:
-        if cure:
+        if fix:
             where = time * buckets // times
             totals[0].index_add_(0, where, errors)
             totals[1].index_add_(0, where, torch.ones_like(errors))
@@ -96,13 +96,13 @@ def diffusion_losses_sorted_into_a_histogram(torch: Any, cure: str | None) -> St
         errors.mean().backward()
         optimizer.step()
         note(time, errors.detach())
-        return totals if cure else [sums, counts]
+        return totals if fix else [sums, counts]
 
     return step
 
 
 @planted("sync", "remove_sync", steps=3)
-def vit_that_looks_for_broken_gradients(torch: Any, cure: str | None) -> Step:
+def vit_that_looks_for_broken_gradients(torch: Any, fix: str | None) -> Step:
     """A ViT is trained in bfloat16, and after each backward pass `if isnan(...).any()` looks at every gradient.
 
     There are a hundred gradients. The CPU waits for the answer about each before it asks about the next, and the GPU
@@ -128,11 +128,11 @@ def vit_that_looks_for_broken_gradients(torch: Any, cure: str | None) -> Step:
         answers = []
         for parameter in model.parameters():
             wrong = torch.isnan(parameter.grad).any()
-            if cure:
+            if fix:
                 answers.append(wrong)
             elif wrong:  # planted
                 broken.add_(1)
-        if cure:
+        if fix:
             broken.add_(torch.stack(answers).sum())
 
     def step() -> Any:

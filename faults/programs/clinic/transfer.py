@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import hugging_face, sizes
 
 
 @planted("transfer", "pin_memory")
-def forecaster_fed_from_an_array(torch: Any, cure: str | None) -> Step:
+def forecaster_fed_from_an_array(torch: Any, fix: str | None) -> Step:
     """A forecaster of mixing layers learns from windows of sensor data, which `.to("cuda")` takes from an array.
 
     The driver copies the 67 MB of a batch piece by piece through a buffer of its own, and the CPU waits for the last
@@ -30,12 +30,12 @@ def forecaster_fed_from_an_array(torch: Any, cure: str | None) -> Step:
     model = nn.Sequential(*(Mixer() for _ in range(layers)), nn.Linear(past, future)).to("cuda", torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     stored = [torch.randn(windows, sensors, past) for _ in range(4)]
-    batches = cycle([batch.pin_memory() for batch in stored] if cure else stored)
+    batches = cycle([batch.pin_memory() for batch in stored] if fix else stored)
     following = torch.randn(windows, sensors, future, device="cuda")
 
     def step() -> Any:
         batch = next(batches)
-        seen = batch.to("cuda", non_blocking=True) if cure else batch.to("cuda")  # planted
+        seen = batch.to("cuda", non_blocking=True) if fix else batch.to("cuda")  # planted
         optimizer.zero_grad(set_to_none=True)
         level = seen.mean(-1, keepdim=True)
         guess = model((seen - level).to(torch.bfloat16)).float() + level
@@ -48,7 +48,7 @@ def forecaster_fed_from_an_array(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "reduce_before_copy")
-def images_described_by_all_their_patches(torch: Any, cure: str | None) -> Step:
+def images_described_by_all_their_patches(torch: Any, fix: str | None) -> Step:
     """A DINOv2 describes 64 images by their first vector, `last_hidden_state.float().cpu()[:, 0]`.
 
     That copies the vectors of all 257 patches to the CPU, which throws 256 of them away. Taken before the copy, the
@@ -65,14 +65,14 @@ def images_described_by_all_their_patches(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         with torch.inference_mode():
             vectors = model(pixel_values=images).last_hidden_state
-            first = vectors[:, 0].float().cpu() if cure else vectors.float().cpu()[:, 0]  # planted
+            first = vectors[:, 0].float().cpu() if fix else vectors.float().cpu()[:, 0]  # planted
             return torch.nn.functional.normalize(first, dim=-1)
 
     return step
 
 
 @planted("transfer", "coalesce_copies", steps=3)
-def proteins_sent_one_by_one(torch: Any, cure: str | None) -> Step:
+def proteins_sent_one_by_one(torch: Any, fix: str | None) -> Step:
     """A graph network learns from 64 proteins a step, and the atoms, edges and label of each are copied by themselves.
 
     That is 192 copies of a few kilobytes, and the CPU waits for each of them. Joined on the CPU they are three copies.
@@ -108,7 +108,7 @@ def proteins_sent_one_by_one(torch: Any, cure: str | None) -> Step:
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
 
     def joined(chosen: list[Any]) -> tuple[Any, Any, Any]:
-        if cure:
+        if fix:
             names, edges, labels = (torch.cat(parts, -1) for parts in zip(*chosen, strict=True))
             return names.to("cuda"), edges.to("cuda"), labels.to("cuda")
         moved = [[part.to("cuda") for part in protein] for protein in chosen]  # planted

@@ -9,7 +9,7 @@ from faults.programs.parts import graphed, weights
 
 
 @planted("cold_start", "warm_up")
-def graphs_captured_on_first_use(torch: Any, cure: str | None) -> Step:
+def graphs_captured_on_first_use(torch: Any, fix: str | None) -> Step:
     """A server captures a CUDA graph for each batch size when the first batch of that size comes.
 
     The first five requests have five sizes, and each runs the model four times and instantiates a graph before it is
@@ -34,7 +34,7 @@ def graphs_captured_on_first_use(torch: Any, cure: str | None) -> Step:
             graphs[size] = graphed(torch, work)  # planted
         return graphs[size]
 
-    if cure:
+    if fix:
         for size in sizes:
             graph_of(size)()
     torch.cuda.synchronize()
@@ -48,7 +48,7 @@ def graphs_captured_on_first_use(torch: Any, cure: str | None) -> Step:
 
 
 @planted("cold_start", "warm_up")
-def scripted_function_in_its_first_runs(torch: Any, cure: str | None) -> Step:
+def scripted_function_in_its_first_runs(torch: Any, fix: str | None) -> Step:
     """A scripted activation is measured from its first call on.
 
     TorchScript watches the first run, and writes and compiles a kernel for what it saw in the next. A few calls before
@@ -68,7 +68,7 @@ def scripted_function_in_its_first_runs(torch: Any, cure: str | None) -> Step:
         with torch.no_grad():
             return scripted(x, gain, bias)  # planted
 
-    if cure:
+    if fix:
         for _ in range(6):
             step()
     torch.cuda.synchronize()

@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, graphed, weights
 
 
 @planted("dispatch", "batch", also=("cuda_graph",))
-def adapter_of_every_request(torch: Any, cure: str | None) -> Step:
+def adapter_of_every_request(torch: Any, fix: str | None) -> Step:
     """Each of 32 requests in a batch has a LoRA adapter of its own, and a loop applies them request by request.
 
     The matmuls are tiny and there are 256 of them. Their matrices lie in one tensor already, so that two batched
@@ -24,7 +24,7 @@ def adapter_of_every_request(torch: Any, cure: str | None) -> Step:
     def work() -> Any:
         x = tokens
         for base, down, up in zip(bases, downs, ups, strict=True):
-            if cure == "batch":
+            if fix == "batch":
                 change = torch.bmm(torch.bmm(x, down), up)
             else:
                 rows = zip(x.unbind(0), down.unbind(0), up.unbind(0), strict=True)
@@ -32,11 +32,11 @@ def adapter_of_every_request(torch: Any, cure: str | None) -> Step:
             x = x @ base + change
         return x
 
-    return graphed(torch, work) if cure == "cuda_graph" else work
+    return graphed(torch, work) if fix == "cuda_graph" else work
 
 
 @planted("dispatch", "batch", also=("cuda_graph",), steps=4)
-def gradients_clipped_one_by_one(torch: Any, cure: str | None) -> Step:
+def gradients_clipped_one_by_one(torch: Any, fix: str | None) -> Step:
     """A training step clips its gradients with two loops over 128 parameters, one for the norm and one to scale.
 
     Each parameter costs four launches of a few microseconds, on a kilobyte or two. `clip_grad_norm_` does it for
@@ -53,7 +53,7 @@ def gradients_clipped_one_by_one(torch: Any, cure: str | None) -> Step:
             parameter.grad = None
         model(batch).square().mean().backward()
         gradients = [parameter.grad for parameter in parameters]
-        if cure == "batch":
+        if fix == "batch":
             nn.utils.clip_grad_norm_(parameters, 1.0, foreach=True)
         else:
             total = torch.zeros((), device="cuda")
@@ -65,11 +65,11 @@ def gradients_clipped_one_by_one(torch: Any, cure: str | None) -> Step:
         with torch.no_grad():
             torch._foreach_add_(parameters, gradients, alpha=-0.001)
 
-    return graphed(torch, work) if cure == "cuda_graph" else work
+    return graphed(torch, work) if fix == "cuda_graph" else work
 
 
 @planted("dispatch", "cuda_graph", steps=4)
-def sampler_of_a_small_network(torch: Any, cure: str | None) -> Step:
+def sampler_of_a_small_network(torch: Any, fix: str | None) -> Step:
     """A diffusion sampler takes ten steps with a small residual network on one small latent, launch by launch.
 
     The GPU is done with each kernel before the next one arrives. The ten steps never change, so that they fit one
@@ -97,11 +97,11 @@ def sampler_of_a_small_network(torch: Any, cure: str | None) -> Step:
                 x = 0.9 * clean + 0.1 * predicted
             return x
 
-    return graphed(torch, work) if cure else work
+    return graphed(torch, work) if fix else work
 
 
 @planted("dispatch", "torch_compile", also=("cuda_graph",))
-def compiled_blocks_that_are_watched(torch: Any, cure: str | None) -> Step:
+def compiled_blocks_that_are_watched(torch: Any, fix: str | None) -> Step:
     """A compiled model counts the calls of its blocks with a function that the compiler may not look into.
 
     Each of 16 blocks falls into two pieces, entered from Python with guards of their own, and the loop around them is
@@ -121,7 +121,7 @@ def compiled_blocks_that_are_watched(torch: Any, cure: str | None) -> Step:
 
     def block(x: Any, one: Any, two: Any, gain: Any) -> Any:
         hidden = functional.gelu(functional.rms_norm(x, (width,), gain) @ one)
-        if cure is None:
+        if fix is None:
             hidden_watch()  # planted
         return x + torch.sigmoid(hidden) * (hidden @ two)
 
@@ -134,12 +134,12 @@ def compiled_blocks_that_are_watched(torch: Any, cure: str | None) -> Step:
         with torch.no_grad():
             return run(batch)
 
-    run = model if cure == "cuda_graph" else compiled(torch, model)
-    return graphed(torch, work) if cure == "cuda_graph" else work
+    run = model if fix == "cuda_graph" else compiled(torch, model)
+    return graphed(torch, work) if fix == "cuda_graph" else work
 
 
 @planted("dispatch", "fused_optimizer", steps=4)
-def parameter_group_for_every_tensor(torch: Any, cure: str | None) -> Step:
+def parameter_group_for_every_tensor(torch: Any, fix: str | None) -> Step:
     """Learning rates that fall from layer to layer are given to AdamW as one parameter group for each of 64 tensors.
 
     Within a group AdamW treats all tensors at once, but here it has only one, and launches a dozen kernels for it.
@@ -150,7 +150,7 @@ def parameter_group_for_every_tensor(torch: Any, cure: str | None) -> Step:
     model = nn.Sequential(*blocks).to("cuda")
     batch = torch.randn(512, 512, device="cuda")
     rates = [1e-3 * 0.9 ** (16 - depth) for depth in range(16)]
-    if cure:
+    if fix:
         groups = [{"params": list(block.parameters()), "lr": rate} for block, rate in zip(blocks, rates, strict=True)]
     else:
         groups = [
@@ -158,7 +158,7 @@ def parameter_group_for_every_tensor(torch: Any, cure: str | None) -> Step:
             for block, rate in zip(blocks, rates, strict=True)
             for parameter in block.parameters()
         ]
-    optimizer = torch.optim.AdamW(groups, fused=bool(cure))
+    optimizer = torch.optim.AdamW(groups, fused=bool(fix))
 
     def step() -> None:
         optimizer.zero_grad()
@@ -169,7 +169,7 @@ def parameter_group_for_every_tensor(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "cuda_graph", trap=True, innocent="pin_memory")
-def prompt_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
+def prompt_from_ordinary_memory(torch: Any, fix: str | None) -> Step:
     """A small language model is handed its 16 tokens from ordinary host memory, and then launches 170 small kernels.
 
     The copy from pageable memory is easy to blame, but it is 128 bytes and pinning them does not help. What takes time
@@ -180,7 +180,7 @@ def prompt_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
     table = torch.randn(1000, width, device="cuda", dtype=torch.bfloat16)
     mixes = [weights(torch, 4, width, width, torch.bfloat16) for _ in range(depth)]
     tokens = torch.randint(0, 1000, (16,))
-    if cure == "pin_memory":
+    if fix == "pin_memory":
         tokens = tokens.pin_memory()
     resident = torch.zeros(16, dtype=torch.int64, device="cuda")
 
@@ -194,10 +194,10 @@ def prompt_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
                 x = x + functional.gelu(hidden @ up) @ down
             return x
 
-    run = graphed(torch, work) if cure == "cuda_graph" else work
+    run = graphed(torch, work) if fix == "cuda_graph" else work
 
     def step() -> Any:
-        resident.copy_(tokens, non_blocking=cure == "pin_memory")
+        resident.copy_(tokens, non_blocking=fix == "pin_memory")
         return run()  # planted
 
     return step

@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, graphed, weights
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def compiled_transformer_block(torch: Any, cure: str | None) -> Step:
+def compiled_transformer_block(torch: Any, fix: str | None) -> Step:
     """A compiled transformer block in bfloat16 with fused attention, on 8,192 tokens.
 
     The kernels are long, and each is launched well before it is needed: a CUDA graph has nothing to save.
@@ -38,11 +38,11 @@ def compiled_transformer_block(torch: Any, cure: str | None) -> Step:
         with torch.no_grad():
             return run(run(tokens))
 
-    return graphed(torch, work) if cure else work
+    return graphed(torch, work) if fix else work
 
 
 @planted("healthy", None, trap=True, innocent="remove_sync")
-def loss_read_a_step_late(torch: Any, cure: str | None) -> Step:
+def loss_read_a_step_late(torch: Any, fix: str | None) -> Step:
     """Training copies each loss to pinned memory and waits for the one of the step before, to show it.
 
     A wait in every step looks like a stall, but the step behind it is queued already and keeps the GPU busy. Without
@@ -66,7 +66,7 @@ def loss_read_a_step_late(torch: Any, cure: str | None) -> Step:
             torch._foreach_add_(layers, gradients, alpha=-1e-4)
         shown[slot].copy_(loss.detach(), non_blocking=True)
         ready[slot].record()
-        if cure:
+        if fix:
             return 0.0
         ready[1 - slot].synchronize()
         return float(shown[1 - slot])
@@ -75,7 +75,7 @@ def loss_read_a_step_late(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="torch_compile")
-def decoding_at_the_memory_bandwidth(torch: Any, cure: str | None) -> Step:
+def decoding_at_the_memory_bandwidth(torch: Any, fix: str | None) -> Step:
     """A large model decodes eight sequences from a CUDA graph: ten matmuls that each read 134 MB of weights.
 
     Next to no arithmetic, and a single kernel at a time, but the memory is as busy as it can be. A compiler finds
@@ -89,7 +89,7 @@ def decoding_at_the_memory_bandwidth(torch: Any, cure: str | None) -> Step:
             x = x @ weight
         return x
 
-    run = compiled(torch, model) if cure else model
+    run = compiled(torch, model) if fix else model
 
     def work() -> Any:
         with torch.no_grad():
@@ -99,7 +99,7 @@ def decoding_at_the_memory_bandwidth(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, trap=True, innocent="preallocate")
-def short_history_joined_once(torch: Any, cure: str | None) -> Step:
+def short_history_joined_once(torch: Any, fix: str | None) -> Step:
     """An encoder joins the last 256 frames of each stream to the next 1,792 with `torch.cat`, once a step.
 
     Concatenation in a loop is how caches grow slow, but this one moves a few megabytes before milliseconds of matmuls.
@@ -116,7 +116,7 @@ def short_history_joined_once(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         with torch.no_grad():
-            if cure:
+            if fix:
                 buffer[:, 256:] = new
                 x = buffer
             else:

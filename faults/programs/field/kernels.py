@@ -9,15 +9,15 @@ from faults.programs.parts import compiled, weights
 
 
 @planted("kernel", "tf32", also=("bf16",), trap=True, innocent="no_empty_cache")
-def similarities_in_full_precision(torch: Any, cure: str | None) -> Step:
+def similarities_in_full_precision(torch: Any, fix: str | None) -> Step:
     """A contrastive loss multiplies images with texts in float32, and then calls `empty_cache` with nothing to free.
 
     Everything is written into tensors that exist already, so that the call finds no cached block and costs nothing. The
     matmuls run without tensor cores; in TF32 they need a fraction of the time.
     """
-    if cure == "tf32":
+    if fix == "tf32":
         torch.backends.cuda.matmul.allow_tf32 = True
-    dtype = torch.bfloat16 if cure == "bf16" else torch.float32
+    dtype = torch.bfloat16 if fix == "bf16" else torch.float32
     images = torch.nn.functional.normalize(torch.randn(8192, 2048, device="cuda"), dim=-1).to(dtype)
     texts = torch.nn.functional.normalize(torch.randn(8192, 2048, device="cuda"), dim=-1).to(dtype)
     scores = torch.empty(8192, 8192, device="cuda", dtype=dtype)
@@ -27,7 +27,7 @@ def similarities_in_full_precision(torch: Any, cure: str | None) -> Step:
         torch.mm(images, texts.t(), out=scores)  # planted
         scores.mul_(20.0)
         torch.amax(scores, 1, out=best)
-        if cure != "no_empty_cache":
+        if fix != "no_empty_cache":
             torch.cuda.empty_cache()
         return best
 
@@ -35,7 +35,7 @@ def similarities_in_full_precision(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "sdpa", steps=4)
-def attention_weights_nobody_reads(torch: Any, cure: str | None) -> Step:
+def attention_weights_nobody_reads(torch: Any, fix: str | None) -> Step:
     """`MultiheadAttention` is called as it comes, and returns the attention weights that nobody looks at.
 
     To have them it multiplies, normalises and averages whole matrices of scores in the forward pass and again in the
@@ -50,7 +50,7 @@ def attention_weights_nobody_reads(torch: Any, cure: str | None) -> Step:
         layers.zero_grad()
         x = batch
         for layer in layers:
-            y, _ = layer(x, x, x, need_weights=cure is None)  # planted
+            y, _ = layer(x, x, x, need_weights=fix is None)  # planted
             x = x + y
         x.float().square().mean().backward()
 
@@ -58,7 +58,7 @@ def attention_weights_nobody_reads(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "torch_compile")
-def rotary_positions_by_hand(torch: Any, cure: str | None) -> Step:
+def rotary_positions_by_hand(torch: Any, fix: str | None) -> Step:
     """Queries and keys are rotated with halves, a sign, a concatenation, two multiplications and a sum.
 
     Each is a kernel that reads and writes the whole tensor. Compiled, the rotation reads it once and writes it once.
@@ -73,7 +73,7 @@ def rotary_positions_by_hand(torch: Any, cure: str | None) -> Step:
         left, right = x.chunk(2, -1)
         return x * cosine + torch.cat([-right, left], -1) * sine  # planted
 
-    rotate = compiled(torch, rotated) if cure else rotated
+    rotate = compiled(torch, rotated) if fix else rotated
 
     def step() -> Any:
         with torch.no_grad():
@@ -86,7 +86,7 @@ def rotary_positions_by_hand(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "even_out")
-def one_relation_points_at_a_hub(torch: Any, cure: str | None) -> Step:
+def one_relation_points_at_a_hub(torch: Any, fix: str | None) -> Step:
     """A graph network adds up the messages of six relations, and one of them has every edge lead to the same node.
 
     The other five spread their additions over all nodes; those of the sixth queue for one row, and its kernel takes
@@ -103,7 +103,7 @@ def one_relation_points_at_a_hub(torch: Any, cure: str | None) -> Step:
         total = torch.zeros_like(features)
         for relation in range(6):
             messages = (features @ mixes[relation]).index_select(0, sources[relation])
-            if cure and relation == hub:
+            if fix and relation == hub:
                 total[0] += messages.sum(0)
             else:
                 total.index_add_(0, targets[relation], messages)  # planted
@@ -113,7 +113,7 @@ def one_relation_points_at_a_hub(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "fill_gpu", also=("torch_compile",))
-def norm_over_whole_recordings(torch: Any, cure: str | None) -> Step:
+def norm_over_whole_recordings(torch: Any, fix: str | None) -> Step:
     """A speech separator normalises four recordings, each as one group: `GroupNorm(1, channels)`.
 
     torch gives a group one block to add it up, so that four of the GPU's multiprocessors read everything. Added up by
@@ -137,8 +137,8 @@ def norm_over_whole_recordings(torch: Any, cure: str | None) -> Step:
         shift = bias - middle * scale
         return torch.addcmul(shift.to(x.dtype)[:, :, None], x, scale.to(x.dtype)[:, :, None])
 
-    normalise = by_channel if cure == "fill_gpu" else by_group
-    if cure == "torch_compile":
+    normalise = by_channel if fix == "fill_gpu" else by_group
+    if fix == "torch_compile":
         normalise = compiled(torch, by_group)
 
     def step() -> Any:

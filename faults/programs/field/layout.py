@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("kernel", "pad")
-def mixing_over_an_odd_number_of_tokens(torch: Any, cure: str | None) -> Step:
+def mixing_over_an_odd_number_of_tokens(torch: Any, fix: str | None) -> Step:
     """A mixer multiplies over its tokens, and with a class token there are 785 of them.
 
     Rows of an odd number of bfloat16 start at addresses that the fast kernels cannot load from. Seven tokens of zeros
@@ -22,7 +22,7 @@ def mixing_over_an_odd_number_of_tokens(torch: Any, cure: str | None) -> Step:
         weights(torch, 1, hidden, tokens, torch.bfloat16),
     )
     x = torch.randn(channels, tokens, device="cuda", dtype=torch.bfloat16)
-    if cure:
+    if fix:
         x, down = functional.pad(x, (0, 7)), functional.pad(down, (0, 7))
         up = functional.pad(up, (0, 0, 0, 7))
 
@@ -33,14 +33,14 @@ def mixing_over_an_odd_number_of_tokens(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "channels_last")
-def denoiser_channels_first(torch: Any, cure: str | None) -> Step:
+def denoiser_channels_first(torch: Any, fix: str | None) -> Step:
     """An image denoiser is a chain of six convolutions at full resolution, with the channels first.
 
     cuDNN's kernels for tensor cores want the channels last, and turn every input and every output round. With images
     and filters kept that way nothing has to be turned.
     """
     functional = torch.nn.functional
-    order = torch.channels_last if cure else torch.contiguous_format
+    order = torch.channels_last if fix else torch.contiguous_format
     filters = [
         (torch.randn(64, 64, 3, 3, device="cuda") * 0.05).to(torch.bfloat16, memory_format=order) for _ in range(6)
     ]

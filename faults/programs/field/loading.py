@@ -34,11 +34,11 @@ def _in_turn(make: Any) -> Iterator[Any]:
 
 
 @planted("input", "prefetch", trap=True, innocent="remove_sync")
-def impressions_parsed_from_json(torch: Any, cure: str | None) -> Step:
+def impressions_parsed_from_json(torch: Any, fix: str | None) -> Step:
     """A recommender parses 256 lines of JSON for each batch in the training loop, which also reads every loss.
 
     The `.item()` is easy to blame, but the GPU is done long before the next batch is parsed, with or without it. Worker
-    processes that parse ahead are the cure.
+    processes that parse ahead are the fix.
     """
     lines = [
         json.dumps({"user": user, "history": [(user * 31 + 7 * place) % 5000 for place in range(96)], "clicked": 1})
@@ -49,18 +49,18 @@ def impressions_parsed_from_json(torch: Any, cure: str | None) -> Step:
         return torch.tensor([json.loads(line)["history"] for line in lines])  # planted
 
     loss = _network(torch, 5000)
-    source = batches(torch, make, workers=6) if cure == "prefetch" else _in_turn(make)
+    source = batches(torch, make, workers=6) if fix == "prefetch" else _in_turn(make)
 
     def step() -> Any:
         tokens = next(source)  # planted
         result = loss(tokens.to("cuda"))
-        return result if cure == "remove_sync" else result.item()
+        return result if fix == "remove_sync" else result.item()
 
     return step
 
 
 @planted("input", "prefetch")
-def negatives_drawn_with_rejection(torch: Any, cure: str | None) -> Step:
+def negatives_drawn_with_rejection(torch: Any, fix: str | None) -> Step:
     """For each of 512 users a loop draws eight items that the user has not seen, with Python's `random`.
 
     It takes milliseconds, and the network on the GPU a fraction of one. Worker processes draw the next batches
@@ -81,7 +81,7 @@ def negatives_drawn_with_rejection(torch: Any, cure: str | None) -> Step:
         return torch.tensor(rows)  # planted
 
     loss = _network(torch, 20000)
-    source = batches(torch, make, workers=6) if cure else _in_turn(make)
+    source = batches(torch, make, workers=6) if fix else _in_turn(make)
 
     def step() -> Any:
         return loss(next(source).to("cuda"))  # planted
@@ -90,7 +90,7 @@ def negatives_drawn_with_rejection(torch: Any, cure: str | None) -> Step:
 
 
 @planted("input", "prefetch")
-def ragged_rows_padded_in_python(torch: Any, cure: str | None) -> Step:
+def ragged_rows_padded_in_python(torch: Any, fix: str | None) -> Step:
     """A DataLoader without workers pads 96 lists of tokens to one length and makes a tensor of the nested list.
 
     Every number of it is a Python object that is looked at. With workers the same collation happens before the batch is
@@ -103,7 +103,7 @@ def ragged_rows_padded_in_python(torch: Any, cure: str | None) -> Step:
         return torch.tensor([row + [0] * (longest - len(row)) for row in rows])  # planted
 
     loss = _network(torch, 8000)
-    source = batches(torch, make, workers=6 if cure else 0)
+    source = batches(torch, make, workers=6 if fix else 0)
 
     def step() -> Any:
         return loss(next(source).to("cuda"))  # planted

@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("memory", "no_empty_cache")
-def cache_emptied_between_requests(torch: Any, cure: str | None) -> Step:
+def cache_emptied_between_requests(torch: Any, fix: str | None) -> Step:
     """A server answers three requests a step and calls `empty_cache` after each, to leave the memory as it was.
 
     Every block goes back to the driver, behind a wait for the GPU, and is asked for again by the next request. Kept,
@@ -33,7 +33,7 @@ def cache_emptied_between_requests(torch: Any, cure: str | None) -> Step:
         with torch.no_grad():
             for prompt in prompts:
                 answers.append(answer(prompt))
-                if not cure:
+                if not fix:
                     torch.cuda.empty_cache()  # planted
         return answers
 
@@ -41,7 +41,7 @@ def cache_emptied_between_requests(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "preallocate")
-def lengths_that_no_block_fits(torch: Any, cure: str | None) -> Step:
+def lengths_that_no_block_fits(torch: Any, fix: str | None) -> Step:
     """Batches of five lengths take turns near the memory limit, and the allocator may not split large blocks.
 
     `max_split_size_mb` was set against fragmentation; since then a block serves only the length that it was made for,
@@ -55,14 +55,14 @@ def lengths_that_no_block_fits(torch: Any, cure: str | None) -> Step:
     torch.cuda.memory._set_allocator_settings("max_split_size_mb:64")
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 1300 * megabyte) / total)
-    buffers = [torch.empty(lengths[-1], width, device="cuda", dtype=torch.bfloat16) for _ in range(2)] if cure else []
+    buffers = [torch.empty(lengths[-1], width, device="cuda", dtype=torch.bfloat16) for _ in range(2)] if fix else []
     count = [0]
 
     def step() -> Any:
         length = lengths[2 * count[0] % 5]
         count[0] += 1
         x = batch[:length]
-        if cure:
+        if fix:
             hidden, gate = (buffer[:length] for buffer in buffers)
             torch.mm(x, up, out=hidden)
             torch.sigmoid(hidden, out=gate)
@@ -76,7 +76,7 @@ def lengths_that_no_block_fits(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "preallocate")
-def dense_connections_by_concatenation(torch: Any, cure: str | None) -> Step:
+def dense_connections_by_concatenation(torch: Any, fix: str | None) -> Step:
     """A point network gives each of 20 layers the features of all layers before it, joined with `torch.cat`.
 
     Every layer copies everything that is there to add 32 columns. A buffer as wide as the last layer's input takes each
@@ -89,7 +89,7 @@ def dense_connections_by_concatenation(torch: Any, cure: str | None) -> Step:
     buffer = torch.empty(points, start + growth * depth, device="cuda", dtype=torch.bfloat16)
 
     def step() -> Any:
-        if not cure:
+        if not fix:
             features = cloud
             for mix in mixes:
                 features = torch.cat([features, functional.relu(features @ mix)], 1)  # planted

@@ -20,7 +20,7 @@ def _sinusoids(torch: Any, position: Any, frequencies: Any) -> Any:
 
 
 @planted("dispatch", "remove_sync")
-def timestep_made_from_a_number(torch: Any, cure: str | None) -> Step:
+def timestep_made_from_a_number(torch: Any, fix: str | None) -> Step:
     """A diffusion sampler makes `torch.tensor([t], device="cuda")` from a Python number in each of six steps.
 
     That is a copy from the host, and it returns only when everything launched before it is done; the small kernels of
@@ -40,7 +40,7 @@ def timestep_made_from_a_number(torch: Any, cure: str | None) -> Step:
         x = noise
         for index in range(6):
             time = 1.0 - index / 6
-            t = torch.full((1,), time, device="cuda") if cure else torch.tensor([time], device="cuda")  # planted
+            t = torch.full((1,), time, device="cuda") if fix else torch.tensor([time], device="cuda")  # planted
             embedded = _sinusoids(torch, t[:, None], frequencies)
             for mix in mixes:
                 embedded = functional.silu(embedded @ mix) + embedded
@@ -54,7 +54,7 @@ def timestep_made_from_a_number(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def distribution_that_validates(torch: Any, cure: str | None) -> Step:
+def distribution_that_validates(torch: Any, fix: str | None) -> Step:
     """A policy update builds a `Normal` for each of six minibatches, and torch checks its arguments each time.
 
     To know whether every scale is positive it reads a flag back, and again for every value, behind the matmuls of the
@@ -75,7 +75,7 @@ def distribution_that_validates(torch: Any, cure: str | None) -> Step:
             for weight in trunk:
                 x = x @ weight
             mean, spread = (x @ head).float().chunk(2, -1)
-            check = {"validate_args": False} if cure else {}
+            check = {"validate_args": False} if fix else {}
             policy = normal(mean, spread.clamp(-2.0, 2.0).exp(), **check)  # planted
             likelihood = policy.log_prob(action).sum(-1)  # planted
             ratio = (likelihood - before).clamp(-10.0, 10.0).exp()
@@ -92,7 +92,7 @@ def distribution_that_validates(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "remove_sync")
-def padding_trimmed_to_the_longest(torch: Any, cure: str | None) -> Step:
+def padding_trimmed_to_the_longest(torch: Any, fix: str | None) -> Step:
     """A speech encoder cuts each of six batches to `int(lengths.max())`, with lengths that lie on the GPU.
 
     The number is behind the previous batch's layers, and the masks and positions are launched only once it is there.
@@ -109,7 +109,7 @@ def padding_trimmed_to_the_longest(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         results = []
         for sound, length, numbers in zip(sounds, lengths, known, strict=True):
-            longest = max(numbers) if cure else int(length.max())  # planted
+            longest = max(numbers) if fix else int(length.max())  # planted
             places = torch.arange(longest, device="cuda")
             valid = places[None, :] < length[:, None]
             inverse = valid.float() / valid.float().sum(-1, keepdim=True).clamp(min=1.0)
@@ -129,7 +129,7 @@ def padding_trimmed_to_the_longest(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "remove_sync")
-def classes_counted_for_one_hot(torch: Any, cure: str | None) -> Step:
+def classes_counted_for_one_hot(torch: Any, fix: str | None) -> Step:
     """An evaluation calls `one_hot(labels)` for each of six batches without saying how many classes there are.
 
     torch looks for the largest label and reads it back, behind the classifier's matmuls, and the calibration and the
@@ -151,7 +151,7 @@ def classes_counted_for_one_hot(torch: Any, cure: str | None) -> Step:
             for weight in layers:
                 x = x @ weight
             chances = (x @ head).float().softmax(-1)
-            target = functional.one_hot(truth, classes if cure else -1)[:, :classes].float()  # planted
+            target = functional.one_hot(truth, classes if fix else -1)[:, :classes].float()  # planted
             brier = (chances - target).square().sum(-1).mean()
             sure, chosen = chances.max(-1)
             right = (chosen == truth).float()
@@ -171,7 +171,7 @@ def classes_counted_for_one_hot(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def experts_split_by_counts(torch: Any, cure: str | None) -> Step:
+def experts_split_by_counts(torch: Any, fix: str | None) -> Step:
     """Each of four layers splits its tokens among 16 small experts with `bincount(...).tolist()`.
 
     The routes are hashes of the tokens, so that every expert gets the same number and the counts are known before. Read
@@ -193,7 +193,7 @@ def experts_split_by_counts(torch: Any, cure: str | None) -> Step:
         x = batch
         for first, chosen, order, home, own in zip(dense, routes, orders, returns, inner, strict=True):
             x = x @ first
-            counts = even if cure else torch.bincount(chosen, minlength=experts).tolist()  # planted
+            counts = even if fix else torch.bincount(chosen, minlength=experts).tolist()  # planted
             parts = (x @ into)[order].split(counts)
             done = [functional.silu(part @ weight) for part, weight in zip(parts, own, strict=True)]
             x = x + (torch.cat(done) @ out)[home]

@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("transfer", "coalesce_copies")
-def targets_of_every_image(torch: Any, cure: str | None) -> Step:
+def targets_of_every_image(torch: Any, fix: str | None) -> Step:
     """A detector moves its targets as a list of dictionaries: four small tensors for each of 24 images.
 
     That is 96 copies of some hundred bytes, each with its call. A collate function that joins each field over the
@@ -29,7 +29,7 @@ def targets_of_every_image(torch: Any, cure: str | None) -> Step:
     joined = {field: torch.cat([image[field] for image in images]).pin_memory() for field in images[0]}
 
     def step() -> Any:
-        if cure:
+        if fix:
             there = {field: values.to("cuda", non_blocking=True) for field, values in joined.items()}
         else:
             moved = [
@@ -46,7 +46,7 @@ def targets_of_every_image(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "reduce_before_copy")
-def frames_sent_as_floats(torch: Any, cure: str | None) -> Step:
+def frames_sent_as_floats(torch: Any, fix: str | None) -> Step:
     """A loader turns bytes into float32 before the batch of images is sent, from pinned memory.
 
     The bus carries four times the bytes that the images have, and the network's stem has nothing to do meanwhile. Sent
@@ -54,13 +54,13 @@ def frames_sent_as_floats(torch: Any, cure: str | None) -> Step:
     """
     functional = torch.nn.functional
     frames = torch.randint(0, 256, (128, 3, 224, 224), dtype=torch.uint8)
-    ready = (frames if cure else frames.float().div_(255.0)).pin_memory()
+    ready = (frames if fix else frames.float().div_(255.0)).pin_memory()
     stem = (torch.randn(64, 3, 7, 7, device="cuda") * 0.1).to(torch.bfloat16, memory_format=torch.channels_last)
 
     def step() -> Any:
         with torch.no_grad():
             x = ready.to("cuda", non_blocking=True)  # planted
-            x = x.float().div_(255.0) if cure else x
+            x = x.float().div_(255.0) if fix else x
             x = x.to(torch.bfloat16, memory_format=torch.channels_last)
             return functional.conv2d(x, stem, stride=2, padding=3).mean((2, 3))
 
@@ -68,7 +68,7 @@ def frames_sent_as_floats(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "streams")
-def masks_returned_on_the_compute_stream(torch: Any, cure: str | None) -> Step:
+def masks_returned_on_the_compute_stream(torch: Any, fix: str | None) -> Step:
     """A video segmenter sends its masks home to pinned memory, without a wait but on the stream that computes.
 
     The next frames' matmuls stand behind the copy, though they do not need it. On a stream of its own it runs beside
@@ -88,7 +88,7 @@ def masks_returned_on_the_compute_stream(torch: Any, cure: str | None) -> Step:
         masks = (x @ head).sigmoid_()
         home = homes[count[0] % 2]
         count[0] += 1
-        if cure:
+        if fix:
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 home.copy_(masks, non_blocking=True)

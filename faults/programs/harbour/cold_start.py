@@ -10,7 +10,7 @@ from faults.programs.ward.networks import scaled
 
 
 @planted("cold_start", "warm_up", own_process=True)
-def speakers_recognised_from_the_first_call_on(torch: Any, cure: str | None) -> Step:
+def speakers_recognised_from_the_first_call_on(torch: Any, fix: str | None) -> Step:
     """A time-delay network recognises speakers by recordings of five lengths, from the first call after the start.
 
     The first calls load kernels, and cuDNN, cuBLAS and cuFFT set themselves up for each length. A service that takes
@@ -49,7 +49,7 @@ def speakers_recognised_from_the_first_call_on(torch: Any, cure: str | None) -> 
             vector = leave(torch.cat((heard.mean(-1), heard.std(-1)), -1))
             return (functional.normalize(vector, dim=-1) @ people.T).max().item()
 
-    if cure:
+    if fix:
         for recording in recordings:
             recognise(recording)
 

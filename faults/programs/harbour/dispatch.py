@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import graphed, hugging_face, sizes
 
 
 @planted("dispatch", "cuda_graph", steps=3)
-def world_model_that_imagines_moment_by_moment(torch: Any, cure: str | None) -> Step:
+def world_model_that_imagines_moment_by_moment(torch: Any, fix: str | None) -> Step:
     """A planner imagines 24 moments ahead of 256 plans with a recurrent world model, one moment after another.
 
     A moment is some thirty kernels on matrices of 256 rows, each done before the next one is launched. Neither shapes
@@ -52,7 +52,7 @@ def world_model_that_imagines_moment_by_moment(torch: Any, cure: str | None) -> 
         returns.copy_(total)
 
     with torch.inference_mode():
-        run = graphed(torch, imagine) if cure else imagine
+        run = graphed(torch, imagine) if fix else imagine
 
     def step() -> Any:
         with torch.inference_mode():
@@ -63,7 +63,7 @@ def world_model_that_imagines_moment_by_moment(torch: Any, cure: str | None) -> 
 
 
 @planted("dispatch", "batch", steps=3)
-def protein_folder_that_attends_row_by_row(torch: Any, cure: str | None) -> Step:
+def protein_folder_that_attends_row_by_row(torch: Any, fix: str | None) -> Step:
     """A network that folds proteins attends to the 32 rows of an alignment in a loop, in each of four blocks.
 
     A row is 384 residues of 256 channels: each of its dozen kernels takes a few microseconds, less than its launch.
@@ -91,7 +91,7 @@ def protein_folder_that_attends_row_by_row(torch: Any, cure: str | None) -> Step
         def forward(self, alignment: Any, pairs: Any) -> Any:
             normed = self.norm_pairs(pairs)
             bias = self.bias(normed).permute(2, 0, 1).contiguous()
-            if cure:
+            if fix:
                 alignment = self.attend(alignment, bias.expand(len(alignment), -1, -1, -1))
             else:
                 alignment = torch.cat([self.attend(row, bias.unsqueeze(0)) for row in alignment.split(1)])  # planted
@@ -114,7 +114,7 @@ def protein_folder_that_attends_row_by_row(torch: Any, cure: str | None) -> Step
 
 
 @planted("dispatch", "fused_optimizer", steps=2)
-def mpnet_updated_parameter_by_parameter(torch: Any, cure: str | None) -> Step:
+def mpnet_updated_parameter_by_parameter(torch: Any, fix: str | None) -> Step:
     """An MPNet learns which sentences belong together, with `foreach=False` in its AdamW to save memory.
 
     The optimizer then takes about ten kernels for each of two hundred small parameters. The fused one takes a few for
@@ -133,7 +133,7 @@ def mpnet_updated_parameter_by_parameter(torch: Any, cure: str | None) -> Step:
         attention_probs_dropout_prob=0.0,
     )
     model = transformers.MPNetModel(config, add_pooling_layer=False).to("cuda", torch.bfloat16).train()
-    kind = {"fused": True} if cure else {"foreach": False}  # planted
+    kind = {"fused": True} if fix else {"foreach": False}  # planted
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, **kind)
     sentences = torch.randint(3, vocabulary, (2 * pairs, length), device="cuda")
     whole = torch.ones_like(sentences)

@@ -11,7 +11,7 @@ from faults.programs.ward.networks import on_gpu, scaled
 
 
 @planted("healthy", None, innocent="pin_memory", steps=3)
-def starcoder_taught_in_wide_layers(torch: Any, cure: str | None) -> Step:
+def starcoder_taught_in_wide_layers(torch: Any, fix: str | None) -> Step:
     """A StarCoder2 of two wide layers learns in bfloat16 with fused attention, from tokens in ordinary memory.
 
     The tokens are 32 KB, and the matmuls that follow have 4096 rows and columns at least. Pinned memory makes a copy
@@ -40,17 +40,17 @@ def starcoder_taught_in_wide_layers(torch: Any, cure: str | None) -> Step:
     model = model.to("cuda", torch.bfloat16).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
     tokens = torch.randint(3, vocabulary, (batch, length))
-    tokens = tokens.pin_memory() if cure else tokens
+    tokens = tokens.pin_memory() if fix else tokens
 
     def step() -> Any:
-        texts = tokens.to("cuda", non_blocking=bool(cure))
+        texts = tokens.to("cuda", non_blocking=bool(fix))
         return learn(optimizer, model(input_ids=texts, labels=texts).loss)
 
     return step
 
 
 @planted("healthy", None, innocent="cuda_graph", steps=3)
-def siglip_embeds_photographs_in_large_batches(torch: Any, cure: str | None) -> Step:
+def siglip_embeds_photographs_in_large_batches(torch: Any, fix: str | None) -> Step:
     """A SigLIP embeds 96 photographs at a time in bfloat16 with fused attention.
 
     Its matmuls have 24576 rows and take most of the time, and the CPU is far ahead of the GPU. A CUDA graph would save
@@ -79,7 +79,7 @@ def siglip_embeds_photographs_in_large_batches(torch: Any, cure: str | None) -> 
         vectors.copy_(torch.nn.functional.normalize(seen, dim=-1))
 
     with torch.inference_mode():
-        run = graphed(torch, embed) if cure else embed
+        run = graphed(torch, embed) if fix else embed
 
     def step() -> Any:
         with torch.inference_mode():
@@ -90,7 +90,7 @@ def siglip_embeds_photographs_in_large_batches(torch: Any, cure: str | None) -> 
 
 
 @planted("healthy", None, innocent="pin_memory", steps=3)
-def pictures_and_words_denoised_together(torch: Any, cure: str | None) -> Step:
+def pictures_and_words_denoised_together(torch: Any, fix: str | None) -> Step:
     """A flow-matching transformer learns to draw: pictures and words go through its wide layers side by side.
 
     It works in bfloat16 with fused attention and a fused optimizer. A batch is one megabyte from ordinary memory, and
@@ -103,12 +103,12 @@ def pictures_and_words_denoised_together(torch: Any, cure: str | None) -> Step:
     network = nn.ModuleList((enter, tell, transformer(torch, width, layers, heads), leave))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-6, fused=True)
     pictures = torch.randn(batch, patches, each).to(torch.bfloat16)
-    pictures = pictures.pin_memory() if cure else pictures
+    pictures = pictures.pin_memory() if fix else pictures
     prompts = torch.randn(batch, words, width, **kind)
     noise, times = torch.randn(batch, patches, each, **kind), torch.rand(batch, 1, 1, **kind)
 
     def step() -> Any:
-        clear = pictures.to("cuda", non_blocking=bool(cure))
+        clear = pictures.to("cuda", non_blocking=bool(fix))
         mixed = times * noise + (1 - times) * clear
         seen = network[2](torch.cat((tell(prompts), enter(mixed)), 1))[:, words:]
         return learn(optimizer, functional.mse_loss(leave(seen).float(), (noise - clear).float()))
@@ -117,7 +117,7 @@ def pictures_and_words_denoised_together(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="cuda_graph", steps=3)
-def positions_of_go_judged_by_the_hundred(torch: Any, cure: str | None) -> Step:
+def positions_of_go_judged_by_the_hundred(torch: Any, fix: str | None) -> Step:
     """A residual network judges 512 positions of Go in bfloat16 with its channels last, for a search that waits.
 
     Each convolution has 512 channels on 184832 points and works for long. Launching one takes the CPU a small part of
@@ -146,7 +146,7 @@ def positions_of_go_judged_by_the_hundred(torch: Any, cure: str | None) -> Step:
         verdicts.copy_(torch.tanh(heads(tower(boards).mean((2, 3))).float()))
 
     with torch.inference_mode():
-        run = graphed(torch, judge) if cure else judge
+        run = graphed(torch, judge) if fix else judge
 
     def step() -> Any:
         with torch.inference_mode():
@@ -157,7 +157,7 @@ def positions_of_go_judged_by_the_hundred(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="tf32", steps=3)
-def genome_read_in_long_windows(torch: Any, cure: str | None) -> Step:
+def genome_read_in_long_windows(torch: Any, fix: str | None) -> Step:
     """A wide transformer learns hidden bases in four windows of 4096 in bfloat16; its last layer is in float32.
 
     That layer tells four bases apart and takes next to no time. All large matmuls run on tensor cores already, and
@@ -165,7 +165,7 @@ def genome_read_in_long_windows(torch: Any, cure: str | None) -> Step:
     """
     nn, functional = torch.nn, torch.nn.functional
     width, layers, heads, batch, length = sizes((2560, 2, 20, 4, 4096), (16, 1, 2, 2, 8))
-    torch.backends.cuda.matmul.allow_tf32 = bool(cure)
+    torch.backends.cuda.matmul.allow_tf32 = bool(fix)
     table = nn.Embedding(5, width, device="cuda", dtype=torch.bfloat16)
     reader, answer = transformer(torch, width, layers, heads), nn.Linear(width, 4, device="cuda")
     network = nn.ModuleList((table, reader, answer))
@@ -181,7 +181,7 @@ def genome_read_in_long_windows(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="cuda_graph", steps=3)
-def perceiver_that_reads_whole_films(torch: Any, cure: str | None) -> Step:
+def perceiver_that_reads_whole_films(torch: Any, fix: str | None) -> Step:
     """A Perceiver reads 16 films of 8192 patches into 1024 wide latents, and thinks about them in four layers.
 
     All of it is wide matmuls and fused attention in bfloat16, and the CPU is far ahead of the GPU. A CUDA graph would
@@ -206,7 +206,7 @@ def perceiver_that_reads_whole_films(torch: Any, cure: str | None) -> Step:
         thoughts.copy_(network[3](questions + network[2](read)).float().mean(1))
 
     with torch.inference_mode():
-        run = graphed(torch, read) if cure else read
+        run = graphed(torch, read) if fix else read
 
     def step() -> Any:
         with torch.inference_mode():
@@ -217,7 +217,7 @@ def perceiver_that_reads_whole_films(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="remove_sync", trap=True, steps=3)
-def decisions_learned_with_the_loss_on_the_screen(torch: Any, cure: str | None) -> Step:
+def decisions_learned_with_the_loss_on_the_screen(torch: Any, fix: str | None) -> Step:
     """A decision transformer learns from games that were played before, and prints its loss after every step.
 
     `.item()` waits for the whole step, and the GPU then waits for a few launches only: the first kernels of the next
@@ -235,14 +235,14 @@ def decisions_learned_with_the_loss_on_the_screen(torch: Any, cure: str | None) 
 
     def step() -> Any:
         loss = learn(optimizer, functional.cross_entropy(network(games).flatten(0, 1).float(), made))
-        shown[:] = [loss if cure else loss.item()]
+        shown[:] = [loss if fix else loss.item()]
         return shown[0]
 
     return step
 
 
 @planted("healthy", None, innocent="pin_memory", trap=True, steps=3)
-def scans_copied_while_the_last_ones_are_learned(torch: Any, cure: str | None) -> Step:
+def scans_copied_while_the_last_ones_are_learned(torch: Any, fix: str | None) -> Step:
     """A network learns from slices of scans, and copies the next ones from ordinary memory on a stream of its own.
 
     The copy of 34 MB keeps the CPU for some milliseconds, but the whole step is launched before it, and the GPU works
@@ -255,7 +255,7 @@ def scans_copied_while_the_last_ones_are_learned(torch: Any, cure: str | None) -
     network = nn.Sequential(enter, *transformer(torch, width, layers, heads), leave)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-6, fused=True)
     slices = torch.randn(batch, patches, each)
-    slices = slices.pin_memory() if cure else slices
+    slices = slices.pin_memory() if fix else slices
     truth = torch.randint(0, organs, (batch * patches,), device="cuda")
     side = torch.cuda.Stream()
     ready = [slices.to("cuda")]

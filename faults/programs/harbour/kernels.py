@@ -12,7 +12,7 @@ from faults.programs.ward.networks import on_gpu
 
 
 @planted("kernel", "tf32", also=("bf16",), steps=3)
-def cross_network_learns_clicks_in_float32(torch: Any, cure: str | None) -> Step:
+def cross_network_learns_clicks_in_float32(torch: Any, fix: str | None) -> Step:
     """A deep and cross network learns clicks from 8192 rows of 2048 features in float32.
 
     PyTorch multiplies float32 matrices without tensor cores unless it is told otherwise. Clicks are noisier by far than
@@ -41,13 +41,13 @@ def cross_network_learns_clicks_in_float32(torch: Any, cure: str | None) -> Step
 
     with on_gpu(torch):
         model = Clicks()
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     numbers = torch.randint(0, known, (batch, fields), device="cuda") + known * torch.arange(fields, device="cuda")
     clicked = (torch.rand(batch, device="cuda") < 0.1).float()
 
     def step() -> Any:
-        halved = torch.autocast("cuda", torch.bfloat16) if cure == "bf16" else contextlib.nullcontext()
+        halved = torch.autocast("cuda", torch.bfloat16) if fix == "bf16" else contextlib.nullcontext()
         with halved:
             logits = model(numbers)
         return learn(optimizer, functional.binary_cross_entropy_with_logits(logits.float(), clicked))
@@ -56,7 +56,7 @@ def cross_network_learns_clicks_in_float32(torch: Any, cure: str | None) -> Step
 
 
 @planted("kernel", "sdpa", steps=3)
-def phi_taught_with_eager_attention(torch: Any, cure: str | None) -> Step:
+def phi_taught_with_eager_attention(torch: Any, fix: str | None) -> Step:
     """A Phi learns from four texts of 2048 tokens in bfloat16 with `attn_implementation="eager"`.
 
     Each layer writes the scores of all pairs of tokens to memory, and adds a mask to them, normalises and converts them
@@ -76,7 +76,7 @@ def phi_taught_with_eager_attention(torch: Any, cure: str | None) -> Step:
         resid_pdrop=0.0,
         embd_pdrop=0.0,
         attention_dropout=0.0,
-        attn_implementation="sdpa" if cure else "eager",  # planted
+        attn_implementation="sdpa" if fix else "eager",  # planted
     )
     with on_gpu(torch):
         model = transformers.PhiForCausalLM(config)
@@ -91,7 +91,7 @@ def phi_taught_with_eager_attention(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "pad", steps=3)
-def shape_network_whose_layers_all_see_the_point(torch: Any, cure: str | None) -> Step:
+def shape_network_whose_layers_all_see_the_point(torch: Any, fix: str | None) -> Step:
     """A network tells how far 131072 points are from a surface, and every layer sees the point itself again.
 
     With three coordinates beside 1024 features a row has 1027 numbers, and rows of bfloat16 that begin at odd
@@ -99,7 +99,7 @@ def shape_network_whose_layers_all_see_the_point(torch: Any, cure: str | None) -
     """
     nn, functional = torch.nn, torch.nn.functional
     width, layers, points = sizes((1024, 6, 131072), (16, 2, 12))
-    spare = -(width + 3) % 8 if cure else 0
+    spare = -(width + 3) % 8 if fix else 0
     kind = {"device": "cuda", "dtype": torch.bfloat16}
     first, last = nn.Linear(3, width, **kind), nn.Linear(width, 1, **kind)
     weights = [torch.randn(width, width + 3, device="cuda") / width**0.5 for _ in range(layers)]

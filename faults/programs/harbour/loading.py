@@ -15,7 +15,7 @@ WORKERS = 8
 
 
 @planted("input", "prefetch", steps=3)
-def graph_network_that_draws_its_neighbours(torch: Any, cure: str | None) -> Step:
+def graph_network_that_draws_its_neighbours(torch: Any, fix: str | None) -> Step:
     """GraphSAGE learns the kinds of 2048 papers a step, and numpy draws their neighbours between the steps.
 
     Drawing without repetition takes one CPU core longer than the GPU needs for the step. Worker processes draw several
@@ -45,7 +45,7 @@ def graph_network_that_draws_its_neighbours(torch: Any, cure: str | None) -> Ste
     inner, outer = nn.Linear(2 * features, width, **kind), nn.Linear(2 * width, width, **kind)
     network = nn.ModuleList((inner, outer, nn.Linear(width, kinds, **kind)))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=True)
-    ready = batches(torch, Samples(draw), None, sizes(WORKERS, 1) if cure else 0)
+    ready = batches(torch, Samples(draw), None, sizes(WORKERS, 1) if fix else 0)
 
     def joined(layer: Any, own: Any, others: Any) -> Any:
         mean = others.unflatten(0, (len(own), -1)).mean(1)
@@ -62,7 +62,7 @@ def graph_network_that_draws_its_neighbours(torch: Any, cure: str | None) -> Ste
 
 
 @planted("input", "prefetch", steps=3)
-def conformer_whose_echoes_are_mixed_in_the_loop(torch: Any, cure: str | None) -> Step:
+def conformer_whose_echoes_are_mixed_in_the_loop(torch: Any, fix: str | None) -> Step:
     """A conformer learns sounds of speech, and the training loop adds an echo and noise to 16 recordings each step.
 
     numpy convolves them by Fourier transforms, on one core and before the GPU may begin. Worker processes do that
@@ -99,7 +99,7 @@ def conformer_whose_echoes_are_mixed_in_the_loop(torch: Any, cure: str | None) -
     model = nn.Sequential(nn.Linear(piece, width, **kind), *blocks, nn.Linear(width, kinds, **kind))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     truth = torch.randint(0, kinds, (batch * frames,), device="cuda")
-    ready = batches(torch, Samples(echoed), None, sizes(WORKERS, 1) if cure else 0)
+    ready = batches(torch, Samples(echoed), None, sizes(WORKERS, 1) if fix else 0)
 
     def step() -> Any:
         sound = next(ready).to("cuda", non_blocking=True)

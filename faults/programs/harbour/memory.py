@@ -9,7 +9,7 @@ from faults.programs.sealed.parts import sizes
 
 
 @planted("memory", "preallocate", steps=3)
-def music_continued_with_a_cache_grown_by_cat(torch: Any, cure: str | None) -> Step:
+def music_continued_with_a_cache_grown_by_cat(torch: Any, fix: str | None) -> Step:
     """A transformer carries on 64 pieces of music by three frames, and `torch.cat` adds each frame to its cache.
 
     Every layer copies the keys and values of all earlier frames, half a gigabyte, for one new frame. A cache with room
@@ -30,7 +30,7 @@ def music_continued_with_a_cache_grown_by_cat(torch: Any, cure: str | None) -> S
 
         def forward(self, x: Any, cache: list[Any], length: int) -> tuple[Any, list[Any]]:
             query, *new = self.enter(self.first(x)).unflatten(-1, (3, heads, 1, width // heads)).unbind(1)
-            if cure:
+            if fix:
                 for old, one in zip(cache, new, strict=True):
                     old[:, :, length : length + 1] = one
                 known = [old[:, :, : length + 1] for old in cache]
@@ -41,7 +41,7 @@ def music_continued_with_a_cache_grown_by_cat(torch: Any, cure: str | None) -> S
 
     network = nn.ModuleList(Layer() for _ in range(layers)).requires_grad_(False)
     tables = torch.randn(voices, codes, width, **kind)
-    room = ahead if cure else 0
+    room = ahead if fix else 0
     past = torch.randn(2 * layers, batch, heads, heard, width // heads, **kind)
     past = [functional.pad(part, (0, 0, 0, room)) for part in past]
     began = torch.randint(0, codes, (voices, batch), device="cuda")

@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import hugging_face, sizes
 
 
 @planted("sync", "remove_sync", steps=2)
-def shop_that_ranks_customer_by_customer(torch: Any, cure: str | None) -> Step:
+def shop_that_ranks_customer_by_customer(torch: Any, fix: str | None) -> Step:
     """A sequential recommender is validated, and a loop takes the rank of what each of 192 customers bought.
 
     The first `.item()` waits for the whole forward pass, and each further one for a few short kernels. The ranks can
@@ -29,15 +29,15 @@ def shop_that_ranks_customer_by_customer(torch: Any, cure: str | None) -> Step:
             ranks: list[Any] = []
             for customer, thing in enumerate(bought):
                 rank = (scores[customer] > scores[customer, thing]).sum()
-                ranks.append(rank if cure else rank.item())  # planted
-            places = torch.stack(ranks).tolist() if cure else ranks
+                ranks.append(rank if fix else rank.item())  # planted
+            places = torch.stack(ranks).tolist() if fix else ranks
             return sum(1 / (1 + place) for place in places) / customers
 
     return step
 
 
 @planted("sync", "remove_sync", steps=2)
-def bart_whose_gradients_are_clipped_by_an_if(torch: Any, cure: str | None) -> Step:
+def bart_whose_gradients_are_clipped_by_an_if(torch: Any, fix: str | None) -> Step:
     """A BART learns to summarise, and the gradient of each parameter is shortened `if` its norm is above a limit.
 
     Python asks the GPU for the answer, once for each of some 170 parameters. A factor of at most one, computed on the
@@ -69,7 +69,7 @@ def bart_whose_gradients_are_clipped_by_an_if(torch: Any, cure: str | None) -> S
     def clip() -> None:
         for gradient in (parameter.grad for parameter in model.parameters() if parameter.grad is not None):
             norm = gradient.norm()
-            if cure:
+            if fix:
                 gradient.mul_((limit / norm).clamp(max=1.0))
             elif norm > limit:  # planted
                 gradient.mul_(limit / norm)
@@ -86,7 +86,7 @@ def bart_whose_gradients_are_clipped_by_an_if(torch: Any, cure: str | None) -> S
 
 
 @planted("sync", "remove_sync", steps=2)
-def speech_codec_that_looks_for_idle_codes(torch: Any, cure: str | None) -> Step:
+def speech_codec_that_looks_for_idle_codes(torch: Any, fix: str | None) -> Step:
     """A codec for speech learns four codebooks, and a loop asks of each code whether it was used, to revive it.
 
     Each of 256 questions waits for the GPU. `torch.where` replaces the idle codes of a book in one kernel, and nobody
@@ -108,7 +108,7 @@ def speech_codec_that_looks_for_idle_codes(torch: Any, cure: str | None) -> Step
 
     def revive(book: int, used: Any) -> None:
         idle = used < 1
-        if cure:
+        if fix:
             tables[book] = torch.where(idle.unsqueeze(-1), fresh[book], tables[book])
             return
         for code in range(codes):

@@ -12,7 +12,7 @@ from faults.programs.ward.networks import scaled
 
 
 @planted("transfer", "pin_memory", steps=3)
-def satellite_tiles_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
+def satellite_tiles_from_ordinary_memory(torch: Any, fix: str | None) -> Step:
     """An MLP-Mixer maps eight satellite tiles of 13 bands at a time, which come from ordinary memory.
 
     The driver copies 109 MB to a buffer of its own first, bit by bit, while the GPU waits. From pinned memory the copy
@@ -38,20 +38,20 @@ def satellite_tiles_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
     enter, leave = nn.Linear(bands * patch**2, width, **kind), nn.Linear(width, classes, **kind)
     network = nn.Sequential(enter, *(Mixer() for _ in range(layers)), leave).requires_grad_(False)
     tiles = [torch.randn(batch, tokens, bands * patch**2) for _ in range(2)]
-    if cure:
+    if fix:
         tiles = [tile.pin_memory() for tile in tiles]
     turns = itertools.cycle(tiles)
 
     def step() -> Any:
         with torch.inference_mode():
-            tile = next(turns).to("cuda", non_blocking=bool(cure))  # planted
+            tile = next(turns).to("cuda", non_blocking=bool(fix))  # planted
             return network(tile.to(torch.bfloat16)).float().softmax(-1).mean((0, 1))
 
     return step
 
 
 @planted("transfer", "coalesce_copies", steps=3)
-def shares_sent_one_by_one_to_a_forecaster(torch: Any, cure: str | None) -> Step:
+def shares_sent_one_by_one_to_a_forecaster(torch: Any, fix: str | None) -> Step:
     """A transformer forecasts 256 shares, and the history of each one is sent to the GPU by a call of its own.
 
     A history is 4 KB, and its copy is all latency. Stacked in host memory they are one megabyte and one copy.
@@ -64,7 +64,7 @@ def shares_sent_one_by_one_to_a_forecaster(torch: Any, cure: str | None) -> Step
     histories = [torch.randn(patches, each) for _ in range(shares)]
 
     def sent() -> Any:
-        if cure:
+        if fix:
             return torch.stack(histories).to("cuda")
         return torch.stack([history.to("cuda") for history in histories])  # planted
 
@@ -76,7 +76,7 @@ def shares_sent_one_by_one_to_a_forecaster(torch: Any, cure: str | None) -> Step
 
 
 @planted("transfer", "reduce_before_copy", steps=3)
-def poses_read_from_heatmaps_on_the_cpu(torch: Any, cure: str | None) -> Step:
+def poses_read_from_heatmaps_on_the_cpu(torch: Any, fix: str | None) -> Step:
     """An hourglass network marks 133 joints of 16 people in maps, which are copied to the CPU to find the maxima.
 
     The maps are 59 MB, and what is wanted of them is one place for each joint. The GPU finds the maxima in no time, and
@@ -110,7 +110,7 @@ def poses_read_from_heatmaps_on_the_cpu(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         with torch.inference_mode():
             maps = network(crops).float().flatten(2)
-            if not cure:
+            if not fix:
                 maps = maps.cpu()  # planted
             return maps.argmax(-1).cpu()
 

@@ -13,7 +13,7 @@ _NUMBERS = itertools.count(1)
 
 
 @planted("cold_start", "warm_up", steps=STEPS)
-def transform_planned_for_every_clip(torch: Any, cure: str | None) -> Step:
+def transform_planned_for_every_clip(torch: Any, fix: str | None) -> Step:
     """Audio clips are filtered by Fourier transforms, and every step brings a clip of a new length.
 
     cuFFT plans each length once, there and back; lengths that were seen before, or padded to a few, have their plan.
@@ -28,7 +28,7 @@ def transform_planned_for_every_clip(torch: Any, cure: str | None) -> Step:
         return torch.fft.irfft(heard * 0.5, n=clip.shape[-1])  # planted
 
     step(known)  # loads the library, which is not this case's fault
-    for _ in range(STEPS if cure else 0):
+    for _ in range(STEPS if fix else 0):
         step()
     torch.cuda.synchronize()
     return step

@@ -9,7 +9,7 @@ from faults.programs.parts import graphed, weights
 
 
 @planted("dispatch", "batch", also=("cuda_graph",), steps=4)
-def ensemble_one_by_one(torch: Any, cure: str | None) -> Step:
+def ensemble_one_by_one(torch: Any, fix: str | None) -> Step:
     """Twelve small networks vote on the same input, and each is called in turn.
 
     Their weights differ but their shapes do not, so three batched matmuls do what thirty-six calls did.
@@ -40,13 +40,13 @@ def ensemble_one_by_one(torch: Any, cure: str | None) -> Step:
         weight, bias = stacked[2]
         return torch.softmax(torch.baddbmm(bias, y, weight), -1).mean(0)
 
-    if cure == "cuda_graph":
+    if fix == "cuda_graph":
         return graphed(torch, one_by_one)
-    return batched if cure == "batch" else one_by_one
+    return batched if fix == "batch" else one_by_one
 
 
 @planted("dispatch", "cuda_graph", steps=4)
-def adversarial_training(torch: Any, cure: str | None) -> Step:
+def adversarial_training(torch: Any, fix: str | None) -> Step:
     """A small GAN: two networks, two losses and two optimisers in one step, launched kernel by kernel.
 
     Nothing in the step needs the CPU, the noise is drawn on the GPU, and the shapes never change: it is one graph.
@@ -73,11 +73,11 @@ def adversarial_training(torch: Any, cure: str | None) -> Step:
         softplus(-critic(fake)).mean().backward()  # planted
         of_generator.step()  # planted
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "batch", also=("cuda_graph",), steps=4)
-def average_of_every_parameter(torch: Any, cure: str | None) -> Step:
+def average_of_every_parameter(torch: Any, fix: str | None) -> Step:
     """A running average of the weights is kept with two calls for each of eighty small tensors.
 
     They are all updated alike, so one call with the list of them does it in one or two kernels.
@@ -93,13 +93,13 @@ def average_of_every_parameter(torch: Any, cure: str | None) -> Step:
     def at_once() -> None:
         together(averages, parameters, None)
 
-    if cure == "cuda_graph":
+    if fix == "cuda_graph":
         return graphed(torch, one_by_one)
-    return at_once if cure == "batch" else one_by_one
+    return at_once if fix == "batch" else one_by_one
 
 
 @planted("dispatch", "cuda_graph", steps=4)
-def beam_search(torch: Any, cure: str | None) -> Step:
+def beam_search(torch: Any, fix: str | None) -> Step:
     """Eight beams of a small decoder grow by a token: two layers, a search, and the caches put in the beams' order.
 
     Tokens, scores and caches stay on the GPU at the same addresses, so the step can be replayed as a graph.
@@ -130,11 +130,11 @@ def beam_search(torch: Any, cure: str | None) -> Step:
             cache.copy_(cache.index_select(1, parents))  # planted
         return tokens
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "cuda_graph", innocent="pin_memory", trap=True, steps=4)
-def policy_in_its_environment(torch: Any, cure: str | None) -> Step:
+def policy_in_its_environment(torch: Any, fix: str | None) -> Step:
     """A small policy acts in an environment on the host: an observation comes in, an action goes back.
 
     The copy from pageable memory and the wait look guilty. But the environment cannot go on without the action, and
@@ -143,7 +143,7 @@ def policy_in_its_environment(torch: Any, cure: str | None) -> Step:
     width, layers, functional = 256, 12, torch.nn.functional
     (read,), (act,) = weights(torch, 1, 32, width), weights(torch, 1, width, 8)
     blocks = weights(torch, layers, width, width)
-    observation = torch.zeros(1, 32, pin_memory=cure == "pin_memory")
+    observation = torch.zeros(1, 32, pin_memory=fix == "pin_memory")
     seen, action = torch.zeros(1, 32, device="cuda"), torch.zeros(1, device="cuda", dtype=torch.long)
 
     def policy() -> None:
@@ -152,10 +152,10 @@ def policy_in_its_environment(torch: Any, cure: str | None) -> Step:
             y = y + functional.gelu(functional.layer_norm(y, (width,)) @ block)  # planted
         torch.argmax(y @ act, -1, out=action)
 
-    launch = graphed(torch, policy) if cure == "cuda_graph" else policy
+    launch = graphed(torch, policy) if fix == "cuda_graph" else policy
 
     def step() -> int:
-        seen.copy_(observation, non_blocking=cure == "pin_memory")
+        seen.copy_(observation, non_blocking=fix == "pin_memory")
         launch()
         chosen = int(action.item())
         observation.mul_(0.9)[0, chosen] += 1.0

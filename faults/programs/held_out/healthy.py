@@ -9,7 +9,7 @@ from faults.programs.parts import graphed, weights
 
 
 @planted("healthy", None, innocent="cuda_graph", steps=4)
-def wide_training(torch: Any, cure: str | None) -> Step:
+def wide_training(torch: Any, fix: str | None) -> Step:
     """Forward and backward through three wide layers in bfloat16: eight matmuls of over half a teraflop each.
 
     The launches take a hundredth of the step.
@@ -26,17 +26,17 @@ def wide_training(torch: Any, cure: str | None) -> Step:
             parameter.grad = None
         model(x).backward(towards)
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("healthy", None, innocent="pin_memory", trap=True)
-def pageable_copy_behind_compute(torch: Any, cure: str | None) -> Step:
+def pageable_copy_behind_compute(torch: Any, fix: str | None) -> Step:
     """The next batch, 8 MiB of pageable memory, is copied on a stream of its own while this batch is computed.
 
     The copy blocks the CPU for about a millisecond; the GPU has three milliseconds of matmuls to go.
     """
     host = torch.randn(1024, 4096).to(torch.bfloat16)
-    host = host.pin_memory() if cure else host
+    host = host.pin_memory() if fix else host
     layers = weights(torch, 8, 4096, 4096, torch.bfloat16)
     rest = torch.randn(7168, 4096, device="cuda", dtype=torch.bfloat16)
     buffers = [torch.zeros(1024, 4096, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
@@ -63,7 +63,7 @@ def pageable_copy_behind_compute(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="fused_optimizer", trap=True)
-def plain_descent_on_large_parameters(torch: Any, cure: str | None) -> Step:
+def plain_descent_on_large_parameters(torch: Any, fix: str | None) -> Step:
     """SGD without momentum walks over twelve parameters of 64 MiB one by one.
 
     The loop looks guilty, but each parameter is one kernel at the rate of the memory, and the CPU is far ahead. The
@@ -72,7 +72,7 @@ def plain_descent_on_large_parameters(torch: Any, cure: str | None) -> Step:
     parameters = [torch.nn.Parameter(torch.randn(4096, 4096, device="cuda")) for _ in range(12)]
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter)
-    fused = {"fused": True} if cure else {"foreach": False}
+    fused = {"fused": True} if fix else {"foreach": False}
     optimizer = torch.optim.SGD(parameters, lr=1e-4, **fused)
 
     def step() -> None:
@@ -82,7 +82,7 @@ def plain_descent_on_large_parameters(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="cuda_graph", trap=True)
-def bookkeeping_behind_products(torch: Any, cure: str | None) -> Step:
+def bookkeeping_behind_products(torch: Any, fix: str | None) -> Step:
     """Python writes out a report before each of six batched matmuls.
 
     It is busy all the time and still ahead of the GPU, so a graph, which runs none of it, is no faster.
@@ -98,4 +98,4 @@ def bookkeeping_behind_products(torch: Any, cure: str | None) -> Step:
             results.append(torch.bmm(x, layers[index % 2]))
         return results
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step

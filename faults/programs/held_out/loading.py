@@ -15,7 +15,7 @@ WORKERS = 12
 
 
 @planted("input", "prefetch")
-def decompressing_samples(torch: Any, cure: str | None) -> Step:
+def decompressing_samples(torch: Any, fix: str | None) -> Step:
     """A DataLoader without workers decompresses 32 samples of 16 KiB for every batch.
 
     Twelve workers decompress ahead, while the GPU computes.
@@ -27,9 +27,9 @@ def decompressing_samples(torch: Any, cure: str | None) -> Step:
         content = bytearray(zlib.decompress(packed[index % 8]))  # planted
         return torch.frombuffer(content, dtype=torch.uint8)[:1024].clone()
 
-    settings = {"num_workers": WORKERS, "prefetch_factor": 4, "multiprocessing_context": "fork"} if cure else {}
+    settings = {"num_workers": WORKERS, "prefetch_factor": 4, "multiprocessing_context": "fork"} if fix else {}
     loader = iter(torch.utils.data.DataLoader(Samples(sample), batch_size=32, **settings))
-    if cure:
+    if fix:
         time.sleep(SETTLE_S)
     table = torch.randn(256, 256, device="cuda", dtype=torch.bfloat16)
     ups, downs = weights(torch, 3, 2048, 8192, torch.bfloat16), weights(torch, 3, 8192, 2048, torch.bfloat16)
@@ -45,7 +45,7 @@ def decompressing_samples(torch: Any, cure: str | None) -> Step:
 
 
 @planted("input", "prefetch")
-def experience_looked_up_in_python(torch: Any, cure: str | None) -> Step:
+def experience_looked_up_in_python(torch: Any, fix: str | None) -> Step:
     """A replay buffer of Python lists: 512 moments are drawn, and their returns added up, before every step.
 
     Worker processes draw the next batches meanwhile; none of it depends on the step.
@@ -64,7 +64,7 @@ def experience_looked_up_in_python(torch: Any, cure: str | None) -> Step:
             rows.append([*observations[moment], value])  # planted
         return torch.tensor(rows)
 
-    source: Iterator[Any] = batches(torch, draw, workers=WORKERS if cure else 0)
+    source: Iterator[Any] = batches(torch, draw, workers=WORKERS if fix else 0)
     (read,) = weights(torch, 1, 16, 16 * 4096, torch.bfloat16)
     layers = weights(torch, 4, 4096, 4096, torch.bfloat16)
 

@@ -10,7 +10,7 @@ from faults.programs.parts import weights
 
 
 @planted("memory", "no_empty_cache")
-def empty_cache_after_every_block(torch: Any, cure: str | None) -> Step:
+def empty_cache_after_every_block(torch: Any, fix: str | None) -> Step:
     """A model of four blocks calls `torch.cuda.empty_cache()` after each, "to keep the peak down".
 
     The next block needs the same memory again, and gets it from the driver instead of the cache.
@@ -22,7 +22,7 @@ def empty_cache_after_every_block(torch: Any, cure: str | None) -> Step:
         y = x
         for up, down in zip(ups, downs, strict=True):
             y = torch.relu(y @ up) @ down
-            if not cure:
+            if not fix:
                 torch.cuda.empty_cache()  # planted
         return y
 
@@ -30,7 +30,7 @@ def empty_cache_after_every_block(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "preallocate")
-def queue_moved_by_concatenation(torch: Any, cure: str | None) -> Step:
+def queue_moved_by_concatenation(torch: Any, fix: str | None) -> Step:
     """Contrastive learning keeps half a million keys in a queue: `cat((queue[64:], keys))` in every step.
 
     All of it is copied to drop 64 keys and add 64. Overwriting the oldest in place gives the same set of keys.
@@ -52,11 +52,11 @@ def queue_moved_by_concatenation(torch: Any, cure: str | None) -> Step:
         queue[place : place + batch].copy_(fresh)
         return likeness
 
-    return in_place if cure else moved
+    return in_place if fix else moved
 
 
 @planted("memory", "drop_copies")
-def heads_made_contiguous(torch: Any, cure: str | None) -> Step:
+def heads_made_contiguous(torch: Any, fix: str | None) -> Step:
     """Queries, keys and values are cut from one projection, and each is made contiguous before attention.
 
     The attention kernel reads rows at any distance from each other, so the views would do.
@@ -67,7 +67,7 @@ def heads_made_contiguous(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         parts = [part.transpose(1, 2) for part in packed.unbind(2)]
-        query, key, value = parts if cure else [part.contiguous() for part in parts]  # planted
+        query, key, value = parts if fix else [part.contiguous() for part in parts]  # planted
         seen = torch.nn.functional.scaled_dot_product_attention(query, key, value)
         return seen.transpose(1, 2).reshape(batch, length, -1) @ out
 

@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("sync", "remove_sync")
-def metrics_of_every_batch(torch: Any, cure: str | None) -> Step:
+def metrics_of_every_batch(torch: Any, fix: str | None) -> Step:
     """An evaluation adds up its loss and its hits with two `.item()` for each of six batches.
 
     The convolutions would keep the GPU busy while the CPU prepares the next batch, but it waits for two numbers
@@ -35,16 +35,16 @@ def metrics_of_every_batch(torch: Any, cure: str | None) -> Step:
                 y = functional.conv2d(y, kernel, padding=1)
             scores = y.mean((2, 3)) @ head
             loss = functional.cross_entropy(scores, truth)
-            total = total + (loss if cure else loss.item())  # planted
+            total = total + (loss if fix else loss.item())  # planted
             right = (scores.argmax(-1) == truth).sum()
-            hits = hits + (right if cure else right.item())  # planted
+            hits = hits + (right if fix else right.item())  # planted
         return total, hits
 
     return step
 
 
 @planted("sync", "remove_sync")
-def anchors_counted_on_every_level(torch: Any, cure: str | None) -> Step:
+def anchors_counted_on_every_level(torch: Any, fix: str | None) -> Step:
     """A detector divides the loss of each of six levels by `max(int(mask.sum()), 1)`, for anchors in and out.
 
     `int` reads a count back, twice a level, and the next level's matmuls are launched only then. Clamped on the
@@ -58,10 +58,10 @@ def anchors_counted_on_every_level(torch: Any, cure: str | None) -> Step:
         for level in levels:
             scores = level @ tower @ head
             chosen, errors = scores.amax(-1) > 1.0, scores.square().mean(-1)
-            inside = chosen.sum().clamp(min=1) if cure else max(int(chosen.sum()), 1)  # planted
+            inside = chosen.sum().clamp(min=1) if fix else max(int(chosen.sum()), 1)  # planted
             losses.append((errors * chosen).sum() / inside)
             left = ~chosen
-            outside = left.sum().clamp(min=1) if cure else max(int(left.sum()), 1)  # planted
+            outside = left.sum().clamp(min=1) if fix else max(int(left.sum()), 1)  # planted
             losses.append((errors * left).sum() / outside)
         return losses
 
@@ -69,7 +69,7 @@ def anchors_counted_on_every_level(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def repeated_by_unknown_lengths(torch: Any, cure: str | None) -> Step:
+def repeated_by_unknown_lengths(torch: Any, fix: str | None) -> Step:
     """A speech decoder stretches each of six utterances with `repeat_interleave` and no `output_size`.
 
     The number of frames is the sum of durations that lie on the GPU, so each call reads it back before it can
@@ -83,7 +83,7 @@ def repeated_by_unknown_lengths(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         results = []
         for x, lengths in zip(inputs, durations, strict=True):
-            size = {"output_size": frames} if cure else {}
+            size = {"output_size": frames} if fix else {}
             y = torch.repeat_interleave(x, lengths, 0, **size)  # planted
             for weight in layers:
                 y = y @ weight
@@ -94,7 +94,7 @@ def repeated_by_unknown_lengths(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync", steps=4)
-def progress_of_every_micro_batch(torch: Any, cure: str | None) -> Step:
+def progress_of_every_micro_batch(torch: Any, fix: str | None) -> Step:
     """Gradients are accumulated over three micro-batches, and a progress line shows each one's loss and gradient.
 
     A tensor in an f-string is read back, before the backward pass and again after it. A line once in a while, or
@@ -111,10 +111,10 @@ def progress_of_every_micro_batch(torch: Any, cure: str | None) -> Step:
             parameter.grad = None
         for batch in batches:
             loss = model(batch).square().mean()
-            shown.append(loss.detach() if cure else f"loss {loss:.3f}")  # planted
+            shown.append(loss.detach() if fix else f"loss {loss:.3f}")  # planted
             loss.backward()
             norm = parameters[0].grad.norm()
-            shown.append(norm if cure else f"gradient {norm:.3f}")  # planted
+            shown.append(norm if fix else f"gradient {norm:.3f}")  # planted
         return shown
 
     return step

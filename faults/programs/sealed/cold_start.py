@@ -9,7 +9,7 @@ from faults.programs.sealed.parts import hugging_face, sizes
 
 
 @planted("cold_start", "warm_up", own_process=True)
-def clip_timed_from_its_first_request(torch: Any, cure: str | None) -> Step:
+def clip_timed_from_its_first_request(torch: Any, fix: str | None) -> Step:
     """A service that matches images with captions by CLIP is timed from the first request after its start.
 
     The first request loads libraries and kernels and allocates memory; all later ones find them ready. A few requests
@@ -35,7 +35,7 @@ def clip_timed_from_its_first_request(torch: Any, cure: str | None) -> Step:
             matches = model(input_ids=captions, pixel_values=images).logits_per_image  # planted
             return matches.float().softmax(-1).argmax(-1).tolist()
 
-    if cure:
+    if fix:
         for _ in range(5):
             step()
         torch.cuda.synchronize()

@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import graphed, hugging_face, sizes
 
 
 @planted("dispatch", "cuda_graph", innocent="remove_sync", trap=True)
-def vit_that_answers_one_image(torch: Any, cure: str | None) -> Step:
+def vit_that_answers_one_image(torch: Any, fix: str | None) -> Step:
     """A service classifies one image per request with a small ViT and returns the five best labels as a list.
 
     Twelve layers of tiny kernels take the GPU a fraction of the time that the CPU needs to launch them. The shapes
@@ -38,19 +38,19 @@ def vit_that_answers_one_image(torch: Any, cure: str | None) -> Step:
         answer.copy_(logits.float().softmax(-1).topk(5).indices)
 
     with torch.inference_mode():
-        run = graphed(torch, classify) if cure == "cuda_graph" else classify
+        run = graphed(torch, classify) if fix == "cuda_graph" else classify
 
     def step() -> Any:
         with torch.inference_mode():
             image.copy_(request, non_blocking=True)
             run()
-            return answer if cure == "remove_sync" else answer.tolist()
+            return answer if fix == "remove_sync" else answer.tolist()
 
     return step
 
 
 @planted("dispatch", "fused_optimizer", steps=3)
-def gpt2_with_a_looping_adamw(torch: Any, cure: str | None) -> Step:
+def gpt2_with_a_looping_adamw(torch: Any, fix: str | None) -> Step:
     """A small GPT-2 is trained in bfloat16 with clipping, a schedule and `AdamW(foreach=False)` to save memory.
 
     The optimizer launches about ten tiny kernels for each of a hundred parameters, and the GPU idles meanwhile. The
@@ -62,7 +62,7 @@ def gpt2_with_a_looping_adamw(torch: Any, cure: str | None) -> Step:
         vocab_size=vocabulary, n_positions=length, n_embd=width, n_layer=layers, n_head=heads, use_cache=False
     )
     model = transformers.GPT2LMHeadModel(config).to("cuda", torch.bfloat16).train()
-    kind = {"fused": True} if cure else {"foreach": False}
+    kind = {"fused": True} if fix else {"foreach": False}
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, **kind)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1.0, (done + 1) / 2000))
     tokens = torch.randint(0, vocabulary, (batch, length), device="cuda")
@@ -80,7 +80,7 @@ def gpt2_with_a_looping_adamw(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "batch", steps=3)
-def molecules_one_after_another(torch: Any, cure: str | None) -> Step:
+def molecules_one_after_another(torch: Any, fix: str | None) -> Step:
     """A message-passing network learns a property of 16 molecules, and a loop predicts it molecule by molecule.
 
     A molecule has some twenty atoms, so every kernel is tiny and there are 16 times as many of them as needed. The
@@ -96,7 +96,7 @@ def molecules_one_after_another(torch: Any, cure: str | None) -> Step:
     wanted = torch.randn(count, device="cuda")
 
     def guesses() -> Any:
-        if cure:
+        if fix:
             return model(*together, count)
         return torch.cat([model(*single, 1) for single in singles])  # planted
 

@@ -26,7 +26,7 @@ class Thumbnails:
 
 
 @planted("healthy", None, innocent="prefetch", steps=3)
-def vit_fed_by_workers(torch: Any, cure: str | None) -> Step:
+def vit_fed_by_workers(torch: Any, fix: str | None) -> Step:
     """A wide ViT is trained in bfloat16 on bytes that eight workers crop into pinned memory.
 
     The workers are far ahead of the GPU, and the copy of a batch takes a small part of a step. To make that copy one
@@ -55,7 +55,7 @@ def vit_fed_by_workers(torch: Any, cure: str | None) -> Step:
         persistent_workers=True,
     )
     source = endless(loader)
-    side = torch.cuda.Stream() if cure else None
+    side = torch.cuda.Stream() if fix else None
     ahead: list[Any] = []
 
     def copied() -> list[Any]:
@@ -73,7 +73,7 @@ def vit_fed_by_workers(torch: Any, cure: str | None) -> Step:
         return parts
 
     def step() -> Any:
-        images, labels = copied_ahead() if cure else copied()
+        images, labels = copied_ahead() if fix else copied()
         loss = model(pixel_values=(images.to(torch.bfloat16) - 127.5) / 127.5, labels=labels).loss
         loss.backward()
         optimizer.step()
@@ -84,7 +84,7 @@ def vit_fed_by_workers(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="channels_last")
-def clip_embeds_a_large_batch(torch: Any, cure: str | None) -> Step:
+def clip_embeds_a_large_batch(torch: Any, fix: str | None) -> Step:
     """A CLIP vision tower embeds 128 images at a time in bfloat16, and its images lie in memory channels first.
 
     The only convolution cuts the images into patches; all else is matmuls and fused attention, for which the layout of
@@ -92,7 +92,7 @@ def clip_embeds_a_large_batch(torch: Any, cure: str | None) -> Step:
     """
     transformers = hugging_face()
     width, layers, heads, pixels, batch = sizes((1664, 8, 16, 224, 128), (32, 2, 2, 32, 2))
-    layout = torch.channels_last if cure else torch.contiguous_format
+    layout = torch.channels_last if fix else torch.contiguous_format
     config = transformers.CLIPVisionConfig(
         hidden_size=width,
         num_hidden_layers=layers,
@@ -115,7 +115,7 @@ def clip_embeds_a_large_batch(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="fused_optimizer", steps=3)
-def resnet_with_an_average_of_its_weights(torch: Any, cure: str | None) -> Step:
+def resnet_with_an_average_of_its_weights(torch: Any, fix: str | None) -> Step:
     """A ResNet-50 is trained channels last under autocast, with SGD and an exponential average of its weights.
 
     The optimizer and the average update all parameters with a few launches each, and take one part in fifty of a step.
@@ -124,7 +124,7 @@ def resnet_with_an_average_of_its_weights(torch: Any, cure: str | None) -> Step:
     functional = torch.nn.functional
     batch, pixels, width, blocks, classes = sizes((128, 224, 64, (3, 4, 6, 3), 1000), (2, 64, 4, (1, 1, 1, 1), 10))
     model = residual_network(torch, width, blocks, classes).to("cuda", memory_format=torch.channels_last)
-    kind = {"fused": True} if cure else {"foreach": True}
+    kind = {"fused": True} if fix else {"foreach": True}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, **kind)
     average = [parameter.detach().clone() for parameter in model.parameters()]
     images = torch.randn(batch, 3, pixels, pixels, device="cuda").to(memory_format=torch.channels_last)
@@ -143,7 +143,7 @@ def resnet_with_an_average_of_its_weights(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def neighbours_averaged_over_a_large_graph(torch: Any, cure: str | None) -> Step:
+def neighbours_averaged_over_a_large_graph(torch: Any, fix: str | None) -> Step:
     """A GraphSAGE network computes vectors of all 200 000 nodes of a graph of four million edges, layer by layer.
 
     A dozen launches keep the GPU busy for milliseconds: they gather rows, add them up and multiply by weights. A CUDA
@@ -167,7 +167,7 @@ def neighbours_averaged_over_a_large_graph(torch: Any, cure: str | None) -> Step
             x = torch.relu_(mine(x) + theirs(received * share))
         vectors.copy_(nn.functional.normalize(x, dim=-1))
 
-    run = graphed(torch, embed) if cure else embed
+    run = graphed(torch, embed) if fix else embed
 
     def step() -> Any:
         run()
@@ -177,7 +177,7 @@ def neighbours_averaged_over_a_large_graph(torch: Any, cure: str | None) -> Step
 
 
 @planted("healthy", None, innocent="remove_sync", steps=3)
-def speech_with_a_gradient_scaler(torch: Any, cure: str | None) -> Step:
+def speech_with_a_gradient_scaler(torch: Any, fix: str | None) -> Step:
     """A speech recogniser of convolutions and a transformer learns with CTC in float16, with a `GradScaler`.
 
     The scaler reads on the CPU whether the gradients are finite, once per step. A step is long, and its first kernels
@@ -204,7 +204,7 @@ def speech_with_a_gradient_scaler(torch: Any, cure: str | None) -> Step:
 
     model = Recogniser().to("cuda").train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    scaler = torch.amp.GradScaler("cuda", init_scale=1024.0, enabled=not cure)
+    scaler = torch.amp.GradScaler("cuda", init_scale=1024.0, enabled=not fix)
     spectra = torch.randn(batch, 80, frames, device="cuda")
     text = torch.randint(1, letters, (batch, said), device="cuda")
     heard, spoken = torch.full((batch,), frames // 4), torch.full((batch,), said)
@@ -226,7 +226,7 @@ def speech_with_a_gradient_scaler(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="pin_memory")
-def roberta_scores_documents(torch: Any, cure: str | None) -> Step:
+def roberta_scores_documents(torch: Any, fix: str | None) -> Step:
     """A RoBERTa scores 128 documents in bfloat16, whose tokens come from pageable memory.
 
     The tokens are a quarter of a megabyte, and the GPU works for milliseconds on them. Pinned memory makes a copy
@@ -246,7 +246,7 @@ def roberta_scores_documents(torch: Any, cure: str | None) -> Step:
     )
     model = transformers.RobertaForSequenceClassification(config).to("cuda", torch.bfloat16).eval()
     documents = torch.randint(2, vocabulary, (batch, length))
-    documents = documents.pin_memory() if cure else documents
+    documents = documents.pin_memory() if fix else documents
     mask = torch.ones(batch, length, device="cuda", dtype=torch.long)
 
     def step() -> Any:
@@ -258,7 +258,7 @@ def roberta_scores_documents(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="remove_sync", trap=True, steps=3)
-def llama_that_prints_its_loss(torch: Any, cure: str | None) -> Step:
+def llama_that_prints_its_loss(torch: Any, fix: str | None) -> Step:
     """A wide Llama is trained in bfloat16 on 2048 tokens a sequence, and reads its loss with `.item()` every step.
 
     The CPU waits tens of milliseconds in `.item()`, because it has launched everything by then. After the read the GPU
@@ -288,20 +288,20 @@ def llama_that_prints_its_loss(torch: Any, cure: str | None) -> Step:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return loss.detach() if cure else loss.item()
+        return loss.detach() if fix else loss.item()
 
     return step
 
 
 @planted("healthy", None, innocent="tf32", trap=True)
-def recommender_in_float32(torch: Any, cure: str | None) -> Step:
+def recommender_in_float32(torch: Any, fix: str | None) -> Step:
     """A DLRM ranks 32768 users in float32, with matmuls that do not use the tensor cores.
 
     The time goes into 26 embedding bags, which read rows of large tables at the memory's bandwidth. The matmuls
     between them are small; TF32 makes them faster and the step no shorter.
     """
     nn = torch.nn
-    torch.backends.cuda.matmul.allow_tf32 = bool(cure)
+    torch.backends.cuda.matmul.allow_tf32 = bool(fix)
     features, rows, width, users, bag = sizes((26, 200_000, 128, 32768, 64), (4, 50, 8, 16, 3))
     bags = nn.ModuleList(nn.EmbeddingBag(rows, width, mode="sum", device="cuda") for _ in range(features))
     bags.requires_grad_(False)

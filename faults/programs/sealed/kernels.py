@@ -10,14 +10,14 @@ from faults.programs.sealed.parts import compiled, hugging_face, sizes
 
 
 @planted("kernel", "tf32", also=("bf16",), steps=3)
-def bert_pretraining_in_float32(torch: Any, cure: str | None) -> Step:
+def bert_pretraining_in_float32(torch: Any, fix: str | None) -> Step:
     """A BERT learns masked words in float32, with the precision of matmuls left as PyTorch sets it.
 
     Its matmuls do not use the tensor cores. With TF32 allowed, or under autocast to bfloat16, they take a fraction.
     """
     transformers = hugging_face()
     width, layers, heads, vocabulary, batch, length = sizes((768, 6, 12, 16384, 16, 256), (32, 2, 2, 100, 2, 8))
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     config = transformers.BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,
@@ -35,7 +35,7 @@ def bert_pretraining_in_float32(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", torch.bfloat16, enabled=cure == "bf16"):
+        with torch.autocast("cuda", torch.bfloat16, enabled=fix == "bf16"):
             loss = model(input_ids=shown, attention_mask=mask, labels=labels).loss  # planted
         loss.backward()
         optimizer.step()
@@ -45,7 +45,7 @@ def bert_pretraining_in_float32(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "sdpa")
-def whisper_encoder_with_eager_attention(torch: Any, cure: str | None) -> Step:
+def whisper_encoder_with_eager_attention(torch: Any, fix: str | None) -> Step:
     """A Whisper encoder listens to 16 recordings of thirty seconds with `attn_implementation="eager"`.
 
     Eager attention writes the scores of 1500 x 1500 frames per head to memory and reads them several times.
@@ -68,7 +68,7 @@ def whisper_encoder_with_eager_attention(torch: Any, cure: str | None) -> Step:
         eos_token_id=2,
         decoder_start_token_id=1,
     )
-    kind = "sdpa" if cure else "eager"  # planted
+    kind = "sdpa" if fix else "eager"  # planted
     whisper = transformers.AutoModel.from_config(config, attn_implementation=kind)
     encoder = whisper.get_encoder().to("cuda", torch.bfloat16).eval()
     spectra = torch.randn(batch, 80, 2 * frames, device="cuda", dtype=torch.bfloat16)
@@ -81,7 +81,7 @@ def whisper_encoder_with_eager_attention(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "pad", steps=3)
-def gpt2_with_50257_tokens(torch: Any, cure: str | None) -> Step:
+def gpt2_with_50257_tokens(torch: Any, fix: str | None) -> Step:
     """A GPT-2 of four layers is trained in bfloat16 with the tokenizer's vocabulary of 50257.
 
     Rows of an odd number of bfloat16 values are not aligned, which rules out the fast kernels for the largest matmuls
@@ -90,7 +90,7 @@ def gpt2_with_50257_tokens(torch: Any, cure: str | None) -> Step:
     transformers = hugging_face()
     width, layers, heads, batch, length = sizes((768, 4, 12, 16, 512), (32, 2, 2, 2, 8))
     tokenizer_size = sizes(50257, 97)
-    vocabulary = (tokenizer_size + 63) // 64 * 64 if cure else tokenizer_size
+    vocabulary = (tokenizer_size + 63) // 64 * 64 if fix else tokenizer_size
     config = transformers.GPT2Config(
         vocab_size=vocabulary, n_positions=length, n_embd=width, n_layer=layers, n_head=heads, use_cache=False
     )
@@ -110,7 +110,7 @@ def gpt2_with_50257_tokens(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "torch_compile", stacks=False)
-def colours_changed_before_contrastive_learning(torch: Any, cure: str | None) -> Step:
+def colours_changed_before_contrastive_learning(torch: Any, fix: str | None) -> Step:
     """Contrastive learning changes brightness, contrast, saturation and hue of two views on the GPU, op by op.
 
     Each of some fifty operations reads and writes all the pixels. Compiled, a view takes a few kernels.
@@ -140,7 +140,7 @@ def colours_changed_before_contrastive_learning(torch: Any, cure: str | None) ->
             channels.append(most - spread * torch.minimum(k, 4 - k).clamp(0, 1))
         return (torch.stack(channels, 1) - 0.45) / 0.225
 
-    change = compiled(torch, jitter) if cure else jitter
+    change = compiled(torch, jitter) if fix else jitter
     patches = [nn.Conv2d(3, width, 16, stride=16), nn.GELU(), nn.Conv2d(width, width, 3, padding=1), nn.GELU()]
     encoder = nn.Sequential(*patches, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 128))
     encoder = encoder.to("cuda", memory_format=torch.channels_last)
@@ -168,7 +168,7 @@ def colours_changed_before_contrastive_learning(torch: Any, cure: str | None) ->
 
 
 @planted("kernel", "drop_casts", also=("torch_compile",), stacks=False)
-def diffusion_transformer_that_casts_for_safety(torch: Any, cure: str | None) -> Step:
+def diffusion_transformer_that_casts_for_safety(torch: Any, fix: str | None) -> Step:
     """A diffusion transformer in bfloat16 casts to float32 and back around each norm, modulation and residual.
 
     The casts are kernels of their own, and the operations between them move twice the bytes. In bfloat16 the layer norm
@@ -176,7 +176,7 @@ def diffusion_transformer_that_casts_for_safety(torch: Any, cure: str | None) ->
     """
     nn, functional = torch.nn, torch.nn.functional
     width, layers, heads, batch, length = sizes((512, 6, 8, 32, 1024), (32, 2, 2, 2, 16))
-    safe = torch.bfloat16 if cure == "drop_casts" else torch.float32
+    safe = torch.bfloat16 if fix == "drop_casts" else torch.float32
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -213,7 +213,7 @@ def diffusion_transformer_that_casts_for_safety(torch: Any, cure: str | None) ->
             x = block(x, time)
         return x
 
-    run = compiled(torch, denoise) if cure == "torch_compile" else denoise
+    run = compiled(torch, denoise) if fix == "torch_compile" else denoise
 
     def step() -> Any:
         blocks.zero_grad(set_to_none=True)

@@ -37,7 +37,7 @@ class Photos:
 
 
 @planted("input", "prefetch", steps=3)
-def photos_prepared_between_the_steps(torch: Any, cure: str | None) -> Step:
+def photos_prepared_between_the_steps(torch: Any, fix: str | None) -> Step:
     """A residual network is trained on photos from a `DataLoader` with its default, no workers.
 
     Cropping and normalising 48 photos takes the main process longer than the GPU needs for a step. Workers prepare the
@@ -45,14 +45,14 @@ def photos_prepared_between_the_steps(torch: Any, cure: str | None) -> Step:
     """
     nn = torch.nn
     batch, pixels, width, classes = sizes((48, 224, 64, 1000), (2, 56, 4, 10))
-    workers = sizes(8, 1) if cure else 0
+    workers = sizes(8, 1) if fix else 0
     loader = torch.utils.data.DataLoader(
         Photos(pixels, classes),
         batch_size=batch,
         shuffle=True,
         drop_last=True,
         num_workers=workers,
-        pin_memory=bool(cure),
+        pin_memory=bool(fix),
         persistent_workers=bool(workers),
     )
     model = residual_network(torch, width, (2, 2, 2, 2), classes).to("cuda", memory_format=torch.channels_last)

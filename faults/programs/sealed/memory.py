@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import hugging_face, sizes
 
 
 @planted("memory", "no_empty_cache", steps=3)
-def t5_that_empties_the_cache(torch: Any, cure: str | None) -> Step:
+def t5_that_empties_the_cache(torch: Any, fix: str | None) -> Step:
     """A T5 is fine-tuned under autocast, and the loop calls `torch.cuda.empty_cache()` after every step.
 
     The allocator gives the memory of all activations back to the driver, and the next step must ask for it again, call
@@ -42,7 +42,7 @@ def t5_that_empties_the_cache(torch: Any, cure: str | None) -> Step:
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        if not cure:
+        if not fix:
             torch.cuda.empty_cache()  # planted
         return loss.detach()
 
@@ -50,7 +50,7 @@ def t5_that_empties_the_cache(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "preallocate", steps=3)
-def dqn_that_appends_to_its_replay_buffer(torch: Any, cure: str | None) -> Step:
+def dqn_that_appends_to_its_replay_buffer(torch: Any, fix: str | None) -> Step:
     """A DQN keeps its replay buffer on the GPU and appends new transitions with `torch.cat`.
 
     Every append allocates the whole buffer again and copies seven gigabytes of frames. A buffer allocated once, in
@@ -75,7 +75,7 @@ def dqn_that_appends_to_its_replay_buffer(torch: Any, cure: str | None) -> Step:
     def remember(transitions: dict[str, Any]) -> None:
         nonlocal at
         for name, values in transitions.items():
-            if cure:
+            if fix:
                 buffer[name][at : at + new] = values
             else:
                 buffer[name] = torch.cat((buffer[name][new:], values))  # planted

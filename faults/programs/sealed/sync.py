@@ -11,7 +11,7 @@ from faults.programs.sealed.vision import detector
 
 
 @planted("sync", "remove_sync", steps=3)
-def ppo_that_logs_every_update(torch: Any, cure: str | None) -> Step:
+def ppo_that_logs_every_update(torch: Any, fix: str | None) -> Step:
     """PPO plays carts with poles, simulated on the GPU, then updates its networks, and logs each update with `.item()`.
 
     The simulation is many tiny kernels, which the CPU could launch while the GPU still runs the heavy updates before
@@ -45,7 +45,7 @@ def ppo_that_logs_every_update(torch: Any, cure: str | None) -> Step:
             optimizer.step()
             moved = ((ratio - 1) - change).mean().detach()
             record = {"policy": gain, "value": error, "entropy": entropy, "kl": moved, "norm": norm}
-            if cure:
+            if fix:
                 history.append({name: value.detach() for name, value in record.items()})
             else:
                 history.append({name: value.item() for name, value in record.items()})  # planted
@@ -56,7 +56,7 @@ def ppo_that_logs_every_update(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync", steps=3)
-def detector_that_picks_objects_by_mask(torch: Any, cure: str | None) -> Step:
+def detector_that_picks_objects_by_mask(torch: Any, fix: str | None) -> Step:
     """A detector's loss goes through the images of a batch and indexes the predictions with a mask of the objects.
 
     The size of `boxes[mask]` is known only on the GPU, so that each image waits for the backbone's forward pass, and
@@ -73,7 +73,7 @@ def detector_that_picks_objects_by_mask(torch: Any, cure: str | None) -> Step:
 
     def losses_of_objects(scores: Any, boxes: Any, label: Any, wanted: Any) -> tuple[Any, Any]:
         mask = label >= 0
-        if cure:
+        if fix:
             weight, count = mask.float(), mask.sum().clamp(min=1)
             named = functional.cross_entropy(scores[:, 1:], label.clamp(min=0), reduction="none")
             placed = functional.smooth_l1_loss(boxes.sigmoid(), wanted, reduction="none").mean(-1)

@@ -29,7 +29,7 @@ class Clicks:
 
 
 @planted("transfer", "coalesce_copies")
-def recommender_that_moves_column_by_column(torch: Any, cure: str | None) -> Step:
+def recommender_that_moves_column_by_column(torch: Any, fix: str | None) -> Step:
     """A click model is trained on tables of 60 columns, and each column is copied to the GPU by itself.
 
     A copy of 16 KB takes the GPU a microsecond and the CPU many times that, and it waits for each. Packed into one
@@ -47,7 +47,7 @@ def recommender_that_moves_column_by_column(torch: Any, cure: str | None) -> Ste
     numbers = [f"number_{column}" for column in range(columns // 2)]
 
     def on_the_gpu(batch: dict[str, Any]) -> tuple[Any, Any, Any]:
-        if cure:
+        if fix:
             ids = torch.stack([batch[name] for name in names]).to("cuda").T
             values = torch.stack([*(batch[name] for name in numbers), batch["clicked"]]).to("cuda").T
             return ids, values[:, :-1], values[:, -1]
@@ -71,7 +71,7 @@ def recommender_that_moves_column_by_column(torch: Any, cure: str | None) -> Ste
 
 
 @planted("transfer", "reduce_before_copy")
-def sentence_vectors_averaged_on_the_cpu(torch: Any, cure: str | None) -> Step:
+def sentence_vectors_averaged_on_the_cpu(torch: Any, fix: str | None) -> Step:
     """A BERT makes sentence vectors, and the vectors of all tokens are copied to the CPU, which averages them.
 
     64 sentences are 50 MB of token vectors and 200 KB of averages. The average belongs before the copy.
@@ -98,7 +98,7 @@ def sentence_vectors_averaged_on_the_cpu(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         with torch.inference_mode():
             vectors = model(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-            sentences = average(vectors, mask).cpu() if cure else average(vectors.cpu(), mask_on_the_cpu)  # planted
+            sentences = average(vectors, mask).cpu() if fix else average(vectors.cpu(), mask_on_the_cpu)  # planted
             return torch.nn.functional.normalize(sentences, dim=-1).numpy()
 
     return step

@@ -11,7 +11,7 @@ from faults.programs.parts import compiled, weights
 
 
 @planted("cold_start", "warm_up", stacks=False)
-def penalty_that_was_never_warmed_up(torch: Any, cure: str | None) -> Step:
+def penalty_that_was_never_warmed_up(torch: Any, fix: str | None) -> Step:
     """A compiled sampler was warmed up without a penalty for repetition, and the third request is the first to ask.
 
     The flag is part of what was compiled, so that request waits for a compiler. A warm-up with both values of the flag
@@ -30,7 +30,7 @@ def penalty_that_was_never_warmed_up(torch: Any, cure: str | None) -> Step:
         return scores.softmax(-1).amax(-1)
 
     fast = compiled(torch, sample)
-    for penalised in (False, True) if cure else (False,):
+    for penalised in (False, True) if fix else (False,):
         fast(hidden @ head, counts, penalised)
     torch.cuda.synchronize()
     numbers = itertools.count()

@@ -20,14 +20,14 @@ def _suppressed(torch: Any, scores: Any, boxes: Any) -> Any:
 
 
 @planted("dispatch", "batch", trap=True, innocent="tf32")
-def boxes_suppressed_class_by_class(torch: Any, cure: str | None) -> Step:
+def boxes_suppressed_class_by_class(torch: Any, fix: str | None) -> Step:
     """A detector ranks and thins out the boxes of each of its 24 classes in a loop, some fifteen small kernels each.
 
     The kernels are shorter than their launches. All classes fit into one batch of the same calls. The head's matmul
     without tensor cores catches the eye, but the GPU has long finished it when the loop goes on.
     """
     classes, kept = 24, 100
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     features = torch.randn(2048, 1024, device="cuda")
     (tower,) = weights(torch, 1, 1024, 1024)
     (head,) = weights(torch, 1, 1024, classes + 4)
@@ -37,7 +37,7 @@ def boxes_suppressed_class_by_class(torch: Any, cure: str | None) -> Step:
         scores, place = found[:, :classes].sigmoid().t(), found[:, classes:]
         size = place[:, 2:].exp()
         boxes = torch.cat((place[:, :2] - size, place[:, :2] + size), -1)
-        if cure == "batch":
+        if fix == "batch":
             best = scores.topk(kept)
             return _suppressed(torch, best.values, boxes[best.indices])
         results = []
@@ -50,7 +50,7 @@ def boxes_suppressed_class_by_class(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "cuda_graph")
-def orbits_in_small_steps(torch: Any, cure: str | None) -> Step:
+def orbits_in_small_steps(torch: Any, fix: str | None) -> Step:
     """A simulation moves 128 bodies by 40 leapfrog steps, each a dozen kernels over arrays that fit into a cache.
 
     Every kernel takes two microseconds and every launch more, so the GPU waits for Python. The steps are always the
@@ -74,11 +74,11 @@ def orbits_in_small_steps(torch: Any, cure: str | None) -> Step:
             speed = speed.add(force, alpha=tick / 2)  # planted
         return place, speed
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("dispatch", "batch")
-def settings_of_every_request(torch: Any, cure: str | None) -> Step:
+def settings_of_every_request(torch: Any, fix: str | None) -> Step:
     """A server samples the next token of 24 requests one by one, because each has its own temperature and penalty.
 
     A dozen kernels over one row of the vocabulary are nothing for the GPU. With the settings in columns, one for each
@@ -103,7 +103,7 @@ def settings_of_every_request(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         logits = (hidden @ head).float()
-        if cure:
+        if fix:
             return sample(logits, seen, noise, *columns)
         tokens = []
         for index, settings in enumerate(zip(temperatures, penalties, floors, strict=True)):

@@ -9,7 +9,7 @@ from faults.programs.parts import graphed, weights
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def particles_sorted_by_cell(torch: Any, cure: str | None) -> Step:
+def particles_sorted_by_cell(torch: Any, fix: str | None) -> Step:
     """A simulation sorts sixteen million particles by the cell that they are in, and moves them to their new places.
 
     A sort is a row of launches that pass over the same memory again and again, but each pass is at the pace of the
@@ -23,11 +23,11 @@ def particles_sorted_by_cell(torch: Any, cure: str | None) -> Step:
         order = cells.sort()
         return order.values, particles.index_select(0, order.indices)
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("healthy", None, trap=True, innocent="streams")
-def towers_one_after_the_other(torch: Any, cure: str | None) -> Step:
+def towers_one_after_the_other(torch: Any, fix: str | None) -> Step:
     """A retriever embeds its queries and its documents with two networks that have nothing to do with each other.
 
     They could run on two streams, but the matmuls of either fill the GPU on their own: side by side they only share
@@ -56,4 +56,4 @@ def towers_one_after_the_other(torch: Any, cure: str | None) -> Step:
         here.wait_stream(side)
         return first, second
 
-    return side_by_side if cure else in_a_row
+    return side_by_side if fix else in_a_row

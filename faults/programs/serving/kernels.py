@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, weights
 
 
 @planted("kernel", "torch_compile")
-def weights_unpacked_in_many_passes(torch: Any, cure: str | None) -> Step:
+def weights_unpacked_in_many_passes(torch: Any, fix: str | None) -> Step:
     """A prefill unpacks its 4-bit weights with seven kernels for each of four layers, and most of them in float32.
 
     What they write is many times larger than the weights and is read only once, by the next of them. Compiled, they
@@ -24,7 +24,7 @@ def weights_unpacked_in_many_passes(torch: Any, cure: str | None) -> Step:
         digits = torch.stack((pairs & 15, pairs >> 4), -1).float() - 8.0  # planted
         return (digits.view(width, -1, group) * scale).bfloat16().view(width, width)  # planted
 
-    unpacked = compiled(torch, unpack) if cure else unpack
+    unpacked = compiled(torch, unpack) if fix else unpack
 
     def step() -> Any:
         x = prompt
@@ -36,7 +36,7 @@ def weights_unpacked_in_many_passes(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "torch_compile")
-def stencil_of_rolled_grids(torch: Any, cure: str | None) -> Step:
+def stencil_of_rolled_grids(torch: Any, fix: str | None) -> Step:
     """A reaction of two substances on a grid takes its neighbours with `torch.roll`, which copies the whole grid.
 
     Eight copies and some twenty passes over 64 MiB follow one another where one pass could do it all: compiled, each
@@ -54,7 +54,7 @@ def stencil_of_rolled_grids(torch: Any, cure: str | None) -> Step:
         both = u * v * v
         return u + 0.16 * spread(u) - both + 0.035 * (1.0 - u), v + 0.08 * spread(v) + both - 0.1 * v  # planted
 
-    reaction = compiled(torch, react) if cure else react
+    reaction = compiled(torch, react) if fix else react
 
     def step() -> Any:
         u, v = first, second
@@ -66,7 +66,7 @@ def stencil_of_rolled_grids(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "fill_gpu")
-def long_histories_in_few_bags(torch: Any, cure: str | None) -> Step:
+def long_histories_in_few_bags(torch: Any, fix: str | None) -> Step:
     """A recommender pools 4,096 items of each of 32 users with `embedding_bag`, which walks through a bag in order.
 
     So 32 bags keep a handful of multiprocessors waiting for memory, one row after another. Cut into 64 bags each, and
@@ -74,7 +74,7 @@ def long_histories_in_few_bags(torch: Any, cure: str | None) -> Step:
     """
     functional = torch.nn.functional
     users, items, length, width = 32, 1 << 20, 4096, 64
-    parts = 64 if cure else 1
+    parts = 64 if fix else 1
     table = torch.randn(items, width, device="cuda")
     history = torch.randint(0, items, (users * length,), device="cuda")
     starts = torch.arange(0, users * length, length // parts, device="cuda")
@@ -89,7 +89,7 @@ def long_histories_in_few_bags(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "bf16", also=("drop_casts",))
-def queries_normed_into_floats(torch: Any, cure: str | None) -> Step:
+def queries_normed_into_floats(torch: Any, fix: str | None) -> Step:
     """A video model normalises its queries and keys in float32, and the attention then runs in float32 as well.
 
     The values are cast too, only to match. No fast kernel takes float32; the norms may keep their precision if their
@@ -101,7 +101,7 @@ def queries_normed_into_floats(torch: Any, cure: str | None) -> Step:
     frames = torch.randn(batch, tokens, width, device="cuda", dtype=torch.bfloat16)
     inward = weights(torch, 2, width, 3 * width, torch.bfloat16)
     outward = weights(torch, 2, width, width, torch.bfloat16)
-    kind = torch.bfloat16 if cure else torch.float32
+    kind = torch.bfloat16 if fix else torch.float32
 
     def step() -> Any:
         x = frames

@@ -19,7 +19,7 @@ def _law() -> list[float]:
 
 
 @planted("input", "prefetch", trap=True, innocent="pin_memory")
-def calls_expanded_in_python(torch: Any, cure: str | None) -> Step:
+def calls_expanded_in_python(torch: Any, fix: str | None) -> Step:
     """A recogniser of telephone calls looks each 8-bit sample up in a table, in Python, before each batch.
 
     That takes longer than the batch does on the GPU; worker processes can do it ahead. The copy from ordinary memory
@@ -36,11 +36,11 @@ def calls_expanded_in_python(torch: Any, cure: str | None) -> Step:
         expanded = array.array("f", map(law.__getitem__, calls[index % CALLS]))  # planted
         return torch.frombuffer(expanded, dtype=torch.float32).unfold(0, 400, 160).contiguous()
 
-    source = batches(torch, make, workers=6 if cure == "prefetch" else 0)
+    source = batches(torch, make, workers=6 if fix == "prefetch" else 0)
 
     def step() -> Any:
         frames = next(source)  # planted
-        if cure == "pin_memory":
+        if fix == "pin_memory":
             frames = frames.pin_memory()
         x = frames.to("cuda", non_blocking=True).bfloat16()
         for weight in layers:

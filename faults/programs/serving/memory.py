@@ -12,7 +12,7 @@ GIB = 1 << 30
 
 
 @planted("memory", "drop_copies")
-def keys_copied_for_every_query_head(torch: Any, cure: str | None) -> Step:
+def keys_copied_for_every_query_head(torch: Any, fix: str | None) -> Step:
     """A decoder whose query heads share keys in groups of four copies its cache until every head has its own.
 
     The copies are four times the cache, written and read again for every token. The four heads of a group can as well
@@ -37,7 +37,7 @@ def keys_copied_for_every_query_head(torch: Any, cure: str | None) -> Step:
         x = tokens
         for (keys, values), first, last in zip(caches, inward, outward, strict=True):
             query = x @ first
-            if cure:
+            if fix:
                 y = functional.scaled_dot_product_attention(query.view(batch, shared, group, size), keys, values)
             else:
                 rows = query.view(batch, shared * group, 1, size)
@@ -49,7 +49,7 @@ def keys_copied_for_every_query_head(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "preallocate")
-def pools_that_crowd_each_other_out(torch: Any, cure: str | None) -> Step:
+def pools_that_crowd_each_other_out(torch: Any, fix: str | None) -> Step:
     """A server with a limited share of the GPU prefills and decodes on two streams, each with 1 GiB of scratch.
 
     The allocator keeps a pool for each stream, and there is no room for both, so each phase gives the other's back
@@ -64,10 +64,10 @@ def pools_that_crowd_each_other_out(torch: Any, cure: str | None) -> Step:
     torch.cuda.set_per_process_memory_fraction(share)
 
     def scratch() -> Any:
-        if cure and kept:
+        if fix and kept:
             return kept[0]
         block = torch.empty(rows, width, device="cuda", dtype=torch.bfloat16)  # planted
-        if cure:
+        if fix:
             kept.append(block)
         return block
 

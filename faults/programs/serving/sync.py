@@ -12,7 +12,7 @@ from faults.programs.parts import weights
 
 
 @planted("sync", "remove_sync")
-def cache_position_on_the_gpu(torch: Any, cure: str | None) -> Step:
+def cache_position_on_the_gpu(torch: Any, fix: str | None) -> Step:
     """A decoder keeps the position of the next token in a GPU tensor, and slices six layers' caches with it.
 
     A slice needs a number, so each one reads the position back, four times a layer, and the GPU goes idle each time.
@@ -28,7 +28,7 @@ def cache_position_on_the_gpu(torch: Any, cure: str | None) -> Step:
     inward = weights(torch, 6, width, 3 * width, torch.bfloat16)
     outward = weights(torch, 6, width, width, torch.bfloat16)
     token = torch.randn(batch, width, device="cuda", dtype=torch.bfloat16)
-    position = place if cure else torch.tensor(place, device="cuda")
+    position = place if fix else torch.tensor(place, device="cuda")
 
     def step() -> Any:
         x = token
@@ -45,7 +45,7 @@ def cache_position_on_the_gpu(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "remove_sync")
-def active_requests_in_a_list(torch: Any, cure: str | None) -> Step:
+def active_requests_in_a_list(torch: Any, fix: str | None) -> Step:
     """A server indexes its states with a Python list of the requests that are not finished, five times a token.
 
     Each time the list becomes a tensor and is copied from ordinary memory, which waits for all that was launched
@@ -56,7 +56,7 @@ def active_requests_in_a_list(torch: Any, cure: str | None) -> Step:
     table = torch.randn(64, width, device="cuda", dtype=torch.bfloat16)
     start = torch.randn(requests, width, device="cuda", dtype=torch.bfloat16)
     running = [index for index in range(requests) if index % 4]
-    active = torch.tensor(running, device="cuda") if cure else running
+    active = torch.tensor(running, device="cuda") if fix else running
 
     def step() -> Any:
         states = start.clone()
@@ -73,7 +73,7 @@ def active_requests_in_a_list(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def clusters_counted_with_bincount(torch: Any, cure: str | None) -> Step:
+def clusters_counted_with_bincount(torch: Any, fix: str | None) -> Step:
     """The cells of a search index are found by k-means, whose eight rounds count their members with `bincount`.
 
     It looks up the smallest and the largest number on the CPU before it counts, though both are known. Adding ones
@@ -89,7 +89,7 @@ def clusters_counted_with_bincount(torch: Any, cure: str | None) -> Step:
         centres = start
         for _ in range(8):
             nearest = (rounded @ centres.bfloat16().t()).argmax(-1)
-            if cure:
+            if fix:
                 members = torch.zeros(cells, device="cuda", dtype=torch.long).scatter_add_(0, nearest, ones)
             else:
                 members = torch.bincount(nearest, minlength=cells)  # planted

@@ -10,7 +10,7 @@ from faults.programs.parts import weights
 
 
 @planted("transfer", "reduce_before_copy", also=("prefetch",))
-def masks_of_unequal_requests(torch: Any, cure: str | None) -> Step:
+def masks_of_unequal_requests(torch: Any, fix: str | None) -> Step:
     """A server sends a full attention mask with each batch of requests of different lengths, 64 MiB for 32 requests.
 
     The batch waits while the mask crosses the bus. It says no more than the 32 lengths do: sent instead, they let the
@@ -37,11 +37,11 @@ def masks_of_unequal_requests(torch: Any, cure: str | None) -> Step:
         return functional.scaled_dot_product_attention(query, key, value, attn_mask=sent)
 
     def step() -> Any:
-        if cure:
+        if fix:
             return attend(mask_of(lengths.to("cuda", non_blocking=True), "cuda"))
         return attend(mask.to("cuda", non_blocking=True))  # planted
 
-    if cure != "prefetch":
+    if fix != "prefetch":
         return step
     side, numbers = torch.cuda.Stream(), itertools.count()
     slots = [mask.to("cuda") for _ in range(2)]
@@ -58,7 +58,7 @@ def masks_of_unequal_requests(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "coalesce_copies")
-def pages_swapped_in_one_by_one(torch: Any, cure: str | None) -> Step:
+def pages_swapped_in_one_by_one(torch: Any, fix: str | None) -> Step:
     """A paged cache brings a preempted request back with one copy for each of its 160 pages of 32 KiB.
 
     A copy's launch takes ten times as long as its bytes. The pages lie side by side in host memory, so one copy brings
@@ -73,7 +73,7 @@ def pages_swapped_in_one_by_one(torch: Any, cure: str | None) -> Step:
     places_there, places_here = places.to("cuda"), places.tolist()
 
     def step() -> Any:
-        if cure:
+        if fix:
             pool.index_copy_(0, places_there, swapped.to("cuda", non_blocking=True))
         else:
             for page, place in zip(swapped, places_here, strict=True):

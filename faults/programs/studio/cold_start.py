@@ -12,7 +12,7 @@ from .models import residual_mlp
 
 
 @planted("cold_start", "warm_up", stacks=False)
-def shorter_last_batch_of_the_validation(torch: Any, cure: str | None) -> Step:
+def shorter_last_batch_of_the_validation(torch: Any, fix: str | None) -> Step:
     """A compiled model is validated on five batches, and the last one is shorter, as `drop_last` is not set.
 
     The model was warmed up with a full batch. The shorter one is another shape, and the model is compiled again in
@@ -33,7 +33,7 @@ def shorter_last_batch_of_the_validation(torch: Any, cure: str | None) -> Step:
             return (scores.argmax(-1) == truth).sum()
 
     with torch.no_grad():
-        for batch, _ in batches if cure else batches[:1]:
+        for batch, _ in batches if fix else batches[:1]:
             fast(batch)
     torch.cuda.synchronize()
     return step

@@ -12,7 +12,7 @@ from .models import residual_mlp, residual_network
 
 
 @planted("dispatch", "cuda_graph")
-def one_image_through_a_residual_network(torch: Any, cure: str | None) -> Step:
+def one_image_through_a_residual_network(torch: Any, fix: str | None) -> Step:
     """A service classifies one small image with an eager ResNet of eighteen layers.
 
     Each of some seventy operations keeps the GPU for a few microseconds and the CPU for longer. The shapes never
@@ -29,7 +29,7 @@ def one_image_through_a_residual_network(torch: Any, cure: str | None) -> Step:
         with torch.no_grad():
             answer.copy_(model(placed).softmax(-1))  # planted
 
-    run = graphed(torch, classify) if cure else classify
+    run = graphed(torch, classify) if fix else classify
 
     def step() -> Any:
         placed.copy_(next(requests))
@@ -40,16 +40,16 @@ def one_image_through_a_residual_network(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "larger_micro_batch", also=("cuda_graph",), steps=3)
-def accumulation_over_tiny_micro_batches(torch: Any, cure: str | None) -> Step:
+def accumulation_over_tiny_micro_batches(torch: Any, fix: str | None) -> Step:
     """A step accumulates gradients over four micro-batches of sixteen rows, where all sixty-four would fit at once.
 
     The accumulation was made for a smaller GPU. Four forward and backward passes launch four times the kernels for
     the same gradient, and each kernel has next to nothing to do.
     """
     functional = torch.nn.functional
-    parts = 1 if cure == "larger_micro_batch" else 4
+    parts = 1 if fix == "larger_micro_batch" else 4
     model = torch.nn.Sequential(residual_mlp(torch, 512, 1024, 2), torch.nn.Linear(512, 128)).to("cuda")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True, capturable=cure == "cuda_graph")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True, capturable=fix == "cuda_graph")
     rows = torch.randn(64, 512, device="cuda")
     labels = torch.randint(0, 128, (64,), device="cuda")
     total = torch.zeros((), device="cuda")
@@ -58,13 +58,13 @@ def accumulation_over_tiny_micro_batches(torch: Any, cure: str | None) -> Step:
         optimizer.zero_grad()
         total.zero_()
         for batch, truth in zip(rows.chunk(parts), labels.chunk(parts), strict=True):
-            with torch.autocast("cuda", torch.bfloat16, cache_enabled=cure != "cuda_graph"):
+            with torch.autocast("cuda", torch.bfloat16, cache_enabled=fix != "cuda_graph"):
                 loss = functional.cross_entropy(model(batch), truth) / parts  # planted
             loss.backward()  # planted
             total.add_(loss.detach())
         optimizer.step()
 
-    run = graphed(torch, train) if cure == "cuda_graph" else train
+    run = graphed(torch, train) if fix == "cuda_graph" else train
 
     def step() -> Any:
         run()
@@ -74,7 +74,7 @@ def accumulation_over_tiny_micro_batches(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "fused_optimizer", steps=3)
-def adam_written_by_hand(torch: Any, cure: str | None) -> Step:
+def adam_written_by_hand(torch: Any, fix: str | None) -> Step:
     """A training script has its own Adam: a loop over the parameters with nine operations for each.
 
     The forward and backward pass keep the GPU busy; then the CPU launches two hundred updates of a megabyte or
@@ -107,7 +107,7 @@ def adam_written_by_hand(torch: Any, cure: str | None) -> Step:
                     parameter.addcdiv_(mean, width, value=-rate / short1)  # planted
 
     optimizer: Any = Adam()
-    if cure:
+    if fix:
         optimizer = torch.optim.AdamW(parameters, lr=rate, betas=(beta1, beta2), weight_decay=decay, fused=True)
 
     def step() -> Any:

@@ -11,7 +11,7 @@ from .models import transformer
 
 
 @planted("healthy", None, innocent="pin_memory")
-def wide_block_fitted_to_a_teacher(torch: Any, cure: str | None) -> Step:
+def wide_block_fitted_to_a_teacher(torch: Any, fix: str | None) -> Step:
     """A wide transformer block is trained in bfloat16 with fused attention and a fused optimizer.
 
     Nine tenths of the step are large matmuls. The token ids come from ordinary memory, a hundred kilobytes of them.
@@ -24,7 +24,7 @@ def wide_block_fitted_to_a_teacher(torch: Any, cure: str | None) -> Step:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     teacher = torch.randn(6, 2048, width, device="cuda", dtype=torch.bfloat16)
     loaded = [torch.randint(0, 8192, (6, 2048)) for _ in range(4)]
-    if cure:
+    if fix:
         loaded = [tokens.pin_memory() for tokens in loaded]
     batches = itertools.cycle(loaded)
 
@@ -40,7 +40,7 @@ def wide_block_fitted_to_a_teacher(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="remove_sync", trap=True)
-def prompt_answered_and_awaited(torch: Any, cure: str | None) -> Step:
+def prompt_answered_and_awaited(torch: Any, fix: str | None) -> Step:
     """A server reads eight prompts with two wide blocks, and waits for the eight next tokens with `.tolist()`.
 
     The ids come from ordinary memory, the answer is read back, and the next request is sent only then. Ten
@@ -59,6 +59,6 @@ def prompt_answered_and_awaited(torch: Any, cure: str | None) -> Step:
             tokens = next(requests).to("cuda", non_blocking=True)
             hidden = model(table(tokens))[:, -1]
             following = head(hidden).argmax(-1)
-            return following if cure else following.tolist()
+            return following if fix else following.tolist()
 
     return step

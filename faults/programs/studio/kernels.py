@@ -11,14 +11,14 @@ from .models import transformer
 
 
 @planted("kernel", "tf32", also=("bf16",), innocent="remove_sync", trap=True)
-def full_precision_behind_a_logged_loss(torch: Any, cure: str | None) -> Step:
+def full_precision_behind_a_logged_loss(torch: Any, fix: str | None) -> Step:
     """A transformer is trained in float32 with the library's defaults, so that its matmuls use no tensor cores.
 
     The loss is read with `.item()` in every step, which is what everybody looks at first. It waits for matmuls that
     take ten milliseconds either way.
     """
     nn = torch.nn
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     model = transformer(torch, 1024, 16, 2, causal=True).to("cuda")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     rows = torch.randn(8, 512, 1024, device="cuda")
@@ -26,20 +26,20 @@ def full_precision_behind_a_logged_loss(torch: Any, cure: str | None) -> Step:
     history: list[Any] = []
 
     def step() -> Any:
-        with torch.autocast("cuda", torch.bfloat16, enabled=cure == "bf16"):
+        with torch.autocast("cuda", torch.bfloat16, enabled=fix == "bf16"):
             output = model(rows)  # planted
         loss = nn.functional.mse_loss(output.float(), targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        history[:] = [loss.detach() if cure == "remove_sync" else loss.item()]
+        history[:] = [loss.detach() if fix == "remove_sync" else loss.item()]
         return history[-1]
 
     return step
 
 
 @planted("kernel", "sdpa", steps=3)
-def vision_transformer_with_its_own_attention(torch: Any, cure: str | None) -> Step:
+def vision_transformer_with_its_own_attention(torch: Any, fix: str | None) -> Step:
     """A vision transformer is trained with attention as in the paper: scores, scale, softmax, weights times values.
 
     Each of these writes and reads a matrix of a thousand by a thousand for every head, in float32 where autocast
@@ -56,7 +56,7 @@ def vision_transformer_with_its_own_attention(torch: Any, cure: str | None) -> S
         def forward(self, x: Any) -> Any:
             batch, length, _ = x.shape
             query, key, value = self.qkv(x).view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-            if cure:
+            if fix:
                 seen = nn.functional.scaled_dot_product_attention(query, key, value)
             else:
                 scores = query @ key.transpose(-2, -1)  # planted
@@ -103,7 +103,7 @@ def vision_transformer_with_its_own_attention(torch: Any, cure: str | None) -> S
 
 
 @planted("kernel", "torch_compile")
-def colours_jittered_in_separate_passes(torch: Any, cure: str | None) -> Step:
+def colours_jittered_in_separate_passes(torch: Any, fix: str | None) -> Step:
     """Images are jittered and normalised on the GPU in fifteen passes over the batch before a model sees them.
 
     Every pass reads and writes the batch as floats, and does one addition or product with it. Compiled, one pass
@@ -129,7 +129,7 @@ def colours_jittered_in_separate_passes(torch: Any, cure: str | None) -> Step:
             return ((x - self.mean) / self.std).to(torch.bfloat16)  # planted
 
     jitter: Any = Jitter().to("cuda")
-    if cure:
+    if fix:
         jitter = compiled(torch, jitter)
     model = nn.Sequential(
         nn.Conv2d(3, 64, 8, stride=8, bias=False),

@@ -10,7 +10,7 @@ from faults.programs.parts import SETTLE_S
 
 
 @planted("input", "prefetch", steps=4)
-def spectrograms_made_by_the_dataset(torch: Any, cure: str | None) -> Step:
+def spectrograms_made_by_the_dataset(torch: Any, fix: str | None) -> Step:
     """A keyword spotter's dataset makes each clip's mel spectrogram, in a DataLoader without workers.
 
     The loop transforms eight clips before each step, and the GPU has nothing to do meanwhile. Eight workers are
@@ -31,10 +31,10 @@ def spectrograms_made_by_the_dataset(torch: Any, cure: str | None) -> Step:
             mel = (filters @ spectrum.abs().square()).clamp(min=1e-6).log()
             return (mel - mel.mean()) / mel.std(), index % 30
 
-    workers = {"num_workers": 8, "prefetch_factor": 2, "multiprocessing_context": "fork"} if cure else {}
+    workers = {"num_workers": 8, "prefetch_factor": 2, "multiprocessing_context": "fork"} if fix else {}
     loader = torch.utils.data.DataLoader(Clips(), batch_size=8, **workers)
     batches = iter(loader)
-    if cure:
+    if fix:
         time.sleep(SETTLE_S)
 
     model = nn.Sequential(

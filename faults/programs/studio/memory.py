@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("memory", "preallocate", steps=3)
-def past_keys_joined_for_every_token(torch: Any, cure: str | None) -> Step:
+def past_keys_joined_for_every_token(torch: Any, fix: str | None) -> Step:
     """A decoder keeps the keys and values of the past in a tuple, and joins those of each new token with `torch.cat`.
 
     So every layer copies its whole cache for every token. Written into memory that was set aside for the longest
@@ -26,7 +26,7 @@ def past_keys_joined_for_every_token(torch: Any, cure: str | None) -> Step:
 
         def forward(self, x: Any, past: tuple[Any, Any], length: int) -> tuple[Any, tuple[Any, Any]]:
             query, key, value = self.qkv(x).view(batch, 1, 3, heads, size).permute(2, 0, 3, 1, 4).unbind(0)
-            if cure:
+            if fix:
                 self.room[0, :, :, length : length + 1].copy_(key)
                 self.room[1, :, :, length : length + 1].copy_(value)
                 keys, values = self.room[:, :, :, : length + 1].unbind(0)

@@ -10,7 +10,7 @@ from .models import residual_mlp
 
 
 @planted("sync", "remove_sync")
-def nan_check_in_a_forward_hook(torch: Any, cure: str | None) -> Step:
+def nan_check_in_a_forward_hook(torch: Any, fix: str | None) -> Step:
     """A hook, left over from debugging, looks for NaN in the output of each of sixteen layers with an `if`.
 
     The `if` needs the answer, so the CPU waits for each layer before it launches the next one. The flags can be
@@ -24,7 +24,7 @@ def nan_check_in_a_forward_hook(torch: Any, cure: str | None) -> Step:
 
     def check(module: Any, inputs: Any, output: Any) -> None:
         bad = torch.isnan(output).any()
-        if cure:
+        if fix:
             flags.append(bad)
         elif bad:  # planted
             raise FloatingPointError(f"NaN after {module}")
@@ -41,7 +41,7 @@ def nan_check_in_a_forward_hook(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync", steps=3)
-def norms_logged_parameter_by_parameter(torch: Any, cure: str | None) -> Step:
+def norms_logged_parameter_by_parameter(torch: Any, fix: str | None) -> Step:
     """A training step writes the norm of every weight and of every gradient to its log as a Python number.
 
     The CPU waits for seventy numbers one after the other while the GPU is idle but for the norms. They can stay on
@@ -61,8 +61,8 @@ def norms_logged_parameter_by_parameter(torch: Any, cure: str | None) -> Step:
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 gradient, weight = parameter.grad.norm(), parameter.norm()
-                log[f"gradient/{name}"] = gradient if cure else gradient.item()  # planted
-                log[f"weight/{name}"] = weight if cure else weight.item()  # planted
+                log[f"gradient/{name}"] = gradient if fix else gradient.item()  # planted
+                log[f"weight/{name}"] = weight if fix else weight.item()  # planted
         optimizer.step()
         return log
 
@@ -70,7 +70,7 @@ def norms_logged_parameter_by_parameter(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def timestep_looked_up_on_the_gpu(torch: Any, cure: str | None) -> Step:
+def timestep_looked_up_on_the_gpu(torch: Any, fix: str | None) -> Step:
     """A diffusion sampler finds its place in a schedule on the GPU with `nonzero` and `item`, in each of ten steps.
 
     It then asks whether the next noise level is zero, which is a third wait. The place is the loop's own counter, and
@@ -99,7 +99,7 @@ def timestep_looked_up_on_the_gpu(torch: Any, cure: str | None) -> Step:
             self.timesteps = torch.arange(900, -1, -100, device="cuda")
 
         def place(self, count: int) -> tuple[int, bool]:
-            if cure:
+            if fix:
                 return count, self.levels[count + 1] == 0
             found = (self.timesteps == self.timesteps[count]).nonzero()  # planted
             index = int(found[0].item())  # planted

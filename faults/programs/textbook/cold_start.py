@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("cold_start", "warm_up", own_process=True)
-def first_factorisation_in_the_window(torch: Any, cure: str | None) -> Step:
+def first_factorisation_in_the_window(torch: Any, fix: str | None) -> Step:
     """A Gaussian process is fitted, and the clock runs from the very first fit.
 
     The first matmul and the first factorisation load their libraries and make their handles, which takes longer
@@ -27,7 +27,7 @@ def first_factorisation_in_the_window(torch: Any, cure: str | None) -> Step:
         white = torch.linalg.solve_triangular(factor, values, upper=False)
         return factor.diagonal().log().sum() + 0.5 * white.square().sum()
 
-    if cure:
+    if fix:
         step()
         torch.cuda.synchronize()
     return step

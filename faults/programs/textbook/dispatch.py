@@ -11,7 +11,7 @@ from .models import layer, through
 
 
 @planted("dispatch", "cuda_graph")
-def encoder_on_one_short_sentence(torch: Any, cure: str | None) -> Step:
+def encoder_on_one_short_sentence(torch: Any, fix: str | None) -> Step:
     """A text encoder of twelve narrow layers embeds one sentence of 48 tokens, call by call.
 
     Each kernel is over before the CPU has launched the next. Its shapes never change, so a CUDA graph can replay
@@ -29,11 +29,11 @@ def encoder_on_one_short_sentence(torch: Any, cure: str | None) -> Step:
                 x = through(torch, parts, x, heads)  # planted
             return embedded.copy_(x.mean(1))
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("dispatch", "fused_optimizer")
-def adamw_in_a_python_loop(torch: Any, cure: str | None) -> Step:
+def adamw_in_a_python_loop(torch: Any, fix: str | None) -> Step:
     """A transformer is trained with `AdamW(foreach=False)`, which updates its 38 parameters one after the other.
 
     Some ten tiny kernels for each parameter take longer to launch than both passes take to run. The fused
@@ -43,7 +43,7 @@ def adamw_in_a_python_loop(torch: Any, cure: str | None) -> Step:
     layers = torch.nn.ModuleList(layer(torch, width) for _ in range(3))
     head = torch.nn.Linear(width, 128).to("cuda", torch.bfloat16)
     parameters = [*layers.parameters(), *head.parameters()]
-    how = {"fused": True} if cure else {"foreach": False}
+    how = {"fused": True} if fix else {"foreach": False}
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, **how)
     inputs = torch.randn(batch, length, width, device="cuda", dtype=torch.bfloat16)
     targets = torch.randint(0, 128, (batch,), device="cuda")
@@ -62,7 +62,7 @@ def adamw_in_a_python_loop(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "batch", also=("cuda_graph",))
-def stations_filtered_in_a_loop(torch: Any, cure: str | None) -> Step:
+def stations_filtered_in_a_loop(torch: Any, fix: str | None) -> Step:
     """The spectra of 40 seismic stations are taken in a Python loop over stations.
 
     Each station is a handful of kernels of two microseconds. All stations have the same length, so the same
@@ -80,17 +80,17 @@ def stations_filtered_in_a_loop(torch: Any, cure: str | None) -> Step:
         return torch.log1p((frames @ basis).square().mean(-2))
 
     def step() -> Any:
-        if cure == "batch":
+        if fix == "batch":
             return levels.copy_(spectrum(signals))
         for station in range(stations):
             levels[station] = spectrum(signals[station])  # planted
         return levels
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "cuda_graph", innocent="remove_sync", trap=True)
-def eigenvector_with_a_convergence_test(torch: Any, cure: str | None) -> Step:
+def eigenvector_with_a_convergence_test(torch: Any, fix: str | None) -> Step:
     """A power iteration on a small matrix reads its change back with `.item()` every 16 iterations.
 
     The wait looks guilty, but the GPU has next to nothing queued when it comes: the CPU launches four tiny kernels
@@ -111,8 +111,8 @@ def eigenvector_with_a_convergence_test(torch: Any, cure: str | None) -> Step:
             vector = shifted / shifted.norm()  # planted
             if iteration % 16 == 15:
                 change = (vector - before).abs().max()
-                if not cure and change.item() < 1e-12:
+                if not fix and change.item() < 1e-12:
                     break
         return result.copy_(vector)
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step

@@ -11,7 +11,7 @@ from .models import layer, through
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def layers_of_a_wide_encoder(torch: Any, cure: str | None) -> Step:
+def layers_of_a_wide_encoder(torch: Any, fix: str | None) -> Step:
     """Two layers of a wide transformer encode 8192 tokens in bfloat16, with fused attention.
 
     The matmuls of the wide layers take nine tenths of the time and run on tensor cores; the CPU is far ahead.
@@ -28,11 +28,11 @@ def layers_of_a_wide_encoder(torch: Any, cure: str | None) -> Step:
                 x = through(torch, parts, x, heads)
             return result.copy_(x)
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("healthy", None, innocent="cuda_graph", trap=True)
-def load_statistics_behind_large_products(torch: Any, cure: str | None) -> Step:
+def load_statistics_behind_large_products(torch: Any, fix: str | None) -> Step:
     """Large matmuls are each followed by a dozen tiny kernels that keep the statistics of a router.
 
     The tiny kernels are many, but they are launched while a matmul of more than a millisecond runs, and take a
@@ -57,11 +57,11 @@ def load_statistics_behind_large_products(torch: Any, cure: str | None) -> Step:
                 load.mul_(1 + 0.001 * entropy.tanh())
         return result.copy_(x)
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("healthy", None, innocent="fill_gpu", trap=True)
-def vocabulary_scored_for_one_token(torch: Any, cure: str | None) -> Step:
+def vocabulary_scored_for_one_token(torch: Any, fix: str | None) -> Step:
     """A language model's head scores 131,072 words for a single token: one vector against 2 GB of weights.
 
     Such a kernel holds few warps and uses no tensor cores, but it reads the weights as fast as the memory gives
@@ -75,7 +75,7 @@ def vocabulary_scored_for_one_token(torch: Any, cure: str | None) -> Step:
     side = torch.cuda.Stream()
 
     def step() -> Any:
-        if not cure:
+        if not fix:
             return torch.mv(head, token, out=scores)
         main = torch.cuda.current_stream()
         side.wait_stream(main)

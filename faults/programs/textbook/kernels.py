@@ -10,7 +10,7 @@ from faults.programs.parts import compiled
 
 
 @planted("kernel", "tf32", also=("bf16",), innocent="pin_memory", trap=True)
-def classifier_in_single_precision(torch: Any, cure: str | None) -> Step:
+def classifier_in_single_precision(torch: Any, fix: str | None) -> Step:
     """A wide classifier is trained in float32 without tensor cores, and gets its labels from pageable memory.
 
     The copy of the labels is easy to see and 32 kB small; pinning them changes nothing. The matmuls of both
@@ -22,14 +22,14 @@ def classifier_in_single_precision(torch: Any, cure: str | None) -> Step:
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True)
     inputs = torch.randn(batch, width, device="cuda")
     labels = torch.randint(0, width, (batch,))
-    if cure == "pin_memory":
+    if fix == "pin_memory":
         labels = labels.pin_memory()
 
     def step() -> Any:
-        torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
-        truth = labels.to("cuda", non_blocking=cure == "pin_memory")
+        torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
+        truth = labels.to("cuda", non_blocking=fix == "pin_memory")
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", torch.bfloat16, enabled=cure == "bf16"):
+        with torch.autocast("cuda", torch.bfloat16, enabled=fix == "bf16"):
             scores = model(inputs)  # planted
         loss = nn.functional.cross_entropy(scores.float(), truth)
         loss.backward()  # planted
@@ -40,7 +40,7 @@ def classifier_in_single_precision(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "channels_last")
-def segmentation_in_the_default_layout(torch: Any, cure: str | None) -> Step:
+def segmentation_in_the_default_layout(torch: Any, fix: str | None) -> Step:
     """A segmentation network runs in half precision with its images in PyTorch's default layout.
 
     Tensor cores want the channels last, so every convolution is surrounded by kernels that turn its images around.
@@ -53,7 +53,7 @@ def segmentation_in_the_default_layout(torch: Any, cure: str | None) -> Step:
         layers += [nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.ReLU(inplace=True)]
     model = nn.Sequential(*layers, nn.Conv2d(channels, 16, 1, bias=False)).to("cuda", torch.float16).eval()
     images = torch.randn(batch, channels, side, side, device="cuda", dtype=torch.float16)
-    if cure:
+    if fix:
         model = model.to(memory_format=torch.channels_last)
         images = images.to(memory_format=torch.channels_last)
 
@@ -65,7 +65,7 @@ def segmentation_in_the_default_layout(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "torch_compile")
-def option_prices_in_separate_passes(torch: Any, cure: str | None) -> Step:
+def option_prices_in_separate_passes(torch: Any, fix: str | None) -> Step:
     """The Black-Scholes formula is evaluated for 16 million options, one operation after the other.
 
     Each of some twenty operations reads and writes whole arrays in memory. Compiled into one kernel, the formula
@@ -85,7 +85,7 @@ def option_prices_in_separate_passes(torch: Any, cure: str | None) -> Step:
         discount = torch.exp(-0.03 * expiry)
         return spot * normal(upper) - strike * discount * normal(upper - deviation)
 
-    price = compiled(torch, call) if cure else call
+    price = compiled(torch, call) if fix else call
 
     def step() -> Any:
         return price(spot, strike, expiry)  # planted
@@ -94,7 +94,7 @@ def option_prices_in_separate_passes(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "sdpa")
-def cross_attention_spelled_out(torch: Any, cure: str | None) -> Step:
+def cross_attention_spelled_out(torch: Any, fix: str | None) -> Step:
     """A decoder attends to 4096 encoded positions with a matmul, a scale, a softmax and another matmul.
 
     The scores of every pair go through memory five times. `scaled_dot_product_attention` never writes them.
@@ -108,7 +108,7 @@ def cross_attention_spelled_out(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         x = q
         for k, v in memories:
-            if cure:
+            if fix:
                 x = x + torch.nn.functional.scaled_dot_product_attention(x, k, v)
             else:
                 scores = (x @ k.transpose(-2, -1)) * size**-0.5  # planted

@@ -9,7 +9,7 @@ from faults.programs.parts import batches
 
 
 @planted("input", "prefetch")
-def waveforms_made_between_steps(torch: Any, cure: str | None) -> Step:
+def waveforms_made_between_steps(torch: Any, fix: str | None) -> Step:
     """A one-dimensional network learns from waveforms that its dataset simulates, with `num_workers=0`.
 
     A batch takes the CPU some ten milliseconds, and the GPU waits for it before every step. Eight workers make
@@ -24,7 +24,7 @@ def waveforms_made_between_steps(torch: Any, cure: str | None) -> Step:
         noise = torch.randn(batch, samples, generator=generator)
         return torch.sin((0.05 + 0.01 * drift).cumsum(-1)) + 0.1 * noise
 
-    loader = batches(torch, simulate, workers=8 if cure else 0)
+    loader = batches(torch, simulate, workers=8 if fix else 0)
     model = nn.Sequential(
         nn.Conv1d(1, channels, 16, stride=4),
         nn.ReLU(),

@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("memory", "preallocate")
-def trajectory_grown_by_concatenation(torch: Any, cure: str | None) -> Step:
+def trajectory_grown_by_concatenation(torch: Any, fix: str | None) -> Step:
     """A simulation of damped pendulums keeps its trajectory by concatenating every new state to it.
 
     All earlier states are copied for each new one, 32 times over. The number of states is known, so each can be
@@ -22,17 +22,17 @@ def trajectory_grown_by_concatenation(torch: Any, cure: str | None) -> Step:
         state, trajectory = start, start[:0]
         for index in range(states):
             state = torch.sub(state, torch.sin(state), alpha=0.01)
-            if cure:
+            if fix:
                 kept[index] = state[0]
             else:
                 trajectory = torch.cat((trajectory, state))  # planted
-        return kept if cure else trajectory
+        return kept if fix else trajectory
 
     return step
 
 
 @planted("memory", "no_empty_cache")
-def tiles_with_the_cache_emptied(torch: Any, cure: str | None) -> Step:
+def tiles_with_the_cache_emptied(torch: Any, fix: str | None) -> Step:
     """A satellite image is segmented in four tiles, and `empty_cache` is called after each of them.
 
     What the allocator gives back to the driver it has to ask for again for the next tile, which is of the same
@@ -58,7 +58,7 @@ def tiles_with_the_cache_emptied(torch: Any, cure: str | None) -> Step:
                 y = torch.relu(torch.nn.functional.conv2d(y, weight, padding=1))
             means.append(y.mean((2, 3)))
             del y
-            if not cure:
+            if not fix:
                 torch.cuda.empty_cache()  # planted
         return means
 

@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("sync", "remove_sync")
-def conjugate_gradients_with_python_numbers(torch: Any, cure: str | None) -> Step:
+def conjugate_gradients_with_python_numbers(torch: Any, fix: str | None) -> Step:
     """A conjugate gradient solver keeps its two scalars as Python numbers, read back with `.item()`.
 
     Every iteration waits twice, and launches what follows into an empty queue. As tensors the scalars stay on the
@@ -21,7 +21,7 @@ def conjugate_gradients_with_python_numbers(torch: Any, cure: str | None) -> Ste
     right = torch.randn(size, device="cuda")
 
     def number(value: Any) -> Any:
-        return value if cure else value.item()  # planted
+        return value if fix else value.item()  # planted
 
     def step() -> Any:
         solution, residual, direction = torch.zeros_like(right), right, right
@@ -40,7 +40,7 @@ def conjugate_gradients_with_python_numbers(torch: Any, cure: str | None) -> Ste
 
 
 @planted("sync", "remove_sync")
-def activations_watched_with_item(torch: Any, cure: str | None) -> Step:
+def activations_watched_with_item(torch: Any, fix: str | None) -> Step:
     """A convolutional network in inference records each layer's deviation with `.std().item()` against drift.
 
     After each of ten layers the CPU waits for a number before it launches the next convolution. Kept on the GPU
@@ -62,14 +62,14 @@ def activations_watched_with_item(torch: Any, cure: str | None) -> Step:
         for weight in filters:
             y = torch.relu(torch.nn.functional.conv2d(y, weight, padding=1))
             spread = y.std()
-            deviations.append(spread if cure else spread.item())  # planted
+            deviations.append(spread if fix else spread.item())  # planted
         return y, deviations
 
     return step
 
 
 @planted("sync", "remove_sync")
-def proposals_accepted_in_python(torch: Any, cure: str | None) -> Step:
+def proposals_accepted_in_python(torch: Any, fix: str | None) -> Step:
     """A Metropolis sampler of a logistic regression decides with `if` on a tensor, and traces the likelihood.
 
     Both the test and the trace read a number of the GPU's for every proposal. `torch.where` takes the decision on
@@ -93,7 +93,7 @@ def proposals_accepted_in_python(torch: Any, cure: str | None) -> Step:
         for move, threshold in zip(moves, thresholds, strict=True):
             proposal = theta + move
             new = likelihood(proposal)
-            if cure:
+            if fix:
                 accepted = threshold < new - current
                 theta, current = torch.where(accepted, proposal, theta), torch.where(accepted, new, current)
                 trace.append(current)

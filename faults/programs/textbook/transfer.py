@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("transfer", "pin_memory")
-def shots_from_pageable_memory(torch: Any, cure: str | None) -> Step:
+def shots_from_pageable_memory(torch: Any, fix: str | None) -> Step:
     """Seismic shots of 67 MB are copied to the GPU from ordinary memory and filtered there in the spectrum.
 
     The driver has to pass pageable memory through a buffer of its own, which takes several times as long as the
@@ -16,12 +16,12 @@ def shots_from_pageable_memory(torch: Any, cure: str | None) -> Step:
     """
     traces, samples = 256, 65536
     shots = torch.randn(traces, samples)
-    if cure:
+    if fix:
         shots = shots.pin_memory()
     response = torch.rand(samples // 2 + 1, device="cuda")
 
     def step() -> Any:
-        signal = shots.to("cuda", non_blocking=bool(cure))  # planted
+        signal = shots.to("cuda", non_blocking=bool(fix))  # planted
         filtered = torch.fft.irfft(torch.fft.rfft(signal) * response, n=samples)
         return filtered.square().mean(-1)
 
@@ -29,7 +29,7 @@ def shots_from_pageable_memory(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "reduce_before_copy")
-def feature_maps_averaged_on_the_host(torch: Any, cure: str | None) -> Step:
+def feature_maps_averaged_on_the_host(torch: Any, fix: str | None) -> Step:
     """An image search fetches whole feature maps with `.cpu()` and averages them over their pixels there.
 
     51 MB cross the link for the sake of 64 short vectors. Averaged on the GPU, one pixel's worth has to be copied.
@@ -49,6 +49,6 @@ def feature_maps_averaged_on_the_host(torch: Any, cure: str | None) -> Step:
         for weight in filters:
             y = torch.relu(torch.nn.functional.conv2d(y, weight, padding=1))
         maps = y.float()
-        return maps.mean((2, 3)).cpu() if cure else maps.cpu().mean((2, 3))  # planted
+        return maps.mean((2, 3)).cpu() if fix else maps.cpu().mean((2, 3))  # planted
 
     return step

@@ -10,7 +10,7 @@ from faults.programs.parts import compiled
 
 
 @planted("cold_start", "warm_up", steps=3, stacks=False)
-def annealed_weight_compiled_in(torch: Any, cure: str | None) -> Step:
+def annealed_weight_compiled_in(torch: Any, fix: str | None) -> Step:
     """The compiled loss of an autoencoder takes the annealed weight of one of its terms as a Python number.
 
     The number is part of what is compiled, so every step of the schedule compiles again, in the time that is
@@ -30,11 +30,11 @@ def annealed_weight_compiled_in(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         nonlocal count
-        weight = schedule[count % 1024] if cure else begin + count / 1024
+        weight = schedule[count % 1024] if fix else begin + count / 1024
         count += 1
         return function(images, rebuilt, means, spreads, weight)  # planted
 
-    if cure:
+    if fix:
         step()
         count = 0
         torch.cuda.synchronize()

@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, graphed, weights
 
 
 @planted("dispatch", "batch", also=("cuda_graph",))
-def table_of_every_feature(torch: Any, cure: str | None) -> Step:
+def table_of_every_feature(torch: Any, fix: str | None) -> Step:
     """A click model is evaluated with one small table, and one lookup, for each of 72 features of a batch.
 
     Each lookup takes the CPU longer than the GPU. As one table, with the number of a feature's first row added to
@@ -27,18 +27,18 @@ def table_of_every_feature(torch: Any, cure: str | None) -> Step:
     values = torch.randint(0, rows, (batch, features), device="cuda")
 
     def step() -> Any:
-        if cure == "batch":
+        if fix == "batch":
             known = functional.embedding(values + first, table).view(batch, features * width)
         else:
             found = [functional.embedding(values[:, i], each) for i, each in enumerate(tables)]  # planted
             known = torch.cat(found, -1)
         return (known @ hidden).relu() @ head
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "cuda_graph", also=("torch_compile",))
-def adapters_on_a_short_batch(torch: Any, cure: str | None) -> Step:
+def adapters_on_a_short_batch(torch: Any, fix: str | None) -> Step:
     """Low-rank adapters of a two-layer language model are trained on one sequence of 256 tokens at a time.
 
     Every projection becomes three matmuls, a scaling and a sum, forth and back, and none of them lasts as long as
@@ -73,7 +73,7 @@ def adapters_on_a_short_batch(torch: Any, cure: str | None) -> Step:
             x = x + project(functional.gelu(y), first + 5)
         return x.float().square().mean()
 
-    forward = compiled(torch, loss_of) if cure == "torch_compile" else loss_of
+    forward = compiled(torch, loss_of) if fix == "torch_compile" else loss_of
 
     def step() -> Any:
         for tensor in trained:
@@ -84,11 +84,11 @@ def adapters_on_a_short_batch(torch: Any, cure: str | None) -> Step:
             torch._foreach_add_(trained, [tensor.grad for tensor in trained], alpha=-1e-3)
         return loss.detach()
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step
 
 
 @planted("dispatch", "batch")
-def masks_of_every_utterance(torch: Any, cure: str | None) -> Step:
+def masks_of_every_utterance(torch: Any, fix: str | None) -> Step:
     """Before a speech encoder, each of 32 spectrograms has two spans of frames and two of bands set to zero.
 
     Those are 128 assignments to slices, each of them a launch. All the spans are known beforehand, so that one mask
@@ -113,7 +113,7 @@ def masks_of_every_utterance(torch: Any, cure: str | None) -> Step:
         nonlocal round_number
         round_number += 1
         of_frames, of_bands = spans(frames, longest[0]), spans(bands, longest[1])
-        if cure:
+        if fix:
             mask = covered(0, of_frames)[:, :, None] | covered(1, of_bands)[:, None, :]
             x = spectrograms.masked_fill(mask, 0.0)
         else:
@@ -129,14 +129,14 @@ def masks_of_every_utterance(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "cuda_graph", innocent="tf32", trap=True)
-def critics_of_an_odd_width(torch: Any, cure: str | None) -> Step:
+def critics_of_an_odd_width(torch: Any, fix: str | None) -> Step:
     """An actor-critic agent updates two critics, each 23 inputs wide and in float32, twice a step.
 
     The matmuls use no tensor cores and their width fits nothing, but they are too small for that to matter: the GPU
     waits for the CPU, which launches dozens of tiny kernels for each update. A graph launches them at once.
     """
     nn = torch.nn
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     batch, observed, acted = 256, 17, 6
 
     def network() -> Any:
@@ -163,4 +163,4 @@ def critics_of_an_odd_width(torch: Any, cure: str | None) -> Step:
                 torch._foreach_lerp_(followers, parameters, 0.005)
         return loss.detach()
 
-    return graphed(torch, step) if cure == "cuda_graph" else step
+    return graphed(torch, step) if fix == "cuda_graph" else step

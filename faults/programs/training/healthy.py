@@ -9,7 +9,7 @@ from faults.programs.parts import batches, graphed, weights
 
 
 @planted("healthy", None, innocent="cuda_graph")
-def convolution_on_a_dense_graph(torch: Any, cure: str | None) -> Step:
+def convolution_on_a_dense_graph(torch: Any, fix: str | None) -> Step:
     """A network on a dense graph of 16,384 nodes is trained: matmuls with the adjacency matrix, and little else.
 
     Nothing is wrong: they keep the tensor cores busy for milliseconds, and a CUDA graph does not help.
@@ -29,11 +29,11 @@ def convolution_on_a_dense_graph(torch: Any, cure: str | None) -> Step:
         loss.backward()
         return loss.detach()
 
-    return graphed(torch, step) if cure else step
+    return graphed(torch, step) if fix else step
 
 
 @planted("healthy", None, innocent="remove_sync", trap=True, steps=3)
-def scaler_that_looks_for_infinities(torch: Any, cure: str | None) -> Step:
+def scaler_that_looks_for_infinities(torch: Any, fix: str | None) -> Step:
     """Half-precision training reads both losses back, and its gradient scaler whether there was an infinity.
 
     Nothing is wrong: three times a step the CPU waits, each time for milliseconds of matmuls, and is back at
@@ -43,7 +43,7 @@ def scaler_that_looks_for_infinities(torch: Any, cure: str | None) -> Step:
     tokens, width = 8192, 8192
     layers = [nn.Linear(width, width, bias=False, device="cuda") for _ in range(2)]
     model = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.Linear(width, 64, bias=False, device="cuda"))
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True if cure else None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True if fix else None)
     scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
     texts = torch.randn(2, tokens, width, device="cuda", dtype=torch.float16).unbind(0)
 
@@ -53,7 +53,7 @@ def scaler_that_looks_for_infinities(torch: Any, cure: str | None) -> Step:
             with torch.autocast("cuda", torch.float16):
                 loss = model(text).float().square().mean() / 2
             scaler.scale(loss).backward()
-            losses.append(loss.detach() if cure else loss.item())
+            losses.append(loss.detach() if fix else loss.item())
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
@@ -63,7 +63,7 @@ def scaler_that_looks_for_infinities(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="prefetch", trap=True)
-def documents_packed_between_steps(torch: Any, cure: str | None) -> Step:
+def documents_packed_between_steps(torch: Any, fix: str | None) -> Step:
     """Documents are packed into sequences by Python in the training loop, without workers, for some milliseconds.
 
     Nothing is wrong: the CPU is that far ahead, for the step before keeps the GPU busy for longer. Workers would
@@ -83,7 +83,7 @@ def documents_packed_between_steps(torch: Any, cure: str | None) -> Step:
         filled = kept + [0] * (tokens - len(kept))
         return torch.tensor([word if word else place for word, place in zip(filled, places, strict=True)])
 
-    source = batches(torch, pack, workers=4 if cure else 0)
+    source = batches(torch, pack, workers=4 if fix else 0)
 
     def step() -> Any:
         for weight in layers:

@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, weights
 
 
 @planted("kernel", "torch_compile", also=("fewer_kernels",))
-def distances_to_every_code(torch: Any, cure: str | None) -> Step:
+def distances_to_every_code(torch: Any, fix: str | None) -> Step:
     """An autoencoder's vectors are compared with a codebook by subtracting all pairs, squaring and summing.
 
     Each pair's difference is written out and read again, a gigabyte at a time, to make a single number. Compiled, a
@@ -26,7 +26,7 @@ def distances_to_every_code(torch: Any, cure: str | None) -> Step:
         lengths = x.square().sum(-1, keepdim=True) + codes.square().sum(-1)
         return torch.addmm(lengths, x, codes.T, alpha=-2.0)
 
-    function = {"torch_compile": compiled(torch, distances), "fewer_kernels": expanded}[cure] if cure else distances
+    function = {"torch_compile": compiled(torch, distances), "fewer_kernels": expanded}[fix] if fix else distances
 
     def step() -> Any:
         nearest, position = function((vectors @ into).float()).min(-1)
@@ -36,7 +36,7 @@ def distances_to_every_code(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "torch_compile")
-def entropy_over_the_vocabulary(torch: Any, cure: str | None) -> Step:
+def entropy_over_the_vocabulary(torch: Any, fix: str | None) -> Step:
     """A language model tuned by reinforcement logs what it thinks of 2,048 tokens: their log-probability and entropy.
 
     The log-probabilities of all 65,536 words are written out in float32, and then their exponentials and the
@@ -52,7 +52,7 @@ def entropy_over_the_vocabulary(torch: Any, cure: str | None) -> Step:
         entropy = -(logs.exp() * logs).sum(-1)  # planted
         return logs.gather(-1, chosen).squeeze(-1), entropy
 
-    function = compiled(torch, judged) if cure else judged
+    function = compiled(torch, judged) if fix else judged
 
     def step() -> Any:
         return function(states @ head)
@@ -61,7 +61,7 @@ def entropy_over_the_vocabulary(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "even_out", also=("at_roofline",))
-def segments_looked_up_by_index(torch: Any, cure: str | None) -> Step:
+def segments_looked_up_by_index(torch: Any, fix: str | None) -> Step:
     """Each of 8,192 tokens gets one of two segment vectors by `table[segments]`, and a loss goes back through it.
 
     The gradient of such an index adds all the tokens of a segment one after the other, with two rows' worth of
@@ -78,7 +78,7 @@ def segments_looked_up_by_index(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         for parameter in (table, *layers):
             parameter.grad = None
-        added = functional.embedding(segments, table) if cure else table[segments]  # planted
+        added = functional.embedding(segments, table) if fix else table[segments]  # planted
         x = functional.layer_norm(words + added, (width,))
         for weight in layers:
             x = x @ weight
@@ -90,7 +90,7 @@ def segments_looked_up_by_index(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "bf16", also=("drop_casts",), innocent="remove_sync", trap=True)
-def attention_raised_to_float(torch: Any, cure: str | None) -> Step:
+def attention_raised_to_float(torch: Any, fix: str | None) -> Step:
     """A detector's encoder raises queries, keys and values to float32 for its attention, and logs each loss.
 
     The loss of both micro-batches is read back with `.item()`, behind so much work that nobody waits for it long.
@@ -102,7 +102,7 @@ def attention_raised_to_float(torch: Any, cure: str | None) -> Step:
     (out,) = weights(torch, 1, width, width, torch.bfloat16)
     parameters = (into.requires_grad_(), out.requires_grad_())
     images = torch.randn(2, batch, tokens, width, device="cuda", dtype=torch.bfloat16).unbind(0)
-    raised = cure not in ("bf16", "drop_casts")
+    raised = fix not in ("bf16", "drop_casts")
 
     def attended(x: Any) -> Any:
         parts = (x @ into).view(batch, tokens, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
@@ -117,7 +117,7 @@ def attention_raised_to_float(torch: Any, cure: str | None) -> Step:
         for x in images:
             loss = attended(x).float().square().mean()
             loss.backward()
-            losses.append(loss.detach() if cure == "remove_sync" else loss.item())
+            losses.append(loss.detach() if fix == "remove_sync" else loss.item())
         return losses
 
     return step

@@ -12,7 +12,7 @@ SEEDS, FANOUT = 256, 10
 
 
 @planted("input", "prefetch")
-def neighbours_drawn_in_the_loop(torch: Any, cure: str | None) -> Step:
+def neighbours_drawn_in_the_loop(torch: Any, fix: str | None) -> Step:
     """A graph network is trained on two rings of ten neighbours around 256 nodes, drawn by Python in the loop.
 
     Twenty-eight thousand look-ups in lists take longer than the training step. A loader's workers can draw the next
@@ -29,7 +29,7 @@ def neighbours_drawn_in_the_loop(torch: Any, cure: str | None) -> Step:
         third = [edges[node][(node + 5 * index + 3 * i) % DEGREE] for node in second for i in choices]  # planted
         return torch.tensor(first + second + third)
 
-    source = batches(torch, sample, workers=8 if cure else 0)
+    source = batches(torch, sample, workers=8 if fix else 0)
     features = torch.randn(NODES, WIDTH, device="cuda")
     labels = torch.randint(0, 16, (NODES,), device="cuda")
     inner, outer = (torch.nn.Linear(WIDTH, WIDTH, device="cuda") for _ in range(2))

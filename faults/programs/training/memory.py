@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("memory", "preallocate", also=("drop_copies",))
-def rollout_stacked_in_every_epoch(torch: Any, cure: str | None) -> Step:
+def rollout_stacked_in_every_epoch(torch: Any, fix: str | None) -> Step:
     """An agent keeps the 64 observations of a rollout in a list, and stacks them for each of eight epochs.
 
     Every epoch copies 134 MB that have not changed, which takes longer than the policy does to look at them. The
@@ -23,7 +23,7 @@ def rollout_stacked_in_every_epoch(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         gains, weight = [], policy
-        stacked = rollout if cure == "preallocate" else torch.stack(observations) if cure else None
+        stacked = rollout if fix == "preallocate" else torch.stack(observations) if fix else None
         for _ in range(8):
             seen = torch.stack(observations) if stacked is None else stacked  # planted
             gain = (seen @ weight).tanh() * advantages

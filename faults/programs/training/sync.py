@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("sync", "remove_sync")
-def nodes_counted_in_every_layer(torch: Any, cure: str | None) -> Step:
+def nodes_counted_in_every_layer(torch: Any, fix: str | None) -> Step:
     """A graph network sums over edges into `int(index.max()) + 1` rows, twice in each of six layers.
 
     The helper is not told how many nodes there are, so it reads the largest index back before it can allocate. The
@@ -24,7 +24,7 @@ def nodes_counted_in_every_layer(torch: Any, cure: str | None) -> Step:
     layers = weights(torch, 6, width, width)
 
     def summed(messages: Any, index: Any) -> Any:
-        rows = nodes if cure else int(index.max()) + 1  # planted
+        rows = nodes if fix else int(index.max()) + 1  # planted
         return messages.new_zeros(rows, messages.shape[1]).index_add_(0, index, messages)
 
     def step() -> Any:
@@ -39,7 +39,7 @@ def nodes_counted_in_every_layer(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def confusion_counted_with_bincount(torch: Any, cure: str | None) -> Step:
+def confusion_counted_with_bincount(torch: Any, fix: str | None) -> Step:
     """A segmentation network's confusion matrix is counted with `torch.bincount`, for each of eight batches.
 
     On a GPU it reads the least and the largest value back before it counts, though there can be only as many bins
@@ -55,7 +55,7 @@ def confusion_counted_with_bincount(torch: Any, cure: str | None) -> Step:
         confusion = torch.zeros(cells, device="cuda")
         for features, truth in zip(batches, labels, strict=True):
             pairs = (features @ head).argmax(-1).add_(truth, alpha=classes)
-            if cure:
+            if fix:
                 confusion += torch.histc(pairs.float(), cells, 0, cells)
             else:
                 confusion += torch.bincount(pairs, minlength=cells)  # planted
@@ -65,7 +65,7 @@ def confusion_counted_with_bincount(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def transcripts_read_batch_by_batch(torch: Any, cure: str | None) -> Step:
+def transcripts_read_batch_by_batch(torch: Any, fix: str | None) -> Step:
     """A speech evaluation takes each batch's best tokens with `.tolist()` and compares them with the text.
 
     While Python collapses repeats and counts errors the GPU has nothing to do, and Python waits while it has. Copied
@@ -97,7 +97,7 @@ def transcripts_read_batch_by_batch(torch: Any, cure: str | None) -> Step:
             for weight in layers:
                 x = x @ weight
             best = (x.view(utterances, frames, 4, width).mean(2) @ head).argmax(-1)
-            if cure:
+            if fix:
                 places[number].copy_(best, non_blocking=True)
                 arrivals[number].record()
                 waiting.append(number)

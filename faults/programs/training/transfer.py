@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("transfer", "reduce_before_copy", steps=4)
-def gradients_fetched_for_their_norms(torch: Any, cure: str | None) -> Step:
+def gradients_fetched_for_their_norms(torch: Any, fix: str | None) -> Step:
     """A training step logs the norm of each of four gradients, computed from `gradient.cpu()`.
 
     Sixteen megabytes leave the GPU for each number. Computed where the gradients are, four numbers leave it.
@@ -24,7 +24,7 @@ def gradients_fetched_for_their_norms(torch: Any, cure: str | None) -> Step:
             parameter.grad = None
         model(batch).square().mean().backward()
         gradients = [parameter.grad for parameter in parameters]
-        if cure:
+        if fix:
             norms: list[float] = torch.stack([gradient.norm() for gradient in gradients]).tolist()
             return norms
         return [float(gradient.cpu().norm()) for gradient in gradients]  # planted

@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import graphed, sizes
 
 
 @planted("dispatch", "batch", also=("cuda_graph",), steps=3)
-def experts_asked_one_after_another(torch: Any, cure: str | None) -> Step:
+def experts_asked_one_after_another(torch: Any, fix: str | None) -> Step:
     """A transformer with 32 experts per layer, each of which chooses 64 tokens, asks the experts in a Python loop.
 
     An expert's two matmuls, with the gather before and the sum after, take the GPU a few microseconds and the CPU tens.
@@ -31,7 +31,7 @@ def experts_asked_one_after_another(torch: Any, cure: str | None) -> Step:
             share, chosen = self.router(x).softmax(-1).topk(chosen_each, 0)
             share, chosen = share.T.unsqueeze(-1), chosen.T
             total = torch.zeros_like(x)
-            if cure == "batch":
+            if fix == "batch":
                 y = torch.bmm(functional.gelu(torch.bmm(x[chosen], self.up)), self.down)
                 return total.index_add_(0, chosen.flatten(), (y * share).flatten(0, 1))
             for expert in range(experts):
@@ -60,7 +60,7 @@ def experts_asked_one_after_another(torch: Any, cure: str | None) -> Step:
         answer.copy_(model(words))
 
     with torch.inference_mode():
-        run = graphed(torch, think) if cure == "cuda_graph" else think
+        run = graphed(torch, think) if fix == "cuda_graph" else think
 
     def step() -> Any:
         with torch.inference_mode():
@@ -71,7 +71,7 @@ def experts_asked_one_after_another(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "cuda_graph", steps=3)
-def robot_that_denoises_its_next_moves(torch: Any, cure: str | None) -> Step:
+def robot_that_denoises_its_next_moves(torch: Any, fix: str | None) -> Step:
     """A robot plans 16 moves with a diffusion policy: a small one-dimensional U-Net removes noise from them in 8 steps.
 
     One plan of 16 moves is next to nothing for a GPU, and takes it several hundred kernels. Their shapes never change,
@@ -127,7 +127,7 @@ def robot_that_denoises_its_next_moves(torch: Any, cure: str | None) -> Step:
         plan.copy_(x.clamp(-1, 1))
 
     with torch.inference_mode():
-        run = graphed(torch, denoise) if cure else denoise
+        run = graphed(torch, denoise) if fix else denoise
 
     def step() -> Any:
         with torch.inference_mode():

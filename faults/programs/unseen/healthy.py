@@ -30,7 +30,7 @@ def encoder(torch: Any, width: int, layers: int, heads: int) -> Any:
 
 
 @planted("healthy", None, innocent="preallocate", steps=3)
-def masked_autoencoder_with_fresh_masks(torch: Any, cure: str | None) -> Step:
+def masked_autoencoder_with_fresh_masks(torch: Any, fix: str | None) -> Step:
     """A masked autoencoder is trained under autocast with a fused AdamW, and draws its masks anew in every step.
 
     The masks, their order and the places of hidden patches are new tensors each time. They are small, and their memory
@@ -65,10 +65,10 @@ def masked_autoencoder_with_fresh_masks(torch: Any, cure: str | None) -> Step:
     masked = torch.empty(batch, patches, device="cuda")
 
     def draw() -> tuple[Any, Any, Any]:
-        noise = kept.uniform_() if cure else torch.rand(batch, patches, device="cuda")
+        noise = kept.uniform_() if fix else torch.rand(batch, patches, device="cuda")
         order = noise.argsort(1)
         back = order.argsort(1)
-        mask = masked.fill_(0) if cure else torch.zeros(batch, patches, device="cuda")
+        mask = masked.fill_(0) if fix else torch.zeros(batch, patches, device="cuda")
         return order, back, mask.masked_fill_(back >= seen, 1)
 
     def step() -> Any:
@@ -86,7 +86,7 @@ def masked_autoencoder_with_fresh_masks(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="batch", steps=3)
-def speech_embedded_chunk_by_chunk(torch: Any, cure: str | None) -> Step:
+def speech_embedded_chunk_by_chunk(torch: Any, fix: str | None) -> Step:
     """A wide speech encoder in bfloat16 embeds 48 utterances, and a loop does 16 of them at a time to save memory.
 
     The 8192 frames of a chunk already fill the GPU with every matmul, and the CPU is far ahead of it. All 48 in one
@@ -100,14 +100,14 @@ def speech_embedded_chunk_by_chunk(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         with torch.inference_mode():
-            vectors = [model(part).mean(1) for part in speech.split(utterances if cure else chunk)]
+            vectors = [model(part).mean(1) for part in speech.split(utterances if fix else chunk)]
             return functional.normalize(torch.cat(vectors).float(), dim=-1)
 
     return step
 
 
 @planted("healthy", None, innocent="cuda_graph", steps=3)
-def decoder_that_reads_a_large_cache(torch: Any, cure: str | None) -> Step:
+def decoder_that_reads_a_large_cache(torch: Any, fix: str | None) -> Step:
     """A decoder writes one token for each of 96 texts of 2048 tokens, with a cache that was allocated in advance.
 
     Every layer launches many small kernels, but its attention reads over a gigabyte of keys and values at the memory's
@@ -132,7 +132,7 @@ def decoder_that_reads_a_large_cache(torch: Any, cure: str | None) -> Step:
         tokens.copy_(model(tokens, place, attend).argmax(-1, keepdim=True))
 
     with torch.inference_mode():
-        run = graphed(torch, write) if cure else write
+        run = graphed(torch, write) if fix else write
 
     def step() -> Any:
         with torch.inference_mode():
@@ -143,7 +143,7 @@ def decoder_that_reads_a_large_cache(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="pin_memory", trap=True, steps=3)
-def classifier_told_how_to_mix(torch: Any, cure: str | None) -> Step:
+def classifier_told_how_to_mix(torch: Any, fix: str | None) -> Step:
     """A wide residual network learns from pairs of images mixed on the GPU; labels and pairs come from lists in Python.
 
     The copies of these few kilobytes come from pageable memory, and the CPU waits in them for all of the step before.
@@ -176,7 +176,7 @@ def classifier_told_how_to_mix(torch: Any, cure: str | None) -> Step:
 
     def moved(values: list[Any]) -> Any:
         tensor = torch.tensor(values)
-        return tensor.pin_memory().to("cuda", non_blocking=True) if cure else tensor.to("cuda")
+        return tensor.pin_memory().to("cuda", non_blocking=True) if fix else tensor.to("cuda")
 
     def step() -> Any:
         chosen = dice.sample(range(len(names)), 2 * images)

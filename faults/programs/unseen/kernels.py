@@ -11,7 +11,7 @@ from faults.programs.unseen.decoder import decoder
 
 
 @planted("kernel", "sdpa", steps=3)
-def prompts_read_with_written_out_attention(torch: Any, cure: str | None) -> Step:
+def prompts_read_with_written_out_attention(torch: Any, fix: str | None) -> Step:
     """A decoder reads four prompts of 2048 tokens with attention written out: scores, mask, float32 softmax, mixture.
 
     The scores are half a gigabyte per layer, written and read again by each of these operations.
@@ -27,7 +27,7 @@ def prompts_read_with_written_out_attention(torch: Any, cure: str | None) -> Ste
     hidden = torch.ones(length, length, device="cuda", dtype=torch.bool).triu(1)
 
     def attend(_: int, q: Any, k: Any, v: Any) -> Any:
-        if cure:
+        if fix:
             return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         scores = q @ k.transpose(-1, -2) / math.sqrt(width // heads)  # planted
         scores = scores.masked_fill(hidden, -math.inf)  # planted
@@ -41,7 +41,7 @@ def prompts_read_with_written_out_attention(torch: Any, cure: str | None) -> Ste
 
 
 @planted("kernel", "pad")
-def ranker_of_1677_features(torch: Any, cure: str | None) -> Step:
+def ranker_of_1677_features(torch: Any, fix: str | None) -> Step:
     """A deep and cross network ranks 65536 items in bfloat16; 26 embeddings of 64 and 13 numbers are 1677 features.
 
     Rows of an odd number of bfloat16 values are not aligned, and the fast matmul kernels cannot read them. With three
@@ -53,7 +53,7 @@ def ranker_of_1677_features(torch: Any, cure: str | None) -> Step:
         (65536, 26, 50_000, 64, 13, 4, 1024), (8, 3, 20, 4, 3, 2, 16)
     )
     features = fields * channels + numbers
-    more = -features % 16 if cure else 0
+    more = -features % 16 if fix else 0
 
     def weights(outputs: int, inputs: int) -> Any:
         return (torch.randn(outputs, inputs, device="cuda") / math.sqrt(inputs)).to(torch.bfloat16)
@@ -80,7 +80,7 @@ def ranker_of_1677_features(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "torch_compile", stacks=False)
-def detection_head_with_a_focal_loss_in_pieces(torch: Any, cure: str | None) -> Step:
+def detection_head_with_a_focal_loss_in_pieces(torch: Any, fix: str | None) -> Step:
     """A detection head with nine anchors per cell and 80 classes learns with a focal loss, written as the paper has it.
 
     Each sign, power and logarithm of the formula is a kernel that reads and writes 37 million numbers, and the backward
@@ -107,7 +107,7 @@ def detection_head_with_a_focal_loss_in_pieces(torch: Any, cure: str | None) -> 
         share = 0.25 * wanted + 0.75 * (1 - wanted)  # planted
         return (share * (1 - right) ** 2 * error).sum()  # planted
 
-    criterion = compiled(torch, focal_loss) if cure else focal_loss
+    criterion = compiled(torch, focal_loss) if fix else focal_loss
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)

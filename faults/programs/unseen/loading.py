@@ -50,7 +50,7 @@ class Recordings:
 
 
 @planted("input", "prefetch", steps=3)
-def conformer_that_computes_its_own_spectra(torch: Any, cure: str | None) -> Step:
+def conformer_that_computes_its_own_spectra(torch: Any, fix: str | None) -> Step:
     """A conformer learns to recognise speech, and a `DataLoader` without workers computes its spectra in numpy.
 
     The noise, the Fourier transforms and the masks of a batch take the main process longer than the rest of the step,
@@ -102,12 +102,12 @@ def conformer_that_computes_its_own_spectra(torch: Any, cure: str | None) -> Ste
     front = [nn.Linear(4 * BANDS, width)]
     model = nn.Sequential(*front, *(Layer() for _ in range(layers)), nn.Linear(width, letters)).to("cuda")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    workers = sizes(8, 1) if cure else 0
+    workers = sizes(8, 1) if fix else 0
     loader = torch.utils.data.DataLoader(
         Recordings(torch, batch, frames, letters, said),
         batch_size=None,
         num_workers=workers,
-        pin_memory=bool(cure),
+        pin_memory=bool(fix),
         persistent_workers=bool(workers),
         prefetch_factor=4 if workers else None,
     )

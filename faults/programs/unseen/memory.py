@@ -10,7 +10,7 @@ from faults.programs.unseen.decoder import decoder
 
 
 @planted("memory", "preallocate", steps=3)
-def writer_that_joins_each_token_to_its_cache(torch: Any, cure: str | None) -> Step:
+def writer_that_joins_each_token_to_its_cache(torch: Any, fix: str | None) -> Step:
     """A decoder continues 64 prompts of 2048 tokens by three tokens, and joins each token's keys and values with `cat`.
 
     For one token more, `torch.cat` allocates the keys and values of a layer again and copies a gigabyte.
@@ -25,14 +25,14 @@ def writer_that_joins_each_token_to_its_cache(torch: Any, cure: str | None) -> S
     prompts = [torch.randn(2, *shape, device="cuda").to(torch.bfloat16) for _ in range(layers)]
     last = torch.randint(0, vocabulary, (batch, 1), device="cuda")
     places = torch.arange(length, length + answer, device="cuda").split(1)
-    roomy = [functional.pad(prompt, (0, 0, 0, answer)) for prompt in prompts] if cure else []
+    roomy = [functional.pad(prompt, (0, 0, 0, answer)) for prompt in prompts] if fix else []
 
     def step() -> Any:
         caches = [(prompt[0], prompt[1]) for prompt in prompts]
         known = length
 
         def attend(layer: int, q: Any, k: Any, v: Any) -> Any:
-            if cure:
+            if fix:
                 keys, values = roomy[layer]
                 keys[:, :, known - 1 : known], values[:, :, known - 1 : known] = k, v
                 keys, values = keys[:, :, :known], values[:, :, :known]

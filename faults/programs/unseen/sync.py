@@ -10,7 +10,7 @@ from faults.programs.unseen.translation import translator
 
 
 @planted("sync", "remove_sync", steps=3)
-def translator_that_logs_the_norm_of_each_gradient(torch: Any, cure: str | None) -> Step:
+def translator_that_logs_the_norm_of_each_gradient(torch: Any, fix: str | None) -> Step:
     """A translator is trained under autocast, and the loop logs the norm of each parameter's gradient with `.item()`.
 
     There are over a hundred parameters. For each the CPU launches a norm, waits for it and only then launches the next,
@@ -25,7 +25,7 @@ def translator_that_logs_the_norm_of_each_gradient(torch: Any, cure: str | None)
 
     def norms() -> dict[str, Any]:
         gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-        if cure:
+        if fix:
             return {name: gradient.norm() for name, gradient in gradients.items()}
         return {name: gradient.norm().item() for name, gradient in gradients.items()}  # planted
 

@@ -12,7 +12,7 @@ from faults.programs.unseen.decoder import decoder
 
 
 @planted("transfer", "pin_memory")
-def scans_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
+def scans_from_ordinary_memory(torch: Any, fix: str | None) -> Step:
     """A U-Net finds organs in CT scans, 48 slices at a time, which it takes from ordinary memory with `.to("cuda")`.
 
     The driver copies the 50 MB piece by piece through a buffer of its own, and the CPU waits for the last one before
@@ -47,12 +47,12 @@ def scans_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
 
     model = UNet().to("cuda", torch.bfloat16).to(memory_format=torch.channels_last).eval()
     stored = [torch.randn(slices, 1, pixels, pixels) for _ in range(4)]
-    scans = cycle([scan.pin_memory() for scan in stored] if cure else stored)
+    scans = cycle([scan.pin_memory() for scan in stored] if fix else stored)
 
     def step() -> Any:
         with torch.inference_mode():
             scan = next(scans)
-            images = scan.to("cuda", non_blocking=True) if cure else scan.to("cuda")  # planted
+            images = scan.to("cuda", non_blocking=True) if fix else scan.to("cuda")  # planted
             images = images.clamp(-3, 3).to(torch.bfloat16)
             return model(images).argmax(1).to(torch.uint8)
 
@@ -80,7 +80,7 @@ class Request:
 
 
 @planted("transfer", "coalesce_copies", steps=3)
-def engine_that_sends_each_request_by_itself(torch: Any, cure: str | None) -> Step:
+def engine_that_sends_each_request_by_itself(torch: Any, fix: str | None) -> Step:
     """An engine writes 48 texts at once with a paged cache, and sends each request's state in tensors of its own.
 
     Three tensors per request are 144 copies of a few bytes per token, and the CPU waits for each of them. All requests'
@@ -97,7 +97,7 @@ def engine_that_sends_each_request_by_itself(torch: Any, cure: str | None) -> St
     everywhere = torch.arange(blocks * block, device="cuda")
 
     def states() -> tuple[Any, Any, Any]:
-        if cure:
+        if fix:
             table = torch.tensor([[request.token, request.place, *request.blocks] for request in requests]).to("cuda")
             heat = torch.tensor([request.temperature for request in requests]).to("cuda")
             return table[:, :2], table[:, 2:], heat

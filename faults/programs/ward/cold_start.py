@@ -10,7 +10,7 @@ from faults.programs.ward.networks import scaled
 
 
 @planted("cold_start", "warm_up", own_process=True)
-def voice_timed_from_its_first_sentences(torch: Any, cure: str | None) -> Step:
+def voice_timed_from_its_first_sentences(torch: Any, fix: str | None) -> Step:
     """A HiFi-GAN speaks five sentences of different lengths, and the clock runs from the first one after the start.
 
     The first sentences load kernels and let cuDNN choose its algorithms. A service that speaks each length once before
@@ -48,7 +48,7 @@ def voice_timed_from_its_first_sentences(torch: Any, cure: str | None) -> Step:
             loudness = torch.stft(sound, 64, window=window, return_complex=True).abs().mean()
             return (sound / (1e-3 + loudness)).clamp(-1, 1).abs().mean().item()
 
-    if cure:
+    if fix:
         for sentence in sentences:
             speak(sentence)
 

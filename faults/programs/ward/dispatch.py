@@ -10,7 +10,7 @@ from faults.programs.sealed.parts import graphed, hugging_face, sizes
 
 
 @planted("dispatch", "cuda_graph", steps=2)
-def state_space_model_scanned_in_a_loop(torch: Any, cure: str | None) -> Step:
+def state_space_model_scanned_in_a_loop(torch: Any, fix: str | None) -> Step:
     """A small Mamba in plain PyTorch reads four texts, and a loop over the tokens updates the state of each layer.
 
     A token is a few kernels on a state of a quarter of a megabyte, and each of them is done sooner than the next one is
@@ -66,7 +66,7 @@ def state_space_model_scanned_in_a_loop(torch: Any, cure: str | None) -> Step:
         surprise.copy_(functional.cross_entropy(logits, texts[:, 1:], reduction="none"))
 
     with torch.inference_mode():
-        run = graphed(torch, read_texts) if cure else read_texts
+        run = graphed(torch, read_texts) if fix else read_texts
 
     def step() -> Any:
         with torch.inference_mode():
@@ -77,7 +77,7 @@ def state_space_model_scanned_in_a_loop(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "batch", also=("cuda_graph",), steps=2)
-def tracker_that_looks_at_person_by_person(torch: Any, cure: str | None) -> Step:
+def tracker_that_looks_at_person_by_person(torch: Any, fix: str | None) -> Step:
     """A tracker recognises the 16 people of a frame by a small network, which it calls for each person's crop.
 
     One crop gives the GPU a few microseconds of work for each kernel, and there are some fifty kernels for each crop.
@@ -121,12 +121,12 @@ def tracker_that_looks_at_person_by_person(torch: Any, cure: str | None) -> Step
 
     def look() -> None:
         crops = [crop(place).contiguous(memory_format=torch.channels_last) for place in range(people)]
-        groups = [torch.cat(crops)] if cure == "batch" else crops
+        groups = [torch.cat(crops)] if fix == "batch" else crops
         vectors = torch.cat([network(group) for group in groups])  # planted
         likeness.copy_(functional.normalize(vectors, dim=-1) @ gallery.T)
 
     with torch.inference_mode():
-        run = graphed(torch, look) if cure == "cuda_graph" else look
+        run = graphed(torch, look) if fix == "cuda_graph" else look
 
     def step() -> Any:
         with torch.inference_mode():
@@ -137,7 +137,7 @@ def tracker_that_looks_at_person_by_person(torch: Any, cure: str | None) -> Step
 
 
 @planted("dispatch", "fused_optimizer", steps=2)
-def electra_trained_with_lion_from_its_paper(torch: Any, cure: str | None) -> Step:
+def electra_trained_with_lion_from_its_paper(torch: Any, fix: str | None) -> Step:
     """An ELECTRA finds replaced words, and is trained with Lion as its paper prints it: a loop over the parameters.
 
     Each of some hundred and thirty small parameters takes six kernels of a few microseconds. The same arithmetic on
@@ -188,7 +188,7 @@ def electra_trained_with_lion_from_its_paper(torch: Any, cure: str | None) -> St
         loss = model(input_ids=texts, labels=replaced).loss
         loss.backward()
         with torch.no_grad():
-            if cure:
+            if fix:
                 lion_on_lists()
             else:
                 lion()

@@ -12,7 +12,7 @@ from faults.programs.ward.networks import encoder, on_gpu, scaled
 
 
 @planted("healthy", None, innocent="cuda_graph", steps=3)
-def sounds_named_in_large_batches(torch: Any, cure: str | None) -> Step:
+def sounds_named_in_large_batches(torch: Any, fix: str | None) -> Step:
     """A wide audio spectrogram transformer names the sounds of eight clips at a time, in bfloat16 with fused attention.
 
     Its matmuls have 9712 rows and take most of the time, and the CPU is far ahead of the GPU. A CUDA graph would save
@@ -41,7 +41,7 @@ def sounds_named_in_large_batches(torch: Any, cure: str | None) -> Step:
         chances.copy_(head(listener(input_values=spectra).pooler_output).float().sigmoid())
 
     with torch.inference_mode():
-        run = graphed(torch, listen) if cure else listen
+        run = graphed(torch, listen) if fix else listen
 
     def step() -> Any:
         with torch.inference_mode():
@@ -52,7 +52,7 @@ def sounds_named_in_large_batches(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="pin_memory", steps=3)
-def two_towers_learn_who_wants_what(torch: Any, cure: str | None) -> Step:
+def two_towers_learn_who_wants_what(torch: Any, fix: str | None) -> Step:
     """Two wide towers learn in bfloat16 which of 8192 things each visitor wants, by numbers from ordinary memory.
 
     The numbers are 256 KB, and the matmuls that follow take many milliseconds. Pinned memory makes a copy faster
@@ -71,10 +71,10 @@ def two_towers_learn_who_wants_what(torch: Any, cure: str | None) -> Step:
     towers = nn.ModuleList((tower(), tower()))
     optimizer = torch.optim.AdamW(towers.parameters(), lr=1e-4, fused=True)
     numbers = torch.randint(0, rows, (2, batch, fields), dtype=torch.int32)
-    numbers = numbers.pin_memory() if cure else numbers
+    numbers = numbers.pin_memory() if fix else numbers
 
     def step() -> Any:
-        visitors, things = numbers.to("cuda", non_blocking=bool(cure)).unbind(0)
+        visitors, things = numbers.to("cuda", non_blocking=bool(fix)).unbind(0)
         wants, has = towers[0](visitors), towers[1](things)
         right, wrong = ((wants * other).float().mean(-1) for other in (has, has.roll(1, 0)))
         loss = functional.softplus(wrong - right).mean()
@@ -87,7 +87,7 @@ def two_towers_learn_who_wants_what(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="cuda_graph", steps=3)
-def weather_carried_on_by_wide_convolutions(torch: Any, cure: str | None) -> Step:
+def weather_carried_on_by_wide_convolutions(torch: Any, fix: str | None) -> Step:
     """A residual network carries the weather on by two times six hours in bfloat16, with its channels last.
 
     Every convolution has 512 channels on 65536 places and works for long. Launching one takes the CPU a
@@ -118,7 +118,7 @@ def weather_carried_on_by_wide_convolutions(torch: Any, cure: str | None) -> Ste
         later.copy_(once + network(once))
 
     with torch.inference_mode():
-        run = graphed(torch, carry_on) if cure else carry_on
+        run = graphed(torch, carry_on) if fix else carry_on
 
     def step() -> Any:
         with torch.inference_mode():
@@ -145,7 +145,7 @@ class Meters:
 
 
 @planted("healthy", None, innocent="prefetch", steps=3)
-def forecaster_fed_by_two_workers(torch: Any, cure: str | None) -> Step:
+def forecaster_fed_by_two_workers(torch: Any, fix: str | None) -> Step:
     """A wide transformer learns in bfloat16 to forecast 64 series a step, which two workers cut into windows.
 
     A batch takes the GPU several times as long as a worker. Two workers are ahead already, and more of them
@@ -153,7 +153,7 @@ def forecaster_fed_by_two_workers(torch: Any, cure: str | None) -> Step:
     """
     nn, functional = torch.nn, torch.nn.functional
     width, layers, heads, patches, patch, batch = sizes((4096, 2, 32, 128, 32, 64), (16, 1, 2, 4, 4, 2))
-    windows = batches(torch, Meters(torch, (patches + 1) * patch), batch, workers=sizes(8, 1) if cure else sizes(2, 0))
+    windows = batches(torch, Meters(torch, (patches + 1) * patch), batch, workers=sizes(8, 1) if fix else sizes(2, 0))
     enter = nn.Linear(patch, width, device="cuda", dtype=torch.bfloat16)
     leave = nn.Linear(width, patch, device="cuda", dtype=torch.bfloat16)
     network = nn.ModuleList((enter, encoder(torch, width, layers, heads), leave)).train()
@@ -172,7 +172,7 @@ def forecaster_fed_by_two_workers(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="batch", trap=True, steps=3)
-def opt_whose_gradients_are_clipped_in_a_loop(torch: Any, cure: str | None) -> Step:
+def opt_whose_gradients_are_clipped_in_a_loop(torch: Any, fix: str | None) -> Step:
     """A wide OPT learns texts of 2048 tokens in bfloat16, and two loops over the parameters clip its gradients.
 
     The loops are a hundred calls more. The CPU makes them while the GPU is still at the backward pass, and
@@ -201,7 +201,7 @@ def opt_whose_gradients_are_clipped_in_a_loop(torch: Any, cure: str | None) -> S
 
     def clip(limit: float) -> None:
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-        if cure:
+        if fix:
             whole = torch.stack(torch._foreach_norm(gradients)).norm()
             torch._foreach_mul_(gradients, (limit / (whole + 1e-6)).clamp(max=1))
             return
@@ -223,7 +223,7 @@ def opt_whose_gradients_are_clipped_in_a_loop(torch: Any, cure: str | None) -> S
 
 
 @planted("healthy", None, innocent="remove_sync", trap=True, steps=3)
-def diffusion_whose_phases_are_timed(torch: Any, cure: str | None) -> Step:
+def diffusion_whose_phases_are_timed(torch: Any, fix: str | None) -> Step:
     """A wide U-ViT learns to remove noise in bfloat16, and the loop times its phases with `torch.cuda.synchronize()`.
 
     The CPU waits for the GPU three times a step. Each time the next large matmul is soon on its way
@@ -263,7 +263,7 @@ def diffusion_whose_phases_are_timed(torch: Any, cure: str | None) -> Step:
         optimizer.zero_grad(set_to_none=True)
 
     def timed(phase: str, work: Any) -> Any:
-        if cure:
+        if fix:
             return work()
         begin = time.perf_counter()
         result = work()

@@ -11,7 +11,7 @@ from faults.programs.ward.networks import on_gpu, scaled
 
 
 @planted("kernel", "tf32", also=("bf16",))
-def esm_in_the_precision_of_its_checkpoint(torch: Any, cure: str | None) -> Step:
+def esm_in_the_precision_of_its_checkpoint(torch: Any, fix: str | None) -> Step:
     """An ESM embeds 32 proteins of 256 residues in float32, as its checkpoint was stored.
 
     PyTorch multiplies float32 matrices without tensor cores unless it is told otherwise. The vectors are compared by
@@ -36,8 +36,8 @@ def esm_in_the_precision_of_its_checkpoint(torch: Any, cure: str | None) -> Step
     with on_gpu(torch):
         model = transformers.EsmModel(config, add_pooling_layer=False)
     model = model.to("cuda").eval().requires_grad_(False)  # planted
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
-    if cure == "bf16":
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
+    if fix == "bf16":
         model = model.to(torch.bfloat16)
     proteins = torch.randint(4, 24, (batch, length), device="cuda")
 
@@ -50,7 +50,7 @@ def esm_in_the_precision_of_its_checkpoint(torch: Any, cure: str | None) -> Step
 
 
 @planted("kernel", "sdpa", steps=3)
-def videos_learned_with_eager_attention(torch: Any, cure: str | None) -> Step:
+def videos_learned_with_eager_attention(torch: Any, fix: str | None) -> Step:
     """A VideoMAE learns actions from eight videos of 1568 patches in bfloat16 with `attn_implementation="eager"`.
 
     Each layer writes the scores of all pairs of patches to memory, reads them for the softmax, and reads them again for
@@ -68,7 +68,7 @@ def videos_learned_with_eager_attention(torch: Any, cure: str | None) -> Step:
         num_attention_heads=heads,
         intermediate_size=4 * width,
         num_labels=100,
-        attn_implementation="sdpa" if cure else "eager",  # planted
+        attn_implementation="sdpa" if fix else "eager",  # planted
     )
     with on_gpu(torch):
         model = transformers.VideoMAEForVideoClassification(config)
@@ -89,7 +89,7 @@ def videos_learned_with_eager_attention(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "torch_compile", stacks=False, steps=3)
-def quantiles_of_returns_compared_in_pairs(torch: Any, cure: str | None) -> Step:
+def quantiles_of_returns_compared_in_pairs(torch: Any, fix: str | None) -> Step:
     """A QR-DQN learns 200 quantiles of its return, and its loss compares all pairs of them operation by operation.
 
     Each of a dozen operations writes a tensor of 80 million numbers to memory, and the gradient reads them all again.
@@ -117,7 +117,7 @@ def quantiles_of_returns_compared_in_pairs(torch: Any, cure: str | None) -> Step
         weight = (levels.view(1, -1, 1) - (error.detach() < 0).float()).abs()  # planted
         return (weight * huber).mean(2).sum(1).mean()  # planted
 
-    loss_of = compiled(torch, quantile_loss) if cure else quantile_loss
+    loss_of = compiled(torch, quantile_loss) if fix else quantile_loss
 
     def step() -> Any:
         frames_seen = seen.to(torch.bfloat16) / 255
@@ -132,7 +132,7 @@ def quantiles_of_returns_compared_in_pairs(torch: Any, cure: str | None) -> Step
 
 
 @planted("kernel", "bf16")
-def images_decoded_in_float32_for_safety(torch: Any, cure: str | None) -> Step:
+def images_decoded_in_float32_for_safety(torch: Any, fix: str | None) -> Step:
     """The decoder of a latent diffusion model turns four latents into images in float32, "against black images".
 
     Float16 once overflowed in such decoders, and pipelines have raised them to float32 ever since. Bfloat16 has the
@@ -166,7 +166,7 @@ def images_decoded_in_float32_for_safety(torch: Any, cure: str | None) -> Step:
     for before, after in itertools.pairwise(widths):
         layers += [Block(before, before), Larger(before), Block(before, after)]
     layers += [nn.GroupNorm(32, widths[-1]), nn.SiLU(), nn.Conv2d(widths[-1], 3, 3, padding=1)]
-    kind = torch.bfloat16 if cure else torch.float32  # planted
+    kind = torch.bfloat16 if fix else torch.float32  # planted
     decoder = scaled(torch, nn.Sequential(*layers), 0.5).to("cuda", kind).eval().requires_grad_(False)
     latents = torch.randn(batch, 4, side, side, device="cuda")
 

@@ -77,7 +77,7 @@ def merged(pieces: list[int], pair: tuple[int, int], number: int) -> list[int]:
 
 
 @planted("input", "prefetch", steps=2)
-def code_model_that_merges_bytes_as_it_learns(torch: Any, cure: str | None) -> Step:
+def code_model_that_merges_bytes_as_it_learns(torch: Any, fix: str | None) -> Step:
     """A GPTBigCode learns to write programs, and a `DataLoader` without workers makes its tokens in plain Python.
 
     Merging pairs of bytes takes the CPU longer than the GPU needs for the whole step, and the GPU waits. Twelve workers
@@ -99,7 +99,7 @@ def code_model_that_merges_bytes_as_it_learns(torch: Any, cure: str | None) -> S
         bos_token_id=0,
         eos_token_id=0,
     )
-    texts = batches(torch, Programs(torch, length, 150), batch, workers=sizes(12, 1) if cure else 0)  # planted
+    texts = batches(torch, Programs(torch, length, 150), batch, workers=sizes(12, 1) if fix else 0)  # planted
     model = transformers.GPTBigCodeForCausalLM(config).to("cuda", torch.bfloat16).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
@@ -141,7 +141,7 @@ class Heartbeats:
 
 
 @planted("input", "prefetch", steps=3)
-def heartbeats_warped_between_the_steps(torch: Any, cure: str | None) -> Step:
+def heartbeats_warped_between_the_steps(torch: Any, fix: str | None) -> Step:
     """A residual network learns to read electrocardiograms, and numpy warps the 64 of a batch before each step.
 
     `DataLoader(records, batch_size=64)` has no workers, so that warping and training take turns. With fourteen workers
@@ -149,7 +149,7 @@ def heartbeats_warped_between_the_steps(torch: Any, cure: str | None) -> Step:
     """
     nn, functional = torch.nn, torch.nn.functional
     leads, length, width, blocks, batch, kinds = sizes((12, 1000, 128, 8, 64, 9), (2, 64, 8, 1, 4, 3))
-    workers = sizes(14, 1) if cure else 0  # planted
+    workers = sizes(14, 1) if fix else 0  # planted
     records = batches(torch, Heartbeats(torch, leads, length, kinds), batch, workers)  # planted
 
     class Block(torch.nn.Module):  # type: ignore[misc]
@@ -254,7 +254,7 @@ class Molecules:
 
 
 @planted("input", "prefetch", steps=2)
-def molecules_read_by_two_workers(torch: Any, cure: str | None) -> Step:
+def molecules_read_by_two_workers(torch: Any, fix: str | None) -> Step:
     """A graph network learns affinities from 256 molecules a step, which two workers read from text in Python.
 
     Two workers need several times as long for a batch as the GPU needs to learn from it. There are sixteen cores, and
@@ -263,7 +263,7 @@ def molecules_read_by_two_workers(torch: Any, cure: str | None) -> Step:
     nn = torch.nn
     width, layers, batch, atoms = sizes((384, 6, 256, 30), (8, 1, 4, 9))
     molecules = Molecules(torch, atoms)
-    workers = sizes(14, 1) if cure else sizes(2, 0)  # planted
+    workers = sizes(14, 1) if fix else sizes(2, 0)  # planted
     graphs = batches(torch, molecules, batch, workers, molecules.joined)  # planted
     embed = nn.Embedding(64 * len(ATOMS), width)
     mix = [nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)) for _ in range(layers)]

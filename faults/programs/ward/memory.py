@@ -10,7 +10,7 @@ from faults.programs.ward.networks import on_gpu
 
 
 @planted("memory", "no_empty_cache", steps=3)
-def perplexity_with_the_cache_emptied(torch: Any, cure: str | None) -> Step:
+def perplexity_with_the_cache_emptied(torch: Any, fix: str | None) -> Step:
     """A StableLM's perplexity is taken window by window, with `torch.cuda.empty_cache()` after each window.
 
     The logits of a window are hundreds of megabytes, which the driver takes back and hands out anew each time, and both
@@ -48,7 +48,7 @@ def perplexity_with_the_cache_emptied(torch: Any, cure: str | None) -> Step:
                 if window:
                     wanted[:, : length - stride] = -100
                 losses.append(model(input_ids=tokens, labels=wanted).loss)
-                if not cure:
+                if not fix:
                     torch.cuda.empty_cache()  # planted
             return torch.stack(losses).mean().exp().item()
 
@@ -56,7 +56,7 @@ def perplexity_with_the_cache_emptied(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "preallocate")
-def forecaster_that_rolls_its_history(torch: Any, cure: str | None) -> Step:
+def forecaster_that_rolls_its_history(torch: Any, fix: str | None) -> Step:
     """A forecaster keeps the last 4096 values of 16384 meters, and `torch.roll` makes room for each new value.
 
     Two gigabytes are copied for every hour that comes in. A ring needs only the new row to be written, and the lags
@@ -77,7 +77,7 @@ def forecaster_that_rolls_its_history(torch: Any, cure: str | None) -> Step:
         """The values at all lags, once the new ones are stored."""
         nonlocal past
         place = clock["hour"] % kept
-        if cure:
+        if fix:
             past[place] = new
             return past[(place + 1 - behind) % kept]
         past = torch.roll(past, -1, 0)  # planted

@@ -11,7 +11,7 @@ from faults.programs.ward.networks import scaled
 
 
 @planted("sync", "remove_sync", steps=2)
-def segformer_validated_class_by_class(torch: Any, cure: str | None) -> Step:
+def segformer_validated_class_by_class(torch: Any, fix: str | None) -> Step:
     """A SegFormer is validated, and a loop over 64 classes adds up what each shares with the truth, by `.item()`.
 
     The first number waits for the whole forward pass, and every further one for a few short kernels. The sums can stay
@@ -43,11 +43,11 @@ def segformer_validated_class_by_class(torch: Any, cure: str | None) -> Step:
         for kind in range(classes):
             guessed, true = guess == kind, truth == kind
             both, either = (guessed & true).sum(), (guessed | true).sum()
-            if cure:
+            if fix:
                 sums += [both, either]
             else:
                 sums += [both.item(), either.item()]  # planted
-        numbers = torch.stack(sums).tolist() if cure else sums
+        numbers = torch.stack(sums).tolist() if fix else sums
         return list(zip(numbers[::2], numbers[1::2], strict=True))
 
     def step() -> Any:
@@ -59,7 +59,7 @@ def segformer_validated_class_by_class(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync", steps=2)
-def hubert_whose_words_are_cut_on_the_gpu(torch: Any, cure: str | None) -> Step:
+def hubert_whose_words_are_cut_on_the_gpu(torch: Any, fix: str | None) -> Step:
     """A HuBERT writes down 24 recordings, and each one's letters are merged and freed of blanks on the GPU in turn.
 
     `unique_consecutive` and a mask give results of unknown length, so that the CPU waits for each, three times for each
@@ -97,14 +97,14 @@ def hubert_whose_words_are_cut_on_the_gpu(torch: Any, cure: str | None) -> Step:
     def step() -> Any:
         with torch.inference_mode():
             best = model(input_values=speech).logits.argmax(-1)
-            texts = words_by_the_cpu(best) if cure else words(best)
+            texts = words_by_the_cpu(best) if fix else words(best)
             return [sum(text) + len(text) for text in texts]
 
     return step
 
 
 @planted("sync", "remove_sync", steps=2)
-def glow_that_asks_whether_it_has_begun(torch: Any, cure: str | None) -> Step:
+def glow_that_asks_whether_it_has_begun(torch: Any, fix: str | None) -> Step:
     """A Glow judges how likely images are, and each of its norms asks a tensor on the GPU whether it has been set.
 
     `if not self.begun` waits for all work before it, three times in each of 24 layers, and the GPU is then idle until
@@ -119,7 +119,7 @@ def glow_that_asks_whether_it_has_begun(torch: Any, cure: str | None) -> Step:
             self.shift = nn.Parameter(0.1 * torch.randn(1, count, 1, 1))
             self.scale = nn.Parameter(1 + 0.1 * torch.randn(1, count, 1, 1))
             self.register_buffer("begun", torch.tensor(True))
-            self.is_set = bool(cure)
+            self.is_set = bool(fix)
 
         def begin(self, x: Any) -> None:
             self.scale.copy_(1 / x.std((0, 2, 3), keepdim=True))

@@ -11,7 +11,7 @@ from faults.programs.ward.networks import on_gpu
 
 
 @planted("transfer", "pin_memory")
-def points_of_a_laser_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
+def points_of_a_laser_from_ordinary_memory(torch: Any, fix: str | None) -> Step:
     """A network sorts the points of 32 laser sweeps into kinds, and `.to("cuda")` takes 77 MB from ordinary memory.
 
     The driver copies ordinary memory through a small buffer of its own, and the CPU waits for it. From pinned memory
@@ -28,12 +28,12 @@ def points_of_a_laser_from_ordinary_memory(torch: Any, cure: str | None) -> Step
     head = nn.Sequential(mixed(2 * width, width), nn.Linear(width, kinds))
     network = nn.ModuleList((local, wide, head)).to("cuda", torch.bfloat16).requires_grad_(False)
     sweeps = torch.randn(batch, points, features)
-    if cure:
+    if fix:
         sweeps = sweeps.pin_memory()
 
     def step() -> Any:
         with torch.inference_mode():
-            cloud = sweeps.to("cuda", non_blocking=bool(cure)).to(torch.bfloat16)  # planted
+            cloud = sweeps.to("cuda", non_blocking=bool(fix)).to(torch.bfloat16)  # planted
             near = network[0](cloud)
             whole = network[1](near).amax(1, keepdim=True).expand_as(near)
             kind = network[2](torch.cat((near, whole), -1)).argmax(-1)
@@ -43,7 +43,7 @@ def points_of_a_laser_from_ordinary_memory(torch: Any, cure: str | None) -> Step
 
 
 @planted("transfer", "reduce_before_copy", steps=3)
-def patches_chosen_from_all_attention(torch: Any, cure: str | None) -> Step:
+def patches_chosen_from_all_attention(torch: Any, fix: str | None) -> Step:
     """A ViT's attention chooses the patches that a second network looks at: all maps go to the CPU, indices come back.
 
     The CPU gets 12 heads of all pairs of patches, and needs one row of them, averaged over the heads. The GPU
@@ -70,9 +70,9 @@ def patches_chosen_from_all_attention(torch: Any, cure: str | None) -> Step:
     images = torch.randn(batch, 3, side, side, device="cuda", dtype=torch.bfloat16)
 
     def best(maps: Any) -> Any:
-        needed = maps[:, :, :1].float().mean(1) if cure else maps.float()
+        needed = maps[:, :, :1].float().mean(1) if fix else maps.float()
         maps = needed.cpu()  # planted
-        seen = maps[:, 0, 1:] if cure else maps.mean(1)[:, 0, 1:]
+        seen = maps[:, 0, 1:] if fix else maps.mean(1)[:, 0, 1:]
         return seen.topk(chosen, dim=-1).indices.to("cuda")
 
     def step() -> Any:

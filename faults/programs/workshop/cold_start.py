@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("cold_start", "warm_up", own_process=True)
-def speech_network_timed_from_its_first_batch(torch: Any, cure: str | None) -> Step:
+def speech_network_timed_from_its_first_batch(torch: Any, fix: str | None) -> Step:
     """The first five training steps of a recogniser of convolutions and a recurrent network are what is timed.
 
     The first of them loads the libraries and the kernels, chooses algorithms and makes the optimiser's state. After
@@ -30,7 +30,7 @@ def speech_network_timed_from_its_first_batch(torch: Any, cure: str | None) -> S
         optimizer.step()
         return loss.detach()
 
-    if cure:
+    if fix:
         for _ in range(5):
             step()
         torch.cuda.synchronize()

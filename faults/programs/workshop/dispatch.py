@@ -10,7 +10,7 @@ from faults.programs.parts import graphed, weights
 
 
 @planted("dispatch", "cuda_graph", innocent="remove_sync", trap=True)
-def q_learning_on_small_batches(torch: Any, cure: str | None) -> Step:
+def q_learning_on_small_batches(torch: Any, fix: str | None) -> Step:
     """A small Q-network is updated three times with 128 transitions each, and the last loss is read with `.item()`.
 
     Every kernel takes some two microseconds and every launch longer than that, so the GPU has nothing left to do
@@ -36,17 +36,17 @@ def q_learning_on_small_batches(torch: Any, cure: str | None) -> Step:
             optimizer.step()
         seen.copy_(loss.detach())
 
-    run = graphed(torch, updates) if cure == "cuda_graph" else updates
+    run = graphed(torch, updates) if fix == "cuda_graph" else updates
 
     def step() -> Any:
         run()  # planted
-        return seen if cure == "remove_sync" else seen.item()
+        return seen if fix == "remove_sync" else seen.item()
 
     return step
 
 
 @planted("dispatch", "cuda_graph")
-def completion_by_a_small_model(torch: Any, cure: str | None) -> Step:
+def completion_by_a_small_model(torch: Any, fix: str | None) -> Step:
     """A language model of five narrow layers generates two tokens for four prompts, kernel by kernel.
 
     A layer is some twenty launches of next to no work. The cache is static and the position lies on the GPU, so that
@@ -94,7 +94,7 @@ def completion_by_a_small_model(torch: Any, cure: str | None) -> Step:
             generated[:, index : index + 1].copy_(token)
             position.add_(1)
 
-    run = graphed(torch, generate) if cure else generate
+    run = graphed(torch, generate) if fix else generate
 
     def step() -> Any:
         run()  # planted
@@ -104,7 +104,7 @@ def completion_by_a_small_model(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "fused_optimizer")
-def autoencoder_with_a_looping_optimizer(torch: Any, cure: str | None) -> Step:
+def autoencoder_with_a_looping_optimizer(torch: Any, fix: str | None) -> Step:
     """A variational autoencoder of twelve layers is trained with `AdamW(foreach=False)`.
 
     The matmuls keep the GPU busy while the CPU launches them; then the optimiser launches half a dozen small kernels
@@ -121,7 +121,7 @@ def autoencoder_with_a_looping_optimizer(torch: Any, cure: str | None) -> Step:
 
     encoder, decoder = stack(width, 2 * latent), stack(latent, width)
     parameters = [*encoder.parameters(), *decoder.parameters()]
-    kind = {"fused": True} if cure else {"foreach": False}
+    kind = {"fused": True} if fix else {"foreach": False}
     optimizer = torch.optim.AdamW(parameters, lr=1e-5, **kind)
     images = torch.randn(4096, width, device="cuda", dtype=torch.bfloat16)
 
@@ -139,7 +139,7 @@ def autoencoder_with_a_looping_optimizer(torch: Any, cure: str | None) -> Step:
 
 
 @planted("dispatch", "batch", also=("cuda_graph",))
-def importance_samples_decoded_in_turn(torch: Any, cure: str | None) -> Step:
+def importance_samples_decoded_in_turn(torch: Any, fix: str | None) -> Step:
     """The likelihood under an autoencoder is estimated from 20 latent samples, and each is decoded on its own.
 
     The loop launches 20 times the kernels that one batch of all the samples needs, each for 64 digits.
@@ -155,7 +155,7 @@ def importance_samples_decoded_in_turn(torch: Any, cure: str | None) -> Step:
     bound = torch.zeros(batch, device="cuda")
 
     def estimate() -> None:
-        if cure == "batch":
+        if fix == "batch":
             logits = decoder(mean + 0.5 * noise)
             wanted = digits.expand(count, -1, -1)
             terms = -functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(-1)
@@ -167,7 +167,7 @@ def importance_samples_decoded_in_turn(torch: Any, cure: str | None) -> Step:
             terms = torch.stack(rows)
         bound.copy_(terms.logsumexp(0))
 
-    run = graphed(torch, estimate) if cure == "cuda_graph" else estimate
+    run = graphed(torch, estimate) if fix == "cuda_graph" else estimate
 
     def step() -> Any:
         run()

@@ -9,7 +9,7 @@ from faults.programs.parts import compiled, graphed, weights
 
 
 @planted("healthy", None, innocent="cuda_graph", trap=True)
-def critic_with_a_trail_of_statistics(torch: Any, cure: str | None) -> Step:
+def critic_with_a_trail_of_statistics(torch: Any, fix: str | None) -> Step:
     """A wide critic is trained in bfloat16, and eight rounds of tiny kernels keep statistics of its returns.
 
     Nearly all the time goes into matmuls at the speed of the tensor cores. The tiny kernels are launched while those
@@ -35,7 +35,7 @@ def critic_with_a_trail_of_statistics(torch: Any, cure: str | None) -> Step:
             mean.lerp_(returns.mean(), 0.01)
             spread.lerp_((returns - mean).square().mean(), 0.01)
 
-    keep = graphed(torch, statistics) if cure else statistics
+    keep = graphed(torch, statistics) if fix else statistics
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
@@ -49,7 +49,7 @@ def critic_with_a_trail_of_statistics(torch: Any, cure: str | None) -> Step:
 
 
 @planted("healthy", None, innocent="remove_sync", trap=True)
-def next_words_scored_and_counted(torch: Any, cure: str | None) -> Step:
+def next_words_scored_and_counted(torch: Any, fix: str | None) -> Step:
     """An evaluation guesses 8192 next words out of 32768 in bfloat16, and reads the number of hits with `.item()`.
 
     The CPU waits for the GPU, not the other way round: after the read it needs some microseconds to have the GPU busy
@@ -66,13 +66,13 @@ def next_words_scored_and_counted(torch: Any, cure: str | None) -> Step:
         for weight in layers:
             x = (x @ weight).relu_()
         hits = ((x @ head).argmax(-1) == truth).sum()
-        return hits if cure else hits.item()
+        return hits if fix else hits.item()
 
     return step
 
 
 @planted("healthy", None, innocent="torch_compile")
-def targets_that_trail_their_critics(torch: Any, cure: str | None) -> Step:
+def targets_that_trail_their_critics(torch: Any, fix: str | None) -> Step:
     """Two target networks of 256 million parameters each follow their critics by an exponential average.
 
     The parameters of a network lie in one tensor, and the average reads and writes it at the memory's bandwidth. A
@@ -84,7 +84,7 @@ def targets_that_trail_their_critics(torch: Any, cure: str | None) -> Step:
     def follow(target: Any, critic: Any) -> None:
         target.lerp_(critic, 0.005)
 
-    move = compiled(torch, follow) if cure else follow
+    move = compiled(torch, follow) if fix else follow
 
     def step() -> Any:
         for target, critic in pairs:

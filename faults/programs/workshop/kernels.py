@@ -9,13 +9,13 @@ from faults.programs.parts import compiled
 
 
 @planted("kernel", "tf32", also=("bf16",))
-def perceptron_trained_in_full_precision(torch: Any, cure: str | None) -> Step:
+def perceptron_trained_in_full_precision(torch: Any, fix: str | None) -> Step:
     """A classifier of three wide linear layers is trained in float32, as torch does unless it is told otherwise.
 
     Its matmuls run without tensor cores. With TF32 allowed, or under autocast to bfloat16, they take a fraction.
     """
     nn = torch.nn
-    torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = fix == "tf32"
     model = nn.Sequential(nn.Linear(1536, 3072), nn.ReLU(), nn.Linear(3072, 3072), nn.ReLU(), nn.Linear(3072, 1024))
     model = model.to("cuda")
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, fused=True)
@@ -23,7 +23,7 @@ def perceptron_trained_in_full_precision(torch: Any, cure: str | None) -> Step:
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", torch.bfloat16, enabled=cure == "bf16"):
+        with torch.autocast("cuda", torch.bfloat16, enabled=fix == "bf16"):
             scores = model(features)  # planted
         loss = nn.functional.cross_entropy(scores.float(), labels)
         loss.backward()
@@ -34,7 +34,7 @@ def perceptron_trained_in_full_precision(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "sdpa")
-def language_model_with_attention_spelt_out(torch: Any, cure: str | None) -> Step:
+def language_model_with_attention_spelt_out(torch: Any, fix: str | None) -> Step:
     """Two transformer blocks are trained on 2048 tokens with attention as matmul, mask, softmax and matmul.
 
     The scores of all pairs of tokens go to memory and back for every operation, forward and backward. Fused attention
@@ -52,7 +52,7 @@ def language_model_with_attention_spelt_out(torch: Any, cure: str | None) -> Ste
             self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
         def attend(self, q: Any, k: Any, v: Any) -> Any:
-            if cure:
+            if fix:
                 return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5  # planted
             scores = scores.masked_fill(future, float("-inf"))  # planted
@@ -78,7 +78,7 @@ def language_model_with_attention_spelt_out(torch: Any, cure: str | None) -> Ste
 
 
 @planted("kernel", "torch_compile")
-def focal_loss_from_its_formula(torch: Any, cure: str | None) -> Step:
+def focal_loss_from_its_formula(torch: Any, fix: str | None) -> Step:
     """A detector's head is trained with a focal loss that is written operation by operation.
 
     Each of some twenty operations on 17 million scores reads and writes memory, and their gradients do it again.
@@ -96,7 +96,7 @@ def focal_loss_from_its_formula(torch: Any, cure: str | None) -> Step:
         balance = 0.25 * truth + 0.75 * (1 - truth)  # planted
         return (balance * (1 - right) ** 2 * surprise).mean()  # planted
 
-    criterion = compiled(torch, focal) if cure else focal
+    criterion = compiled(torch, focal) if fix else focal
 
     def step() -> Any:
         head.grad = None
@@ -108,14 +108,14 @@ def focal_loss_from_its_formula(torch: Any, cure: str | None) -> Step:
 
 
 @planted("kernel", "channels_last", innocent="pin_memory", trap=True)
-def image_classifier_in_the_default_layout(torch: Any, cure: str | None) -> Step:
+def image_classifier_in_the_default_layout(torch: Any, fix: str | None) -> Step:
     """A convolutional classifier is trained in bfloat16 with channels first; its labels come from pageable memory.
 
     Tensor cores want channels last, so that every convolution converts its inputs and its results. The copy of 128
     labels looks bad in a trace, and is a kilobyte.
     """
     nn = torch.nn
-    layout = torch.channels_last if cure == "channels_last" else torch.contiguous_format
+    layout = torch.channels_last if fix == "channels_last" else torch.contiguous_format
     body: list[Any] = []
     for _ in range(4):
         body += [nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()]
@@ -123,7 +123,7 @@ def image_classifier_in_the_default_layout(torch: Any, cure: str | None) -> Step
     model = model.to("cuda", torch.bfloat16, memory_format=layout)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, fused=True)
     images = torch.randn(128, 64, 56, 56, device="cuda", dtype=torch.bfloat16).to(memory_format=layout)
-    labels, pinned = torch.randint(0, 1000, (128,)), cure == "pin_memory"
+    labels, pinned = torch.randint(0, 1000, (128,)), fix == "pin_memory"
     labels = labels.pin_memory() if pinned else labels
 
     def step() -> Any:

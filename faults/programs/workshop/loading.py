@@ -29,13 +29,13 @@ def masked(index: int) -> list[list[list[int]]]:
 
 
 @planted("input", "prefetch", stacks=False)
-def words_masked_by_the_training_loop(torch: Any, cure: str | None) -> Step:
+def words_masked_by_the_training_loop(torch: Any, fix: str | None) -> Step:
     """A masked language model is trained from a DataLoader without workers, whose dataset masks word by word.
 
     The GPU waits while Python throws dice for six thousand words. Workers do that for the next batches meanwhile.
     """
     nn = torch.nn
-    source = batches(torch, lambda index: torch.tensor(masked(index)), workers=8 if cure else 0)
+    source = batches(torch, lambda index: torch.tensor(masked(index)), workers=8 if fix else 0)
     layers = [layer for _ in range(3) for layer in (nn.Linear(1024, 1024), nn.GELU())]
     model = nn.Sequential(nn.Embedding(VOCABULARY, 1024), *layers, nn.Linear(1024, VOCABULARY))
     model = model.to("cuda", torch.bfloat16)

@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("memory", "no_empty_cache")
-def validation_that_cleans_up_after_itself(torch: Any, cure: str | None) -> Step:
+def validation_that_cleans_up_after_itself(torch: Any, fix: str | None) -> Step:
     """A validation calls `torch.cuda.empty_cache()` after each of four batches, lest memory run out.
 
     The activations' memory goes back to the driver, and the next batch asks for it again: every time the GPU is
@@ -27,7 +27,7 @@ def validation_that_cleans_up_after_itself(torch: Any, cure: str | None) -> Step
                 y = y + functional.gelu(y @ weight)
             total += (y - x).float().square().mean()
             del y
-            if not cure:
+            if not fix:
                 torch.cuda.empty_cache()  # planted
         return total
 
@@ -35,7 +35,7 @@ def validation_that_cleans_up_after_itself(torch: Any, cure: str | None) -> Step
 
 
 @planted("memory", "preallocate")
-def trajectory_appended_state_by_state(torch: Any, cure: str | None) -> Step:
+def trajectory_appended_state_by_state(torch: Any, fix: str | None) -> Step:
     """A rollout of 32 steps appends each state to its trajectory with `torch.cat`.
 
     Every append allocates a trajectory one state longer and copies all that came before. Into a tensor that was
@@ -44,13 +44,13 @@ def trajectory_appended_state_by_state(torch: Any, cure: str | None) -> Step:
     horizon, environments, width = 32, 4096, 1024
     (dynamics,) = weights(torch, 1, width, width, torch.bfloat16)
     start = torch.randn(environments, width, device="cuda", dtype=torch.bfloat16)
-    room = torch.empty(horizon, environments, width, device="cuda", dtype=torch.bfloat16) if cure else None
+    room = torch.empty(horizon, environments, width, device="cuda", dtype=torch.bfloat16) if fix else None
 
     def step() -> Any:
         state, trajectory = start, start.new_empty(0, environments, width) if room is None else room
         for index in range(horizon):
             state = torch.tanh(state @ dynamics)
-            if cure:
+            if fix:
                 trajectory[index] = state
             else:
                 trajectory = torch.cat([trajectory, state.unsqueeze(0)])  # planted

@@ -9,7 +9,7 @@ from faults.programs.parts import weights
 
 
 @planted("sync", "remove_sync")
-def simulation_that_asks_who_is_done(torch: Any, cure: str | None) -> Step:
+def simulation_that_asks_who_is_done(torch: Any, fix: str | None) -> Step:
     """Environments simulated on the GPU are reset after each of 16 steps `if done.any()`.
 
     The condition waits for the GPU, which then waits for the next step's launches. The reset is a `where` that is
@@ -29,7 +29,7 @@ def simulation_that_asks_who_is_done(torch: Any, cure: str | None) -> Step:
             state = torch.add(action, state, alpha=0.9)
             returns += state[:, 1]
             done = state[:, :1] > 2.0
-            if cure or done.any():  # planted
+            if fix or done.any():  # planted
                 state = torch.where(done, fresh, state)
         return returns
 
@@ -37,7 +37,7 @@ def simulation_that_asks_who_is_done(torch: Any, cure: str | None) -> Step:
 
 
 @planted("sync", "remove_sync")
-def generation_that_stops_when_all_have_ended(torch: Any, cure: str | None) -> Step:
+def generation_that_stops_when_all_have_ended(torch: Any, fix: str | None) -> Step:
     """A generation loop tests after each of twelve tokens whether every sequence has ended, and breaks if so.
 
     The test reads a boolean back before the next token can be launched. Sequences that have ended are padded anyway,
@@ -59,7 +59,7 @@ def generation_that_stops_when_all_have_ended(torch: Any, cure: str | None) -> S
             token = (x @ head).argmax(-1).masked_fill(ended, end)
             text.append(token)
             ended = ended | (token == end)
-            if not cure and ended.all():  # planted
+            if not fix and ended.all():  # planted
                 break
         return torch.stack(text), bool(ended.all())
 
@@ -67,7 +67,7 @@ def generation_that_stops_when_all_have_ended(torch: Any, cure: str | None) -> S
 
 
 @planted("sync", "remove_sync")
-def recall_of_every_chunk_of_queries(torch: Any, cure: str | None) -> Step:
+def recall_of_every_chunk_of_queries(torch: Any, fix: str | None) -> Step:
     """An image-text evaluation looks up twelve chunks of queries and adds up the hits of each with `.item()`.
 
     Every chunk is half a dozen launches, which the GPU could have waiting while it works on the chunk before; read
@@ -79,11 +79,11 @@ def recall_of_every_chunk_of_queries(torch: Any, cure: str | None) -> Step:
     queries = gallery[matches] + 5 * torch.randn(chunks, size, width, device="cuda", dtype=torch.bfloat16)
 
     def step() -> Any:
-        hits = torch.zeros((), device="cuda", dtype=torch.long) if cure else 0
+        hits = torch.zeros((), device="cuda", dtype=torch.long) if fix else 0
         for chunk, truth in zip(queries, matches, strict=True):
             scores = chunk @ gallery.T
             right = (scores.argmax(-1) == truth).sum()
-            hits = hits + (right if cure else right.item())  # planted
+            hits = hits + (right if fix else right.item())  # planted
         return int(hits) / (chunks * size)
 
     return step

@@ -8,7 +8,7 @@ from faults.programs.case import Step, planted
 
 
 @planted("transfer", "pin_memory")
-def replayed_frames_from_a_plain_buffer(torch: Any, cure: str | None) -> Step:
+def replayed_frames_from_a_plain_buffer(torch: Any, fix: str | None) -> Step:
     """A deep Q-network takes each batch of 1024 stacked frames from a replay buffer in pageable memory.
 
     The driver has to copy 29 MB through its own buffer while the CPU waits. From pinned memory the copy is several
@@ -29,7 +29,7 @@ def replayed_frames_from_a_plain_buffer(torch: Any, cure: str | None) -> Step:
     ).to("cuda", torch.bfloat16, memory_format=torch.channels_last)
     model.requires_grad_(False)
     buffer = torch.randint(0, 256, (1024, 4, 84, 84), dtype=torch.uint8)
-    buffer = buffer.pin_memory() if cure else buffer
+    buffer = buffer.pin_memory() if fix else buffer
 
     def step() -> Any:
         frames = buffer.to("cuda", non_blocking=True)  # planted
@@ -40,7 +40,7 @@ def replayed_frames_from_a_plain_buffer(torch: Any, cure: str | None) -> Step:
 
 
 @planted("transfer", "reduce_before_copy")
-def reconstruction_errors_averaged_on_the_cpu(torch: Any, cure: str | None) -> Step:
+def reconstruction_errors_averaged_on_the_cpu(torch: Any, fix: str | None) -> Step:
     """A validation moves the squared error of every pixel to the CPU and averages it there, image by image.
 
     25 MB cross the bus where 512 bytes would do: the mean belongs before the copy.
@@ -57,6 +57,6 @@ def reconstruction_errors_averaged_on_the_cpu(torch: Any, cure: str | None) -> S
 
     def step() -> Any:
         errors = (decoder(latents).float() - images).square()
-        return errors.mean((1, 2, 3)).cpu() if cure else errors.cpu().mean((1, 2, 3))  # planted
+        return errors.mean((1, 2, 3)).cpu() if fix else errors.cpu().mean((1, 2, 3))  # planted
 
     return step
