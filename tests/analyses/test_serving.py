@@ -11,7 +11,7 @@ from paths import DATA
 
 from warpline.analyses.idle.gaps import idle_gaps
 from warpline.analyses.parts.table import parts_table
-from warpline.analyses.serving import Serving, StepTokens, engine_of, serving, tokens_of
+from warpline.analyses.serving import Engine, Serving, StepTokens, engine_of, serving, tokens_of
 from warpline.cli.main import run
 from warpline.fixes.engine_advice import engine_advice
 from warpline.trace.open import open_trace
@@ -123,10 +123,23 @@ def test_an_engine_is_known_by_its_frames_and_by_ranges_only_without_frames(tmp_
     assert engine_of(open_trace(write(tmp_path, [*named, frame("engine.py(3): step", 0, 90, 1, None)]))) is None
 
 
-def test_advice_is_in_the_words_of_the_engine() -> None:
-    assert "enforce_eager=False" in (engine_advice("cuda_graph", "vllm") or "")
-    assert "--cuda-graph-bs" in (engine_advice("cuda_graph", "sglang") or "")
-    assert engine_advice("tf32", "vllm") is None and engine_advice("cuda_graph", None) is None
+@pytest.mark.parametrize(
+    ("name", "graphs", "engine", "words"),
+    [
+        ("decode[bs=4]", (False, False), "sglang", "no --disable-cuda-graph"),
+        ("decode[bs=4]", (True, False), "sglang", "Graphs are on: capture the batches that still run without"),
+        ("prefill[bs=4]", (False, False), "sglang", "a larger --chunked-prefill-size"),
+        ("execute_context_2(512)_generation_0(0)", (False, False), "vllm", "enforce_eager=False"),
+    ],
+)
+def test_advice_is_in_the_words_of_the_engine_where_it_applies(
+    name: str, graphs: tuple[bool, bool], engine: Engine, words: str, tmp_path: Path
+) -> None:
+    events = [one for at, graph in enumerate(graphs) for one in step(name, 200.0 * at, 50, at + 1, graph)]
+    trace = open_trace(write(tmp_path, events))
+    assert words in (engine_advice("cuda_graph", engine, trace) or "")
+    assert engine_advice("tf32", engine, trace) is None
+    assert engine_advice("cuda_graph", None, trace) is None
 
 
 def matmul(start: float, number: int, rows: int, columns: int) -> list[Any]:

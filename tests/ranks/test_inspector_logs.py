@@ -196,3 +196,17 @@ def test_other_verbs_say_what_reads_a_log(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="no timeline") as error:
         open_trace(log, cache=False)
     assert error.value.hint == f"warpline diagnose {as_typed(log)}"
+
+
+def test_sends_and_receives_are_counted_and_not_split(tmp_path: Path) -> None:
+    """Each rank numbers its own sends: the number says nothing about the other end."""
+    for rank, kind in ((0, "Send"), (1, "Recv")):
+        sent = line(rank, 1, 100, size=2)
+        done = sent.pop("coll_perf")
+        names = {key: done[key.replace("p2p", "coll")] for key in ("p2p_sn", "p2p_msg_size_bytes", "p2p_exec_time_us")}
+        sent["p2p_perf"] = {"p2p": kind, "p2p_peer": 1 - rank, "p2p_timing_source": "kernel_gpu", **names}
+        write_log(tmp_path / f"{rank}.log", [sent])
+    job = joined(tmp_path)
+    assert [one.unmatched_ns for one in job.per_rank] == [100 * US] * 2
+    assert [group.matched for group in job.groups] == [0] * len(job.groups)
+    assert job.late_rank is None

@@ -184,7 +184,7 @@ def serving(trace: Trace, gaps: list[Gaps]) -> Serving | None:
     start_up = start_up_phases(trace) if is_engine or engine is not None else ()
     if not phases and not start_up:
         return None
-    graphs = _with_graphs(trace)
+    graphs = with_graphs(trace)
     decodes = [(one, graph) for one, graph in zip(tokens, graphs, strict=True) if one and one.phase == "decode"]
     batches = {one.requests for one, graph in decodes if not graph} if any(graph for _, graph in decodes) else ()
     missing = [batch for batch in batches if batch is not None]
@@ -210,7 +210,7 @@ def _tokens_by_shapes(trace: Trace) -> list[StepTokens | None]:
     found: list[StepTokens | None] = [None] * len(steps)
     matmuls = ops[ops.name.like(r"^aten::(mm|addmm)$") & (ops.thread == steps.thread[:1].max(initial=NONE))]
     inside = containing(steps.start_ns, steps.end_ns, matmuls.start_ns)
-    graphs, tables = _with_graphs(trace), _embedding_tables(trace)
+    graphs, tables = with_graphs(trace), _embedding_tables(trace)
     for step, rows in grouped(np.arange(len(matmuls)), inside):
         sizes = [_matrices(matmuls.shapes.text(row)) for row in rows.tolist()]
         if step == NONE or not all(sizes) or not tables.intersection(sizes[-1]):
@@ -259,7 +259,7 @@ def _phases(trace: Trace, tokens: list[StepTokens | None], gaps: list[Gaps]) -> 
     lengths, busy = times["length_ns"].to_numpy(), times["busy_ns"].to_numpy()
     starts, ends = trace.step_spans
     names = np.array([one.phase if one else "" for one in tokens], object)
-    graphs, whole = _with_graphs(trace), max(int(lengths.sum()), 1)
+    graphs, whole = with_graphs(trace), max(int(lengths.sum()), 1)
     found = []
     for phase in PHASES:
         rows = np.flatnonzero(names == phase)
@@ -307,7 +307,7 @@ def _named(cause: str, gaps: list[Gaps]) -> str:
     return "not_recorded" if cause == "unknown" and is_unrecorded else cause
 
 
-def _with_graphs(trace: Trace) -> Bools:
+def with_graphs(trace: Trace) -> Bools:
     """Which steps in view replay a CUDA graph."""
     steps = trace.steps_in_view
     launched = np.sort(trace.api.start_ns[trace.api.name.like(GRAPH_LAUNCH)])

@@ -193,7 +193,7 @@ def _proposal(rule: Rule, fix: str, evidence: Evidence, least_gain: float) -> _P
     if claim is None or advice is None:
         return None
     own = claim.how if claim.how and evidence.framework == "pytorch" else advice
-    return _Proposal(claim, prediction, engine_advice(fix, evidence.engine) or own)
+    return _Proposal(claim, prediction, engine_advice(fix, evidence.engine, evidence.trace) or own)
 
 
 def _or_without(prediction: Prediction, without: Prediction) -> Prediction:

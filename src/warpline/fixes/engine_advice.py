@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.analyses.serving import Engine
+from warpline.analyses.serving import Engine, step_tokens, with_graphs
+from warpline.trace.trace import Trace
 
 ADVICE: dict[str, dict[Engine, str]] = {
     "cuda_graph": {
@@ -65,6 +66,30 @@ GRAPH_SIZES: dict[Engine, str] = {
 }
 
 
-def engine_advice(fix: str, engine: Engine | None) -> str | None:
+LARGER_PREFILL: dict[Engine, str] = {
+    "sglang": "a larger --chunked-prefill-size",
+    "tensorrt_llm": "a larger max_num_tokens",
+    "tgi": "a larger --max-batch-prefill-tokens",
+}
+"""Of engines whose graphs are of decode steps. vLLM's piecewise graphs are of all steps."""
+
+
+def engine_advice(fix: str, engine: Engine | None, trace: Trace) -> str | None:
     """How to make a fix with an engine's options; None where no engine is recorded, or it has no such option."""
-    return None if engine is None else ADVICE.get(fix, {}).get(engine)
+    if engine is None:
+        return None
+    return (_graph_advice(engine, trace) if fix == "cuda_graph" else None) or ADVICE.get(fix, {}).get(engine)
+
+
+def _graph_advice(engine: Engine, trace: Trace) -> str | None:
+    """What is left to do where graphs are on, or where no graph is made for these steps; None where neither is so."""
+    graphs = with_graphs(trace)
+    eager = {one.phase for one, graph in zip(step_tokens(trace), graphs, strict=True) if one and not graph}
+    if eager == {"prefill"} and engine in LARGER_PREFILL:
+        return (
+            "The engine captures graphs of decode steps, and the steps without one read prompts: let a step read more "
+            f"tokens ({LARGER_PREFILL[engine]}), so that there are fewer of them."
+        )
+    if graphs.any():
+        return f"Graphs are on: capture the batches that still run without one ({GRAPH_SIZES[engine]})."
+    return None

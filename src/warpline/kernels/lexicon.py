@@ -46,7 +46,7 @@ _STRONG = (
     ("optimizer", "adam adamw sgd adagrad optimizer lamb"),
     ("sort_scan", "topk argsort"),
     ("elementwise", "rope rotary silu gelu swiglu geglu sigmoid relu elementwise pointwise axpy saxpy"),
-    ("layout", "transpose permute swizzle nchw nhwc im2col col2im reformat rearrange"),
+    ("layout", "to_dense transpose permute swizzle nchw nhwc im2col col2im reformat rearrange"),
     ("pooling", "maxpool avgpool pooling max_pool avg_pool"),
     ("rng", "dropout philox random curand rng"),
     ("sort_scan", "cumsum sort radix"),

@@ -24,12 +24,22 @@ _BLAS = (
 )
 """Routines of BLAS: products of matrices, and with vectors; triangular solves; updates of vectors."""
 _SPARSE = (
+    (re.compile(r"\w{0,40}?copy_scale"), "elementwise", "vector_update"),
+    (re.compile(r"doti|kernel_nrm|\w{0,40}?_(?:max|min)_"), "reduction", "reduce"),
+    (re.compile(r"\w{0,20}_transpose"), "layout", "transpose"),
     (re.compile(rf"\w{{0,40}}?{_FORMAT}2{_FORMAT}|prune_|nnz_|ell_width"), "layout", "convert_format"),
     (re.compile(rf"{_FORMAT}(?:x|_aos|i)*(?:mv|mm|gemm)|sddmm|gemvi|spgemm"), "gemm", "spmm"),
     (re.compile(r"gthr|sctr"), "index", "gather"),
-    (re.compile(r"axpyi|doti|roti|conjugate|scale_|\w{1,40}_scale"), "elementwise", "vector_update"),
+    (re.compile(r"axpyi|roti|conjugate|scale_|\w{1,40}_scale"), "elementwise", "vector_update"),
 )
 """Routines of rocSPARSE, of which all others solve, factorise, reorder or check."""
+_SOLVER = (
+    (re.compile(r"copy_trans"), "layout", "transpose"),
+    (re.compile(r"(?:re)?init_|reset_"), "memory", "fill"),
+    (re.compile(r"conj_in_place"), "elementwise", "vector_update"),
+    *_BLAS,
+)
+"""Routines of rocSOLVER, of which all others factorise and solve."""
 _FFT = (
     (
         re.compile(r"(?:fft|bluestein|chirp|twiddle)_|(?:r2c|c2r)_even_|sb(?:cc|rr|rc|cr)_\d|\w{1,40}_partial_pass"),
@@ -47,7 +57,7 @@ def decode(name: NormalName) -> Draft | None:
     if name.scope.startswith("rocsparse::"):
         return _routine("rocsparse", base, name, _SPARSE) or _rest("rocsparse", name, "sparse_solve")
     if name.scope.startswith("rocsolver::"):
-        return _routine("rocsolver", base, name, _BLAS) or _rest("rocsolver", name, "linear_solve")
+        return _routine("rocsolver", base, name, _SOLVER) or _rest("rocsolver", name, "linear_solve")
     if "rocrand" in name.scope:
         draft = Draft("rocm library", "rocrand")
         draft.token(base, "random numbers")

@@ -1,4 +1,4 @@
-"""A log of NCCL Inspector: one JSON object a line for each collective of a communicator, one file for each process.
+"""A log of NCCL Inspector: one JSON object a line for each collective, send and receive, one file a process.
 
 It has the time that a rank's kernel took, which includes waiting for the other ranks, and not when: it has no timeline.
 Since format 4.4 a line without a header belongs to the communicator of the last header.
@@ -63,18 +63,30 @@ class Performance(Struct, frozen=True):
     coll_timing_source: str = "unknown"
 
 
+class PairPerformance(Struct, frozen=True):
+    """One send or receive of one rank, which each rank numbers for itself."""
+
+    p2p: str
+    p2p_sn: Count
+    p2p_msg_size_bytes: Count
+    p2p_exec_time_us: Annotated[float, Meta(ge=0, lt=1e12)]
+    p2p_timing_source: str = "unknown"
+
+
 class Dropped(Struct, frozen=True):
     """Records that the plug-in could not keep."""
 
     coll_dropped_total: Count = 0
+    p2p_dropped_total: Count = 0
 
 
 class InspectorLine(Struct, frozen=True):
-    """One line; those of sends, receives and proxies have other keys."""
+    """One line; those of proxies have other keys."""
 
     header: InspectorHeader | None = None
     metadata: Metadata | None = None
     coll_perf: Performance | None = None
+    p2p_perf: PairPerformance | None = None
     dump_stats: Dropped | None = None
 
 
@@ -101,9 +113,12 @@ def read_inspector_log(path: Path) -> InspectorLog:
             continue
         header, metadata = line.header or header, line.metadata or metadata
         if line.dump_stats is not None and header is not None:
-            dropped[header.id, header.rank] = line.dump_stats.coll_dropped_total
+            lost = line.dump_stats
+            dropped[header.id, header.rank] = lost.coll_dropped_total + lost.p2p_dropped_total
         if line.coll_perf is not None and header is not None:
-            rows.append(_row(header, metadata, line.coll_perf))
+            rows.append(_row(header, metadata, *msgspec.structs.astuple(line.coll_perf)))
+        if line.p2p_perf is not None and header is not None:
+            rows.append(_row(header, metadata, *msgspec.structs.astuple(line.p2p_perf)))
     if not rows:
         raise UnreadableFile(
             "empty-trace",
@@ -122,10 +137,11 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield rest
 
 
-def _row(header: InspectorHeader, metadata: Metadata, done: Performance) -> tuple[Any, ...]:
+def _row(
+    header: InspectorHeader, metadata: Metadata, what: str, number: int, size: int, time_us: float, timed_by: str
+) -> tuple[Any, ...]:
     return (
         *(header.id, header.comm_name if header.comm_name != "unknown" else "", header.n_ranks, header.nnodes),
         *(header.rank, metadata.hostname, metadata.pid),
-        *(done.coll, done.coll_sn, done.coll_msg_size_bytes),
-        *(round(done.coll_exec_time_us * 1000), done.coll_timing_source),
+        *(what, number, size, round(time_us * 1000), timed_by),
     )
