@@ -122,8 +122,19 @@ def test_mistakes_are_one_line(arguments: list[str], code: int, word: str, capsy
 
 def test_a_missing_nsys_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("WARPLINE_NSYS", "/gone/nsys")
-    assert run(["run", "--with", "nsys", "--explain", "--", "sh"]) == 1
+    assert run(["run", "--with", "nsys", "--", "sh"]) == 1
     assert "nsys-missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("tool", "flag"), [("nsys", "--trace"), ("ncu", "--section")])
+def test_flags_are_explained_where_the_tool_is_not_installed(
+    tool: str, flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(f"WARPLINE_{tool.upper()}", f"/gone/{tool}")
+    assert run(["run", "--with", tool, "--explain", "--", "sh"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{tool} ")
+    assert flag in printed
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ from warpline.capture.tool_commands import (
     find_tool,
     ncu_flags,
     nsys_flags,
+    tool_or_name,
     torch_flags,
     words_of,
 )
@@ -100,23 +101,24 @@ def chosen_tool(request: RunRequest) -> str:
     return TORCH
 
 
-def command_of(request: RunRequest, plan: Plan) -> list[Flag]:
+def command_of(request: RunRequest, plan: Plan, tool_path: Callable[[str], str] = find_tool) -> list[Flag]:
     """The whole command line, each part with its reason."""
     program = Flag(request.program.command, "your program, unchanged")
     by_range = request.program.is_python and not plan.whole
     if plan.tool == NSYS:
-        flags = nsys_flags(find_tool(NSYS), plan, by_range, request.tool_arguments, request.stop)
+        flags = nsys_flags(tool_path(NSYS), plan, by_range, request.tool_arguments, request.stop)
         return [*flags, program]
     if plan.tool == NCU:
         chosen = request.focus or FirstKernels(request.kernel, request.launches)
-        flags = ncu_flags(find_tool(NCU), plan, by_range, chosen, request.tool_arguments, request.stop)
+        flags = ncu_flags(tool_path(NCU), plan, by_range, chosen, request.tool_arguments, request.stop)
         return [*flags, program]
     return [program]
 
 
 def explanation(request: RunRequest, plan: Plan) -> list[Flag]:
-    """The command line and, for torch.profiler, the settings that replace flags."""
-    return [*(torch_flags(plan, INJECTED) if plan.tool == TORCH else []), *command_of(request, plan)]
+    """The command line and, for torch.profiler, the settings that replace flags. The tool need not be installed."""
+    settings = torch_flags(plan, INJECTED) if plan.tool == TORCH else []
+    return [*settings, *command_of(request, plan, tool_or_name)]
 
 
 def prepare(request: RunRequest, plan: Plan) -> Plan:

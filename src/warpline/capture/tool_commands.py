@@ -130,6 +130,14 @@ def find_tool(tool: str) -> str:
     return found
 
 
+def tool_or_name(tool: str) -> str:
+    """The path of nsys or ncu, or its name where it is not installed."""
+    try:
+        return find_tool(tool)
+    except WarplineError:
+        return tool
+
+
 def nsys_flags(nsys: str, plan: Plan, by_range: bool, extra: Sequence[str] = (), stop: bool = False) -> list[Flag]:
     """Record CUDA, NVTX and operating-system events in the range that the program's steps open and close."""
     flags = [

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from warpline.analyses.parts.labels import NO_PART
 from warpline.analyses.parts.table import GAPS, PartsTable
 from warpline.compare.parts import short
 from warpline.reports.roofline_plot import shape_label
@@ -20,6 +21,11 @@ SHAPES_HINT = (
     "A torch.profiler trace of the same program, or of the capture of its graphs, has the shapes of the others: "
     "--shapes-from TRACE; one beside this file is found without it."
 )
+NAMED_BY = {
+    "module": "the modules of most of the work are not recorded; warpline run --stacks records them",
+    "range": "most of the work is in no named range; warpline.region or NVTX names one",
+}
+"""How the program gives parts a name."""
 _COLUMNS = (
     Column("gpu_ns", "GPU time", "ns"),
     Column("share", "share", "share"),
@@ -72,6 +78,9 @@ def _note(table: PartsTable) -> Text:
         f"The rows sum to {duration(table.window_ns)}. Overlapping operations count once. idle inside: gaps within a "
         f"part, included in the row {GAPS}. FLOPs and bytes are known for {known} of GPU time."
     )
+    unnamed = int(table.frame.filter(pl.col("part") == NO_PART)["gpu_ns"].sum())
+    if 2 * unnamed > busy and table.by in NAMED_BY:
+        text += f" {NO_PART}: {NAMED_BY[table.by]}."
     inferred = int(table.frame["inferred_ns"].sum())
     if inferred:
         text += (

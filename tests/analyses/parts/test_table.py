@@ -294,3 +294,15 @@ def test_recorded_profiles_sum_to_the_window(name: str) -> None:
         pytest.skip("nothing ran on a device")
     for way in ("role", "range"):
         assert_sums(parts_table(trace, by=way))
+
+
+def test_work_without_a_name_says_what_would_give_it_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outside = [call("cudaLaunchKernel", 105, 5, 1), kernel(GEMM, 120, 80, 1)]
+    within = [call("cudaLaunchKernel", 5, 5, 2), kernel(GEMM, 20, 60, 2)]
+    both = write(tmp_path, [annotation("ProfilerStep#0", 0, 300), annotation("mlp", 0, 100), *within, *outside])
+    assert run(["parts", str(both), "--by", "range", "--no-cache"]) == 0
+    assert "(none): most of the work is in no named range" in " ".join(capsys.readouterr().out.split())
+    most_named = [*within, call("cudaLaunchKernel", 15, 5, 1), kernel(GEMM, 120, 80, 1)]
+    named = write(tmp_path, [annotation("ProfilerStep#0", 0, 300), annotation("mlp", 0, 100), *most_named])
+    assert run(["parts", str(named), "--by", "range", "--no-cache"]) == 0
+    assert "(none):" not in capsys.readouterr().out
