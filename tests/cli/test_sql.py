@@ -42,6 +42,15 @@ def test_a_wide_table_fits_and_says_what_is_hidden(
         assert last.count(",") == hidden - 1
 
 
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_the_meaning_of_a_column_is_never_cut(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run(["sql", KINETO]) == 0
+    assert "…" not in capsys.readouterr().out
+
+
 def test_csv_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sql", KINETO, "select * from gpu limit 1", "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split(",") == ["id", *TABLES["gpu"].columns]

@@ -278,18 +278,37 @@ def test_the_headline_and_the_sentence_agree_for_the_gpus_work(
     assert "Passed." in shown and "Inconclusive" not in shown
 
 
-def test_a_few_slow_steps_are_told_and_can_be_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nineteen steps of 105 µs and one of 1,005 µs: 150 µs in the mean."""
+def rare(slow: float) -> list[Event]:
+    """Nineteen steps of 105 µs, and one whose kernel is `slow`."""
     events: list[Event] = []
     zero = 0.0
     for step in range(20):
-        length = 1000.0 if step == 17 else 100.0
+        length = slow if step == 17 else 100.0
         events += [
             *launched("gemm", zero, zero + 5, length, step + 1),
             annotation(f"ProfilerStep#{step}", zero, length + 5),
         ]
         zero += length + 5
-    path = str(trace(tmp_path, "rare", events))
+    return events
+
+
+@pytest.mark.parametrize("metric", ["step", "busy"])
+def test_a_few_slow_steps_that_the_baseline_lacks_are_told(
+    metric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    even, odd, folder = str(trace(tmp_path, "even", rare(100))), str(trace(tmp_path, "odd", rare(1000))), str(tmp_path)
+    assert run(["baseline", "save", "train", *[even] * 6, "--folder", folder]) == 0
+    words = ["--baseline", "train", "--folder", folder, "--metric", metric, "--no-history"]
+    run(["gate", *[even] * 6, *words])
+    assert "a few steps" not in capsys.readouterr().out
+    run(["gate", *[odd] * 6, *words])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the mean of its steps is +42.9 % from its usual step, that of A +0.0 %" in shown
+
+
+def test_a_few_slow_steps_are_told_and_can_be_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """150 µs in the mean."""
+    path = str(trace(tmp_path, "rare", rare(1000)))
     words = ["gate", path, "--no-history", "--budget"]
     assert run([*words, "recorded_step_ms<=0.12"]) == 0
     shown = " ".join(capsys.readouterr().out.split())

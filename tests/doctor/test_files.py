@@ -23,6 +23,14 @@ from warpline.errors import UnreadableFile
 from warpline.trace.open import open_trace
 
 
+def test_a_program_is_not_taken_for_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "rl.py"
+    path.write_text("import torch\nprint('nsys')\n")
+    (check,) = examine_file(path).checks
+    assert (check.name, check.state, check.seen) == ("not-a-profile", "unknown", "rl.py is a Python program")
+    assert check.do[0] == f"to record and diagnose it: warpline run {path}"
+
+
 def test_each_file_of_a_folder_is_announced_and_too_many_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,6 +212,18 @@ def test_a_folder_is_walked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert [Path(found["file"]).name for found in answer["findings"]] == ["train.py", "eval.py"]
 
 
+@pytest.mark.parametrize("code", ["-" * 200_000 + "1", "lambda: " * 20_000 + "1", "a." * 100_000 + "b"])
+def test_code_that_is_nested_too_deeply_costs_its_own_file_only(
+    code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deep.py").write_text(f"import torch\nx = {code}\n")
+    (tmp_path / "plain.py").write_text("import torch\n")
+    assert run(["lint", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    assert "No findings in 1 file" in shown.out
+    assert shown.err.startswith("warpline: too-deep: ") and "nested too deeply for Python's parser" in shown.err
+
+
 def test_a_folder_without_programs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lint", str(tmp_path)]) == 1
     assert "no-python" in capsys.readouterr().err

@@ -169,6 +169,13 @@ def test_names_of_public_packages_pass(name: str) -> None:
     assert NameScrubber().kernel(f"{name}::gemm<float>") == f"{name}::gemm<float>"
 
 
+@pytest.mark.parametrize(
+    "word", ["ldmatrix", "stmatrix", "mbarrier", "multicast", "StreamK", "swizzled", "GQA", "nvls"]
+)
+def test_words_of_gpu_programs_pass(word: str) -> None:
+    assert is_known(word)
+
+
 @pytest.mark.parametrize("piece", ["Jd42Module", "Zq7KernelLaunch", "JdModule", "conv2dJd"])
 def test_initials_are_no_known_words(piece: str) -> None:
     assert not is_known(piece)

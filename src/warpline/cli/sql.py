@@ -59,4 +59,4 @@ def sql(
     elif output_format == TableFormat.CSV:
         put_text(to_csv(frame))
     else:
-        put_text(table_text(frame, width=table_width()))
+        put_text(table_text(frame, width=table_width(), prose=() if query else ("column", "meaning")))

@@ -390,7 +390,19 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
         counted = differing(a.counts, b.counts, least_effect)
         remarks += [f"counts have no noise, and they differ: {counted}"] if counted else []
         remarks += _of_hosts(slower_host(a.measurements, b.measurements))
+    mean_a, mean_b = (_mean_over_usual(side) for side in (a, b))
+    if verdict in {"same", "faster", "inconclusive"} and mean_b > (1 + least_effect) * mean_a:
+        remarks.append(
+            f"a few steps of B are far longer: the mean of its steps is {percent(mean_b)} from its usual step, that of "
+            f"A {percent(mean_a)}; the gate's budget mean_step_ms limits it"
+        )
     return remarks
+
+
+def _mean_over_usual(side: ComparedRuns) -> float:
+    """The mean of all steps as a multiple of the usual one, in the median run: what a few slow steps cost."""
+    lengths = [run.step.lengths_ns for run in side.measurements]
+    return float(np.median([one.mean() / max(float(np.median(one)), 1.0) for one in lengths]))
 
 
 def _of_recordings(a: ComparedRuns, b: ComparedRuns, least_effect: float) -> list[str]:

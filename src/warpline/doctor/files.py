@@ -31,7 +31,7 @@ from warpline.sources.ncu.container import Container, read_container
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
 from warpline.sources.registry import kinds, suffixes_of
-from warpline.sources.stdin import without_spool
+from warpline.sources.stdin import as_shell_word, without_spool
 from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of, unpacked_head
 from warpline.trace.open import files_named, open_trace
 from warpline.units import several, size
@@ -239,6 +239,10 @@ def _log(path: Path, name: str) -> list[Check]:
     """Examine a file of unknown kind, which may be a log."""
     if name.endswith((".sqlite", ".sqlite.gz")):
         return [known_failure("export-interrupted").found("the file does not start like an SQLite database")]
+    if path.suffix == ".py":
+        word = as_shell_word(path)
+        do = (f"to record and diagnose it: warpline run {word}", f"to check its source: warpline lint {word}")
+        return [Check("not-a-profile", "unknown", f"{name} is a Python program", "", do)]
     text = _text(path)
     if "\x00" in text[:4096]:
         means = "The file is binary and matches no known profile format."

@@ -40,7 +40,11 @@ def lint_file(path: Path) -> list[LintFinding]:
         raise UnreadableFile("cannot-read", f"{path}: {error.strerror}", "name a Python file") from error
     if len(raw) > MAX_BYTES:
         raise UnreadableFile("too-large", f"{path} has over {MAX_BYTES >> 20} MiB", "name a program, not data")
-    return lint_text(raw.decode("utf-8", "replace").removeprefix("\ufeff"), str(path))
+    try:
+        return lint_text(raw.decode("utf-8", "replace").removeprefix("\ufeff"), str(path))
+    except (MemoryError, RecursionError):  # Python's parser raises either where code is nested too deeply
+        reason = f"{path} is nested too deeply for Python's parser, or needs more memory than there is"
+        raise UnreadableFile("too-deep", reason, "name a program, not generated code") from None
 
 
 def lint_text(text: str, file: str = "<text>") -> list[LintFinding]:

@@ -7,6 +7,7 @@ every other fraction with one, as Nsight Systems prints them.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import polars as pl
 
@@ -65,10 +66,11 @@ def to_records(frame: pl.DataFrame) -> list[dict[str, object]]:
     return frame.to_dicts()
 
 
-def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -> str:
+def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None, prose: Collection[str] = ()) -> str:
     """The table as plain text: numbers right-aligned with thousands separators, in `width` columns if given.
 
-    The columns that identify a row are always shown; the last line lists the dropped ones.
+    The columns that identify a row are always shown; the last line lists the dropped ones. Prose wraps and is
+    never cut.
     """
     keys = key_columns(frame)
     columns = []
@@ -81,6 +83,7 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
                 is_right=column.dtype.is_numeric(),
                 is_key=column.name in keys,
                 can_shrink=not column.dtype.is_numeric(),
+                is_prose=column.name in prose,
                 priority=_priority(column),
             )
         )

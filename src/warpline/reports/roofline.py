@@ -112,7 +112,10 @@ def _rows(table: RooflineTable, top: int) -> Iterator[Content]:
         note = f"{hidden:,} more, {share(rest, table.total_ns)} of GPU time: --top {len(table.entries)}"
     yield Table((*_COLUMNS, key), rows, hidden, note)
     unit = "per step" if table.steps else "in total"
-    yield Text(f"ceiling: TFLOP/s at this intensity; headroom {unit}; ~ estimated FLOPs and bytes", "quiet")
+    yield Text(
+        f"#: its mark in the plot; ceiling: TFLOP/s at this intensity; headroom {unit}; ~ estimated FLOPs and bytes",
+        "quiet",
+    )
 
 
 def _row(entry: RooflineEntry, table: RooflineTable, mark: str) -> tuple[Value, ...]:

@@ -66,6 +66,7 @@ PACKAGES = """
     torchrec torchrl torchscale torchsparse torchtext torchtitan torchtune torchvision torchx tqdm transformerengine ultralytics
     unsloth uvicorn vllm wandb webdataset whisper xformers xgboost
     blockdim griddim nbits nchw nchwkcrs nhwc
+    cufile dcgm expandable fragmentation gqa ldmatrix machete mbarrier multicast ncu nvls nvswitch oom stmatrix streamk swizzled torchrun xqa
 """
 """Public packages of the PyTorch world, and words of their kernels. Only a list may let names pass: what is installed on a
 machine, or named in the paths of a file, may be a private package, whose name is a secret. Names of people are left out."""
