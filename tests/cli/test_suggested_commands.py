@@ -32,10 +32,21 @@ OTHERS = (
     *(f"dive {DATA / 'ncu' / 'triton.raw.csv.xz'}", f"diagnose {DATA / 'ncu' / 'triton.raw.csv.xz'}"),
     *(f"scrub {DATA / 'ncu' / 'triton.raw.csv.xz'}", f"memory {DATA / 'memory' / 'leak.snapshot.pickle.xz'}"),
     f"diagnose {DATA / 'memory' / 'leak.snapshot.pickle.xz'}",
+    *(
+        f"ladder {DATA / 'ladders' / 'optimisation-decode'}",
+        f"doctor {DATA / 'nsys'}",
+        f"doctor {ROOT / 'faults' / 'loop.py'}",
+    ),
+    *(f"diagnose {DATA / 'kineto'}", f"lint {ROOT / 'faults' / 'loop.py'}", "explain dispatch-bound"),
 )
 COMMAND = re.compile(
     r"\bwarpline ([a-z]+(?: (?!  )[^\n]*?)?)(?=  |$|;|, then | prints,| and warpline|\.?$)", re.MULTILINE
 )
+RECORDINGS = [
+    *sorted(file for kind in ("kineto", "nsys") for file in (DATA / kind).glob("*.[jsx]*[gx]z")),
+    *sorted((ROOT / "faults" / "recordings").rglob("*.json.gz"))[::45],
+]
+"""Real recordings of every kind, and some of each suite."""
 PLACEHOLDER = re.compile(r"(?<![\w-])[A-Z]{2,}(?:\.[\w-]+)?(?![\w-])|…|\b[AB] [AB]\b")
 NEEDS_A_GPU = {"lab", "bench", "run", "try"}
 
@@ -55,12 +66,26 @@ def test_what_an_answer_suggests_can_be_typed(
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
-        run(shlex.split(answer.replace("TRACE", shlex.quote(str(trace)))))
-        printed = capsys.readouterr()
-        for command in suggested(f"{printed.out}\n{printed.err}"):
-            words = shlex.split(command)
-            if words[0] in NEEDS_A_GPU:
-                continue
+        type_what_is_suggested(answer.replace("TRACE", shlex.quote(str(trace))), capsys)
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda file: file.name)
+def test_what_a_diagnosis_suggests_can_be_typed(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.chdir(tmp_path)
+    type_what_is_suggested(f"diagnose {shlex.quote(str(recording))}", capsys)
+    type_what_is_suggested(f"diagnose -v {shlex.quote(str(recording))}", capsys)
+
+
+def type_what_is_suggested(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Type a command, and all commands that its answer suggests; what only a GPU can run is left out."""
+    run(shlex.split(answer))
+    printed = capsys.readouterr()
+    for command in suggested(f"{printed.out}\n{printed.err}"):
+        words = shlex.split(command)
+        if words[0] not in NEEDS_A_GPU:
             code = run(words)
             assert code in {0, 3, 4}, f"{answer} suggests warpline {command}: {capsys.readouterr().err}"
             capsys.readouterr()
