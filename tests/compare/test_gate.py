@@ -303,7 +303,7 @@ def test_a_few_slow_steps_that_the_baseline_lacks_are_told(
     assert "a few steps" not in capsys.readouterr().out
     run(["gate", *[odd] * 6, *words])
     shown = " ".join(capsys.readouterr().out.split())
-    assert "the mean of its steps is +42.9 % from its usual step, that of A +0.0 %" in shown
+    assert "more than 2 times its usual step and add +42.9 % to the mean, in A +0.0 %" in shown
 
 
 def test_a_few_slow_steps_are_told_and_can_be_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

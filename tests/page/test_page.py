@@ -16,6 +16,7 @@ import pytest
 from answers import diagnosed
 from dive_kernels import kernel as reported
 from dived_trace import copies
+from kineto_files import call, write
 from msgspec.structs import replace
 from paths import DEMO
 from small_pages import EDGES, EVIL
@@ -172,3 +173,10 @@ def test_a_page_is_made_of_every_trace(name: str, tmp_path: Path) -> None:
     assert EVIL not in html
     assert "\u202e" not in html
     assert len(html) < 400_000
+
+
+def test_a_trace_without_its_gpu_work_leads_to_the_doctor_and_has_no_empty_part(tmp_path: Path) -> None:
+    file = write(tmp_path, [call("cudaLaunchKernel", 10 * number, 2, number + 1) for number in range(20)])
+    html = made(file)
+    assert "how to record what is missing" in html
+    assert "Everything else" not in html

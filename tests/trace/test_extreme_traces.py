@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from kineto_files import frame, kernel, launched, op, write
 
+from warpline.replay.patterns import precision
+from warpline.replay.whatif import WhatIf
 from warpline.trace.column_rules import MAX_DEVICES
 from warpline.trace.open import open_trace
 from warpline.trace.steps import frames
@@ -36,3 +38,12 @@ def test_devices_beyond_what_a_machine_has_are_left_out_and_said(tmp_path: Path)
     trace = open_trace(write(tmp_path, events), cache=False)
     assert trace.gpu.device.max() < MAX_DEVICES
     assert "impossible-values" in trace.stored("health")["code"].to_list()
+
+
+def test_each_name_of_a_device_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(precision, "find_device", looked.append)
+    listed = [{"id": number, "name": f"GPU {number % 2}"} for number in range(3 * MAX_DEVICES)]
+    file = write(tmp_path, launched("k", 0, 10, 5, 1), deviceProperties=listed)
+    precision.has_tensor_cores(WhatIf(open_trace(file, cache=False), {}).labelled)
+    assert looked == ["GPU 0", "GPU 1"]

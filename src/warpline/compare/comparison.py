@@ -36,6 +36,8 @@ from warpline.units import duration, several
 SCHEMA = "warpline.comparison/1"
 Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 Metric = Literal["step", "busy"]
+SLOW_STEP = 2.0
+"""From this multiple of the usual step on, a step is far longer: jitter of the host is less."""
 """What is compared: the step, or the device's own work alone."""
 
 MIN_HOST_DIFFERENCE = 0.1
@@ -390,19 +392,22 @@ def _remarks(found: Difference, verdict: Verdict, a: ComparedRuns, b: ComparedRu
         counted = differing(a.counts, b.counts, least_effect)
         remarks += [f"counts have no noise, and they differ: {counted}"] if counted else []
         remarks += _of_hosts(slower_host(a.measurements, b.measurements))
-    mean_a, mean_b = (_mean_over_usual(side) for side in (a, b))
-    if verdict in {"same", "faster", "inconclusive"} and mean_b > (1 + least_effect) * mean_a:
+    added_a, added_b = (_added_by_slow_steps(side) for side in (a, b))
+    if verdict in {"same", "faster", "inconclusive"} and added_b > added_a + least_effect:
         remarks.append(
-            f"a few steps of B are far longer: the mean of its steps is {percent(mean_b)} from its usual step, that of "
-            f"A {percent(mean_a)}; the gate's budget mean_step_ms limits it"
+            f"a few steps of B take more than {SLOW_STEP:g} times its usual step and add {percent(1 + added_b)} to the "
+            f"mean, in A {percent(1 + added_a)}; the gate's budget mean_step_ms limits it"
         )
     return remarks
 
 
-def _mean_over_usual(side: ComparedRuns) -> float:
-    """The mean of all steps as a multiple of the usual one, in the median run: what a few slow steps cost."""
-    lengths = [run.step.lengths_ns for run in side.measurements]
-    return float(np.median([one.mean() / max(float(np.median(one)), 1.0) for one in lengths]))
+def _added_by_slow_steps(side: ComparedRuns) -> float:
+    """What steps that are far longer than the usual one add to the mean of all, as a share, in the median run."""
+    added = []
+    for run in side.measurements:
+        lengths = run.step.lengths_ns / max(float(np.median(run.step.lengths_ns)), 1.0)
+        added.append(float((lengths[lengths > SLOW_STEP] - 1).sum()) / len(lengths))
+    return float(np.median(added))
 
 
 def _of_recordings(a: ComparedRuns, b: ComparedRuns, least_effect: float) -> list[str]:

@@ -479,6 +479,8 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str, chosen: Sequence[str]
             else Command(f"warpline doctor {file}", "how to record what is missing")
         )
         return
+    if any(entry.severity == "error" for entry in diagnosis.health):
+        yield Command(f"warpline doctor {file}", "how to record what is missing")
     if len(diagnosis.kernels):
         yield Command(f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels with their times")
     if any(tool.tool == "ncu" for tool in diagnosis.next_tools):

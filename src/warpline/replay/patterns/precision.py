@@ -129,7 +129,8 @@ def _nvidia_major(labelled: LabelledGraph) -> int:
     recorded = devices.compute_major[devices.compute_major != NONE]
     if len(recorded):
         return int(recorded[0])
-    chip = next((found for name in devices.name if name and (found := find_device(name)) is not None), None)
+    names = dict.fromkeys(devices.name[devices.device != NONE].tolist())
+    chip = next((found for name in names if name and (found := find_device(name)) is not None), None)
     if chip is not None:
         return chip.compute[0]
     return max((sm // 10 for sm in map(sm_number, labelled.kernel_archs) if sm is not None), default=0)

@@ -103,7 +103,7 @@ def _document(contents: _Contents, zero_ns: int, rows: tuple[str, str], connects
 {inside_kernels(dive) if dive else ""}
 <div id="panels"></div>
 {following}
-{html.section(Section("details", "Everything else"), tuple(rest.values()))}
+{html.section(Section("details", "Everything else"), tuple(rest.values())) if rest else ""}
 </main>
 <script type="{DATA}" id="data-timeline">{first}</script>
 <script>{program}</script>
