@@ -23,6 +23,7 @@ from warpline.ui.budget_calculator import FACTORS, keys_in, panel
 
 DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
 LOADER = str(ROOT / "faults" / "recordings" / "ward" / "molecules_read_by_two_workers.plain.json.gz")
+GRAPHS = str(ROOT / "tests" / "data" / "kineto" / "serving_graph.json.xz")
 NUMBERS = ["--ops", "1000", "--cpu-us", "10", "--gpu-us", "4"]
 
 
@@ -43,6 +44,13 @@ def test_80_launches_of_15_microseconds_are_1200_microseconds(capsys: pytest.Cap
     found = answer(capsys, "budget", "--ops", "80", "--cpu-us", "15", "--gpu-us", "15")
     assert found["dispatch_ns"] == pytest.approx(1.2e6)
     assert answer(capsys, "budget", "--ops", "200", "--cpu-us", "15", "--gpu-us", "1")["step_ns"] == pytest.approx(3e6)
+
+
+def test_a_graph_gains_nothing_where_whatif_finds_nothing_to_capture(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "budget", GRAPHS)
+    assert found["graph_step_ns"] == found["step_ns"]
+    assert run(["whatif", GRAPHS, "--fix", "cuda_graph"]) == 1
+    assert "nothing-to-fix" in capsys.readouterr().err
 
 
 def test_the_graph_of_a_trace_gains_what_whatif_predicts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ class BareBudget(Struct, frozen=True):
     step_ns: float | None
     """The step without a profiler; None if the trace cannot be replayed."""
     graph_ns: float | None
-    """The step as a CUDA graph; None if the replay finds nothing to capture."""
+    """The step as a CUDA graph: as it is where there is nothing to capture; None if the trace cannot be replayed."""
     profiler_ns: float = 0.0
     """CPU time per step that recording cost, and that is taken out."""
     loading_ns: float = 0.0
@@ -132,7 +132,7 @@ def bare_budget(trace: Trace) -> BareBudget:
     return BareBudget(
         budget=DispatchBudget(budget.ops, dispatch_ns / budget.ops, fixes.work.busy_ns / budget.ops),
         step_ns=step_ns,
-        graph_ns=graph.new_step_ns.expected if graph.applies else None,
+        graph_ns=graph.new_step_ns.expected if graph.applies else step_ns,
         profiler_ns=profiler_ns,
         loading_ns=recorded.loading_ns,
         copies=recorded.copies,
