@@ -77,11 +77,11 @@ def _rungs(ladder: Ladder) -> Table:
         for at, column in enumerate(COLUMNS)
         if column.name != "predicted_ns" or any(rung.predicted_ns is not None for rung in ladder.rungs)
     ]
-    rows = [_row(rung, before) for rung, before in zip(ladder.rungs, (None, *ladder.rungs), strict=False)]
+    rows = [_row(rung, before, ladder) for rung, before in zip(ladder.rungs, (None, *ladder.rungs), strict=False)]
     return Table(tuple(COLUMNS[at] for at in shown), tuple(tuple(row[at] for at in shown) for row in rows))
 
 
-def _row(rung: Rung, before: Rung | None) -> tuple[Value, ...]:
+def _row(rung: Rung, before: Rung | None, ladder: Ladder) -> tuple[Value, ...]:
     return (
         rung.step_ns,
         Estimate(rung.low_ns, rung.step_ns, rung.high_ns),
@@ -89,18 +89,18 @@ def _row(rung: Rung, before: Rung | None) -> tuple[Value, ...]:
         rung.launches,
         rung.roof_share,
         rung.predicted_ns,
-        "" if before is None else _verdict(rung, before),
+        "" if before is None else _verdict(rung, before, ladder),
         rung.name,
     )
 
 
-def _verdict(rung: Rung, before: Rung) -> str:
-    """How the rung compares with the one before; with its work where that differs."""
+def _verdict(rung: Rung, before: Rung, ladder: Ladder) -> str:
+    """How the rung compares with the one before: by its work too, where that differs or is meant to."""
     words = WORDS.get(rung.verdict or "", rung.verdict or "")
     if rung.gain is None or rung.verdict in {None, "not_comparable", "same"}:
         return words
     work = rung.flops / before.flops if rung.flops and before.flops else 1.0
-    if max(work, 1 / work) > MIN_MORE_WORK:
+    if ladder.grows or max(work, 1 / work) > MIN_MORE_WORK:
         return f"{1 / rung.gain:.3g}× the time, {work:.3g}× the FLOPs"
     return f"{words}, {speedup(rung.gain)}"
 
