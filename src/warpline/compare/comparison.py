@@ -36,9 +36,9 @@ from warpline.units import duration, several
 SCHEMA = "warpline.comparison/1"
 Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 Metric = Literal["step", "busy"]
+"""What is compared: the step, or the device's own work alone."""
 SLOW_STEP = 2.0
 """From this multiple of the usual step on, a step is far longer: jitter of the host is less."""
-"""What is compared: the step, or the device's own work alone."""
 
 MIN_HOST_DIFFERENCE = 0.1
 """From this difference of a launch on, the hosts of the two sides were not equally fast."""
