@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -150,7 +150,8 @@ def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
 def profiles_in(folder: Path) -> list[Path]:
     """The files of a folder, at any depth, that may be profiles by their names; an nsys export may be a folder, and an
     execution trace belongs to another file."""
-    named = files_named(folder, is_profile)
+    suffixes = _profile_suffixes()
+    named = files_named(folder, lambda name: is_profile(name, suffixes))
     return [
         file for file in named if not is_execution_trace(file) and (file.is_file() or detect(file) is not DIRECTORY)
     ]
@@ -179,12 +180,12 @@ def _files_of_run(folder: Path) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-def is_profile(name: str) -> bool:
-    """Whether a file of that name may be a profile of its own, not what `warpline run` wrote beside one."""
-    return name.endswith(_profile_suffixes()) and not name.endswith(COMPANIONS) and name != MANIFEST
+def is_profile(name: str, suffixes: tuple[str, ...] = ()) -> bool:
+    """Whether a file of that name may be a profile of its own, not what `warpline run` wrote beside one; `suffixes` are
+    those of profiles, where the caller has them."""
+    return name.endswith(suffixes or _profile_suffixes()) and not name.endswith(COMPANIONS) and name != MANIFEST
 
 
-@cache
 def _profile_suffixes() -> tuple[str, ...]:
     # nsys may leave a raw stream beside its report.
     return suffixes_of(*(source.kind for source in sources() if source.kind is not NSYS_STREAM))
