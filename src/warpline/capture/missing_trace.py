@@ -84,12 +84,17 @@ def _reason(
         source = LOOP if LOOP in part["steps_seen"] else max(part["steps_seen"], key=part["steps_seen"].__getitem__)
         code, message, hint = _too_few(plan, part["steps_seen"][source], source, in_code)
         return code, message, f"correct its own error first, or {hint}" if ending.exit_code else hint
+    before = "correct its own error first, or " if ending.exit_code else ""
     if in_code:
-        return "no-steps", "no step was found", f"{_RECORD_ALL}, or call warpline.step() at the end of each step"
+        return (
+            "no-steps",
+            "no step was found",
+            f"{before}{_RECORD_ALL}, or call warpline.step() at the end of each step",
+        )
     return (
         "no-steps",
         f"no step was found, and the program ended before the time window opened ({plan.after_s:g} s)",
-        "record it from the start with --whole, or call warpline.step() at the end of each step",
+        f"{before}record it from the start with --whole, or call warpline.step() at the end of each step",
     )
 
 

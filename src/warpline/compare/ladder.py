@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import log
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,12 @@ class Ladder(Struct, frozen=True):
         """Whether the rungs do different work, so that the shortest step is no merit."""
         known = [rung.flops for rung in self.rungs if rung.flops]
         return len(known) > 1 and max(known) > MIN_MORE_WORK * min(known)
+
+    @property
+    def unlike_first(self) -> Rung:
+        """The rung whose work differs most from that of the first."""
+        first = self.rungs[0].flops or 1.0
+        return max(self.rungs, key=lambda rung: abs(log(rung.flops / first)) if rung.flops else 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""

@@ -72,7 +72,7 @@ FIX = Fix(
     words="kernels near the roofline",
     summary=(
         "Kernels with known FLOPs and bytes that are far from the roofline are rewritten; in the best case, "
-        "an upper bound for every kernel fix, all of them run at the roofline."
+        "an upper bound for every fix that keeps the data type, all of them run at the roofline."
     ),
     assumptions=(
         (

@@ -35,7 +35,7 @@ def budget_report(outlook: Outlook) -> Report:
         f"{fewer}: {duration(outlook.fused_ns)} ({speedup(step_ns / outlook.fused_ns)})",
     ]
     crossover = budget.crossover_ops
-    if crossover is not None and round(crossover) > 0:
+    if crossover is not None and round(crossover) > 0 and outlook.bound != "waits":
         few = several(round(crossover), "launch", "launches")
         lines.insert(2, f"crossover: below {few} for the same GPU time, the GPU would be the limit")
     if outlook.bound == "waits":

@@ -58,9 +58,10 @@ def ladder_report(ladder: Ladder, verbose: bool = False) -> Report:
 def _sentence(ladder: Ladder) -> str:
     first, best = ladder.rungs[0], ladder.fastest
     if ladder.grows:
-        most = max(ladder.rungs, key=lambda rung: rung.flops or 0.0)
-        more = f"{(most.flops or 0.0) / (first.flops or 1.0):.3g}× the FLOPs of {first.name}"
-        return f"The rungs do different work: {most.name} has {more} and takes {most.share:.3g}× as long."
+        other = ladder.unlike_first
+        times = (other.flops or 0.0) / (first.flops or 1.0)
+        more = f"{times:.3g}× the FLOPs of {first.name}"
+        return f"The rungs do different work: {other.name} has {more} and takes {other.share:.3g}× as long."
     if best is first:
         return f"No rung is faster than the first, {first.name}: {duration(first.step_ns)} a step."
     gain = speedup(first.step_ns / best.step_ns)

@@ -136,7 +136,7 @@ def _explained(row: TriedFix) -> Explained:
         facts.append(Fact("start", f"{row.later_start_s:.0f} s later{pays}"))
     if row.note:
         facts.append(Fact("note", row.note))
-    return Explained(row.name, row.does, tuple(facts), how=row.lines)
+    return Explained(row.name, row.does, tuple(facts), how=" and ".join(row.lines.splitlines()))
 
 
 def _notes(answer: TrialAnswer) -> Iterator[Note]:
