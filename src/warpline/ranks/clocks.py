@@ -29,6 +29,7 @@ median and 24 µs at most on four MI300, a constant 22 µs between two GPUs with
 ROUNDS, SETTLED_NS = 12, 1.0
 """The problem is solved anew with other weights so often, or until it changes by less than this."""
 MIN_SCALE_NS = 300.0
+"""Ends that agree better than this count as no more exact: else the few that agree by chance would decide."""
 AT_ONCE = 1 << 20
 """Ends that are handled at once: more only take more memory."""
 STEP_NS, STEP_SHARE = 60_000.0, 3e-4

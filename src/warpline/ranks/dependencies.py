@@ -22,9 +22,11 @@ from warpline.trace.arrays import NONE, Bools, Floats, Int64s, combinations
 SLACK_NS = 30_000.0
 """What starts so soon after the end of a collective waited for it."""
 TOLERANCE_NS = 3_000.0
+"""Moments closer than this may be one: older files round both starts and lengths to microseconds."""
 MIN_VOTES = 2
 MAX_AGAINST = 0.1
 SHORTEST_LATENCY_NS, LONGEST_LATENCY_NS = 1_000.0, 15_000.0
+"""Bounds of the launch latency that a recording shows: on an idle device a launch takes 1 to 20 µs to start."""
 
 Role = str
 """A digest of the collectives of each step: ranks with the same role run the same program."""

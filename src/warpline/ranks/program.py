@@ -22,6 +22,7 @@ from warpline.ranks.dependencies import Places, Role, Wait
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 
 TOLERANCE_NS = 2_000.0
+"""Moments closer than this may be one: older files round both starts and lengths to microseconds."""
 AT_ONCE = 4096
 """Items whose median over all ranks is found at once."""
 Singles = npt.NDArray[np.float32]

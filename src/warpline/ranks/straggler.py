@@ -42,6 +42,7 @@ SLOW_LINK, SLOW_LINK_OF_TWO = 1.25, 1.5
 SLOW_AT_TIMES = 1.5
 """Some transfers of a group are slow if they take this multiple of its median."""
 LINK_NOISE_NS = 20_000.0
+"""Transfers vary by as much without a cause: ranks leave a collective up to 24 µs apart (see `clocks`)."""
 MIN_TRANSFERS, MAX_SLOW_SHARE = 6, 0.4
 """Only a minority of several like transfers can be called slow by their own median."""
 SAVING_RANGE = (0.9, 1.2)

@@ -12,6 +12,7 @@ from warpline.ranks.timeline import RankOutline, RankTimeline
 from warpline.trace.arrays import Floats, Int64s
 
 MIN_TRANSFER_NS = 1_000.0
+"""What a transfer counts as where the aligned clocks leave less: none takes no time."""
 
 
 class Waits(Struct, frozen=True):

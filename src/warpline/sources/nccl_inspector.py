@@ -116,9 +116,9 @@ def read_inspector_log(path: Path) -> InspectorLog:
             lost = line.dump_stats
             dropped[header.id, header.rank] = lost.coll_dropped_total + lost.p2p_dropped_total
         if line.coll_perf is not None and header is not None:
-            rows.append(_row(header, metadata, *msgspec.structs.astuple(line.coll_perf)))
+            rows.append(_row(header, metadata, line.coll_perf))
         if line.p2p_perf is not None and header is not None:
-            rows.append(_row(header, metadata, *msgspec.structs.astuple(line.p2p_perf)))
+            rows.append(_row(header, metadata, line.p2p_perf))
     if not rows:
         raise UnreadableFile(
             "empty-trace",
@@ -137,9 +137,8 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield rest
 
 
-def _row(
-    header: InspectorHeader, metadata: Metadata, what: str, number: int, size: int, time_us: float, timed_by: str
-) -> tuple[Any, ...]:
+def _row(header: InspectorHeader, metadata: Metadata, timed: Performance | PairPerformance) -> tuple[Any, ...]:
+    what, number, size, time_us, timed_by = msgspec.structs.astuple(timed)
     return (
         *(header.id, header.comm_name if header.comm_name != "unknown" else "", header.n_ranks, header.nnodes),
         *(header.rank, metadata.hostname, metadata.pid),

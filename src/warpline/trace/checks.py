@@ -26,8 +26,8 @@ FEWEST_EVENTS = 10
 """Fewer events of the CPU do not show how long a recording took: one launch is over before its kernel begins."""
 GPU_OPS = r"^aten::_?(cudnn|miopen)_([^i]|init)"
 """Ops that exist on a GPU only, unlike `cudnn_is_acceptable`, which is asked of tensors of the CPU too."""
-LONG_GAP_SHARE = 0.5
-LONG_GAP_NS = 60_000_000_000
+LONG_GAP_SHARE, LONG_GAP_NS = 0.5, 60_000_000_000
+"""A gap of this share of the recording, and of more than a minute: a checkpoint or an evaluation is shorter."""
 
 
 def check(trace: Trace) -> list[HealthEntry]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import kineto_files as files
@@ -59,6 +60,18 @@ def test_no_duration_is_held_against_a_bare_number(file: Path) -> None:
             }
             large = [one for one in numbers if isinstance(one, int | float) and one >= LEAST_TIME]
             assert not (large and names & {"duration", "lag", "measured_end", "saved_ns"}), ast.unparse(node)
+
+
+BELOW_REPLAY = [file for part in ("analyses", "trace", "ranks") for file in sorted((SOURCES / part).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("file", BELOW_REPLAY)
+def test_a_threshold_of_time_has_its_reason_below_it(file: Path) -> None:
+    for node, below in pairwise([*parsed(file).body, None]):
+        if isinstance(node, ast.Assign) and re.search(r"_NS = [0-9]|_NS, .* = ", ast.unparse(node)):
+            name = ast.unparse(node.targets[0])
+            has_reason = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            assert has_reason or name == "MICROSECOND_NS", f"say below {name} why it is this long"
 
 
 CHIPS = {
