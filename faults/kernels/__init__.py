@@ -1,1 +1,1 @@
-"""Hand-written kernels with one known flaw each, their cured forms, and the recorder of their reports."""
+"""Hand-written kernels with one known flaw each, their fixed forms, and the recorder of their reports."""

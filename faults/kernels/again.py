@@ -1,4 +1,4 @@
-"""The cured forms of the second set that the tree did not clear, cured again of what it says of them.
+"""The fixed forms of the second set that the tree did not clear, fixed again of what it says of them.
 
 They judge whether it was right: the measured gain must lie in the predicted range.
 """
@@ -43,7 +43,7 @@ CASES = (
         ("y",),
         Cuda("field_again", grid(_BLOCKS), grid(256), ("field", "y")),
         Cuda("field_again", grid(_BLOCKS // 4), grid(256), ("field", "y")),
-        cured_reasons=REAL,
+        fixed_reasons=REAL,
     ),
     KernelCase(
         "root_again",
@@ -52,7 +52,7 @@ CASES = (
         ("y",),
         Cuda("root_again", grid(32 * MILLION // 256), grid(256), _STENCIL),
         Cuda("root_again", grid(8 * MILLION // 256), grid(256), _STENCIL),
-        cured_reasons=REAL,
+        fixed_reasons=REAL,
     ),
     KernelCase(
         "loops_again",
@@ -61,7 +61,7 @@ CASES = (
         ("y",),
         Cuda("loops_again", grid(_BLOCKS), grid(256), ("x", "rounds", "order", "y")),
         Cuda("loops_again", grid(_BLOCKS), grid(256), ("sorted_x", "sorted_rounds", "order", "y")),
-        cured_reasons=REAL,
+        fixed_reasons=REAL,
     ),
     KernelCase(
         "rows_again",
@@ -71,7 +71,7 @@ CASES = (
         Cuda("rows_again", grid(_CHUNKS), grid(256), ("x", "chunk", "owner", "y")),
         Cuda("rows_again", grid(_CHUNKS), grid(256), ("x", "chunk", "owner", "y")),
         also=("tail",),
-        cured_reasons=(*REAL, "tail"),
+        fixed_reasons=(*REAL, "tail"),
         tolerance=1e-4,
     ),
     KernelCase(
@@ -81,7 +81,7 @@ CASES = (
         ("c",),
         triton("single_matmul", "tf32"),
         triton("transposed_matmul"),
-        cured_reasons=(*REAL, "tail", "low_occupancy"),
+        fixed_reasons=(*REAL, "tail", "low_occupancy"),
         tolerance=5e-3,
     ),
 )

@@ -1,4 +1,4 @@
-"""What a kernel case is: a flawed form, a cured form, the reason that is true of each, and the data they run on."""
+"""What a kernel case is: a flawed form, a fixed form, the reason that is true of each, and the data they run on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 Buffers = dict[str, Any]
 """Tensors by name."""
 FLAWED = "flawed"
-CURED = "cured"
+FIXED = "fixed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ Form = Cuda | Call
 
 @dataclass(frozen=True, slots=True)
 class KernelCase:
-    """One flaw and its cure. A case without a cured form is a control: there is nothing to gain."""
+    """One flaw and its fix. A case without a fixed form is a control: there is nothing to gain."""
 
     name: str
     reason: str
@@ -48,17 +48,17 @@ class KernelCase:
     outputs: tuple[str, ...]
     """The buffers that both forms must fill alike. They are zeroed before each form is checked."""
     flawed: Form
-    cured: Form | None = None
+    fixed: Form | None = None
     also: tuple[str, ...] = ()
     """Other reasons that are true of the flawed form."""
-    cured_reasons: tuple[str, ...] = ("healthy", "memory_bandwidth", "compute_peak", "instruction_bound")
-    """What is true of the cured form: nothing wrong, or a limit that is real."""
+    fixed_reasons: tuple[str, ...] = ("healthy", "memory_bandwidth", "compute_peak", "instruction_bound")
+    """What is true of the fixed form: nothing wrong, or a limit that is real."""
     tolerance: float = 1e-5
     """The largest difference between the forms' outputs, relative to the largest output."""
 
     def forms(self) -> dict[str, Form]:
         """The forms by name."""
-        return {FLAWED: self.flawed} if self.cured is None else {FLAWED: self.flawed, CURED: self.cured}
+        return {FLAWED: self.flawed} if self.fixed is None else {FLAWED: self.flawed, FIXED: self.fixed}
 
 
 def grid(x: int, y: int = 1) -> tuple[int, int, int]:

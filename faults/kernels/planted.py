@@ -143,7 +143,7 @@ _SCALE = ("x", "y", 2.0, 64 * MILLION)
 
 CASES = (
     KernelCase(
-        "column_walk", "uncoalesced", vectors(64 * MILLION), ("y",), _walk(), _walk(), cured_reasons=ONE_VALUE_A_THREAD
+        "column_walk", "uncoalesced", vectors(64 * MILLION), ("y",), _walk(), _walk(), fixed_reasons=ONE_VALUE_A_THREAD
     ),
     KernelCase("shared_columns", "bank_conflicts", vectors(16 * MILLION, 4 * MILLION), ("y",), _BANKS, _BANKS),
     KernelCase(
@@ -183,7 +183,7 @@ CASES = (
         ("y",),
         _rows("row", "identity"),
         _rows("ordered", "place"),
-        cured_reasons=("healthy", "memory_bandwidth", "instruction_bound", "latency"),
+        fixed_reasons=("healthy", "memory_bandwidth", "instruction_bound", "latency"),
     ),
     KernelCase(
         "gather_sum",
@@ -201,7 +201,7 @@ CASES = (
         ("c",),
         Cuda("simt_matmul", grid(32, 32), grid(256), ("a", "b", "c", 2048)),
         triton("half_matmul"),
-        cured_reasons=("healthy", "compute_peak", "latency", "tail"),
+        fixed_reasons=("healthy", "compute_peak", "latency", "tail"),
         tolerance=2e-3,
     ),
     KernelCase(
@@ -211,7 +211,7 @@ CASES = (
         ("y",),
         _DIVISION,
         _DIVISION,
-        cured_reasons=ONE_VALUE_A_THREAD,
+        fixed_reasons=ONE_VALUE_A_THREAD,
     ),
     KernelCase("linked_nodes", "latency", node_chains, ("y",), _NODES, _NODES),
     KernelCase(
@@ -252,7 +252,7 @@ CASES = (
         matrix(8192, 4096),
         ("y",),
         triton("scale_strided", "flawed"),
-        triton("scale_strided", "cured"),
+        triton("scale_strided", "fixed"),
     ),
     KernelCase(
         "row_norm",
@@ -260,9 +260,9 @@ CASES = (
         matrix(8192, 8192),
         ("y",),
         triton("row_norm", "flawed"),
-        triton("row_norm", "cured"),
-        cured_reasons=("healthy", "memory_bandwidth", "latency"),
+        triton("row_norm", "fixed"),
+        fixed_reasons=("healthy", "memory_bandwidth", "latency"),
         tolerance=1e-4,
     ),
 )
-"""The flawed and the cured form of one entry differ in the entry point, where they do not differ in the launch."""
+"""The flawed and the fixed form of one entry differ in the entry point, where they do not differ in the launch."""

@@ -1,4 +1,4 @@
-"""Scores the tree on the recorded kernels: is the flaw named first, is the cured form cleared, does the gain fit?
+"""Scores the tree on the recorded kernels: is the flaw named first, is the fixed form cleared, does the gain fit?
 
     python -m faults.kernels.score DIR
     python -m faults.kernels.score DIR --set unseen
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults.kernels.case import CURED, FLAWED, KernelCase
+from faults.kernels.case import FIXED, FLAWED, KernelCase
 from faults.kernels.launch import ALL, SETS
 from warpline.dive.model import KernelDive
 from warpline.dive.tree import explain
@@ -36,12 +36,12 @@ class Scored:
         """Whether the first reason is true of the form."""
         if self.form == FLAWED:
             return self.found.reason in (self.case.reason, *self.case.also)
-        return self.found.reason in self.case.cured_reasons
+        return self.found.reason in self.case.fixed_reasons
 
     @property
     def in_range(self) -> bool | None:
-        """Whether the measured gain lies in the predicted range; None where no cure was measured."""
-        if self.form != FLAWED or self.case.cured is None or self.measured_gain is None:
+        """Whether the measured gain lies in the predicted range; None where no fix was measured."""
+        if self.form != FLAWED or self.case.fixed is None or self.measured_gain is None:
             return None
         return self.found.gain.low <= self.measured_gain <= self.found.gain.high
 
@@ -80,13 +80,13 @@ def main(arguments: list[str] | None = None) -> int:
     rows = list(scored(options.folder, options.set))
     for row in rows:
         print(row.line())
-    flawed = [row for row in rows if row.form == FLAWED and row.case.cured is not None]
-    controls = [row for row in rows if row.case.cured is None]
-    cured = [row for row in rows if row.form == CURED]
+    flawed = [row for row in rows if row.form == FLAWED and row.case.fixed is not None]
+    controls = [row for row in rows if row.case.fixed is None]
+    fixed = [row for row in rows if row.form == FIXED]
     fits = [row for row in flawed if row.named and row.in_range]
     print(
-        f"flaw named first {sum(row.named for row in flawed)} of {len(flawed)}, cured cleared "
-        f"{sum(row.named for row in cured)} of {len(cured)}, controls {sum(row.named for row in controls)} of "
+        f"flaw named first {sum(row.named for row in flawed)} of {len(flawed)}, fixed cleared "
+        f"{sum(row.named for row in fixed)} of {len(fixed)}, controls {sum(row.named for row in controls)} of "
         f"{len(controls)}, gain in range {len(fits)} of {sum(row.named for row in flawed)}"
     )
     return 0

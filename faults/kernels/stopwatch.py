@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from faults.kernels.case import CURED, FLAWED, Buffers, Form, KernelCase
+from faults.kernels.case import FIXED, FLAWED, Buffers, Form, KernelCase
 from faults.kernels.launch import run_form
 
 WARM_UPS = 3
@@ -51,9 +51,9 @@ def _results(torch: Any, form: Form, which: str, case: KernelCase, buffers: Buff
 
 def largest_difference(torch: Any, case: KernelCase, buffers: Buffers) -> float:
     """Between the two forms' outputs, relative to the largest output."""
-    assert case.cured is not None
+    assert case.fixed is not None
     ours = _results(torch, case.flawed, FLAWED, case, buffers)
-    theirs = _results(torch, case.cured, CURED, case, buffers)
+    theirs = _results(torch, case.fixed, FIXED, case, buffers)
     worst = 0.0
     for one, other in zip(ours, theirs, strict=True):
         scale = float(one.abs().max())
@@ -68,14 +68,14 @@ def measure_case(torch: Any, case: KernelCase, flush: Any) -> dict[str, Any]:
     row: dict[str, Any] = {"case": case.name, "reason": case.reason, "forms": {}}
     try:
         buffers = case.buffers(torch)
-        if case.cured is not None:
+        if case.fixed is not None:
             difference = largest_difference(torch, case, buffers)
             row["largest_difference"] = difference
             row["same_result"] = difference <= case.tolerance
         for which, form in case.forms().items():
             row["forms"][which] = time_form(torch, form, which, buffers, flush)
-        if case.cured is not None:
-            row["gain"] = round(row["forms"][FLAWED]["median_us"] / row["forms"][CURED]["median_us"], 4)
+        if case.fixed is not None:
+            row["gain"] = round(row["forms"][FLAWED]["median_us"] / row["forms"][FIXED]["median_us"], 4)
     except Exception as error:  # a case that fails costs only itself
         row["error"] = f"{type(error).__name__}: {str(error)[:600]}"
     torch.cuda.empty_cache()

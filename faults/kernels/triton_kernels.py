@@ -18,7 +18,7 @@ def scale_strided_flawed(x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK:
 
 
 @triton.jit
-def scale_strided_cured(x, y, BLOCK: tl.constexpr):
+def scale_strided_fixed(x, y, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + at, tl.load(x + at) * 2.0)
 
@@ -32,7 +32,7 @@ def scale_strided(which: str) -> Any:
         if which == "flawed":
             scale_strided_flawed[(x.numel() // 1024,)](x, y, rows, columns, 1024)
         else:
-            scale_strided_cured[(x.numel() // 1024,)](x, y, 1024)
+            scale_strided_fixed[(x.numel() // 1024,)](x, y, 1024)
 
     return run
 
@@ -64,7 +64,7 @@ def row_norm(which: str) -> Any:
 
 
 @triton.jit
-def matmul_cured(a, b, c, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
+def matmul_fixed(a, b, c, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
     row = tl.program_id(1) * M + tl.arange(0, M)
     column = tl.program_id(0) * M + tl.arange(0, M)
     total = tl.zeros((M, M), dtype=tl.float32)
@@ -79,7 +79,7 @@ def matmul_cured(a, b, c, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr, PRE
 def half_matmul(torch: Any, buffers: Buffers) -> None:
     """C = A B in half precision on the tensor cores."""
     n = buffers["a"].shape[0]
-    matmul_cured[(n // 128, n // 128)](
+    matmul_fixed[(n // 128, n // 128)](
         buffers["a"], buffers["b"], buffers["c"], n, 128, 64, "tf32", num_warps=8, num_stages=3
     )
 
@@ -89,7 +89,7 @@ def single_matmul(precision: str) -> Any:
 
     def run(torch: Any, buffers: Buffers) -> None:
         n = buffers["a"].shape[0]
-        matmul_cured[(n // 64, n // 64)](
+        matmul_fixed[(n // 64, n // 64)](
             buffers["a"], buffers["b"], buffers["c"], n, 64, 32, precision, num_warps=4, num_stages=3
         )
 
@@ -97,7 +97,7 @@ def single_matmul(precision: str) -> Any:
 
 
 @triton.jit
-def transposed_matmul_cured(a, b, c, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr):
+def transposed_matmul_fixed(a, b, c, N: tl.constexpr, M: tl.constexpr, K: tl.constexpr):
     row = tl.program_id(1) * M + tl.arange(0, M)
     column = tl.program_id(0) * M + tl.arange(0, M)
     total = tl.zeros((M, M), dtype=tl.float32)
@@ -112,7 +112,7 @@ def transposed_matmul_cured(a, b, c, N: tl.constexpr, M: tl.constexpr, K: tl.con
 def transposed_matmul(torch: Any, buffers: Buffers) -> None:
     """C = A B on the tensor cores, with B stored by columns: they read TF32 operands along the summed dimension."""
     n = buffers["a"].shape[0]
-    transposed_matmul_cured[(n // 64, n // 64)](
+    transposed_matmul_fixed[(n // 64, n // 64)](
         buffers["a"], buffers["transposed"], buffers["c"], n, 64, 32, num_warps=4, num_stages=3
     )
 
@@ -124,7 +124,7 @@ def count_flawed(key, bins, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def count_cured(key, bins, BLOCK: tl.constexpr, PER: tl.constexpr):
+def count_fixed(key, bins, BLOCK: tl.constexpr, PER: tl.constexpr):
     column = tl.arange(0, BLOCK)
     found = tl.zeros((BLOCK,), dtype=tl.int32)
     first = tl.program_id(0) * BLOCK * PER
@@ -143,7 +143,7 @@ def count_keys(which: str) -> Any:
         if which == "flawed":
             count_flawed[(key.numel() // 1024,)](key, bins, 1024)
         else:
-            count_cured[(key.numel() // 16384,)](key, bins, 1024, 16)
+            count_fixed[(key.numel() // 16384,)](key, bins, 1024, 16)
 
     return run
 
@@ -158,7 +158,7 @@ def long_rows_flawed(x, y, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def long_rows_cured(x, y, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, PER: tl.constexpr):
+def long_rows_fixed(x, y, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, PER: tl.constexpr):
     row = tl.program_id(0)
     begin = tl.program_id(1) * BLOCK * PER
     total = tl.zeros((BLOCK,), dtype=tl.float32)
@@ -176,7 +176,7 @@ def long_rows(which: str) -> Any:
         if which == "flawed":
             long_rows_flawed[(rows,)](x, y, columns, 1024)
         else:
-            long_rows_cured[(rows, columns // 16384)](x, y, columns, 1024, 16)
+            long_rows_fixed[(rows, columns // 16384)](x, y, columns, 1024, 16)
 
     return run
 
@@ -196,7 +196,7 @@ def wide_index_flawed(x, y, d0, d1, d2, d3, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def wide_index_cured(x, y, BLOCK: tl.constexpr):
+def wide_index_fixed(x, y, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + at, tl.load(x + at) + 1.0)
 
@@ -209,7 +209,7 @@ def wide_index(which: str) -> Any:
         if which == "flawed":
             wide_index_flawed[(x.numel() // 1024,)](x, y, 96, 100, 120, x.numel() // (96 * 100 * 120) + 1, 1024)
         else:
-            wide_index_cured[(x.numel() // 1024,)](x, y, 1024)
+            wide_index_fixed[(x.numel() // 1024,)](x, y, 1024)
 
     return run
 

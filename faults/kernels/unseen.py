@@ -77,7 +77,7 @@ CASES = (
         ("y",),
         _SLICES,
         _SLICES,
-        cured_reasons=("healthy", "memory_bandwidth", "latency", "instruction_bound", "low_occupancy"),
+        fixed_reasons=("healthy", "memory_bandwidth", "latency", "instruction_bound", "low_occupancy"),
     ),
     KernelCase("double_square_root", "fp64", vectors(32 * MILLION), ("y",), _ROOT, _ROOT),
     KernelCase("uneven_loops", "divergence", loop_lengths, ("y",), _LOOPS, _LOOPS),
@@ -96,7 +96,7 @@ CASES = (
         ("y",),
         _TABLE,
         _TABLE,
-        cured_reasons=("healthy", "memory_bandwidth", "compute_peak", "latency", "instruction_bound"),
+        fixed_reasons=("healthy", "memory_bandwidth", "compute_peak", "latency", "instruction_bound"),
     ),
     KernelCase(
         "skewed_rows",
@@ -115,11 +115,11 @@ CASES = (
         ("y",),
         _BARRIER,
         _BARRIER,
-        cured_reasons=("healthy", "memory_bandwidth", "compute_peak", "instruction_bound"),
+        fixed_reasons=("healthy", "memory_bandwidth", "compute_peak", "instruction_bound"),
     ),
     KernelCase("oversize_buffer", "low_occupancy", vectors(64 * MILLION), ("y",), _BUFFER, _BUFFER),
     KernelCase(
-        "count_keys", "atomics", two_keys, ("bins",), triton("count_keys", "flawed"), triton("count_keys", "cured")
+        "count_keys", "atomics", two_keys, ("bins",), triton("count_keys", "flawed"), triton("count_keys", "fixed")
     ),
     KernelCase(
         "long_rows",
@@ -127,7 +127,7 @@ CASES = (
         row_sums,
         ("y",),
         triton("long_rows", "flawed"),
-        triton("long_rows", "cured"),
+        triton("long_rows", "fixed"),
         tolerance=1e-4,
     ),
     KernelCase(
@@ -136,7 +136,7 @@ CASES = (
         vectors(32 * MILLION),
         ("y",),
         triton("wide_index", "flawed"),
-        triton("wide_index", "cured"),
+        triton("wide_index", "fixed"),
     ),
     KernelCase(
         "single_matmul",
@@ -145,7 +145,7 @@ CASES = (
         ("c",),
         triton("single_matmul", "ieee"),
         triton("single_matmul", "tf32"),
-        cured_reasons=("healthy", "compute_peak", "latency", "memory_bandwidth", "tail"),
+        fixed_reasons=("healthy", "compute_peak", "latency", "memory_bandwidth", "tail"),
         tolerance=5e-3,
     ),
 )

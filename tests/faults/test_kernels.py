@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from faults.kernels.case import CURED, FLAWED, Cuda, KernelCase
+from faults.kernels.case import FIXED, FLAWED, Cuda, KernelCase
 from faults.kernels.launch import ALL, SETS
 from faults.kernels.nvrtc import SOURCES
 from faults.kernels.record import GROUP, groups
@@ -16,14 +16,14 @@ CUDA = [case for case in ALL.values() if isinstance(case.flawed, Cuda)]
 def test_every_reason_of_the_contract_is_planted() -> None:
     planted = {case.reason for case in SETS["planted"]}
     assert planted == set(REASONS)
-    assert {reason for case in ALL.values() for reason in (case.reason, *case.also, *case.cured_reasons)} <= planted
+    assert {reason for case in ALL.values() for reason in (case.reason, *case.also, *case.fixed_reasons)} <= planted
 
 
 def test_the_fresh_set_has_every_flaw_once() -> None:
-    flaws = [case.reason for case in SETS["fresh"] if case.cured is not None]
+    flaws = [case.reason for case in SETS["fresh"] if case.fixed is not None]
     limits = {"healthy", "memory_bandwidth", "compute_peak"}
     assert sorted(flaws) == sorted(set(REASONS) - limits)
-    assert {case.reason for case in SETS["fresh"] if case.cured is None} <= limits
+    assert {case.reason for case in SETS["fresh"] if case.fixed is None} <= limits
 
 
 def parameters(launch: Cuda, form: str) -> list[str]:
@@ -52,4 +52,4 @@ def test_every_case_is_in_one_report_of_limited_size() -> None:
     made = groups(list(ALL))
     assert sorted(name for _, names in made for name in names) == sorted(ALL)
     assert all(len(names) <= GROUP for _, names in made)
-    assert {form for case in ALL.values() for form in case.forms()} == {FLAWED, CURED}
+    assert {form for case in ALL.values() for form in case.forms()} == {FLAWED, FIXED}

@@ -1,5 +1,5 @@
 // A thread trades values with its neighbour in the warp, many times. Flawed: through shared memory with a barrier of the
-// whole block. Cured: with a shuffle.
+// whole block. Fixed: with a shuffle.
 extern "C" __global__ void block_barriers_flawed(const float* x, float* y, int rounds) {
     __shared__ float shared[1024];
     int i = blockIdx.x * 1024 + threadIdx.x, next = (threadIdx.x & ~31) | ((threadIdx.x + 1) & 31);
@@ -12,7 +12,7 @@ extern "C" __global__ void block_barriers_flawed(const float* x, float* y, int r
     }
     y[i] = value;
 }
-extern "C" __global__ void block_barriers_cured(const float* x, float* y, int rounds) {
+extern "C" __global__ void block_barriers_fixed(const float* x, float* y, int rounds) {
     int i = blockIdx.x * 1024 + threadIdx.x;
     float value = x[i];
     for (int round = 0; round < rounds; round++) {

@@ -1,5 +1,5 @@
 // The smallest and the largest coordinate of many points. Flawed: six atomics on one sector for each group of four points.
-// Cured: for each block, which reduces the points of many groups first.
+// Fixed: for each block, which reduces the points of many groups first.
 struct Box { int low[3], high[3]; };
 __device__ __forceinline__ void include(Box& box, int axis, int4 v) {
     box.low[axis] = min(box.low[axis], min(min(v.x, v.y), min(v.z, v.w)));
@@ -20,7 +20,7 @@ extern "C" __global__ void bounding_box_flawed(const int4* x, const int4* y, con
         atomicMax(&corners[3 + axis], box.high[axis]);
     }
 }
-extern "C" __global__ void bounding_box_cured(const int4* x, const int4* y, const int4* z, int* corners, int groups) {
+extern "C" __global__ void bounding_box_fixed(const int4* x, const int4* y, const int4* z, int* corners, int groups) {
     __shared__ int part[8][6];
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     Box box = empty();

@@ -1,4 +1,4 @@
-// A soft limiter over a long signal. Flawed: a thread takes 32 neighbouring samples, as a CPU thread would. Cured: the lanes
+// A soft limiter over a long signal. Flawed: a thread takes 32 neighbouring samples, as a CPU thread would. Fixed: the lanes
 // of a warp take neighbouring quads.
 __device__ __forceinline__ float limited(float v) { return v * (1.25f - 0.25f * v * v); }
 extern "C" __global__ void chunk_a_thread_flawed(const float* __restrict__ x, float* __restrict__ y) {
@@ -6,7 +6,7 @@ extern "C" __global__ void chunk_a_thread_flawed(const float* __restrict__ x, fl
 #pragma unroll 4
     for (int k = 0; k < 32; k++) y[first + k] = limited(x[first + k]);
 }
-extern "C" __global__ void chunk_a_thread_cured(const float4* __restrict__ x, float4* __restrict__ y) {
+extern "C" __global__ void chunk_a_thread_fixed(const float4* __restrict__ x, float4* __restrict__ y) {
     int first = blockIdx.x * 2048 + threadIdx.x;
 #pragma unroll 4
     for (int k = 0; k < 8; k++) {

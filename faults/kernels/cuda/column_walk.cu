@@ -4,7 +4,7 @@ extern "C" __global__ void column_walk_flawed(const float* x, float* y, float a,
     int i = (thread % rows) * columns + thread / rows;
     y[i] = a * x[i];
 }
-extern "C" __global__ void column_walk_cured(const float* x, float* y, float a, int rows, int columns) {
+extern "C" __global__ void column_walk_fixed(const float* x, float* y, float a, int rows, int columns) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     y[i] = a * x[i];
 }

@@ -1,5 +1,5 @@
 // An echo with six taps for each of many channels; a thread keeps the last 64 outputs of its channel. Flawed: in an array
-// with an index known only at run time, which lives in local memory. Cured: the loop is unrolled over the whole ring, so
+// with an index known only at run time, which lives in local memory. Fixed: the loop is unrolled over the whole ring, so
 // that each place has a register.
 __device__ __forceinline__ float echo(float input, const float* ring, int head) {
     return input + 0.5f * ring[(head - 7) & 63] - 0.25f * ring[(head - 13) & 63] + 0.125f * ring[(head - 22) & 63] -
@@ -31,6 +31,6 @@ __device__ __forceinline__ void play(const float* __restrict__ x, float* __restr
 extern "C" __global__ void delay_line_flawed(const float* x, float* y, int channels, int steps) {
     play<8>(x, y, channels, steps);
 }
-extern "C" __global__ void delay_line_cured(const float* x, float* y, int channels, int steps) {
+extern "C" __global__ void delay_line_fixed(const float* x, float* y, int channels, int steps) {
     play<64>(x, y, channels, steps);
 }

@@ -6,7 +6,7 @@ extern "C" __global__ void double_literal_flawed(const float* x, float* y, int n
     for (int round = 0; round < rounds; round++) value = value * 0.984375 + 0.25;
     y[i] = value;
 }
-extern "C" __global__ void double_literal_cured(const float* x, float* y, int n, int rounds) {
+extern "C" __global__ void double_literal_fixed(const float* x, float* y, int n, int rounds) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     float value = x[i];

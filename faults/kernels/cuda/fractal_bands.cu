@@ -1,5 +1,5 @@
 // The Mandelbrot set, a block an SM. Flawed: a block draws 32 neighbouring rows, and the bands in the middle take longest.
-// Cured: a block draws every 132nd row. The roundings are written out, so that both forms count alike.
+// Fixed: a block draws every 132nd row. The roundings are written out, so that both forms count alike.
 __device__ __forceinline__ void draw(int* y, int row, int width, int height, int most) {
     float b = fmaf((float)row, 2.4f / height, -1.2f);
     for (int column = threadIdx.x; column < width; column += 1024) {
@@ -18,6 +18,6 @@ extern "C" __global__ void __launch_bounds__(1024) fractal_bands_flawed(int* y, 
     int rows = height / gridDim.x;
     for (int row = 0; row < rows; row++) draw(y, blockIdx.x * rows + row, width, height, most);
 }
-extern "C" __global__ void __launch_bounds__(1024) fractal_bands_cured(int* y, int width, int height, int most) {
+extern "C" __global__ void __launch_bounds__(1024) fractal_bands_fixed(int* y, int width, int height, int most) {
     for (int row = blockIdx.x; row < height; row += gridDim.x) draw(y, row, width, height, most);
 }

@@ -1,4 +1,4 @@
-// Each warp sums one row of 512 bytes that a list names. The list of the flawed form is in random order, that of the cured
+// Each warp sums one row of 512 bytes that a list names. The list of the flawed form is in random order, that of the fixed
 // form sorted, so that the reads of one row are close in time and the second one hits the L2 cache.
 __device__ __forceinline__ void gather(const float4* table, const int* row, const int* place, float4* y) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, lane = threadIdx.x & 31;
@@ -13,6 +13,6 @@ __device__ __forceinline__ void gather(const float4* table, const int* row, cons
 extern "C" __global__ void gather_rows_flawed(const float4* table, const int* row, const int* place, float4* y) {
     gather(table, row, place, y);
 }
-extern "C" __global__ void gather_rows_cured(const float4* table, const int* row, const int* place, float4* y) {
+extern "C" __global__ void gather_rows_fixed(const float4* table, const int* row, const int* place, float4* y) {
     gather(table, row, place, y);
 }

@@ -1,5 +1,5 @@
 // The sum of all rows of 512 bytes that a list names; each warp takes 32 rows, eight loads in flight. The list of the flawed
-// form is in random order, that of the cured form sorted, so that a row is read from DRAM once and then hits a cache.
+// form is in random order, that of the fixed form sorted, so that a row is read from DRAM once and then hits a cache.
 __device__ __forceinline__ void gather(const float4* table, const int* row, float* total) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, lane = threadIdx.x & 31;
     int mine = row[warp * 32 + lane];
@@ -15,4 +15,4 @@ __device__ __forceinline__ void gather(const float4* table, const int* row, floa
     if (lane == 0) total[warp] = sum;
 }
 extern "C" __global__ void gather_sum_flawed(const float4* table, const int* row, float* total) { gather(table, row, total); }
-extern "C" __global__ void gather_sum_cured(const float4* table, const int* row, float* total) { gather(table, row, total); }
+extern "C" __global__ void gather_sum_fixed(const float4* table, const int* row, float* total) { gather(table, row, total); }

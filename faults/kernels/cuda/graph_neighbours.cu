@@ -1,5 +1,5 @@
 // The mean over the eight neighbours of each node of a graph, 64 features a node, a warp a node. The forms differ in the
-// labels. Flawed: labels at random, so that neighbours lie anywhere in a table larger than L2. Cured: the 128 nodes of a
+// labels. Flawed: labels at random, so that neighbours lie anywhere in a table larger than L2. Fixed: the 128 nodes of a
 // community have neighbouring labels, and one block serves them.
 __device__ __forceinline__ void average(const float2* feature, const int* neighbour, const int* place, float2* mean) {
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
@@ -19,6 +19,6 @@ __device__ __forceinline__ void average(const float2* feature, const int* neighb
 extern "C" __global__ void __launch_bounds__(1024, 2) graph_neighbours_flawed(const float2* __restrict__ feature, const int* __restrict__ neighbour, const int* __restrict__ place, float2* __restrict__ mean) {
     average(feature, neighbour, place, mean);
 }
-extern "C" __global__ void __launch_bounds__(1024, 2) graph_neighbours_cured(const float2* __restrict__ feature, const int* __restrict__ neighbour, const int* __restrict__ place, float2* __restrict__ mean) {
+extern "C" __global__ void __launch_bounds__(1024, 2) graph_neighbours_fixed(const float2* __restrict__ feature, const int* __restrict__ neighbour, const int* __restrict__ place, float2* __restrict__ mean) {
     average(feature, neighbour, place, mean);
 }

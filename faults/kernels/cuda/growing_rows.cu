@@ -1,5 +1,5 @@
 // 264 groups of rows, group g of work g + 1, two groups a block, one block an SM. Flawed: neighbours share a block, so that
-// the last block has 264 times the work of the first. Cured: the shortest is paired with the longest.
+// the last block has 264 times the work of the first. Fixed: the shortest is paired with the longest.
 extern __shared__ float reserved[];
 __device__ __forceinline__ void group(const float* x, float* y, int g, int steps) {
     int i = g * 1024 + threadIdx.x;
@@ -17,7 +17,7 @@ extern "C" __global__ void growing_rows_flawed(const float* x, float* y, int gro
     group(x, y, 2 * blockIdx.x, steps);
     group(x, y, 2 * blockIdx.x + 1, steps);
 }
-extern "C" __global__ void growing_rows_cured(const float* x, float* y, int groups, int steps) {
+extern "C" __global__ void growing_rows_fixed(const float* x, float* y, int groups, int steps) {
     if (groups < 0) reserved[threadIdx.x] = 0.0f;
     group(x, y, blockIdx.x, steps);
     group(x, y, groups - 1 - blockIdx.x, steps);

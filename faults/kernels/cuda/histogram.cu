@@ -3,7 +3,7 @@ extern "C" __global__ void histogram_flawed(const int* key, unsigned* bins, int 
     int stride = gridDim.x * blockDim.x;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) atomicAdd(&bins[key[i]], 1u);
 }
-extern "C" __global__ void histogram_cured(const int* key, unsigned* bins, int n) {
+extern "C" __global__ void histogram_fixed(const int* key, unsigned* bins, int n) {
     __shared__ unsigned local[8][17];
     int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     if (lane < 16) local[warp][lane] = 0;

@@ -1,5 +1,5 @@
 // A table of 32 values a thread, visited by an index known only at run time. Flawed: the table is a local array, which
-// lives in local memory. Cured: it lives in shared memory, one column a thread.
+// lives in local memory. Fixed: it lives in shared memory, one column a thread.
 extern "C" __global__ void indexed_array_flawed(const float* x, float* y, int rounds) {
     int i = blockIdx.x * 128 + threadIdx.x;
     float table[32];
@@ -15,7 +15,7 @@ extern "C" __global__ void indexed_array_flawed(const float* x, float* y, int ro
     for (int k = 0; k < 32; k++) sum += table[k];
     y[i] = sum;
 }
-extern "C" __global__ void indexed_array_cured(const float* x, float* y, int rounds) {
+extern "C" __global__ void indexed_array_fixed(const float* x, float* y, int rounds) {
     __shared__ float tables[32 * 128];
     int i = blockIdx.x * 128 + threadIdx.x;
     float* table = tables + threadIdx.x;

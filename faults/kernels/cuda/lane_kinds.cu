@@ -16,7 +16,7 @@ extern "C" __global__ void lane_kinds_flawed(const float* x, float* y, int round
     int i = blockIdx.x * 256 + threadIdx.x;
     y[i] = work(i & 7, x[i], rounds);
 }
-extern "C" __global__ void lane_kinds_cured(const float* x, float* y, int rounds) {
+extern "C" __global__ void lane_kinds_fixed(const float* x, float* y, int rounds) {
     int i = blockIdx.x * 256 + (threadIdx.x & 31) * 8 + (threadIdx.x >> 5);
     y[i] = work(i & 7, x[i], rounds);
 }

@@ -1,5 +1,5 @@
 // Each warp sums the words of a chain of 128-byte nodes. Flawed: a node names the next one, so that each load waits for the
-// one before. Cured: a list names the nodes, and eight loads are in flight.
+// one before. Fixed: a list names the nodes, and eight loads are in flight.
 extern "C" __global__ void linked_nodes_flawed(const unsigned* node, const int* list, unsigned* y, int nodes, int steps) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, lane = threadIdx.x & 31;
     unsigned current = list[warp * steps], sum = 0;
@@ -11,7 +11,7 @@ extern "C" __global__ void linked_nodes_flawed(const unsigned* node, const int* 
     }
     y[warp * 32 + lane] = sum;
 }
-extern "C" __global__ void linked_nodes_cured(const unsigned* node, const int* list, unsigned* y, int nodes, int steps) {
+extern "C" __global__ void linked_nodes_fixed(const unsigned* node, const int* list, unsigned* y, int nodes, int steps) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, lane = threadIdx.x & 31;
     unsigned sum = 0;
 #pragma unroll 1

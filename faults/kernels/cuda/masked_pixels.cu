@@ -1,5 +1,5 @@
 // One pixel in eight, at random, lies over a threshold and needs a long calculation. Flawed: a warp runs it for the four of
-// its lanes that need it. Cured: a block lists such pixels of its tile first, and full warps run through the list.
+// its lanes that need it. Fixed: a block lists such pixels of its tile first, and full warps run through the list.
 __device__ __forceinline__ float developed(float value, int steps) {
 #pragma unroll 16
     for (int step = 0; step < steps; step++) value = value * 0.984375f + 0.015625f;
@@ -11,7 +11,7 @@ extern "C" __global__ void masked_pixels_flawed(const float* x, float* y, float 
     if (value > threshold) value = developed(value, steps);
     y[i] = value;
 }
-extern "C" __global__ void masked_pixels_cured(const float* x, float* y, float threshold, int steps) {
+extern "C" __global__ void masked_pixels_fixed(const float* x, float* y, float threshold, int steps) {
     __shared__ float tile[4096];
     __shared__ unsigned short list[4096];
     __shared__ int listed;

@@ -3,7 +3,7 @@ extern "C" __global__ void naive_transpose_flawed(const float* x, float* y, int 
     int column = blockIdx.x * 32 + threadIdx.x, first = blockIdx.y * 32 + threadIdx.y;
     for (int k = 0; k < 32; k += 8) y[column * n + first + k] = x[(first + k) * n + column];
 }
-extern "C" __global__ void naive_transpose_cured(const float* x, float* y, int n) {
+extern "C" __global__ void naive_transpose_fixed(const float* x, float* y, int n) {
     __shared__ float tile[32][33];
     int column = blockIdx.x * 32 + threadIdx.x, first = blockIdx.y * 32 + threadIdx.y;
     for (int k = 0; k < 32; k += 8) tile[threadIdx.y + k][threadIdx.x] = x[(first + k) * n + column];

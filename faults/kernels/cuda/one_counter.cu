@@ -3,7 +3,7 @@ extern "C" __global__ void one_counter_flawed(const float* x, float* total, int 
     int stride = gridDim.x * blockDim.x;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) atomicAdd(total + (i & 1), x[i]);
 }
-extern "C" __global__ void one_counter_cured(const float* x, float* total, int n) {
+extern "C" __global__ void one_counter_fixed(const float* x, float* total, int n) {
     int stride = gridDim.x * blockDim.x;
     float sum = 0.0f;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) sum += x[i];

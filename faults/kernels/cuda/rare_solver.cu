@@ -1,5 +1,5 @@
 // Calibrates readings of four channels; one in 30000 is out of range and needs the solution of a 12 x 12 system. Flawed: a
-// thread solves its own system in registers, which every thread then has to reserve. Cured: the warp solves it in shared
+// thread solves its own system in registers, which every thread then has to reserve. Fixed: the warp solves it in shared
 // memory, one column a lane.
 #define SIZE 12
 __device__ __forceinline__ float4 calibrated(float4 v) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ float4 solved_by_warp(float4 v, float (*a)[SIZE + 1])
     }
     return make_float4(a[0][SIZE], a[1][SIZE], a[2][SIZE], a[3][SIZE]);
 }
-extern "C" __global__ void __launch_bounds__(256, 8) rare_solver_cured(const float4* x, float4* y, float limit) {
+extern "C" __global__ void __launch_bounds__(256, 8) rare_solver_fixed(const float4* x, float4* y, float limit) {
     __shared__ float system[8][SIZE][SIZE + 1];
     int at = blockIdx.x * 256 + threadIdx.x;
     float4 v = x[at];

@@ -1,5 +1,5 @@
 // Exponential smoothing of rows of 64 samples, forwards and then backwards, one row a thread, in a tile of 128 rows. Flawed:
-// the rows lie 64 words apart, so that the lanes of a warp meet in one bank. Cured: 65 words apart.
+// the rows lie 64 words apart, so that the lanes of a warp meet in one bank. Fixed: 65 words apart.
 template <int PITCH>
 __device__ __forceinline__ void smooth(const float* __restrict__ x, float* __restrict__ y) {
     __shared__ float tile[128 * PITCH];
@@ -25,4 +25,4 @@ __device__ __forceinline__ void smooth(const float* __restrict__ x, float* __res
     for (int k = 0; k < 64; k++) y[first + k * 128 + threadIdx.x] = tile[(2 * k + half) * PITCH + column];
 }
 extern "C" __global__ void recursive_filter_flawed(const float* x, float* y) { smooth<64>(x, y); }
-extern "C" __global__ void recursive_filter_cured(const float* x, float* y) { smooth<65>(x, y); }
+extern "C" __global__ void recursive_filter_fixed(const float* x, float* y) { smooth<65>(x, y); }

@@ -16,6 +16,6 @@ __device__ __forceinline__ void mix(const float* x, float* y, int n, int rounds)
 extern "C" __global__ void __launch_bounds__(512, 4) register_cap_flawed(const float* x, float* y, int n, int rounds) {
     mix(x, y, n, rounds);
 }
-extern "C" __global__ void __launch_bounds__(512, 1) register_cap_cured(const float* x, float* y, int n, int rounds) {
+extern "C" __global__ void __launch_bounds__(512, 1) register_cap_fixed(const float* x, float* y, int n, int rounds) {
     mix(x, y, n, rounds);
 }

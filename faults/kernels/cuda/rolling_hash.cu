@@ -1,5 +1,5 @@
 // A polynomial hash of the words of each column, modulo the prime 2^31 - 1, four columns a thread. Flawed: a 64-bit remainder
-// by a value known only at run time. Cured: the prime's own form, a mask, a shift and an addition.
+// by a value known only at run time. Fixed: the prime's own form, a mask, a shift and an addition.
 struct Remainder {
     static __device__ __forceinline__ unsigned step(unsigned hash, unsigned word, unsigned base, unsigned prime) {
         return (unsigned)(((unsigned long long)hash * base + word) % prime);
@@ -29,6 +29,6 @@ __device__ __forceinline__ void hash_columns(const uint4* __restrict__ x, uint4*
 extern "C" __global__ void rolling_hash_flawed(const uint4* x, uint4* y, int quads, int rows, unsigned base, unsigned prime) {
     hash_columns<Remainder>(x, y, quads, rows, base, prime);
 }
-extern "C" __global__ void rolling_hash_cured(const uint4* x, uint4* y, int quads, int rows, unsigned base, unsigned prime) {
+extern "C" __global__ void rolling_hash_fixed(const uint4* x, uint4* y, int quads, int rows, unsigned base, unsigned prime) {
     hash_columns<Mersenne>(x, y, quads, rows, base, prime);
 }

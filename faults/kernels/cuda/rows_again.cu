@@ -1,4 +1,4 @@
-// Row sums from chunks of equal length, one block a chunk. Flawed: loads of four bytes. Cured: of sixteen.
+// Row sums from chunks of equal length, one block a chunk. Flawed: loads of four bytes. Fixed: of sixteen.
 __device__ __forceinline__ void add_sum(float sum, const int* owner, float* y) {
     __shared__ float part[8];
     for (int offset = 16; offset; offset >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, offset);
@@ -14,7 +14,7 @@ extern "C" __global__ void rows_again_flawed(const float* x, const int* chunk, c
     for (int i = chunk[blockIdx.x] + threadIdx.x; i < last; i += blockDim.x) sum += x[i];
     add_sum(sum, owner, y);
 }
-extern "C" __global__ void rows_again_cured(const float4* x, const int* chunk, const int* owner, float* y) {
+extern "C" __global__ void rows_again_fixed(const float4* x, const int* chunk, const int* owner, float* y) {
     float sum = 0.0f;
     int last = chunk[blockIdx.x + 1] / 4;
     for (int i = chunk[blockIdx.x] / 4 + threadIdx.x; i < last; i += blockDim.x) {

@@ -1,4 +1,4 @@
-// Row sums of a sparse layout, one block a row. Flawed: three rows in 4096 are 256 times as long. Cured: rows are cut into
+// Row sums of a sparse layout, one block a row. Flawed: three rows in 4096 are 256 times as long. Fixed: rows are cut into
 // chunks of equal length that add to their row.
 __device__ __forceinline__ float block_sum(const float* x, int first, int last) {
     __shared__ float part[8];
@@ -15,7 +15,7 @@ extern "C" __global__ void skewed_rows_flawed(const float* x, const int* first, 
     float sum = block_sum(x, first[blockIdx.x], first[blockIdx.x + 1]);
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
 }
-extern "C" __global__ void skewed_rows_cured(const float* x, const int* chunk, const int* owner, float* y) {
+extern "C" __global__ void skewed_rows_fixed(const float* x, const int* chunk, const int* owner, float* y) {
     float sum = block_sum(x, chunk[blockIdx.x], chunk[blockIdx.x + 1]);
     if (threadIdx.x == 0) atomicAdd(&y[owner[blockIdx.x]], sum);
 }

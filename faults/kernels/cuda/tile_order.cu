@@ -1,5 +1,5 @@
 // The dot product of each tile of x with eight weights. Flawed: all tiles for the first weight, then all for the second.
-// Cured: the eight weights of one tile are neighbours in the grid.
+// Fixed: the eight weights of one tile are neighbours in the grid.
 __device__ __forceinline__ void dot(const float4* x, float* y, int weight, int tile, int tiles) {
     __shared__ float part[8];
     float sum = 0.0f, scale = 1.0f + weight;
@@ -18,6 +18,6 @@ __device__ __forceinline__ void dot(const float4* x, float* y, int weight, int t
 extern "C" __global__ void tile_order_flawed(const float4* x, float* y, int tiles) {
     dot(x, y, blockIdx.x / tiles, blockIdx.x % tiles, tiles);
 }
-extern "C" __global__ void tile_order_cured(const float4* x, float* y, int tiles) {
+extern "C" __global__ void tile_order_fixed(const float4* x, float* y, int tiles) {
     dot(x, y, blockIdx.x & 7, blockIdx.x >> 3, tiles);
 }

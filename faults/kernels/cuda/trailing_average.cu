@@ -1,5 +1,5 @@
 // The mean of the last eight samples along each row, a block a row, through a tile in shared memory. Flawed: a thread has
-// one load of four bytes in flight, and a block of 1024 threads waits for all of them before it goes on. Cured: sixteen
+// one load of four bytes in flight, and a block of 1024 threads waits for all of them before it goes on. Fixed: sixteen
 // bytes a thread, loaded one tile ahead, in blocks of 256.
 extern "C" __global__ void __launch_bounds__(1024, 2) trailing_average_flawed(const float* x, float* y, int columns) {
     __shared__ float tile[8 + 1024];
@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) trailing_average_flawed(co
         if (threadIdx.x < 8) tile[threadIdx.x] = carry;
     }
 }
-extern "C" __global__ void __launch_bounds__(256, 8) trailing_average_cured(const float4* x, float4* y, int columns) {
+extern "C" __global__ void __launch_bounds__(256, 8) trailing_average_fixed(const float4* x, float4* y, int columns) {
     __shared__ float4 tile[2 + 256];
     int quads = columns / 4;
     const float4* source = x + (long long)blockIdx.x * quads + threadIdx.x;

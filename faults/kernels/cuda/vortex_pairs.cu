@@ -1,5 +1,5 @@
 // The velocity that point vortices (x, y, strength) give to many particles. Flawed: two literals without an f, and so a
-// division in double precision for each pair. Cured: all of it in single precision.
+// division in double precision for each pair. Fixed: all of it in single precision.
 struct Single {
     static __device__ __forceinline__ float pull(float strength, float square) {
         return __fdividef(0.15915494f * strength, square + 1e-3f);
@@ -34,6 +34,6 @@ __device__ __forceinline__ void stir(const float2* particle, const float4* vorte
 extern "C" __global__ void vortex_pairs_flawed(const float2* particle, const float4* vortex, float2* velocity, int vortices) {
     stir<Mixed>(particle, vortex, velocity, vortices);
 }
-extern "C" __global__ void vortex_pairs_cured(const float2* particle, const float4* vortex, float2* velocity, int vortices) {
+extern "C" __global__ void vortex_pairs_fixed(const float2* particle, const float4* vortex, float2* velocity, int vortices) {
     stir<Single>(particle, vortex, velocity, vortices);
 }

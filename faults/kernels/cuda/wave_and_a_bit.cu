@@ -1,4 +1,4 @@
-// Two blocks of 1024 threads fit on an SM. Flawed: 280 blocks of 32 rounds for 264 places. Cured: rounds dealt out evenly.
+// Two blocks of 1024 threads fit on an SM. Flawed: 280 blocks of 32 rounds for 264 places. Fixed: rounds dealt out evenly.
 __device__ __forceinline__ void chain(const float* x, float* y, int round, int steps) {
     int i = round * 1024 + threadIdx.x;
     float a = x[i], b = a + 1.0f;
@@ -11,6 +11,6 @@ __device__ __forceinline__ void chain(const float* x, float* y, int round, int s
 extern "C" __global__ void __launch_bounds__(1024, 2) wave_and_a_bit_flawed(const float* x, float* y, int rounds, int steps) {
     for (int round = 0; round < 32; round++) chain(x, y, blockIdx.x * 32 + round, steps);
 }
-extern "C" __global__ void __launch_bounds__(1024, 2) wave_and_a_bit_cured(const float* x, float* y, int rounds, int steps) {
+extern "C" __global__ void __launch_bounds__(1024, 2) wave_and_a_bit_fixed(const float* x, float* y, int rounds, int steps) {
     for (int round = blockIdx.x; round < rounds; round += gridDim.x) chain(x, y, round, steps);
 }
