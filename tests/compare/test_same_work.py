@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kineto_files import launched
 from msgspec.structs import replace
+from nsys_files import small
 from step_traces import steps, trace
 
 import warpline
@@ -16,7 +17,7 @@ from warpline.analyses.idle.gaps import CAUSES
 from warpline.cli.main import run
 from warpline.compare.comparable import Setting, obstacles
 from warpline.compare.same_work import is_longer_between, obstacle, other_program, remark, times_as_often
-from warpline.compare.typical_step import Operation, TypicalStep
+from warpline.compare.typical_step import Operation, TypicalStep, typical_step
 from warpline.intervals import Spans
 
 
@@ -52,9 +53,10 @@ def test_steps_that_run_the_same_kernels_as_often_are_about_the_same_work() -> N
 
 def test_programs_without_kernels_in_common_are_not_the_same() -> None:
     assert other_program(step_of(ONE), step_of(ONE)) is None
-    assert "A and B have no kernels in common" in (other_program(step_of(ONE), step_of(OTHER)) or "")
-    a_twentieth = step_of({**OTHER, "silu": (1, 15.0)})
-    assert other_program(a_twentieth, step_of({"gemm": (2, 150.0), "silu": (1, 15.0)})) is not None
+    assert "A and B have hardly any kernels in common" in (other_program(step_of(ONE), step_of(OTHER)) or "")
+    one_of_twenty = step_of({**{f"rank_{size}": (1, 100.0) for size in range(19)}, "silu": (1, 100.0)})
+    another = step_of({**{f"walk_{size}": (1, 100.0) for size in range(19)}, "silu": (1, 100.0)})
+    assert other_program(one_of_twenty, another) is not None
 
 
 def test_marked_steps_that_run_the_same_kernels_more_often_are_other_steps() -> None:
@@ -66,6 +68,48 @@ def test_a_program_at_another_precision_is_the_same() -> None:
     fp32 = step_of({"ampere_sgemm_128x64_tn": (4, 100.0), "at::native::relu_f32": (4, 30.0)})
     bf16 = step_of({"nvjet_hsh_128x64_64x4_1x2_h_bz_TNT": (4, 50.0), "at::native::relu_bf16": (4, 15.0)})
     assert other_program(fp32, bf16) is None
+
+
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}<float>, std::array<char*, 3ul> >(int)"
+
+
+def test_the_kernels_of_any_program_do_not_make_two_programs_the_same() -> None:
+    """Half of A's time is in an addition and a product that B also has, of another size and beside other work."""
+    names = [ELEMENTWISE.format(name) for name in ("CUDAFunctor_add", "MulFunctor")]
+    common = dict.fromkeys(names, (1, 100.0))
+    policy = step_of({**common, "tanh": (2, 100.0), "draw": (1, 50.0)})
+    large = step_of({**common, **{f"radix_sort_{digit}": (40, 100.0) for digit in range(6)}})
+    large = replace(large, operations=tuple(replace(one, grid=(64, 1, 1)) for one in large.operations))
+    assert "not the same program" in (other_program(policy, large) or "")
+
+
+def test_another_program_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = trace(tmp_path, "a", steps(5, [("gemm", 100), ("silu", 20)]))
+    b = trace(tmp_path, "b", steps(5, [("conv", 100), ("sort", 3000)]), with_stack=1)
+    assert run(["compare", str(a), str(b)]) == 4
+    shown = capsys.readouterr().out
+    assert shown.count("!") == 1
+    assert "not the same program; --anyway compares them" in " ".join(shown.split())
+    assert "What changed" not in shown
+    assert run(["compare", str(a), str(b), "--anyway"]) == 0
+    assert "compared anyway, although A and B have hardly any kernels in common" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_one_kernel_in_the_files_of_two_tools_is_the_same() -> None:
+    kineto = Operation(
+        "kernel", "void at::native::(anonymous namespace)::layer_norm<float, false>(int, float const*)", "", (4, 1, 1)
+    )
+    nsys = replace(kineto, name="void at::native::<unnamed>::layer_norm<float, (bool)0>(int, const T1 *)")
+    assert kineto.key == nsys.key
+    assert kineto.key != replace(nsys, name="void at::native::<unnamed>::layer_norm<float, (bool)1>(int)").key
+
+
+def test_copies_have_one_name_whatever_tool_recorded_them(tmp_path: Path) -> None:
+    step = typical_step(warpline.open(small().write(tmp_path / "nsys.sqlite")))
+    found = {one.name for one in step.operations if one.kind != "kernel"}
+    assert found == {"Memcpy HtoD (Pageable -> Device)", "Memset (Device)"}
 
 
 def test_a_program_of_which_little_is_left_is_the_same() -> None:

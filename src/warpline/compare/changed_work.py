@@ -186,7 +186,7 @@ def _usual(side: Sequence[RunMeasurement]) -> list[TypicalStep]:
 
 
 def _kinds(operations: tuple[Operation, ...]) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
-    return tuple((one.kind, one.name, one.grid) for one in operations)
+    return tuple(one.key for one in operations)
 
 
 def _as_long(runs: Sequence[list[TypicalStep]], places: Int64s) -> Int64s:

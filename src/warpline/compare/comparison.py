@@ -288,7 +288,9 @@ def compare_measurements(
     explained = explain(side_a.step, side_b.step)
     known = _comparability(side_a, side_b, anyway=anyway, same_program=same_program)
     verdict: Verdict = "not_comparable" if known.obstacles else found.verdict
-    remarks = [*known.obstacles, *known.accepted, *_remarks(found, verdict, side_a, side_b, least_effect)]
+    remarks = [*known.obstacles, *known.accepted]
+    if known.has_same_unit:
+        remarks += _remarks(found, verdict, side_a, side_b, least_effect)
     if found.judged_by in {"step", "work", "structure"} and _is_contradicted(verdict, side_a, side_b, least_effect):
         verdict = "inconclusive"
         between_a, between_b = (duration(round(side.step.between_ns or 0)) for side in (side_a, side_b))
@@ -336,8 +338,14 @@ def _comparability(a: ComparedRuns, b: ComparedRuns, *, anyway: bool, same_progr
     differences = _all_differences(a.measurements, b.measurements, same_program)
     if anyway and a.step.has_steps == b.step.has_steps:
         return _Comparability(damages, [f"compared anyway, although {reason}" for reason in differences], True)
-    has_same_unit = a.step.is_on_cpu == b.step.is_on_cpu and not _other_work(a.step, b.step, same_program)
-    return _Comparability([*damages, *differences], [], has_same_unit)
+    if a.step.is_on_cpu != b.step.is_on_cpu:
+        return _Comparability([*damages, *differences], [], False)
+    if wrong_unit := same_work.obstacle(a.step, b.step):
+        return _Comparability([*damages, *dict.fromkeys([*differences, wrong_unit])], [], False)
+    other = None if same_program else same_work.other_program(a.step, b.step)
+    if other:  # then what else differs says nothing
+        return _Comparability([*damages, f"{other}; --anyway compares them"], [], False)
+    return _Comparability([*damages, *differences], [], True)
 
 
 def _is_contradicted(verdict: Verdict, a: ComparedRuns, b: ComparedRuns, least_effect: float) -> bool:

@@ -75,11 +75,21 @@ def kernel_similarity(left: list[Operation], right: list[Operation]) -> KernelSi
 
 def _marks(one: Operation) -> tuple[object, object, object, object]:
     """What must be equal for each level of similarity, the highest first; None matches nothing."""
-    exact, name = (one.kind, one.name, one.grid), (one.kind, one.name)
+    exact, name = one.key, (one.kind, one.spelling)
     if one.kind != "kernel":
         return exact, name, (one.kind, one.name.partition("(")[0].strip()), None
     known = identify(one.name)
     return exact, name, _function(known), _job(known)
+
+
+def work_kind(one: Operation) -> object:
+    """What kind of work it is, whatever its precision and size: it changes less than kernels when a program changes."""
+    known = identify(one.name)
+    if one.kind != "kernel" or not known.known or known.kernel_class == "other":
+        return one.kind, one.spelling
+    if known.functor:
+        return known.kernel_class, known.functor
+    return (known.kernel_class,) if known.kernel_class in MATRIX_CLASSES else (known.kernel_class, one.spelling)
 
 
 def _function(known: KernelIdentity) -> object:

@@ -213,10 +213,10 @@ def _rung(one: _Recorded, first: _Recorded, before: _Recorded | None, pair: Comp
 
 def kernels_only_in(step: TypicalStep, other: TypicalStep | None) -> tuple[RungKernel, ...]:
     """The kernels of a step that the other has not, the longest first."""
-    known = {one.name for one in other.operations} if other is not None else set()
+    known = {one.spelling for one in other.operations} if other is not None else set()
     found: dict[str, list[float]] = {}
     for one, charged in zip(step.operations, step.exposed_ns.tolist(), strict=True):
-        if one.kind == "kernel" and one.name not in known:
+        if one.kind == "kernel" and one.spelling not in known:
             found.setdefault(one.name, []).append(charged)
     kernels = [RungKernel(name, short(name), _meaning(name), len(ns), round(sum(ns))) for name, ns in found.items()]
     return tuple(sorted(kernels, key=lambda kernel: -kernel.time_ns))

@@ -155,7 +155,7 @@ def _whole_numbers(step: TypicalStep, groups: list[list[Counterparts]], side: Li
 
 def same_in_order(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[tuple[int, int]]:
     """Positions in A and B of the same operations, with the same grids, in order in both."""
-    return [(at_a, at_b) for at_a, at_b in _aligned(a, b)[0] if _key(a[at_a]) == _key(b[at_b])]
+    return [(at_a, at_b) for at_a, at_b in _aligned(a, b)[0] if a[at_a].key == b[at_b].key]
 
 
 @lru_cache(maxsize=2)
@@ -172,14 +172,10 @@ def _blocks(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[Counterp
     for spare_a, spare_b in _between(pairs, len(a), len(b)):
         left.append(spare_a)
         right.append(spare_b)
-    blocks += _moved(left, right, [(one.kind, one.name) for one in a], [(one.kind, one.name) for one in b], codes_b)
+    blocks += _moved(left, right, [one.key[:2] for one in a], [one.key[:2] for one in b], codes_b)
     for spare_a, spare_b in zip(left, right, strict=True):
         blocks += _replaced(spare_a, spare_b, a, b)
     return blocks
-
-
-def _key(one: Operation) -> tuple[str, str, tuple[int, ...]]:
-    return one.kind, one.name, one.grid
 
 
 def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], Int64s]:
@@ -187,7 +183,7 @@ def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], Int64s]:
     known: dict[tuple[str, str, tuple[int, ...]], int] = {}
     firsts, codes = [], []
     for one in operations:
-        key = _key(one)
+        key = one.key
         if key not in known:
             known[key] = len(known)
             firsts.append(one)
@@ -259,7 +255,7 @@ def _ops_of(one: Operation) -> set[str]:
 
 def _kind(block: Counterparts, before: Sequence[Operation], after: Sequence[Operation]) -> PartKind:
     if block.is_pair:
-        return "same" if (before[0].kind, before[0].name) == (after[0].kind, after[0].name) else "variant"
+        return "same" if before[0].key[:2] == after[0].key[:2] else "variant"
     if not before or not after:
         return "new" if after else "gone"
     if len(before) == len(after):

@@ -24,6 +24,7 @@ from warpline.analyses.user_frames import Site
 from warpline.errors import NoGpuWork
 from warpline.findings.state import covered_share
 from warpline.intervals import EMPTY, Spans, covered_before, pieces, union
+from warpline.kernels.normalise import one_spelling
 from warpline.replay.cold_steps import find_cold_steps
 from warpline.trace.arrays import LONG_AGO, NONE, Floats, Int64s, combinations
 from warpline.trace.schema import Gpu
@@ -37,6 +38,8 @@ MIN_STEPS = 4
 """Below so many steps all are averaged: quantiles mean nothing."""
 CPU = NONE
 """The device of a program without GPU work."""
+UNKNOWN = {"", "Unknown"}
+"""A kind of copy or memory that was not recorded."""
 FRAME_LINE = re.compile(r"\((\d{1,9})\): ")
 """The line in the name of a Python frame, which any edit above it changes."""
 
@@ -52,6 +55,16 @@ class Operation(Struct, frozen=True):
     """Blocks of a kernel in three dimensions; of an op on the CPU, the sizes of its inputs."""
     place: str = ""
     """The user's line, of what runs on the CPU; empty if it is unknown."""
+
+    @property
+    def key(self) -> tuple[str, str, tuple[int, ...]]:
+        """What is equal for the same operation in another run, whatever tool recorded it."""
+        return self.kind, self.spelling, self.grid
+
+    @property
+    def spelling(self) -> str:
+        """The name as it is compared: every tool writes the name of a kernel in its own way."""
+        return one_spelling(self.name) if self.kind == "kernel" else self.name
 
     @property
     def is_host_copy(self) -> bool:
@@ -286,4 +299,16 @@ def _like_the_median(codes: Int64s, step: Int64s, steps: Spans) -> tuple[Int64s,
 def _operations(trace: Trace, gpu: Gpu) -> tuple[Operation, ...]:
     ops = trace.ops.name.at(gpu.op_id).texts
     grids = zip(*(filled(axis, 0).tolist() for axis in (gpu.grid_x, gpu.grid_y, gpu.grid_z)), strict=True)
-    return tuple(map(Operation, gpu.kind.texts, gpu.name.texts, ops, grids))
+    memory = (gpu.copy_kind.texts, gpu.source_memory.texts, gpu.target_memory.texts)
+    names = map(_name, gpu.kind.texts, gpu.name.texts, *memory)
+    return tuple(map(Operation, gpu.kind.texts, names, ops, grids))
+
+
+def _name(kind: str, name: str, copy_kind: str, source: str, target: str) -> str:
+    """Copies and memsets by what they do, as Kineto writes it: each tool has other words for them."""
+    if kind == "memcpy" and copy_kind not in UNKNOWN:
+        memory = f" ({source} -> {target})" if UNKNOWN.isdisjoint((source, target)) else ""
+        return f"Memcpy {copy_kind}{memory}"
+    if kind == "memset" and target not in UNKNOWN:
+        return f"Memset ({target})"
+    return name

@@ -10,6 +10,7 @@ template literals and ``{lambda(float)#1}`` for lambdas.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -21,9 +22,12 @@ nothing that warpline decodes is beyond."""
 MAX_IDENTIFIER = 2_048
 """The same for the function's own identifier; Tensile's, the longest, have under 1,000."""
 MAX_ROUNDS = 8
+CACHE_SIZE = 4_096
+"""Different names of kernels that are kept: a trace has tens to hundreds."""
 
 _DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
 _ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:\.\.\.|…)$")
+_QUALIFIERS = re.compile(r"\b(?:const|void|T\d{1,3}::Params)\b|\s")
 _ANONYMOUS = "(anonymous namespace)::"
 _UNNAMED = re.compile(r"(?<=\w)<unnamed>::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::")
 _BOOL_CAST = re.compile(r"\(bool\)([01])\b|\bbool=([01])\b")
@@ -75,6 +79,13 @@ def normalise(name: str) -> NormalName:
     scope, base, arguments, cut = _parts(text)
     cut = cut or len(base) > MAX_IDENTIFIER
     return NormalName(name, text, scope, base[:MAX_IDENTIFIER], arguments, dialect, truncated or cut)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def one_spelling(name: str) -> str:
+    """The canonical text without spaces and qualifiers, which demanglers put in different places: equal for the same
+    kernel in the files of different tools."""
+    return _QUALIFIERS.sub("", normalise(name).text)
 
 
 def split_arguments(text: str) -> list[str]:
