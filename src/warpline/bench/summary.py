@@ -48,14 +48,14 @@ class Summary:
 
 
 @lru_cache(maxsize=256)
-def median_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int, float] | None:
+def median_ranks(count: int) -> tuple[int, int, float] | None:
     """Ranks, from 1, of the order statistics that hold the median, and their confidence; None where none do.
 
     The number of values below the median is binomial with p = 1/2 whatever the distribution, so the k-th smallest and
     the k-th largest hold it with probability 1 - 2 P(fewer than k below) (David and Nagaraja, Order Statistics, 7.1).
     """
     whole = 1 << count
-    allowed = (1 - confidence) / 2
+    allowed = (1 - CONFIDENCE) / 2
     # Ways in which fewer than `rank` values lie below the median, and in which exactly `rank` do.
     below, ways, rank = 0, 1, 0
     while 2 * rank < count and (below + ways) / whole <= allowed:

@@ -14,6 +14,7 @@ from rich.live import Live
 from warpline.capture.program import program_of
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection
+from warpline.cli.whatif import ListsFixes
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 from warpline.reports.console import plain_console
@@ -56,15 +57,10 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
     return [name for name in sorted(tryable()) if name.startswith(incomplete)]
 
 
-class WithTryable(click.Command):
+class ListsTryable(ListsFixes):
     """A command whose help lists all that can be tried."""
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The help with the list filled in."""
-        written = self.help
-        self.help = (written or "").format(fixes=", ".join(sorted(tryable())))
-        super().format_help_text(ctx, formatter)
-        self.help = written
+    fixes = staticmethod(tryable)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Options may also follow the recording: the program comes after them."""
@@ -75,7 +71,7 @@ class WithTryable(click.Command):
         return left
 
 
-@click.command("try", cls=WithTryable, context_settings=CONTEXT)
+@click.command("try", cls=ListsTryable, context_settings=CONTEXT)
 @click.argument(
     "words",
     nargs=-1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -23,18 +24,20 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
     return [name for name in sorted(all_fixes()) if name.startswith(incomplete)]
 
 
-class WithFixes(click.Command):
-    """A command whose help lists all fixes, those of other packages too."""
+class ListsFixes(click.Command):
+    """A command whose help lists fixes, those of other packages too."""
+
+    fixes: Callable[[], Iterable[str]] = staticmethod(all_fixes)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The help with the list filled in."""
         written = self.help
-        self.help = (written or "").format(fixes=", ".join(sorted(all_fixes())))
+        self.help = (written or "").format(fixes=", ".join(sorted(self.fixes())))
         super().format_help_text(ctx, formatter)
         self.help = written
 
 
-@click.command(cls=WithFixes)
+@click.command(cls=ListsFixes)
 @trace_argument
 @click.option(
     "--fix",

@@ -14,6 +14,11 @@ from warpline.units import duration, several
 
 MIN_IDLE_SHARE = 0.1
 """Share of the step for which the GPU must wait for launches: else more samples hide nothing."""
+APPLIED_AFTER = (
+    *("cuda_graph", "torch_compile", "batch", "fused_optimizer", "sdpa", "bf16", "fp16", "prefetch"),
+    "coalesce_copies",
+)
+"""What makes launches, kernels and loading cheaper leaves less for a larger batch to share."""
 
 
 def apply(edit: GraphEdit, case: int) -> int:
@@ -88,17 +93,7 @@ FIX = Fix(
         ),
     ),
     needs=("ops", "steps", "grids of kernels, or the shapes of ops"),
-    after=(
-        "cuda_graph",
-        "torch_compile",
-        "batch",
-        "fused_optimizer",
-        "sdpa",
-        "bf16",
-        "fp16",
-        "prefetch",
-        "coalesce_copies",
-    ),
+    after=APPLIED_AFTER,
     keeps_result=False,
     not_tried="the number of samples in a step is the program's own choice",
 )

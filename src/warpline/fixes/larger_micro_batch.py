@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
+from warpline.fixes.larger_batch import APPLIED_AFTER
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.tryable import TryableChange
 from warpline.replay.graph_edit import GraphEdit
@@ -73,17 +74,7 @@ FIX = Fix(
         ),
     ),
     needs=("ops", "torch.optim's ranges", "grids of kernels, or the shapes of ops"),
-    after=(
-        "cuda_graph",
-        "torch_compile",
-        "batch",
-        "fused_optimizer",
-        "sdpa",
-        "bf16",
-        "fp16",
-        "prefetch",
-        "coalesce_copies",
-    ),
+    after=APPLIED_AFTER,
     tried=(
         TryableChange(
             "larger_micro_batch",

@@ -111,7 +111,7 @@ def _fuse_raised(edit: GraphEdit, case: int) -> tuple[int, Bools]:
     kernels of backward passes have the size of one of theirs."""
     labelled, changed = edit.labelled, 0
     usable, sizes = labelled.in_steps & ~edit.gone, set[int]()
-    around = _op_around(labelled, MATH)
+    around = _math_op_around(labelled)
     products, biased = labelled.kernels("gemm"), labelled.under_op("aten::add", "aten::add_", "aten::baddbmm")
     lowered = labelled.once(casts) & labelled.once(_with_half_types)
     for op in np.unique(around[lowered & usable & (around != NONE)]).tolist():
@@ -155,9 +155,9 @@ def _with_half_types(labelled: LabelledGraph) -> Bools:
     return labelled.op_dtypes.where(lambda types: "c10::BFloat16" in types or "c10::Half" in types)
 
 
-def _op_around(labelled: LabelledGraph, name: str) -> Int64s:
-    """The row of the op of this name around each GPU operation; NONE if there is none."""
-    named = np.append(labelled.trace.ops.name.equal(name), False)
+def _math_op_around(labelled: LabelledGraph) -> Int64s:
+    """The row of the op `MATH` around each GPU operation; NONE if there is none."""
+    named = np.append(labelled.trace.ops.name.equal(MATH), False)
     parents = np.append(labelled.trace.ops.parent, NONE)
     found, around = np.full(len(labelled.graph), NONE, np.int64), labelled.op
     while named.any() and (around != NONE).any():
@@ -231,7 +231,7 @@ def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | Non
 
 def _how_to_leave_math(labelled: LabelledGraph, softmax: Bools) -> str | None:
     """Advice for attention that is written with scaled_dot_product_attention already, and runs unfused."""
-    calls = np.unique(_op_around(labelled, MATH)[softmax])
+    calls = np.unique(_math_op_around(labelled)[softmax])
     if not len(calls) or calls[0] == NONE:
         return None
     sizes = recorded_sizes(labelled.trace.ops.shapes.text(int(calls[0])) or "")
