@@ -23,7 +23,7 @@ BOMB_RATIO: Final = 200
 BOMB_BYTES: Final = 32 << 20
 """A profile shorter than this is read regardless of its compression ratio."""
 ROWS_BOMB_BYTES: Final = 4 << 20
-"""The same for messages of protobuf and columns of Parquet, where a row may take two bytes of a file, or none."""
+"""The same for messages of protobuf, pickles and columns of Parquet: a row may take two bytes of a file, or none."""
 XZ_MEMORY_BYTES: Final = 256 << 20
 """xz -9 needs 65 MiB."""
 

@@ -113,9 +113,26 @@ def test_a_memo_number_or_a_length_takes_no_memory() -> None:
 
 
 def test_containers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_pickle, "MAX_CONTAINERS", 100)
-    with pytest.raises(DamagedPickle, match="more than 100"):
+    monkeypatch.setattr(plain_pickle, "MAX_OBJECTS", 100)
+    with pytest.raises(DamagedPickle, match="more lists, dicts"):
         load_plain(pickle.dumps([[] for _ in range(101)]))
+
+
+@pytest.mark.parametrize("each", [b"}", b"]", b"N\x85", b"\x94", b"q\x00", b"h\x00\x94"])
+def test_a_short_pickle_does_not_hold_many_objects(each: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty dict takes one byte of the file and 64 of memory; an entry of the memo takes more."""
+    monkeypatch.setattr(plain_pickle, "SPARE_OBJECTS", 100)
+    with pytest.raises(DamagedPickle, match="more lists, dicts"):
+        load_plain(b"\x80\x04}q\x00" + each * 1_000 + b".")
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_the_densest_history_is_read(protocol: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_pickle, "SPARE_OBJECTS", 0)
+    names = ("action", "addr", "size", "stream", "frames")  # as torch 1.13 and 2.0 wrote it
+    entries = [dict(zip(names, ("alloc", (1 << 46) + at, 512, 0, []), strict=True)) for at in range(500)]
+    document = {"segments": [], "device_traces": [entries]}
+    assert load_plain(pickle.dumps(document, protocol)) == document
 
 
 @given(st.data())

@@ -145,7 +145,7 @@ def test_what_a_file_names_again_and_again_is_read_once(tmp_path: Path) -> None:
     found = read_snapshot(path)
     assert sum(len(segment.blocks) for segment in found.segments[0]) == len(blocks)
     assert sum(len(history.action) for history in found.histories.values()) == len(entries)
-    assert found.skipped == 39_999
+    assert found.skipped == 39_999 + 40_000 - read.MAX_DEVICES
 
 
 def test_a_list_of_lists_of_lists_is_no_text(tmp_path: Path) -> None:
@@ -161,3 +161,32 @@ def test_a_list_of_lists_of_lists_is_no_text(tmp_path: Path) -> None:
     found = read_snapshot(path)
     assert found.stacks[1] == (read.Frame("", 1, ""),)
     assert found.segments[0][0].blocks[0].state == ""
+
+
+def test_a_short_file_that_unpacks_to_a_long_one_is_a_bomb(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.pickle.gz"
+    path.write_bytes(gzip.compress(b"\x80\x04}" + b"\x94" * (8 << 20) + b"."))
+    with pytest.raises(UnreadableFile) as error:
+        read_snapshot(path)
+    assert error.value.code == "zip-bomb"
+
+
+def test_a_long_text_of_many_frames_is_cut_once(tmp_path: Path) -> None:
+    """Every frame can name the same long text in two bytes of the file."""
+    name = "f" * 100_000
+    frames = [{"filename": name, "name": name, "line": line} for line in range(300)]
+    path = write(tmp_path, {"device_traces": [[{**entry("alloc", 512, 512, 1), "frames": [one]} for one in frames]]})
+    found = [frame for stack in read_snapshot(path).stacks for frame in stack]
+    assert len(found) == 300
+    assert len({id(text) for frame in found for text in (frame.file, frame.function)}) == 1
+    assert found[0].file == "f" * read.MAX_TEXT
+
+
+def test_devices_beyond_those_of_torch_are_skipped(tmp_path: Path) -> None:
+    """Each device has an answer of its own, and half a megabyte could name 15,000."""
+    traces = [[entry("alloc", 512, 512, 1)] for _ in range(400)]
+    segments = [{"device": 1 << 40, "address": 0, "total_size": 512, "blocks": []}]
+    found = read_snapshot(write(tmp_path, {"segments": segments, "device_traces": traces}))
+    assert list(found.histories) == list(range(read.MAX_DEVICES))
+    assert found.segments == {}
+    assert found.skipped == 400 - read.MAX_DEVICES + 1

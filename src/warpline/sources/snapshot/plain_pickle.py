@@ -15,8 +15,13 @@ from warpline.sources.valid_text import valid_text
 Plain: TypeAlias = Any
 """What such a pickle holds: `None`, bool, int, float, str, bytes, and lists, tuples and dicts of these."""
 
-MAX_CONTAINERS = 10_000_000
-"""A history of a million allocations has three million: their dicts, and a tuple or two each."""
+MAX_OBJECTS = 20_000_000
+"""Containers and entries of the memo. A history of a million allocations has up to six million: three containers each,
+and an entry for each."""
+BYTES_PER_OBJECT = 6
+"""The shortest entry of a history takes 31 bytes of the file for its dict, its empty list and both in the memo."""
+SPARE_OBJECTS = 1_000_000
+"""Allowed whatever the length of the file. They take 100 MB."""
 MAX_MARKS = 1_000
 """Containers that are open at once: a snapshot has six."""
 MAX_INTEGER_BYTES = 16
@@ -53,7 +58,7 @@ class _Machine:
         self.stack: list[Plain] = []
         self.below: list[list[Plain]] = []
         self.memo: dict[int, Plain] = {}
-        self.containers = 0
+        self.objects_left = min(MAX_OBJECTS, SPARE_OBJECTS + len(content) // BYTES_PER_OBJECT)
         self.done = False
 
     def run(self) -> Plain:
@@ -101,10 +106,14 @@ class _Machine:
 
     def push_container(self, container: Plain) -> None:
         """Puts a new container on the stack."""
-        self.containers += 1
-        if self.containers > MAX_CONTAINERS:
-            raise DamagedPickle(f"it has more than {MAX_CONTAINERS:,} lists and dicts")
+        self.count_object()
         self.stack.append(container)
+
+    def count_object(self) -> None:
+        """Refuses what takes far more memory than a snapshot of this length."""
+        self.objects_left -= 1
+        if self.objects_left < 0:
+            raise DamagedPickle("it has more lists, dicts and entries of its memo than a snapshot of its length")
 
     def pop_marked(self) -> list[Plain]:
         """What lies above the last mark."""
@@ -187,6 +196,7 @@ def _bytes(machine: _Machine, width: int) -> None:
 
 
 def _put(machine: _Machine, number: int) -> None:
+    machine.count_object()
     machine.memo[number] = machine.stack[-1]
 
 

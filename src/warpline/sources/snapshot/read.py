@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
 from warpline.sources.snapshot.plain_pickle import DamagedPickle, Plain, UnsafePickle, load_plain
-from warpline.sources.unpack import Unpacked, most_bytes
+from warpline.sources.unpack import ROWS_BOMB_BYTES, Unpacked, most_bytes
 
 Int64s = npt.NDArray[np.int64]
 
@@ -20,6 +20,10 @@ MAX_BYTES = 2 << 30
 """A snapshot is read whole, and takes several times its size in memory."""
 MAX_FRAMES = 200
 """Frames of a stack that are kept, the innermost first."""
+MAX_TEXT = 1_000
+"""Characters of a file's or function's name that are kept."""
+MAX_DEVICES = 128
+"""torch is built for up to 120; see C10_COMPILE_TIME_MAX_GPUS."""
 LARGEST = (1 << 62) - 1
 NO_STACK = 0
 
@@ -118,7 +122,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def _content(path: Path) -> bytes:
     limit = min(MAX_BYTES, most_bytes())
-    unpacked = Unpacked(path, limit_bytes=limit)
+    unpacked = Unpacked(path, limit_bytes=limit, bomb_bytes=ROWS_BOMB_BYTES)
     try:
         content = b"".join(unpacked)
     except OSError as error:
@@ -135,6 +139,7 @@ class _SnapshotReader:
         self.stacks: list[Stack] = [()]
         self.stack_of: dict[int, int] = {}
         self.frame_of: dict[int, Frame] = {}
+        self.short_of: dict[int, str] = {}
         self.read_before: set[int] = set()
         """Identities of entries, segments and blocks. The document keeps them alive."""
         self.skipped = 0
@@ -146,11 +151,17 @@ class _SnapshotReader:
             raise DamagedPickle("it has neither segments nor device_traces")
         segments: dict[int, list[Segment]] = {}
         for entry in self._dicts(document.get("segments")):
-            segments.setdefault(_whole(entry, "device") or 0, []).append(self._segment(entry))
+            device = _whole(entry, "device") or 0
+            if device < MAX_DEVICES:
+                segments.setdefault(device, []).append(self._segment(entry))
+            else:
+                self.skipped += 1
         traces = document.get("device_traces")
+        traces = traces if isinstance(traces, list) else []
+        self.skipped += len(traces[MAX_DEVICES:])
         histories: dict[int, AllocationHistory] = {}
         first_us: int | None = None
-        for device, trace in enumerate(traces if isinstance(traces, list) else []):
+        for device, trace in enumerate(traces[:MAX_DEVICES]):
             entries = [entry for entry in self._dicts(trace) if entry.get("action") in ACTIONS]
             if entries:
                 times = [time for entry in entries if (time := _whole(entry, "time_us")) is not None]
@@ -231,9 +242,14 @@ class _SnapshotReader:
     def _frame(self, entry: dict[str, Any]) -> Frame:
         known = self.frame_of.get(id(entry))
         if known is None:
-            known = Frame(_text(entry, "filename"), _whole(entry, "line") or 0, _text(entry, "name"))
+            known = Frame(self._short(entry, "filename"), _whole(entry, "line") or 0, self._short(entry, "name"))
             self.frame_of[id(entry)] = known
         return known
+
+    def _short(self, entry: dict[str, Any], name: str) -> str:
+        """The start of a text: one long text can be shared by all frames of a file."""
+        text = _text(entry, name)
+        return text if len(text) <= MAX_TEXT else self.short_of.setdefault(id(text), text[:MAX_TEXT])
 
     def _marks(self, entries: Plain, first_us: int) -> list[tuple[int, int, str]]:
         """Ranges, from the begins and ends that torch records with `global_record_annotations`."""
