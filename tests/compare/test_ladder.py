@@ -106,6 +106,19 @@ def test_rungs_that_do_different_work_are_not_called_slower(climbed: Ladder) -> 
     assert not climbed.grows
 
 
+def test_a_rung_that_cannot_be_compared_is_not_the_fastest(climbed: Ladder) -> None:
+    first, second, third = climbed.rungs
+    apart = replace(climbed, rungs=(first, second, replace(third, verdict="not_comparable")))
+    shown = " ".join(terminal.render(ladder_report(apart), 160).plain.split())
+    assert "b is the fastest: 105 µs a step, 1.43× as fast as a. c cannot be compared with a." in shown
+    assert apart.fastest.name == "b"
+    none = replace(climbed, rungs=(first, replace(second, verdict="not_comparable"), third))
+    shown = " ".join(terminal.render(ladder_report(none), 160).plain.split())
+    assert (
+        "No rung is known to be faster than the first, a: 150 µs a step. b and the rungs below cannot be comp" in shown
+    )
+
+
 def test_a_rung_with_the_same_kernels_says_so(files: list[Path]) -> None:
     again = ladder([open_trace(files[1]), open_trace(files[1])], ["a", "b"])
     assert "The same kernels as in the rung before." in terminal.render(ladder_report(again), 120).plain

@@ -112,21 +112,27 @@ class Ladder(Struct, frozen=True):
     remarks: tuple[str, ...]
 
     @property
+    def comparable(self) -> tuple[Rung, ...]:
+        """The rungs that can be compared with the first: those before the first break."""
+        breaks = (place for place, rung in enumerate(self.rungs) if rung.verdict == "not_comparable")
+        return self.rungs[: next(breaks, None)]
+
+    @property
     def fastest(self) -> Rung:
-        """The rung with the shortest step."""
-        return min(self.rungs, key=lambda rung: rung.step_ns)
+        """The rung with the shortest step of those that can be compared with the first."""
+        return min(self.comparable, key=lambda rung: rung.step_ns)
 
     @property
     def grows(self) -> bool:
         """Whether the rungs do different work, so that the shortest step is no merit."""
-        known = [rung.flops for rung in self.rungs if rung.flops]
+        known = [rung.flops for rung in self.comparable if rung.flops]
         return len(known) > 1 and max(known) > MIN_MORE_WORK * min(known)
 
     @property
     def unlike_first(self) -> Rung:
         """The rung whose work differs most from that of the first."""
         first = self.rungs[0].flops or 1.0
-        return max(self.rungs, key=lambda rung: abs(log(rung.flops / first)) if rung.flops else 0.0)
+        return max(self.comparable, key=lambda rung: abs(log(rung.flops / first)) if rung.flops else 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
@@ -258,7 +264,7 @@ def _remarks(
         few = f"{', '.join(which)} {'was' if len(which) == 1 else 'were'} not timed" if len(which) < len(rungs) else ""
         why = few or "no rung was timed without the profiler"
         remarks.append(f"the times are those of recorded steps, with the profiler's cost in them: {why}")
-    for rung, pair in zip(rungs[1:], pairs, strict=True):
+    for (before, rung), pair in zip(pairwise(rungs), pairs, strict=True):
         if pair.verdict == "not_comparable":
-            remarks += [f"{rung.name}: {reason}" for reason in pair.reasons]
+            remarks += [f"{before.name} is A, {rung.name} is B: {reason}" for reason in pair.reasons]
     return remarks

@@ -62,13 +62,21 @@ def _sentence(ladder: Ladder) -> str:
         times = (other.flops or 0.0) / (first.flops or 1.0)
         more = f"{times:.3g}× the FLOPs of {first.name}"
         return f"The rungs do different work: {other.name} has {more} and takes {other.share:.3g}× as long."
+    rest = ladder.rungs[len(ladder.comparable) :]
+    apart = f" {_apart(rest)} compared with {first.name}." if rest else ""
+    if len(ladder.comparable) == 1:
+        return f"No rung is known to be faster than the first, {first.name}: {duration(first.step_ns)} a step.{apart}"
     if best is first:
-        return f"No rung is faster than the first, {first.name}: {duration(first.step_ns)} a step."
+        return f"No rung is faster than the first, {first.name}: {duration(first.step_ns)} a step.{apart}"
     gain = speedup(first.step_ns / best.step_ns)
     below = ladder.rungs[1 : ladder.rungs.index(best) + 1]
     how = "is the fastest" if any(rung.verdict == "faster" for rung in below) else "seems to be the fastest"
     recorded = "" if ladder.timed else "As recorded, with the profiler's cost in each step, "
-    return f"{recorded}{best.name} {how}: {duration(best.step_ns)} a step, {gain} as fast as {first.name}."
+    return f"{recorded}{best.name} {how}: {duration(best.step_ns)} a step, {gain} as fast as {first.name}.{apart}"
+
+
+def _apart(rungs: Sequence[Rung]) -> str:
+    return f"{rungs[0].name} {'and the rungs below ' if len(rungs) > 1 else ''}cannot be"
 
 
 def _rungs(ladder: Ladder) -> Table:
