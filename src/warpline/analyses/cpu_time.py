@@ -234,8 +234,9 @@ class CpuProgram:
         begins, lengths = segments(events.start_ns, events.end_ns, windows)
         owners = tree.innermost(np.full_like(begins, thread), begins)
         kinds = _kinds(events, tree.parents)[owners]
-        # A gap is where its middle is: it begins and ends in the calls around it.
-        moments = np.where(owners == NONE, begins + lengths // 2, begins)
+        # A gap is where its middle is, in a marked range too: it begins and ends in the calls around it.
+        is_gap = np.append(events.kind.equal(RANGE), True)[owners]
+        moments = np.where(is_gap, begins + lengths // 2, begins)
         # A gap is named after the event that follows.
         following = np.searchsorted(events.start_ns, begins, side="right")
         following[following == len(events)] = NONE
