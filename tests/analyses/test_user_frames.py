@@ -78,6 +78,15 @@ def test_a_gap_of_a_program_without_gpu_work_has_the_line_of_its_middle(tmp_path
     assert "33.0 µs (55.0 %) with nothing recorded in helper.py:52 before aten::randn" in found.sentence
 
 
+def test_loading_between_two_ops_has_the_line_of_its_middle(tmp_path: Path) -> None:
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    found = cpu_time(recorded(tmp_path, [annotation(loader, 14, 34), *OPS]))
+    assert found is not None
+    longest = max((part for part in found.parts if part.kind == "input"), key=lambda part: part.self_ns)
+    # From the end of mul to that of the loader: 17 to 48, not where mul ended.
+    assert (longest.name, longest.self_ns, longest.spot) == (loader, 31_000, "helper.py:52")
+
+
 def test_ops_that_do_not_match_have_no_line_and_it_is_said(tmp_path: Path) -> None:
     trace = recorded(tmp_path, OPS, twin=[op("aten::relu", 22, 5), op("aten::add", 35, 2), op("aten::sub", 80, 2)])
     assert sites(trace)[0] == "train.py(7): step"
