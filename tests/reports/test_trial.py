@@ -63,6 +63,8 @@ def test_a_waterfall_leads_to_the_best_combination() -> None:
         ("bf16", "−25.0"),
         ("best", "25.0"),
     ]
+    assert "Each bar is what its fix changes on top of those above it:" in shown
+    assert "Each bar" not in text(answer(FASTER, best=("tf32",)))
 
 
 def test_a_row_that_did_not_apply_says_why() -> None:

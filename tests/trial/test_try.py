@@ -103,6 +103,7 @@ def test_fixes_are_made_proved_and_compared(of_cnn: tuple[Path, TrialAnswer]) ->
     assert found["channels_last"]["changed"] == ["convolutions in channels_last"]
     assert found["fused_optimizer"]["changed"] == ["optimizers made fused"]
     assert found["prefetch=2"]["changed"] == ["loaders with 2 workers (before: 0)"]
+    assert "num_workers=2," in found["prefetch=2"]["lines"]
     assert found["set_to_none"]["changed"][0].startswith("zero_grad calls changed")
     assert found["tf32"]["why_not"] == "did not apply: the program does not use a GPU"
     for name in FIXES[:5]:

@@ -332,7 +332,7 @@ FIX = Fix(
         TryableChange(
             "prefetch",
             "more DataLoader workers, kept alive, each with four batches ahead",
-            "DataLoader(…, num_workers=8, persistent_workers=True, prefetch_factor=4)",
+            "DataLoader(…, num_workers=N, persistent_workers=True, prefetch_factor=4)",
             why_not_tried,
         ),
     ),

@@ -76,6 +76,8 @@ def _answer(answer: TrialAnswer) -> Iterator[Content]:
         )
         if best.sameness is not None:
             yield Text(f"The results: {best.sameness.sentence}.")
+        if len(answer.best) > 1:
+            yield Text("Each bar is what its fix changes on top of those above it:", "quiet")
         yield Figure(_waterfall(answer, base.expected * 1e9))
     yield Text(
         f"{several(answer.baseline_processes, 'process', 'processes')} of the program as it is, "

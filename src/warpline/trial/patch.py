@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from warpline.capture.trial.use import ModuleUse, ProgramUse
 from warpline.trial.answer import TrialAnswer, TriedFix
+from warpline.trial.rows import measured_number
 
 TORCH_CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
 """Modules of torch.nn itself whose compile() does nothing."""
@@ -119,7 +119,7 @@ def edits_of(row: TriedFix, use: ProgramUse) -> list[tuple[SourcePlace, Edit]]:
                 [one.place for one in use.optimizers if one.can_fuse and not one.is_fused], call_with(fused="True")
             )
         case "prefetch":
-            workers = next(iter(re.findall(r"with (\d+) workers", " ".join(row.proof))), "4")
+            workers = measured_number(name, row.proof) or "4"
             edit = call_with(num_workers=workers, persistent_workers="True", prefetch_factor="4")
             return _at([one.place for one in use.loaders], edit)
         case "pin_memory":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.estimate import Estimate
+from warpline.fixes.tryable import TryableChange
 from warpline.trial.answer import LaterLoss, MemoryPeak, TriedFix
 from warpline.trial.candidates import Candidate
 from warpline.trial.judge import EARLY_TAIL, MIN_WINDOWS, MeasuredProcess, between_processes, gain_of
@@ -21,6 +23,8 @@ BASELINE = "baseline"
 RESULTS_ONLY = " (results only)"
 MIN_LATER_START_S = 3.0
 """A smaller difference of the starts is that of two processes."""
+CHOSEN_NUMBER = {"prefetch": r"with (\d+) workers", "threads": r"threads of an op: (\d+)"}
+"""Where a change's proof says the number that it chose for this machine: `N` in its lines."""
 
 
 class Measured(Struct, frozen=True):
@@ -84,6 +88,7 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
     if not own:
         return replace(row, why_not=error or "not tried: the budget ended")
     row = replace(row, proof=_proof(own, any(one.change.compiles for one in changes)))
+    row = replace(row, lines="\n".join(_with_number(one.change, row.proof) for one in changes))
     if not row.proof:
         return replace(row, why_not="did not apply: it changed nothing in the program")
     row = replace(row, applied=True)
@@ -159,6 +164,18 @@ def _proof(own: Sequence[Measured], compiles: bool) -> tuple[str, ...]:
     if last.compile.get("seconds"):
         said.append(f"{last.compile['seconds']:.0f} s of compilation")
     return tuple(said)
+
+
+def measured_number(name: str, proof: Sequence[str]) -> str | None:
+    """The number that a change was measured with, where it chose one itself."""
+    pattern = CHOSEN_NUMBER.get(name)
+    found = re.search(pattern, "; ".join(proof)) if pattern else None
+    return found[1] if found else None
+
+
+def _with_number(change: TryableChange, proof: Sequence[str]) -> str:
+    number = measured_number(change.name, proof)
+    return re.sub(r"\bN\b", number, change.lines) if number else change.lines
 
 
 def _memory(one: Measured) -> int:
