@@ -9,6 +9,7 @@ import pytest
 
 from warpline.capture import bare_step_timer as laps
 from warpline.capture.bare_step_timer import StepTime, StepTimer, reliable_bare_step
+from warpline.capture.plan import Plan
 
 
 class FakeEvent:
@@ -123,3 +124,18 @@ def test_bare_steps_faster_than_recorded_ones_are_believed() -> None:
     bare, recorded = (StepTime(median, median, median, 8, "clock", False) for median in (1_000, 2_000))
     assert reliable_bare_step(bare, recorded) == (bare, "")
     assert reliable_bare_step(bare, None) == (bare, "")
+
+
+def test_of_uneven_steps_more_are_timed(clock: list[int]) -> None:
+    timed = StepTimer(fake_torch(on_gpu=False))
+    plan = Plan(folder="", skip=2, settle_s=1e-6)
+    for span in (0, 900, 500, 10, 10, 10):
+        clock[0] += span * 1_000
+        timed.lap()
+    assert not timed.are_uneven(), "the first two steps are cold"
+    assert plan.has_settled(len(timed), timed.elapsed_s(), timed.are_uneven) is True
+    clock[0] += 50_000
+    timed.lap()
+    assert timed.are_uneven()
+    assert not plan.has_settled(5, timed.elapsed_s(), timed.are_uneven)
+    assert plan.has_settled(6, timed.elapsed_s(), timed.are_uneven), "at most three times as many"

@@ -11,6 +11,7 @@ from warpline.capture import steps
 from warpline.capture.steps import (
     ACCUMULATING_ROUNDS,
     EXPLICIT,
+    FIRST_UPDATE_S,
     FORWARD,
     OPTIMIZER,
     OUTER_LOOP_S,
@@ -238,3 +239,20 @@ def test_a_step_that_ends_while_others_go_on_is_lost(program: Program, source: i
     for _ in range(25):
         assert program.finder.hear(OPTIMIZER, 2) == 0
     assert program.finder.lost
+
+
+def test_a_program_with_an_optimizer_is_waited_for_while_it_fills_its_replay_buffer(program: Program) -> None:
+    program.finder.expects_update = True
+    for step in range(400):
+        program.forward(ACTOR)
+        if step >= 300:
+            program.update()
+    assert program.step == "optimizer.step 1.1"
+
+
+def test_an_optimizer_that_never_updates_is_waited_for_only_so_long(program: Program) -> None:
+    program.finder.expects_update = True
+    for _ in range(round(FIRST_UPDATE_S * 1e3) + 10):
+        program.forward(ACTOR)
+    assert program.finder.narrow
+    assert program.step == "forward 1.0"

@@ -125,6 +125,29 @@ def test_backward_passes_are_counted_by_their_launches(tmp_path: Path) -> None:
     assert (found.backward, found.updates, found.accumulated) == (16, 4, 4)
 
 
+def test_the_first_pass_after_an_update_may_fetch_the_data_of_all(tmp_path: Path) -> None:
+    # As transformers' Trainer does: 8 copies for each of 4 passes before the first one, which has 10 ops of its own.
+    def step(program: Program) -> None:
+        for _ in range(4 * 8):
+            program.op("aten::copy_", (MUL, 1), shapes=[[64]], dtype="float", grid=1)
+        training(4)(program)
+
+    assert passes(asked(tmp_path, step).labelled).accumulated == 4
+
+
+def test_two_losses_with_a_backward_pass_each_are_no_accumulation(tmp_path: Path) -> None:
+    def step(program: Program) -> None:
+        for name in ("aten::actor", "aten::critic"):
+            for _ in range(10):
+                program.op(name, (MUL, 2), shapes=[[64, 64]], dtype="float", grid=FEW_BLOCKS)
+            with program.within("autograd::engine::evaluate_function: MulBackward0"):
+                operations(program, 1)
+        with program.range("Optimizer.step#SGD.step"):
+            operations(program, 5)
+
+    assert passes(asked(tmp_path, step).labelled).accumulated == 1
+
+
 def test_micro_batches_become_one_and_the_update_stays(tmp_path: Path) -> None:
     question = asked(tmp_path, training(4))
     prediction = question.ask("larger_micro_batch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import kineto_files as files
@@ -13,7 +14,7 @@ from kineto_files import Event
 
 from warpline.analyses.idle.gaps import CAUSES
 from warpline.replay import replay
-from warpline.replay.bare_step import CASES, EXPECTED_STEP, RecordedEvents, bare_idle_ns, recording_cost
+from warpline.replay.bare_step import CASES, EXPECTED_STEP, RecordedEvents, bare_idle_ns, recording_cost, timed_ns
 from warpline.replay.costs.host import DEFAULT_KINETO, RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.graph.model import Graph, NodeKind
@@ -132,3 +133,21 @@ def test_the_causes_sum_to_the_idle_time_and_none_is_negative(
     assert sum(bare.values()) <= bare_ns * (1 + 1e-6) + 1
     if known > bare_ns:
         assert sum(bare.values()) == pytest.approx(bare_ns, rel=1e-6, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("laps", "uneven", "low", "expected", "high"),
+    [
+        ([20, 20, 20, 100] * 3, False, 20, 20, 25),  # the median, and no more than a quarter beside it
+        ([20, 20, 20, 100] * 3, True, 32, 40, 50),  # the mean, of which the standard error is 10.4
+        ([20, 20, 20, 100] * 2, True, None, None, None),
+    ],
+)
+def test_of_uneven_steps_the_mean_is_the_bare_step(
+    tmp_path: Path, laps: list[int], uneven: bool, low: float | None, expected: float | None, high: float | None
+) -> None:
+    times = {"median_ns": 20, "min_ns": 20, "max_ns": 100, "steps": len(laps), "laps_ns": laps}
+    entry = {"file": "trace.json", "bare_step_ns": times}
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema": "warpline.run/1", "traces": [entry]}))
+    found = timed_ns(tmp_path / "trace.json", uneven)
+    assert (found and (found.low, found.expected, found.high)) == (expected and (low, expected, high))

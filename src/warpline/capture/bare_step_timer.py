@@ -16,6 +16,10 @@ MIN_STEADY_RATIO = 0.95
 """If later steps take less than this share of earlier ones, the program is not warm yet."""
 
 
+MAX_EVEN = 2.0
+"""Steps of which one takes this many times as long as most are uneven."""
+
+
 @dataclass(frozen=True)
 class StepTime:
     """The wall time of a step, over several steps."""
@@ -81,6 +85,12 @@ class StepTimer:
         """The longest step by the CPU's clock."""
         ends = self._ends
         return max((ends[at].clock_ns - ends[at - 1].clock_ns for at in range(1, len(ends))), default=0) / 1e9
+
+    def are_uneven(self) -> bool:
+        """Whether the CPU's clock shows one that takes twice as long as most: loaders' workers, or a pause."""
+        ends = [mark.clock_ns for mark in self._ends[COLD_STEPS:]]
+        laps = [ends[at] - ends[at - 1] for at in range(1, len(ends))]
+        return bool(laps) and max(laps) > MAX_EVEN * statistics.median(laps)
 
     def restart(self) -> None:
         """Discard all laps."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,11 +25,11 @@ class Plan:
     """A bounded recording: bare steps, warm-up steps, recorded steps, and limits.
 
     At least eight bare steps once it is known what a step is, until a fifth of a second has passed or three times as
-    many have run: first steps load, tune and allocate, and the clocks of an idle GPU take that long to rise. Two
-    warm-up steps, because the first contains the profiler's own first calls. Six recorded steps, because a median and
-    its spread need that many, and a file of six steps is read in a second. Shapes are on, because work models and the
-    roofline need them. Stacks are off, because every Python call then costs as much as an op: two more steps have them,
-    whose times are not used.
+    many have run: first steps load, tune and allocate, and the clocks of an idle GPU take that long to rise. Uneven
+    steps are timed for as long as that. Two warm-up steps, because the first contains the profiler's own first calls.
+    Six recorded steps, because a median and its spread need that many, and a file of six steps is read in a second.
+    Shapes are on, because work models and the roofline need them. Stacks are off, because every Python call then costs
+    as much as an op: two more steps have them, whose times are not used.
     """
 
     folder: str
@@ -75,11 +76,13 @@ class Plan:
         text = os.environ.get(VARIABLE, "")
         return cls(**json.loads(text)) if text else None
 
-    def has_settled(self, steps: int, seconds: float) -> bool:
-        """Whether enough bare steps have run; of long ones, fewer are enough."""
+    def has_settled(self, steps: int, seconds: float, uneven: Callable[[], bool]) -> bool:
+        """Whether enough bare steps have run; of long ones, fewer are enough, of uneven ones more are wanted."""
         if self.settle_s and seconds >= MAX_BARE_S and steps > MIN_TIMED_STEPS:
             return True
-        return steps >= max(self.skip, 1) and (seconds >= self.settle_s or steps >= MAX_SKIP_FACTOR * self.skip)
+        if steps < max(self.skip, 1) or steps >= MAX_SKIP_FACTOR * self.skip:
+            return steps >= max(self.skip, 1)
+        return seconds >= self.settle_s and not (self.settle_s and uneven())
 
     @property
     def first_recorded(self) -> int:

@@ -167,6 +167,7 @@ class Session:
 
     def note_optimizer(self, name: str, place: CallPlace) -> None:
         """Note where the program constructs an optimizer."""
+        self.finder.expects_update = True
         entry = {"class": name, **place._asdict()}
         if entry not in self.record.optimizers and len(self.record.optimizers) < MAX_OPTIMIZERS:
             self.record.optimizers.append(entry)
@@ -249,7 +250,7 @@ class Session:
         if self.phase == WAITING:
             self._laps.lap()
             if self._knows_the_step() and self.plan.has_settled(
-                len(self._laps) if self.plan.settle_s else position, self._laps.elapsed_s()
+                len(self._laps) if self.plan.settle_s else position, self._laps.elapsed_s(), self._laps.are_uneven
             ):
                 self.finder.lock()
                 if self.plan.tool != NCU:  # which slows every launch, recorded or not

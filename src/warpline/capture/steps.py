@@ -32,6 +32,8 @@ MIN_COVER = 0.9
 """A loop that takes this share of the time of the loop around it covers it: what it leaves out is less than a tenth."""
 OUTER_LOOP_S = 3.0
 """A loop around the step that has not repeated within this time is not waited for."""
+FIRST_UPDATE_S = 5.0
+"""A program that made an optimizer trains: its first update is waited for so long, while it fills a replay buffer."""
 MAX_THREADS, MAX_CALLS = 64, 10_000
 """What is remembered at most."""
 
@@ -154,6 +156,8 @@ class StepFinder:
     def __init__(self) -> None:
         self.seen = [0] * len(NAMES)
         """How often the program made each kind of call, by the one that made most."""
+        self.expects_update = False
+        """Whether the program has made an optimizer."""
         self.restart()
 
     def restart(self) -> None:
@@ -209,13 +213,16 @@ class StepFinder:
             return unit is not None
         if self._heard[unit.source, unit.who] <= MIN_ROUNDS:
             return False
+        waited_s = time.monotonic() - self.first_heard
+        if self.expects_update and not self.seen[OPTIMIZER] and waited_s < FIRST_UPDATE_S:
+            return False
         loop = unit.loop
         around = [] if loop is None else self._around(loop)
         if unit.source == OPTIMIZER and loop is not None:
             waits = not all(_covers(loop, outer) and _updates_as_often(loop, outer) for outer in around)
         else:
             waits = not all(outer.repeats for outer in around)
-        return not waits or time.monotonic() - self.first_heard > OUTER_LOOP_S
+        return not waits or waited_s > OUTER_LOOP_S
 
     def _around(self, loop: Loop) -> list[Loop]:
         """The loops of the program around one, outermost first."""

@@ -39,7 +39,7 @@ from warpline.hardware.vocabulary import in_words_of
 from warpline.notebook import ShownAsCard
 from warpline.replay.bare_step import timed_ns
 from warpline.replay.cold_steps import cold_spans
-from warpline.replay.replay import most_take
+from warpline.replay.replay import are_uneven, most_take
 from warpline.replay.representative_steps import warm_steps
 from warpline.sanitise import sanitise
 from warpline.sources.health import SEVERITIES, HealthEntry
@@ -120,8 +120,11 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
         or else as recorded, and None if that is unknown, too."""
         if self.judgement is not None:
             return self.judgement.evidence.question.bare_step_ns
-        if len(self.trace.steps_in_view) and (timed := timed_ns(self.trace.file)) is not None:
-            return timed
+        if len(self.trace.steps_in_view):
+            starts, ends = self.trace.step_spans
+            timed = timed_ns(self.trace.file, are_uneven((ends - starts).astype(np.float64)))
+            if timed is not None:
+                return timed
         return None if self.recorded_step_ns is None else Estimate.exactly(self.recorded_step_ns)
 
     @property

@@ -12,6 +12,7 @@ waits for data would seem to wait for launches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -36,6 +37,8 @@ LAUNCHING = ("dispatch", "launch_latency")
 """Causes of idle time that recording makes longer."""
 MOST_STRAY = 1.25
 """Maximum distance of the range of a timed step from its median."""
+MIN_UNEVEN_LAPS = 12
+"""Fewer uneven steps show no mean: of a loader with two workers, every fourth step was five times as long."""
 
 
 class BareSteps(Struct, frozen=True):
@@ -58,22 +61,37 @@ class BareSteps(Struct, frozen=True):
         return self.timed_ns.expected if self.timed_ns else self.estimated_ns
 
 
-def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: Callable[[Graph], float]) -> BareSteps:
-    """Remove the recording overhead, and look up the bare step if the run timed it before recording."""
+def find_bare_steps(
+    trace: Trace, graph: Graph, costs: RecordingCosts, step_of: Callable[[Graph], float], uneven: bool
+) -> BareSteps:
+    """Remove the recording overhead, and look up the bare step if the run timed it before recording; `uneven`: the
+    recorded steps, of which the mean counts."""
     events = RecordedEvents(trace, graph)
     graphs = [_without(graph, recording_cost(graph, events, costs, case)) for case in CASES]
-    return BareSteps(graphs, [step_of(one) for one in graphs], timed_ns(trace.file))
+    return BareSteps(graphs, [step_of(one) for one in graphs], timed_ns(trace.file, uneven))
 
 
-def timed_ns(trace: Path) -> Estimate | None:
-    """The step that `warpline run` timed before it recorded this file, with its range; None if it did not."""
+def timed_ns(trace: Path, uneven: bool) -> Estimate | None:
+    """The step that `warpline run` timed before it recorded this file, with its range; None if it did not.
+
+    Of uneven steps the mean counts, and few of them need not have a long one among them.
+    """
     # Steps that still became faster say more than an estimate: `run` keeps none that are slower than recorded ones.
     timed = timed_step(trace, settled=False)
     if timed is None:
         return None
+    if uneven:
+        laps = np.array(timed.laps_ns, np.float64)
+        return _mean_ns(laps) if len(laps) >= MIN_UNEVEN_LAPS else None
     middle = timed.median_ns
     # One step that was disturbed says nothing about the others.
     return Estimate(max(timed.min_ns, middle / MOST_STRAY), middle, min(timed.max_ns, middle * MOST_STRAY))
+
+
+def _mean_ns(laps: Floats) -> Estimate:
+    """The mean, with twice its standard error."""
+    mean, error = float(laps.mean()), 2 * float(laps.std(ddof=1)) / math.sqrt(len(laps))
+    return Estimate(max(mean - error, mean / MOST_STRAY), mean, min(mean + error, mean * MOST_STRAY))
 
 
 def _without(graph: Graph, cost: Floats) -> Graph:

@@ -158,7 +158,7 @@ class WhatIf:
         self.replay = done or replay(trace)
         self._uneven = self.replay.measured_step_ns > np.median(self.replay.measured_ns)
         costs = self.replay.costs
-        self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns)
+        self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns, self._uneven)
         self.labelled = LabelledGraph(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
         self._tried: dict[tuple[str, ...], Trial] = {}
         self._asked: dict[tuple[str, ...], Prediction] = {}

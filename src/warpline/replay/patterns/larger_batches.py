@@ -25,7 +25,8 @@ from warpline.trace.arrays import NONE, Bools, Floats, Int64s, containing
 MOST_TIMES = 8
 """A batch that is larger than this many times the present one is another program: memory, convergence, latency."""
 SAME_PASS = 0.9
-"""Passes of one kind share at least this part of their operations: the first of them often does a little more."""
+"""Passes of one kind share at least this part of their operations. The first after an update may do more: a Trainer
+fetches the data of all of them there."""
 NOT_SHARED = (Resource.INPUT, Resource.TRANSFER, Resource.UNKNOWN, Resource.COLD_START)
 """Host time that more samples do not share, as far as a profile tells: loading and copying them, what is not known, and
 a cold start, which a program pays once and no step again."""
@@ -53,19 +54,22 @@ def passes(labelled: LabelledGraph) -> Passes:
     ends = np.unique(before)
     if not len(begins) or len(ends) < 2 * len(begins):
         return Passes(len(ends), len(begins), 1)
+    firsts = np.append(0, ends[:-1])
     names = labelled.op_name.codes[forward]
-    contents = [np.sort(names[begin:end]) for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
-    typical = contents[int(np.argsort([len(one) for one in contents])[len(contents) // 2])]
-    alike = sum(_are_alike(one, typical) for one in contents)
+    contents = [names[first:end] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
+    typical = contents[int(np.argsort(ends - firsts)[len(contents) // 2])]
+    updates_before = np.searchsorted(begins, labelled.launch_moment[forward[firsts]])
+    follows_update = np.diff(updates_before, prepend=-1) > 0
+    alike = sum(_is_like(one, typical, does_more) for one, does_more in zip(contents, follows_update, strict=True))
     accumulated = round(len(ends) / len(begins)) if alike >= SAME_PASS * len(contents) else 1
     return Passes(len(ends), len(begins), max(accumulated, 1))
 
 
-def _are_alike(one: Int64s, other: Int64s) -> bool:
-    """Whether two sorted lists of operations have nearly the same contents."""
-    size = int(max(one.max(initial=0), other.max(initial=0))) + 1
-    shared = np.minimum(np.bincount(one, minlength=size), np.bincount(other, minlength=size)).sum()
-    return int(shared) >= SAME_PASS * max(len(one), len(other))
+def _is_like(one: Int64s, typical: Int64s, does_more: bool) -> bool:
+    """Whether two lists of operations have nearly the same contents; `does_more`: whether the first may have others."""
+    size = int(max(one.max(initial=0), typical.max(initial=0))) + 1
+    shared = np.minimum(np.bincount(one, minlength=size), np.bincount(typical, minlength=size)).sum()
+    return int(shared) >= SAME_PASS * (len(typical) if does_more else max(len(one), len(typical)))
 
 
 def _updates(labelled: LabelledGraph) -> tuple[Int64s, Int64s]:
