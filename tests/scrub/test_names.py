@@ -63,6 +63,11 @@ RANGES = {
     "nightfall_layer_3_attn": "rangeB_layer_attn 3",
     "load_data for alice": "rangeB_load_data",
     "10.31.7.254": "rangeB",
+    "10.0.0.1": "rangeB",
+    "main 8.8.8.8": "rangeB",
+    "10.0.0 1": "rangeB",
+    "step 12.8.1": "step 12.8.1",
+    "2.11.0": "2.11.0",
     "hf_Qz7xEc": "rangeB",
 }
 
@@ -174,6 +179,42 @@ def test_names_of_public_packages_pass(name: str) -> None:
 )
 def test_words_of_gpu_programs_pass(word: str) -> None:
     assert is_known(word)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ncclDevKernel_ReduceScatter_Sum_f32_TREE_LL128",
+        "ncclSymkDevKernel_AllGather_LLMC(ncclSymkDevWorkArgs4K)",
+        "void marlin::Marlin<__nv_bfloat16, 1125899906909960l, 1125899907892224l, 256>(int4 const*)",
+        "topk_topp_sampling_kernel",
+        "gesvdj_batched",
+    ],
+)
+def test_kernels_of_public_libraries_stay(name: str) -> None:
+    assert NameScrubber().kernel(name) == name
+
+
+@pytest.mark.parametrize("name", ["pyg::segment_matmul", "fla::chunk_gated_delta_rule", "_LayerNormFnBackward"])
+def test_ops_of_public_libraries_stay(name: str) -> None:
+    assert NameScrubber().op(name) == name
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "Qwen2Attention MistralAttention MixtralBlockSparseTop2MLP DeepseekV3MoE RobertaLayer SwinTransformerBlock ViTLayer",
+        "Bottleneck InvertedResidual AutoencoderKL Wav2Vec2Encoder GPTNeoXLayer ResnetBlock2D LoRALinear",
+    ],
+)
+def test_modules_of_public_models_stay(modules: str) -> None:
+    frames = [f"nn.Module: {module}_3" for module in modules.split()]
+    assert [FrameScrubber(NameScrubber()).frame(frame) for frame in frames] == frames
+
+
+@pytest.mark.parametrize("piece", ["1125899906909961l", "4111111111111111l", "4111111111111111ul", "MoeSmith", "ViTom"])
+def test_what_only_looks_like_a_type_or_a_model_does_not_pass(piece: str) -> None:
+    assert not is_known(piece)
 
 
 @pytest.mark.parametrize("piece", ["Jd42Module", "Zq7KernelLaunch", "JdModule", "conv2dJd"])

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 
@@ -13,6 +14,8 @@ from warpline.errors import UnreadableFile
 from warpline.scrub.file import ScrubResult, check, scrub
 from warpline.scrub.messages import message, metric
 from warpline.scrub.nsys_fields import PAIRS, TABLES
+from warpline.scrub.values import DROPPED
+from warpline.scrub.values import number as number_of_torch
 
 
 def scrubbed(export: Export, folder: Path, *keep: str) -> tuple[ScrubResult, sqlite3.Connection]:
@@ -149,6 +152,25 @@ def test_numbers_that_no_column_holds_are_dropped(tmp_path: Path) -> None:
         (None, None)
     ]
     assert sum(change.count for change in result.changes if change.place.endswith(".gridX")) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [(4111111111111111.0, None), (411111111111111, None), (1 << 40, 1 << 40), (55.123456789012, 55.1235), (12.5, 12.5)],
+)
+def test_a_measured_number_has_no_more_digits_than_in_a_trace_of_torch(
+    value: float, left: float | None, tmp_path: Path
+) -> None:
+    path = small().write(tmp_path / "export.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE GPU_METRICS (timestamp INTEGER, typeId INTEGER, metricId INTEGER, value)")
+        connection.execute("INSERT INTO GPU_METRICS VALUES (5, 1, 1, ?)", (value,))
+    target = tmp_path / "new.sqlite"
+    scrub(path, target)
+    with sqlite3.connect(target) as connection:
+        assert rows(connection, "SELECT value FROM GPU_METRICS") == [(left,)]
+    kept = number_of_torch(msgspec.Raw(repr(value).encode()) if isinstance(value, float) else value)
+    assert left == (None if kept is DROPPED else kept if isinstance(kept, int) else float(bytes(kept)))
 
 
 def test_fields_and_tables_can_be_kept(tmp_path: Path) -> None:

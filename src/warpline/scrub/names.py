@@ -269,9 +269,11 @@ def program_of(text: str) -> str:
 
 
 def is_harmless(text: str) -> bool:
-    """Whether a name says nothing but ``forward``, ``layer 3`` or ``__init__``."""
+    """Whether a name says nothing but ``forward``, ``layer 3`` or ``__init__``. ``main 10.0.0.1`` says an address."""
     numbers = _DIGITS.findall(text)
     if sum(map(len, numbers)) > MAX_DIGITS or not _HARMLESS.fullmatch(text):
+        return False
+    if not all(_is_plain_chain(found[1]) for found in _CHAIN.finditer(text)):
         return False
     return all(piece.isdigit() or piece.lower() in HARMLESS_WORDS for piece in re.findall(r"[A-Za-z]+|\d+", text))
 

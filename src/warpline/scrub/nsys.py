@@ -7,6 +7,7 @@ taken out of ``StringIds`` only where a known column refers to them, and get new
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
@@ -20,6 +21,7 @@ from warpline.scrub.messages import ending, facts, message, metric
 from warpline.scrub.names import NameScrubber
 from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, ColumnRules
 from warpline.scrub.tally import Tally
+from warpline.scrub.values import MAX_SIZE, with_few_digits
 from warpline.sources.nsys.report_file import EXPORT_AGAIN
 from warpline.sources.sqlite.database import READ_ERRORS, Database, open_database, quoted
 
@@ -187,7 +189,7 @@ class ExportScrubber:
             self._tally.kept += len(values)
             return list(values)
         if role is None:
-            new = [None if value is None or not _is_sane(value, column in WIDE or keeps) else value for value in values]
+            new = [_number(value, kind, column in WIDE, keeps) for value in values]
         else:
             by_row = (
                 [role] * len(values) if events is None or role != fields.RANGE else [_nvtx(event) for event in events]
@@ -281,10 +283,16 @@ def _kind(known: ColumnRules, column: str) -> str:
     return "text" if column in known.texts else "number" if column in known.numbers else "integer"
 
 
-def _is_sane(value: Any, wide: bool) -> bool:
-    if isinstance(value, float):
-        return True
-    return isinstance(value, int) and (wide or -MAX_NARROW < value < MAX_NARROW)
+def _number(value: Any, kind: str, wide: bool, keeps: bool) -> Any:
+    """A number that may stay; a measured one is bounded as in a trace of torch.profiler."""
+    if not isinstance(value, int | float):
+        return None
+    if keeps:
+        return value
+    most = MAX_SIZE if kind == "number" or isinstance(value, float) else math.inf if wide else MAX_NARROW
+    if abs(value) >= most:
+        return None
+    return float(with_few_digits(repr(value))) if isinstance(value, float) else value
 
 
 def _nvtx(event: Any) -> str:

@@ -112,8 +112,15 @@ def number(value: Any) -> Any:
         return value if -MAX_SIZE < value < MAX_SIZE else DROPPED
     if not is_float(value) or abs(float(bytes(value))) >= MAX_SIZE:
         return DROPPED
-    long = sum(map(bytes(value).count, b"0123456789")) > MAX_NUMBER_DIGITS
-    return msgspec.Raw(f"{float(bytes(value)):.{SHORT_DIGITS}g}".encode()) if long else value
+    spelled = bytes(value).decode("ascii", "replace")
+    short = with_few_digits(spelled)
+    return value if short == spelled else msgspec.Raw(short.encode())
+
+
+def with_few_digits(spelled: str) -> str:
+    """A measured number without the digits beyond those that a measurement has."""
+    long = sum(map(str.isdigit, spelled)) > MAX_NUMBER_DIGITS
+    return f"{float(spelled):.{SHORT_DIGITS}g}" if long else spelled
 
 
 def size(value: Any) -> Any:

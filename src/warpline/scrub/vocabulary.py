@@ -22,8 +22,17 @@ MAX_PIECE_DIGITS = 14
 MIN_WORD_SHARE = 0.6
 """Share of a piece's letters that words of three letters or more must have: random text has short runs."""
 MAX_PIECE_CHARS = 120
-CONSTANTS = frozenset(("2147483647", "4294967295", "9223372036854775807", "18446744073709551615"))
-"""Limits of integers, which stand in template arguments."""
+_SCALAR_TYPES = """
+    562949953487106 562949953487363 1125899906843648 1125899906844672 1125899906908677 1125899906908928
+    1125899906909952 1125899906909960 1125899906910725 1125899907892224 1125899923621888 2814749767106568
+    2814749767172868
+"""
+CONSTANTS = frozenset(
+    ("2147483647", "4294967295", "9223372036854775807", "18446744073709551615", *_SCALAR_TYPES.split())
+)
+"""Limits of integers, and the data types of vLLM as the bits of its `ScalarType`: both stand in template arguments."""
+_LONG_INTEGER = re.compile(r"(\d+)u?l{1,2}", re.ASCII)
+"""An integer of C++ with its suffix."""
 
 CODE_LETTERS = "BCDFGJKQVWXZ"
 """Letters of pseudonyms. Not digits, because analyses group ranges by their names without digits; no vowels, so that
@@ -31,7 +40,7 @@ no pseudonym spells a word."""
 _PSEUDONYM = re.compile(
     rf"(?:name|Name|range|domain|file|package|function|thread|process|category|text)[{CODE_LETTERS}]{{1,6}}"
 )
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = re.compile(r"MoE|LoRA|ViT|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NUMBER = re.compile(r"\d+")
 _LONG_WORD = re.compile(r"[a-z]{3}")
 _SUFFIX = re.compile(r"(?:de|d|e|c)?")
@@ -64,6 +73,8 @@ def is_known(piece: str) -> bool:
         return False
     if piece.isdigit():
         return len(piece) <= MAX_DIGITS or piece in CONSTANTS
+    if (found := _LONG_INTEGER.fullmatch(piece)) and found[1] in CONSTANTS:
+        return True
     if _PSEUDONYM.fullmatch(piece):
         return False  # a name that looks like a pseudonym gets one too, so that the two are not taken for each other
     lowered = piece.lower()

@@ -70,7 +70,15 @@ PACKAGES = """
 """
 """Public packages of the PyTorch world, and words of their kernels. Only a list may let names pass: what is installed on a
 machine, or named in the paths of a file, may be a private package, whose name is a secret. Names of people are left out."""
-SHORT = "py op so si fb fw bw ac2g fwdbwd cu kv qk io id ip os ui ml nn nd gpt2 v1 v2 ddp cpp f2x3 f3x2 t5"
+MODELS = """
+    autoencoder bottleneck convnext deberta deepseek distil electra equivariant evoformer excitation falcon fla flux fourier inverted
+    longformer mistral mixtral moe neo pairformer phi prodigy pyg qwen resnet roberta rwkv shampoo soap squeeze swin top topp triangle unet vit
+    vocab voxel wav yolo
+    csrmm csrmv geqrf gesvd gesvda gesvdj getrf getrs herk llmc orgqr ormqr potrf potrs sddmm spmm syevd syevj syrk syrkx trmm trsm
+"""
+"""Public models, optimizers and packages of graph and sequence models, and routines of NVIDIA's libraries. Names that
+people also have are left out."""
+SHORT = "fn ll128 py op so si fb fw bw ac2g fwdbwd cu kv qk io id ip os ui ml nn nd gpt2 v1 v2 ddp cpp f2x3 f3x2 t5"
 """Words of nsys's messages, of the operating system's calls, of devices, and what every training loop is made of."""
 
 SYSTEM_CALLS = """
@@ -155,6 +163,7 @@ for module in (torch.nn, torch.optim, torch.nn.functional, torch, torch.Tensor, 
         add(name)
 add(FURTHER)
 add(PACKAGES)
+add(MODELS)
 add(SHORT, with_shapes=True)
 add(SYSTEM_CALLS, with_shapes=True)
 add("session callchain uuid bus location osrt streams wddm schema")
