@@ -29,7 +29,7 @@ def test_a_healthy_file_is_a_line_and_its_contents(healthy: str, capsys: pytest.
     assert run(["doctor", healthy]) == 0
     printed = capsys.readouterr()
     title, contents, *_ = printed.out.splitlines()
-    assert title == "healthy.sqlite: nothing wrong found"
+    assert title == "healthy.sqlite: nothing missing or damaged"
     assert contents.strip() == "✓ contents: 4 CUDA calls, 2 kernels, 2 copies and memsets"
     assert printed.err == ""
 
@@ -61,7 +61,7 @@ def test_notes_are_named_and_explained_on_request(tmp_path: Path, capsys: pytest
     )
     assert run(["doctor", str(file)]) == 0
     title = capsys.readouterr().out.splitlines()[0]
-    assert title == "n.sqlite: nothing wrong found; worth knowing: perf-paranoid (-v)"
+    assert title == "n.sqlite: nothing missing or damaged; worth knowing: perf-paranoid (-v)"
     assert run(["doctor", "-v", str(file)]) == 0
     assert "Harmless for GPU profiling" in capsys.readouterr().out
 

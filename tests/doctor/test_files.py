@@ -313,3 +313,13 @@ def test_healthy_profiles_are_left_in_peace(folder: str) -> None:
     # Recorded without a GPU, which is what one must be told of it.
     assert verdicts.pop("hta_cpu_only.json.gz", "warning") == "warning"
     assert set(verdicts.values()) == {"ok"}, verdicts
+
+
+INTERRUPT = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    sleep(1)\nKeyboardInterrupt\n'
+
+
+def test_ctrl_c_is_no_failure() -> None:
+    (check,) = read_messages(INTERRUPT)
+    assert (check.name, check.state) == ("stopped-by-ctrl-c", "note")
+    failed, stopped = read_messages(f"{INTERRUPT}{INTERRUPT.replace('KeyboardInterrupt', 'KeyError: 1')}")
+    assert (failed.name, stopped.name) == ("program-failed", "stopped-by-ctrl-c")

@@ -65,3 +65,16 @@ def test_a_pause_leads_to_the_ranks_together_and_not_to_the_file_of_one(
     shown = capsys.readouterr().out
     assert "Look for what takes the process off the CPU" in shown
     assert "rank1_trace.json" not in shown
+
+
+def test_many_files_left_out_for_one_reason_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job(tmp_path)
+    for number in range(20):
+        (tmp_path / f"c{number:02}.json").write_text('{"a": 1}')
+    assert run([str(tmp_path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "20 files are left out; c00.json is left out: " in shown
+    assert "likewise 19 more (-v)" in shown
+    assert "c19.json" not in shown
+    assert run([str(tmp_path), "-v"]) == 0
+    assert "c19.json is left out: " in " ".join(capsys.readouterr().out.split())

@@ -18,6 +18,8 @@ from warpline.quote import quote
 
 MAX_LINE_CHARS = 2000
 MAX_NAME_CHARS = 80
+MAX_TRACEBACK_LINES = 2_000
+"""Python's own limit is 1,000 frames, of two lines each."""
 
 
 class Message(Struct, frozen=True):
@@ -43,6 +45,12 @@ def known_messages() -> tuple[Message, ...]:
     return read_table("doctor", "messages", _MessageTable).message
 
 
+INTERRUPTED = Check(
+    "stopped-by-ctrl-c",
+    "note",
+    "it says: KeyboardInterrupt",
+    "Somebody stopped the program with Ctrl-C: nothing failed. The profiler may not have written its file.",
+)
 _HINT = re.compile(r"If you see")
 """Kineto explains errors that it did not meet."""
 _VERSION = re.compile(r"\((\d{4}(?:\.\d+){1,3})\)")
@@ -59,7 +67,7 @@ def read_messages(text: str, is_wanted: Callable[[Message], bool] = lambda _: Tr
     found: dict[int, Check] = {}
     lines = [line[:MAX_LINE_CHARS] for line in text.splitlines()]
     for number, line in enumerate(lines):
-        if _HINT.search(line):
+        if _HINT.search(line) or _is_interrupt(lines, number):
             continue
         for message in known_messages():
             if re.search(message.pattern, line, re.IGNORECASE):
@@ -70,7 +78,17 @@ def read_messages(text: str, is_wanted: Callable[[Message], bool] = lambda _: Tr
                 break
     if not found.keys() & _EXPLAINS_NOTHING and any(_NOTHING.search(line) for line in lines):
         found[known_failure("no-kernels-profiled").number] = _no_kernels_profiled(lines)
-    return list(found.values())
+    stopped = any(_is_interrupt(lines, number) for number in range(len(lines)))
+    return [*found.values(), *([INTERRUPTED] if stopped else [])]
+
+
+def _is_interrupt(lines: list[str], number: int) -> bool:
+    """Whether a traceback begins in this line that ends with Ctrl-C."""
+    if not lines[number].startswith("Traceback (most recent call last)"):
+        return False
+    inside = lines[number + 1 : number + 1 + MAX_TRACEBACK_LINES]
+    ends = next((line for line in inside if line.strip() and not line.startswith((" ", "\t"))), "")
+    return ends.startswith("KeyboardInterrupt")
 
 
 def _with_versions(message: Message, lines: list[str]) -> str:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from warpline.ranks.groups import GroupTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
+from warpline.sources.health import HealthEntry
 from warpline.sources.stdin import as_shell_word, as_typed
 from warpline.trace.arrays import NONE
 from warpline.units import duration, several
 from warpline.work.collective import bus_factor
 
 BRIEF_RANKS, BRIEF_GROUPS = 12, 6
+LEFT_OUT = " is left out: "
+MAX_ALIKE = 3
+"""From more files on that are left out for one reason, the first stands for all."""
 LISTED_COLLECTIVES = 20
 _RANKS = (
     Column("rank", "rank", "number", key=True),
@@ -79,9 +85,26 @@ def report(job: Job, full: bool = False, folder: Path | None = None) -> Report:
         longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))
         sections.insert(-1, longest)
     if job.health:
-        notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in job.health))
+        entries = job.health if full else _folded(job.health)
+        notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in entries))
         sections.insert(0, Section("health", "Recordings", (notes,)))
     return Report(title, tuple(sections))
+
+
+def _folded(health: Sequence[HealthEntry]) -> Iterator[HealthEntry]:
+    """Many files that are left out for one reason as one entry, with the first of them."""
+    by_reason: dict[tuple[str, str], list[HealthEntry]] = defaultdict(list)
+    for number, entry in enumerate(health):
+        file, _, reason = entry.message.partition(LEFT_OUT)
+        # Names of files and numbers differ, words do not.
+        kind = " ".join(filter(str.isalpha, reason.split())) or f"{file} {number}"
+        by_reason[entry.code, kind].append(entry)
+    for same in by_reason.values():
+        if len(same) <= MAX_ALIKE:
+            yield from same
+        else:
+            message = f"{len(same)} files are left out; {same[0].message}, and likewise {len(same) - 1} more (-v)"
+            yield replace(same[0], message=message)
 
 
 def _lead(job: Job) -> Iterator[Text]:

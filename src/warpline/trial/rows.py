@@ -23,7 +23,10 @@ BASELINE = "baseline"
 RESULTS_ONLY = " (results only)"
 MIN_LATER_START_S = 3.0
 """A smaller difference of the starts is that of two processes."""
-CHOSEN_NUMBER = {"prefetch": r"with (\d+) workers", "threads": r"threads of an op: (\d+)"}
+CHOSEN_NUMBER = {
+    "prefetch": re.compile(r"with (\d{1,9}) workers"),
+    "threads": re.compile(r"threads of an op: (\d{1,9})"),
+}
 """Where a change's proof says the number that it chose for this machine: `N` in its lines."""
 
 
@@ -169,7 +172,7 @@ def _proof(own: Sequence[Measured], compiles: bool) -> tuple[str, ...]:
 def measured_number(name: str, proof: Sequence[str]) -> str | None:
     """The number that a change was measured with, where it chose one itself."""
     pattern = CHOSEN_NUMBER.get(name)
-    found = re.search(pattern, "; ".join(proof)) if pattern else None
+    found = pattern.search("; ".join(proof)) if pattern else None
     return found[1] if found else None
 
 
