@@ -176,6 +176,10 @@ def test_names_are_explained_and_findings_have_pages(folder: Path) -> None:
         ("diagnose", {"path": "slow.json.gz", "steps": "--no-cache"}, "bad-steps"),
         ("whatif", {"path": "slow.json.gz", "fixes": ["nothing"]}, "unknown-fix"),
         ("compare", {"before": [], "after": ["fixed.json.gz"]}, "bad-arguments"),
+        ("explain", {"names": ["a" * 300_000]}, "bad-arguments"),
+        ("explain", {"names": ["a" * 90_000] * 15}, "bad-arguments"),
+        ("explain", {"names": ["a\0b"]}, "bad-arguments"),
+        ("diagnose", {"path": "slow.json.gz", "job": "\0"}, "bad-arguments"),
     ],
 )
 def test_what_cannot_be_answered_has_one_shape(folder: Path, tool: str, arguments: dict[str, Any], code: str) -> None:

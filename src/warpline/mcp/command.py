@@ -22,9 +22,11 @@ import msgspec
 from anyio.abc import ByteReceiveStream, Process
 from msgspec import Struct
 
-from warpline.errors import WarplineError
+from warpline.errors import UsageError, WarplineError
 
 MAX_ANSWER_BYTES = 64 << 20
+MAX_WORD_BYTES, MAX_WORDS_BYTES = 100_000, 1_000_000
+"""Of one argument, and of all. Linux takes no argument of 128 KiB, and by default no 2 MiB of them."""
 END_S = 5.0
 """How long a process may take to end the programs that it started."""
 TELL_S = 2.0
@@ -51,6 +53,7 @@ class CommandRunner:
 
     async def answer(self, words: Sequence[str], bounds: ProcessBounds, tell: Tell) -> Any:
         """The document that the command prints; raises the error that it prints instead."""
+        _check_words(words)
         start = time.monotonic()
 
         async def said(text: str) -> None:
@@ -101,6 +104,15 @@ class CommandRunner:
         """End every process now."""
         for pid in tuple(self._running):
             _signal(pid, signal.SIGKILL)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    lengths = [len(os.fsencode(word)) for word in words]
+    if max(lengths) > MAX_WORD_BYTES or sum(lengths) > MAX_WORDS_BYTES:
+        what = f"an argument of {words[0]} has over {MAX_WORD_BYTES:,} bytes, or all have over {MAX_WORDS_BYTES:,}"
+        raise UsageError("bad-arguments", what, "ask for less")
+    if any("\0" in word for word in words):
+        raise UsageError("bad-arguments", f"an argument of {words[0]} has a zero byte", "remove it")
 
 
 def _signal(group: int, number: signal.Signals) -> None:
