@@ -193,6 +193,12 @@ def test_rows_within_a_tenth_or_that_change_places_are_named_together() -> None:
     assert named(dispatch, data, copies) == ("dispatch", "transfer")
 
 
+def test_three_rows_within_a_tenth_are_all_named_by_their_time_in_the_step() -> None:
+    data, copies = (replace(limit(cause, 1.11, 1.14, 1.16), now_ns=5) for cause in ("input", "transfer"))
+    launches = replace(limit("dispatch", 1.04, 1.13, 1.15), now_ns=20)
+    assert named(data, copies, launches) == ("dispatch", "input", "transfer")
+
+
 def test_less_than_a_tenth_is_no_cause_and_kernels_only_with_a_sure_fix() -> None:
     assert named(limit("input", 1.02, 1.05, 1.09)) == ()
     assert named(limit("kernel", 1.4, 1.5, 1.6)) == ()

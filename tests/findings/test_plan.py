@@ -118,6 +118,25 @@ def test_a_fix_that_needs_another_to_be_worth_anything_is_a_later_step(tmp_path:
     assert "tf32" in fixes[1:]
 
 
+def test_what_needs_the_last_fix_follows_it_at_once(tmp_path: Path) -> None:
+    """Launches of 30 µs each, of which torch.compile gains more than a graph does."""
+
+    def body(program: Program) -> None:
+        for _ in range(60):
+            program.op("aten::mul", (MUL, 8), cpu=30, shapes=[[64, 64]], dtype="float")
+        program.copy("HtoD (Pageable -> Device)", 400, 4_000_000)
+
+    fixes = judged(tmp_path, body).fixes
+    waits = fixes.row("remove_sync")
+    made = PlanStep("remove_sync", waits.new_step_ns, waits.gain, larger="cuda_graph")
+    largest = LaterFixes(fixes).best_after([made])
+    needing = LaterFixes(fixes).best_after([replace(made, is_needed=True)])
+    assert largest is not None
+    assert needing is not None
+    assert largest.fix == "torch_compile"
+    assert "cuda_graph" in (needing.fix, needing.larger)
+
+
 def test_every_step_of_a_plan_is_replayed_on_top_of_the_ones_before(tmp_path: Path) -> None:
     def body(program: Program) -> None:
         for _ in range(40):

@@ -10,6 +10,7 @@ from small_programs import Program, judged
 
 from warpline.estimate import Estimate
 from warpline.findings.limits import Limit, Limits
+from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
 from warpline.findings.state import HalfEmpty, State
 from warpline.findings.verdict import WAITS, verdict_of
@@ -59,6 +60,50 @@ def test_a_fix_that_brings_little_alone_is_named_with_the_one_that_needs_it() ->
     waits = PlanStep("remove_sync", Estimate(2.8e6, 2.9e6, 3e6), Estimate(1.0, 1.03, 1.1))
     said = verdict_of(limits(dispatch=3.75), [waits, GRAPH], STATE).sentence
     assert "First, removing the waits, then a CUDA graph: both would bring it to 1.00 ms" in said
+
+
+def test_a_fix_and_what_it_needs_are_one_change() -> None:
+    waits = PlanStep(
+        "remove_sync",
+        Estimate(2e6, 2.5e6, 2.8e6),
+        Estimate(1.1, 1.2, 1.3),
+        "first because a CUDA graph (2.00×) needs it",
+        "cuda_graph",
+        is_needed=True,
+    )
+    verdict = verdict_of(limits(dispatch=3.75), [waits, GRAPH], STATE)
+    assert "First, removing the waits, then a CUDA graph: both would bring it to 1.00 ms" in verdict.sentence
+    assert verdict.why == "first because a CUDA graph (2.00×) needs it", "the graph is for the cause"
+
+
+def test_a_first_fix_for_something_else_says_why() -> None:
+    pinned = Finding(
+        "pageable_copy",
+        "transfer",
+        "pin_memory",
+        "",
+        1,
+        1,
+        Estimate(1.1, 1.2, 1.3),
+        Estimate(2e6, 2.5e6, 2.8e6),
+        "high",
+        (),
+        "",
+    )
+    of_copies = verdict_of(limits(transfer=1.3), [GRAPH], STATE, [pinned])
+    assert (
+        of_copies.why == "first because it gains more; pinned memory, for copies between host and device, gains 1.20×"
+    )
+    of_data = verdict_of(limits(input=1.3), [GRAPH], STATE, [pinned])
+    assert of_data.why == "first because it gains more; no fix for loading data gains here"
+    assert verdict_of(limits(dispatch=3.75), [GRAPH], STATE, [pinned]).why is None
+
+
+def test_copies_that_cost_the_cpu_more_than_the_device_say_so() -> None:
+    rows = Limits((replace(limits(transfer=2.0).rows[0], now_ns=400),), 2.0, False)
+    assert "copies between host and device, mostly" not in verdict_of(rows, [], replace(STATE, copies_ns=300)).sentence
+    said = verdict_of(rows, [], replace(STATE, copies_ns=70)).sentence
+    assert "the step waits for copies between host and device, mostly for the CPU's part in them; " in said
 
 
 def test_the_plan_does_not_change_the_cause() -> None:

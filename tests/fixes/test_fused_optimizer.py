@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from nsys_files import Export
 from small_programs import GEMM_BF16, MUL, STEPS, Program
 
+from warpline.errors import CannotAnswer
+from warpline.findings.fix_table import whatif
+from warpline.fixes.registry import all_fixes
 from warpline.replay import WhatIf
 from warpline.replay.costs import shares
 from warpline.replay.patterns.optimizers import counted_on_the_host, in_optimizer
+from warpline.replay.representative_steps import steps_to_judge
+from warpline.trace.open import open_trace
 
 ADAM = ["mul_", "add_", "mul_", "addcmul_", "sqrt", "add_", "addcdiv_"]
 PARAMETERS = 16
@@ -149,3 +156,60 @@ def test_a_count_on_the_device_can_be_captured(tmp_path: Path) -> None:
                 program.op("aten::sqrt", (MUL, KERNEL_US), shapes=[[256]])
                 program.op("aten::addcdiv_", (MUL, KERNEL_US), shapes=[[256], [256], [256]])
     assert not program.asked(tmp_path).labelled.once(counted_on_the_host).any()
+
+
+KERNELS = {
+    "lerp": "void at::native::vectorized_elementwise_kernel<4, at::native::lerp_scalar_kernel(float, float)>",
+    "sqrt": "void at::native::vectorized_elementwise_kernel<4, at::native::sqrt_kernel_cuda(float)>",
+    "addcdiv": "void at::native::vectorized_elementwise_kernel<4, at::native::addcdiv_cuda_kernel(float, float)>",
+    "pow": "void at::native::vectorized_elementwise_kernel<4, at::native::pow_tensor_scalar_kernel_impl<float>(float)>",
+    "tanh": "void at::native::vectorized_elementwise_kernel<4, at::native::tanh_kernel_cuda(float)>",
+}
+
+
+def without_ops(folder: Path, kernels: list[str], blocks: list[int]) -> WhatIf:
+    """Four steps, each a product and a loop over parameters that launches these kernels for each; no op is recorded."""
+    export, now, number = Export(), 1_000_000, 0
+    for _ in range(4):
+        begin = now
+        launched = [("gemm", 8)]
+        launched += [(KERNELS[name], blocks[one % len(blocks)]) for one in range(PARAMETERS) for name in kernels]
+        for name, size in launched:
+            number += 1
+            export.call(now, now + 5_000, "cudaLaunchKernel", number)
+            export.kernel(now + 8_000, now + 10_000, name, number, gridX=size, gridY=1, gridZ=1)
+            now += 12_000
+        export.range(begin, now, "step")
+        now += 20_000
+    return WhatIf(steps_to_judge(open_trace(export.write(folder / "report.sqlite"), cache=False)), all_fixes())
+
+
+@pytest.mark.parametrize(
+    ("kernels", "blocks", "found"),
+    [
+        (["lerp", "sqrt", "addcdiv"], [64, 1], True),
+        (["lerp", "sqrt", "addcdiv"], [64], False),  # turns of one size may be a solver
+        (["lerp", "tanh", "addcdiv"], [64, 1], False),
+        (["lerp", "sqrt", "tanh"], [64, 1], False),
+    ],
+)
+def test_without_ops_an_update_shows_in_its_kernels(
+    kernels: list[str], blocks: list[int], found: bool, tmp_path: Path
+) -> None:
+    labelled = without_ops(tmp_path, kernels, blocks).labelled
+    in_step = labelled.once(in_optimizer) & labelled.is_work & (labelled.step == 1)
+    assert in_step.sum() == (PARAMETERS * 3 if found else 0)
+
+
+@pytest.mark.parametrize(("more", "counted"), [([], True), (["pow"], False)])
+def test_without_ops_powers_on_the_device_show_that_it_counts_the_steps(
+    more: list[str], counted: bool, tmp_path: Path
+) -> None:
+    labelled = without_ops(tmp_path, ["lerp", "sqrt", "addcdiv", *more], [64, 1]).labelled
+    assert bool(np.any(labelled.once(counted_on_the_host))) == counted
+
+
+def test_a_file_without_ops_is_not_said_to_have_no_such_fault(tmp_path: Path) -> None:
+    trace = without_ops(tmp_path, ["tanh"], [64, 1]).trace
+    with pytest.raises(CannotAnswer, match=r"fused_optimizer cannot be seen in this file: it shows in ops"):
+        whatif(trace, ["fused_optimizer"])

@@ -48,6 +48,13 @@ def whatif(trace: Trace, fixes: Sequence[str]) -> Prediction:
     table = fix_table(trace)
     prediction = table.row(*fixes)
     if not prediction.applies:
+        hidden = [name for name in fixes if all_fixes()[name].is_hidden(table.evidence)]
+        if hidden:
+            raise CannotAnswer(
+                "no-ops",
+                f"{' or '.join(hidden)} cannot be seen in this file: it shows in ops (aten::…), and there are none",
+                "record with torch.profiler (`warpline run`)",
+            )
         reasons = "; ".join(all_fixes()[name].reason_for_nothing(table.evidence) for name in fixes)
         raise CannotAnswer(
             "nothing-to-fix",

@@ -66,7 +66,7 @@ def judge(trace: Trace) -> Judgement:
     evidence, state = fixes.evidence, fixes.state
     plan, objections = audit_plan(make_plan(fixes) if state.is_covered else [])
     limits = limits_of(fixes.findings, evidence)
-    verdict = verdict_of(limits, plan, state)
+    verdict = verdict_of(limits, plan, state, fixes.findings)
     if verdict.fix is None:
         plan = []  # what may gain nothing, or what nobody can tell, is no plan; the fixes are still listed
     cold = cold_start_verdict(fixes.findings, evidence)

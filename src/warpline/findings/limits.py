@@ -2,7 +2,7 @@
 
 Each row is replayed on the graph without a profiler, with recording that cost little, as expected and much, and on a
 calm host where the one that recorded was slow. A row that is first in all of them is the cause; rows that change
-places, or lie within a tenth of each other, are one answer, and the one with more time in the step is named first.
+places with it, or lie within a tenth of it, are one answer, and those with more time in the step are named first.
 """
 
 from __future__ import annotations
@@ -69,12 +69,9 @@ class Limits(Struct, frozen=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The cause, and a second one where both are as good an answer; empty where no resource alone is to blame."""
+        """The cause, and others that are as good an answer; empty where no resource alone is to blame."""
         able = [row for row in self.rows if self._can_be_blamed(row)]
-        if not able:
-            return ()
-        one_answer = [able[0], *_as_good_as_first(able)]
-        return tuple(row.cause for row in sorted(one_answer, key=lambda row: -row.now_ns))
+        return tuple(row.cause for row in sorted(_one_answer(able), key=lambda row: -row.now_ns))
 
     @property
     def is_of_slow_host(self) -> bool:
@@ -105,12 +102,14 @@ class Limits(Struct, frozen=True):
         return next(row for row in self.rows if row.cause == cause)
 
 
-def _as_good_as_first(rows: Sequence[Limit]) -> Sequence[Limit]:
-    """The row that is first in another of the graphs; else the second one, if its gain is within a tenth."""
-    first, *others = rows
+def _one_answer(rows: Sequence[Limit]) -> Sequence[Limit]:
+    """The first row, those that are first in another of the graphs, and those whose gain is within a tenth."""
+    if not rows:
+        return ()
+    first = rows[0]
     ahead = {max(range(len(rows)), key=lambda at: rows[at].gains[case]) for case in range(len(first.gains))}
-    elsewhere = [rows[at] for at in sorted(ahead - {0})]
-    return elsewhere[:1] or [other for other in others[:1] if other.gain.expected >= TOGETHER * first.gain.expected]
+    near = {at for at, row in enumerate(rows) if row.gain.expected >= TOGETHER * first.gain.expected}
+    return [rows[at] for at in sorted(ahead | near)]
 
 
 def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:

@@ -2,7 +2,8 @@
 
 The fix that is expected to save most comes next; of those that save within a tenth of that, the one whose gain is most
 certain. One of less effort comes before it where it saves at least half as much, and so does what it needs (a CUDA
-graph needs a step without waits). What changes the result (a larger batch) comes last. A plan never goes up.
+graph needs a step without waits); it follows at once then. What changes the result (a larger batch) comes last. A plan
+never goes up.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class PlanStep(Struct, frozen=True):
     """Why it comes now, where another fix saves more …"""
     larger: str | None = None
     """… and the name of that fix."""
+    is_needed: bool = False
+    """Whether it comes now because that fix needs it: both are one change."""
     effort: Effort = "few_lines"
     """What it takes in this program."""
 
@@ -89,6 +92,8 @@ class Choice(Struct, frozen=True):
     """Why it comes next, where another one saves more …"""
     larger: str | None = None
     """… and the name of that one."""
+    is_needed: bool = False
+    """Whether that one needs it."""
 
 
 def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice:
@@ -103,7 +108,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
     if before:
         needed_first = max(before, key=lambda option: option.saved)
         reason = f"first because {chosen.fix.words} ({chosen.gain_words}) needs it"
-        return Choice(needed_first, reason, chosen.fix.name)
+        return Choice(needed_first, reason, chosen.fix.name, is_needed=True)
     if chosen is not largest:
         is_easier = chosen.effort_rank < largest.effort_rank
         return _rather(
@@ -141,7 +146,7 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
     small = [_option(one) for one in changes.values() if SHOWN_GAIN <= one.gain.expected < CLEAR_GAIN]
     choice = next_fix(worth, small)
     found = changes[choice.option.fix.name]
-    return PlanStep(found.fix, found.new_step_ns, found.gain, choice.why, choice.larger, found.effort)
+    return PlanStep(found.fix, found.new_step_ns, found.gain, choice.why, choice.larger, choice.is_needed, found.effort)
 
 
 def _option(finding: Finding) -> Option:
@@ -165,15 +170,25 @@ class LaterFixes:
     def best_after(self, plan: Sequence[PlanStep]) -> PlanStep | None:
         """The next step of the plan; None if no fix gains enough."""
         names = [step.fix for step in plan]
-        now = plan[-1].new_step_ns.expected
+        last, now = plan[-1], plan[-1].new_step_ns.expected
+        needing = self._option(names, last.larger, now) if last.is_needed and last.larger else None
+        if needing is not None:
+            return self._step(names, next_fix([needing], self._needed_by(needing.fix, names, now)))
         options = self._options(names, now)
         while options:
-            chosen = next_fix(options).option
+            choice = next_fix(options)
+            chosen = choice.option
             if self._fixes.has_evidence(chosen.fix.name):
-                return self._step(names, chosen)
+                return self._step(names, choice)
             options.remove(chosen)
             self._candidates.remove(chosen.fix.name)
         return None
+
+    def _needed_by(self, fix: Fix, names: list[str], now: float) -> list[Option]:
+        """What else it needs."""
+        needed = [name for name in self._candidates if name in fix.first and name not in names]
+        options = [self._option(names, name, now) for name in needed if self._fixes.has_evidence(name)]
+        return [option for option in options if option is not None]
 
     def _options(self, names: list[str], now: float) -> list[Option]:
         """What could come next. The fix that could save most is replayed first; one that cannot save half as much as
@@ -185,11 +200,17 @@ class LaterFixes:
             best = max((option.saved for option in options), default=0.0) * now
             if most[name] < max((1 - 1 / SHOWN_GAIN) * now, HALF * best) or not self._replays_left:
                 break
-            after = self._step_with(*names, name)
-            if now / after >= SHOWN_GAIN:
-                effort = self._found[name].effort if name in self._found else all_fixes()[name].effort
-                options.append(Option(all_fixes()[name], Estimate.exactly(now / after), effort))
+            if (option := self._option(names, name, now)) is not None:
+                options.append(option)
         return options
+
+    def _option(self, names: list[str], name: str, now: float) -> Option | None:
+        """This fix on top of the ones before it; None if it gains too little."""
+        after = self._step_with(*names, name)
+        if now / after < SHOWN_GAIN:
+            return None
+        effort = self._found[name].effort if name in self._found else all_fixes()[name].effort
+        return Option(all_fixes()[name], Estimate.exactly(now / after), effort)
 
     def _most_saved(self, name: str, idle_ns: float) -> float:
         most = self._most[name]
@@ -200,11 +221,15 @@ class LaterFixes:
         trial = self._evidence.trial(*names)
         return max(trial.step_ns, self._work.least_after(trial).expected_ns)
 
-    def _step(self, names: Sequence[str], chosen: Option) -> PlanStep:
+    def _step(self, names: Sequence[str], choice: Choice) -> PlanStep:
         """The row of the table for all fixes so far."""
+        chosen = choice.option
         known = self._fixes.row(*names, chosen.fix.name)
         step_ns, gain = known.new_step_ns.rounded(), known.gain.rounded(4)
-        return PlanStep(chosen.fix.name, step_ns, gain, effort=chosen.effort)
+        needing = choice.larger if choice.is_needed else None
+        return PlanStep(
+            chosen.fix.name, step_ns, gain, larger=needing, is_needed=choice.is_needed, effort=chosen.effort
+        )
 
 
 def audit_plan(plan: Sequence[PlanStep]) -> tuple[list[PlanStep], list[Objection]]:

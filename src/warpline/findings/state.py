@@ -100,6 +100,8 @@ class State(Struct, frozen=True):
     """Time of a step in which the CPU runs the program's own code and launches nothing."""
     allocates: bool = True
     """Whether the driver allocates or frees memory in the steps."""
+    copies_ns: float = 0.0
+    """Time of a step in copies between host and device."""
     comm_ns: float = 0.0
     """Time of collectives in a step …"""
     rank_wait_ns: float = 0.0
@@ -163,6 +165,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         slowness=evidence.question.slowness,
         own_code_ns=evidence.host_time_saved("less_host_code"),
         allocates=_allocates(evidence),
+        copies_ns=evidence.time_per_step(evidence.labelled.is_copy & evidence.labelled.copy_kind.equal("HtoD", "DtoH")),
         comm_ns=evidence.time_per_step(evidence.labelled.kernels("comm")),
         rank_wait_ns=_rank_wait_ns(evidence),
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpline.estimate import CLEAR_GAIN, NOTICEABLE_GAIN, Estimate
+from msgspec.structs import replace
+
+from warpline.estimate import CLEAR_GAIN, NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.distortion import LEAST_DISTORTION
 from warpline.findings.limits import MIN_GAIN, Limits
 from warpline.findings.model import MEASURE_IT, Finding, Verdict
@@ -16,6 +18,7 @@ from warpline.findings.state import State, percent
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes
+from warpline.fixes.words import listed
 from warpline.replay.ranges import Idle, ranges_of
 from warpline.units import duration, several, speedup
 
@@ -36,11 +39,21 @@ WAITS: dict[str, tuple[str, str]] = {
 """For each cause what is waited for, by a step or a recording, and the condition of its limit."""
 COPIES = ("Copies on the device", "the GPU is busy with copies within its own memory")
 """The name of the cause `memory`, and what is waited for, where nothing is allocated."""
+OWN_FIX: dict[str, str] = {
+    "dispatch": "launches",
+    "sync": "waits",
+    "transfer": "copies between host and device",
+    "input": "loading data",
+    "memory": "allocations and copies on the device",
+    "comm": "communication",
+    "kernel": "kernels",
+}
+"""For each cause what a fix is for that shortens it."""
 CAUSE_OF: dict[str, Cause] = {cause: cause for cause in CAUSES}
 
 
-def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdict:
-    """The cause, and what to do first."""
+def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State, findings: Sequence[Finding] = ()) -> Verdict:
+    """The cause, and what to do first; `findings` are what is known of the fixes."""
     reason = why_unclear(state)
     if reason is not None:
         return _verdict("unclear", f"Unclear: {reason}.", [], state)
@@ -58,7 +71,11 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State) -> Verdic
         return _verdict("unclear", _unknown(limits, state), [], state)
     known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]
     sentence = _bound(known, limits, state) + _part_of_recording(state)
-    return _verdict(known[0], sentence, plan, state, known[1] if len(known) > 1 else None)
+    verdict = _verdict(known[0], sentence, plan, state, known[1] if len(known) > 1 else None)
+    elsewhere = _why_elsewhere(known, plan, findings)
+    if elsewhere is None:
+        return verdict
+    return replace(verdict, why=f"{verdict.why or 'first because it gains more'}; {elsewhere}")
 
 
 def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdict | None:
@@ -99,18 +116,34 @@ def _verdict(cause: Cause, sentence: str, plan: Sequence[PlanStep], state: State
     )
 
 
+def _why_elsewhere(causes: Sequence[Cause], plan: Sequence[PlanStep], findings: Sequence[Finding]) -> str | None:
+    """Why the first fix is not for what the step waits for; None where it is, or is needed by one that is."""
+    first = plan[: 2 if _is_prerequisite(plan) else 1]
+    if not first or any(rule.cause in causes for step in first for rule in all_fixes()[step.fix].findings):
+        return None
+    own = [one for one in findings if one.cause in causes and not all_fixes()[one.fix].is_limit]
+    best = max(own, key=lambda one: one.gain.expected, default=None)
+    if best is None or best.gain.expected < SHOWN_GAIN:
+        return f"no fix for {OWN_FIX[causes[0]]} gains here"
+    if best.gain.expected >= first[-1].gain.expected:
+        return None  # the plan has its own reason
+    return f"{all_fixes()[best.fix].words}, for {OWN_FIX[best.cause]}, gains {best.gain_words}"
+
+
 def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     """The first half: what the step waits for, and what it would take without that."""
-    names = [_words(cause, state)[0] for cause in causes]
-    name = names[0] if len(names) == 1 else f"{names[0]} and {_uncapitalised(names[1])}"
+    first, *others = (_words(cause, state)[0] for cause in causes)
+    name = listed([first, *map(_uncapitalised, others)])
     unit = _the(state)
     now = duration(state.step_ns)
     waited = {cause: _words(cause, state)[1].format(unit=unit) for cause in causes}
+    if "transfer" in waited and state.copies_ns < limits.row("transfer").now_ns / 2:
+        waited["transfer"] += ", mostly for the CPU's part in them"
     if not limits.named:
         both = " and ".join(waited.values())
         after = duration(state.step_ns / limits.pair_gain)
         return f"{name}: {both}; without both, {unit} would take {after} instead of {now}; neither alone gives a tenth."
-    waits = " and ".join(
+    waits = listed(
         f"{waited[cause]} ({WAITS[cause][1]}: {duration(limits.row(cause).step_ns.expected)})" for cause in causes
     )
     if len(causes) > 1:
@@ -148,11 +181,17 @@ def _part_of_recording(state: State) -> str:
 
 
 def _what_to_do(plan: Sequence[PlanStep], state: State) -> str:
-    """The second half: what to do first, and what it brings; with what needs it, where it brings little alone."""
+    """The second half: what to do first, and what it brings; with what needs it, or where it brings little alone."""
     subjects = [all_fixes()[step.fix].subject(state.framework) for step in plan[:2]]
-    if plan[0].gain.expected < CLEAR_GAIN and len(plan) > 1:
-        return f"First, {subjects[0]}, then {subjects[1]}: both {_brings(plan[1])}."
+    if len(plan) > 1 and (_is_prerequisite(plan) or plan[0].gain.expected < CLEAR_GAIN):
+        both = "together" if plan[1].gain.is_wide else "both"
+        return f"First, {subjects[0]}, then {subjects[1]}: {both} {_brings(plan[1])}."
     return f"First, {subjects[0]}{':' if plan[0].gain.is_wide else ''} {_brings(plan[0])}."
+
+
+def _is_prerequisite(plan: Sequence[PlanStep]) -> bool:
+    """Whether the first fix of a plan is part of the second one."""
+    return len(plan) > 1 and plan[0].is_needed and plan[0].larger == plan[1].fix
 
 
 def _brings(step: PlanStep) -> str:

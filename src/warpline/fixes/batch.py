@@ -223,6 +223,7 @@ FIX = Fix(
         ),
     ),
     needs=("ops, and their shapes",),
+    shows_in_ops=True,
     after=("no_empty_cache", "preallocate"),
     was_made=was_made,
     replaces_kernels=True,

@@ -63,6 +63,7 @@ FIX = Fix(
         ),
     ),
     needs=("the dtypes of ops' tensors, or ops named _to_copy",),
+    shows_in_ops=True,
     after=("warm_up",),
     not_tried="the casts stand in the source",
 )

@@ -119,6 +119,7 @@ FIX = Fix(
         ),
     ),
     needs=("ops named clone, contiguous, repeat or to",),
+    shows_in_ops=True,
     after=("pad",),
     was_made=was_made,
     not_tried="the copies stand in the source",

@@ -19,7 +19,7 @@ from warpline.replay.costs import shares
 from warpline.replay.graph.model import NodeKind
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
-from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists, updates_at_once
+from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, operations, takes_lists, updates_at_once
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.units import duration, several
@@ -73,10 +73,10 @@ def apply(edit: GraphEdit, case: int) -> int:
 def _remaining_passes(labelled: LabelledGraph, kernels: Int64s) -> float:
     """Share of the memory traffic that a fused update still has.
 
-    The ops identify the optimizer: square roots mean Adam (four tensors read, three written), several ops momentum,
-    and a single op plain SGD, which reads two tensors and writes one whether it is fused or not.
+    What they do identifies the optimizer: square roots mean Adam (four tensors read, three written), several operations
+    momentum, and a single one plain SGD, which reads two tensors and writes one whether it is fused or not.
     """
-    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in labelled.op_name[kernels].present()]
+    names = operations(labelled, kernels)
     passes = sum(PASSES.get(name, 2) for name in names)
     needed = 7 if "sqrt" in names else 5 if len(names) > 1 else 3
     return min(1.0, needed / max(passes, 1))
@@ -178,7 +178,8 @@ FIX = Fix(
     assumptions=(
         (
             "Optimizer steps are detected by the range that torch.optim puts around them; hand-written ones as loops "
-            "over tensors that divide by a square root or subtract the gradient."
+            "over tensors that divide by a square root or subtract the gradient; in a file without ops (nsys) by "
+            "kernels that divide by a square root."
         ),
         "Kernels of an optimizer that is fused already do not change; if they take most of its time, nothing does.",
         "The host time is that of a fused AdamW with as many parameters as the kernels suggest.",
@@ -216,6 +217,7 @@ FIX = Fix(
         ),
     ),
     needs=("torch.optim's ranges, or ops with shapes",),
+    shows_in_ops=True,
     after=("fewer_kernels",),
     was_made=was_made,
     replaces_kernels=True,

@@ -74,6 +74,7 @@ FIX = Fix(
         ),
     ),
     needs=("ops", "torch.optim's ranges", "grids of kernels, or the shapes of ops"),
+    shows_in_ops=True,
     after=APPLIED_AFTER,
     tried=(
         TryableChange(

@@ -70,6 +70,8 @@ class Fix(Struct, frozen=True):
     """The same for programs without PyTorch, if `words` names something of PyTorch's."""
     needs: tuple[str, ...] = ()
     """What the trace must record for a prediction."""
+    shows_in_ops: bool = False
+    """Whether a framework's ops alone show its fault, or most forms of it."""
     after: tuple[str, ...] = ()
     """Fixes that must change the graph before this one when several are applied together."""
     same_work: bool = False
@@ -93,6 +95,10 @@ class Fix(Struct, frozen=True):
     """How `warpline try` makes it from outside."""
     not_tried: str = "it has no change that can be injected"
     """Why it cannot be made from outside, where `tried` is empty."""
+
+    def is_hidden(self, evidence: Evidence) -> bool:
+        """Whether its fault may be there, and the recording cannot show it."""
+        return self.shows_in_ops and evidence.framework == "pytorch" and not len(evidence.trace.ops)
 
     def reason_for_nothing(self, evidence: Evidence) -> str:
         """Why it changes nothing in the judged steps."""

@@ -142,6 +142,7 @@ FIX = Fix(
         ),
     ),
     needs=("ops, and their shapes",),
+    shows_in_ops=True,
     after=("remove_sync",),
     was_made=was_made,
     not_tried="the tensors are made in the source",

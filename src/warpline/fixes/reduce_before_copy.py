@@ -195,6 +195,7 @@ FIX = Fix(
         ),
     ),
     needs=("the bytes of copies", "CPU ops around them"),
+    shows_in_ops=True,
     after=("pin_memory",),
     was_made=was_made,
     implies=("remove_sync", "prefetch", "pin_memory"),

@@ -220,6 +220,11 @@ class LabelledGraph:
         result[kernels] = which
         return [identify(self.name.words[code]) for code in codes.tolist()], result
 
+    @cached_property
+    def kernel_op(self) -> Names:
+        """What each kernel does, as far as its name says it."""
+        return self.name.renamed(lambda name: identify(name).op)
+
     @property
     def kernel_archs(self) -> set[str]:
         """Architectures that the names of kernels contain."""

@@ -115,11 +115,9 @@ def _matters(row: Limit, step_ns: float) -> bool:
 
 
 def brief_limits(found: Limits) -> str:
-    """The limits that matter, on one line; empty where none does."""
-    large = [row for row in found.rows if row.gain.expected >= MIN_GAIN][:BRIEF_LIMITS]
-    if len(large) < 2:  # the verdict says it
-        return ""
-    return "; ".join(f"{FREE[row.cause]}: {duration(row.step_ns.expected)}" for row in large)
+    """The limits that matter, on one line, without those that the verdict says; empty where none does."""
+    large = [row for row in found.rows if row.gain.expected >= MIN_GAIN and row.cause not in found.named]
+    return "; ".join(f"{FREE[row.cause]}: {duration(row.step_ns.expected)}" for row in large[:BRIEF_LIMITS])
 
 
 def explained(findings: Sequence[Finding]) -> Findings:

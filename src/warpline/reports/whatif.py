@@ -63,7 +63,7 @@ def report_all(predictions: Sequence[Prediction], recording: str, noun: StepNoun
     )
     named = {prediction.fixes[0].name for prediction in predictions}
     rest = ", ".join(name for name in registry.all_fixes() if name not in named)
-    nothing = Text(f"Would change nothing here (--fix NAME says why): {rest}.", "quiet")
+    nothing = Text(f"Would change nothing here, as far as this file shows (--fix NAME says why): {rest}.", "quiet")
     return Report(title, (Section("fixes", "Fixes, each replayed alone", (Table(columns, rows), nothing)),))
 
 

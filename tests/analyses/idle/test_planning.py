@@ -62,3 +62,20 @@ def test_silence_in_a_cold_step_is_the_cold_start(tmp_path: Path) -> None:
             program.op("aten::mul", (MUL, 10), cpu=USUAL, shapes=[[64, 64]])
             program.wait()
     assert account(tmp_path, program)["cold_start"] == pytest.approx(20_000, rel=0.05)
+
+
+def test_only_a_cold_step_waits_so_long_for_its_first_batch(tmp_path: Path) -> None:
+    """Each of six steps of about 1 ms loads for 0.8 ms; the first one has 20 ms of it besides, as workers start."""
+    program = Program()
+    for step in range(6):
+        with program.step():
+            program.op("aten::mul", (MUL, 10), cpu=USUAL, shapes=[[64, 64]])
+            if step == 0:
+                program.op("DataLoader: start", cpu=20_000)
+                program.op("aten::mul", (MUL, 10), cpu=USUAL, shapes=[[64, 64]])
+            program.op("DataLoader: next", cpu=800)
+            program.op("aten::mul", (MUL, 10), cpu=USUAL, shapes=[[64, 64]])
+            program.wait()
+    idle = account(tmp_path, program)
+    assert idle["cold_start"] == pytest.approx(20_000, rel=0.05)
+    assert idle["input"] == pytest.approx(6 * 800, rel=0.05)

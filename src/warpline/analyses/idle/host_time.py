@@ -68,10 +68,32 @@ class HostTime:
 
     def __init__(self, trace: Trace, cold: Spans = EMPTY) -> None:
         self.trace, self.cold, self.window = trace, cold, _recorded(trace)
-        self.activity = activities(trace)
         self.step_starts = np.sort(trace.all_steps.start_ns)
         self.step_end = int(trace.all_steps.end_ns.max(initial=0))
+        self.activity = activities(trace)
+        if len(cold):
+            self.activity = self._without_first_waits(self.activity)
         self._whole: dict[bytes, list[dict[str, LaneSpans]]] = {}
+
+    def in_start(self, starts: Int64s, ends: Int64s) -> Bools:
+        """Whether all of the time between two moments is in a cold step, and more than a warm step takes: no warm step
+        has that."""
+        steps = self.trace.all_steps
+        warm = covered_before(self.cold, steps.end_ns) == covered_before(self.cold, steps.start_ns)
+        usual = float(np.median((steps.end_ns - steps.start_ns)[warm])) if warm.any() else np.inf
+        inside = covered_before(self.cold, ends) - covered_before(self.cold, starts) == ends - starts
+        return inside & (ends - starts > usual)
+
+    def _without_first_waits(self, activity: dict[str, LaneSpans]) -> dict[str, LaneSpans]:
+        """What a cold step reads or sleeps for longer than a warm step takes is its cold start: a compiler's processes,
+        the first batch of workers that start."""
+        waits, known = activity["input"], activity["cold_start"]
+        first = self.in_start(waits.starts, waits.ends)
+        others = LaneSpans(waits.lanes[~first], waits.starts[~first], waits.ends[~first])
+        columns = zip(*((one.lanes, one.starts, one.ends) for one in (known, waits)), strict=True)
+        chosen = np.append(np.ones(len(known), bool), first)
+        lanes, starts, ends = (np.concatenate(column)[chosen] for column in columns)
+        return {**activity, "input": others, "cold_start": LaneSpans.union(lanes, starts, ends)}
 
     def explained(self, within: LaneSpans) -> Iterator[dict[str, LaneSpans]]:
         """By label, when threads have it: by their own evidence, then other threads', then the meaning of gaps.
@@ -251,12 +273,14 @@ class _ThreadsOnLine:
     def _making_batches(self, starts: Int64s, ends: Int64s, free: Spans) -> Spans:
         """Long gaps between the last launch of any thread and a copy to the device.
 
-        All CPU functions and ops in such a gap prepare the copied data.
+        All CPU functions and ops in such a gap prepare the copied data, unless only a cold step has such
+        a gap.
         """
         if not len(starts):
             return EMPTY
         host, line = self._host, self.line
-        chosen = (line.times(starts) < host.step_end) & (line.times(ends) > int(host.step_starts[0]))
+        begin, end = line.times(starts), line.times(ends)
+        chosen = (begin < host.step_end) & (end > int(host.step_starts[0])) & ~host.in_start(begin, end)
         chosen &= self._before_batch(self._called[self._calls.upload])
         chosen &= covered_before(free, ends) - covered_before(free, starts) > LONGEST_PYTHON_NS
         return intersection(free, union(starts[chosen], ends[chosen]))
