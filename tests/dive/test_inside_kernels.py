@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kineto_files import Event, annotation, call, kernel, op, write
+from small_programs import GEMM_FP32, repeated
 from stats_traces import call as nsys_call
 from stats_traces import kernel as nsys_kernel
 from stats_traces import make_trace, span
@@ -16,6 +17,8 @@ from warpline.capture.tool_commands import FirstKernels, ncu_flags, sections_for
 from warpline.dive.inside_kernels import InsideKernels, inside_kernels
 from warpline.dive.metrics import METRICS
 from warpline.dive.ncu_plan import MAX_LAUNCHES, by_hand, runs_for
+from warpline.findings.judge import judge
+from warpline.findings.next_tool import next_tools
 from warpline.trace.open import open_trace
 
 H200 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}]}
@@ -75,6 +78,25 @@ def test_kernels_are_ranked_counted_and_explained(tmp_path: Path) -> None:
     assert mul.recoverable_ns == mul.time_ns - (mul.floor_ns or 0)
     assert kernels.chosen(5) == (norm, mul)
     assert mul.to_dict()["recoverable_ns"] > 0
+
+
+def test_a_roofline_without_tensor_cores_is_said_to_be_that(tmp_path: Path) -> None:
+    """A product of 2048 x 2048 x 2048 in FP32: 17.2 GFLOP, which the CUDA cores of an H200 do in about 0.33 ms."""
+    trace = open_trace(
+        write(
+            tmp_path,
+            repeated(
+                lambda program: program.op("aten::mm", (GEMM_FP32, 340), shapes=[[2048, 2048]] * 2, dtype="float")
+            ).events,
+            **H200,
+        ),
+        cache=False,
+    )
+    (product,) = inside_kernels(trace).kernels
+    assert product.answer == "timeline"
+    assert "of its roofline without tensor cores (compute): only less work makes it faster" in product.why
+    (tool,) = next_tools(trace, judge(trace))
+    assert tool.why.endswith("of its roofline without tensor cores: tf32 gives it another one")
 
 
 def test_one_run_reaches_kernels_that_lie_close(tmp_path: Path) -> None:

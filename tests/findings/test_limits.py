@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import kineto_files as files
@@ -197,6 +198,15 @@ def test_three_rows_within_a_tenth_are_all_named_by_their_time_in_the_step() -> 
     data, copies = (replace(limit(cause, 1.11, 1.14, 1.16), now_ns=5) for cause in ("input", "transfer"))
     launches = replace(limit("dispatch", 1.04, 1.13, 1.15), now_ns=20)
     assert named(data, copies, launches) == ("dispatch", "input", "transfer")
+
+
+def test_the_order_of_rows_does_not_change_what_is_named() -> None:
+    rows = (
+        replace(limit("dispatch", 1.2, 1.3, 1.5), now_ns=9),
+        limit("sync", 1.4, 1.45, 1.4),
+        limit("input", 1.1, 1.2, 1.1),
+    )
+    assert {Limits(tuple(order), 2.0, False).named for order in permutations(rows)} == {("dispatch", "sync")}
 
 
 def test_less_than_a_tenth_is_no_cause_and_kernels_only_with_a_sure_fix() -> None:

@@ -157,6 +157,26 @@ def test_a_step_without_a_cause_is_healthy() -> None:
     assert verdict_of(limits(1.04, True, kernel=1.5), [], STATE).cause == "kernel"
 
 
+def test_a_healthy_step_names_the_fix_that_may_gain_a_tenth() -> None:
+    compiled = Finding(
+        "unfused_elementwise",
+        "kernel",
+        "torch_compile",
+        "",
+        1,
+        1,
+        Estimate(0.9, 1.55, 2.1),
+        Estimate(1e6, 2e6, 3e6),
+        "low",
+        (),
+        "",
+    )
+    said = verdict_of(limits(1.04, kernel=1.5), [], STATE, [compiled]).sentence
+    assert "no fix is certain to gain 5 %; torch.compile might gain some (1.55×, range 0.90–2.10×): measure it." in said
+    small = replace(compiled, gain=Estimate(0.98, 1.04, 1.1))
+    assert "might gain some" not in verdict_of(limits(1.04, kernel=1.5), [], STATE, [small]).sentence
+
+
 def test_a_busy_gpu_is_not_healthy_with_kernels_that_can_use_half_of_it() -> None:
     state = replace(STATE, idle_share=0.07, bare_idle_share=0.07, half_empty=HalfEmpty(2.7e6, 1, 1, 108))
     verdict = verdict_of(limits(1.0, dispatch=1.0), [], state)

@@ -19,6 +19,7 @@ from warpline.dive.launch_groups import LaunchGroup, launch_groups
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
 from warpline.library_names import PROFILER_STEP
+from warpline.replay.patterns.precision import on_cuda_cores
 from warpline.sources.ncu.names import function_of
 from warpline.trace.arrays import NONE, Int64s, grouped
 from warpline.trace.launches import launched_ns
@@ -31,6 +32,7 @@ SHORT = 2
 """Kernels of up to this many times an empty kernel's time have nothing inside that could be faster."""
 MIN_SHARE = 0.01
 """Kernels with less of the GPU time are not worth a look."""
+ONLY_LESS_WORK = "only less work makes it faster"
 _PLAIN_RANGE = re.compile(r"[\w .:-]+")
 """Names of NVTX ranges that ncu's filter takes without escapes."""
 
@@ -203,11 +205,12 @@ def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bo
         return "timeline", f"{duration(mean_ns)} a launch, mostly latency: launch fewer or fuse them"
     if bound == "latency":
         return "profile", f"{duration(mean_ns)} a launch for what needs less than {duration(LATENCY_NS)}"
+    roofline = "its roofline without tensor cores" if on_cuda_cores(identify(name)) else "its roofline"
     if floor_ns >= time_ns:
-        return "timeline", "at its roofline: only less work makes it faster"
-    reached = f"at {share(floor_ns, time_ns)} of its roofline{f' ({bound})' if bound else ''}"
+        return "timeline", f"at {roofline}: {ONLY_LESS_WORK}"
+    reached = f"at {share(floor_ns, time_ns)} of {roofline}{f' ({bound})' if bound else ''}"
     if floor_ns >= NEAR_ROOF * time_ns:
-        return "timeline", f"{reached}: only less work makes it faster"
+        return "timeline", f"{reached}: {ONLY_LESS_WORK}"
     return "profile", f"{reached}; {duration((time_ns - floor_ns) / launches)} of each launch recoverable"
 
 

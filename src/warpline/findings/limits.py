@@ -102,14 +102,12 @@ class Limits(Struct, frozen=True):
         return next(row for row in self.rows if row.cause == cause)
 
 
-def _one_answer(rows: Sequence[Limit]) -> Sequence[Limit]:
-    """The first row, those that are first in another of the graphs, and those whose gain is within a tenth."""
-    if not rows:
-        return ()
-    first = rows[0]
-    ahead = {max(range(len(rows)), key=lambda at: rows[at].gains[case]) for case in range(len(first.gains))}
-    near = {at for at, row in enumerate(rows) if row.gain.expected >= TOGETHER * first.gain.expected}
-    return [rows[at] for at in sorted(ahead | near)]
+def _one_answer(rows: Sequence[Limit]) -> list[Limit]:
+    """The rows that are first in one of the graphs, and those whose gain is within a tenth of the largest."""
+    cases = range(len(rows[0].gains) if rows else 0)
+    ahead = {max(rows, key=lambda row: (row.gains[case], row.gain.expected)).cause for case in cases}
+    largest = max((row.gain.expected for row in rows), default=1.0)
+    return [row for row in rows if row.cause in ahead or row.gain.expected >= TOGETHER * largest]
 
 
 def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from warpline.dive.inside_kernels import Floors, InsideKernel, InsideKernels, inside_kernels
+from warpline.dive.inside_kernels import ONLY_LESS_WORK, Floors, InsideKernel, InsideKernels, inside_kernels
 from warpline.dive.ncu_plan import by_hand
 from warpline.estimate import NOTICEABLE_GAIN
 from warpline.hardware.vocabulary import in_words_of, platform
@@ -60,11 +60,16 @@ def next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
 
 
 def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]], *, is_amd: bool) -> NextTool:
+    changing = (
+        fix for fix, rows in fixes.items() if sum(map(rows.__contains__, kernel.rows)) > MOSTLY * len(kernel.rows)
+    )
+    fix = next(changing, None)
     if kernel.answer == "timeline":
-        return NextTool(kernel, "timeline", in_words_of(platform(is_amd=is_amd), kernel.why), "")
-    for fix, rows in fixes.items():
-        if sum(row in rows for row in kernel.rows) > MOSTLY * len(kernel.rows):
-            return NextTool(kernel, "timeline", f"{fix} changes it: make that fix first", "")
+        # A fix may give it another roofline, as tensor cores have.
+        why = kernel.why.replace(ONLY_LESS_WORK, f"{fix} gives it another one") if fix else kernel.why
+        return NextTool(kernel, "timeline", in_words_of(platform(is_amd=is_amd), why), "")
+    if fix is not None:
+        return NextTool(kernel, "timeline", f"{fix} changes it: make that fix first", "")
     if is_amd:
         return NextTool(kernel, "rocprof-compute", kernel.why, "")
     return NextTool(kernel, "ncu", kernel.why, by_hand(found, kernel))

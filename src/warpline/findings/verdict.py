@@ -66,7 +66,7 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State, findings:
     if doubt is not None:
         return _verdict("unclear", f"Unclear: the GPU is {_busy(state)}, but {doubt}.", [], state)
     if not causes:
-        return _verdict("healthy", _healthy(limits, plan, state) + _part_of_recording(state), [], state)
+        return _verdict("healthy", _healthy(limits, plan, findings, state) + _part_of_recording(state), [], state)
     if causes[0] == "unknown":
         return _verdict("unclear", _unknown(limits, state), [], state)
     known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]
@@ -203,11 +203,26 @@ def _brings(step: PlanStep) -> str:
     return f"{verb} bring it to {duration(step.new_step_ns.expected)} ({speedup(gain.expected)}, range {spread})"
 
 
-def _healthy(limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
+def _healthy(limits: Limits, plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> str:
     busy = f"the GPU is {_busy(state)}"
     rest = f"free launches, waits, copies, data and communication would give {speedup(limits.together)} together"
     others = " of kernels" if any(step.gain.low >= CLEAR_GAIN for step in plan) else ""
-    return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %.{_as_sparse_matmul(state)}"
+    doubtful = _doubtful_fix(findings, state)
+    return f"Healthy: {busy}; {rest}, and no fix{others} is certain to gain 5 %{doubtful}.{_as_sparse_matmul(state)}"
+
+
+def _doubtful_fix(findings: Sequence[Finding], state: State) -> str:
+    """The fix with the largest gain, where it is expected to be a cause's and may be nothing."""
+    known = all_fixes()
+    changes = [one for one in findings if known[one.fix].keeps_result and not known[one.fix].is_limit]
+    best = max(changes, key=lambda one: one.gain.expected, default=None)
+    if best is None or best.gain.expected < MIN_GAIN:
+        return ""
+    gain = best.gain
+    subject = known[best.fix].subject(state.framework)
+    expected = "" if gain.is_wide else f"{speedup(gain.expected)}, range "
+    spread = f"{speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
+    return f"; {subject} might gain some ({expected}{spread}): {MEASURE_IT}"
 
 
 def _as_sparse_matmul(state: State) -> str:

@@ -90,7 +90,7 @@ def _coverage(table: RooflineTable) -> Text:
     if table.roof is not None:
         rest = " without collectives and the like" if table.bounded_ns < table.modelled_ns else ""
         times = f"{duration(table.floor_ns)} instead of {duration(table.bounded_ns)}"
-        line += f"; at the roofline it would take {times}{rest}"
+        line += f"; at the roofline of each op's own precision it would take {times}{rest}"
     return Text(line)
 
 
