@@ -83,10 +83,10 @@ def _next_tools(diagnosis: Diagnosis) -> Section:
         (tool.kernel.share, tool.kernel.with_op, TOOLS.get(tool.tool, tool.tool), tool.why)
         for tool in diagnosis.next_tools
     )
-    words = "A row is the launches of one kernel with one grid and one set of shapes."
-    if any(tool.tool == "timeline" for tool in diagnosis.next_tools):
-        words += " timeline: this recording explains the kernel's time; counters would add nothing."
-    return Section("next_tools", "Which tool next", (Table(columns, rows), Text(words, "quiet")))
+    alike = Text("A row is the launches of one kernel with one grid and one set of shapes.", "quiet")
+    words = Text("timeline: this recording explains the kernel's time; counters would add nothing.", "quiet")
+    explained = (words,) if any(tool.tool == "timeline" for tool in diagnosis.next_tools) else ()
+    return Section("next_tools", "Which tool next", (Table(columns, rows), alike, *explained))
 
 
 def kernels(diagnosis: Diagnosis, top: int) -> Section:
