@@ -102,7 +102,7 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     after = "; after each wait nothing is queued, and it stays idle until the next launch" if saved > 2 * dry else ""
     return Claim(
         f"The CPU waits for the GPU in {several(count, 'call')} {evidence.noun.per} ({_written(evidence, calls)}), "
-        f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}{after}.",
+        f"{duration(evidence.time_in_calls(calls))} in total, in which the GPU is idle for {duration(dry)}{after}.",
         places,
         _how(places, as_written(len(evidence.trace.ops) > 0), again=bool(created_again(evidence.labelled))),
     )

@@ -176,7 +176,9 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
             noun,
             has_collectives=bool(judgement.evidence.labelled.kernels("comm").any()),
         )
-        content = (*((limits,) if limits.rows else ()), *((Text(small, "quiet"),) if small else ()))
+        waits = findings.more_than_its_time(judgement.limits, judgement.evidence.step_ns)
+        words = (Text(text, "quiet") for text in (waits, small) if text)
+        content = (*((limits,) if limits.rows else ()), *words)
         if content:
             yield Section("limits", f"Limits: {noun.one('the')} if one thing were free", content)
         if judgement.plan:

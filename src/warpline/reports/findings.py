@@ -110,6 +110,14 @@ def small_limits(found: Limits, step_ns: float, noun: StepNoun, *, has_collectiv
     return " ".join(filter(None, (listed, none)))
 
 
+def more_than_its_time(found: Limits, step_ns: float) -> str:
+    """Why a wait gives back more than its own time on the path, where it does; empty elsewhere."""
+    row = found.row("sync")
+    if not _matters(row, step_ns) or step_ns - row.step_ns.expected <= 2 * row.now_ns:
+        return ""
+    return "Waits give back more than their own time: after one, the GPU is idle until the CPU has launched again."
+
+
 def _matters(row: Limit, step_ns: float) -> bool:
     return row.gain.expected >= NOTICEABLE_GAIN or row.now_ns >= (NOTICEABLE_GAIN - 1) * step_ns
 
