@@ -32,6 +32,20 @@ def test_the_step_is_that_of_the_last_rank(tmp_path: Path) -> None:
     assert found.replayed_step_ns == pytest.approx(HEALTHY_STEP_NS, rel=1e-3)
 
 
+def test_steps_that_are_long_once_on_all_ranks_are_left_out_and_said(tmp_path: Path) -> None:
+    job(tmp_path, steps=8, stalls_us={(rank, step): 50_000.0 for rank in range(4) for step in (0, 1)})
+    found = opened(tmp_path)
+    assert found.step_ns == pytest.approx(HEALTHY_STEP_NS)
+    assert found.step_numbers == (5, 6, 7, 8, 9, 10)
+    (note,) = (entry.message for entry in found.health if entry.code == "cold-steps")
+    assert note.startswith("the first 2 steps are left out: 101 ms, where later ones take 535 µs each")
+
+
+def test_long_steps_that_come_again_stay(tmp_path: Path) -> None:
+    job(tmp_path, steps=8, stalls_us={(rank, step): 50_000.0 for rank in range(4) for step in (0, 5)})
+    assert len(opened(tmp_path).step_numbers) == 8
+
+
 def test_alike_ranks_have_no_straggler(tmp_path: Path) -> None:
     job(tmp_path)
     found = opened(tmp_path)

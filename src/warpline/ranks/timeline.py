@@ -17,9 +17,11 @@ from msgspec import Struct
 
 from warpline.errors import CannotAnswer
 from warpline.ranks.summary import COMM, COMPUTE, INPUT, STEP, WAIT, RankSummary
+from warpline.replay.replay import UNEVEN, are_uneven
 from warpline.sources.health import HealthEntry
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s
 from warpline.trace.table import Names
+from warpline.units import duration
 
 MIN_STEPS = 2
 """A step time needs so many steps: it runs from the end of the first to the end of the last."""
@@ -84,6 +86,11 @@ class StepWindow(Struct, frozen=True):
     """The number of each step; NONE if it was not recorded whole, or has no GPU operations."""
     spans: Int64s
     """Start and end of each step, by the rank's own clock."""
+
+    def lengths(self, numbers: Sequence[int]) -> Floats:
+        """How long the steps of these numbers take."""
+        chosen = self.spans[np.isin(self.numbers, numbers)]
+        return (chosen[:, 1] - chosen[:, 0]).astype(np.float64)
 
     @property
     def usable(self) -> set[int]:
@@ -156,7 +163,25 @@ def common_timelines(summaries: Mapping[int, RankSummary]) -> tuple[Timelines, l
     if any(windows[rank].usable != set(numbers) for rank in ranks):
         shown = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
         notes.append(HealthEntry("step-windows", "info", f"ranks recorded different steps; used are steps {shown}"))
-    return Timelines(summaries, windows, numbers, ranks), notes
+    lengths = np.median([windows[rank].lengths(numbers) for rank in ranks], axis=0)
+    cold = _cold_steps(lengths)
+    if cold:
+        which = "first step is" if cold == 1 else f"first {cold} steps are"
+        message = (
+            f"the {which} left out: {duration(lengths[:cold].sum())}, where later ones take "
+            f"{duration(float(np.median(lengths[cold:])))} each; a cold start of the job is lost once"
+        )
+        notes.append(HealthEntry("cold-steps", "info", message))
+    return Timelines(summaries, windows, numbers[cold:], ranks), notes
+
+
+def _cold_steps(lengths: Floats) -> int:
+    """How many steps at the beginning are long once; 0 where long steps come again, or nothing shows what is usual."""
+    if not are_uneven(lengths):
+        return 0
+    long = np.flatnonzero(lengths > UNEVEN * np.median(lengths))
+    is_once = bool(len(long)) and long[-1] == len(long) - 1 and len(lengths) - len(long) >= max(MIN_STEPS, len(long))
+    return len(long) if is_once else 0
 
 
 def outline(line: RankTimeline) -> RankOutline:

@@ -182,12 +182,12 @@ def _waits(diagnosis: Diagnosis) -> Section:
     note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
     title = "CPU waits, per step" if len(diagnosis.steps) else "CPU waits, in the whole recording"
     table = Table(columns, tuple(rows), hidden, note)
-    words = Text(
+    meaning = Text(
         "recoverable: how much shorter the step is without this wait alone, by replay; remove_sync takes away all of "
         "them, and ops that exist only for them.",
         "quiet",
     )
-    return Section("syncs", title, (table, words) if any(row[2] for row in rows) else (table,))
+    return Section("syncs", title, (table, meaning) if any(row[2] for row in rows) else (table,))
 
 
 def compact_name(name: str) -> str:
