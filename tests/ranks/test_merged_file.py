@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from rank_files import job
 
 from warpline.cli.main import run
+from warpline.errors import UnreadableFile
 from warpline.ranks.files import jobs_of_folder
 from warpline.ranks.job import Job, open_job
-from warpline.ranks.merged_file import take_apart
+from warpline.ranks.merged_file import may_be_merged, take_apart
+from warpline.sources.detect import detect
 
 LATE_RANK = 2
 Event = dict[str, Any]
@@ -125,3 +128,12 @@ def test_a_damaged_one_is_refused_with_the_reason(apart: Path, capsys: pytest.Ca
     merged.write_bytes(merged.read_bytes()[:-500])
     assert run([str(merged), "--no-cache"]) == 1
     assert "damaged-merge" in capsys.readouterr().err
+
+
+def test_a_pipe_is_refused_without_a_wait_for_its_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(Path, "open", lambda path, *_, **__: pytest.fail(f"{path} was opened"))
+    assert not may_be_merged(pipe)
+    with pytest.raises(UnreadableFile, match="standard input"):
+        detect(pipe)

@@ -35,6 +35,8 @@ Place = tuple[tuple[str, int], ...]
 
 def may_be_merged(path: Path) -> bool:
     """Whether a file may be several ranks merged: by its first bytes, and its last ones where it is not packed."""
+    if not path.is_file():  # a pipe may wait for its writer without end
+        return False
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)

@@ -55,7 +55,8 @@ def detect(path: Path) -> Kind:
 def _head(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise UnreadableFile("unreadable-file", f"{path} is neither a file nor a folder")
+            hint = "give what it holds on standard input: warpline - < PIPE" if path.is_fifo() else ""
+            raise UnreadableFile("unreadable-file", f"{path} is neither a file nor a folder", hint)
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)
     except FileNotFoundError as error:
