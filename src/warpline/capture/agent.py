@@ -41,8 +41,9 @@ class Agent:
         self._listeners.keep_only_profiler()
 
     def _on_exception(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Show no traceback of the Ctrl-C with which `warpline run --stop` ends the program."""
-        if not (issubclass(kind, KeyboardInterrupt) and self.session.record.state == RECORDED):
+        """Show no traceback of the Ctrl-C with which `warpline run --stop` ends the program, nor of what follows."""
+        is_ours = issubclass(kind, KeyboardInterrupt) and self.session.record.state == RECORDED
+        if not (is_ours or lacks_receiver(kind, trace)):
             self._hook(kind, error, trace)
 
     def _at_exit(self) -> None:
@@ -53,6 +54,12 @@ class Agent:
         self._listeners.remove()
         self.session.abandon()
         self.session, self._listeners = self._session_and_listeners(speaks=False)
+
+
+def lacks_receiver(kind: type[BaseException], trace: TracebackType | None) -> bool:
+    """Whether an error says only that nobody takes a tensor: the program has ended before the worker that loaded it."""
+    sends = trace is not None and trace.tb_frame.f_globals.get("__name__") == "multiprocessing.resource_sharer"
+    return sends and issubclass(kind, (ConnectionError, EOFError))
 
 
 _agent: Agent | None = None
