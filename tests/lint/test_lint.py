@@ -166,7 +166,7 @@ def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     bad.write_text(LOOP.format(comment=""))
     broken.write_text("def f(:")
     assert run(["lint", str(good)]) == 0
-    assert "No findings" in capsys.readouterr().out
+    assert "No GPU code seen" in capsys.readouterr().out
     assert run(["lint", str(good), str(bad)]) == 3
     assert "sync-in-loop" in capsys.readouterr().out
     assert run(["lint", str(bad), str(broken), str(tmp_path / "none.py"), "--json"]) == 1
@@ -222,6 +222,16 @@ def test_code_that_is_nested_too_deeply_costs_its_own_file_only(
     shown = capsys.readouterr()
     assert "No findings in 1 file" in shown.out
     assert shown.err.startswith("warpline: too-deep: ") and "nested too deeply for Python's parser" in shown.err
+
+
+def test_a_file_without_gpu_code_is_not_called_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "a.py"
+    program.write_text("import json\nprint(json.dumps({}))\n")
+    assert run(["lint", str(program)]) == 0
+    assert "No GPU code seen in 1 file" in capsys.readouterr().out
+    program.write_text("import os, torch\n")
+    assert run(["lint", str(program)]) == 0
+    assert "No findings in 1 file" in capsys.readouterr().out
 
 
 def test_a_folder_without_programs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

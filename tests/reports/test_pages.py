@@ -8,7 +8,7 @@ import pytest
 from paths import ROOT
 
 from warpline.reports.explain import meanings
-from warpline.reports.pages import concept, concepts, lessons, reason
+from warpline.reports.pages import concept, concepts, lessons, reason, without_links
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,15 @@ def test_a_lesson_is_printed_without_links() -> None:
 @pytest.mark.parametrize("name", ["x" * 100_000, "../concepts", "README", "\0"])
 def test_a_name_that_is_no_reason_is_none(name: str) -> None:
     assert reason(name) is None
+
+
+def test_a_page_to_read_is_named_where_links_are_not_shown() -> None:
+    text = without_links(concept("range") or "")
+    assert text.endswith("See how ranges are made (docs/ranges.md).")
+
+
+@pytest.mark.parametrize(
+    "name", ["queue depth", "bus bandwidth", "gloo", "pageable memory", "held others up", "waits for others"]
+)
+def test_words_of_the_answers_are_explained(name: str) -> None:
+    assert concept(name)

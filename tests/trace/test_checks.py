@@ -77,6 +77,13 @@ CASES: dict[str, tuple[Events, str]] = {
 }
 
 
+def test_events_with_times_beyond_64_bits_are_not_called_missing(tmp_path: Path) -> None:
+    file = write(tmp_path, [op("aten::add", 1e30, 5, external=1)])
+    messages = [entry.message for entry in open_trace(file, cache=False).health_entries]
+    assert "Left out: 1 event without a time, or with one that does not fit in 64 bits." in messages
+    assert "The file contains no events that can be used." in messages
+
+
 @pytest.mark.parametrize("code", CASES)
 def test_each_oddity_is_named(tmp_path: Path, code: str) -> None:
     events, severity = CASES[code]

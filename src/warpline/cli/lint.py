@@ -10,7 +10,7 @@ from warpline.cli.options import PATH
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import say
 from warpline.errors import EXIT_FAILED, EXIT_REGRESSION, UnreadableFile
-from warpline.lint import LintFinding, lint_file, python_files
+from warpline.lint import LintFinding, imports_gpu_library, lint_file, python_files
 from warpline.reports.lint import lint_report
 
 SCHEMA = "warpline.lint/1"
@@ -36,15 +36,19 @@ def lint(files: tuple[Path, ...], output: ReportOutput) -> None:
     """
     findings: list[LintFinding] = []
     errors: list[UnreadableFile] = []
+    read: list[Path] = []
     programs = list(dict.fromkeys(program for file in files for program in python_files(file)))
     for file in programs:
         try:
             findings += lint_file(file)
+            read.append(file)
         except UnreadableFile as error:
             errors.append(error)
     if output.as_json or len(errors) < len(programs):
         output.put(
-            lambda: lint_report(findings, len(programs) - len(errors)),
+            lambda: lint_report(
+                findings, len(programs) - len(errors), bool(findings) or any(map(imports_gpu_library, read))
+            ),
             lambda: {
                 "schema": SCHEMA,
                 "files": len(programs),

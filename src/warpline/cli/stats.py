@@ -125,7 +125,7 @@ def stats(trace: Path, report: tuple[str, ...], output: TablesOutput, verbose: b
     failure = None if answers else list(refusals.values())[-1]
     for skipped in refusals.values():
         if skipped is not failure:
-            say(f"warpline: {skipped.line()}", err=True)
+            say(f"warpline: skipped: {skipped.message}; {skipped.hint}", err=True)
     if failure is not None:
         raise failure
     added = _added(answers, opened) if verbose and chosen is not TableFormat.CSV else None

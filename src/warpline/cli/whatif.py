@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,13 @@ import click
 from warpline.analyses.platform import platform_of
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options, trace_argument
+from warpline.errors import UsageError
 from warpline.findings.fix_table import every_fix
 from warpline.findings.fix_table import whatif as predict
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import StepNoun
 from warpline.hardware.vocabulary import in_words_of
+from warpline.reports.pages import concept
 from warpline.reports.title import recording
 from warpline.reports.whatif import report, report_all
 
@@ -64,7 +67,10 @@ def whatif(trace: Path, fix: tuple[str, ...], output: ReportOutput, selection: S
     opened = selection.open(trace)
     title, said = recording(opened), partial(in_words_of, platform_of(opened))
     if fix:
-        prediction = predict(opened, [name for names in fix for name in names.split(",")])
+        names = [name for names in fix for name in names.split(",")]
+        if unknown := next((name for name in names if name not in all_fixes() and concept(name)), None):
+            raise UsageError("unknown-fix", f"{unknown!r} is not predicted", f"warpline explain {shlex.quote(unknown)}")
+        prediction = predict(opened, names)
         output.put(lambda: said(report(prediction, title)), lambda: said(prediction.to_dict()))
     else:
         predictions = every_fix(opened)

@@ -82,7 +82,6 @@ def run_experiments(
 
 def _result(experiment: LabExperiment, lab: Workbench, place: str) -> LabResult:
     def not_run(why: str) -> LabResult:
-        lab.report(f"  not run: {why}")
         return LabResult(experiment.name, experiment.asks, "", "", (), (), why, time.monotonic() - began)
 
     began = time.monotonic()

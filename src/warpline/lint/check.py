@@ -13,6 +13,11 @@ from warpline.lint.model import LintFinding
 from warpline.lint.rules import RULES
 from warpline.lint.source_file import SourceFile
 
+_GPU_IMPORT = re.compile(
+    r"^[ \t]{0,80}(?:from|import) (?:[\w, ]{0,200}\b)?"
+    r"(?:torch|jax|cupy|numba|cuda|tensorflow|triton|pycuda|lightning|pytorch_lightning|transformers|diffusers|accelerate)\b",
+    re.MULTILINE,
+)
 _IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
 MAX_BYTES = 4 << 20
 NOT_PROGRAMS = frozenset(["__pycache__", "node_modules", "site-packages"])
@@ -45,6 +50,11 @@ def lint_file(path: Path) -> list[LintFinding]:
     except (MemoryError, RecursionError):  # Python's parser raises either where code is nested too deeply
         reason = f"{path} is nested too deeply for Python's parser, or needs more memory than there is"
         raise UnreadableFile("too-deep", reason, "name a program, not generated code") from None
+
+
+def imports_gpu_library(path: Path) -> bool:
+    """Whether a file imports a library whose code runs on a GPU."""
+    return _GPU_IMPORT.search(path.read_text(encoding="utf-8", errors="replace")) is not None
 
 
 def lint_text(text: str, file: str = "<text>") -> list[LintFinding]:

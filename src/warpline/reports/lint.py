@@ -10,8 +10,10 @@ from warpline.reports.sections import Explained, Findings, Report, Section, Text
 from warpline.units import several
 
 
-def lint_report(findings: Sequence[LintFinding], files: int) -> Report:
+def lint_report(findings: Sequence[LintFinding], files: int, has_gpu_code: bool = True) -> Report:
     """Each finding with its line, code, reason and fix."""
+    if not has_gpu_code:
+        return Report(f"No GPU code seen in {several(files, 'file')}: no import of torch or another GPU library", ())
     title = f"{several(len(findings), 'finding') if findings else 'No findings'} in {several(files, 'file')}"
     sections = []
     for file, group in groupby(findings, key=lambda finding: finding.file):

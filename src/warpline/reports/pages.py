@@ -10,6 +10,7 @@ from pathlib import Path
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _SHORT_PARTS = re.compile(r"\*\*(?:What it is|How to fix)\.\*\* (?:```\w*\n)?(.+)")
+_SEE = re.compile(r"See \[([^\[\]]+)\]\(([\w/-]{1,80}\.md)\)")
 _LINK = re.compile(r"\[([^\[\]]+)\]\([^()\[\]]*\)")
 
 
@@ -19,11 +20,16 @@ def pages_folder() -> Traversable:
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs"
 
 
+def _with_page(text: str) -> str:
+    """Where a paragraph ends with a page to read, which page that is: a terminal shows no links."""
+    return _SEE.sub(r"See [\1](\2) (docs/\2)", text)
+
+
 @cache
 def concepts() -> dict[str, str]:
     """Each concept's name and its paragraph."""
     _, *parts = _HEADING.split((pages_folder() / "concepts.md").read_text(encoding="utf-8"))
-    return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    return {name: _with_page(" ".join(text.split())) for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def concept(name: str) -> str | None:

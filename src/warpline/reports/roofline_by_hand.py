@@ -79,10 +79,13 @@ def _times(value: float | None, first: float | None) -> float | None:
     return value / first if value and first else None
 
 
+NO_FLOOR = "add --device NAME for the least time, --time for the rate"
+
+
 def _title(answer: Envelope) -> str:
     place = answer.device or "no device given"
     if answer.time_ns is None:
-        floor = f"at least {duration(answer.floor_ns)}" if answer.floor_ns is not None else "rates only"
+        floor = f"at least {duration(answer.floor_ns)}" if answer.floor_ns is not None else NO_FLOOR
         return f"{place}, {answer.dtype}: {floor}" + (f" ({answer.bound}-bound)" if answer.bound else "")
     time = duration(answer.time_ns)
     if answer.verdict == "impossible":

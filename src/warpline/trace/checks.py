@@ -54,7 +54,7 @@ def _gpu_work(trace: Trace) -> list[HealthEntry]:
     if len(trace.gpu):
         return []
     if not any(map(len, (trace.api, trace.ops, trace.ranges, trace.python, trace.osrt))):
-        return [HealthEntry("empty-trace", "error", "The file contains no events.")]
+        return [HealthEntry("empty-trace", "error", "The file contains no events that can be used.")]
     launches = int(trace.api.name.like(LAUNCH).sum())
     if launches:
         message = f"No GPU operations are recorded for {launches:,} launches: the profiler lost or did not flush them."

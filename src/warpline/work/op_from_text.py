@@ -66,6 +66,8 @@ def work_of_text(text: str, dtype: str) -> Work:
     name, _, sizes = text.strip().partition(" ")
     form = FORMS.get(name)
     if form is None:
+        if _size(re.split(r"[x×,]", name)[0]):
+            raise UsageError("no-op", f"{text!r} has sizes and no op", f'write an op before them: "mm {name}"')
         raise UsageError("unknown-op", f"there is no op {name!r} to write", f"one of {', '.join(FORMS)}")
     shapes = form.tensors(_sizes(text, name, sizes, form))
     stored = "fp32" if dtype == "tf32" else dtype

@@ -155,3 +155,13 @@ def test_a_time_for_each_shape_shows_how_they_scale(capsys: pytest.CaptureFixtur
     assert run([*words, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["schema"], len(answer["shapes"])) == ("warpline.scaling/1", 2)
+
+
+def test_sizes_without_an_op_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["roofline", "--shape", "4096x4096x4096"]) == 2
+    assert 'write an op before them: "mm 4096x4096x4096"' in capsys.readouterr().err
+
+
+def test_work_alone_says_what_to_add(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["roofline", "--flops", "1e12"]) == 0
+    assert "add --device NAME for the least time, --time for the rate" in " ".join(capsys.readouterr().out.split())

@@ -48,7 +48,7 @@ def test_json_holds_answers_and_refusals(monkeypatch: pytest.MonkeyPatch) -> Non
     assert document["schema"] == "warpline.stats/1"
     assert document["reports"]["cuda_gpu_kern_sum"][1]["Name"] == "beta"
     assert "cannot answer, because" in document["unanswered"]["um_sum"]
-    assert err.startswith("warpline: no-data: um_sum: cannot answer, because")
+    assert err.startswith("warpline: skipped: um_sum: cannot answer, because")
     assert len(err.splitlines()) == 1
 
 

@@ -166,6 +166,15 @@ def _parts(raw: RawEvents) -> _Parts:
                 f"Left out: {several(impossible, 'event')}, decades away from the others, or decades long.",
             )
         )
+    timeless = int((spans & ~recorded & known).sum())
+    if timeless:
+        health.append(
+            HealthEntry(
+                "impossible-time",
+                "error",
+                f"Left out: {several(timeless, 'event')} without a time, or with one that does not fit in 64 bits.",
+            )
+        )
     return _Parts(chosen, kind, len(kernels), layer, zero, health)
 
 
