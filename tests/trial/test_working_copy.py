@@ -9,7 +9,7 @@ from pathlib import Path
 from warpline.trial.working_copy import MAX_ENTRIES, from_anywhere, make_working_copy
 
 WRITES = """
-import os, sys
+import os, sys, tempfile
 from pathlib import Path
 from warpline.capture.trial.writes import FileWrites
 writes = FileWrites(sys.argv[1], sys.argv[1])
@@ -20,6 +20,9 @@ os.close(os.open("flags.txt", os.O_WRONLY | os.O_CREAT))
 Path("out", "result.txt").write_text("new")
 Path("out", "old.txt").unlink()
 Path("..", "elsewhere.txt").write_text("noted")
+with tempfile.TemporaryDirectory() as scratch:
+    Path(scratch, "not_noted.txt").write_text("the program's own, and gone")
+tempfile.NamedTemporaryFile().close()
 open("config.txt").read()
 print("|".join(writes.files))
 """

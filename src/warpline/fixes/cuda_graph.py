@@ -214,7 +214,7 @@ FIX = Fix(
         TryableChange(
             "cuda_graph",
             "the kernels of each module replayed as CUDA graphs",
-            "model = torch.compile(model, backend='cudagraphs')",
+            "model = torch.compile(model, backend='cudagraphs')  # clone what is kept; zero_grad() after step()",
             lambda use: no_gpu(use) or no_module(use),
             compiles=True,
         ),

@@ -80,7 +80,7 @@ FIX = Fix(
         TryableChange(
             "larger_micro_batch",
             "all micro-batches of an update in one pass, where Trainer or accelerate adds up the gradients",
-            "TrainingArguments(per_device_train_batch_size=8, gradient_accumulation_steps=1)  # instead of 2 and 4",
+            "TrainingArguments(per_device_train_batch_size=…, gradient_accumulation_steps=…)  # times N, divided by N",
             lambda use: None if use.passes > 1 else "neither Trainer nor accelerate adds up gradients",
             changes_batches=True,
         ),

@@ -294,7 +294,7 @@ FIX = Fix(
         TryableChange(
             "torch_compile_graphs",
             "compiled with mode='reduce-overhead'",
-            "model = torch.compile(model, mode='reduce-overhead')",
+            "model = torch.compile(model, mode='reduce-overhead')  # clone what is kept; zero_grad() after step()",
             lambda use: no_gpu(use) or no_module(use),
             compiles=True,
         ),

@@ -143,8 +143,11 @@ class VariantGroups:
                 elif process.is_over:
                     process.fail_by_itself()
                     waiting.remove(process)
-                elif (late_s := time.monotonic() - process.started) > min(process.limit_s, self._patience_s(process)):
+                elif (late_s := time.monotonic() - process.started) > process.limit_s:
                     process.fail_late(late_s)
+                    waiting.remove(process)
+                elif late_s > self._patience_s(process):
+                    process.fail(f"not ready after {late_s:.0f} s, and the budget has no time for more: make it larger")
                     waiting.remove(process)
                 if process.error:
                     self._say(f"{process.name} {process.error}")
@@ -187,7 +190,8 @@ class VariantGroups:
         times = ", ".join(
             f"{one.name} {duration(1e9 * one.windows[-1].step_s)}" for one in group if one.windows and not one.error
         )
-        self._say(f"round {turn}: {times}")
+        if times:
+            self._say(f"round {turn}: {times}")
 
     def has_time_for(self, variants: int) -> bool:
         """Whether so many can be started and measured in enough rounds for a first verdict."""

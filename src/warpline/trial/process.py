@@ -160,6 +160,8 @@ class VariantProcess:
     def fail_by_itself(self) -> None:
         """Note why the program ended before it should."""
         code = self._child.wait()
+        if not code and self.windows:
+            return  # a short program: its windows count
         ended = self.folder / ENDED
         if ended.exists() and self.report is None:
             self.report = msgspec.json.decode(ended.read_bytes(), type=ProcessReport)

@@ -26,6 +26,7 @@ MIN_LATER_START_S = 3.0
 CHOSEN_NUMBER = {
     "prefetch": re.compile(r"with (\d{1,9}) workers"),
     "threads": re.compile(r"threads of an op: (\d{1,9})"),
+    "larger_micro_batch": re.compile(r"(\d{1,9}) micro-batches made one"),
 }
 """Where a change's proof says the number that it chose for this machine: `N` in its lines."""
 

@@ -433,10 +433,28 @@ class CompileWithGraphs(Compile):
 
     options: ClassVar[dict[str, Any]] = {"mode": "reduce-overhead"}
 
+    def arm(self) -> None:
+        """Hear of updates: all calls between two of them belong to one iteration, as with micro-batches."""
+        super().arm()
+        self._updates, self._begun = 0, -1
+        importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._updated)
+
+    def _updated(self, optimizer: Any, *_: Any) -> None:
+        """Free the gradients, as zero_grad() right after step() does: the next graph writes where they lie."""
+        self._updates += 1
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
     def around(self, call: Call, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Say where an iteration starts: its outputs may be overwritten by the next."""
-        self.torch.compiler.cudagraph_mark_step_begin()
-        return call(module, arguments, named)
+        """Say where an iteration starts, and copy what the module returns: the next replay writes where that lies."""
+        if self._updates == 0 or self._updates != self._begun:
+            self.torch.compiler.cudagraph_mark_step_begin()
+            self._begun = self._updates
+        return map_tree(call(module, arguments, named), self._copied)
+
+    def _copied(self, leaf: Any) -> Any:
+        return leaf.clone() if isinstance(leaf, self.torch.Tensor) and leaf.is_cuda else leaf
 
 
 class GraphsOnly(CompileWithGraphs):

@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,11 +32,23 @@ class FileWrites:
         """Outside the session's own folder."""
         self._ask = ask
         self._copy, self._session, self._busy = working_copy + os.sep, session + os.sep, False
+        self._temporary: list[str] = []
         for owner, how in ((builtins, "mode"), (io, "mode"), (os, "flags")):
             replace(owner, "open", partial(HeardOpen, how=how, hear=self._heard))
+        replace(tempfile, "mkdtemp", self._heard_mkdtemp)
+
+    def _heard_mkdtemp(self, original: Any) -> Any:
+        def mkdtemp(*arguments: Any, **named: Any) -> Any:
+            made = original(*arguments, **named)
+            self._temporary.append(os.path.join(os.fsdecode(made), ""))  # noqa: PTH118
+            return made
+
+        return mkdtemp
 
     def _heard(self, path: Any, how: Any) -> None:
         is_flags = isinstance(how, int)
+        if is_flags and how & os.O_EXCL:
+            return  # it makes a new file, as `tempfile` does, or fails
         writes = how & (os.O_WRONLY | os.O_RDWR) if is_flags else any(letter in str(how) for letter in "wax+")
         if writes and not self._busy and isinstance(path, (str, bytes, os.PathLike)):
             self._busy = True
@@ -47,7 +60,8 @@ class FileWrites:
     def about_to_write(self, path: str, keeps: bool = False) -> None:
         """Note it. A link in the working folder becomes a file of its own; `keeps`: with what was in it."""
         full = os.path.abspath(path)  # noqa: PTH100 - links are not followed
-        ours = full.startswith(self._session) or any(part in full for part in NOT_THE_PROGRAMS)
+        ours = full.startswith((self._session, *self._temporary)) or any(part in full for part in NOT_THE_PROGRAMS)
+        ours = ours or os.path.isdir(full)  # noqa: PTH112 - `tempfile` opens a folder, and a file without a name in it
         if not ours and full not in self.files and len(self.files) < MOST:
             if not self.files:
                 self._ask(full)
