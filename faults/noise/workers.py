@@ -68,7 +68,7 @@ def recording(build: Callable[[Any], Callable[[], object]], path: Path, tiny: bo
 def timed(torch: Any, step: Callable[[], object]) -> StepTime:
     """Runs as many bare steps as `warpline run` does before it records, and times them in the same way."""
     laps = StepTimer(torch)
-    while not PLAN.has_settled(len(laps), laps.elapsed_s()):
+    while not PLAN.has_settled(len(laps), laps.elapsed_s(), laps.are_uneven):
         step()
         laps.lap()
     summary = laps.summary()

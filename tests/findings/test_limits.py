@@ -12,7 +12,7 @@ from small_programs import ALL_REDUCE, DIRECT_COPY, GEMM_FP32, MUL, Body, Progra
 
 from warpline.estimate import Estimate
 from warpline.findings.judge import judge
-from warpline.findings.limits import MIN_GAIN, Limit, Limits
+from warpline.findings.limits import MIN_GAIN, Limit, Limits, both_or_first, well_known
 from warpline.replay.resources import Resource
 from warpline.trace.open import open_trace
 
@@ -232,3 +232,15 @@ def test_on_a_calm_host_another_cause_may_be_first() -> None:
 
 def test_on_a_calm_host_nothing_may_give_a_tenth() -> None:
     assert of_a_slow_host(dispatch=1.05, transfer=1.09).first_on_calm_host is None
+
+
+def test_a_pair_is_two_that_both_give_something() -> None:
+    assert both_or_first(("dispatch", "input"), 1.12, alone=1.06) == (("dispatch", "input"), 1.12)
+    assert both_or_first(("dispatch", "memory"), 1.102, alone=1.099) == (("dispatch",), 1.099)
+
+
+def test_only_fixes_whose_effect_is_well_known_show_that_kernels_can_be_faster(tmp_path: Path) -> None:
+    # The range of TF32 reaches below 1 where the host may be slow; that of torch.compile does on any host.
+    findings = judged(tmp_path, slow_kernels).findings
+    some = [replace(findings[0], fix=fix) for fix in ("tf32", "sdpa", "torch_compile", "bf16", "channels_last")]
+    assert [finding.fix for finding in well_known(some)] == ["tf32", "sdpa"]

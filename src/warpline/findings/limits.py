@@ -15,10 +15,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warpline.estimate import CLEAR_GAIN, Estimate
+from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.model import Finding
 from warpline.fixes.evidence import Evidence
 from warpline.replay.bare_step import CASES, EXPECTED_STEP
+from warpline.replay.ranges import GAIN
 from warpline.replay.resources import ALL_BUT_KERNELS, FreeResources, Resource
 
 MIN_GAIN = 1.10
@@ -27,6 +28,8 @@ TOGETHER = 0.9
 """Resources whose gains differ by a tenth or less are named together."""
 OF_KERNELS = ("kernel", "memory")
 """Causes whose fixes make kernels faster: what an op moves for its own kernel belongs to that kernel."""
+WELL_KNOWN = 0.2
+"""A fix of which 80 % of the blind errors are smaller than this, as a logarithm, does what its replay says."""
 CALM_HOST = len(CASES)
 """Position of the calm host among the gains of a limit, where the one that recorded was slow."""
 
@@ -61,9 +64,11 @@ class Limits(Struct, frozen=True):
     together: float
     """Gain if everything but the kernels were free."""
     kernels_can_be_faster: bool
-    """Whether an audited fix of kernels gains 5 % or more at the low end of its range."""
+    """Whether an audited fix of kernels gains 5 % or more at the low end of its range, or those whose effect on kernels
+    is well known give a tenth together, and no less than 5 % on any of the graphs."""
     pair: tuple[str, ...] = ()
-    """The two resources that give most together, where no resource alone gives a tenth …"""
+    """The two resources that give most together, where no resource alone gives a tenth; one where the other adds
+    nothing to it …"""
     pair_gain: float = 1.0
     """… and what they give."""
 
@@ -115,19 +120,35 @@ def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
     replays = _Replays(findings, evidence)
     rows = sorted((replays.row(resource) for resource in Resource), key=lambda row: -row.gain.expected)
     together = replays.gains(ALL_BUT_KERNELS)[EXPECTED_STEP]
-    sure = _has_sure_fix(findings, OF_KERNELS)
+    sure = _has_sure_fix(findings, OF_KERNELS) or _is_tenth_on_all(_Replays(well_known(findings), evidence))
     found = Limits(tuple(rows), together, sure)
     if found.named:
         return replace(found, rows=tuple(sorted(rows, key=lambda row: row.cause not in found.named[:1])))
     if together < MIN_GAIN:
         return found
     pair, gain = replays.best_pair()
+    pair, gain = both_or_first(pair, gain, alone=found.row(pair[0]).gain.expected)
     return replace(found, pair=pair, pair_gain=gain)
+
+
+def both_or_first(pair: tuple[str, ...], gain: float, alone: float) -> tuple[tuple[str, ...], float]:
+    """The pair and what it gives; the first of them with its own gain where the other adds nothing to it."""
+    return (pair, gain) if gain >= SHOWN_GAIN * alone else (pair[:1], alone)
 
 
 def _has_sure_fix(findings: Sequence[Finding], causes: Sequence[str]) -> bool:
     """Whether a fix of one of these causes gains 5 % or more at the low end of its range."""
     return any(finding.cause in causes and finding.gain.low >= CLEAR_GAIN for finding in findings)
+
+
+def well_known(findings: Sequence[Finding]) -> list[Finding]:
+    """Without fixes of which the blind errors are large, such as torch.compile, whatever the host does."""
+    return [finding for finding in findings if GAIN.constant(finding.fix) <= WELL_KNOWN]
+
+
+def _is_tenth_on_all(replays: _Replays) -> bool:
+    gains = replays.gains((Resource.KERNEL,))
+    return gains[EXPECTED_STEP] >= MIN_GAIN and min(gains) >= CLEAR_GAIN
 
 
 class _Replays:

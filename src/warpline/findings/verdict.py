@@ -139,7 +139,7 @@ def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     waited = {cause: _words(cause, state)[1].format(unit=unit) for cause in causes}
     if "transfer" in waited and state.copies_ns < limits.row("transfer").now_ns / 2:
         waited["transfer"] += ", mostly for the CPU's part in them"
-    if not limits.named:
+    if len(limits.pair) > 1:
         both = " and ".join(waited.values())
         after = duration(state.step_ns / limits.pair_gain)
         return f"{name}: {both}; without both, {unit} would take {after} instead of {now}; neither alone gives a tenth."
