@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 class Heard(list[int]):
     """Who was called, in turn."""
 
-    def __call__(self, who: int, patience: int) -> None:
+    def __call__(self, who: int, holds_gradients: bool, only_acts: bool) -> None:
         self.append(who)
 
 

@@ -242,7 +242,7 @@ def test_a_step_that_ends_while_others_go_on_is_lost(program: Program, source: i
 
 
 def test_a_program_with_an_optimizer_is_waited_for_while_it_fills_its_replay_buffer(program: Program) -> None:
-    program.finder.expects_update = True
+    program.finder.expects_update = program.finder.only_acts = True
     for step in range(400):
         program.forward(ACTOR)
         if step >= 300:
@@ -251,7 +251,7 @@ def test_a_program_with_an_optimizer_is_waited_for_while_it_fills_its_replay_buf
 
 
 def test_an_optimizer_that_never_updates_is_waited_for_only_so_long(program: Program) -> None:
-    program.finder.expects_update = True
+    program.finder.expects_update = program.finder.only_acts = True
     for _ in range(round(FIRST_UPDATE_S * 1e3) + 10):
         program.forward(ACTOR)
     assert program.finder.narrow

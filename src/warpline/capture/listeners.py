@@ -79,7 +79,8 @@ class Listeners:
     def _step(self) -> None:
         self._session.boundary(EXPLICIT)
 
-    def _forward(self, who: int, holds_gradients: bool) -> None:
+    def _forward(self, who: int, holds_gradients: bool, only_acts: bool) -> None:
+        self._session.finder.only_acts = only_acts
         self._session.boundary(FORWARD, who, holds_gradients)
 
     def _replay(self, graph: Any, *_: Any, **__: Any) -> None:

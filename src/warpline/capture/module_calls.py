@@ -20,8 +20,9 @@ MIN_CALLS = 2
 MAX_MODULES = 64
 PARAMETERS_CHECKED = 4
 
-Hear = Callable[[int, bool], None]
-"""Called with a module's identity, and whether it holds gradients."""
+Hear = Callable[[int, bool, bool], None]
+"""Called with a module's identity, whether it holds gradients, and whether it only acts: in training mode, and without
+gradients, as while a replay buffer is filled."""
 
 
 class ModuleCalls:
@@ -108,7 +109,7 @@ class ModuleCalls:
         holds_gradients = self._torch.is_grad_enabled() and any(
             parameter.grad is not None for parameter in itertools.islice(module.parameters(), PARAMETERS_CHECKED)
         )
-        self._hear(id(module), holds_gradients)
+        self._hear(id(module), holds_gradients, module.training and not self._torch.is_grad_enabled())
 
     def _compiling(self, compile_: Any) -> Any:
         """Whether torch.compile made the module: it warns about global hooks, and is an outermost module itself."""

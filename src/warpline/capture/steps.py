@@ -33,7 +33,7 @@ MIN_COVER = 0.9
 OUTER_LOOP_S = 3.0
 """A loop around the step that has not repeated within this time is not waited for."""
 FIRST_UPDATE_S = 5.0
-"""A program that made an optimizer trains: its first update is waited for so long, while it fills a replay buffer."""
+"""A program that made an optimizer and only acts fills a replay buffer: its first update is waited for so long."""
 MAX_THREADS, MAX_CALLS = 64, 10_000
 """What is remembered at most."""
 
@@ -158,6 +158,8 @@ class StepFinder:
         """How often the program made each kind of call, by the one that made most."""
         self.expects_update = False
         """Whether the program has made an optimizer."""
+        self.only_acts = False
+        """Whether the last module that was called is in training mode, and was called without gradients."""
         self.restart()
 
     def restart(self) -> None:
@@ -214,7 +216,8 @@ class StepFinder:
         if self._heard[unit.source, unit.who] <= MIN_ROUNDS:
             return False
         waited_s = time.monotonic() - self.first_heard
-        if self.expects_update and not self.seen[OPTIMIZER] and waited_s < FIRST_UPDATE_S:
+        fills_buffer = self.expects_update and self.only_acts and not self.seen[OPTIMIZER]
+        if fills_buffer and waited_s < FIRST_UPDATE_S:
             return False
         loop = unit.loop
         around = [] if loop is None else self._around(loop)
