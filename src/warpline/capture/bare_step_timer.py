@@ -83,14 +83,16 @@ class StepTimer:
 
     def longest_s(self) -> float:
         """The longest step by the CPU's clock."""
-        ends = self._ends
-        return max((ends[at].clock_ns - ends[at - 1].clock_ns for at in range(1, len(ends))), default=0) / 1e9
+        return max(self._clock_laps_ns(), default=0) / 1e9
 
     def are_uneven(self) -> bool:
         """Whether the CPU's clock shows one that takes twice as long as most: loaders' workers, or a pause."""
-        ends = [mark.clock_ns for mark in self._ends[COLD_STEPS:]]
-        laps = [ends[at] - ends[at - 1] for at in range(1, len(ends))]
+        laps = self._clock_laps_ns()[COLD_STEPS:]
         return bool(laps) and max(laps) > MAX_EVEN * statistics.median(laps)
+
+    def _clock_laps_ns(self) -> list[int]:
+        ends = self._ends
+        return [ends[at].clock_ns - ends[at - 1].clock_ns for at in range(1, len(ends))]
 
     def restart(self) -> None:
         """Discard all laps."""

@@ -120,7 +120,8 @@ def limits_of(findings: Sequence[Finding], evidence: Evidence) -> Limits:
     replays = _Replays(findings, evidence)
     rows = sorted((replays.row(resource) for resource in Resource), key=lambda row: -row.gain.expected)
     together = replays.gains(ALL_BUT_KERNELS)[EXPECTED_STEP]
-    sure = _has_sure_fix(findings, OF_KERNELS) or _is_tenth_on_all(_Replays(well_known(findings), evidence))
+    known = well_known(findings)
+    sure = _has_sure_fix(findings, OF_KERNELS) or (bool(known) and _is_tenth_on_all(_Replays(known, evidence)))
     found = Limits(tuple(rows), together, sure)
     if found.named:
         return replace(found, rows=tuple(sorted(rows, key=lambda row: row.cause not in found.named[:1])))
@@ -142,8 +143,9 @@ def _has_sure_fix(findings: Sequence[Finding], causes: Sequence[str]) -> bool:
 
 
 def well_known(findings: Sequence[Finding]) -> list[Finding]:
-    """Without fixes of which the blind errors are large, such as torch.compile, whatever the host does."""
-    return [finding for finding in findings if GAIN.constant(finding.fix) <= WELL_KNOWN]
+    """Fixes of kernels without those of which the blind errors are large, such as torch.compile, whatever the host
+    does."""
+    return [one for one in findings if one.cause in OF_KERNELS and GAIN.constant(one.fix) <= WELL_KNOWN]
 
 
 def _is_tenth_on_all(replays: _Replays) -> bool:
