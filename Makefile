@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
+BUILT_FROM := pyproject.toml constraints.txt hatch_build.py src/warpline/native.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
 .PHONY: browser page demo docs test check lint format bench score ranges write-ranges fuzz fuzz-native clean help
 
@@ -80,4 +80,4 @@ fuzz-native: $(VENV)/developing  ## the compiled parts under sanitizers; with cl
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	rm -f src/warpline/sources/kineto/_scan.so src/warpline/trace/_nest.so src/warpline/replay/_simulate.so
+	rm -f src/warpline/sources/kineto/_scan.*so src/warpline/trace/_nest.*so src/warpline/replay/_simulate.*so

@@ -33,7 +33,7 @@ def build_scanner(tmp_path_factory: pytest.TempPathFactory) -> Build:
 @pytest.fixture(scope="module")
 def compiled(build_scanner: Build) -> Iterator[None]:
     """The compiled scanner is present and current in this module."""
-    before = native.LIBRARY
-    native.LIBRARY = build_scanner("-O2")
-    yield
-    native.LIBRARY = before
+    library = build_scanner("-O2")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "library_of", lambda _source: library)
+        yield

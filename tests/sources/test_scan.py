@@ -510,7 +510,8 @@ def test_auto_falls_back_to_python_without_the_library(tmp_path: Path, monkeypat
     path = tmp_path / "trace.json"
     path.write_bytes(TODAY)
     assert scan_file(path).scanner == "native"
-    monkeypatch.setattr(native, "LIBRARY", tmp_path / "absent.so")
+    monkeypatch.setattr(native, "SOURCE", tmp_path / "scan.c")
+    monkeypatch.setattr(native, "library_of", lambda _source: tmp_path / "absent.so")
     assert scan_file(path).scanner == "python"
     with pytest.raises(UsageError):
         scan_file(path, scanner="native")

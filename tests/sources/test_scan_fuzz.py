@@ -147,7 +147,8 @@ def test_all_paths_agree_on_assembled_rubbish(pieces: list[bytes], block: int, w
 def short_limits(build_scanner: Build) -> object:
     """Limits on the length of an event and on what is read twice, so low that small traces reach them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "LIBRARY", build_scanner("-O2", "-DEVENT_LIMIT=400", "-DWASTE_LIMIT=1000"))
+        library = build_scanner("-O2", "-DEVENT_LIMIT=400", "-DWASTE_LIMIT=1000")
+        patch.setattr(native, "library_of", lambda _source: library)
         patch.setattr(tolerant, "EVENT_LIMIT", 400)
         patch.setattr(tolerant, "WASTE_LIMIT", 1000)
         patch.setattr(python_scan, "SEARCH", 100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from warpline.trace.nesting import (
     totals,
 )
 
-NOT_BUILT = Path("not built")
 Rows = list[tuple[int, int, int]]
 
 
@@ -34,7 +32,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.skip("nest.c was not built")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "numpy":
-            patch.setattr(nesting_native, "LIBRARY", NOT_BUILT)
+            patch.setattr(nesting_native, "load_library", lambda: None)
         yield
 
 

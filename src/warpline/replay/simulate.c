@@ -4,8 +4,6 @@
 
 #define GONE -1 /* kind of an edge that a fix has removed */
 
-int simulate_version(void) { return 2; }
-
 void simulate(int64_t nodes, const double *duration, int64_t edges, const int64_t *edge_from,
               const int64_t *edge_to, const double *lag, const int8_t *edge_kind, double *finish) {
     int64_t edge = 0;

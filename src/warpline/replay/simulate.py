@@ -13,13 +13,11 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from warpline.native import load
+from warpline.native import library_of, load
 from warpline.replay.graph.model import EdgeKind, Graph
 from warpline.trace.arrays import Floats
 
-LIBRARY = Path(__file__).with_name("_simulate.so")
-VERSION = 2
-"""Of the interface; a library built from older sources is not used."""
+SOURCE = Path(__file__).with_name("simulate.c")
 _FLOATS, _INTEGERS, _KINDS = (np.ctypeslib.ndpointer(kind, flags="C") for kind in (np.float64, np.int64, np.int8))
 
 
@@ -37,8 +35,8 @@ class Schedule(Struct, frozen=True):
 
 @cache
 def load_library() -> ctypes.CDLL | None:
-    """The compiled pass, or None where it was not built."""
-    library = load(LIBRARY, "simulate_version", VERSION)
+    """The compiled pass, or None where it was not built from this source."""
+    library = load(library_of(SOURCE), SOURCE)
     if library is None:
         return None
     size = ctypes.c_int64

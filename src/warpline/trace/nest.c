@@ -6,9 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { VERSION = 1, NONE = -1 }; /* the version is of this interface; see nesting_native.py */
-
-int nest_version(void) { return VERSION; }
+enum { NONE = -1 };
 
 /* When an interval closes, in half nanoseconds since the moment: an empty one is open for half of one, so that it has a
  * parent and is nobody's. Doubled times would not fit in 64 bits; doubled differences do. */

@@ -9,24 +9,18 @@ from typing import Final
 
 import numpy as np
 
-from warpline.native import load
+from warpline.native import library_of, load
 from warpline.trace.arrays import Bools, Int64s
 
-LIBRARY = Path(__file__).with_name("_nest.so")
-VERSION: Final = 1
-"""Of the interface; a library built from older sources is not used."""
+SOURCE: Final = Path(__file__).with_name("nest.c")
 _INTEGERS = np.ctypeslib.ndpointer(np.int64, flags="C")
 _MARKS = np.ctypeslib.ndpointer(np.bool_, flags="C")
 
 
-def load_library() -> ctypes.CDLL | None:
-    """The compiled passes, or None where they were not built or are from another version."""
-    return _load(LIBRARY)
-
-
 @cache
-def _load(path: Path) -> ctypes.CDLL | None:
-    library = load(path, "nest_version", VERSION)
+def load_library() -> ctypes.CDLL | None:
+    """The compiled passes, or None where they were not built from these sources."""
+    library = load(library_of(SOURCE), SOURCE)
     if library is None:
         return None
     size, rows = ctypes.c_int64, _INTEGERS

@@ -11,28 +11,26 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from warpline.native import load
+from warpline.native import library_of, load
 from warpline.sources.kineto.events import DTYPES, FIELDS, Field, Int32s, RawEvents, Sparse, merge_equal
 from warpline.sources.kineto.scanner import ScanStep, Status, address_of
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string
 from warpline.sources.kineto.tolerant import Text
 
-LIBRARY = Path(__file__).with_name("_scan.so")
-VERSION: Final = 3
-"""Version of the interface; a library built from other sources is not used."""
+SOURCE: Final = Path(__file__).with_name("scan.c")
 
 _NO_MEMORY: Final = -1
 _CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
 
 
 def load_library() -> ctypes.CDLL | None:
-    """The compiled scanner, or None if it was not built or has another version."""
-    return _load(LIBRARY)
+    """The compiled scanner, or None if it was not built from these sources."""
+    return _load(library_of(SOURCE))
 
 
 @cache
 def _load(path: Path) -> ctypes.CDLL | None:
-    library = load(path, "scan_version", VERSION)
+    library = load(path, SOURCE)
     if library is None:
         return None
     address, number = ctypes.c_void_p, ctypes.c_int64

@@ -16,8 +16,6 @@
 
 #include "scan_keys.h"
 
-enum { VERSION = 3 }; /* of this file's interface; see native.py */
-
 #ifndef EVENT_LIMIT /* the tests build with smaller limits */
 #define EVENT_LIMIT ((int64_t)64 << 20)  /* a longer event is malformed: an unclosed bracket must not eat the file */
 #define WASTE_LIMIT ((int64_t)256 << 20) /* bytes that may be read twice for malformed events; see scan_feed */
@@ -138,8 +136,6 @@ static Bytes resynchronise(Bytes p, Bytes end, int final) {
 }
 
 /* ---- The interface ----------------------------------------------------------------------------------------- */
-
-uint32_t scan_version(void) { return VERSION; }
 
 void scan_free(Scanner *s) {
     if (!s) return;
