@@ -99,6 +99,14 @@ def test_steps_of_several_lengths_have_a_median(tmp_path: Path) -> None:
     assert (
         " · 12 steps of 512 µs in the median (520 µs recorded)" in lines.splitlines()[0]
     )  # 12 times 520 µs are not all of them
+    assert "\nGPU 0, 12 recorded steps of 520 µs in the median: busy " in lines
+
+
+def test_the_account_says_the_same_recorded_step_as_the_note_on_the_profiler() -> None:
+    first = " ".join(screen(DEMO))
+    assert "14.4 ms here, about 8.39 ms" in first
+    assert "GPU 0, 4 recorded steps of 14.4 ms: busy 27.1 %" in first
+    assert any(line.startswith("GPU 0: 4 recorded steps, 62.1 ms, busy 27.1 %") for line in screen(DEMO, 80, True))
 
 
 def test_the_recorded_step_is_in_the_title_where_its_note_is_hidden() -> None:
@@ -113,7 +121,7 @@ def test_the_recorded_step_is_in_the_title_where_its_note_is_hidden() -> None:
 def test_the_parts_of_the_caption_add_up() -> None:
     caption = " ".join(line for line in screen(DEMO, 200) if line.startswith("GPU 0"))
     busy, idle = re.findall(r"(?:busy|idle) ([\d.]+) %", caption)
-    groups = re.findall(r"\(([^)]*)\)", caption)
+    groups = re.findall(r"\(([^)]*)\)", caption.partition(": ")[2])
     for whole, parts in zip((busy, idle), groups, strict=True):
         shares = [float(share) for share in re.findall(r"([\d.]+) %", parts)]
         # Each number is rounded by up to 0.05.

@@ -81,7 +81,7 @@ FIX = Fix(
             look=tiny_kernels,
             advice=Advice(
                 pytorch=(
-                    "Launch fewer kernels: torch.optim.AdamW(model.parameters(), …, fused=True), model = "
+                    "Launch fewer kernels: torch.optim.AdamW(…, fused=True), model = "
                     "torch.compile(model), torch._foreach_add_ instead of loops over parameters, a larger batch. "
                     "Waits inside the step (.item(), x[mask]) prevent capture as a CUDA graph."
                 ),

@@ -112,14 +112,14 @@ def _steps_of(evidence: Evidence, name: str) -> Bools:
 
 
 def _advice(name: str, *, in_lists: bool) -> str:
-    return f"torch.optim.{name}(model.parameters(), …, fused=True){'' if in_lists else ', without foreach=False'}"
+    return f"torch.optim.{name}(…, fused=True){'' if in_lists else ', without foreach=False'}"
 
 
 def _instead(names: list[str]) -> str:
     """What to do for optimizers that have no fused version."""
     return (
         f"torch.optim has no fused {' or '.join(names)}: step = torch.compile(optimizer.step), torch._foreach_ "
-        "functions in your own step, or torch.optim.AdamW(model.parameters(), …, fused=True) if it suits the model"
+        "functions in your own step, or torch.optim.AdamW(…, fused=True) if it suits the model"
     )
 
 
@@ -194,7 +194,7 @@ FIX = Fix(
             look=per_parameter_optimizer,
             advice=Advice(
                 pytorch=(
-                    "torch.optim.AdamW(model.parameters(), …, fused=True): one kernel for many parameters; drop "
+                    "torch.optim.AdamW(…, fused=True): one kernel for many parameters; drop "
                     "foreach=False; optimizers without a fused version take foreach=True"
                 ),
                 cuda=(
@@ -210,7 +210,7 @@ FIX = Fix(
             summary="large parameters read and written once per operation",
             look=unfused_optimizer,
             advice=Advice(
-                pytorch="torch.optim.AdamW(model.parameters(), …, fused=True)",
+                pytorch="torch.optim.AdamW(…, fused=True)",
                 cuda="Write the update as one kernel that reads the gradient, the moments and the parameter once.",
                 other="Compile the update, so that each parameter is read and written once.",
             ),

@@ -18,6 +18,7 @@ from warpline.findings.verdict import why_unclear
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import listed
 from warpline.hardware.vocabulary import in_words_of
+from warpline.replay.replay import TYPICAL
 from warpline.reports import cpu_time, findings
 from warpline.reports import diagnosis_tables as tables
 from warpline.reports import plan as plans
@@ -75,7 +76,7 @@ MIN_COVERED = 0.9
 MIN_FILLED, MIN_IDLE = 0.5, 0.1
 """Shares of a gap that one call fills, and of the window that is idle, from which the first screen names the call."""
 MIN_DIFFERENCE = 0.01
-"""A smaller difference between the recorded and the bare step is not shown."""
+"""A smaller difference between two step times, as between the recorded and the bare step, is not shown."""
 BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
 BRIEF_PLAN = 2
@@ -249,8 +250,11 @@ def _step_times(diagnosis: Diagnosis, verbose: bool) -> tuple[str | None, str | 
     if step is None or recorded is None:
         return None, None
     said = any(entry.code == DISTORTION for entry in (diagnosis.health if verbose else _brief_notes(diagnosis)))
-    same = abs(recorded - step.expected) < MIN_DIFFERENCE * step.expected
-    return duration(step.expected), None if said or same else duration(recorded)
+    return duration(step.expected), duration(recorded) if _differ(recorded, step.expected) and not said else None
+
+
+def _differ(length_ns: float, than_ns: float) -> bool:
+    return abs(length_ns - than_ns) >= MIN_DIFFERENCE * than_ns
 
 
 def _brief_notes(diagnosis: Diagnosis) -> list[HealthEntry]:
@@ -330,7 +334,7 @@ def shown_window(diagnosis: Diagnosis) -> str:
     """The busiest device, and what part of the recording its account is of."""
     device, devices = diagnosis.shown.busiest[0], len(diagnosis.devices)
     which = f" (the busiest of {devices})" if devices > 1 else ""
-    return f"GPU {device.device}{which}, {_window(diagnosis, device.window_ns)}"
+    return f"GPU {device.device}{which}, {_window(diagnosis, device.window_ns, as_step=True)}"
 
 
 def _busy_and_idle(busy: dict[str, int], idle: dict[str, int], whole: int) -> str:
@@ -349,16 +353,23 @@ def _idle_parts(gaps: Gaps) -> dict[str, int]:
     return {**totals, CAPTURE: gaps.captured_ns, NOT_RECORDED: gaps.unrecorded_ns}
 
 
-def _window(diagnosis: Diagnosis, whole: int) -> str:
-    """What the shares are of: steps, and how much of the recording they are, or the recording."""
+def _window(diagnosis: Diagnosis, whole: int, as_step: bool = False) -> str:
+    """What the shares are of: steps, and how much of the recording they are, or the recording; in one length for all
+    steps, or `as_step` in the length of one where they are about that long. These are times with the profiler, which
+    is said where the step has another time without it."""
     steps = diagnosis.shown.steps
     if not steps:
         return f"{duration(whole)} recorded"
     if diagnosis.trace.has_some_steps_chosen:
         return f"{duration(whole)} ({SELECTED})"
-    of = _share_of_recording(diagnosis)
+    step, recorded, of = diagnosis.step_ns, diagnosis.recorded_step_ns, _share_of_recording(diagnosis)
+    is_typical = recorded is not None and abs(whole / steps - recorded) <= TYPICAL * recorded
+    basis = "recorded " if step and recorded and _differ(recorded, step.expected) else ""
     rest = f" ({share(of, 1)} of the recording)" if of < MIN_COVERED else ""
-    return f"{several(steps, 'step')}{_without_pause(diagnosis)}, {duration(whole)}{rest}"
+    number = several(steps, f"{basis}step")
+    if as_step and recorded and is_typical:
+        return f"{number} of {duration(recorded)}{_of_several(diagnosis)}{_without_pause(diagnosis)}{rest}"
+    return f"{number}{_without_pause(diagnosis)}, {duration(whole)}{rest}"
 
 
 def _without_pause(diagnosis: Diagnosis) -> str:
