@@ -8,6 +8,7 @@ from pathlib import Path
 import kineto_files as files
 import pytest
 from msgspec.structs import replace
+from paths import ROOT
 from small_programs import ALL_REDUCE, DIRECT_COPY, GEMM_FP32, MUL, Body, Program, judged
 
 from warpline.estimate import Estimate
@@ -111,6 +112,14 @@ def test_a_step_that_waits_drain_is_of_waits_and_launches(tmp_path: Path) -> Non
 def test_launches_that_cost_nothing_leave_what_the_gpu_does(tmp_path: Path) -> None:
     dispatch = judged(tmp_path, launches).limits.row("dispatch")
     assert 390_000 <= dispatch.step_ns.expected <= 600_000
+
+
+def test_kernels_that_a_fix_removes_leave_no_gaps() -> None:
+    """12 transposes a step, with 2 µs before each next kernel: all go with channels_last, the only fix of kernels."""
+    judgement = judge(open_trace(ROOT / "faults" / "recordings" / "planted" / "channels_first_convolution.json.gz"))
+    assert [finding.fix for finding in judgement.findings if finding.cause == "kernel"] == ["channels_last"]
+    fixed = judgement.findings[0].new_step_ns.expected
+    assert judgement.limits.row("kernel").step_ns.expected == pytest.approx(fixed, rel=1e-4)
 
 
 @pytest.mark.parametrize("body", [launches, waits, copies, collectives, busy])

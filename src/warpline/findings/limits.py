@@ -158,8 +158,6 @@ class _Replays:
 
     def __init__(self, findings: Sequence[Finding], evidence: Evidence) -> None:
         self._question = evidence.question
-        # A fix may remove kernels with the gaps between them; the durations alone do not show these.
-        self._sure_of_kernels = CLEAR_GAIN if _has_sure_fix(findings, ("kernel",)) else 1.0
         self._resources = FreeResources(evidence.labelled, _cold_share(evidence), _reachable_ns(findings, evidence))
         cases = [(case, 1.0) for case in CASES]
         if self._question.slowness > 1.0:
@@ -172,8 +170,6 @@ class _Replays:
     def row(self, resource: Resource) -> Limit:
         """The limit of one resource; its step is the present one over its gain, so that both have one base."""
         gains = self.gains((resource,))
-        if resource is Resource.KERNEL:
-            gains = [max(one, self._sure_of_kernels) for one in gains]
         gain = Estimate(min(gains), gains[EXPECTED_STEP], max(gains))
         now_ns = self._question.bare_step_ns.expected
         step_ns = Estimate(*(now_ns / one for one in (gain.high, gain.expected, gain.low)))

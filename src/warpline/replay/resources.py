@@ -183,7 +183,8 @@ class FreeResources:
     """The graph with some resources free, and the account of the critical path.
 
     `cold_share` is the share of each CPU node that a second run would not have; `reachable_ns` is what audited fixes
-    make of each kernel, which is all that can be said of kernels: a roofline floor cannot tell slow from healthy.
+    make of each kernel, which is all that can be said of kernels: a roofline floor cannot tell slow from healthy. A
+    kernel that a fix removes leaves no gap before the next.
     """
 
     def __init__(self, labelled: LabelledGraph, cold_share: Floats, reachable_ns: Floats) -> None:
@@ -207,6 +208,9 @@ class FreeResources:
         graph, work = edit.graph, np.flatnonzero(self._resources.of_work == resource)
         if resource is Resource.KERNEL:
             graph.duration[work] = np.minimum(graph.duration, self._reachable_ns)[work]
+            removed = work[self._reachable_ns[work] == 0]
+            edit.gone[removed] = True
+            graph.lag[graph.marked(removed)[graph.edge_to] & (graph.edge_kind == EdgeKind.STREAM)] = 0.0
             return
         if resource is Resource.DISPATCH:
             # Launches that cost nothing leave no more between two queued kernels than a CUDA graph does. The latency of
