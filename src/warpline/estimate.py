@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from warpline.units import speedup
+
 LEAST_EFFECT = 0.02
 """Two times that differ by a smaller share are the same, unless another share is asked for."""
 NOTICEABLE_GAIN = 1.01
@@ -32,6 +34,11 @@ class Estimate(Struct, frozen=True):
     def is_wide(self) -> bool:
         """Whether the range says only: measure it."""
         return self.high > WIDE * self.low
+
+    @property
+    def speedups(self) -> str:
+        """Both ends, of a speed-up: 1.10–1.41×."""
+        return f"{speedup(self.low).removesuffix('×')}–{speedup(self.high)}"
 
     def rounded(self, digits: int | None = None) -> Estimate:
         """The same with so many decimals; without, in whole numbers."""

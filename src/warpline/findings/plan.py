@@ -69,9 +69,7 @@ class Option(Struct, frozen=True):
     @property
     def gain_words(self) -> str:
         """The gain, or its range where that is to be measured."""
-        if self.gain.is_wide:
-            return f"{speedup(self.gain.low).removesuffix('×')}–{speedup(self.gain.high)}, {MEASURE_IT}"
-        return speedup(self.gain.expected)
+        return f"{self.gain.speedups}, {MEASURE_IT}" if self.gain.is_wide else speedup(self.gain.expected)
 
     @property
     def saved(self) -> float:

@@ -196,11 +196,10 @@ def _is_prerequisite(plan: Sequence[PlanStep]) -> bool:
 
 def _brings(step: PlanStep) -> str:
     gain = step.gain
-    spread = f"{speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
     if gain.is_wide:
-        return f"{spread}, {MEASURE_IT}"
+        return f"{gain.speedups}, {MEASURE_IT}"
     verb = "would" if gain.low >= 1.0 else "might"
-    return f"{verb} bring it to {duration(step.new_step_ns.expected)} ({speedup(gain.expected)}, range {spread})"
+    return f"{verb} bring it to {duration(step.new_step_ns.expected)} ({speedup(gain.expected)}, range {gain.speedups})"
 
 
 def _healthy(limits: Limits, plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> str:
@@ -221,8 +220,7 @@ def _doubtful_fix(findings: Sequence[Finding], state: State) -> str:
     gain = best.gain
     subject = known[best.fix].subject(state.framework)
     expected = "" if gain.is_wide else f"{speedup(gain.expected)}, range "
-    spread = f"{speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
-    return f"; {subject} might gain some ({expected}{spread}): {MEASURE_IT}"
+    return f"; {subject} might gain some ({expected}{gain.speedups}): {MEASURE_IT}"
 
 
 def _as_sparse_matmul(state: State) -> str:

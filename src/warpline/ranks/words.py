@@ -90,10 +90,9 @@ def straggler_sentence(straggler: Straggler, step_ns: float) -> str:
     if straggler.reason == "none":
         return ""
     who, new = shown_ranks(straggler.ranks), straggler.new_step_ns
-    spread = f"{speedup(straggler.gain.low).removesuffix('×')}–{speedup(straggler.gain.high)}"
     price = (
         f"Without that the step would take {duration(new.expected)} instead of {duration(step_ns)} "
-        f"({speedup(straggler.gain.expected)}, range {spread})."
+        f"({speedup(straggler.gain.expected)}, range {straggler.gain.speedups})."
     )
     if straggler.reason == "link":
         return f"The link of {who} is slow: transfers take longer than equal ones elsewhere. {price}"
@@ -103,7 +102,7 @@ def straggler_sentence(straggler: Straggler, step_ns: float) -> str:
         return (
             f"The CPUs of {shown_ranks(straggler.stalled_ranks)} stall in turn, up to {duration(straggler.extra_ns)} a "
             f"step; the job waits most for {who}. Without the stalls the step would take {duration(new.expected)} "
-            f"instead of {duration(step_ns)} ({speedup(straggler.gain.expected)}, range {spread})."
+            f"instead of {duration(step_ns)} ({speedup(straggler.gain.expected)}, range {straggler.gain.speedups})."
         )
     words = _REASONS[straggler.reason].format(extra=duration(straggler.extra_ns))
     if len(straggler.ranks) > 1:

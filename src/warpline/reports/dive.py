@@ -177,7 +177,7 @@ def _bound(one: KernelDive) -> str:
 def _range(gain: Estimate) -> str:
     if gain.high < 1.005:
         return "none"
-    return f"{speedup(gain.expected)} (range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)})"
+    return f"{speedup(gain.expected)} (range {gain.speedups})"
 
 
 def _step(one: KernelDive) -> str:

@@ -69,16 +69,15 @@ def report_all(predictions: Sequence[Prediction], recording: str, noun: StepNoun
 
 def _answer(prediction: Prediction) -> Iterator[Content]:
     speed_up, new = prediction.gain, prediction.new_step_ns
-    spread = f"{speedup(speed_up.low).removesuffix('×')}–{speedup(speed_up.high)}"
     if speed_up.is_wide:
-        yield Text(f"{spread}: {MEASURE_IT}.", "strong")
+        yield Text(f"{speed_up.speedups}: {MEASURE_IT}.", "strong")
         how = how_to_measure(*(fix.name for fix in prediction.fixes))
         yield Text(f"{how[0].upper()}{how[1:]}.")
     else:
         verb = "would" if speed_up.low >= 1.0 else "might"
         yield Text(
             f"The step {verb} take {duration(new.expected)} instead of {duration(prediction.old_step_ns.expected)}: "
-            f"{speedup(speed_up.expected)} (range {spread}).",
+            f"{speedup(speed_up.expected)} (range {speed_up.speedups}).",
             "strong",
         )
     if prediction.warnings:

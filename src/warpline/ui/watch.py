@@ -79,8 +79,7 @@ class WatchedTrace(Struct, frozen=True):
             step = f"{step}, {duration(1e6 * self.before_ms)} in the trace before"
         parts = [name, step, self.cause or "no verdict"]
         if self.fix and self.gain:
-            low, high = speedup(self.gain.low).removesuffix("×"), speedup(self.gain.high)
-            parts.append(f"{self.fix} {speedup(self.gain.expected)} ({low}–{high})")
+            parts.append(f"{self.fix} {speedup(self.gain.expected)} ({self.gain.speedups})")
         if self.change:
             before, after = (duration(1e6 * value) for value in (self.change.before_ms, self.change.after_ms))
             parts.append(f"{self.outcome.upper()}: {before} → {after} since {self.change.since}")
