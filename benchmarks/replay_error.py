@@ -39,7 +39,7 @@ def main() -> None:
     """Prints the table."""
     print(
         f"{'profile':52} {'steps':>5} {'measured':>12} {'replayed':>12} {'error':>7} {'worst step':>10} {'total':>7} "
-        f"{'unexpl.':>8} {'dropped':>7} {'nodes':>8} {'build s':>8} {'nodes/s':>10}"
+        f"{'dropped':>7} {'nodes':>8} {'build s':>8} {'nodes/s':>10}"
     )
     errors = []
     for file in files():
@@ -54,13 +54,15 @@ def main() -> None:
         except WarplineError as error:
             print(f"{file.name:52} {error.code}")
             continue
-        steps = len(trace.all_steps)
+        steps, recorded = len(trace.all_steps), result.measured_ns
+        errors_pct = 100 * np.abs(result.replayed_ns / np.maximum(recorded, 1.0) - 1)
+        total_pct = 100 * abs(result.replayed_ns.sum() / max(recorded.sum(), 1.0) - 1)
         if steps:
             errors.append(result.error_pct)
         print(
             f"{file.parent.parent.name + '/' + file.name:52} {steps:5d} {result.measured_step_ns / 1e6:9.3f} ms "
-            f"{result.replayed_step_ns / 1e6:9.3f} ms {result.error_pct:6.2f}% {result.step_errors_pct.max():9.2f}% "
-            f"{result.total_error_pct:6.2f}% {result.unexplained_pct:7.2f}% {graph.dropped_edges:7d} {len(graph):8d} "
+            f"{result.replayed_step_ns / 1e6:9.3f} ms {result.error_pct:6.2f}% {errors_pct.max():9.2f}% "
+            f"{total_pct:6.2f}% {graph.dropped_edges:7d} {len(graph):8d} "
             f"{built - begin:8.2f} {len(graph) / max(done - built, 1e-9):10.3g}"
         )
     if errors:

@@ -71,23 +71,6 @@ class Replay(Struct, frozen=True):
         """How far the replayed step is from the measured one, in percent of it: the confidence of every prediction."""
         return 100 * abs(self.replayed_step_ns / self.measured_step_ns - 1) if self.measured_step_ns else 0.0
 
-    @property
-    def step_errors_pct(self) -> Floats:
-        """The same for each step."""
-        return 100 * np.abs(self.replayed_ns / np.maximum(self.measured_ns, 1.0) - 1)
-
-    @property
-    def total_error_pct(self) -> float:
-        """The same for all steps together."""
-        measured = float(self.measured_ns.sum())
-        return 100 * abs(float(self.replayed_ns.sum()) / measured - 1) if measured else 0.0
-
-    @property
-    def unexplained_pct(self) -> float:
-        """Delay that nothing recorded explains, in percent of the recorded time."""
-        whole = float(self.graph.measured_end.max() - self.graph.origin_ns)
-        return 100 * self.graph.unexplained_ns / whole if whole else 0.0
-
 
 def replay(trace: Trace) -> Replay:
     """Build the graph of the trace, replay it, and compare the steps with the measured ones."""

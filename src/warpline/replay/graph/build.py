@@ -125,8 +125,8 @@ def build_graph(trace: Trace, costs: Costs) -> Graph:
     origin, no_lane = np.array([timeline.origin_ns]), np.array([NONE])
     root = int(draft.add(NodeKind.JOIN, no_lane, origin, origin, None, no_lane)[0])
     call_nodes = _add_threads(draft, timeline)
-    unexplained_ns = _add_work(draft, timeline, call_nodes, root)
-    return _ordered(draft, timeline, call_nodes, unexplained_ns)
+    _add_work(draft, timeline, call_nodes, root)
+    return _ordered(draft, timeline, call_nodes)
 
 
 # Threads.
@@ -217,8 +217,8 @@ def _last_moments(trace: Trace, calls: TopCalls) -> tuple[Int64s, Int64s]:
 # Streams.
 
 
-def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: int) -> int:
-    """GPU operations with their launches, streams, events and waits; returns the delay that nothing explains.
+def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: int) -> None:
+    """GPU operations with their launches, streams, events and waits.
 
     Arrays of calls and of work are indexed with NONE where there is no call or no previous work: they get one more
     element at their end, which is not used.
@@ -258,7 +258,6 @@ def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: 
     for edges, kind in ((events, EdgeKind.EVENT), (inferred.ended, EdgeKind.INFERRED)):
         draft.join(nodes[edges.source], nodes[edges.target], _event_ns(timeline, edges), kind)
     draft.join(nodes[waits.work], call_nodes.last[waits.call], waits.release_ns, EdgeKind.SYNC)
-    return int(unexplained_ns.sum())
 
 
 def _event_ns(timeline: _Timeline, edges: WorkEdges) -> float:
@@ -271,7 +270,7 @@ def _event_ns(timeline: _Timeline, edges: WorkEdges) -> float:
 # Order.
 
 
-def _ordered(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, unexplained_ns: int) -> Graph:
+def _ordered(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes) -> Graph:
     """Sort the nodes topologically, and drop the edges that contradict that order."""
     nodes = _Nodes(*(np.concatenate(columns) for columns in zip(*map(astuple, draft.nodes), strict=True)))
     edges = _Edges(*(np.concatenate(columns) for columns in zip(*map(astuple, draft.edges), strict=True)))
@@ -299,7 +298,6 @@ def _ordered(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, unexpla
         edge_kind=edges.kind[by_target],
         origin_ns=timeline.origin_ns,
         dropped_edges=int((~forward).sum()),
-        unexplained_ns=unexplained_ns,
     )
 
 

@@ -77,8 +77,6 @@ class Graph(Struct):
     origin_ns: int
     dropped_edges: int = 0
     """Edges that contradicted the time order, and were dropped."""
-    unexplained_ns: int = 0
-    """Delay of operations that no recorded event explains; it is kept as measured."""
 
     def __len__(self) -> int:
         return len(self.kind)
