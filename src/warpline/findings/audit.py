@@ -1,7 +1,7 @@
 """The audit: holds every answer against the trace, and against itself, before it is shown.
 
 What the trace contradicts is capped, downgraded or withdrawn, and recorded in `audit` with a code, the finding and what
-was wrong: docs/audit.md lists the codes.
+was wrong: docs/plan.md lists the codes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.idle.gaps import Gaps
 from warpline.estimate import NOTICEABLE_GAIN, Estimate
+from warpline.findings.confidence import one_less
 from warpline.findings.model import Finding
 from warpline.findings.state import State
-from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork, bounded
@@ -26,7 +26,6 @@ TOLERANCE = 0.02
 """Differences up to this share are rounding and the spread between steps."""
 FAR_OFF = 0.5
 """A step shorter than this share of what the device must still do says nothing: the finding is withdrawn."""
-LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 
 
 class Objection(Struct, frozen=True):
@@ -98,7 +97,7 @@ def _above_device_work(finding: Finding, evidence: Evidence, work: DeviceWork) -
     if said.expected < (1 - TOLERANCE) * least.expected_ns:
         gain = f"the gain is {speedup(capped.gain.expected)}, not {speedup(finding.gain.expected)}"
         message = f"{_too_short(finding, least.expected_ns)}; {gain}"
-        lower = replace(capped, confidence=LOWER[finding.confidence])
+        lower = replace(capped, confidence=one_less(finding.confidence))
         kept = lower if capped.gain.expected >= NOTICEABLE_GAIN else None
         return kept, Objection("below-device-work", finding.rule, message)
     if said.low < (1 - TOLERANCE) * least.lowest_ns:
@@ -128,7 +127,7 @@ def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> 
         f"{speedup(gain)}, not {speedup(finding.gain.expected)}"
     )
     right = _ordered(Estimate(finding.gain.low, round(gain, 4), finding.gain.high))
-    lower = replace(finding, gain=right, confidence=LOWER[finding.confidence])
+    lower = replace(finding, gain=right, confidence=one_less(finding.confidence))
     return lower, Objection("gain-not-old-over-new", finding.rule, message)
 
 

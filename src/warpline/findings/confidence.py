@@ -6,35 +6,35 @@ had not seen, with ranges that were made without them (`python -m faults.ranges`
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import get_args
 
 from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import Confidence
-from warpline.fixes.model import Rule
 from warpline.replay.ranges import is_narrow
 from warpline.replay.whatif import Prediction
 
 LARGEST_REPLAY_ERROR_PCT = 4.0
 """A larger replay error lowers the confidence of every prediction."""
 FEWEST_STEPS = 2
-LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
+LEVELS: tuple[Confidence, ...] = get_args(Confidence)
+"""The highest first."""
 
 
-def at_most(confidence: Confidence, bound: Confidence) -> Confidence:
-    """The lower of the two."""
-    return LEVELS[min(LEVELS.index(confidence), LEVELS.index(bound))]
+def least(*levels: Confidence) -> Confidence:
+    """The lowest of several."""
+    return max(levels, key=LEVELS.index)
 
 
-def confidence_of(rule: Rule, prediction: Prediction, recorded_steps: int) -> Confidence:
-    """The confidence that the replay, the range and the rule's evidence allow."""
-    level = LEVELS.index("high")
-    if (
-        prediction.error_pct > LARGEST_REPLAY_ERROR_PCT
-        or recorded_steps < FEWEST_STEPS
-        or prediction.gain.expected < CLEAR_GAIN
-        or prediction.gain.is_wide
-    ):
-        level = LEVELS.index("low")
-    elif prediction.gain.low <= 1.0 or not is_narrow(prediction.new_step_ns):
-        level = LEVELS.index("medium")
-    return LEVELS[min(level, LEVELS.index(rule.most))]
+def one_less(level: Confidence) -> Confidence:
+    """The next lower one, if there is one."""
+    return LEVELS[min(LEVELS.index(level) + 1, len(LEVELS) - 1)]
+
+
+def confidence_of(prediction: Prediction, recorded_steps: int) -> Confidence:
+    """The confidence that the replay and the range allow."""
+    gain = prediction.gain
+    if prediction.error_pct > LARGEST_REPLAY_ERROR_PCT or recorded_steps < FEWEST_STEPS:
+        return "low"
+    if gain.expected < CLEAR_GAIN or gain.is_wide:
+        return "low"
+    return "high" if gain.low > 1.0 and is_narrow(prediction.new_step_ns) else "medium"

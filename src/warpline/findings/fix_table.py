@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from warpline.errors import CannotAnswer
 from warpline.estimate import NOTICEABLE_GAIN, Estimate
 from warpline.findings.audit import Objection, audit_coverage, audit_finding, audit_step
-from warpline.findings.confidence import at_most, confidence_of
+from warpline.findings.confidence import confidence_of, least
 from warpline.findings.model import MEASURE_IT, Finding, how_to_measure
 from warpline.findings.state import State, state_of
 from warpline.fixes.claim import Claim
@@ -163,7 +163,7 @@ class FixTable:
             evidence_ns=round(self.work.touched_ns(evidence.trial(fix))),
             gain=gain.rounded(4),
             new_step_ns=after.rounded(),
-            confidence=at_most(confidence_of(rule, prediction, evidence.recorded_steps), claim.most),
+            confidence=least(confidence_of(prediction, evidence.recorded_steps), rule.most, claim.most),
             where=claim.places,
             how=found.how,
             device_share=round(min(touched_ns / max(self.work.busy_ns, 1.0), 1.0), 3),
