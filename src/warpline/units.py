@@ -67,3 +67,13 @@ def several(value: float, one: str, many: str | None = None) -> str:
     if number == "1":
         return f"1 {one}"
     return f"about 1 {one}" if 0.75 <= value <= 1.25 else f"{number} {many or one + 's'}"
+
+
+def capitalised(text: str) -> str:
+    """With a capital first letter; the rest stays."""
+    return text[:1].upper() + text[1:]
+
+
+def uncapitalised(text: str) -> str:
+    """With a small first letter; the rest stays."""
+    return text[:1].lower() + text[1:]

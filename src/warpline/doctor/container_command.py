@@ -11,6 +11,7 @@ from warpline.doctor.command_line import CommandOption, ParsedCommand
 from warpline.doctor.failures import known_failure
 from warpline.doctor.model import Check, State
 from warpline.doctor.remark import Remark
+from warpline.units import capitalised
 
 STACK_BYTES = 67_108_864
 """NVIDIA's recommendation for its containers."""
@@ -75,7 +76,7 @@ def _memory(command: ParsedCommand) -> Iterator[Remark]:
 
 
 def _sentence(reason: str) -> str:
-    return f"{reason[0].upper()}{reason[1:]}."
+    return f"{capitalised(reason)}."
 
 
 def _profiler(command: ParsedCommand, profiler: str) -> Iterator[Remark]:

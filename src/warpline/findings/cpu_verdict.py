@@ -23,7 +23,7 @@ from warpline.fixes.claim import CAUSES, Cause
 from warpline.replay.costs.host import SLOW_CORE_WORK_PER_NS, SMALL_CPU_OP_NS
 from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
 from warpline.trace.trace import Trace
-from warpline.units import count, duration, share
+from warpline.units import capitalised, count, duration, share
 
 CAUSE_OF: dict[CpuKind, Cause] = {
     "input": "input",
@@ -105,7 +105,7 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     also = next((group for group in groups[1:] if group.time_ns >= AS_GOOD * first.time_ns), None)
     sentence = f"{CAUSES[first.cause]}: {_what(first, cpu)}."
     if also is not None:
-        sentence += f" {_capitalised(_what(also, cpu))}."
+        sentence += f" {capitalised(_what(also, cpu))}."
     how = _advice(trace, first, cpu)
     said = " ".join(filter(None, (sentence, beyond, _limit(first, cpu), how)))
     return _verdict(first.cause, said, cpu, also.cause if also else None)
@@ -261,7 +261,3 @@ def _loading_advice(trace: Trace) -> str:
 
 def _whole(cpu: CpuTime) -> str:
     return f"each {duration(cpu.step_ns)} step" if cpu.has_steps else f"{duration(cpu.window_ns)}"
-
-
-def _capitalised(text: str) -> str:
-    return text[0].upper() + text[1:]

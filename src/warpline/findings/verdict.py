@@ -20,7 +20,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import listed
 from warpline.replay.ranges import Idle, ranges_of
-from warpline.units import duration, several, speedup
+from warpline.units import duration, several, speedup, uncapitalised
 
 MIN_PART = 0.5
 """Share of the recording's time below which the verdict on the steps says how much of it they are."""
@@ -54,24 +54,15 @@ CAUSE_OF: dict[str, Cause] = {cause: cause for cause in CAUSES}
 
 def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State, findings: Sequence[Finding] = ()) -> Verdict:
     """The cause, and what to do first; `findings` are what is known of the fixes."""
-    reason = why_unclear(state)
-    if reason is not None:
-        return _verdict("unclear", f"Unclear: {reason}.", [], state)
-    if limits.is_of_slow_host:
-        return _verdict("unclear", _slow_host(limits, state), [], state)
     causes = limits.named or limits.pair
-    if not causes and limits.hangs_on_host and state.distortion >= LEAST_DISTORTION:
-        return _verdict("unclear", _host_in_doubt(limits, state), [], state)
-    doubt = None if causes else _doubt_of_health(state)
-    if doubt is not None:
-        return _verdict("unclear", f"Unclear: the GPU is {_busy(state)}, but {doubt}.", [], state)
+    unclear = _unclear(causes, limits, state)
+    if unclear is not None:
+        return _verdict("unclear", f"Unclear: {unclear}.", [], state)
+    part = _part_of_recording(state)
     if not causes:
-        return _verdict("healthy", _healthy(limits, plan, findings, state) + _part_of_recording(state), [], state)
-    if causes[0] == "unknown":
-        return _verdict("unclear", _unknown(limits, state), [], state)
+        return _verdict("healthy", _healthy(limits, plan, findings, state) + part, [], state)
     known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]
-    sentence = _bound(known, limits, state) + _part_of_recording(state)
-    verdict = _verdict(known[0], sentence, plan, state, known[1] if len(known) > 1 else None)
+    verdict = _verdict(known[0], _bound(known, limits, state) + part, plan, state, known[1] if len(known) > 1 else None)
     elsewhere = _why_elsewhere(known, plan, findings)
     if elsewhere is None:
         return verdict
@@ -87,7 +78,7 @@ def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdi
     cold = next((finding for finding in findings if finding.cause == "cold_start"), None)
     if cold is None or not evidence.mostly_cold:
         return None
-    sentence = f"{CAUSES[cold.cause]}: {cold.claim[0].lower()}{cold.claim[1:]}"
+    sentence = f"{CAUSES[cold.cause]}: {uncapitalised(cold.claim)}"
     set_aside = evidence.trace.cold
     if set_aside is None or cold.gain.expected >= NOTICEABLE_GAIN:
         return Verdict(cold.cause, cold.fix, sentence, cold.gain, cold.new_step_ns)
@@ -133,7 +124,7 @@ def _why_elsewhere(causes: Sequence[Cause], plan: Sequence[PlanStep], findings: 
 def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
     """The first half: what the step waits for, and what it would take without that."""
     first, *others = (_words(cause, state)[0] for cause in causes)
-    name = listed([first, *map(_uncapitalised, others)])
+    name = listed([first, *map(uncapitalised, others)])
     unit = _the(state)
     now = duration(state.step_ns)
     waited = {cause: _words(cause, state)[1].format(unit=unit) for cause in causes}
@@ -234,9 +225,26 @@ def _as_sparse_matmul(state: State) -> str:
 
 
 def _busy(state: State) -> str:
-    recorded = _as_recorded(state)
-    idle = _program_idle(state) if recorded else state.idle_share
-    return f"busy {percent(1 - idle)} of {_each(state)}{recorded}"
+    """The busy share, without what recording visibly took from it."""
+    if state.idle_share - state.bare_idle_share < MIN_DIFFERENCE:
+        return f"busy {percent(1 - state.idle_share)} of {_each(state)}"
+    bare = percent(1 - state.bare_idle_share)
+    return f"busy {bare} of {_each(state)} without the profiler ({percent(1 - state.idle_share)} as recorded)"
+
+
+def _unclear(causes: Sequence[str], limits: Limits, state: State) -> str | None:
+    """What makes it impossible to name a cause, or to call a step without one healthy."""
+    reason = why_unclear(state)
+    if reason is not None:
+        return reason
+    if limits.is_of_slow_host:
+        return _slow_host(limits, state)
+    if causes:
+        return _unknown(limits, state) if causes[0] == "unknown" else None
+    if limits.hangs_on_host and state.distortion >= LEAST_DISTORTION:
+        return _host_in_doubt(limits, state)
+    doubt = _doubt_of_health(state)
+    return None if doubt is None else f"the GPU is {_busy(state)}, but {doubt}"
 
 
 def _doubt_of_health(state: State) -> str | None:
@@ -287,15 +295,15 @@ def _unknown(limits: Limits, state: State) -> str:
     row = limits.row("unknown")
     if 2 * state.unrecorded_ns >= state.step_ns - row.step_ns.expected:
         return (
-            f"Unclear: for {duration(state.unrecorded_ns)} of {_the(state)}, work is launched and does not start, on a "
+            f"for {duration(state.unrecorded_ns)} of {_the(state)}, work is launched and does not start, on a "
             f"GPU without recorded work: it waits for what is not in the recording; without that, {_the(state)} would "
             f"take {duration(row.step_ns.expected)} instead of {duration(state.step_ns)}. Start to record earlier, and "
-            "record every process that uses this GPU."
+            "record every process that uses this GPU"
         )
     return (
-        f"Unclear: delays without a recorded reason come first; without them, {_the(state)} would take "
+        f"delays without a recorded reason come first; without them, {_the(state)} would take "
         f"{duration(row.step_ns.expected)} instead of {duration(state.step_ns)}. Record the CPU side too (ops, Python "
-        "stacks or OS calls) to see what it waits for."
+        "stacks or OS calls) to see what it waits for"
     )
 
 
@@ -312,37 +320,21 @@ def _slow_host(limits: Limits, state: State) -> str:
     calm = limits.first_on_calm_host
     otherwise = "nothing gives a tenth" if calm is None else f"it is {_bound_by(calm.cause, state)}"
     return (
-        f"Unclear: the host launched {state.slowness:.1f}× more slowly than the reference host. If it is always so, "
+        f"the host launched {state.slowness:.1f}× more slowly than the reference host. If it is always so, "
         f"{_the(state)} of {duration(state.step_ns)} is {_bound_by(limits.named[0], state)}; if not, {otherwise}. "
-        "Record it again, or with `warpline run`, which also times the step without a profiler."
+        "Record it again, or with `warpline run`, which also times the step without a profiler"
     )
 
 
 def _bound_by(cause: str, state: State) -> str:
-    return _uncapitalised(_words(CAUSE_OF[cause], state)[0]) if cause in CAUSE_OF else "waiting"
+    return uncapitalised(_words(CAUSE_OF[cause], state)[0]) if cause in CAUSE_OF else "waiting"
 
 
 def _host_in_doubt(limits: Limits, state: State) -> str:
     """A step that seems bound by its kernels, whose host may be no faster than they are."""
     step = limits.row("kernel").step_ns
     return (
-        f"Unclear: recording made {_the(state)} {state.distortion:.1f}× as long, so that how fast the host is without "
+        f"recording made {_the(state)} {state.distortion:.1f}× as long, so that how fast the host is without "
         f"it is known only roughly: with the fixes of kernels, {_the(state)} of {duration(state.step_ns)} would take "
-        f"{duration(step.low)} to {duration(step.high)}. Record it again, or measure one of them (warpline try)."
+        f"{duration(step.low)} to {duration(step.high)}. Record it again, or measure one of them (warpline try)"
     )
-
-
-def _program_idle(state: State) -> float:
-    """Idle share that recording did not add."""
-    return min(state.idle_share, state.bare_idle_share)
-
-
-def _as_recorded(state: State) -> str:
-    """The busy share as recorded, where the recording made it visibly smaller."""
-    if state.idle_share - _program_idle(state) < MIN_DIFFERENCE:
-        return ""
-    return f" without the profiler ({percent(1 - state.idle_share)} as recorded)"
-
-
-def _uncapitalised(name: str) -> str:
-    return name[0].lower() + name[1:]

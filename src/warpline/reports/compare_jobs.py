@@ -8,7 +8,7 @@ from warpline.ranks.comparison import ChangedKernel, ChangedRank, JobComparison
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text, Value
-from warpline.units import several
+from warpline.units import capitalised, several
 
 LISTED = 8
 _RANKS = (
@@ -42,7 +42,7 @@ def report(comparison: JobComparison, verbose: bool = False) -> Report:
     lead: list[Content] = [Text(comparison.sentence, "strong")]
     if comparison.causes:
         text = "; ".join(comparison.causes)
-        lead.append(Text(f"{text[0].upper()}{text[1:]}."))
+        lead.append(Text(f"{capitalised(text)}."))
     lead += [Text(f"{name}: {job.verdict.sentence}", "quiet") for name, job in _sides(comparison)]
     if comparison.reasons:
         severity: Severity = "warning" if comparison.verdict in {"not_comparable", "inconclusive"} else "info"

@@ -10,7 +10,7 @@ from warpline.findings.plan import MOST_STEPS, PlanStep
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import StepNoun
 from warpline.reports.sections import Column, Content, Note, Notes, Table, Text
-from warpline.units import duration
+from warpline.units import capitalised, duration
 
 ARTICLES = ("a ", "an ", "the ")
 
@@ -34,7 +34,7 @@ def short_name(fix: str) -> str:
 def why(reason: str | None) -> Iterator[Text]:
     """Why the verdict names what it names, where another fix gains more."""
     if reason:
-        yield Text(f"{reason[0].upper()}{reason[1:]}.")
+        yield Text(f"{capitalised(reason)}.")
 
 
 def brief(plan: Sequence[PlanStep], most: int = MOST_STEPS) -> Iterator[Text]:

@@ -10,7 +10,7 @@ from warpline.fixes import registry
 from warpline.fixes.words import StepNoun
 from warpline.replay.whatif import Prediction
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
-from warpline.units import duration, several, speedup
+from warpline.units import capitalised, duration, several, speedup
 
 _TIMES = (
     Column("low_ns", "low", "ns"),
@@ -72,7 +72,7 @@ def _answer(prediction: Prediction) -> Iterator[Content]:
     if speed_up.is_wide:
         yield Text(f"{speed_up.speedups}: {MEASURE_IT}.", "strong")
         how = how_to_measure(*(fix.name for fix in prediction.fixes))
-        yield Text(f"{how[0].upper()}{how[1:]}.")
+        yield Text(f"{capitalised(how)}.")
     else:
         verb = "would" if speed_up.low >= 1.0 else "might"
         yield Text(

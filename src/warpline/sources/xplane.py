@@ -20,7 +20,7 @@ from warpline.sources.kineto.lanes import API_CALL, COPY, GPU_PROCESS, SET, STRE
 from warpline.sources.protobuf import message_class, messages, parse
 from warpline.sources.rows import ROCM_DESCRIPTOR, Rows
 from warpline.sources.unpack import ROWS_BOMB_BYTES, Unpacked
-from warpline.units import several
+from warpline.units import capitalised, several
 
 MESSAGES = {
     "Space": {"planes": (1, "*Plane"), "errors": (2, "*string"), "warnings": (3, "*string")},
@@ -121,7 +121,7 @@ def _space(path: Path) -> tuple[Any, list[HealthEntry]]:
                 "damaged-file", f"{path} is a damaged XSpace file of XLA's profiler: {why}", "copy or record it again"
             ) from error
     names = ", ".join(plane.name for plane in space.planes)
-    message = f"{why[0].upper()}{why[1:].rstrip('.')}; only these planes are whole: {names}."
+    message = f"{capitalised(why).rstrip('.')}; only these planes are whole: {names}."
     return space, [HealthEntry("truncated-file", "error", message)]
 
 

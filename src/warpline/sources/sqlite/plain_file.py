@@ -13,6 +13,7 @@ from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.kinds import SQLITE_MAGIC
 from warpline.sources.unpack import Packing, Unpacked, packing_of
+from warpline.units import uncapitalised
 
 HEADER_BYTES = 100
 RECORD_AGAIN = "record or copy it again"
@@ -79,7 +80,7 @@ def _unpack(path: Path, target: Path, again: str) -> list[HealthEntry]:
         raise UnreadableFile("empty-file", f"{path} is empty: its writer was interrupted", again)
     if not written:
         why = unpacked.damage
-        raise UnreadableFile("damaged-file", f"{path} has no content: {why[0].lower()}{why[1:]}", "copy it again")
+        raise UnreadableFile("damaged-file", f"{path} has no content: {uncapitalised(why)}", "copy it again")
     if not unpacked.damage:
         return []
     return [HealthEntry("truncated-file", "error", f"{unpacked.damage} {written} bytes were unpacked.")]
