@@ -14,6 +14,10 @@ AMD = re.compile(r"\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d", re.IGNORECASE)
 
 def platform_of(trace: Trace) -> Platform:
     """AMD's by the name of a device, an API call or a kernel; else NVIDIA's."""
+    return trace.once(_platform_of)
+
+
+def _platform_of(trace: Trace) -> Platform:
     named = any(AMD.search(name) for name in trace.devices.name if name)
     if named or trace.api.name.like(r"^hip").any():
         return "hip"

@@ -11,8 +11,7 @@ from msgspec import Struct
 from warpline.dive.inside_kernels import ONLY_LESS_WORK, Floors, InsideKernel, InsideKernels, inside_kernels
 from warpline.dive.ncu_plan import by_hand
 from warpline.estimate import NOTICEABLE_GAIN
-from warpline.hardware.vocabulary import in_words_of, platform
-from warpline.replay.patterns.precision import on_amd
+from warpline.hardware.vocabulary import Platform, in_words_of
 from warpline.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -55,11 +54,11 @@ def next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
     found = inside_kernels(judgement.evidence.trace if judgement else trace, _floors(judgement))
     longest = sorted(found.kernels, key=lambda kernel: -kernel.time_ns)[:LISTED]
     fixes = _changed_rows(judgement) if judgement is not None else {}
-    is_amd = judgement is not None and on_amd(judgement.evidence.labelled)
-    return [_tool(found, kernel, fixes, is_amd=is_amd) for kernel in longest]
+    platform = judgement.evidence.platform if judgement is not None else "cuda"
+    return [_tool(found, kernel, fixes, platform) for kernel in longest]
 
 
-def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]], *, is_amd: bool) -> NextTool:
+def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]], platform: Platform) -> NextTool:
     changing = (
         fix for fix, rows in fixes.items() if sum(map(rows.__contains__, kernel.rows)) > MOSTLY * len(kernel.rows)
     )
@@ -67,10 +66,10 @@ def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]]
     if kernel.answer == "timeline":
         # A fix may give it another roofline, as tensor cores have.
         why = kernel.why.replace(ONLY_LESS_WORK, f"{fix} gives it another one") if fix else kernel.why
-        return NextTool(kernel, "timeline", in_words_of(platform(is_amd=is_amd), why), "")
+        return NextTool(kernel, "timeline", in_words_of(platform, why), "")
     if fix is not None:
         return NextTool(kernel, "timeline", f"{fix} changes it: make that fix first", "")
-    if is_amd:
+    if platform == "hip":
         return NextTool(kernel, "rocprof-compute", kernel.why, "")
     return NextTool(kernel, "ncu", kernel.why, by_hand(found, kernel))
 

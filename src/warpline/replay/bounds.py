@@ -17,6 +17,7 @@ from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.remaining import KERNEL_SPREAD
+from warpline.replay.replay import are_uneven
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.arrays import Bools, Floats, Int64s, grouped
 from warpline.trace.table import filled
@@ -84,17 +85,15 @@ class DeviceWork:
         if not len(working):
             return 0.0
         in_all = float(((by_cell.sum(axis=1) - self._busy_twice) / self._steps).max())
-        return max(0.0, min(in_all, float(working.min() if self._is_uneven else np.median(working))))
+        return max(
+            0.0,
+            min(in_all, float(working.min() if are_uneven(self._question.replay.measured_ns) else np.median(working))),
+        )
 
     @cached_property
     def _has_work(self) -> Bools:
         """Steps with GPU work."""
         return np.asarray(self._busy.max(axis=0) > 0)
-
-    @cached_property
-    def _is_uneven(self) -> bool:
-        measured = self._question.replay
-        return bool(measured.measured_step_ns > np.median(measured.measured_ns))
 
     @cached_property
     def _busy_twice(self) -> Floats:

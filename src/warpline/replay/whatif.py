@@ -35,7 +35,7 @@ from warpline.replay.ranges import (
     spread_of,
 )
 from warpline.replay.remaining import stream_ns, untouched_ns
-from warpline.replay.replay import Replay, replay
+from warpline.replay.replay import Replay, are_uneven, replay
 from warpline.replay.simulate import simulate
 from warpline.trace.arrays import Bools, Floats, Int64s
 from warpline.trace.trace import Trace
@@ -156,7 +156,7 @@ class WhatIf:
     def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix], done: Replay | None = None) -> None:
         self.trace, self._fixes = trace, fixes
         self.replay = done or replay(trace)
-        self._uneven = bool(self.replay.measured_step_ns > np.median(self.replay.measured_ns))
+        self._uneven = are_uneven(self.replay.measured_ns)
         costs = self.replay.costs
         self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns, self._uneven)
         self.labelled = LabelledGraph(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)

@@ -92,12 +92,12 @@ def shorten_doubles(edit: GraphEdit, case: int) -> int:
 
 def has_tf32(labelled: LabelledGraph) -> bool:
     """Whether the chip is known to have TF32: NVIDIA's, from compute capability 8.0 on."""
-    return not on_amd(labelled) and labelled.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
+    return platform_of(labelled.trace) == "cuda" and labelled.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
 
 
 def has_bf16(labelled: LabelledGraph) -> bool:
     """Whether the chip is known to have bf16: NVIDIA's from 8.0 on, and AMD's Instinct."""
-    return on_amd(labelled) or labelled.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
+    return platform_of(labelled.trace) == "hip" or labelled.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
 
 
 def has_only_fp16(labelled: LabelledGraph) -> bool:
@@ -108,18 +108,11 @@ def has_only_fp16(labelled: LabelledGraph) -> bool:
     return bool(roofs) and all(roof.compute("fp16", TENSOR) and not roof.compute("bf16", TENSOR) for roof in roofs)
 
 
-def on_amd(labelled: LabelledGraph) -> bool:
-    """Whether the device is AMD's, by its name, its API calls or its kernels."""
-    return labelled.once(_on_amd)
-
-
-def _on_amd(labelled: LabelledGraph) -> bool:
-    return platform_of(labelled.trace) == "hip"
-
-
 def has_tensor_cores(labelled: LabelledGraph) -> bool:
     """Whether the chip may have NVIDIA's tensor cores: no AMD chip, and none known to be older than Volta."""
-    return not on_amd(labelled) and labelled.once(_nvidia_major) not in range(1, FIRST_WITH_TENSOR_CORES)
+    return platform_of(labelled.trace) == "cuda" and labelled.once(_nvidia_major) not in range(
+        1, FIRST_WITH_TENSOR_CORES
+    )
 
 
 def _nvidia_major(labelled: LabelledGraph) -> int:
