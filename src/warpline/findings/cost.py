@@ -6,15 +6,13 @@ the same number of steps in less time, and saves that share of the day's price.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding
-
-if TYPE_CHECKING:
-    from warpline.findings.plan import PlanStep
+from warpline.findings.plan import PlanStep
 
 HOURS_PER_DAY = 24
 ASSUMPTION = "if the recorded loop runs all day on one GPU"

@@ -3,7 +3,7 @@ Nsight Compute, or of rocprof-compute on AMD."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -11,11 +11,9 @@ from msgspec import Struct
 from warpline.dive.inside_kernels import ONLY_LESS_WORK, Floors, InsideKernel, InsideKernels, inside_kernels
 from warpline.dive.ncu_plan import by_hand
 from warpline.estimate import NOTICEABLE_GAIN
+from warpline.findings.judge import Judgement
 from warpline.hardware.vocabulary import Platform, in_words_of
 from warpline.trace.trace import Trace
-
-if TYPE_CHECKING:
-    from warpline.findings.judge import Judgement
 
 LISTED = 5
 MOSTLY = 0.5

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from warpline.findings.budget import Outlook
 from warpline.reports.sections import Report, Section, Text
 from warpline.units import duration, several, speedup
-
-if TYPE_CHECKING:
-    from warpline.findings.budget import Outlook
 
 SLOWER = {
     "cpu": "dispatch on the CPU",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from warpline.estimate import Estimate
 from warpline.findings.cost import ASSUMPTION, DailyCost
+from warpline.findings.judge import Judgement
 from warpline.findings.model import MEASURE_IT, Finding
 from warpline.reports.findings import in_order
 from warpline.reports.sections import Column, Section, Table, Text
-
-if TYPE_CHECKING:
-    from warpline.findings.judge import Judgement
 
 _COLUMNS = (
     Column("fix", "fix", key=True),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,7 +12,10 @@ from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.idle.gaps import Gaps
 from warpline.analyses.platform import platform_of
 from warpline.estimate import SHOWN_GAIN
+from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.judge import Judgement
+from warpline.findings.model import Finding
 from warpline.findings.verdict import why_unclear
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import listed
@@ -45,11 +47,6 @@ from warpline.sources.health import HealthEntry
 from warpline.sources.registry import profiler_name
 from warpline.sources.stdin import as_shell_word
 from warpline.units import duration, several, share
-
-if TYPE_CHECKING:
-    from warpline.findings.cost import DailyCost
-    from warpline.findings.judge import Judgement
-    from warpline.findings.model import Finding
 
 MIN_RANK_WAIT = 0.05
 """From this share of a step on, waiting for other ranks is told apart from communication."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.user_frames import site_of
@@ -14,9 +15,6 @@ from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.sections import Column, Report, Section, Table, Text, Value
 from warpline.reports.svg import LETTER, document, xml
 from warpline.units import duration
-
-if TYPE_CHECKING:
-    import polars as pl
 
 LONGEST_KERNEL = 48
 _COLUMNS = (

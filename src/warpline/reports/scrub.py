@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 from warpline.reports.sections import Column, Command, Commands, Report, Section, Table
+from warpline.scrub.file import ScrubResult
 from warpline.units import several
-
-if TYPE_CHECKING:
-    from warpline.scrub.file import ScrubResult
 
 LISTED_PLACES = 40
 _COLUMNS = (Column("count", "count", "count"), Column("action", "action"), Column("place", "place", key=True))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+import polars as pl
 from msgspec import to_builtins
 
 from warpline.analyses.api_split import KINDS, ONE_TIME, ApiSplit
@@ -11,11 +13,6 @@ from warpline.analyses.gpu_metrics import GpuMetric
 from warpline.analyses.words import words_of
 from warpline.kernels import identify
 from warpline.units import duration, several, share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import polars as pl
 
 _API = {"cuda_api_sum", "cuda_api_trace", "cuda_api_gpu_sum"}
 _OS = {"osrt_sum"}
