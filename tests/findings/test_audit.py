@@ -19,7 +19,7 @@ from warpline.analyses.breakdown import device_times
 from warpline.analyses.idle.gaps import idle_gaps
 from warpline.errors import WarplineError
 from warpline.estimate import Estimate
-from warpline.findings.audit import audit_accounting, audit_coverage, audit_finding
+from warpline.findings.audit import audit_accounting, audit_coverage, audit_finding, held_by_steps
 from warpline.findings.diagnosis import diagnose
 from warpline.findings.fix_table import whatif
 from warpline.findings.judge import Judgement
@@ -224,4 +224,5 @@ def test_no_answer_about_a_shared_profile_contradicts_itself(path: Path) -> None
 def test_a_covered_trace_keeps_its_findings(tmp_path: Path, judgement: Judgement) -> None:
     trace = judgement.evidence.trace
     state = state_of(trace, judgement.evidence, DeviceWork(judgement.evidence.question))
-    assert audit_coverage(judgement.findings, state) == (judgement.findings, [])
+    assert list(audit_coverage(state)) == []
+    assert [held_by_steps(finding, state) for finding in judgement.findings] == judgement.findings

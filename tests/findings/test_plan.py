@@ -21,7 +21,7 @@ def option(fix: str, gain: float) -> Option:
 
 def chosen(**gains: float) -> tuple[str, str | None]:
     choice = next_fix([option(fix, gain) for fix, gain in gains.items()])
-    return choice.option.fix.name, choice.why
+    return choice.fix.name, choice.why
 
 
 def test_the_largest_saving_comes_first() -> None:
@@ -42,10 +42,10 @@ def test_of_savings_within_a_tenth_the_more_certain_one_comes_first() -> None:
     compiled = replace(option("torch_compile", 8.3), gain=Estimate(1.9, 8.3, 33.0))
     graph = replace(option("cuda_graph", 7.0), gain=Estimate(4.3, 7.0, 12.0))
     choice = next_fix([compiled, graph])
-    assert (choice.option, choice.larger) == (graph, "torch_compile")
+    assert (choice.fix, choice.larger) == (graph.fix, "torch_compile")
     assert choice.why == ("first because its gain is more certain; torch.compile may gain 1.90–33.0×, measure it")
     less = replace(graph, gain=Estimate(2.5, 3.0, 3.6))
-    assert next_fix([compiled, less]).option is compiled
+    assert next_fix([compiled, less]) is compiled
 
 
 def test_a_few_lines_come_before_a_rewrite() -> None:
@@ -91,14 +91,14 @@ def test_frees_and_copies_from_pageable_memory_wait_too() -> None:
 def test_the_effort_in_this_program_counts() -> None:
     # Pinning saves 0.70 of the step and reducing 0.78. As a setting it comes first; with a buffer to write it does not.
     pinned, reduced = option("pin_memory", 3.3), option("reduce_before_copy", 4.5)
-    assert next_fix([pinned, reduced]).option.fix.name == "pin_memory"
-    assert next_fix([replace(pinned, effort="few_lines"), reduced]).option.fix.name == "reduce_before_copy"
+    assert next_fix([pinned, reduced]).fix.name == "pin_memory"
+    assert next_fix([replace(pinned, effort="few_lines"), reduced]).fix.name == "reduce_before_copy"
 
 
 def test_a_small_gain_comes_first_only_where_the_next_fix_needs_it() -> None:
     waits = [option("remove_sync", 1.26)]
-    assert next_fix([option("cuda_graph", 1.9)], waits).option.fix.name == "remove_sync"
-    assert next_fix([option("prefetch", 1.9)], waits).option.fix.name == "prefetch"
+    assert next_fix([option("cuda_graph", 1.9)], waits).fix.name == "remove_sync"
+    assert next_fix([option("prefetch", 1.9)], waits).fix.name == "prefetch"
 
 
 def test_a_fix_that_needs_another_to_be_worth_anything_is_a_later_step(tmp_path: Path) -> None:

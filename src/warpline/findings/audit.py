@@ -131,22 +131,28 @@ def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> 
     return lower, Objection("gain-not-old-over-new", finding.rule, message)
 
 
-def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Finding], list[Objection]]:
-    """The findings: none certain where the steps do not stand for the recording, none at all of a graph capture or of a
+def held_by_steps(finding: Finding, state: State) -> Finding | None:
+    """The finding: not certain where the steps do not stand for the recording, and none of a graph capture or of a
     single GPU operation."""
+    if state.is_capture or state.is_one_operation:
+        return None
+    return finding if state.is_covered else replace(finding, confidence="low")
+
+
+def audit_coverage(state: State) -> Iterable[Objection]:
+    """What is wrong with the steps: how little of the recording they say."""
     if state.is_capture:
         message = "launches that are captured into a graph do not run: nothing is known of the steps that replay it"
-        return [], [Objection("recording-of-a-capture", None, message)]
-    if state.is_one_operation:
+        yield Objection("recording-of-a-capture", None, message)
+    elif state.is_one_operation:
         message = "the recording has a single GPU operation: nothing is known of what a step waits for"
-        return [], [Objection("single-operation", None, message)]
-    if state.is_covered:
-        return list(findings), []
-    message = (
-        f"the steps hold only {100 * state.covered:.0f} % of the recording's GPU time, so that gains on them say "
-        "little about the program: no plan, and low confidence"
-    )
-    return [replace(one, confidence="low") for one in findings], [Objection("steps-hold-little-work", None, message)]
+        yield Objection("single-operation", None, message)
+    elif not state.is_covered:
+        message = (
+            f"the steps hold only {100 * state.covered:.0f} % of the recording's GPU time, so that gains on them say "
+            "little about the program: no plan, and low confidence"
+        )
+        yield Objection("steps-hold-little-work", None, message)
 
 
 def audit_accounting(devices: Sequence[DeviceTime], gaps: Sequence[Gaps]) -> list[Objection]:

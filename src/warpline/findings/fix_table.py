@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from warpline.errors import CannotAnswer
 from warpline.estimate import NOTICEABLE_GAIN, Estimate
-from warpline.findings.audit import Objection, audit_coverage, audit_finding, audit_step
+from warpline.findings.audit import Objection, audit_coverage, audit_finding, audit_step, held_by_steps
 from warpline.findings.confidence import confidence_of, least
 from warpline.findings.model import MEASURE_IT, Finding, how_to_measure
 from warpline.findings.state import State, state_of
@@ -96,7 +96,7 @@ class FixTable:
         """What the audit withdrew or changed, and why."""
         self.findings  # noqa: B018 - the audit is made with the findings
         of_findings = [one for rule in rules() for one in self._audited[rule.name][1]]
-        return [*audit_step(self.evidence, self.work), *of_findings, *audit_coverage([], self.state)[1]]
+        return [*audit_step(self.evidence, self.work), *of_findings, *audit_coverage(self.state)]
 
     @cached_property
     def alone(self) -> list[Prediction]:
@@ -140,8 +140,8 @@ class FixTable:
         if rule.name not in self._audited:
             said = self._said(rule)
             held, objections = audit_finding(said, self.evidence, self.work) if said else (None, [])
-            kept, _ = audit_coverage([held] if held else [], self.state)
-            self._audited[rule.name] = (self._with_verification(kept[0]) if kept else None), objections
+            kept = held_by_steps(held, self.state) if held else None
+            self._audited[rule.name] = (self._with_verification(kept) if kept else None), objections
         return self._audited[rule.name][0]
 
     def _said(self, rule: Rule) -> Finding | None:

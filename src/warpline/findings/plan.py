@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.estimate import CLEAR_GAIN, SHOWN_GAIN, Estimate
 from warpline.findings.audit import Objection
@@ -59,12 +60,16 @@ class PlanStep(Struct, frozen=True):
 
 
 class Option(Struct, frozen=True):
-    """A fix that could come next."""
+    """A fix that could come next, and, where it does, why."""
 
     fix: Fix
     gain: Estimate
     """Of this fix on top of the ones before it."""
     effort: Effort
+    why: str | None = None
+    """As of a step of the plan, likewise the two below."""
+    larger: str | None = None
+    is_needed: bool = False
 
     @property
     def gain_words(self) -> str:
@@ -82,19 +87,7 @@ class Option(Struct, frozen=True):
         return EFFORTS.index(self.effort)
 
 
-class Choice(Struct, frozen=True):
-    """The fix to make next."""
-
-    option: Option
-    why: str | None = None
-    """Why it comes next, where another one saves more …"""
-    larger: str | None = None
-    """… and the name of that one."""
-    is_needed: bool = False
-    """Whether that one needs it."""
-
-
-def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice:
+def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Option:
     """The fix to make next; `needed` are fixes that are made only where another one needs them."""
     same = [one for one in options if one.fix.keeps_result] or options
     largest = max(same, key=lambda option: option.saved)
@@ -106,7 +99,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
     if before:
         needed_first = max(before, key=lambda option: option.saved)
         reason = f"first because {chosen.fix.words} ({chosen.gain_words}) needs it"
-        return Choice(needed_first, reason, chosen.fix.name, is_needed=True)
+        return replace(needed_first, why=reason, larger=chosen.fix.name, is_needed=True)
     if chosen is not largest:
         is_easier = chosen.effort_rank < largest.effort_rank
         return _rather(
@@ -115,13 +108,13 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Choice
     other = max(options, key=lambda option: option.saved)
     if other.saved > chosen.saved:
         return _rather(chosen, "it leaves the batch as it is", other)
-    return Choice(chosen)
+    return chosen
 
 
-def _rather(chosen: Option, reason: str, larger: Option) -> Choice:
+def _rather(chosen: Option, reason: str, larger: Option) -> Option:
     gains = "may gain" if larger.gain.is_wide else "would gain"
     why = f"first because {reason}; {larger.fix.words} {gains} {larger.gain_words}"
-    return Choice(chosen, why, larger.fix.name)
+    return replace(chosen, why=why, larger=larger.fix.name)
 
 
 def make_plan(fixes: FixTable) -> list[PlanStep]:
@@ -142,9 +135,11 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
     if not worth:
         return None
     small = [_option(one) for one in changes.values() if SHOWN_GAIN <= one.gain.expected < CLEAR_GAIN]
-    choice = next_fix(worth, small)
-    found = changes[choice.option.fix.name]
-    return PlanStep(found.fix, found.new_step_ns, found.gain, choice.why, choice.larger, choice.is_needed, found.effort)
+    chosen = next_fix(worth, small)
+    new_step_ns = changes[chosen.fix.name].new_step_ns
+    return PlanStep(
+        chosen.fix.name, new_step_ns, chosen.gain, chosen.why, chosen.larger, chosen.is_needed, chosen.effort
+    )
 
 
 def _option(finding: Finding) -> Option:
@@ -174,11 +169,10 @@ class LaterFixes:
             return self._step(names, next_fix([needing], self._needed_by(needing.fix, names, now)))
         options = self._options(names, now)
         while options:
-            choice = next_fix(options)
-            chosen = choice.option
+            chosen = next_fix(options)
             if self._fixes.has_evidence(chosen.fix.name):
-                return self._step(names, choice)
-            options.remove(chosen)
+                return self._step(names, chosen)
+            options = [one for one in options if one.fix is not chosen.fix]
             self._candidates.remove(chosen.fix.name)
         return None
 
@@ -219,14 +213,13 @@ class LaterFixes:
         trial = self._evidence.trial(*names)
         return max(trial.step_ns, self._work.least_after(trial).expected_ns)
 
-    def _step(self, names: Sequence[str], choice: Choice) -> PlanStep:
+    def _step(self, names: Sequence[str], chosen: Option) -> PlanStep:
         """The row of the table for all fixes so far."""
-        chosen = choice.option
         known = self._fixes.row(*names, chosen.fix.name)
         step_ns, gain = known.new_step_ns.rounded(), known.gain.rounded(4)
-        needing = choice.larger if choice.is_needed else None
+        needing = chosen.larger if chosen.is_needed else None
         return PlanStep(
-            chosen.fix.name, step_ns, gain, larger=needing, is_needed=choice.is_needed, effort=chosen.effort
+            chosen.fix.name, step_ns, gain, larger=needing, is_needed=chosen.is_needed, effort=chosen.effort
         )
 
 
