@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from small_programs import CONV_LAST, GEMM_BF16, MUL, Program
 
+from warpline.estimate import Estimate
+
 
 @pytest.mark.parametrize("op", ["aten::convolution", None])
 def test_a_first_step_that_takes_forty_milliseconds_more_is_lost_once(tmp_path: Path, op: str | None) -> None:
@@ -24,7 +26,9 @@ def test_a_first_step_that_takes_forty_milliseconds_more_is_lost_once(tmp_path: 
     judgement = program.judged(tmp_path)
     assert judgement.evidence.step_ns == pytest.approx(10_000_000, rel=0.01)
     (finding,) = [finding for finding in judgement.findings if finding.rule == "cold_start"]
-    assert finding.gain.expected == pytest.approx(1.0)
+    assert finding.gain == Estimate.exactly(1.0)
+    assert finding.once_ns == pytest.approx(40_000_000, rel=0.01)
+    assert finding.gain_words == "40.0 ms once"
     assert finding.new_step_ns.expected == pytest.approx(10_000_000, rel=0.01)
     assert "40.0 ms more than warm ones take" in finding.claim
     assert "lost once" in finding.claim

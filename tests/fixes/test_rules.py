@@ -565,6 +565,7 @@ KEYS = {
     "lost_ns",
     "evidence_ns",
     "device_share",
+    "once_ns",
     "effort",
     "gain",
     "new_step_ns",

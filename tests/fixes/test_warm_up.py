@@ -10,6 +10,7 @@ import kineto_files as files
 import pytest
 from kineto_files import Event
 
+from warpline.findings.diagnosis import diagnose
 from warpline.fixes.registry import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
@@ -59,7 +60,8 @@ class Loop:
         return question_about(open_trace(files.write(folder, self.events), cache=False))
 
 
-def test_a_capture_goes_with_the_runs_that_rehearse_it(tmp_path: Path) -> None:
+def captured() -> Loop:
+    """Each step rehearses two ops three times, captures them and replays the graph."""
     loop = Loop()
     for _ in range(STEPS):
         start = loop.now
@@ -79,10 +81,23 @@ def test_a_capture_goes_with_the_runs_that_rehearse_it(tmp_path: Path) -> None:
         for _ in range(2):
             loop.work(10, number)
         loop.step(start)
-    prediction = loop.asked(tmp_path).ask("warm_up")
+    return loop
+
+
+def test_a_capture_goes_with_the_runs_that_rehearse_it(tmp_path: Path) -> None:
+    prediction = captured().asked(tmp_path).ask("warm_up")
     # Left are the copy's kernel and the graph's two: no rehearsal, no capture, no graph to be made.
     assert prediction.new_step_ns.expected == pytest.approx(3 * 10_000, rel=0.02)
     assert prediction.gain.expected > 10
+
+
+def test_a_step_with_everything_warm_is_no_longer_than_after_a_warm_up(tmp_path: Path) -> None:
+    judgement = diagnose(open_trace(files.write(tmp_path, captured().events), cache=False)).judgement
+    assert judgement is not None
+    (finding,) = [finding for finding in judgement.findings if finding.fix == "warm_up"]
+    # The rehearsals' kernels go as well: three are left, of 10 µs each.
+    assert judgement.limits.row("cold_start").step_ns.expected == pytest.approx(finding.new_step_ns.expected, abs=1)
+    assert finding.new_step_ns.expected == pytest.approx(3 * 10_000, rel=0.02)
 
 
 def planned(shapes: list[list[list[int]]]) -> Loop:

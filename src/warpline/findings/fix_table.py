@@ -152,7 +152,8 @@ class FixTable:
         prediction, claim = found.prediction, found.claim
         gain, after = prediction.gain, prediction.new_step_ns
         # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
-        alone = "" if gain.expected >= NOTICEABLE_GAIN or claim.once_ns else " Fixing this alone would not help."
+        helps = gain.expected >= NOTICEABLE_GAIN
+        alone = "" if helps or claim.once_ns else " Fixing this alone would not help."
         touched_ns = evidence.time_per_step(evidence.changed(fix).work)
         finding = Finding(
             rule=rule.name,
@@ -168,11 +169,14 @@ class FixTable:
             how=found.how,
             device_share=round(min(touched_ns / max(self.work.busy_ns, 1.0), 1.0), 3),
             effort=claim.effort or all_fixes()[fix].effort,
+            once_ns=0 if helps else claim.once_ns,
         )
         return in_words_of(evidence.platform, finding)
 
     def _with_verification(self, finding: Finding) -> Finding:
         """The finding with how to verify its fix, of which the audit may have changed the gain."""
+        if finding.once_ns:
+            return replace(finding, verify="record again with the fix: no step should be cold")
         if finding.gain.is_wide:
             spread = f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"
             return replace(finding, verify=f"{MEASURE_IT} ({spread}): {how_to_measure(finding.fix)}")

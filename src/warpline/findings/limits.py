@@ -158,6 +158,8 @@ class _Replays:
 
     def __init__(self, findings: Sequence[Finding], evidence: Evidence) -> None:
         self._question = evidence.question
+        # A warm-up removes kernels that only tune, too, and counts the steps that are warm then.
+        self._warm = max((one.gain.expected for one in findings if one.cause == "cold_start"), default=1.0)
         self._resources = FreeResources(evidence.labelled, _cold_share(evidence), _reachable_ns(findings, evidence))
         cases = [(case, 1.0) for case in CASES]
         if self._question.slowness > 1.0:
@@ -170,6 +172,8 @@ class _Replays:
     def row(self, resource: Resource) -> Limit:
         """The limit of one resource; its step is the present one over its gain, so that both have one base."""
         gains = self.gains((resource,))
+        if resource is Resource.COLD_START:
+            gains = [max(one, self._warm) for one in gains]
         gain = Estimate(min(gains), gains[EXPECTED_STEP], max(gains))
         now_ns = self._question.bare_step_ns.expected
         step_ns = Estimate(*(now_ns / one for one in (gain.high, gain.expected, gain.low)))

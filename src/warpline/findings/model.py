@@ -54,10 +54,14 @@ class Finding(ShownAsCard, Struct, frozen=True):
     """What it takes to make the fix in this program."""
     device_share: float = 0.0
     """Share of the busiest device's time that the fix touches."""
+    once_ns: int = 0
+    """Time that the recording loses once, where the steps lose none: no gain of a step counts it."""
 
     @property
     def gain_words(self) -> str:
-        """The gain, or that it must be measured."""
+        """The gain, or that it must be measured, or what it saves once."""
+        if self.once_ns:
+            return f"{duration(self.once_ns)} once"
         return MEASURE_IT if self.gain.is_wide else speedup(self.gain.expected)
 
     @property

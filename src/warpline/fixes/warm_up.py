@@ -66,6 +66,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     every = len(gone) >= labelled.step_count / 2 or planned_in_many_steps(labelled, planning, lengths)
     if not (are_uneven(lengths) or every or gone):
         # The steps in view are warm; cold ones were set aside, and go.
+        edit.is_outside_steps = labelled.trace.cold is not None
         return labelled.trace.cold.count if labelled.trace.cold else 0
     bare = edit.graph.duration.copy()
     gone += without_compiling(edit)
@@ -263,8 +264,7 @@ def _once(cold: ColdSteps) -> Claim | None:
         which = f"{'The first step' if not cold.first else f'Step {cold.first}'} is"
     return Claim(
         f"{which} cold: {duration(cold.took_ns)}, which is {duration(cold.once_ns)} more than warm "
-        f"{'steps take' if cold.count > 1 else 'ones take'} ({duration(cold.warm_step_ns)} each). That is lost once, "
-        "not in every step.",
+        f"{'steps' if cold.count > 1 else 'ones'} take. That is lost once, not in every step.",
         tuple(Place(name, None, None, 1) for name, _ in cold.ops),
         once_ns=cold.once_ns,
     )

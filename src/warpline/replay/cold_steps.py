@@ -45,7 +45,6 @@ def find_cold_steps(trace: Trace) -> ColdSteps | None:
         count=len(long),
         took_ns=int(lengths[long].sum()),
         once_ns=once,
-        warm_step_ns=usual,
         recorded=len(lengths),
         recorded_ns=int(lengths.sum()),
         ops=_slow_ops(trace, first, beyond, len(long), len(warm)),

@@ -32,6 +32,8 @@ class GraphEdit:
         """The steps that stand for all, where others do what a fixed program does not repeat; None for all of them."""
         self.is_certain = False
         """Whether all that the fix removes goes in any case: the step is no longer than the replay's worst one."""
+        self.is_outside_steps = False
+        """Whether all that the fix removes lies outside the steps in view: their time stays as it is."""
         self.may_do_nothing = False
         """Whether nothing in the trace tells that the fix helps: the step may stay as it is."""
 

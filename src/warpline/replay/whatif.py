@@ -71,6 +71,8 @@ class Trial(Struct, frozen=True):
     """Lower bound of the step from outside the graph."""
     is_certain: bool
     """Whether all that was removed goes in any case."""
+    is_outside_steps: bool
+    """Whether all that was removed lies outside the steps, whose time stays as it is."""
     may_do_nothing: bool
     """Whether nothing in the trace tells that the one fix of this trial helps."""
 
@@ -99,6 +101,8 @@ class Prediction(ShownAsCard, Struct, frozen=True):
     """Whether the old step is estimated; else the run that made the trace timed it."""
     on_calm_host: bool = False
     """Whether the host has a part in the pace: its load makes the step longer, and by how much is not in the trace."""
+    is_outside_steps: bool = False
+    """Whether all that the fix removes lies outside the steps, which stay as they are."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -271,6 +275,8 @@ class WhatIf:
                 may_do_nothing=middle.may_do_nothing,
             ),
         )
+        if middle.is_outside_steps:
+            known = PredictedRanges(old, Estimate.exactly(1.0))
         return Prediction(
             fixes=tuple(
                 AppliedFix(item.name, item.summary, item.assumptions, changed)
@@ -286,6 +292,7 @@ class WhatIf:
             steps=self.replay.marks.count,
             bare_is_estimated=self._bare.timed_ns is None,
             on_calm_host=is_host_paced(self.bare_idle_share),
+            is_outside_steps=middle.is_outside_steps,
         )
 
     def idle_shares(self, trial: Trial) -> Idle:
@@ -344,6 +351,7 @@ class WhatIf:
             unbounded_ns=unbounded,
             floor_ns=edit.step_floor_ns,
             is_certain=edit.is_certain and len(chosen) == 1,
+            is_outside_steps=edit.is_outside_steps and len(chosen) == 1,
             may_do_nothing=edit.may_do_nothing and len(chosen) == 1,
         )
 

@@ -179,9 +179,12 @@ def brief_advice(how: str) -> str:
     return f"{kept} … (-v)"
 
 
-def gains(finding: Finding) -> tuple[Value, Estimate, Value]:
-    """Gain, its range and the new step; where the range is wide, that it must be measured."""
+def gains(finding: Finding) -> tuple[Value, Estimate | None, Value]:
+    """Gain, its range and the new step; where the range is wide, that it must be measured. What is saved once is no
+    gain of a step."""
     gain, after = finding.gain, finding.new_step_ns
+    if finding.once_ns:
+        return finding.gain_words, None, None
     if gain.is_wide:
         return finding.gain_words, gain, None
     return gain.expected, gain, after.expected

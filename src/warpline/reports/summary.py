@@ -115,7 +115,7 @@ def explained(finding: Finding, cost: DailyCost | None = None, noun: StepNoun = 
     gain, spread, after = gains(finding)
     facts = {
         "finding": finding.rule.replace("_", " "),
-        "gain": f"{shown(gain, 'gain')} (range {shown(spread, 'gain')})",
+        "gain": shown(gain, "gain") + (f" (range {shown(spread, 'gain')})" if spread is not None else ""),
         noun.new: shown(after, "ns") if after is not None else "",
         "confidence": finding.confidence,
         "saves": saved_words(finding, cost) if cost is not None else "",

@@ -28,6 +28,7 @@ def report(prediction: Prediction, recording: str = "") -> Report:
     ]
     for fix in prediction.fixes:
         found = f"{several(fix.changed, 'graph node')} changed" if fix.changed else "nothing to change"
+        found = "the steps stay as they are" if prediction.is_outside_steps else found
         content: list[Content] = [Text(fix.summary)]
         content += [Text(f"· {assumption}", "quiet") for assumption in fix.assumptions]
         sections.append(Section(fix.name, f"{fix.name}: {found}", tuple(content)))
@@ -69,7 +70,13 @@ def report_all(predictions: Sequence[Prediction], recording: str, noun: StepNoun
 
 def _answer(prediction: Prediction) -> Iterator[Content]:
     speed_up, new = prediction.gain, prediction.new_step_ns
-    if speed_up.is_wide:
+    if prediction.is_outside_steps:
+        yield Text(
+            f"The step stays at {duration(new.expected)}: the fix removes what is lost once, outside the steps "
+            "(warpline diagnose shows how much).",
+            "strong",
+        )
+    elif speed_up.is_wide:
         yield Text(f"{speed_up.speedups}: {MEASURE_IT}.", "strong")
         how = how_to_measure(*(fix.name for fix in prediction.fixes))
         yield Text(f"{capitalised(how)}.")

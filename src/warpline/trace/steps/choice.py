@@ -57,8 +57,6 @@ class ColdSteps(Struct, frozen=True):
     """Their length in total."""
     once_ns: int
     """What they take beyond as many warm steps: one time, not per step."""
-    warm_step_ns: int
-    """Median length of the other steps."""
     recorded: int
     """Number of steps in the recording."""
     recorded_ns: int
