@@ -14,7 +14,7 @@ from rich.live import Live
 from warpline.capture.program import program_of
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection
-from warpline.cli.whatif import ListsFixes
+from warpline.cli.whatif import ListsFixes, completed_fix
 from warpline.cli.write import refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 from warpline.reports.console import plain_console
@@ -53,10 +53,6 @@ class TimeLength(click.ParamType[float]):
         return float(found[1]) * UNITS_S[found[2]]
 
 
-def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in sorted(tryable()) if name.startswith(incomplete)]
-
-
 class ListsTryable(ListsFixes):
     """A command whose help lists all that can be tried."""
 
@@ -84,7 +80,7 @@ class ListsTryable(ListsFixes):
     "fixes",
     multiple=True,
     metavar="NAME",
-    shell_complete=_completed,
+    shell_complete=completed_fix,
     help="Try this fix; may be repeated. Default: all that apply.",
 )
 @click.option("--budget", type=TimeLength(), default="10m", help="Measure for at most this long: 90s, 10m, 1h.")

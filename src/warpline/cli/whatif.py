@@ -23,10 +23,6 @@ from warpline.reports.title import recording
 from warpline.reports.whatif import report, report_all
 
 
-def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in sorted(all_fixes()) if name.startswith(incomplete)]
-
-
 class ListsFixes(click.Command):
     """A command whose help lists fixes, those of other packages too."""
 
@@ -40,13 +36,19 @@ class ListsFixes(click.Command):
         self.help = written
 
 
+def completed_fix(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The fixes of such a command that begin so."""
+    known = context.command.fixes() if isinstance(context.command, ListsFixes) else ()
+    return [name for name in sorted(known) if name.startswith(incomplete)]
+
+
 @click.command(cls=ListsFixes)
 @trace_argument
 @click.option(
     "--fix",
     multiple=True,
     metavar="NAME",
-    shell_complete=_completed,
+    shell_complete=completed_fix,
     help="Apply this fix; repeat, or separate by commas, to combine. Default: each fix alone.",
 )
 @output_options

@@ -15,6 +15,7 @@ from warpline.doctor.failures import known_failure
 from warpline.doctor.model import Check, State
 from warpline.package_data import read_table
 from warpline.quote import quote
+from warpline.sources.ncu.names import function_of
 
 MAX_LINE_CHARS = 2000
 MAX_NAME_CHARS = 80
@@ -105,7 +106,8 @@ def _no_kernels_profiled(lines: list[str]) -> Check:
         names = [_printable(match[1]) for match in matches if match]
         seen = f"ncu profiled nothing; it lists the kernels that ran: {', '.join(names)}"
         means = "Kernels ran, but the filter (-k, --launch-skip, --nvtx-include) matched none of them."
-        return failure.found(seen, means=means, do=(f"ncu --kernel-name {_name_of(names)} --launch-count 1 …",))
+        name = function_of(names[0]) if names else "NAME"
+        return failure.found(seen, means=means, do=(f"ncu --kernel-name {name} --launch-count 1 …",))
     if any(_CHILDREN.search(line) for line in lines):
         return failure.found(
             "ncu profiled nothing; it says that child processes need --target-processes all",
@@ -119,9 +121,3 @@ def _printable(name: str) -> str:
     """A kernel's name, shortened; names contain no secrets."""
     text = "".join(char if char.isprintable() else " " for char in name)
     return text if len(text) <= MAX_NAME_CHARS else f"{text[: MAX_NAME_CHARS - 1]}…"
-
-
-def _name_of(names: list[str]) -> str:
-    """The short name that ncu matches: without arguments, template and namespace."""
-    first = re.split(r"[<(]", names[0].removeprefix("void "))[0] if names else ""
-    return first.rpartition("::")[2].strip() or "NAME"

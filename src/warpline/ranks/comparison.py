@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, to_builtins
 
+from warpline.compare.comparison import Verdict
 from warpline.compare.spread import RunTime, difference
 from warpline.compare.words import in_words
 from warpline.estimate import Estimate
@@ -22,7 +23,6 @@ from warpline.ranks.words import shown_ranks
 from warpline.units import duration, several
 
 SCHEMA = "warpline.job_comparison/1"
-Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 NOTEWORTHY = 0.1
 """A change is named if it is this share of the job's change."""

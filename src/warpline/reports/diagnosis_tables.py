@@ -9,6 +9,7 @@ from typing import Any
 from warpline.analyses.user_frames import site_of
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.sections import Column, Section, Table, Text, Value
+from warpline.trace.column_rules import NO_NAME
 from warpline.units import count, several, share
 
 LISTED_STEPS = 8
@@ -21,7 +22,6 @@ FOUND_BY = {
     "tokens": "from reads of tokens",
     "optimizer": "from the optimizer's steps",
 }
-NO_NAME = "(no name)"
 TOOLS = {"timeline": "timeline", "ncu": "Nsight Compute"}
 TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
 

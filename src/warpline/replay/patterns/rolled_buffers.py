@@ -95,10 +95,9 @@ def _is_written_in_part(nearby: Nearby, whole: Shape) -> bool:
 
 def _copied_back(nearby: Nearby, part: Shape) -> int | None:
     """The copy that puts a cloned slice back into its buffer, shifted, if new values follow it."""
-    for (_, view, whole), (copy, name, shape) in pairwise(nearby):
+    for place, ((_, view, whole), (copy, name, shape)) in enumerate(pairwise(nearby), 2):
         if view in VIEWS and name == "aten::copy_" and shape == part and whole is not None and _is_slice(part, whole):
-            after = nearby[[row for row, _, _ in nearby].index(copy) + 1 :]
-            return copy if _is_written_in_part(after, whole) else None
+            return copy if _is_written_in_part(nearby[place:], whole) else None
     return None
 
 

@@ -12,14 +12,13 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.quote import quote
+from warpline.secrets import REMOVED
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.tables import Tables
 
 LAST_LINES = 40
 """A failure is reported at the end; the program survived earlier errors."""
 MAX_LINE_CHARS = 2000
-REMOVED = "(removed)"
-"""Replaces output that was removed from a profile before sharing it."""
 
 # Lines that a program, its runtime or its shell writes when it fails.
 _FAILURES = re.compile(
