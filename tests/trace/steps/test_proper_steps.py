@@ -45,6 +45,26 @@ def test_copies_beside_one_long_kernel_are_not(tmp_path: Path) -> None:
     assert trace.step_ns is None
 
 
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("__pgi_uacc_cuda_fill_42_gpu", 0),
+        ("void vectorized_elementwise_kernel<4, FillFunctor<float>>", 0),
+        ("void masked_fill_kernel<float>", 20),
+        ("scale", 20),
+    ],
+)
+def test_memory_that_is_filled_piece_by_piece_is_no_loop_of_steps(name: str, steps: int, tmp_path: Path) -> None:
+    """An OpenACC program copies a pointer and fills what it points to, 20 times."""
+    events = [
+        event
+        for turn in range(20)
+        for event in uploaded(100.0 * turn, 10, 100 + turn)
+        + launched(name, 100.0 * turn + 50, 100.0 * turn + 60, 5, 200 + turn)
+    ]
+    assert len(opened(tmp_path, events).all_steps) == steps
+
+
 def test_layers_of_one_pass_with_as_much_work_around_them_are_not(tmp_path: Path) -> None:
     around = launched("embed", 0, 10, 600, 900) + launched("head", 3_000, 3_010, 600, 901)
     assert not len(opened(tmp_path, around + layers(6, begin=1_000)).all_steps)

@@ -126,6 +126,8 @@ LONGEST_OPENING = 64
 ABOUT_A_PERIOD = (0.8, 1.25)
 IN_ONE_GO = 3.0
 """A pause this many times the longest one of a usual repeat ends what is asked for in one go."""
+FILL = r"(?i)(^|[^d_]|[^d]_)fill|memset"
+"""Kernels that only write a value to memory, as a memset does (of torch, of OpenACC, of thrust); not masked_fill."""
 LAST_ALIKE = 0.9
 """Share of the last step that must exist and match the others."""
 
@@ -149,7 +151,7 @@ def steps_from_repetition(trace: Trace) -> FoundSteps | None:
     for codes, same in ((requests.kinds, SAME), (requests.names, ALIKE)):
         period = find_period(codes, same)
         if period is not None and _variety(codes, requests.row != NONE, period) >= LEAST_DISTINCT:
-            if _only_copies(trace.gpu, requests, period) or _is_one_pass(trace.gpu, requests, codes, period):
+            if _only_moves(trace.gpu, requests, period) or _is_one_pass(trace.gpu, requests, codes, period):
                 return None
             steps = _steps(trace.gpu, requests, *_marks(codes, requests.pause_ns, period))
             return steps if steps is not None and are_proper(steps, trace) else None
@@ -162,10 +164,14 @@ def repeated_work(trace: Trace) -> Period | None:
     return find_period(requests.kinds, SAME) or find_period(requests.names, ALIKE)
 
 
-def _only_copies(gpu: Gpu, requests: Requests, period: Period) -> bool:
-    """Whether the repeats are copies, and the kernels of the program lie elsewhere."""
-    rows, kernels = requests.row[period.first : period.beyond], gpu.kind.equal("kernel", "graph")
-    return bool(kernels.any() and not kernels[rows[rows != NONE]].any())
+def _only_moves(gpu: Gpu, requests: Requests, period: Period) -> bool:
+    """Whether the repeats only copy and fill memory, and the kernels of the program lie elsewhere, or there are none:
+    then memory is prepared piece by piece. Copies alone may be all that a program is about."""
+    rows = requests.row[period.first : period.beyond]
+    rows = rows[rows != NONE]
+    fills = gpu.kind.equal("memset") | gpu.name.like(FILL)
+    computes = gpu.kind.equal("kernel", "graph") & ~fills
+    return bool(not computes[rows].any() and (computes.any() or fills[rows].any()))
 
 
 def _is_one_pass(gpu: Gpu, requests: Requests, codes: Hashes, period: Period) -> bool:
