@@ -95,10 +95,22 @@ def test_both_scanners_read_a_jax_trace(scanner: Any, tmp_path: Path) -> None:
 
 
 def test_the_autograd_profiler_of_old_torch_is_read(tmp_path: Path) -> None:
-    events = [span("aten::mm", "CPU functions", 0, 0, 10), span("aten::mm", "CUDA functions", 0, 5, 20)]
+    events = [span("aten::mm", "CPU functions", 0, 0, 10), span("sgemm_128x64", "CUDA functions", 0, 5, 20)]
     trace = open_trace(written(tmp_path, events), cache=False)
     assert trace.source == "autograd"
     assert (len(trace.ops), len(trace.gpu)) == (1, 1)
+
+
+def test_gpu_times_of_ops_are_no_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`conv2d` calls `convolution`: the time of one holds that of the other, and neither is a kernel's."""
+    ops = [("conv2d", 0, 100), ("convolution", 10, 80)]
+    events = [span(name, process, 0, *times) for name, *times in ops for process in ("CPU functions", "CUDA functions")]
+    path = written(tmp_path, events)
+    trace = open_trace(path, cache=False)
+    assert (len(trace.ops), len(trace.gpu), len(trace.ranges)) == (2, 0, 2)
+    assert [entry.code for entry in trace.health_entries if entry.severity == "error"] == ["no-gpu-work"]
+    assert run(["diagnose", str(path)]) == 0
+    assert "No kernels are recorded" in " ".join(capsys.readouterr().out.split())
 
 
 def rocprof_events() -> list[Event]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from warpline.sources.kineto.foreign import counters_only, other_device, refuse_foreign
-from warpline.sources.kineto.lanes import adopt
+from warpline.sources.kineto.lanes import OLD_TORCH, OPS_ONLY, adopt
 from warpline.sources.kineto.proton import LIMITS, PROTON, adopt_proton
 from warpline.sources.kineto.stream import scan_file
 from warpline.sources.kineto.tables import CATEGORIES, tables
@@ -31,6 +31,8 @@ def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
         rows.source = producer
     if other is not None:
         rows.health.append(other)
+    if producer == OLD_TORCH and not gpu_rows and "ranges" in rows.tables:
+        rows.health.append(OPS_ONLY)
     if is_proton:
         rows.health.append(LIMITS)
     return rows

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
 from warpline.sources.kineto.threads import KinetoThreads
 
@@ -40,6 +41,7 @@ COPY_STREAM = -1
 COPY, SET = re.compile(r"^(Memcpy|Copy(Host|Device)To)"), re.compile(r"^(Memset|FillBuffer)")
 OLD_CPU, OLD_GPU = "CPU functions", "CUDA functions"
 """Processes of torch.autograd.profiler's export (torch 1.0 to 1.8)."""
+GPU_RANGE = "gpu_user_annotation"
 XLA, OLD_TORCH, ROCPROF = "xla", "autograd", "rocprof"
 
 
@@ -64,7 +66,11 @@ def adopt(raw: RawEvents) -> str | None:
     found = [lanes.get(int(key)) for key in keys]
     on_gpu = np.array([lane is not None and lane.on_gpu for lane in found])[which]
     on_host = np.array([lane is not None and not lane.on_gpu for lane in found])[which]
-    _categorise(raw, bare[on_gpu], _gpu_category)
+    # What has the name of an op is the time between two CUDA events around it: such times nest, and hold idle time.
+    ops = set(raw.name[bare[on_host]].tolist()) if producer == OLD_TORCH else set()
+    is_range = on_gpu & np.isin(raw.name[bare], list(ops))
+    _categorise(raw, bare[is_range], lambda _: GPU_RANGE)
+    _categorise(raw, bare[on_gpu & ~is_range], _gpu_category)
     _categorise(raw, bare[on_host], _host_category)
     rows = bare[on_gpu]
     if producer == ROCPROF:
@@ -79,6 +85,15 @@ def adopt(raw: RawEvents) -> str | None:
         _use_exact_times(raw)
         raw.header.setdefault("deviceProperties", _agents(raw.header.get("otherData")))
     return producer
+
+
+OPS_ONLY = HealthEntry(
+    "no-gpu-work",
+    "error",
+    "No kernels are recorded: the file has the time between two CUDA events around each op, with the idle time in it. "
+    "Record with torch.profiler.",
+)
+"""Of a profile of the autograd profiler, which timed ops on the GPU, and no kernels."""
 
 
 def _linked_by_flows(raw: RawEvents, spans: Int64s) -> Sparse:
