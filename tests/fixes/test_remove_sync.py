@@ -34,7 +34,7 @@ class Loop:
         self.events: list[Event] = []
         self.now, self.free, self.number = 0.0, 0.0, 0
 
-    def work(self, event: str, length: float, size: int | None = None, *, grid: int = 1024) -> None:
+    def work(self, event: str, length: float, size: int | None = None, *, grid: int = 1024, stream: int = 7) -> None:
         """A launch of 5 µs, and its kernel, or copy of that size."""
         self.number += 1
         start = max(self.now + 7, self.free)
@@ -42,7 +42,7 @@ class Loop:
         if size is None:
             self.events.append(files.call("cudaLaunchKernel", self.now, 5, self.number))
             shape = {"grid": [grid, 1, 1], "block": [128, 1, 1]}
-            self.events.append(files.kernel(event, start, length, self.number, **shape))
+            self.events.append(files.kernel(event, start, length, self.number, stream=stream, **shape))
         else:
             blocked = "Pageable" in event and event.startswith("DtoH")
             held = self.free + 5 - self.now if blocked else 5
@@ -100,6 +100,23 @@ def asked(folder: Path, body: Body, steps: int = 4) -> tuple[WhatIf, float]:
         loop.events.append(files.annotation(f"ProfilerStep#{step}", start, loop.now - start))
     question = question_about(open_trace(files.write(folder, loop.events), cache=False))
     return question, question.ask("remove_sync").new_step_ns.expected / 1e3
+
+
+@pytest.mark.parametrize("device", ["same", "other"])
+def test_kernels_of_other_streams_still_come_after_what_was_waited_for(device: str, tmp_path: Path) -> None:
+    """Two kernels of 100 µs a step, each on a stream of its own, with a wait after each: a program without the waits
+    orders them by an event, so its steps take no less than 200 µs. On two devices they may run at the same time."""
+
+    def body(loop: Loop) -> None:
+        for stream in (7, 8):
+            loop.work(GEMM, 100, stream=stream)
+            if device == "other":
+                loop.events[-1]["args"]["device"] = loop.events[-1]["pid"] = stream - 7
+            loop.wait()
+
+    question, step_us = asked(tmp_path, body, steps=6)
+    assert question.trial("remove_sync").freed.sum() >= 11
+    assert step_us == pytest.approx(200 if device == "same" else 100, rel=0.1)
 
 
 def gone(question: WhatIf) -> set[str]:

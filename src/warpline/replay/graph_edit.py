@@ -26,6 +26,8 @@ class GraphEdit:
         """GPU operations that were moved to another stream."""
         self.freed: Bools = np.zeros(len(graph), bool)
         """Calls that no longer wait for the device."""
+        self._released: list[tuple[Int64s, Int64s]] = []
+        """Work for which calls no longer wait, and the returns of those calls."""
         self.step_floor_ns = 0.0
         """Lower bound of the step from outside the graph (data loading in the background)."""
         self.counted: Bools | None = None
@@ -100,8 +102,9 @@ class GraphEdit:
         self.stop_waiting(calls[inside])
 
     def settle(self) -> Graph:
-        """The graph as it is to be replayed: what waited for room beside other work waits a share of its new length."""
-        graph = self.graph
+        """The graph as it is to be replayed. What waited for room beside other work waits a share of its new length;
+        kernels that came after a wait of the CPU still come after what it waited for."""
+        graph = self._in_order()
         edges = np.flatnonzero(graph.edge_kind == EdgeKind.CONTENTION)
         source = graph.edge_from[edges]
         before = np.maximum(self.labelled.graph.duration[source], 1.0)
@@ -126,7 +129,37 @@ class GraphEdit:
         waits = np.flatnonzero(graph.edge_kind == EdgeKind.SYNC)
         released = waits[graph.marked_rows(graph.row[calls])[graph.row[graph.edge_to[waits]]]]
         self.freed[graph.edge_to[released]] = True
-        graph.edge_kind[released] = EdgeKind.GONE
+        self.release(released)
+
+    def release(self, waits: Int64s) -> None:
+        """Remove these edges, by which the CPU waits for work."""
+        graph = self.graph
+        self._released.append((graph.edge_from[waits], graph.edge_to[waits]))
+        graph.edge_kind[waits] = EdgeKind.GONE
+
+    def _in_order(self) -> Graph:
+        """The graph in which kernels of other streams of a device still follow those that a wait made them follow: a
+        program without the wait orders them by an event. Nothing recorded shows that they could run side by side."""
+        lanes = self.labelled.once(_kernel_lanes)
+        if not self._released or len(lanes) < 2:
+            return self.graph
+        graph, device = self.graph, self.labelled.work_number("device")
+        before, back = (np.concatenate(nodes) for nodes in zip(*self._released, strict=True))
+        is_kernel = self.labelled.once(_ordered_kernels)[before]
+        before, back = before[is_kernel], back[is_kernel]
+        sources, targets = [NOTHING], [NOTHING]
+        for lane, (calls, work) in lanes.items():
+            # The stream's first kernel that the waiting thread launches after the wait; later ones follow it.
+            following = np.searchsorted(calls, back, side="right")
+            first = np.append(work, NONE)[following]
+            chosen = (first != NONE) & (graph.lane[before] != lane)
+            chosen &= (device[before] == device[first]) & (
+                graph.lane[back] == graph.lane[np.append(calls, 0)[following]]
+            )
+            sources.append(before[chosen])
+            targets.append(first[chosen])
+        found = np.concatenate(sources), np.concatenate(targets)
+        return graph.with_edges(*found, np.zeros(len(found[0])), EdgeKind.EVENT)
 
     def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
         """Move operations to another stream: later operations on their old stream no longer wait for them.
@@ -163,6 +196,18 @@ class GraphEdit:
         self.graph = graph.with_edges(
             np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), EdgeKind.STREAM
         )
+
+
+def _ordered_kernels(labelled: LabelledGraph) -> Bools:
+    """Kernels that compute: collectives and copies run beside them."""
+    return labelled.is_kernel & ~labelled.kernels("comm")
+
+
+def _kernel_lanes(labelled: LabelledGraph) -> dict[int, tuple[Int64s, Int64s]]:
+    """The launches of each stream that computes, and their kernels, in order."""
+    work = np.flatnonzero(labelled.once(_ordered_kernels) & (labelled.call_of_work != NONE))
+    work = work[np.lexsort((work, labelled.call_of_work[work]))]
+    return {lane: (labelled.call_of_work[own], own) for lane, own in grouped(work, labelled.graph.lane[work])}
 
 
 def _without(these: Int64s, others: Int64s, count: int) -> Int64s:

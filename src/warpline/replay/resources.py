@@ -227,7 +227,7 @@ class FreeResources:
         # Without a recorded launch, nobody knows what a late start waited for.
         without_launch = self._labelled.call_of_work[graph.edge_to] == NONE
         graph.lag[into & ~(without_launch & (graph.lag > LATE_START_NS))] = 0.0
-        graph.edge_kind[self._resources.of_wait == resource] = EdgeKind.GONE
+        edit.release(np.flatnonzero(self._resources.of_wait == resource))
 
     # The account.
 
