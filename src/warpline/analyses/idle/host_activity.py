@@ -7,6 +7,7 @@ Python frame), the most specific one counts, in the order of `PRIORITY`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -19,12 +20,14 @@ from warpline.api_names import (
     COMPILING_OPS,
     COPY,
     END_CAPTURE,
+    EVENT_RECORD,
+    EVENT_WAIT,
     HOST_WAIT,
     LAUNCH,
 )
 from warpline.intervals import EMPTY, LaneSpans, LaneTimes, Spans, covered_before, difference, joined, union
 from warpline.library_names import PROFILER_FRAME
-from warpline.trace.arrays import NONE, Bools, Int64s
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.schema import Api, Python
 from warpline.trace.trace import Trace
 
@@ -90,6 +93,10 @@ HELPER_LEVELS = 3
 LONGEST_PYTHON_NS = 300_000
 """A gap this short between recorded calls or ops is Python; longer gaps may be something else.
 So is as much CPU time between two launches: launching takes tens of µs, loading a batch takes longer."""
+MOST_TIMED = 3
+"""More timings than this in a row, within one op, are trials of algorithms."""
+TRIED_KERNEL = r"(?i)cudnn|miopen"
+"""Kernels of the libraries that try their algorithms (cudnn.benchmark), where ops are not recorded."""
 BURST_NS = 1_000_000
 """File operations closer together than this belong to one import: between two lookups it only runs a module's code."""
 
@@ -151,6 +158,7 @@ def _evidence(trace: Trace) -> Iterator[_Labelled]:
     yield _Labelled.like(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING})
     yield _Labelled.all("cold_start", *planning_spans(trace, LOADING, LONGEST_PYTHON_NS))
     yield _captures(trace.api)
+    yield _trials(trace)
     yield _Labelled.like(ranges, {"cold_start": COMPILING_RANGES, "input": LOADING})
     yield _Labelled.like(trace.python, {"cold_start": COMPILING, "input": LOADING})
     yield _Labelled.like(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING})
@@ -212,6 +220,37 @@ def _captures(api: Api) -> _Labelled:
     first, following = first[spans], following[spans]
     labels = np.full(len(first), PRIORITY.index("cold_start"))
     return _Labelled(api.thread[first], api.start_ns[first], api.end_ns[following], labels)
+
+
+def _trials(trace: Trace) -> _Labelled:
+    """When a library tries its algorithms: each is launched between two events, and waited for. A program times its own
+    kernels in the same way, but not within one op."""
+    api, found = trace.api, list[tuple[int, int, int]]()
+    launches, records, waits = (api.name.like(pattern) for pattern in (LAUNCH, EVENT_RECORD, HOST_WAIT))
+    of_event = api.name.like(EVENT_WAIT)
+    known = api.op_id != NONE
+    of_library = trace.gpu.api_id[trace.gpu.name.like(TRIED_KERNEL)]
+    known[of_library[of_library != NONE]] = True
+    rows = np.flatnonzero((launches | records | waits) & np.isin(api.thread, np.unique(api.thread[of_event])))
+    for thread, own in grouped(rows, api.thread[rows]):
+        ends = np.flatnonzero(waits[own])
+        # Each group ends with a wait; what follows the last one is in none.
+        group = np.searchsorted(ends, np.arange(len(own)))
+        launched, timed, of_known = (
+            np.bincount(group, marked[own], len(ends) + 1)[:-1] for marked in (launches, records, launches & known)
+        )
+        is_trial = of_event[own[ends]] & (launched > 0) & (timed > 1)
+        op = api.op_id[own[ends]]
+        goes_on = is_trial[1:] & is_trial[:-1] & (op[1:] == op[:-1])
+        first = np.flatnonzero(np.append(True, ~goes_on)[: len(ends)])
+        for begin, beyond in pairwise([*first.tolist(), len(ends)]):
+            many = beyond - begin
+            if many > MOST_TIMED and is_trial[begin] and 2 * (of_known[begin:beyond] > 0).sum() > many:
+                opening = np.flatnonzero(records[own] & (group == begin))[-2]
+                before = own[:opening][~records[own[:opening]]][-1:]
+                start = int(api.end_ns[before[0]]) if len(before) else int(api.start_ns[own[opening]])
+                found.append((thread, start, int(api.end_ns[own[ends[beyond - 1]]])))
+    return _Labelled.all("cold_start", *np.array(found, np.int64).reshape(-1, 3).T)
 
 
 def capture_spans(api: Api) -> Spans:
