@@ -84,6 +84,15 @@ def test_a_folder_is_looked_through(tmp_path: Path) -> None:
     assert exit_code(examinations) == 1
 
 
+def test_what_a_run_writes_beside_its_trace_is_no_profile_of_its_own(tmp_path: Path) -> None:
+    """Stacks come from a pass without the GPU: by themselves they look as if the GPU's events were lost."""
+    for run in ("one", "two"):
+        (tmp_path / run).mkdir()
+        for name in ("trace.json", "trace.stacks.json", "trace.look.json.gz", "manifest.json"):
+            (tmp_path / run / name).write_text('{"traceEvents": []}')
+    assert [one.subject for one in examine_files([tmp_path])] == ["one/trace.json", "two/trace.json"]
+
+
 def test_a_folder_without_profiles_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="no profile"):
         examine_files([tmp_path])

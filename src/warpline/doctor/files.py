@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from warpline.doctor.advice import check_of
 from warpline.doctor.failures import known_failure
 from warpline.doctor.messages import read_messages
@@ -33,7 +35,7 @@ from warpline.sources.nsys.report_file import export_report, find_nsys, report_v
 from warpline.sources.registry import kinds, suffixes_of
 from warpline.sources.stdin import as_shell_word, without_spool
 from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of, unpacked_head
-from warpline.trace.open import files_named, open_trace
+from warpline.trace.open import files_named, is_profile, open_trace
 from warpline.units import several, size
 
 LOG_SUFFIXES = (".log", ".txt")
@@ -49,11 +51,12 @@ _BZIP2 = b"BZh"
 
 def examine_files(paths: Iterable[Path], progress: Callable[[str], None] = lambda _: None) -> list[Examination]:
     """Examine every file, and every profile and log in a folder; `progress` is told which."""
-    files = [file for path in paths for file in _files(path)]
+    files = [(file, path) for path in paths for file in _files(path)]
     found = []
-    for number, file in enumerate(files, 1):
-        progress(f"{file.name} ({number:,} of {len(files):,})")
-        found.append(examine_file(file))
+    for number, (file, given) in enumerate(files, 1):
+        name = file.name if file == given else str(file.relative_to(given))
+        progress(f"{name} ({number:,} of {len(files):,})")
+        found.append(replace(examine_file(file), subject=name))
     return found
 
 
@@ -61,7 +64,8 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir() or detect(path) is not DIRECTORY:
         return [path]
     suffixes = (*suffixes_of(*kinds()), *LOG_SUFFIXES)
-    files = [file for file in files_named(path, lambda name: name.endswith(suffixes)) if file.is_file()]
+    named = files_named(path, lambda name: is_profile(name, suffixes))
+    files = [file for file in named if file.is_file()]
     if not files:
         raise UnreadableFile("which-trace", f"{path} contains no profile and no log", "name a file")
     return files
