@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contradictions import on_the_screen
 from kineto_files import write
 from paths import DEMO, RECORDINGS, SUITES
 from small_programs import GEMM_FP32, H200, MUL, Body, Program, repeated
@@ -197,6 +198,10 @@ def test_a_wide_range_is_to_be_measured_everywhere(said: Answers) -> None:
     sentence, fix = said.diagnosis.verdict.sentence if said.diagnosis.verdict else "", said.json["verdict"]["fix"]
     if fix in wide and said.json["verdict"]["cause"] != "cold_start":
         assert MEASURE_IT in sentence
+
+
+def test_the_screen_names_what_gains_most_and_tries_what_it_shows(said: Answers) -> None:
+    assert list(on_the_screen(said.diagnosis)) == []
 
 
 def gains(said: Answers) -> Iterator[tuple[str, dict[str, float], dict[str, float]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contradictions import below_device_work, contradictions
+from contradictions import below_device_work, contradictions, on_the_screen
 from paths import ROOT
 
 from faults.recorded import RecordedCase, recorded_cases
@@ -158,7 +158,7 @@ def judged(name: str) -> tuple[Answer, list[str]]:
     case = RECORDED[name]
     found = diagnose(open_trace(case.recording(case.scored_variant), cache=False), why=True)
     said = json.loads(json.dumps(found.to_dict()))
-    return compare(case, said), [*contradictions(said), *below_device_work(found)]
+    return compare(case, said), [*contradictions(said), *below_device_work(found), *on_the_screen(found)]
 
 
 @pytest.mark.parametrize("name", RECORDED)

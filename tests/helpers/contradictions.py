@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from warpline.estimate import SHOWN_GAIN
 from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.fix_table import fix_table
+from warpline.fixes.registry import all_fixes
+from warpline.reports.diagnosis import report
+from warpline.reports.sections import Commands, Report, Table
 
 TOLERANCE = 0.02
 OUTSIDE = 0.15
@@ -102,3 +108,31 @@ def below_device_work(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"{finding.rule}: a step of {finding.new_step_ns.expected} ns, with {left:.0f} ns of work left"
         if finding.new_step_ns.low < (1 - OUTSIDE) * left:
             yield f"{finding.rule}: a range from {finding.new_step_ns.low} ns, with {left:.0f} ns of work left"
+
+
+def on_the_screen(diagnosis: Diagnosis) -> Iterator[str]:
+    """What a reader of `warpline diagnose` finds contradictory, with -v and without."""
+    if diagnosis.judgement is None:
+        return
+    alone = {row.fixes[0].name for row in fix_table(diagnosis.trace).alone}
+    for verbose in (False, True):
+        shown = report(diagnosis, verbose)
+        rows = _fixes_shown(shown)
+        for fix in _fixes_to_try(shown):
+            if fix not in rows or fix not in alone:
+                yield f"{fix} is to be tried, and the tables are {sorted(rows)} and {sorted(alone)}"
+        changes = [one for one in diagnosis.findings if not all_fixes()[one.fix].is_limit]
+        best = max(changes, key=lambda one: one.gain.expected, default=None)
+        if rows and best is not None and best.gain.expected >= SHOWN_GAIN and best.fix not in rows:
+            yield f"{best.fix} gains most, and the table is {sorted(rows)}"
+
+
+def _fixes_shown(shown: Report) -> set[str]:
+    tables = [one for section in shown.sections if section.name == "fixes" for one in section.content]
+    return {str(row[0]) for table in tables if isinstance(table, Table) for row in table.rows}
+
+
+def _fixes_to_try(shown: Report) -> list[str]:
+    commands = [one for section in shown.sections for one in section.content if isinstance(one, Commands)]
+    lines = [one.command for several in commands for one in several.commands if one.command.startswith("warpline try")]
+    return [fix for line in lines for fix in re.findall(r"--fix (\S+)", line)]

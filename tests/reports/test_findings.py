@@ -19,6 +19,7 @@ from warpline.reports.findings import (
     in_order,
     places,
     small_limits,
+    worth_showing,
 )
 
 STEP = StepNoun("step")
@@ -42,8 +43,8 @@ def finding(fix: str = "remove_sync", gain: float = 1.5, where: tuple[Place, ...
 
 
 def test_the_table_has_fix_gain_range_step_and_place() -> None:
-    table = best_fixes([finding(where=(Place("aten::item", "train.py", 12, 6, "step", "call"),))], STEP)
-    assert table is not None
+    found = [finding(where=(Place("aten::item", "train.py", 12, 6, "step", "call"),))]
+    table = best_fixes(found, found, STEP)
     assert table.rows == (("remove_sync", 1.5, Estimate(1.4, 1.5, 1.6), 2_000_000, "train.py:12"),)
     assert table.columns[table.key].name == "fix"
     assert table.hidden_note == ""
@@ -55,9 +56,9 @@ def test_a_recording_without_steps_has_a_new_time() -> None:
         assert [column.title for column in table.columns if column.name == "new_step_ns"] == [title]
 
 
-def test_three_fixes_are_shown_and_the_others_counted_apart_from_the_small_ones() -> None:
-    table = best_fixes([finding(gain=gain) for gain in (1.5, 1.4, 1.3, 1.2, 1.02, 1.01, 1.0)], STEP)
-    assert table is not None
+def test_fixes_that_are_not_shown_are_counted_apart_from_the_small_ones() -> None:
+    found = [finding(gain=gain) for gain in (1.5, 1.4, 1.3, 1.2, 1.02, 1.01, 1.0)]
+    table = best_fixes(found[:3], found, STEP)
     assert [row[1] for row in table.rows] == [1.5, 1.4, 1.3]
     assert table.hidden == 4
     assert table.hidden_note == "hidden: 2 more fixes and 2 fixes under 2 %; use -v to see all"
@@ -65,7 +66,7 @@ def test_three_fixes_are_shown_and_the_others_counted_apart_from_the_small_ones(
 
 def test_fixes_under_two_percent_are_no_table_but_can_be_asked_for() -> None:
     small = [finding(gain=1.01)]
-    assert best_fixes(small, STEP) is None
+    assert worth_showing(small) == []
     assert len(all_fixes(small, STEP).rows) == 1
 
 
@@ -117,8 +118,8 @@ def test_a_gain_that_is_not_known_within_a_factor_of_three_must_be_measured() ->
     )
     unknown = replace(vague, fix="batch", gain=Estimate(0.9, 3.3, 12.0))
     healthy = Verdict("healthy", None, "", Estimate(1.0, 1.0, 1.0), None)
-    table = best_fixes(in_order([unknown, vague], healthy), STEP)
-    assert table is not None
+    found = in_order([unknown, vague], healthy)
+    table = best_fixes(found, found, STEP)
     assert [row[:4] for row in table.rows] == [
         ("batch", "measure it", Estimate(0.9, 3.3, 12.0), None),
         ("remove_sync", 3.3, Estimate(2.2, 3.3, 6.6), 1_000_000),

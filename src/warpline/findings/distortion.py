@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.words import listed
 from warpline.replay.ranges import is_host_paced
 from warpline.sources.health import HealthEntry
 from warpline.trace.arrays import NONE
@@ -23,17 +22,16 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
         return None
     trace = evidence.trace
     extras = {
-        "Python stacks": len(trace.python),
+        "stacks": len(trace.python),
         "shapes": int((trace.ops.shapes.codes != NONE).sum()),
         "memory events": len(trace.memory),
     }
-    with_what = listed(name for name, count in extras.items() if count) or "ops and API calls only"
+    with_what = ", ".join(name for name, count in extras.items() if count) or "ops and API calls only"
     what = "the step" if len(trace.all_steps) else "it"
     calm = " on a calm host" if is_host_paced(evidence.bare_idle_share) else ""
     message = (
-        f"recording (with {with_what}) made {what} {recorded / bare.expected:.1f}× as long: "
-        f"{duration(recorded)} here, about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}) "
-        f"without a profiler{calm}; gains are relative to the latter"
+        f"recording ({with_what}) made {what} {recorded / bare.expected:.1f}× as long: {duration(recorded)} here, "
+        f"about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}{calm}) without it"
     )
     return HealthEntry("profiler-distortion", "warning", message)
 

@@ -232,10 +232,14 @@ def _cold_ones(diagnosis: Diagnosis) -> str:
 
 
 def _of_several(diagnosis: Diagnosis) -> str:
-    """What the length of a step is where most steps take another time."""
+    """What the length of a step is where most steps take another time: the average of those that were replayed is not
+    exactly that of all."""
     judgement = diagnosis.judgement
-    if diagnosis.cpu is not None or (judgement is not None and judgement.evidence.question.replay.is_average):
+    if diagnosis.cpu is not None:
         return " on average"
+    if judgement is not None and judgement.evidence.question.replay.is_average:
+        replayed = len(judgement.evidence.trace.steps_in_view)
+        return f" on average of the {replayed} replayed" if replayed < len(diagnosis.steps) else " on average"
     return "" if judgement is None or diagnosis.most_steps_take_it else " in the median"
 
 
@@ -275,40 +279,47 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     if why_unclear(judgement.state) is not None:
         return  # the verdict says why no gain can be given
-    found = _in_order_of_plan(judgement)
-    table = findings.best_fixes(found, judgement.state.noun)
-    if table is not None and len(judgement.plan) > 1:
-        # The plan says what comes next, and the last line how to see the others.
-        table = replace(table, rows=table.rows[: len(_named_fixes(judgement))], hidden_note="")
-    if table is None and not found and judgement.verdict.cause == "unclear":
+    found, shown = judgement.findings, _best_fixes(judgement)
+    if not shown and not found and judgement.verdict.cause == "unclear":
         return
-    if table is None:
+    if not shown:
         small = f"; {several(len(found), 'smaller one')} with -v" if found else ""
         after = " in the warm steps" if judgement.is_past_the_steps else ""
         yield Text(f"No fix gains {100 * (SHOWN_GAIN - 1):.0f} % or more{after}{small}.", "quiet")
         return
-    yield table
-    if found[0].how and found[0].fix == judgement.verdict.fix:
-        yield Text(f"{found[0].fix}: {findings.brief_advice(found[0].how)}", "advice")
+    table = findings.best_fixes(shown, found, judgement.state.noun)
+    # The plan says what comes next, and the last line how to see the others.
+    yield replace(table, hidden_note="") if len(judgement.plan) > 1 else table
+    if shown[0].how and shown[0].fix == judgement.verdict.fix:
+        yield Text(f"{shown[0].fix}: {findings.brief_advice(shown[0].how)}", "advice")
 
 
-def _in_order_of_plan(judgement: Judgement) -> list[Finding]:
-    """The fixes that the verdict and the plan name first, then the largest gain."""
-    named = _named_fixes(judgement)
+def _best_fixes(judgement: Judgement) -> list[Finding]:
+    """The fixes of the first screen's table: those that the verdict and the plan name, then the largest gain. What
+    gains most is among them, also where the plan leaves it for later or out (a larger batch)."""
+    named = [*_named_fixes(judgement), *(finding.fix for finding in _changes(judgement)[:1])]
     found = findings.in_order(judgement.findings, judgement.verdict)
-    return sorted(found, key=lambda finding: named.index(finding.fix) if finding.fix in named else len(named))
+    ordered = sorted(found, key=lambda finding: named.index(finding.fix) if finding.fix in named else len(named))
+    worth = findings.worth_showing(ordered)
+    if len(judgement.plan) > 1:  # it says what comes next
+        return [finding for finding in worth if finding.fix in named]
+    return worth[: findings.BEST_FIXES]
+
+
+def _changes(judgement: Judgement) -> list[Finding]:
+    """Findings of changes that can be made, not of a limit, the largest gain first."""
+    changes = [finding for finding in judgement.findings if not all_fixes()[finding.fix].is_limit]
+    return sorted(changes, key=lambda finding: -finding.gain.expected)
 
 
 def _to_try(diagnosis: Diagnosis, judgement: Judgement) -> list[str]:
-    """Of the best fixes those that may gain nothing, and that `warpline try` can make."""
+    """Of the fixes in the first screen's table those that may gain nothing, and that `warpline try` can make."""
     if why_unclear(judgement.state) is not None or judgement.state.framework != "pytorch":
         return []
     if diagnosis.serving is not None:
         return []  # an engine has options of its own
     return [
-        finding.fix
-        for finding in findings.worth_showing(_in_order_of_plan(judgement))
-        if finding.gain.low < 1.0 and all_fixes()[finding.fix].tried
+        finding.fix for finding in _best_fixes(judgement) if finding.gain.low < 1.0 and all_fixes()[finding.fix].tried
     ]
 
 
@@ -352,8 +363,9 @@ def _idle_parts(gaps: Gaps) -> dict[str, int]:
 
 def _window(diagnosis: Diagnosis, whole: int, as_step: bool = False) -> str:
     """What the shares are of: steps, and how much of the recording they are, or the recording; in one length for all
-    steps, or `as_step` in the length of one where they are about that long. These are times with the profiler, which
-    is said where the step has another time without it."""
+    steps, with their average where that is not the length of a step (its time runs until the work of the last one is
+    done), or `as_step` in the length of one where they are about that long. These are times with the profiler, which is
+    said where the step has another time without it."""
     steps = diagnosis.shown.steps
     if not steps:
         return f"{duration(whole)} recorded"
@@ -363,10 +375,11 @@ def _window(diagnosis: Diagnosis, whole: int, as_step: bool = False) -> str:
     is_typical = recorded is not None and abs(whole / steps - recorded) <= TYPICAL * recorded
     basis = "recorded " if step and recorded and _differ(recorded, step.expected) else ""
     rest = f" ({share(of, 1)} of the recording)" if of < MIN_COVERED else ""
-    number = several(steps, f"{basis}step")
-    if as_step and recorded and is_typical:
-        return f"{number} of {duration(recorded)}{_of_several(diagnosis)}{_without_pause(diagnosis)}{rest}"
-    return f"{number}{_without_pause(diagnosis)}, {duration(whole)}{rest}"
+    number, of_several = several(steps, f"{basis}step"), _of_several(diagnosis)
+    if as_step and recorded and is_typical and not of_several.endswith("replayed"):
+        return f"{number} of {duration(recorded)}{of_several}{_without_pause(diagnosis)}{rest}"
+    mean = f" ({duration(whole / steps)} on average)" if recorded and _differ(whole / steps, recorded) else ""
+    return f"{number}{_without_pause(diagnosis)}, {duration(whole)}{mean}{rest}"
 
 
 def _without_pause(diagnosis: Diagnosis) -> str:

@@ -27,7 +27,7 @@ FREE = {
 """What each limit makes free."""
 BRIEF_LIMITS = 3
 BEST_FIXES = 3
-"""Fixes on the first screen."""
+"""Fixes on the first screen, where no plan says what comes next."""
 LISTED_OPS = 5
 BRIEF_ADVICE = 138
 """Characters of advice on the first screen; -v shows the rest."""
@@ -42,21 +42,18 @@ def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.fix != verdict.fix, -finding.gain.expected))
 
 
-def best_fixes(findings: Sequence[Finding], noun: StepNoun) -> Table | None:
-    """The fixes to consider first; None if no fix is worth it."""
-    worth = [finding for finding in findings if finding.gain.expected >= SHOWN_GAIN]
-    shown = worth_showing(findings)
-    if not shown:
-        return None
+def best_fixes(shown: Sequence[Finding], found: Sequence[Finding], noun: StepNoun) -> Table:
+    """The fixes to consider first, with how many of all are hidden."""
+    worth = worth_showing(found)
     columns = (_FIX, *_gain_columns(noun), _WHERE)
-    hidden = len(findings) - len(shown)
     rows = tuple((finding.fix, *gains(finding), first_place(finding.where, brief=True)) for finding in shown)
-    return Table(columns, rows, hidden, _hidden_note(len(worth) - len(shown), len(findings) - len(worth)))
+    note = _hidden_note(len(worth) - len(shown), len(found) - len(worth))
+    return Table(columns, rows, len(found) - len(shown), note)
 
 
 def worth_showing(findings: Sequence[Finding]) -> list[Finding]:
-    """Those on the first screen."""
-    return [finding for finding in findings if finding.gain.expected >= SHOWN_GAIN][:BEST_FIXES]
+    """Those that gain enough for the first screen."""
+    return [finding for finding in findings if finding.gain.expected >= SHOWN_GAIN]
 
 
 def all_fixes(findings: Sequence[Finding], noun: StepNoun) -> Table:
