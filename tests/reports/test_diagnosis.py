@@ -106,7 +106,10 @@ def test_the_account_says_the_same_recorded_step_as_the_note_on_the_profiler() -
     first = " ".join(screen(DEMO))
     assert "14.4 ms here, about 8.39 ms" in first
     assert "GPU 0, 4 recorded steps of 14.4 ms: busy 27.1 %" in first
-    assert any(line.startswith("GPU 0: 4 recorded steps, 62.1 ms (15.5 ms on average), busy 27.1 %") for line in screen(DEMO, 80, True))
+    assert any(
+        line.startswith("GPU 0: 4 recorded steps, 62.1 ms (15.5 ms on average), busy 27.1 %")
+        for line in screen(DEMO, 80, True)
+    )
 
 
 def test_the_recorded_step_is_in_the_title_where_its_note_is_hidden() -> None:
