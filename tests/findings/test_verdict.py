@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kineto_files as files
 import pytest
 from msgspec.structs import replace
 from small_programs import Program, judged
 
 from warpline.estimate import Estimate
+from warpline.findings.judge import judge
 from warpline.findings.limits import Limit, Limits
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
@@ -16,6 +18,7 @@ from warpline.findings.state import HalfEmpty, State
 from warpline.findings.verdict import WAITS, verdict_of
 from warpline.fixes.words import StepNoun
 from warpline.replay.resources import Resource
+from warpline.trace.open import open_trace
 
 STATE = State(step_ns=3e6, idle_share=0.4, bare_idle_share=0.4)
 GRAPH = PlanStep("cuda_graph", Estimate(9e5, 1e6, 1.2e6), Estimate(2.5, 3.0, 3.3))
@@ -276,3 +279,21 @@ def test_work_that_waits_for_what_is_not_in_the_recording_asks_for_another_recor
 def test_kernels_are_to_blame_from_the_5_percent_that_a_fix_is_sure_of() -> None:
     assert verdict_of(limits(together=1.0, sure=True, kernel=1.07), [], STATE).cause == "kernel"
     assert verdict_of(limits(together=1.0, sure=False, kernel=1.07), [], STATE).cause == "healthy"
+
+
+def test_a_short_use_of_the_gpu_is_said_to_be_a_part_of_the_recording(tmp_path: Path) -> None:
+    """A loader takes 8 s, then five kernels of 1 ms are launched, one every 10 ms, and 1 s of Python follows up to a last
+    op: the GPU is used for 41 ms of 9.05 s, and of the other 9.009 s 8 are the loader's."""
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    events = [files.op(loader, 0, 8_000_000)]
+    for number in range(5):
+        start = 8_000_000 + 10_000 * number
+        events.append(files.op(f"aten::op{number}", start, 50))
+        events += files.launched(f"kernel{number}", start + 5, start + 20, 1_000, number + 1)
+    events.append(files.op("aten::item", 9_049_900, 100))
+    judgement = judge(open_trace(files.write(tmp_path, events), cache=False))
+    assert judgement.state.rest is not None
+    assert judgement.state.rest.time_ns == pytest.approx(9_009_000_000, rel=1e-4)
+    sentence = judgement.verdict.sentence
+    assert "That is 0.5 % of what is recorded, from the first GPU operation to the last" in sentence
+    assert "of the other 9.01 s, 8.00 s wait for data or load it." in sentence

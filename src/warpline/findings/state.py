@@ -8,6 +8,7 @@ from msgspec import Struct
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.collective_waits import least_waits_ns
 from warpline.analyses.framework import Framework
+from warpline.analyses.idle.host_activity import WAITING
 from warpline.api_names import ALLOCATION, BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.evidence import Evidence
@@ -17,6 +18,7 @@ from warpline.replay.patterns.allocator import calls_in_steps, frees_in_steps
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.representative_steps import warm_steps
+from warpline.trace.arrays import NONE
 from warpline.trace.launches import are_unlaunched, launched_ns
 from warpline.trace.schema import MIGRATION
 from warpline.trace.steps.proper_steps import loaded_before
@@ -49,6 +51,16 @@ class HalfEmpty(Struct, frozen=True):
     """Multiprocessors of the device."""
 
 
+class Rest(Struct, frozen=True):
+    """What a program without steps does before its first GPU operation and after its last."""
+
+    time_ns: int
+    """From the first recorded event of a thread that launches to the last, without the time in between."""
+    activity: str
+    """What a launching thread does in most of it: a cause of idle time, or `unknown`."""
+    activity_ns: int
+
+
 class State(Struct, frozen=True):
     """The judged steps of the busiest device."""
 
@@ -76,7 +88,10 @@ class State(Struct, frozen=True):
     """Idle time of a step in which what is launched waits for what was not recorded; 0 where other idle time without a
     reason is longer."""
     share_of_recording: float = 1.0
-    """Share of the recording's time that the steps take."""
+    """Share of the recording's time that the steps take, or, without steps, what lies between the first GPU operation
+    and the last."""
+    rest: Rest | None = None
+    """The time before and after that; None with steps."""
     fits_devices: bool = True
     """Whether a step is at least as long as what a device does in it."""
     replay_error: float = 0.0
@@ -153,6 +168,7 @@ class State(Struct, frozen=True):
 
 def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
     """The state of a trace whose judged steps the evidence is about."""
+    rest = _rest(evidence)
     return State(
         step_ns=evidence.step_ns,
         idle_share=_recorded_idle_share(trace),
@@ -176,7 +192,8 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         graph_bars_ns=_graph_bars_ns(evidence),
         rows_ns=_rows_ns(evidence),
         unrecorded_ns=_unrecorded_ns(evidence),
-        share_of_recording=_share_of_recording(trace),
+        share_of_recording=_share_of_recording(trace, rest),
+        rest=rest,
         distortion=evidence.question.replay.measured_step_ns / evidence.step_ns,
         unlaunched_share=_unlaunched_share(trace),
         replay_error=evidence.question.replay.error_pct / 100,
@@ -247,12 +264,35 @@ def _unrecorded_ns(evidence: Evidence) -> float:
     return late_ns / evidence.steps if 2 * late_ns > evidence.idle["unknown"] else 0.0
 
 
-def _share_of_recording(trace: Trace) -> float:
-    """1 where steps were asked for, or none were found; cold steps at either end are not counted."""
+def _share_of_recording(trace: Trace, rest: Rest | None) -> float:
+    """1 where steps were asked for; cold steps at either end are not counted."""
+    if rest is not None:
+        inside_ns = trace.window.length_ns
+        return inside_ns / max(inside_ns + rest.time_ns, 1)
     steps = warm_steps(trace)
     if steps is None:
         return 1.0
     return trace.with_steps(steps).window.length_ns / max(trace.whole().window.length_ns, 1)
+
+
+def _rest(evidence: Evidence) -> Rest | None:
+    trace, host = evidence.trace, evidence.labelled.host_time
+    if len(trace.all_steps) or not len(host.launching):
+        return None
+    ranges = trace.ranges[trace.ranges.end_ns != NONE]
+    starts, ends = [trace.window.start_ns], [trace.window.end_ns]
+    for table in (trace.api, trace.ops, ranges, trace.python, trace.osrt):
+        own = np.isin(table.thread, host.launching)
+        starts.append(int(table.start_ns[own].min(initial=starts[0])))
+        ends.append(int(table.end_ns[own].max(initial=ends[0])))
+    begin, end = (np.array(side) for side in ((min(starts), trace.window.end_ns), (trace.window.start_ns, max(ends))))
+    busiest = np.bincount(host.calls.thread).argmax()
+    lane = np.full(2, busiest)
+    spent = {label: int(spans.covered_ns(lane, begin, end).sum()) for label, spans in host.activity.items()}
+    time_ns = int((end - begin).sum())
+    spent["unknown"] = time_ns - sum(spent.values()) + spent.pop(WAITING)
+    activity = max(spent, key=lambda label: spent[label])
+    return Rest(time_ns, activity, spent[activity])
 
 
 def covered_share(trace: Trace) -> float:

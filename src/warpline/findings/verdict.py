@@ -37,6 +37,17 @@ WAITS: dict[str, tuple[str, str]] = {
     "kernel": ("the GPU is busy with kernels that can be faster", "with the fixes of kernels below"),
 }
 """For each cause what is waited for, by a step or a recording, and the condition of its limit."""
+OUTSIDE = {
+    "cold_start": "load and initialise code",
+    "memory": "allocate and free memory",
+    "profiler": "are the profiler's",
+    "sync": "wait for the GPU",
+    "transfer": "wait for copies",
+    "input": "wait for data or load it",
+    "dispatch": "are ops and calls on the CPU",
+    "unknown": "are code of which nothing is recorded",
+}
+"""What a program does in the time before it uses the GPU and after, by what its thread is seen to do."""
 COPIES = ("Copies on the device", "the GPU is busy with copies within its own memory")
 """The name of the cause `memory`, and what is waited for, where nothing is allocated."""
 OWN_FIX: dict[str, str] = {
@@ -56,9 +67,9 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State, findings:
     """The cause, and what to do first; `findings` are what is known of the fixes."""
     causes = limits.named or limits.pair
     unclear = _unclear(causes, limits, state)
-    if unclear is not None:
-        return _verdict("unclear", f"Unclear: {unclear}.", [], state)
     part = _part_of_recording(state)
+    if unclear is not None:
+        return _verdict("unclear", f"Unclear: {unclear}.{part if state.rest else ''}", [], state)
     if not causes:
         return _verdict("healthy", _healthy(limits, plan, findings, state) + part, [], state)
     known = [CAUSE_OF[cause] for cause in causes if cause != "unknown"]
@@ -165,9 +176,15 @@ def _in_collectives(state: State) -> str:
 
 
 def _part_of_recording(state: State) -> str:
-    """Says so where the steps are the smaller part of the recording."""
+    """Says so where the steps, or a program's use of the GPU, are the smaller part of the recording."""
     if state.share_of_recording >= MIN_PART:
         return ""
+    rest = state.rest
+    if rest is not None:
+        return (
+            f" That is {percent(state.share_of_recording)} of what is recorded, from the first GPU operation to the "
+            f"last; of the other {duration(rest.time_ns)}, {duration(rest.activity_ns)} {OUTSIDE[rest.activity]}."
+        )
     return f" The steps are {percent(state.share_of_recording)} of the recording."
 
 

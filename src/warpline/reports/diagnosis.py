@@ -16,7 +16,7 @@ from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.judge import Judgement
 from warpline.findings.model import Finding
-from warpline.findings.verdict import why_unclear
+from warpline.findings.verdict import MIN_PART, why_unclear
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import listed
 from warpline.hardware.vocabulary import in_words_of
@@ -219,11 +219,18 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
         length = (
             f"{several(number, 'step')}{_cold_ones(diagnosis)} of {step}"
             if number
-            else f"no steps found: the whole recording, {step}"
+            else f"no steps found: {_recording(diagnosis)}, {step}"
         )
         length += _of_several(diagnosis) if number > 1 else ""
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
     return joined(trace.file, *words)
+
+
+def _recording(diagnosis: Diagnosis) -> str:
+    """What the length is of where no steps were found."""
+    judgement = diagnosis.judgement
+    is_part = judgement is not None and judgement.state.share_of_recording < MIN_PART
+    return "the part of the recording that uses the GPU" if is_part else "the whole recording"
 
 
 def _cold_ones(diagnosis: Diagnosis) -> str:
