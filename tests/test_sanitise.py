@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ import warpline
 from warpline.cli.write import json_text
 from warpline.errors import WarplineError
 from warpline.sanitise import sanitise, sanitise_lines
+from warpline.sources.valid_text import valid_json
 
 ANY_TEXT = st.text(st.characters())  # with lone surrogates
 
@@ -55,12 +57,13 @@ def test_sanitised_text_is_printable_can_be_written_and_is_not_changed_again(tex
     assert sanitise_lines(text).count("\n") == text.count("\n")
 
 
-@given(st.dictionaries(ANY_TEXT, ANY_TEXT))
-def test_json_is_exact_and_its_text_is_sanitised(answer: dict[str, str]) -> None:
-    text = json_text(answer)
-    assert json.loads(text) == json.loads(json.dumps(answer))
+@given(st.dictionaries(ANY_TEXT, ANY_TEXT), st.booleans())
+def test_json_is_exact_and_its_text_is_sanitised(answer: dict[str, str], ascii_only: bool) -> None:
+    text = json_text(answer, ascii_only=ascii_only)
+    assert json.loads(text) == valid_json(answer)
     assert text.replace("\n", "").isprintable()
-    text.encode()
+    text.encode("ascii" if ascii_only else "utf-8")
+    msgspec.json.decode(text)
 
 
 def test_an_error_is_one_sanitised_line_whatever_it_quotes() -> None:

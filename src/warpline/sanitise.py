@@ -49,14 +49,16 @@ def sanitise_lines(text: str) -> str:
     return "\n".join(map(sanitise, text.split("\n")))
 
 
-def sanitise_json(text: str) -> str:
-    """JSON text in which such characters are written as JSON's escapes: `\\u001b`. It means exactly the same."""
+def sanitise_json(text: str, *, ascii_only: bool = False) -> str:
+    """JSON text in which such characters, or all but ASCII, are JSON's escapes: `\\u001b`. It means exactly the same."""
     # No line of JSON begins with `::`.
     text = _COMMAND.sub(r"\\u0023", text)
     if not _CONTROLS.search(text):
         return text
     # Outside of strings, JSON has only ASCII and white space.
-    return _CONTROLS.sub(lambda found: found[0] if sanitise(found[0]) == found[0] else _json_escaped(found[0]), text)
+    return _CONTROLS.sub(
+        lambda found: found[0] if not ascii_only and sanitise(found[0]) == found[0] else _json_escaped(found[0]), text
+    )
 
 
 def _without_commands(text: str) -> str:

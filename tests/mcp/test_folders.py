@@ -68,3 +68,29 @@ def test_pipes_devices_and_missing_files_are_refused(folders: Folders) -> None:
     assert refused(Folders((Path("/dev"),)), "null") == "not-a-file"
     assert refused(folders, "missing.json") == "no-file"
     assert refused(folders, "x" * 5000) == "no-file"
+
+
+def test_nothing_outside_is_looked_up_to_say_so(folders: Folders, tmp_path: Path) -> None:
+    # Were the link followed, the name would lead back into the folder, and tell that the link exists.
+    (tmp_path / "back").symlink_to(folders.roots[0] / "ranks")
+    for outside in (
+        "../back/../trace.json",
+        str(tmp_path / "back" / "rank0.json"),
+        str(tmp_path / "no" / "rank0.json"),
+    ):
+        assert refused(folders, outside) == "outside-folders"
+
+
+def test_a_folder_named_through_a_link_is_read_under_that_name(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "trace.json").write_text("{}")
+    (tmp_path / "alias").symlink_to(tmp_path / "real")
+    folders = Folders.of((tmp_path / "alias",))
+    assert folders.readable(str(tmp_path / "alias" / "trace.json")) == (tmp_path / "real" / "trace.json").resolve()
+
+
+def test_links_that_lead_nowhere_are_judged_by_their_words(folders: Folders) -> None:
+    (folders.roots[0] / "ranks" / "loop").symlink_to("loop")
+    assert folders.readable("ranks") == folders.roots[0] / "ranks"
+    (folders.roots[0] / "ranks" / "gone.json").symlink_to("/no/such/file")
+    assert refused(folders, "ranks") == "outside-folders"

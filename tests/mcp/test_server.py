@@ -179,6 +179,10 @@ def test_names_are_explained_and_findings_have_pages(folder: Path) -> None:
         ("explain", {"names": ["a" * 300_000]}, "bad-arguments"),
         ("explain", {"names": ["a" * 90_000] * 15}, "bad-arguments"),
         ("explain", {"names": ["a\0b"]}, "bad-arguments"),
+        ("explain", {"names": ["half \ud800"]}, "bad-arguments"),
+        ("query", {"path": "slow.json.gz", "sql": "/" + "x" * 5000}, "bad-query"),
+        ("whatif", {"path": "slow.json.gz", "fixes": ["/"]}, "unknown-fix"),
+        ("diagnose", {"path": "/" + "x" * 5000}, "outside-folders"),
         ("diagnose", {"path": "slow.json.gz", "job": "\0"}, "bad-arguments"),
     ],
 )
@@ -191,6 +195,52 @@ def test_what_cannot_be_answered_has_one_shape(folder: Path, tool: str, argument
         assert answer["error"]["code"] == code
 
     within(folder, work)
+
+
+def test_half_a_surrogate_pair_anywhere_is_refused(folder: Path) -> None:
+    """A client library sends none, but a call over HTTP or within a process can."""
+    answers = Answers(Folders.of((folder,)), allow_run=True)
+
+    async def tell(_: float, __: str) -> None: ...
+
+    async def work() -> None:
+        for tool, arguments in (
+            ("diagnose", {"path": "x\udcff"}),
+            ("diagnose", {"path": "slow.json.gz", "at": "/\ud800"}),
+            ("diagnose", {"\ud800": 1}),
+            ("compare", {"before": ["\ud800"], "after": ["fixed.json.gz"]}),
+            ("try", {"program": ["train.py", "\ud800"]}),
+        ):
+            text, is_answer = await answers.text(tool, arguments, tell)
+            assert not is_answer
+            assert json.loads(text)["error"]["code"] == "bad-arguments"
+
+    anyio.run(work)
+
+
+def test_a_file_whose_name_is_no_text_can_be_named_by_its_folder(folder: Path) -> None:
+    (folder / "one").mkdir()
+    shutil.copy(SLOW, os.fsencode(folder / "one") + b"/a\xff.json.gz")
+    shutil.copy(SLOW, os.fsencode(folder / "one") + b"/b\xff.json.gz")
+
+    async def work(client: Client) -> None:
+        error = (await ask(client, "diagnose", path="one"))["error"]
+        assert (error["code"], "a\ufffd.json.gz" in error["message"]) == ("which-trace", True)
+
+    within(folder, work)
+
+
+def test_arguments_that_are_no_recording_are_not_looked_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[Path] = []
+    monkeypatch.setattr(tools, "profiles_in", lambda path: looked_up.append(path) or [])
+
+    async def work(client: Client) -> None:
+        await ask(client, "explain", names=["/", "/etc"])
+        await ask(client, "diagnose", path="slow.json.gz", steps="/")
+        await ask(client, "query", path="slow.json.gz", sql="/etc")
+
+    within(folder, work)
+    assert not looked_up
 
 
 def test_long_work_reports_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from warpline.atomic_write import write_atomically
 from warpline.errors import UsageError, WarplineError
 from warpline.sanitise import sanitise_json, sanitise_lines
 from warpline.sources.stdin import as_typed
+from warpline.sources.valid_text import valid_text
 from warpline.units import several
 
 _PLAIN = {
@@ -80,13 +81,14 @@ def print_json(answer: Any) -> None:
 def json_text(answer: Any, *, ascii_only: bool = False) -> str:
     """The answer as JSON; infinity and NaN become null.
 
-    Texts are exact: what a terminal would act on is written as JSON's own escape.
+    Texts are exact: what a terminal would act on is written as JSON's own escape. Only half a surrogate pair, as Python
+    reads a file's name that is not UTF-8, becomes U+FFFD, because other parsers refuse it.
     """
     try:
-        text = json.dumps(answer, indent=1, ensure_ascii=ascii_only, allow_nan=False)
+        text = json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        text = json.dumps(_finite(answer), indent=1, ensure_ascii=ascii_only)
-    return sanitise_json(text) + "\n"
+        text = json.dumps(_finite(answer), indent=1, ensure_ascii=False)
+    return sanitise_json(valid_text(text), ascii_only=ascii_only) + "\n"
 
 
 def _finite(value: Any) -> Any:

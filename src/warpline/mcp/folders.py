@@ -1,6 +1,7 @@
 """Which files a client may name: those below the folders that the server was started with.
 
-A path is judged by where it leads: symbolic links are followed first. This keeps a client to the folders; it does not
+A name is judged twice: as it is written, so that nothing outside is even looked up, and by where it leads, symbolic
+links followed. This keeps a client to the folders; it does not
 guard against another program that exchanges a file for a link while it is read.
 """
 
@@ -24,6 +25,8 @@ class Folders(Struct, frozen=True):
 
     roots: tuple[Path, ...]
     """Resolved."""
+    aliases: tuple[Path, ...] = ()
+    """The same as the command line named them, absolute."""
 
     @classmethod
     def of(cls, paths: tuple[Path, ...]) -> Folders:
@@ -31,7 +34,8 @@ class Folders(Struct, frozen=True):
         for path in paths:
             if not path.is_dir():
                 raise UsageError("no-folder", f"{path} is not a folder", "name folders that exist")
-        return cls(tuple(path.resolve() for path in paths))
+        aliases = tuple(Path(os.path.normpath(path.absolute())) for path in paths)
+        return cls(tuple(path.resolve() for path in paths), aliases)
 
     def readable(self, name: str) -> Path:
         """The file or folder of that name, resolved; a relative name is looked for in each folder."""
@@ -56,8 +60,11 @@ class Folders(Struct, frozen=True):
         return next((path for path in found if os.path.lexists(path)), found[0])
 
     def _below(self, root: Path, name: str) -> Path | None:
+        written = Path(os.path.normpath(root / name))
+        if not any(written.is_relative_to(folder) for folder in (*self.roots, *self.aliases)):
+            return None
         try:
-            path = (root / name).resolve()
+            path = written.resolve()
         except (OSError, ValueError, RuntimeError):
             return None
         return path if self._holds(path) else None
@@ -76,7 +83,7 @@ class Folders(Struct, frozen=True):
             self._refuse_link(entry)
 
     def _refuse_link(self, path: Path) -> None:
-        if path.is_symlink() and not self._holds(path.resolve()):
+        if path.is_symlink() and not self._holds(Path(os.path.realpath(path))):
             raise UsageError("outside-folders", f"{path.name} leads out of the folders", "only these may be read")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -43,8 +44,12 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """What the command may take."""
         return ProcessBounds()
 
-    def words(self, folders: Folders) -> list[str]:
-        """The command."""
+    def recordings(self) -> list[str]:
+        """The files and folders that the arguments name. No other argument is looked up on the machine."""
+        return []
+
+    def words(self, paths: Sequence[Path]) -> list[str]:
+        """The command; the paths are where the recordings lie."""
         raise NotImplementedError
 
 
@@ -61,11 +66,15 @@ class Diagnose(Tool, frozen=True, kw_only=True):
     job: Annotated[str, Meta(description="Of several jobs in a folder of ranks, this one; default: the newest.")] = ""
     rank: Annotated[int, Meta(ge=0, description="Only this rank of a job.")] | None = None
 
-    def words(self, folders: Folders) -> list[str]:
+    def recordings(self) -> list[str]:
+        """The trace or folder."""
+        return [self.path]
+
+    def words(self, paths: Sequence[Path]) -> list[str]:
         """The command."""
-        path, rank = str(folders.readable(self.path)), "" if self.rank is None else str(self.rank)
+        rank = "" if self.rank is None else str(self.rank)
         chosen = [*_option("--steps", self.steps), *_option("--job", self.job), *_option("--rank", rank)]
-        return ["diagnose", path, "--json", *chosen]
+        return ["diagnose", str(paths[0]), "--json", *chosen]
 
 
 class WhatIfTool(Tool, frozen=True, kw_only=True):
@@ -77,10 +86,14 @@ class WhatIfTool(Tool, frozen=True, kw_only=True):
     fixes: Fixes = []
     steps: Steps = ""
 
-    def words(self, folders: Folders) -> list[str]:
+    def recordings(self) -> list[str]:
+        """The trace or folder."""
+        return [self.path]
+
+    def words(self, paths: Sequence[Path]) -> list[str]:
         """The command."""
         fixes = [word for fix in self.fixes for word in _option("--fix", fix)]
-        return ["whatif", str(folders.readable(self.path)), "--json", *fixes, *_option("--steps", self.steps)]
+        return ["whatif", str(paths[0]), "--json", *fixes, *_option("--steps", self.steps)]
 
 
 class Compare(Tool, frozen=True, kw_only=True):
@@ -94,11 +107,15 @@ class Compare(Tool, frozen=True, kw_only=True):
     before: Annotated[list[str], Meta(min_length=1, description="Recordings before the change.")]
     after: Annotated[list[str], Meta(min_length=1, description="Recordings after it.")]
 
-    def words(self, folders: Folders) -> list[str]:
+    def recordings(self) -> list[str]:
+        """Those of both sides."""
+        return [*self.before, *self.after]
+
+    def words(self, paths: Sequence[Path]) -> list[str]:
         """The command; it records nothing."""
-        before = [word for path in self.before for word in _option("--before", str(folders.readable(path)))]
-        after = [word for path in self.after for word in _option("--after", str(folders.readable(path)))]
-        return ["compare", "--json", "--no-history", *before, *after]
+        sides = ["--before"] * len(self.before) + ["--after"] * len(self.after)
+        chosen = [word for side, path in zip(sides, paths, strict=True) for word in _option(side, str(path))]
+        return ["compare", "--json", "--no-history", *chosen]
 
 
 class Query(Tool, frozen=True, kw_only=True):
@@ -116,10 +133,14 @@ class Query(Tool, frozen=True, kw_only=True):
         """A list of tables is no query: it opens the trace, which may take more."""
         return QUERY if self.sql else ProcessBounds()
 
-    def words(self, folders: Folders) -> list[str]:
+    def recordings(self) -> list[str]:
+        """The trace."""
+        return [self.path]
+
+    def words(self, paths: Sequence[Path]) -> list[str]:
         """The command."""
         query = ["--max-rows", str(MAX_ROWS), "--", self.sql] if self.sql else []
-        return ["sql", str(folders.readable(self.path)), "--json", *query]
+        return ["sql", str(paths[0]), "--json", *query]
 
 
 class Explain(Tool, frozen=True, kw_only=True):
@@ -128,7 +149,7 @@ class Explain(Tool, frozen=True, kw_only=True):
     about = "What names mean: a kernel, op, CUDA call, metric of Nsight Compute, finding, fix, cause or health code."
     names: Annotated[list[str], Meta(min_length=1, max_length=20, description="Names as an answer shows them.")]
 
-    def words(self, folders: Folders) -> list[str]:
+    def words(self, paths: Sequence[Path]) -> list[str]:
         """The command."""
         return ["explain", "--json", "--", *self.names]
 
@@ -150,9 +171,13 @@ class Try(Tool, frozen=True, kw_only=True):
         """Twice the time of measuring: the program also starts."""
         return ProcessBounds(seconds=2.0 * self.seconds + 120.0)
 
-    def words(self, folders: Folders) -> list[str]:
+    def recordings(self) -> list[str]:
+        """The program: it records anew."""
+        return self.program[:1]
+
+    def words(self, paths: Sequence[Path]) -> list[str]:
         """The command."""
-        program = folders.readable(self.program[0])
+        program = paths[0]
         if program.suffix != ".py" or not program.is_file():
             raise UsageError("not-a-program", f"{self.program[0]} is not a Python file", "name a file that ends in .py")
         fixes = [word for fix in self.fixes for word in _option("--fix", fix)]
@@ -203,15 +228,19 @@ class Answers:
             hint = "start the server with --allow-run" if name in TOOLS else f"the tools are {', '.join(self.tools)}"
             raise UsageError("no-such-tool", f"there is no tool {name!r}", hint)
         try:
+            encoded(arguments)
             tool = msgspec.convert(arguments, kind)
+        except UnicodeEncodeError as error:
+            raise UsageError("bad-arguments", "an argument has half a surrogate pair", "send text") from error
         except msgspec.ValidationError as error:
             raise UsageError("bad-arguments", str(error), f"see the input schema of {name}") from error
         document = await self._document(tool, tell)
         return page(document, first=tool.first, at=tool.at, cursor=tool.cursor)
 
     async def _document(self, tool: Tool, tell: Tell) -> Any:
-        words = tool.words(self.folders)
-        key = (*words, *_states(words))
+        paths = [self.folders.readable(name) for name in tool.recordings()]
+        words = tool.words(paths)
+        key = (*words, *_states(paths))
         is_new = key not in self._documents or (isinstance(tool, Try) and not (tool.at or tool.cursor))
         if is_new and isinstance(tool, Query) and tool.sql:
             # Reading a trace for the first time takes memory, which is not the query's.
@@ -224,13 +253,12 @@ class Answers:
         return self._documents[key]
 
 
-def _states(words: Sequence[str]) -> list[str]:
+def _states(paths: Sequence[Path]) -> list[str]:
     """Size and time of change of every recording that a command names, and of those in a folder."""
     found = []
-    for word in words:
-        path = Path(word.partition("=")[2] or word)
-        if path.is_absolute() and path.exists():
-            for file in profiles_in(path) if path.is_dir() else [path]:
+    for path in paths:
+        for file in profiles_in(path) if path.is_dir() else [path]:
+            with contextlib.suppress(FileNotFoundError):  # a recording that is just replaced; its reader says so
                 state = file.stat()
                 found.append(f"{file} {state.st_size} {state.st_mtime_ns}")
     return found
