@@ -50,7 +50,7 @@ def sanitise_lines(text: str) -> str:
 
 
 def sanitise_json(text: str, *, ascii_only: bool = False) -> str:
-    """JSON text in which such characters, or all but ASCII, are JSON's escapes: `\\u001b`. It means exactly the same."""
+    """JSON text in which such characters (or all but ASCII) are escapes: `\\u001b`. It means exactly the same."""
     # No line of JSON begins with `::`.
     text = _COMMAND.sub(r"\\u0023", text)
     if not _CONTROLS.search(text):

@@ -188,7 +188,9 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
     """Write the manifest as readable JSON."""
     path = folder / MANIFEST
     try:
-        path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        # A word of the command that is not UTF-8 is no text of JSON.
+        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+        path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         what = f"{path} could not be written: {error.strerror or error}"
         raise WarplineError(

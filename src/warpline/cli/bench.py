@@ -6,7 +6,7 @@ import click
 
 from warpline.bench.command import BenchRequest, answer, data_types
 from warpline.bench.experiments import listed
-from warpline.cli.options import bundle
+from warpline.cli.options import WORDS, bundle
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.write import say
 from warpline.errors import UsageError
@@ -18,7 +18,11 @@ from warpline.reports.bench import bench_report, listing
     "request",
     BenchRequest,
     click.argument(
-        "what", required=False, metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function."
+        "what",
+        required=False,
+        type=WORDS,
+        metavar="[WHAT]",
+        help="Time this: an experiment (see --list), or file.py:function.",
     ),
     click.option(
         "--shape",

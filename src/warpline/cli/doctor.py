@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from warpline.cli.options import WORDS
 from warpline.cli.output import ReportOutput, output_options
 from warpline.doctor.checkup import examine_machine
 from warpline.doctor.command_line import TOOLS
@@ -37,6 +38,7 @@ class CommandLineAsWords(click.Command):
 @click.argument(
     "subjects",
     nargs=-1,
+    type=WORDS,
     metavar="[FILE…|COMMAND]",
     help="Profiles, logs or folders; or a command line. Default: this machine.",
 )

@@ -8,7 +8,7 @@ import click
 from msgspec import Struct
 
 from warpline.cli.baseline import folder_option, traces_argument
-from warpline.cli.options import PATH, anyway_option, bundle, least_effect_option, verbose_option
+from warpline.cli.options import PATH, WORDS, anyway_option, bundle, least_effect_option, verbose_option
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection, selection_options
 from warpline.cli.write import refuse_existing, say, write_text
@@ -66,7 +66,10 @@ class GateRecord(Struct, frozen=True):
     "checks",
     GateChecks,
     click.option(
-        "--baseline", metavar="NAME", help="Compare with this baseline, or this older report of Nsight Compute."
+        "--baseline",
+        type=WORDS,
+        metavar="NAME",
+        help="Compare with this baseline, or this older report of Nsight Compute.",
     ),
     click.option(
         "--budget",

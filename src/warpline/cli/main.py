@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -22,6 +23,7 @@ from warpline.cli.verbs import GROUPS, VERBS
 from warpline.cli.write import print_json, say, write_plain_signs
 from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 from warpline.sources.stdin import without_spool
+from warpline.sources.valid_text import valid_text
 
 ENDED_BY_SIGNAL = 128
 """Exit code of a process that a signal ended, as a shell gives it, less the signal's number."""
@@ -55,6 +57,7 @@ class Verbs(click.Group):
         module = import_module(f"warpline.cli.{VERBS[cmd_name].module or cmd_name}")
         command: click.Command = getattr(module, VERBS[cmd_name].function or cmd_name)
         _keep_example_lines(command)
+        _refuse_what_is_no_text(command)
         return command
 
     def resolve_command(
@@ -86,6 +89,27 @@ def _keep_example_lines(command: click.Command) -> None:
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             _keep_example_lines(inner)
+
+
+class _Text(click.types.StringParamType):
+    """A word that is compared, stored or sent to a library, and names no file: text in UTF-8."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word."""
+        word = super().convert(value, param, ctx)
+        if word != valid_text(word):
+            self.fail(f"{word!r} is not UTF-8", param, ctx)
+        return word
+
+
+def _refuse_what_is_no_text(command: click.Command) -> None:
+    """Python reads other bytes than UTF-8 on the command line as halves of surrogate pairs."""
+    for parameter in command.params:
+        if parameter.type is click.STRING:
+            parameter.type = _Text()
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _refuse_what_is_no_text(inner)
 
 
 @click.group(cls=Verbs, context_settings=SETTINGS, invoke_without_command=True)

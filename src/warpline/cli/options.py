@@ -16,6 +16,8 @@ from warpline.estimate import LEAST_EFFECT
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 """A file or folder, which a verb gets as a `Path`."""
+WORDS = click.UNPROCESSED
+"""Words of a program, or what may name a file: any bytes. Every other word is text (`main` refuses what is none)."""
 
 
 def bundle(name: str, record: type[Any], *options: Decorator) -> Decorator:

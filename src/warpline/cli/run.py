@@ -23,7 +23,7 @@ from warpline.capture.run_folder import SCHEMA
 from warpline.capture.tool_commands import NCU_LAUNCHES, Flag, words_of
 from warpline.cli.diagnose import put_diagnosis
 from warpline.cli.dive import put_dive
-from warpline.cli.options import PATH, bundle, json_option
+from warpline.cli.options import PATH, WORDS, bundle, json_option
 from warpline.cli.output import ReportOutput
 from warpline.cli.selection import StepSelection
 from warpline.cli.write import more_traces, print_json, say
@@ -100,7 +100,9 @@ class RunAnswer(Struct, frozen=True):
 @bundle(
     "program",
     ProgramWords,
-    click.argument("words", nargs=-1, metavar="PROGRAM…", help="Run this: a command, a script, or a module with -m."),
+    click.argument(
+        "words", nargs=-1, type=WORDS, metavar="PROGRAM…", help="Run this: a command, a script, or a module with -m."
+    ),
     click.option("-m", "module", is_flag=True, help="Run the program as a Python module."),
     click.option("--stop", is_flag=True, help="End the program once it is recorded."),
 )
@@ -143,7 +145,12 @@ class RunAnswer(Struct, frozen=True):
         "--launches", type=click.IntRange(min=1), default=NCU_LAUNCHES, help="Profile this many launches (ncu)."
     ),
     click.option(
-        "--tool-arg", "tool_arguments", multiple=True, metavar="FLAG", help="Pass one more flag to nsys or ncu."
+        "--tool-arg",
+        "tool_arguments",
+        multiple=True,
+        type=WORDS,
+        metavar="FLAG",
+        help="Pass one more flag to nsys or ncu.",
     ),
 )
 @bundle(

@@ -12,6 +12,7 @@ import click
 from rich.live import Live
 
 from warpline.capture.program import program_of
+from warpline.cli.options import WORDS
 from warpline.cli.output import ReportOutput, output_options
 from warpline.cli.selection import StepSelection
 from warpline.cli.whatif import ListsFixes, completed_fix
@@ -71,6 +72,7 @@ class ListsTryable(ListsFixes):
 @click.argument(
     "words",
     nargs=-1,
+    type=WORDS,
     metavar="[RUN] PROGRAM…",
     help="A recorded run or trace to predict from, and the program: a command, a script, or a module with -m.",
 )

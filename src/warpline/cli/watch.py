@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import time
@@ -11,10 +10,9 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from warpline.cli.options import PATH, bundle, json_option, least_effect_option
-from warpline.cli.write import say
+from warpline.cli.options import PATH, WORDS, bundle, json_option, least_effect_option
+from warpline.cli.write import json_text, say
 from warpline.errors import EXIT_REGRESSION, UsageError
-from warpline.sanitise import sanitise_json
 from warpline.sources.record_files import record_file
 from warpline.ui.watch import Watch, WatchedTrace
 
@@ -41,7 +39,11 @@ class WaitTimes(Struct, frozen=True):
     "when_slower",
     WhenSlower,
     click.option(
-        "--exec", "command", metavar="CMD", help="Run this when the step has become slower; it gets the line of --json."
+        "--exec",
+        "command",
+        type=WORDS,
+        metavar="CMD",
+        help="Run this when the step has become slower; it gets the line of --json.",
     ),
     click.option("--stop", is_flag=True, help="End with exit code 3 when the step has become slower."),
 )
@@ -111,7 +113,7 @@ def watch(
 
 
 def _json(found: WatchedTrace) -> str:
-    return sanitise_json(json.dumps(found.to_dict()))
+    return json_text(found.to_dict(), ascii_only=True, indent=None).rstrip()
 
 
 def _run(words: list[str], found: WatchedTrace) -> None:

@@ -78,16 +78,16 @@ def print_json(answer: Any) -> None:
     put_text(json_text(answer, ascii_only=not _is_utf8(sys.stdout)))
 
 
-def json_text(answer: Any, *, ascii_only: bool = False) -> str:
+def json_text(answer: Any, *, ascii_only: bool = False, indent: int | None = 1) -> str:
     """The answer as JSON; infinity and NaN become null.
 
     Texts are exact: what a terminal would act on is written as JSON's own escape. Only half a surrogate pair, as Python
     reads a file's name that is not UTF-8, becomes U+FFFD, because other parsers refuse it.
     """
     try:
-        text = json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(answer, indent=indent, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        text = json.dumps(_finite(answer), indent=1, ensure_ascii=False)
+        text = json.dumps(_finite(answer), indent=indent, ensure_ascii=False)
     return sanitise_json(valid_text(text), ascii_only=ascii_only) + "\n"
 
 
@@ -115,7 +115,7 @@ def refuse_existing(file: Path | None, force: bool) -> None:
 def write_text(file: Path, text: str) -> None:
     """Write the output file."""
     try:
-        write_atomically(file, text)
+        write_atomically(file, valid_text(text))
     except OSError as error:
         raise WarplineError("cannot-write", f"{file}: {error.strerror}", "name another file") from error
 

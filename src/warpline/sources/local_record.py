@@ -16,6 +16,7 @@ from pathlib import Path
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.private_files import FILE_MODE, private_folder
 from warpline.sources.record_files import VARIABLE
+from warpline.sources.valid_text import valid_text
 
 WAIT_S = 30.0
 """How long a writer waits for the others."""
@@ -45,7 +46,7 @@ def append(path: Path, statement: str, values: Sequence[Value]) -> bool:
     """Add a row, and say whether the statement added one; the file is made if it is not there."""
     with _opened(path, create=True) as database:
         database.execute("begin immediate")
-        added = database.execute(statement, tuple(values)).rowcount
+        added = database.execute(statement, _valid(values)).rowcount
         database.execute("commit")
         return added > 0
 
@@ -55,7 +56,12 @@ def rows(path: Path, query: str, values: Sequence[Value] = ()) -> list[tuple[Val
     if not path.exists():
         return []
     with _opened(path, create=False) as database:
-        return database.execute(query, tuple(values)).fetchmany(MAX_ROWS)
+        return database.execute(query, _valid(values)).fetchmany(MAX_ROWS)
+
+
+def _valid(values: Sequence[Value]) -> tuple[Value, ...]:
+    """The values, as UTF-8 can hold them: names of files may be other bytes."""
+    return tuple(valid_text(value) if isinstance(value, str) else value for value in values)
 
 
 @contextlib.contextmanager

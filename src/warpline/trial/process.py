@@ -120,7 +120,7 @@ class VariantProcess:
     def asks_to_write(self) -> str:
         """The first file outside the working folder, which it waits to write; empty if it does not wait."""
         file = self.folder / ASKED
-        return file.read_text() if file.exists() and not (self.folder / PERMITTED).exists() else ""
+        return os.fsdecode(file.read_bytes()) if file.exists() and not (self.folder / PERMITTED).exists() else ""
 
     def permit_writing(self) -> None:
         """Let it write whatever it writes."""

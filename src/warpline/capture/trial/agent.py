@@ -99,7 +99,7 @@ class TrialAgent:
     def _ask_to_write(self, path: str) -> None:
         """Wait until the command that started this process permits it."""
         part = self.folder / f"{ASKED}.part"
-        part.write_text(path)
+        part.write_bytes(os.fsencode(path))
         part.replace(self.folder / ASKED)
         while not (self.folder / PERMITTED).exists():
             if not is_awaited(self.folder, self.plan.starter):
@@ -374,7 +374,7 @@ class TrialAgent:
 
     def _write(self, name: str, report: dict[str, Any]) -> None:
         part = self.folder / f"{name}.part"
-        part.write_text(json.dumps(report))
+        part.write_text(json.dumps(report, ensure_ascii=False), encoding="utf-8", errors="replace")
         part.replace(self.folder / name)
 
 
