@@ -251,3 +251,12 @@ def test_ops_that_other_programs_interrupt_count_with_their_usual_time(
     verdict = cpu_verdict(opened, found)
     assert verdict.cause == cause
     assert words in verdict.sentence
+
+
+def test_ops_never_usually_take_longer_than_they_did(tmp_path: Path) -> None:
+    """Three times the median of 20, 20 and 2 ms are 60 ms, and the step takes 42."""
+    sizes = {"Input Dims": [[8]], "Input type": ["float"]}
+    lengths = ((0, 20_000), (20_000, 20_000), (40_000, 2_000))
+    events = [op("aten::mm", begin, length, **sizes) for begin, length in lengths]
+    (part,) = answer(tmp_path, [annotation("ProfilerStep#0", 0, 42_000), *events]).parts
+    assert (part.self_ns, part.usual_ns) == (42_000_000, 42_000_000)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from kineto_files import Event, annotation, frame, op, write
 
+from warpline.analyses.cpu_time import CpuPart, CpuTime
 from warpline.cli.main import run
+from warpline.findings.cpu_verdict import cpu_verdict
 from warpline.findings.diagnosis import diagnose
 from warpline.findings.model import Verdict
 from warpline.trace.open import open_trace
@@ -105,6 +107,63 @@ def test_slow_ops_on_half_types_say_nothing_about_threads(tmp_path: Path) -> Non
     sizes = {"Input Dims": [[1024], []], "Input type": ["c10::Half", ""]}
     found = verdict(tmp_path, [op("aten::gelu", 8_000.0 * number, 8_000, **sizes) for number in range(12)])
     assert "all physical cores" in found.sentence
+
+
+def test_float64_is_said_and_autocast_is_not_advised(tmp_path: Path) -> None:
+    """Autocast leaves float64 as it is. The matmuls take 90 of 100 ms, at 44 GFLOP/s."""
+    sizes = {"Input Dims": [[1000, 1000], [1000, 1000]], "Input type": ["double", "double"]}
+    found = verdict(tmp_path, [op("aten::mm", 45_000.0 * number, 45_000, **sizes) for number in range(2)])
+    assert found.cause == "compute"
+    assert "These ops compute in float64" in found.sentence
+    assert "bf16" not in found.sentence
+
+
+def test_an_optimizer_that_updates_one_by_one_is_told_with_its_time(tmp_path: Path) -> None:
+    """600 ops of 10 µs with 90 µs between them in optimizer.step(), which takes 60 ms, and 400 before it. The inside of
+    the range is in pieces as short as what lies between the other ops."""
+    events = [op("aten::mul", 100.0 * number, 10) for number in range(1_000)]
+    found = verdict(tmp_path, [*events, annotation("Optimizer.step#MyAdam.step", 40_000, 60_000)])
+    assert found.cause == "dispatch"
+    assert "calling 1,000 small ops takes 100 ms of each 100 ms step" in found.sentence
+    assert "optimizer.step() takes 60.0 ms of each 100 ms step (60.0 %) in all." in found.sentence
+    assert "update the parameters one by one" in found.sentence
+
+
+def batches(second: float, *, seed: bool = True) -> list[Event]:
+    """Two batches, of which the second is asked for 50 ms after the first and takes so long (µs). Between them a new
+    iterator may draw its seed."""
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    drawn = [op("aten::random_", 3_000, 10)] if seed else []
+    return [annotation(name, 0, 2_000), *drawn, annotation(name, 52_000, second), op("aten::mm", 92_000, 8_000)]
+
+
+def test_workers_that_start_at_every_epoch_are_to_stay(tmp_path: Path) -> None:
+    """50 ms less the op between the batches, and 40 ms for the first one of the new workers."""
+    found = verdict(tmp_path, batches(40_000))
+    assert found.cause == "input"
+    assert "loading data takes 92.0 ms" in found.sentence
+    assert "90.0 ms of it in new DataLoader workers, until their first batch" in found.sentence
+    assert "persistent_workers=True" in found.sentence
+    assert "add workers" not in found.sentence
+
+
+def test_code_between_two_batches_starts_no_workers(tmp_path: Path) -> None:
+    assert "persistent_workers" not in verdict(tmp_path, batches(40_000, seed=False)).sentence
+
+
+def test_lines_on_which_no_op_runs_are_named(tmp_path: Path) -> None:
+    """40 ms in two parts of one line, 30 ms on another, and 5 ms without a line."""
+    trace = open_trace(write(tmp_path, [annotation("ProfilerStep#1", 0, STEP_US), op("aten::mm", 0, 1)]), cache=False)
+
+    def gap(self_ms: int, line: int | None, following: str) -> CpuPart:
+        place = {"file": "train.py", "line": line, "function": "main", "line_is": "call"} if line else {}
+        return CpuPart("gap", f"before {following}", self_ms * 10**6, 1, usual_ns=self_ms * 10**6, **place)
+
+    parts = (gap(30, 8, "aten::mm"), gap(25, 5, "aten::to"), gap(15, 5, "aten::mm"), gap(5, None, "aten::mm"))
+    found = cpu_verdict(trace, CpuTime("main", 100 * 10**6, 1, True, parts, source="run"))
+    assert found.cause == "unclear"
+    assert "40.0 ms in train.py:5 and 30.0 ms in train.py:8" in found.sentence
+    assert "nothing is recorded" not in found.sentence
 
 
 def test_many_new_tensors_ask_for_one_of_all_values(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from msgspec.structs import asdict
 from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, ThreadEvents, thread_events
 from warpline.analyses.user_frames import LineIs, Site, UserFrames, site_of
 from warpline.capture.run_folder import recorded_entry
+from warpline.intervals import intersection, union
 from warpline.library_names import PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts
 from warpline.trace.nesting import nearest_marked
@@ -58,6 +59,15 @@ INPUT = (
     r"(?i)dataloader|torch/utils/data/|built-in (function|method) [^>]*\b(read\w*|open)\b|imread|PIL/"
     r"|^p?read\w*$|^fread$"
 )
+LOADER_WITH_WORKERS = r"_MultiProcessingDataLoaderIter\.__next__"
+"""The range that torch records around the next batch of a DataLoader with workers."""
+NEW_ITERATOR = "aten::random_"
+"""A DataLoader draws a seed when an iterator of it is made: at every epoch, also where its workers stay."""
+NEW_WORKERS = "new DataLoader workers, until their first batch"
+WORKERS_START_NS = 1_000_000
+"""Starting a process and its Python takes longer, and all else between two batches of a loop without ops shorter."""
+OPTIMIZER = r"^Optimizer\.step#"
+"""The range that torch records around optimizer.step()."""
 PROFILER = rf"{PROFILER_FRAME}|^ProfilerStep|^profiler::"
 SHOWN_BY = {
     "nsys": "Record with nsys profile --trace=cuda,nvtx,osrt, and with NVTX ranges around your code,",
@@ -111,6 +121,8 @@ class CpuTime(Struct, frozen=True):
     parts: tuple[CpuPart, ...]
     """The longest first; then the sums of small ones."""
     source: str = "kineto"
+    optimizer_ns: int = 0
+    """Time inside optimizer.step(), whatever runs there."""
 
     @property
     def step_ns(self) -> float:
@@ -145,6 +157,7 @@ class CpuTime(Struct, frozen=True):
             "window_ns": self.window_ns,
             "steps": self.steps if self.has_steps else 0,
             "sentence": self.sentence,
+            "optimizer_ns": self.optimizer_ns,
             "kinds": {f"{kind}_ns": length for kind, length in self.kinds.items()},
             "parts": [to_builtins(part) for part in self.parts],
         }
@@ -169,7 +182,7 @@ def _what(part: CpuPart) -> str:
         case "range":
             return f"inside {part.name}{place}, with nothing else recorded"
         case "gap":
-            return f"with nothing recorded{place} {part.name}"
+            return f"outside ops{place}" if place else f"with nothing recorded {part.name}"
     return f"{part.name}{place}"
 
 
@@ -182,7 +195,8 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     steps = _steps(trace, events)
     if not len(events) and not steps:
         return None
-    found = program.segments(steps or [(int(events.start_ns.min()), int(events.end_ns.max()))])
+    windows = steps or [(int(events.start_ns.min()), int(events.end_ns.max()))]
+    found = program.segments(windows)
     window_ns = int(found.length_ns.sum())
     name, tid = trace.threads.name[program.thread], trace.threads.tid[program.thread]
     return CpuTime(
@@ -192,7 +206,14 @@ def cpu_time(trace: Trace) -> CpuTime | None:
         has_steps=len(steps) > 0,
         parts=_listed(_parts(found, np.append(trace.ops.shapes.codes, NONE)[found.op]), window_ns),
         source="run" if recorded_entry(trace.file) else trace.source,
+        optimizer_ns=_time_inside(events[events.name.like(OPTIMIZER)], windows),
     )
+
+
+def _time_inside(events: ThreadEvents, windows: list[tuple[int, int]]) -> int:
+    """The time of the windows in which one of the events is open."""
+    starts, ends = (np.array(edges, np.int64) for edges in zip(*windows, strict=True))
+    return intersection(union(events.start_ns, events.end_ns), union(starts, ends)).total_ns()
 
 
 class CpuSegments(Struct, frozen=True):
@@ -238,10 +259,12 @@ class CpuProgram:
         is_gap = np.append(events.kind.equal(RANGE), True)[owners]
         moments = np.where(is_gap, begins + lengths // 2, begins)
         # A gap is named after the event that follows.
+        starting = self._start_workers(kinds, moments, lengths)
         following = np.searchsorted(events.start_ns, begins, side="right")
         following[following == len(events)] = NONE
         gaps = "before " + events.name.at(following).series()
         names = events.name.renamed(_short).at(owners).series().fill_null(gaps).fill_null("after the last event")
+        kinds = np.where(starting, "input", kinds)
         theirs = self._elsewhere(begins, lengths, np.isin(kinds, EMPTY))
         taken_ns = np.zeros_like(lengths)
         np.add.at(taken_ns, np.searchsorted(begins, theirs.start_ns, side="right") - 1, theirs.length_ns)
@@ -249,8 +272,9 @@ class CpuProgram:
             begins,
             lengths - taken_ns,
             kinds,
-            np.array(names.to_list(), object),
-            np.where(owners == NONE, -1 - np.arange(len(owners)), owners),
+            np.where(starting, NEW_WORKERS, np.array(names.to_list(), object)),
+            # The inside of a range falls into pieces, as what lies between ops outside one does.
+            np.where(is_gap, -1 - np.arange(len(owners)), owners),
             _op_rows(events, owners),
             self._frames.sites(np.full_like(moments, thread), moments),
             np.zeros(len(begins), bool),
@@ -260,6 +284,18 @@ class CpuProgram:
         )
         both = both[both.length_ns > 0]
         return both[np.argsort(both.start_ns, kind="stable")]
+
+    def _start_workers(self, kinds: Texts, moments: Int64s, lengths: Int64s) -> Bools:
+        """Segments in which a DataLoader starts its workers anew, and waits for their first batch: between one batch
+        and the next a new iterator is made, which takes as long as starting a process."""
+        events, starting = self.events, np.zeros(len(moments), bool)
+        batches = events[events.name.like(LOADER_WITH_WORKERS)]
+        seeds = events.start_ns[events.name.equal(NEW_ITERATOR)]
+        for end, start, first in zip(batches.end_ns, batches.start_ns[1:], batches.end_ns[1:], strict=False):
+            between = (moments >= end) & (moments < start) & np.isin(kinds, ("gap", "range"))
+            if ((seeds >= end) & (seeds < start)).any() and (lengths[between] >= WORKERS_START_NS).any():
+                starting |= between | ((moments >= start) & (moments < first) & (kinds == "input"))
+        return starting
 
     def _elsewhere(self, begins: Int64s, lengths: Int64s, empty: Bools) -> CpuSegments:
         """What other threads do in segments in which this one shows nothing of its own."""
@@ -381,6 +417,7 @@ def _parts(found: CpuSegments, sizes: Int64s) -> list[CpuPart]:
     each = table.group_by(*part, "sizes", "event").agg(pl.col("self_ns").sum())
     is_known = (pl.col("kind") == "op") & (pl.col("sizes") != NONE)
     usual = pl.when(is_known.first()).then(pl.col("self_ns").median() * pl.len()).otherwise(pl.col("self_ns").sum())
+    usual = pl.min_horizontal(usual, pl.col("self_ns").sum())  # a few that were short are no more usual
     alike = each.group_by(*part, "sizes").agg(pl.col("self_ns").sum(), pl.len().alias("count"), usual.alias("usual_ns"))
     counted = alike.group_by(part).agg(pl.col("self_ns").sum(), pl.col("count").sum(), pl.col("usual_ns").sum())
     ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])

@@ -11,19 +11,22 @@ of its threads had a core. More threads make that worse, so fewer are advised.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from msgspec import Struct
 
-from warpline.analyses.cpu_time import CpuKind, CpuPart, CpuTime, shown_by
+from warpline.analyses.cpu_time import NEW_WORKERS, CpuKind, CpuPart, CpuTime, shown_by
 from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS
 from warpline.analyses.op_calls import OpCalls
 from warpline.estimate import Estimate
 from warpline.findings.model import Verdict
 from warpline.fixes.claim import CAUSES, Cause
+from warpline.fixes.words import listed
 from warpline.replay.costs.host import SLOW_CORE_WORK_PER_NS, SMALL_CPU_OP_NS
 from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
 from warpline.trace.trace import Trace
-from warpline.units import capitalised, count, duration, share
+from warpline.units import capitalised, count, duration, share, uncapitalised
 
 CAUSE_OF: dict[CpuKind, Cause] = {
     "input": "input",
@@ -38,6 +41,8 @@ MIN_BEYOND = 0.1
 """From this share of the time on, interruptions are told."""
 AS_GOOD = 0.9
 """A second cause with this share of the first one's time is as good an answer."""
+MOST_LINES = 3
+"""Lines of the program that a sentence names."""
 NEW_TENSOR = "aten::lift_fresh"
 """The op that torch.tensor() calls once for each tensor; with it come two to six others."""
 MIN_NEW_TENSORS = 0.05
@@ -46,6 +51,22 @@ MIN_NEW_TENSORS = 0.05
 UNKNOWN_SIZES = (
     "Small ops are slower on many threads, and without record_shapes=True their sizes are unknown: measure several "
     "numbers (torch.set_num_threads, OMP_NUM_THREADS)"
+)
+ALL_PARAMETERS = (
+    "Most of these ops update the parameters one by one: update all at once, with fused=True in an optimizer of "
+    "torch.optim, or with torch._foreach_ ops in your own"
+)
+DOUBLE = (
+    "These ops compute in float64, as numpy does by default. Where float32 is enough (tensor.float()), "
+    "it moves half of the bytes, and a vector instruction does twice as many numbers"
+)
+OWN_CODE = (
+    "Move this code out of the loop, or into DataLoader workers or a thread; record with Python stacks to see which "
+    "functions take the time"
+)
+KEEP_WORKERS = (
+    "The DataLoader starts its workers anew at every epoch: persistent_workers=True keeps them, and the next epoch's "
+    "batches are loaded ahead."
 )
 _ADVICE: dict[Cause, tuple[str, ...]] = {
     "input": (
@@ -100,14 +121,15 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     first = groups[0]
     beyond = _beyond(groups, cpu)
     if sum(group.time_ns for group in groups) + first.time_ns < cpu.window_ns:
-        said = f"{beyond} Of the rest, {_what(first, cpu)}. Record again while the machine is quiet."
-        return _verdict("unclear", f"{CAUSES['unclear']}: {said}", cpu)
+        said = f"{beyond} Of the rest, {_what(first, cpu)}."
+        sentences = (f"{CAUSES['unclear']}: {said}", _optimizer(cpu), "Record again while the machine is quiet.")
+        return _verdict("unclear", " ".join(filter(None, sentences)), cpu)
     also = next((group for group in groups[1:] if group.time_ns >= AS_GOOD * first.time_ns), None)
     sentence = f"{CAUSES[first.cause]}: {_what(first, cpu)}."
     if also is not None:
         sentence += f" {capitalised(_what(also, cpu))}."
     how = _advice(trace, first, cpu)
-    said = " ".join(filter(None, (sentence, beyond, _limit(first, cpu), how)))
+    said = " ".join(filter(None, (sentence, beyond, _optimizer(cpu), _limit(first, cpu), how)))
     return _verdict(first.cause, said, cpu, also.cause if also else None)
 
 
@@ -133,7 +155,7 @@ def _cause(part: CpuPart) -> Cause:
     if (
         part.kind == "framework"
         or (part.kind == "op" and each_ns < SMALL_CPU_OP_NS)
-        or (part.kind == "gap" and each_ns < LONGEST_PYTHON_NS)
+        or (part.kind in ("gap", "range") and each_ns < LONGEST_PYTHON_NS)
     ):
         return "dispatch"
     return CAUSE_OF.get(part.kind, "unclear")
@@ -164,9 +186,27 @@ def _what(group: _Group, cpu: CpuTime) -> str:
     if part.kind == "call":
         return f"calls of the driver or the operating system, and what is not recorded, take {where}"
     inside = f"inside {part.name}" if part.kind == "range" else part.name
-    place = f"in {part.spot}, " if part.spot else ""
-    most = f", most of it {place}{inside}" if part.summed == 1 else ""
+    lines = _own_lines(group)
+    if lines:
+        named = listed(f"{duration(time_ns / cpu.steps)} in {spot}" for spot, time_ns in lines[:MOST_LINES])
+        return f"for {time} no op runs, but Python, I/O or a wait of the program's own: {named}"
+    most = f", most of it {inside}" if part.summed == 1 else ""
     return f"for {time} nothing is recorded that says what runs{most}"
+
+
+def _own_lines(group: _Group) -> list[tuple[str, int]]:
+    """The lines of the program on which no op runs, with their time, the longest first; empty where the line is unknown
+    for most of the time."""
+    times: Counter[tuple[str | None, int | None]] = Counter()
+    spots: dict[tuple[str | None, int | None], str] = {}
+    for part in group.parts:
+        if part.kind == "gap" and part.spot:
+            line = (part.file, part.line)
+            times[line] += part.usual_ns
+            spots[line] = min(spots.get(line, part.spot), part.spot, key=len)
+    if 2 * times.total() < group.time_ns:
+        return []
+    return [(spots[line], time_ns) for line, time_ns in times.most_common()]
 
 
 def _largest(group: _Group) -> tuple[int, str]:
@@ -202,6 +242,14 @@ def _beyond(groups: list[_Group], cpu: CpuTime) -> str:
     return f"{time} are beyond the usual time of the same ops, as where other programs use the CPU."
 
 
+def _optimizer(cpu: CpuTime) -> str:
+    """How long optimizer.step() takes, if that is much: the ops in it are counted by themselves."""
+    if cpu.optimizer_ns < MIN_BEYOND * cpu.window_ns:
+        return ""
+    time = f"{duration(cpu.optimizer_ns / cpu.steps)} of {_whole(cpu)} ({share(cpu.optimizer_ns, cpu.window_ns)})"
+    return f"optimizer.step() takes {time} in all."
+
+
 def _limit(group: _Group, cpu: CpuTime) -> str:
     """The step if that took no time, where it could be hidden."""
     hidden = {"input": "data were always ready", "comm": "communication took no time"}.get(group.cause)
@@ -213,13 +261,15 @@ def _limit(group: _Group, cpu: CpuTime) -> str:
 
 def _advice(trace: Trace, group: _Group, cpu: CpuTime) -> str:
     if group.cause == "input":
-        return _loading_advice(trace)
+        return _loading_advice(trace, group)
     if group.cause == "compute" and _is_slower_than_one_core(trace, group):
         return (
             "One slow core would need less time for these ops: their threads wait for each other, or for cores that "
             "others use or that a container may not use. Use fewer threads: OMP_NUM_THREADS=1, or "
             "torch.set_num_threads(1), and measure which number is fastest."
         )
+    if group.cause == "compute" and _is_double(trace, group):
+        return f"{'; '.join((DOUBLE, *_ADVICE['compute'][1:2]))}."  # autocast leaves float64 as it is
     if group.cause == "compute" and trace.source == "kineto" and not any(trace.ops.shapes.present()):
         return "; ".join((UNKNOWN_SIZES, *_ADVICE["compute"][1:])) + "."
     if group.cause == "dispatch" and np.mean(trace.ops.name.equal(NEW_TENSOR)) >= MIN_NEW_TENSORS:
@@ -227,6 +277,10 @@ def _advice(trace: Trace, group: _Group, cpu: CpuTime) -> str:
             "Many ops make small tensors one by one: make one of all values, torch.from_numpy(numpy.stack(values)) "
             "instead of torch.tensor(value) for each."
         )
+    if group.cause == "dispatch" and 2 * cpu.optimizer_ns >= group.time_ns:
+        return f"{'; '.join((ALL_PARAMETERS, *map(uncapitalised, _ADVICE['dispatch'])))}."
+    if group.cause == "unclear" and _own_lines(group):
+        return f"{OWN_CODE}."
     if group.cause == "unclear":
         return f"{shown_by(cpu.source)} to see what runs there."
     if group.parts[0].kind == "sleep":
@@ -250,8 +304,18 @@ def _is_slower_than_one_core(trace: Trace, group: _Group) -> bool:
     return 2 * slow_ns >= group.time_ns
 
 
-def _loading_advice(trace: Trace) -> str:
-    """What to change, by whether the program has a DataLoader, and that has workers."""
+def _is_double(trace: Trace, group: _Group) -> bool:
+    """Whether at least half of the time goes to ops that take float64."""
+    doubles = trace.ops.dtypes.like('"double"')
+    slow = {name for name in np.unique(trace.ops.name[doubles].texts) if name is not None}
+    return 2 * sum(part.usual_ns for part in group.parts if part.name in slow) >= group.time_ns
+
+
+def _loading_advice(trace: Trace, group: _Group) -> str:
+    """What to change, by whether the program has a DataLoader, and that has workers, which it may start anew."""
+    starting_ns = sum(part.usual_ns for part in group.parts if part.name == NEW_WORKERS)
+    if 2 * starting_ns >= group.time_ns:
+        return KEEP_WORKERS
     names = trace.ops.name, trace.ranges.name, trace.python.name
     if any(one.like(WORKERS).any() for one in names):
         return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper."
