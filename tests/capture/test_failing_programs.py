@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +13,9 @@ from warpline.capture.launch import Ending
 from warpline.capture.missing_trace import _reason, why_fewer
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, RECORDED
-from warpline.capture.run import _where_it_failed
+from warpline.capture.program import ProgramCommand
+from warpline.capture.recorders import OTHER_THREAD
+from warpline.capture.run import RunRequest, _Watcher, _where_it_failed
 from warpline.capture.this_process import without_lines
 
 
@@ -41,6 +44,31 @@ def test_messages_of_the_observer_are_left_out_and_others_stay(capfd: pytest.Cap
         os.write(2, b"[W1118] Enabling Execution Trace Observer\nanother warning\n")
     os.write(2, b"later\n")
     assert capfd.readouterr().err == "another warning\nlater\n"
+
+
+def test_a_recording_in_another_thread_hides_only_the_error_that_is_none(capfd: pytest.CaptureFixture[str]) -> None:
+    with without_lines(OTHER_THREAD):
+        os.write(2, b"ERROR: External init callback must run in same thread as registerClient (-1 != -2)\nother\n")
+    assert capfd.readouterr().err == "other\n"
+
+
+@pytest.mark.parametrize(
+    ("steps_recorded", "whole", "said"),
+    [
+        (6, False, "recorded 6 steps (optimizer.step); waiting for the program to end, Ctrl-C ends it"),
+        (0, False, "recorded a window; steps are recorded instead if there are any before the program ends, Ctrl-C"),
+        (0, True, "recorded a window; waiting for the program to end"),
+    ],
+)
+def test_a_window_is_not_the_end_where_steps_may_come(
+    tmp_path: Path, steps_recorded: int, whole: bool, said: str
+) -> None:
+    heard: list[str] = []
+    request = RunRequest(cast(ProgramCommand, None))
+    watcher = _Watcher(tmp_path, request, Plan(folder=str(tmp_path), whole=whole), heard.append)
+    done = {"steps_recorded": steps_recorded, "steps_found_by": "optimizer.step", "pid": 1, "ended_by": "seconds"}
+    watcher._after_recording(cast("subprocess.Popen[bytes]", None), [done])
+    assert heard[0].startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import file_beside
+from warpline.capture.this_process import without_lines
 
 LINES = ".lines.json"
 """Suffix of the file with the lines of calls, beside a trace with Python frames."""
@@ -111,6 +112,10 @@ def export_whole(recorder: Recorder, path: Path) -> None:
         raise
 
 
+OTHER_THREAD = "must run in same thread as registerClient"
+"""Kineto's error where another thread records than the one that imported torch. It records all the same."""
+
+
 class TorchRecorder:
     """torch.profiler, with its steps driven from outside."""
 
@@ -153,7 +158,8 @@ class TorchRecorder:
             if by_steps:
                 wanted["schedule"] = self._action
             self._profiler = torch.profiler.profile(**wanted)
-            self._profiler.start()
+            with without_lines(OTHER_THREAD) if all_threads is not None else contextlib.nullcontext():
+                self._profiler.start()
 
     def _action(self, step: int) -> Any:
         actions = self._torch.profiler.ProfilerAction

@@ -296,7 +296,10 @@ class _Watcher:
             # Each process gets its own signal: a shell does not pass one on.
             self._ending = EndProcesses([child.pid, *(part["pid"] for part in done)], self._say)
         elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
-            self._say(f"recorded {what}{ranks}; waiting for the program to end, Ctrl-C ends it")
+            waits = "waiting for the program to end"
+            if not first["steps_recorded"] and self._plan.tool == TORCH and not self._plan.whole:
+                waits = "steps are recorded instead if there are any before the program ends"
+            self._say(f"recorded {what}{ranks}; {waits}, Ctrl-C ends it")
 
 
 def say_on_stderr(text: str) -> None:

@@ -39,6 +39,9 @@ MAX_MISSED_STEPS = 3
 STEPS_AFTER_RECORDING = 8
 """Steps timed after the recording, to show its lasting effect."""
 
+_of_parent: list[tuple[Recorder | None, SecondPass | None]] = []
+"""What a forked process has of its parent's recording."""
+
 
 class Session:
     """The recording of this process: `boundary` at the end of every step, `close` at exit."""
@@ -144,8 +147,10 @@ class Session:
                 self._end_second_pass(whole=False)
 
     def abandon(self) -> None:
-        """Forget the recording: it belongs to the parent process."""
-        self.phase, self.over, self._recorder, self._second_pass = DONE, True, None, None
+        """Leave the recording to the parent process; torch's observer would say on stderr that it is freed."""
+        self.phase, self.over = DONE, True
+        _of_parent.append((self._recorder, self._second_pass))
+        self._recorder, self._second_pass = None, None
         self._last_words.release()
 
     def stand_down(self, note: str, says_so: bool = True) -> None:
