@@ -11,14 +11,16 @@ help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 $(VENV)/installed: $(BUILT_FROM)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable .
-	$(BIN)/python -m compileall -q src
+	@echo "Installing warpline and what it needs into $(VENV): about a minute, once"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --editable .
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/developing: $(BUILT_FROM)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --no-compile --editable '.[dev]' # Python compiles what it loads, which is a small part of all this
+	@echo "Installing what the tests need into $(VENV), PyTorch among it: some minutes, once"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --no-compile --editable '.[dev]' # Python compiles what it loads, which is a small part of all this
 	@touch $(VENV)/installed $@
 
 demo: $(VENV)/installed  ## diagnose the bundled trace of an H200
