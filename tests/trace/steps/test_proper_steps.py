@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from kineto_files import Event, annotation, call, copy, frame, kernel, launched, write
+from nsys_files import GLOBAL_PID, Export
 
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
@@ -198,3 +200,16 @@ def test_layers_of_a_graph_are_not_steps(tmp_path: Path, launches: int) -> None:
         events += [call("cudaGraphLaunch", 2000.0 * turn, 5, 1 + turn)]
         events += [kernel(LAYER[at % 3], 2000.0 * turn + 10 + 100 * at, 90, 1 + turn) for at in range(18)]
     assert not len(opened(tmp_path, events).all_steps)
+
+
+def test_moves_of_unified_memory_are_no_steps(tmp_path: Path) -> None:
+    """The CPU touches pages 400 times, once every millisecond and more or less of them, around a single kernel: the
+    driver moves them, and no loop does."""
+    place = {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": GLOBAL_PID}
+    export = Export().kernel(20_500_000, 20_600_000)
+    sizes = Random(1)
+    for page in range(400):
+        start, size = 1_000_000 * page, 4096 * sizes.randrange(1, 500)
+        export.add("CUPTI_ACTIVITY_KIND_MEMCPY", start=start, end=start + 9_000, copyKind=12, bytes=size, **place)
+    trace = open_trace(export.write(tmp_path / "pages.sqlite"), cache=False)
+    assert not len(trace.all_steps)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from warpline.api_names import HOST_WAIT
 from warpline.trace.arrays import NONE, Bools, Hashes, Int64s, combinations, hashed
-from warpline.trace.schema import Api, Gpu
+from warpline.trace.schema import MIGRATION, Api, Gpu
 from warpline.trace.steps.choice import FoundSteps
 from warpline.trace.steps.period import LEAST_REPEATS, Period, find_period
 from warpline.trace.steps.proper_steps import are_proper
@@ -147,21 +147,27 @@ class Requests(Struct, frozen=True):
 
 def steps_from_repetition(trace: Trace) -> FoundSteps | None:
     """The steps from the period of the requests; None if nothing repeats, or only a part of the work does."""
-    requests = _requests(trace.gpu, trace.api)
+    gpu, requests = _of_program(trace)
     for codes, same in ((requests.kinds, SAME), (requests.names, ALIKE)):
         period = find_period(codes, same)
         if period is not None and _variety(codes, requests.row != NONE, period) >= LEAST_DISTINCT:
-            if _only_moves(trace.gpu, requests, period) or _is_one_pass(trace.gpu, requests, codes, period):
+            if _only_moves(gpu, requests, period) or _is_one_pass(gpu, requests, codes, period):
                 return None
-            steps = _steps(trace.gpu, requests, *_marks(codes, requests.pause_ns, period))
+            steps = _steps(gpu, requests, *_marks(codes, requests.pause_ns, period))
             return steps if steps is not None and are_proper(steps, trace) else None
     return None
 
 
 def repeated_work(trace: Trace) -> Period | None:
     """The period of the launches and waits, whatever it is: steps, layers or micro-batches; None if nothing repeats."""
-    requests = _requests(trace.gpu, trace.api)
+    _, requests = _of_program(trace)
     return find_period(requests.kinds, SAME) or find_period(requests.names, ALIKE)
+
+
+def _of_program(trace: Trace) -> tuple[Gpu, Requests]:
+    """What the program asks the device for, without the pages of unified memory that the driver moves."""
+    gpu = trace.gpu[~trace.gpu.copy_kind.like(MIGRATION)]
+    return gpu, _requests(gpu, trace.api)
 
 
 def _only_moves(gpu: Gpu, requests: Requests, period: Period) -> bool:
