@@ -235,7 +235,7 @@ def interrupted_steps(interruption_us: float) -> list[Event]:
 @pytest.mark.parametrize(
     ("interruption_us", "cause", "words"),
     [
-        (50, "dispatch", "calling 100 small ops takes 1.00 ms of each 1.05 ms step (95.2 %)"),
+        (50, "dispatch", "calling 100 small ops takes 1.05 ms of each 1.05 ms step (100.0 %)"),
         (600, "dispatch", "600 µs of each 1.60 ms step (37.5 %) are beyond the usual time of the same ops"),
         (9000, "unclear", "Of the rest, calling 100 small ops takes 1.00 ms of each 10.0 ms step (10.0 %)"),
     ],

@@ -190,6 +190,30 @@ def test_gloo_on_another_thread_is_communication(tmp_path: Path) -> None:
     assert "warpline diagnose FOLDER" in found.sentence
 
 
+@pytest.mark.parametrize(("name", "advised"), [("gloo:all_reduce", True), ("gloo:recv", False)])
+def test_only_averaged_gradients_can_be_averaged_less_often(name: str, advised: bool, tmp_path: Path) -> None:
+    found = verdict(tmp_path, [op("aten::mm", 0, 10_000), on(OTHER, annotation(name, 10_000, 85_000))])
+    assert found.cause == "comm"
+    assert ("no_sync" in found.sentence) == advised
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (20_000, "large ops take 95.0 ms of each 100 ms step (95.0 %), in aten::mm."),
+        (40_000, "by the usual time of each op, large ops take 75.0 ms of each 100 ms step (75.0 %), in aten::mm."),
+    ],
+)
+def test_one_time_for_one_thing(last: int, said: str, tmp_path: Path) -> None:
+    """Five matmuls of 15 ms and one of 20 ms: usually 90 ms, which is within a tenth of the step, so that all is as in
+    the account. Four of 15 ms and one of 40 ms, which other programs interrupted: usually 75 ms."""
+    sizes = {"Input Dims": [[1000, 1000], [1000, 1000]], "Input type": ["float", "float"]}
+    usual = 5 if last == 20_000 else 4
+    lengths = [*[15_000] * usual, last]
+    events = [op("aten::mm", sum(lengths[:number]), length, **sizes) for number, length in enumerate(lengths)]
+    assert said in verdict(tmp_path, events).sentence
+
+
 def test_what_another_thread_runs_in_python_is_what_is_waited_for(tmp_path: Path) -> None:
     events = [
         frame("train.py(30): step", 0, STEP_US, 1, None),

@@ -181,12 +181,25 @@ def test_a_healthy_step_names_the_fix_that_may_gain_a_tenth() -> None:
 
 
 def test_a_busy_gpu_is_not_healthy_with_kernels_that_can_use_half_of_it() -> None:
-    state = replace(STATE, idle_share=0.07, bare_idle_share=0.07, half_empty=HalfEmpty(2.7e6, 1, 1, 108))
+    state = replace(STATE, idle_share=0.07, bare_idle_share=0.07, half_empty=HalfEmpty(2.7e6, 1, 1, 108, 32))
     verdict = verdict_of(limits(1.0, dispatch=1.0), [], state)
     assert verdict.cause == "unclear"
     assert verdict.sentence.startswith("Unclear: the GPU is busy 93 % of each step, but 2.70 ms of it with kernels")
     assert "(the longest: 1 block of 1 thread, for 108 multiprocessors)" in verdict.sentence
     assert verdict_of(limits(2.0, dispatch=2.0), [GRAPH], state).cause == "dispatch", "a cause is a cause"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "advice"),
+    [
+        (1, 1, "Launch more blocks, of whole warps;"),
+        (40, 256, "Launch more blocks;"),
+        (1_048_576, 16, "Use blocks of whole warps (32 threads);"),
+    ],
+)
+def test_a_grid_is_advised_to_have_what_it_lacks(blocks: int, threads: int, advice: str) -> None:
+    state = replace(STATE, idle_share=0, bare_idle_share=0, half_empty=HalfEmpty(2.7e6, blocks, threads, 108, 32))
+    assert advice in verdict_of(limits(1.0, dispatch=1.0), [], state).sentence
 
 
 def test_a_busy_gpu_is_not_healthy_with_graphs_whose_kernels_are_not_recorded() -> None:

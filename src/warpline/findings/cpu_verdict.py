@@ -15,6 +15,7 @@ from collections import Counter
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warpline.analyses.cpu_time import NEW_WORKERS, CpuKind, CpuPart, CpuTime, shown_by
 from warpline.analyses.idle.host_activity import LONGEST_PYTHON_NS
@@ -47,6 +48,9 @@ NEW_TENSOR = "aten::lift_fresh"
 """The op that torch.tensor() calls once for each tensor; with it come two to six others."""
 MIN_NEW_TENSORS = 0.05
 """From this share of all ops on, making tensors one by one is most of what small ops do, or near it."""
+
+REDUCTION = r"(?i)all_?reduce|reduce_?scatter"
+"""Collectives that average gradients: what is accumulated needs fewer of them. A pipeline only sends and receives."""
 
 UNKNOWN_SIZES = (
     "Small ops are slower on many threads, and without record_shapes=True their sizes are unknown: measure several "
@@ -109,6 +113,11 @@ class _Group(Struct, frozen=True):
         return sum(part.usual_ns for part in self.parts)
 
 
+def _as_recorded(group: _Group) -> _Group:
+    """The same with the times of the account, where no op is interrupted for long: one time for one thing."""
+    return _Group(group.cause, tuple(replace(part, usual_ns=part.self_ns) for part in group.parts))
+
+
 def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     """The verdict on where the CPU's time goes."""
     groups = _groups(cpu)
@@ -116,7 +125,7 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
         return _verdict("unclear", f"{CAUSES['unclear']}: nothing that ran on the CPU is in the trace.", cpu)
     errors = ", ".join(entry.code for entry in trace.health_entries if entry.severity == "error")
     if errors:
-        said = f"no GPU work was recorded ({errors}); on the CPU, {_what(groups[0], cpu)}"
+        said = f"no GPU work was recorded ({errors}); on the CPU, {_what(_as_recorded(groups[0]), cpu)}"
         return _verdict("unclear", f"{CAUSES['unclear']}: {said}.", cpu)
     first = groups[0]
     beyond = _beyond(groups, cpu)
@@ -125,11 +134,12 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
         sentences = (f"{CAUSES['unclear']}: {said}", _optimizer(cpu), "Record again while the machine is quiet.")
         return _verdict("unclear", " ".join(filter(None, sentences)), cpu)
     also = next((group for group in groups[1:] if group.time_ns >= AS_GOOD * first.time_ns), None)
-    sentence = f"{CAUSES[first.cause]}: {_what(first, cpu)}."
-    if also is not None:
-        sentence += f" {capitalised(_what(also, cpu))}."
     how = _advice(trace, first, cpu)
-    said = " ".join(filter(None, (sentence, beyond, _optimizer(cpu), _limit(first, cpu), how)))
+    named = [group if beyond else _as_recorded(group) for group in (first, also) if group is not None]
+    basis = "by the usual time of each op, " if beyond else ""
+    sentence, *others = (f"{_what(group, cpu)}." for group in named)
+    sentence = " ".join([f"{CAUSES[first.cause]}: {basis}{sentence}", *map(capitalised, others)])
+    said = " ".join(filter(None, (sentence, beyond, _optimizer(cpu), _limit(named[0], cpu), how)))
     return _verdict(first.cause, said, cpu, also.cause if also else None)
 
 
@@ -281,6 +291,8 @@ def _advice(trace: Trace, group: _Group, cpu: CpuTime) -> str:
         return f"{'; '.join((ALL_PARAMETERS, *map(uncapitalised, _ADVICE['dispatch'])))}."
     if group.cause == "unclear" and _own_lines(group):
         return f"{OWN_CODE}."
+    if group.cause == "comm" and not any(table.name.like(REDUCTION).any() for table in (trace.ops, trace.ranges)):
+        return f"{_ADVICE['comm'][0]}."
     if group.cause == "unclear":
         return f"{shown_by(cpu.source)} to see what runs there."
     if group.parts[0].kind == "sleep":

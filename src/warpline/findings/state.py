@@ -48,7 +48,9 @@ class HalfEmpty(Struct, frozen=True):
     threads: int
     """Blocks of the longest of them, and threads of each block."""
     sms: int
-    """Multiprocessors of the device."""
+    """Multiprocessors of the device …"""
+    warp_size: int
+    """… and threads of a warp."""
 
 
 class Rest(Struct, frozen=True):
@@ -242,7 +244,9 @@ def _half_empty(evidence: Evidence) -> HalfEmpty | None:
     if time_ns <= MOST_OF_A_STEP * evidence.step_ns:
         return None
     longest = int(np.argmax(np.where(nodes, labelled.graph.duration, 0.0)))
-    return HalfEmpty(time_ns, round(grids.blocks[longest]), round(grids.threads[longest]), round(grids.sms))
+    return HalfEmpty(
+        time_ns, round(grids.blocks[longest]), round(grids.threads[longest]), round(grids.sms), grids.warp_size
+    )
 
 
 def _graph_bars_ns(evidence: Evidence) -> float:

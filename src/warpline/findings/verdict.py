@@ -14,7 +14,7 @@ from warpline.findings.distortion import LEAST_DISTORTION
 from warpline.findings.limits import MIN_GAIN, Limits
 from warpline.findings.model import MEASURE_IT, Finding, Verdict
 from warpline.findings.plan import PlanStep
-from warpline.findings.state import State, percent
+from warpline.findings.state import HalfEmpty, State, percent
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes
@@ -271,7 +271,7 @@ def _doubt_of_health(state: State) -> str | None:
         return (
             f"{duration(empty.time_ns)} of it with kernels whose grids can use half of the device at most (the "
             f"longest: {several(empty.blocks, 'block')} of {several(empty.threads, 'thread')}, for {empty.sms} "
-            "multiprocessors). Launch more blocks, of whole warps; the timeline does not show what that gives"
+            f"multiprocessors). {_fill(empty)}; the timeline does not show what that gives"
         )
     if state.graph_bars_ns > (1 - 1 / MIN_GAIN) * state.step_ns:
         return (
@@ -287,6 +287,13 @@ def _doubt_of_health(state: State) -> str | None:
         else ". Record the CPU side too (ops, Python stacks or OS calls)"
     )
     return f"for {duration(state.unexplained_ns)} it is idle without a recorded reason{moves}"
+
+
+def _fill(empty: HalfEmpty) -> str:
+    """What a grid lacks: blocks, threads in each, or both."""
+    if empty.blocks >= empty.sms:
+        return f"Use blocks of whole warps ({empty.warp_size} threads)"
+    return "Launch more blocks" if empty.threads >= empty.warp_size else "Launch more blocks, of whole warps"
 
 
 def why_unclear(state: State) -> str | None:
