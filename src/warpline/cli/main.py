@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import inspect
 import os
 import re
@@ -20,7 +21,7 @@ from click.shell_completion import CompletionItem
 from warpline import __version__
 from warpline.cli.options import Asked
 from warpline.cli.verbs import GROUPS, VERBS
-from warpline.cli.write import print_json, say, write_plain_signs
+from warpline.cli.write import discard_stdout, open_what_is_closed, print_json, say, write_plain_signs
 from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 from warpline.sources.stdin import without_spool
 from warpline.sources.valid_text import valid_text
@@ -129,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for asked_to_end in (signal.SIGTERM, signal.SIGHUP):  # `kill`, and a terminal that is closed
         if signal.getsignal(asked_to_end) is not signal.SIG_IGN:  # `nohup` ignores the latter
             signal.signal(asked_to_end, lambda number, _: sys.exit(ENDED_BY_SIGNAL + number))
+    open_what_is_closed()
     write_plain_signs()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -138,15 +140,29 @@ def run(arguments: list[str]) -> int:
 
     Under --json it is also `{"error": {"code", "message", "hint"}}` on stdout.
     """
-    asked = Asked()
+    try:
+        code = _answer(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output closed it, as `head` does: not an error.
+        discard_stdout()
+        return 0
+    except OSError as error:
+        discard_stdout()
+        return _fail(_described(error), as_json=False)
+    return code
+
+
+def _answer(arguments: list[str]) -> int:
+    asked, stdout = Asked(), sys.stdout
     try:
         _check_address_space()
         result = app.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False, obj=asked)
     except BrokenPipeError:
-        # The reader of our output closed it, as `head` does: not an error.
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that flushing at exit stays quiet
-        return 0
+        raise
     except SystemExit as error:
+        if sys.stdout is not stdout:  # click exchanges it where the reader has gone, and gives an exit code of its own
+            raise BrokenPipeError from error
         return error.code if isinstance(error.code, int) else EXIT_FAILED
     except click.ClickException as error:
         # The command line was not understood, so that nothing has noted --json yet.
@@ -208,6 +224,10 @@ def _described(error: BaseException, arguments: Sequence[str] = ()) -> WarplineE
             return WarplineError("interrupted", "stopped by the user", exit_code=ENDED_BY_SIGNAL + signal.SIGINT)
         case MemoryError() | RuntimeError(args=("can't start new thread",)):  # its stack needs memory, too
             return WarplineError("out-of-memory", "the file needs more memory than is available")
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO):
+            return WarplineError(
+                "cannot-write", f"the output: {error.strerror}", "write it elsewhere, or free some space"
+            )
         case RecursionError():
             return WarplineError("too-deep", "the file is nested too deeply to read")
     if os.environ.get("WARPLINE_DEBUG"):

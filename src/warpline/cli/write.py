@@ -42,6 +42,18 @@ _PLAIN = {
 """What stands for a sign that the encoding of stdout lacks; for any other, a question mark."""
 
 
+def open_what_is_closed() -> None:
+    """Where the shell closed stdin, stdout or stderr (`>&-`), nothing is read, and what is written is lost."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - until the process ends
+
+
+def discard_stdout() -> None:
+    """Lose what stdout still holds and gets, since it cannot be written: flushing at exit stays quiet."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
+
+
 def write_plain_signs() -> None:
     """Where stdout or stderr has another encoding than UTF-8, write plain signs for those that it lacks."""
     codecs.register_error("warpline.plain", _plain_signs)
@@ -61,8 +73,13 @@ def _is_utf8(stream: Any) -> bool:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line, or write it on stderr."""
-    click.echo(sanitise_lines(text), err=err)
+    """Print a line, or write it on stderr; what stderr does not take is lost, and changes no answer."""
+    try:
+        click.echo(sanitise_lines(text), err=err)
+    except OSError:
+        if not err:
+            raise
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
 
 
 def put_text(text: str, file: Path | None = None) -> None:
