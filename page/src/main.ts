@@ -15,7 +15,7 @@ const reached = (stage: string): void => { marks[stage] = performance.now(); };
 const nextFrame = (): Promise<void> => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
 function contents(): void {
-  const links = [...document.querySelectorAll<HTMLElement>("main section[id]")].flatMap((section) => {
+  const links = [...document.querySelectorAll<HTMLElement>("main section[id]:not([hidden])")].flatMap((section) => {
     const title = section.querySelector("h2")?.textContent?.split(/[,:]/, 1)[0] ?? section.getAttribute("aria-label");
     return title && section.childElementCount ? [make("a", { href: `#${section.id}` }, title)] : [];
   });

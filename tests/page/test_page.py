@@ -180,3 +180,8 @@ def test_a_trace_without_its_gpu_work_leads_to_the_doctor_and_has_no_empty_part(
     html = made(file)
     assert "how to record what is missing" in html
     assert "Everything else" not in html
+
+
+def test_a_trace_without_events_has_no_empty_axis(tmp_path: Path) -> None:
+    assert '<section id="timeline" aria-label="Timeline" hidden>' in made(write(tmp_path, []))
+    assert '<section id="timeline" aria-label="Timeline">' in made(DEMO)

@@ -403,12 +403,12 @@ e)[0]??t.workOf(e)[0]:void 0);s!==void 0&&this.choose(s,!0)}openAddress(){let{at
 this.selectRange(n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||t!==void 0)&&this.parts.stage.scrollIntoView({block:"cent\
 er"})}writeAddress(){let{time:e,chosen:t,range:n,opening:r}=this,s=e.start===r[0]&&e.end===r[1],i=Lt({...s?{}:{at:[e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:
 {}});if(!(!i&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",i?`#${i}`:location.href.split("#")[0])}catch{}}};var Ot={begin:performance.now()},Ce=o=>{Ot[o]=performance.now()},Ht=()=>new Promise(o=>requestAnimationFrame(()=>setTimeout(o)));function It(){let o=[...document.
-querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.textContent?.split(/[,:]/,1)[0]??e.getAttribute("aria-label");return t&&e.childElementCount?
-[u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...o)}async function fr(){let o=await ve("data-timeline");Ce("inflated");let{head:e,bytes:t,at:n}=te(
-o),r=null,s=new ke(()=>r);return r=new Re(e,t,n,Q("timeline"),()=>s.moved()),Et(r),Ce("drawn"),It(),r}function Pt(o,e){for(let[t,n]of document.querySelectorAll(
-o).entries()){let r=e(t),s=n.querySelector("h3, summary")?.textContent??"";r&&n.append(u("button",{type:"button",class:"jump","aria-label":`Show on the timeline\
-: ${s}`,onclick:r},"Show on the timeline"))}}async function gr(o){o.addRest(await ve("data-rest")),Pt(".finding",t=>()=>o.showFinding(t)),Pt("#inside details",t=>o.
-events.particulars.inside[t]?.start_ns==null?null:()=>o.showInside(t)),await Ht();let e=await wt("data-panels");for(let t of pt){let n=e[t.name];if(!n)continue;
-let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,o)}It(),Ce("complete")}document.querySelector(
-"header")?.append(vt());var br=new Promise(o=>document.addEventListener("DOMContentLoaded",()=>o()));fr().then(async o=>{Object.assign(window,{warpline:{marks:Ot,
-timeline:o}}),await Ht(),Ce("painted"),await br,await gr(o)});})();
+querySelectorAll("main section[id]:not([hidden])")].flatMap(e=>{let t=e.querySelector("h2")?.textContent?.split(/[,:]/,1)[0]??e.getAttribute("aria-label");return t&&
+e.childElementCount?[u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...o)}async function fr(){let o=await ve("data-timeline");Ce("inflated");let{
+head:e,bytes:t,at:n}=te(o),r=null,s=new ke(()=>r);return r=new Re(e,t,n,Q("timeline"),()=>s.moved()),Et(r),Ce("drawn"),It(),r}function Pt(o,e){for(let[t,n]of document.
+querySelectorAll(o).entries()){let r=e(t),s=n.querySelector("h3, summary")?.textContent??"";r&&n.append(u("button",{type:"button",class:"jump","aria-label":`Sho\
+w on the timeline: ${s}`,onclick:r},"Show on the timeline"))}}async function gr(o){o.addRest(await ve("data-rest")),Pt(".finding",t=>()=>o.showFinding(t)),Pt("#\
+inside details",t=>o.events.particulars.inside[t]?.start_ns==null?null:()=>o.showInside(t)),await Ht();let e=await wt("data-panels");for(let t of pt){let n=e[t.
+name];if(!n)continue;let r=u("div",{class:"body"});Q("panels").append(u("section",{id:t.name,class:"section"},u("h2",{},t.title),r)),t.draw(n,r,o)}It(),Ce("comp\
+lete")}document.querySelector("header")?.append(vt());var br=new Promise(o=>document.addEventListener("DOMContentLoaded",()=>o()));fr().then(async o=>{Object.assign(
+window,{warpline:{marks:Ot,timeline:o}}),await Ht(),Ce("painted"),await br,await gr(o)});})();

@@ -62,7 +62,7 @@ def page(diagnosis: Diagnosis, again: str = "", cost: DailyCost | None = None, d
     what Nsight Compute says of its kernels."""
     contents = _Contents.of(diagnosis, again, cost, dive)
     timeline = contents.timeline()
-    return Page(_document(contents, timeline.head.zero_ns, timeline.blocks()), timeline.head.events)
+    return Page(_document(contents, timeline, timeline.blocks()), timeline.head.events)
 
 
 class ServedPage:
@@ -79,26 +79,27 @@ class ServedPage:
     def document(self) -> str:
         """The page."""
         blocks = self.timeline.only(self.least_ns).blocks()
-        return _document(self._contents, self.timeline.head.zero_ns, blocks, connects=True)
+        return _document(self._contents, self.timeline, blocks, connects=True)
 
     def rows(self, start_ns: int, end_ns: int) -> bytes:
         """The long rows, and all between two times on the page."""
         return self.timeline.only(self.least_ns, start_ns, end_ns).packed()
 
 
-def _document(contents: _Contents, zero_ns: int, rows: tuple[str, str], connects: bool = False) -> str:
-    """The page, with the rows of the timeline as text; `connects` if it may fetch more of them."""
+def _document(contents: _Contents, timeline: DrawnTimeline, rows: tuple[str, str], connects: bool = False) -> str:
+    """The page, with the rows of the timeline as text; `connects` if it may fetch more of them. Without any, an empty
+    axis says nothing."""
     diagnosis, dive, (first, second) = contents.diagnosis, contents.dive, rows
     full = report(diagnosis, True, LISTED_KERNELS, contents.again, contents.cost)
     short = summary(diagnosis, full, contents.cost).sections
     rest = {section.name: section for section in full.sections if section.name not in SUMMARISED}
     following = html.section(rest.pop("next"))
-    data = block(msgspec.json.encode(sanitised(panels(diagnosis, contents.work, zero_ns))))
+    data = block(msgspec.json.encode(sanitised(panels(diagnosis, contents.work, timeline.head.zero_ns))))
     program = asset("bundle.js")
     body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
 <main>
 <div id="summary">{"".join(_answer(short))}</div>
-<section id="timeline" aria-label="Timeline">{NO_SCRIPT}</section>
+<section id="timeline" aria-label="Timeline"{"" if timeline.head.events else " hidden"}>{NO_SCRIPT}</section>
 {"".join(html.section(section) for section in short if section.name not in ANSWER)}
 {inside_kernels(dive) if dive else ""}
 <div id="panels"></div>
