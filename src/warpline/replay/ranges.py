@@ -274,6 +274,8 @@ def ranges_of(
     lower, higher = min(gain, usual.gain), max(gain, usual.gain)
     least_gain = max(doubt_of_gain(of_old, of_step, lower).below(lower, half_gain), old_ns.expected / most_ns)
     most_gain = min(doubt_of_gain(of_old, of_step, higher).above(higher, half_gain), most)
+    if most_ns < math.inf:
+        least_gain = max(least_gain, 1.0)  # what goes for certain is time, and a slow host has more of it
     if limits.may_do_nothing:
         longest = max(longest, of_old.above(old_ns.expected, half))
         least_gain = min(least_gain, math.exp(-half_gain))
