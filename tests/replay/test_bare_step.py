@@ -62,6 +62,29 @@ def test_frames_and_graph_nodes_have_costs_of_their_own(tmp_path: Path) -> None:
     assert cost.sum() == pytest.approx(expected + 4 * kineto.graph_node.expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_recording"),
+    [
+        ("Buffer Flush", True),
+        ("Unknown", False),
+        ("Driver JIT compiler (CUDA)", False),
+        ("Lazy Function Loading", False),
+    ],
+)
+def test_code_that_a_first_launch_loads_is_not_the_profilers(name: str, is_recording: bool, tmp_path: Path) -> None:
+    """A launch of 100 ms, 90 of them overhead of that name: only a flush of the profiler's buffer goes without it."""
+    overhead = {**files.op(name, 2_005, 90_000), "cat": "overhead"}
+    events = [
+        *ten_ops(),
+        files.call("cudaLaunchKernel", 2_000, 100_000, 90),
+        files.kernel("late", 102_005, 4, 90),
+        overhead,
+    ]
+    _, cost = costs_of(tmp_path, events)
+    assert (cost.sum() > 90_000_000) == is_recording
+    assert (cost.sum() < 1_000_000) != is_recording
+
+
 def test_every_node_keeps_some_of_its_time(tmp_path: Path) -> None:
     """Ops of 1 µs, one after the other, between launches of 1 µs: most of that is recording, but not all."""
     events: list[Event] = []

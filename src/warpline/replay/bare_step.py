@@ -33,6 +33,8 @@ from warpline.trace.trace import Trace
 CASES = LOW_STEP, EXPECTED_STEP, HIGH_STEP = range(3)
 """The bare step: low (recording is expensive), expected and high."""
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
+NOT_RECORDING = r"(?i)lazy|module|compiler|unknown|unrecognized|undefined"
+"""Overhead that is CUDA's, which loads and compiles code, or of which nothing says that it is the profiler's."""
 LAUNCHING = ("dispatch", "launch_latency")
 """Causes of idle time that recording makes longer."""
 MOST_STRAY = 1.25
@@ -132,7 +134,7 @@ class RecordedEvents:
         marks = np.flatnonzero(trace.ranges.name.like(PROFILER_STEP) & (threads != NONE))
         lanes.add(self.steps, threads[marks], trace.ranges.start_ns[marks], 1.0)
         frames = trace.python[trace.python.name.like(PROFILER_STEP_FRAME)]
-        flushes = trace.overhead[~trace.overhead.name.like(r"(?i)lazy|module")]
+        flushes = trace.overhead[~trace.overhead.name.like(NOT_RECORDING)]
         for spans, totals in ((frames, self.step_frames), (flushes, self.flushes)):
             lanes.add(totals, spans.thread, spans.start_ns, (spans.end_ns - spans.start_ns).astype(np.float64))
 

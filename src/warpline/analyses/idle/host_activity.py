@@ -67,7 +67,7 @@ LOADING = (
     r"|built-in method (poll|recv|read|select|acquire)|multiprocessing/(connection|queues)|^queue\.py"
 )
 """Python frames, ops and annotations in which the program waits for data."""
-DRIVER_LOADING = r"dlopen|dlclose|JIT|LAZY|MODULE"
+DRIVER_LOADING = r"(?i)dlopen|dlclose|jit|compiler|lazy|module"
 PROFILING = rf"{PROFILER_FRAME}|Buffer|CUPTI|[Pp]rofiling|Instrumentation|Chunk Allocation|TLS allocation|Resource"
 OS_READ = (
     r"^(u?sleep|nanosleep|clock_nanosleep|p?poll|p?select|epoll_p?wait|recv|accept|sem_timedwait|p?readv?|fread|f?getc|getchar"
