@@ -10,6 +10,7 @@ from warpline import api_names, library_names
 from warpline.analyses import framework
 from warpline.analyses.idle import host_activity
 from warpline.kernels import identify
+from warpline.scrub.devices import device_name
 from warpline.scrub.frames import FrameScrubber
 from warpline.scrub.names import NameScrubber
 from warpline.scrub.vocabulary import is_known
@@ -119,6 +120,55 @@ def test_names_can_be_kept() -> None:
     assert names.range("blackbriar step") == "blackbriar step"
     assert FrameScrubber(names).frame("/home/ada/engine/train.py(12): sauce") == "…/train.py(12): sauce"
     assert "s3same" not in names.range("https://carol:s3same@git.acme.co/x")
+    for kept in ("Blackbriar.forward", "ns::sauce", "encoder/layer_1/attn", "worker-3", "sauce: layer 3", "epoch=3"):
+        assert names.range(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "10.31.7.254", "10_31_7_254", "[2001:db8::17]:29500", "fe80::1ff:fe23:4567:890a", "::1", "a4:5e:60:12:9f:01",
+        "A4-5E-60-12-9F-01", "\\\\fileserverzq\\share\\x", "wilma/proj/train.py", "~wilma/train.py", "C:\\wilma\\x",
+        "node-17.acme.co", "addr=10.31.7.254", "10 31 7 254", "fn(10, 31, 7, 254)", "r12n31g3", "\\\\host$\\wilma",
+    ],
+)  # fmt: skip
+def test_kept_names_hold_no_address_and_no_path(secret: str) -> None:
+    names = NameScrubber(keep_names=True)
+    frame = FrameScrubber(names).frame(f"{secret}(12): blackbriar {secret}")
+    for shown in (names.range(f"blackbriar {secret}"), names.thread(secret), frame):
+        assert secret not in shown
+        assert not {"wilma", "fileserverzq", "acme", "31", "fe80"} & set(re.split(r"[\W_]+", shown))
+    assert "blackbriar" in frame
+    assert FrameScrubber(NameScrubber(keep_names=True)).frame(frame) == frame
+
+
+@pytest.mark.parametrize("address", ["10_0_3_7", "192_168_16_8", "10_0_3_7_29500", "10__0__3__7"])
+def test_an_address_with_underscores_is_no_size(address: str) -> None:
+    names = NameScrubber()
+    for shown in (names.kernel(f"gemm_{address}"), names.op(f"node_{address}"), names.range(f"forward {address}")):
+        assert address not in shown
+    assert names.kernel("gemm_128_96_32_4") == "gemm_128_96_32_4"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("dgx-07", "GPU"),
+        ("DGX-07", "DGX"),
+        ("gpu-3", "GPU"),
+        ("H100-107", "H100"),
+        ("a4-5e-60-12-9f-01", "GPU"),
+        ("F0-B1-A4-E5-D2-C3", "GPU"),
+        ("00:1A:2B:3C:4D:5E", "GPU"),
+        ("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-16GB"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA RTX PRO 6000 Blackwell Server Edition"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 Laptop GPU"),
+        ("AMD Instinct MI250X / MI250", "AMD Instinct MI250X / MI250"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA A100-SXM4-40GB MIG 1g.5gb"),
+    ],
+)
+def test_the_name_of_a_host_is_not_that_of_a_device(name: str, shown: str) -> None:
+    assert device_name(name) == shown
 
 
 PATTERNS = (

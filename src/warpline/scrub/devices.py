@@ -5,15 +5,23 @@ from __future__ import annotations
 import re
 
 _LISTED = """
-    nvidia tesla geforce quadro titan rtx gtx gt gts nvs amd instinct radeon pro vii vega ti super max q laptop
-    gpu sxm pcie nvl graphics device dgx dgxs hgx mig ada generation orin thor jetson xavier agx nx nano grace
-    hopper blackwell server edition workstation intel arc data center flex xt xtx xe black xp x tuned lite
-    embedded vf hvm vgpu ecc oam rx with design
+    NVIDIA Tesla GeForce Quadro TITAN Titan RTX GTX GT GTS NVS GRID AMD ATI Instinct Radeon Pro PRO VII Vega Ti TI Super
+    SUPER Max Q Max-Q Laptop GPU SXM PCIe PCIE NVL Graphics Device DGX DGXS HGX MIG Ada Generation Orin Thor Jetson
+    Xavier AGX NX Nano Grace Hopper Blackwell Server Edition Workstation Intel Arc Data Center Flex XT XTX XE Xe Black
+    Xp X V Tuned Lite Embedded VF HVM vGPU ECC OAM RX with Design Spark Series D
 """
 _WORDS = frozenset(_LISTED.split())
-_MODEL = re.compile(r"[A-Z]{0,3}\d{1,4}[A-Za-z]{0,3}|(?:SXM|NVL|PCIe)\d{0,2}|\d{1,4}(?:GB|MB|gb|g)|gfx[0-9a-f]{3,4}")
+"""As drivers spell them: a host's name is in small letters."""
+_NUMBERED = frozenset(
+    ["RTX", "GTX", "GT", "GTS", "NVS", "RX", "GeForce", "Quadro", "Radeon", "Pro", "PRO", "Max", "Arc"]
+)
+"""Brands whose models are numbers."""
+_NUMBER = re.compile(r"[1-9]\d{2,3}[A-Z]{0,2}")
+_PART = re.compile(r"(?:SXM|NVL|PCIe|HBM)\d{0,2}[a-z]?|\d{1,4}(?:GB|MB|gb|g)|gfx[0-9a-f]{3,4}")
+_MODEL = re.compile(r"[A-Z]{1,3}[1-9]\d{0,3}[A-Za-z]{0,3}")
 MAX_PARTS = 8
-MAX_NAME_DIGITS = 10
+MAX_MODELS = 2
+"""MI250X and MI250 are one device; a network address has more parts that look so."""
 _CHIP = re.compile(r"[A-Z]{2}\d{2,3}[A-Z]{0,2}")
 
 
@@ -24,17 +32,16 @@ def device_name(text: str) -> str:
     ('NVIDIA A100-SXM4-80GB', 'H200', 'GPU')
     """
     words = re.split(r"[ ./-]+", text.strip())
-    numbers = [word for word in words if word.isdecimal()]
-    is_address = len(numbers) > 1 or numbers == words  # a model has at most one number of its own, beside a word
-    if all(map(_is_known, words)) and len(words) <= MAX_PARTS and not is_address:
-        digits = sum(char.isdigit() for char in text)
-        return text if digits <= MAX_NAME_DIGITS else "GPU"
-    kept = [word for word in words if word and _is_known(word) and not (is_address and word in numbers)][:MAX_PARTS]
-    return device_name(" ".join(kept)) if kept else "GPU"
+    known = [word for before, word in zip(["", *words], words, strict=False) if word and _is_known(before, word)]
+    models = [word for word in known if word not in _WORDS and _MODEL.fullmatch(word) and not _PART.fullmatch(word)]
+    if not known or len(models) > MAX_MODELS:
+        return "GPU"
+    return text if known == words and len(words) <= MAX_PARTS else " ".join(known[:MAX_PARTS])
 
 
-def _is_known(part: str) -> bool:
-    return part.lower() in _WORDS or bool(_MODEL.fullmatch(part)) or not part
+def _is_known(before: str, word: str) -> bool:
+    is_number = before in _NUMBERED and bool(_NUMBER.fullmatch(word))
+    return word in _WORDS or is_number or any(form.fullmatch(word) for form in (_PART, _MODEL))
 
 
 def is_chip(text: str) -> bool:

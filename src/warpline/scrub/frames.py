@@ -11,7 +11,6 @@ import re
 import sys
 
 from warpline.library_names import LIBRARIES
-from warpline.quote import redacted
 from warpline.scrub.names import RANGE_TELLS, NameScrubber, is_harmless
 
 _INSTALLED = frozenset(
@@ -102,7 +101,7 @@ class FrameScrubber:
                 return f"{first}/{self._coded('file', inner)}{_ending(path)}"
             return root + first + (self._names.pieces(inner) if _INNER.fullmatch(inner) else self._inside(inner))
         if self._names.keep_names:
-            return redacted(path)
+            return self._names.kept_file(path)
         absolute = "/" if re.match(r"[/\\~]|[A-Za-z]:", path) else ""
         if own := _OWN_FILE.fullmatch(path):
             return absolute + self._names.pieces(own[1])
@@ -115,7 +114,7 @@ class FrameScrubber:
     def _foreign(self, rest: str) -> str:
         """A path within a package that is not public."""
         if self._names.keep_names:
-            return redacted(rest)
+            return self._names.kept_file(rest)
         package, _, inner = rest.partition("/")
         name = f"package{self._names.pseudonyms.code('package', package.removesuffix('.py'))}"
         return f"{name}/{self._coded('file', inner)}.py" if inner else f"{name}.py"
@@ -127,7 +126,7 @@ class FrameScrubber:
             return text
         if _is_public(file) or _FROZEN.fullmatch(file):
             return self._names.call(text)
-        return redacted(text) if self._names.keep_names else self._coded("function", text)
+        return self._names.kept(text) if self._names.keep_names else self._coded("function", text)
 
     def _coded(self, group: str, text: str) -> str:
         told = dict.fromkeys(found.lower() for found in RANGE_TELLS.findall(text))

@@ -12,7 +12,7 @@ import re
 
 from warpline.kernels.mangled import renamed
 from warpline.quote import redacted
-from warpline.scrub.vocabulary import CODE_LETTERS, MAX_DIGITS, is_known
+from warpline.scrub.vocabulary import CODE_LETTERS, MAX_DIGITS, is_known, known_words
 
 MAX_NAME_CHARS = 32_768
 """The decoder of kernel names reads no more."""
@@ -37,18 +37,24 @@ _SENTENCE = re.compile(rf"(?<!\w)(?!(?:{_CPP_WORDS})\b)\w+ (?!(?:{_CPP_WORDS})\b
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,400}", re.ASCII)
 _OP = re.compile(r"\w{1,400}(?:::\w{1,400}){0,6}(?:<\w{1,200}(?:::\w{1,200}){0,6}>|\.\d{1,5})?", re.ASCII)
 """An op: an identifier with namespaces before it; XLA numbers its own (``fusion.3``)."""
-_CHAIN = re.compile(r"(?<!\d)(\d++(?:[ .:/_-]\d++)+)[^\W_]*+")
+_CHAIN = re.compile(r"(?<!\d)(\d++(?:[ .:/_-]++\d++)+)[^\W_]*+")
 """Numbers that follow each other, and the letters that touch the last."""
 _SIZE_CHARS = frozenset("0123456789_")
 MAX_SIZE_DIGITS = 12
 """Digits of the sizes of a tile or a problem, as in ``256_128_32``."""
 ADDRESS_NUMBERS = 4
-SMALL_SIZE, TILE = 16, 8
-"""Sizes of tiles are small, or multiples of eight."""
+TILES = frozenset(size for power in (1 << bit for bit in range(8)) for size in (power, 3 * power))
+"""Sizes of tiles are powers of two, or three of them: not 10, 127, 168 or 172, which begin a private address."""
 _LITERAL = re.compile(r"L[a-z]n?(\d+)E")
 _NO_COUNTER = re.compile(r"\d[A-Za-z:.@%=-]|(?<![A-Za-z])[A-Za-z]{1,2}\d|[^\w .#:/()\[\]|-]")
 """Digits within a word, or beside marks that keys, addresses and assignments have."""
 MAX_COUNTERS = 3
+_ODD = re.compile(r"\d[^\W\d_]")
+"""Digits before letters: of keys, addresses and machines, and of few names that are not known (``conv2d``)."""
+_GROUPS = re.compile(r"(?<!:):(?=:?[0-9A-Fa-f]{1,4}(?![^\W_]))|:(?=:\d)")
+"""Groups of digits behind colons, as addresses have."""
+_MARKED = re.compile(r"[/\\@~%]|\w-\w|(?<!:):(?!:)\w")
+"""Marks of paths, hosts and pairs."""
 _COMPILED = re.compile(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
 _LOADED = re.compile(r"(dlopen|dlclose)\((.+)\)", re.DOTALL)
 _TEMPLATE_HASH = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
@@ -221,9 +227,24 @@ class NameScrubber:
 
     def _chosen(self, group: str, text: str, tells: re.Pattern[str] | None = None) -> str:
         """A name that a person chose. Where analyses look for words (tells), those of every program stay."""
-        if self.keep_names and (kept := redacted(text)) and kept.isprintable():
-            return kept
+        if self.keep_names and text and text.isprintable():
+            return self.kept(text)
         return text if tells and is_harmless(text) else self._whole(group, text, tells)
+
+    def kept(self, text: str) -> str:
+        """A name that is to stay: its words that are names in a program. Another word (a path, an address) does not."""
+        words = redacted(text).split(" ")
+        few = _only_count(_DIGITS.findall(text))
+        return " ".join(
+            word if _is_a_name(word) and (few or not _DIGITS.search(word)) else self._name(word) for word in words
+        )
+
+    def kept_file(self, path: str) -> str:
+        """The same of a file's path: only the file's own name is one."""
+        *folders, last = re.split(r"[/\\]", path)
+        is_file = "." in last or folders in ([], ["…"])  # the latter has been here before
+        shown = self.kept(last) if is_file else self._name(last)
+        return f"…/{shown}" if folders else shown
 
     def _whole(self, group: str, text: str, tells: re.Pattern[str] | None) -> str:
         """One pseudonym, with the words that an analysis looks for and the numbers that tell equal names apart."""
@@ -232,6 +253,16 @@ class NameScrubber:
         told = dict.fromkeys(found.lower() for found in tells.findall(text[:MAX_NAME_CHARS])) if tells else {}
         head = f"{group}{self.pseudonyms.code(group, skeleton)}"
         return " ".join(["_".join([head, *told]), *numbers])
+
+
+def _is_a_name(word: str) -> bool:
+    """Whether a word is an identifier, or several with the marks of a program between them; numbers only count.
+
+    With a mark of a path, a host or a pair, all its parts must be known.
+    """
+    if _GROUPS.search(word) or any(_ODD.search(piece) and not is_known(piece) for piece in PIECE.findall(word)):
+        return False
+    return not _MARKED.search(word) or known_words(word)
 
 
 def _is_kernel(text: str) -> bool:
@@ -251,15 +282,19 @@ def _are_sizes(numbers: list[str]) -> bool:
     """Whether numbers may be sizes: without leading zeros, and no four that only an address of a machine has."""
     if any(number.startswith("0") and number != "0" for number in numbers):
         return False
-    is_address = len(numbers) >= ADDRESS_NUMBERS and all(int(number) < 1 << 8 for number in numbers)
-    return not is_address or all(int(number) <= SMALL_SIZE or int(number) % TILE == 0 for number in numbers)
+    runs = (numbers[at : at + ADDRESS_NUMBERS] for at in range(len(numbers) - ADDRESS_NUMBERS + 1))
+    addresses = (run for run in runs if all(int(number) < 1 << 8 for number in run))
+    return all(int(number) in TILES for run in addresses for number in run)
 
 
 def _counters(text: str) -> list[str]:
     """The numbers of a name that only count (``step 17``, ``layer.3``); none if there may be more to them."""
     numbers = _DIGITS.findall(text)
-    few = len(numbers) <= MAX_COUNTERS and sum(map(len, numbers)) <= MAX_DIGITS
-    return numbers if few and not _NO_COUNTER.search(text) else []
+    return numbers if _only_count(numbers) and not _NO_COUNTER.search(text) else []
+
+
+def _only_count(numbers: list[str]) -> bool:
+    return len(numbers) <= MAX_COUNTERS and sum(map(len, numbers)) <= MAX_DIGITS
 
 
 def program_of(text: str) -> str:
