@@ -23,6 +23,7 @@ from warpline.compare.prediction import Outcome
 from warpline.estimate import Estimate
 from warpline.reports import terminal
 from warpline.reports.ladder import ladder_report, ladder_svg
+from warpline.reports.sections import Table
 from warpline.trace.open import open_trace
 
 US = 1000
@@ -112,6 +113,9 @@ def test_a_rung_that_cannot_be_compared_is_not_the_fastest(climbed: Ladder) -> N
     shown = " ".join(terminal.render(ladder_report(apart), 160).plain.split())
     assert "b is the fastest: 105 µs a step, 1.43× as fast as a. c cannot be compared with a." in shown
     assert apart.fastest.name == "b"
+    table = next(one for one in ladder_report(apart).sections[0].content if isinstance(one, Table))
+    of_first = [column.name for column in table.columns].index("share")
+    assert [row[of_first] for row in table.rows] == [1.0, second.share, None]
     none = replace(climbed, rungs=(first, replace(second, verdict="not_comparable"), third))
     shown = " ".join(terminal.render(ladder_report(none), 160).plain.split())
     assert (

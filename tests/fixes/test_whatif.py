@@ -17,6 +17,7 @@ from warpline.errors import CannotAnswer, UsageError
 from warpline.findings.fix_table import every_fix, whatif
 from warpline.fixes.model import Fix
 from warpline.fixes.registry import all_fixes, question_about
+from warpline.fixes.words import StepNoun
 from warpline.replay.costs.find import find_costs
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.reports.terminal import render
@@ -237,3 +238,12 @@ def test_the_report_shows_ranges_and_assumptions(tmp_path: Path) -> None:
     text = render(report(whatif(opened(tmp_path, dispatch_bound()), ["cuda_graph"]), "trace.json"), 100).plain
     assert "without the profiler" in text
     assert "Shapes and control flow" in text
+    assert "The step would take" in text or "The step might take" in text
+
+
+def test_a_recording_without_steps_is_not_called_one(tmp_path: Path) -> None:
+    found = whatif(opened(tmp_path, dispatch_bound()), ["cuda_graph"])
+    text = render(report(found, "trace.json", StepNoun("recording")), 100).plain
+    assert "The recording would take" in text or "The recording might take" in text
+    assert "The step" not in text
+    assert "median" not in text

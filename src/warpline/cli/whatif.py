@@ -68,15 +68,15 @@ def whatif(trace: Path, fix: tuple[str, ...], output: ReportOutput, selection: S
     """
     opened = selection.open(trace)
     title, said = recording(opened), partial(in_words_of, platform_of(opened))
+    noun = StepNoun.of(has_steps=len(opened.steps_in_view) > 0)
     if fix:
         names = [name for names in fix for name in names.split(",")]
         if unknown := next((name for name in names if name not in all_fixes() and concept(name)), None):
             raise UsageError("unknown-fix", f"{unknown!r} is not predicted", f"warpline explain {shlex.quote(unknown)}")
         prediction = predict(opened, names)
-        output.put(lambda: said(report(prediction, title)), lambda: said(prediction.to_dict()))
+        output.put(lambda: said(report(prediction, title, noun)), lambda: said(prediction.to_dict()))
     else:
         predictions = every_fix(opened)
-        noun = StepNoun.of(has_steps=len(opened.steps_in_view) > 0)
         output.put(
             lambda: said(report_all(predictions, title, noun)), lambda: said([one.to_dict() for one in predictions])
         )

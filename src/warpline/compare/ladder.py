@@ -164,8 +164,8 @@ def ladder(traces: Sequence[Trace], names: Sequence[str], least_effect: float = 
         _rung(one, recorded[0], before, pair)
         for one, before, pair in zip(recorded, [None, *recorded], [None, *pairs], strict=False)
     )
-    device = trace_device(traces[0])[0] if len(traces[0].gpu) else "the CPU"
-    return Ladder(device, timed, rungs, tuple(_remarks(rungs, runs, pairs, timed)))
+    devices = dict.fromkeys(trace_device(trace)[0] or "?" if len(trace.gpu) else "the CPU" for trace in traces)
+    return Ladder(" and ".join(devices), timed, rungs, tuple(_remarks(rungs, runs, pairs, timed)))
 
 
 class _StepTime(Struct, frozen=True):

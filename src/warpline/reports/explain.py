@@ -124,8 +124,9 @@ def _of_pages(name: str) -> list[Meaning]:
     if text is not None:
         found.append(Meaning(name, "lesson", text))
     if name in {"lesson", "lessons"}:
-        listed = "".join(f"\n  warpline explain {one}    {title}" for one, title in lessons().items())
-        found.append(Meaning(name, "the lessons", f"five short stories on recordings of the repository:{listed}"))
+        longest = max(map(len, lessons()))
+        listed = "".join(f"\n  warpline explain {one:{longest}}  {title}" for one, title in lessons().items())
+        found.append(Meaning(name, "lessons", f"five short stories on recordings of the repository:{listed}"))
     if name in {"concept", "concepts"}:
         found.append(Meaning(name, "the concepts", ", ".join(concepts())))
     return found

@@ -94,7 +94,7 @@ def _row(rung: Rung, before: Rung | None, ladder: Ladder) -> tuple[Value, ...]:
     return (
         rung.step_ns,
         Estimate(rung.low_ns, rung.step_ns, rung.high_ns),
-        rung.share,
+        rung.share if rung in ladder.comparable else None,
         rung.launches,
         rung.roof_share,
         rung.predicted_ns,

@@ -12,6 +12,7 @@ from warpline.replay.whatif import Prediction
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Table, Text, Value
 from warpline.units import capitalised, duration, several, speedup
 
+STEP = StepNoun("step")
 _TIMES = (
     Column("low_ns", "low", "ns"),
     Column("expected_ns", "expected", "ns"),
@@ -19,12 +20,12 @@ _TIMES = (
 )
 
 
-def report(prediction: Prediction, recording: str = "") -> Report:
-    """One prediction in full."""
+def report(prediction: Prediction, recording: str = "", noun: StepNoun = STEP) -> Report:
+    """One prediction in full, of a step or of a recording without steps."""
     names = " + ".join(fix.name for fix in prediction.fixes)
     sections = [
-        Section("answer", "Answer", tuple(_answer(prediction)), is_lead=True),
-        Section("step", "Step", (_steps(prediction),)),
+        Section("answer", "Answer", tuple(_answer(prediction, noun)), is_lead=True),
+        Section("step", noun.word.capitalize(), (_steps(prediction, noun),)),
     ]
     for fix in prediction.fixes:
         found = f"{several(fix.changed, 'graph node')} changed" if fix.changed else "nothing to change"
@@ -68,7 +69,7 @@ def report_all(predictions: Sequence[Prediction], recording: str, noun: StepNoun
     return Report(title, (Section("fixes", "Fixes, each replayed alone", (Table(columns, rows), nothing)),))
 
 
-def _answer(prediction: Prediction) -> Iterator[Content]:
+def _answer(prediction: Prediction, noun: StepNoun) -> Iterator[Content]:
     speed_up, new = prediction.gain, prediction.new_step_ns
     if prediction.is_outside_steps:
         yield Text(
@@ -82,8 +83,9 @@ def _answer(prediction: Prediction) -> Iterator[Content]:
         yield Text(f"{capitalised(how)}.")
     else:
         verb = "would" if speed_up.low >= 1.0 else "might"
+        old = duration(prediction.old_step_ns.expected)
         yield Text(
-            f"The step {verb} take {duration(new.expected)} instead of {duration(prediction.old_step_ns.expected)}: "
+            f"{capitalised(noun.one('the'))} {verb} take {duration(new.expected)} instead of {old}: "
             f"{speedup(speed_up.expected)} (range {speed_up.speedups}).",
             "strong",
         )
@@ -91,16 +93,18 @@ def _answer(prediction: Prediction) -> Iterator[Content]:
         yield Notes(tuple(Note("warning", "no-finding", text) for text in prediction.warnings))
 
 
-def _steps(prediction: Prediction) -> Table:
+def _steps(prediction: Prediction, noun: StepNoun) -> Table:
     return Table(
-        (Column("step", "step", key=True), *_TIMES, Column("source", "source", priority=2)),
-        tuple(_rows(prediction)),
+        (Column("step", noun.word, key=True), *_TIMES, Column("source", "source", priority=2)),
+        tuple(_rows(prediction, noun)),
     )
 
 
-def _rows(prediction: Prediction) -> Iterator[tuple[Value, ...]]:
-    steps = several(prediction.steps, "step")
-    yield "as recorded", "", prediction.measured_step_ns, "", f"{steps}, median"
+def _rows(prediction: Prediction, noun: StepNoun) -> Iterator[tuple[Value, ...]]:
+    steps = (
+        f"{several(prediction.steps, 'step')}, median" if noun == STEP else "from its first GPU operation to its last"
+    )
+    yield "as recorded", "", prediction.measured_step_ns, "", steps
     yield "replayed unchanged", "", prediction.replayed_step_ns, "", f"{prediction.error_pct:.2f} % off"
     calm = ", on a calm host" if prediction.on_calm_host else ""
     old_from = f"estimated from the events recorded{calm}" if prediction.bare_is_estimated else "timed by the run"
