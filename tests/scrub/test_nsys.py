@@ -233,3 +233,20 @@ def test_a_database_without_a_table_of_nsys_is_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(UnreadableFile, match="not-nsys"):
         scrub(path, tmp_path / "out.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("release", "shown"),
+    [
+        ("5.15.0-acme-gke", ["5.15.0-generic"]),
+        ("6.8", ["6.8"]),
+        ("5.15.153.1-microsoft-standard-WSL2", ["5.15.153-microsoft-standard-WSL2"]),
+        ("10.31.7.254", []),
+        ("8.8.4.4", []),
+        ("010.031.007.254", []),
+    ],
+)
+def test_the_release_of_a_system_is_no_address(release: str, shown: list[str], tmp_path: Path) -> None:
+    _, connection = scrubbed(small().system("SoftwareReleaseVersion", release), tmp_path)
+    found = rows(connection, "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'SoftwareReleaseVersion'")
+    assert [value for (value,) in found] == shown

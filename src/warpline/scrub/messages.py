@@ -125,9 +125,10 @@ def _leading(pattern: str) -> Callable[[str], str | None]:
 
 def _kernel_release(text: str) -> str | None:
     """The release of the operating system's kernel; its suffix only where it says that the system is WSL."""
-    found = re.match(r"\d{1,3}\.\d{1,3}(?:\.\d{1,4})?", text)
-    if found is None:
+    found = re.match(r"[2-9]\.\d{1,2}(?:\.\d{1,4})?(?!\d)", text)  # an address has larger numbers, or four
+    is_wsl = "microsoft" in text.lower()
+    if found is None or (text[found.end() :].startswith(".") and not is_wsl):
         return None
-    if "microsoft" in text.lower():
+    if is_wsl:
         return f"{found[0]}-microsoft-standard-WSL2"
     return found[0] + ("-generic" if text[found.end() :] else "")
