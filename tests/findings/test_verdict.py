@@ -14,7 +14,7 @@ from warpline.findings.judge import judge
 from warpline.findings.limits import Limit, Limits
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
-from warpline.findings.state import HalfEmpty, State
+from warpline.findings.state import HalfEmpty, State, percent
 from warpline.findings.verdict import WAITS, verdict_of
 from warpline.fixes.words import StepNoun
 from warpline.replay.resources import Resource
@@ -292,6 +292,22 @@ def test_work_that_waits_for_what_is_not_in_the_recording_asks_for_another_recor
 def test_kernels_are_to_blame_from_the_5_percent_that_a_fix_is_sure_of() -> None:
     assert verdict_of(limits(together=1.0, sure=True, kernel=1.07), [], STATE).cause == "kernel"
     assert verdict_of(limits(together=1.0, sure=False, kernel=1.07), [], STATE).cause == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0.0, "0 %"),
+        (0.0004, "under 0.1 %"),
+        (0.0011, "0.1 %"),
+        (0.0049, "0.5 %"),
+        (0.006, "1 %"),
+        (0.996, "99.6 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_a_small_share_is_not_nothing(share: float, said: str) -> None:
+    assert percent(share) == said
 
 
 def test_a_short_use_of_the_gpu_is_said_to_be_a_part_of_the_recording(tmp_path: Path) -> None:

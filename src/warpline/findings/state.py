@@ -31,6 +31,9 @@ MIN_COVERED = 0.5
 MIN_CAPTURED = 0.5
 """Share of the judged time from which a recording is one of a graph capture."""
 
+LEAST_SHOWN = 0.001
+"""The smallest share that is written as a number: one digit after the point says nothing about smaller ones."""
+
 MOST_OF_A_STEP = 0.5
 """Share of a step from which kernels that leave the device half empty, or that gather and add rows, are most of it."""
 
@@ -316,6 +319,8 @@ def covered_share(trace: Trace) -> float:
 
 
 def percent(share: float) -> str:
-    """A share in percent; 0 % and 100 % only where it is nothing, or all."""
-    digits = 1 if 0.0005 <= share < 0.005 or 0.995 <= share < 0.9995 else 0
-    return f"{100 * share:.{digits}f} %"
+    """A share in percent; 0 % and 100 % only where it is nothing, or nearly all."""
+    if 0 < share < LEAST_SHOWN:
+        return f"under {100 * LEAST_SHOWN:.1f} %"
+    digits = 1 if share < 0.005 or 0.995 <= share < 0.9995 else 0
+    return f"{100 * share:.{digits if share else 0}f} %"
