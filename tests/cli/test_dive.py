@@ -190,3 +190,11 @@ def test_two_reports_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["dive", "--compare", str(before), str(after)]) == 0
     assert "2.00× faster" in capsys.readouterr().out
     assert run(["dive", "--compare", str(before)]) == 2
+
+
+def test_a_trace_without_a_kernel_has_none_that_its_timeline_explains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, [annotation("ProfilerStep#1", 0, 100), op("aten::mm", 0, 90)])
+    assert run(["dive", str(path)]) == 1
+    assert "no-gpu-work: Nsight Compute looks into kernels" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from warpline.dive.compare import compare as compare_dives
 from warpline.dive.inside_kernels import InsideKernel, inside_kernels
 from warpline.dive.model import Dive
 from warpline.dive.ncu_plan import EXAMPLE, NcuRun, runs_for
-from warpline.errors import UsageError, WarplineError
+from warpline.errors import NoGpuWork, UsageError, WarplineError
 from warpline.reports.dive import report
 from warpline.reports.dive_compare import report as comparison_report
 from warpline.reports.dive_plan import plan_dict, plan_report
@@ -148,6 +148,8 @@ def put_dive(found: Dive, verbose: bool, output: ReportOutput) -> None:
 
 def _choose_kernels(trace: Trace, profiling: KernelProfiling, verbose: bool, output: ReportOutput, again: str) -> None:
     """Choose kernels of the timeline; profile them in the program, or say how to."""
+    if not len(trace.gpu):
+        raise NoGpuWork("Nsight Compute looks into kernels, and the trace has no GPU operations")
     found = inside_kernels(trace)
     runs = runs_for(found, profiling.top, profiling.source)
     if profiling.print_only or not profiling.program:
