@@ -105,6 +105,17 @@ def test_the_command_needs_two_recordings(words: list[str], capsys: pytest.Captu
     assert capsys.readouterr().err.startswith("warpline: two-traces:")
 
 
+@pytest.mark.parametrize("verb", [[], ["diagnose"]])
+def test_the_diagnosis_of_two_recordings_points_to_compare(
+    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for file in files:
+        Path(file).touch()
+    assert run([*verb, *files]) == 2
+    assert "warpline compare" in capsys.readouterr().err
+
+
 def test_a_program_of_the_gpu_is_not_compared_with_one_of_the_cpu(tmp_path: Path) -> None:
     a = trace(tmp_path, "a", steps(3, [("gemm", 100)]))
     b = trace(tmp_path, "b", [annotation("ProfilerStep#0", 0, 100)])

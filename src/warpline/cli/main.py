@@ -182,11 +182,8 @@ def _check_address_space() -> None:
 def _with_default_verb(arguments: list[str]) -> list[str]:
     """`warpline TRACE` means `warpline diagnose TRACE`; `-` is a trace on standard input."""
     first = arguments[0] if arguments else ""
+    _refuse_two_traces(arguments[1:] if first == "diagnose" else arguments)
     if (first == "-" or not first.startswith("-")) and first not in VERBS and _like_a_file(first):
-        if len(arguments) > 1 and os.path.exists(arguments[1]):  # noqa: PTH110 - not yet a path
-            raise UsageError(
-                "two-traces", "warpline TRACE takes one recording", shlex.join(["warpline", "compare", *arguments])
-            )
         if len(arguments) > 1 and arguments[1] in VERBS:
             trace, verb, *others = arguments
             raise UsageError(
@@ -194,6 +191,13 @@ def _with_default_verb(arguments: list[str]) -> list[str]:
             )
         return ["diagnose", *arguments]
     return arguments
+
+
+def _refuse_two_traces(words: list[str]) -> None:
+    if len(words) > 1 and words[0] not in VERBS and all(map(os.path.exists, words[:2])):
+        raise UsageError(
+            "two-traces", "warpline TRACE takes one recording", shlex.join(["warpline", "compare", *words])
+        )
 
 
 def _like_a_file(word: str) -> bool:
