@@ -319,9 +319,12 @@ def test_the_help_names_every_source() -> None:
     assert all(name in " ".join(shown.split()) for source in SOURCES for name in source.profilers.values())
 
 
-def test_metric_and_explain_agree_on_an_unknown_name() -> None:
-    assert run(["metric", "sm__throughput"]) == run(["explain", "sm__throughput"]) == 0
-    assert run(["metric", "nonsense"]) == run(["explain", "nonsense"]) == 1
+@pytest.mark.parametrize("verb", ["metric", "explain"])
+def test_metric_and_explain_agree_on_an_unknown_name(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([verb, "sm__throughput"]) == 0
+    assert not capsys.readouterr().err
+    assert run([verb, "nonsense"]) == 1
+    assert capsys.readouterr().err.startswith("warpline: unknown-name: ")
 
 
 def test_explain_knows_lint_codes_ops_and_its_own_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from warpline.cli.output import ReportOutput, output_options
-from warpline.errors import EXIT_FAILED
+from warpline.cli.write import say
+from warpline.errors import EXIT_FAILED, WarplineError
 from warpline.hardware.counters.explain import SCHEMA, explain
 from warpline.hardware.counters.table import catalogue, target_of
 from warpline.reports.metric import metric_report
@@ -34,4 +35,7 @@ def metric(names: tuple[str, ...], chip: str | None, output: ReportOutput) -> in
     listed = catalogue(target)
     found = [explain(name, target, listed) for given in names for name in given.split(",") if name.strip()]
     output.put(lambda: metric_report(found), lambda: {"schema": SCHEMA, "metrics": [one.to_dict() for one in found]})
-    return EXIT_FAILED if any(one.state == "unknown" for one in found) else 0
+    unknown = [one.name for one in found if one.state == "unknown"]
+    for name in unknown:
+        say(f"warpline: {WarplineError('unknown-name', f'no chip has a metric {name!r}').line()}", err=True)
+    return EXIT_FAILED if unknown else 0
