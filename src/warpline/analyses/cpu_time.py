@@ -21,7 +21,7 @@ from warpline.analyses.thread_events import CALL, FRAME, OP, OS_CALL, RANGE, Thr
 from warpline.analyses.user_frames import LineIs, Site, UserFrames, site_of
 from warpline.capture.run_folder import recorded_entry
 from warpline.intervals import intersection, union
-from warpline.library_names import PROFILER_FRAME
+from warpline.library_names import OPTIMIZER_STEP, PROFILER_FRAME
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
@@ -66,8 +66,6 @@ NEW_ITERATOR = "aten::random_"
 NEW_WORKERS = "new DataLoader workers, until their first batch"
 WORKERS_START_NS = 1_000_000
 """Starting a process and its Python takes longer, and all else between two batches of a loop without ops shorter."""
-OPTIMIZER = r"^Optimizer\.step#"
-"""The range that torch records around optimizer.step()."""
 PROFILER = rf"{PROFILER_FRAME}|^ProfilerStep|^profiler::"
 SHOWN_BY = {
     "nsys": "Record with nsys profile --trace=cuda,nvtx,osrt, and with NVTX ranges around your code,",
@@ -206,7 +204,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
         has_steps=len(steps) > 0,
         parts=_listed(_parts(found, np.append(trace.ops.shapes.codes, NONE)[found.op]), window_ns),
         source="run" if recorded_entry(trace.file) else trace.source,
-        optimizer_ns=_time_inside(events[events.name.like(OPTIMIZER)], windows),
+        optimizer_ns=_time_inside(events[events.name.like(OPTIMIZER_STEP)], windows),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from warpline.cli.options import json_option
-from warpline.cli.write import print_json, put_text, say
+from warpline.cli.write import print_json, put_text, say_error
 from warpline.errors import EXIT_FAILED, WarplineError
 from warpline.reports.explain import SCHEMA, Meaning, explained, meanings, near
 
@@ -49,6 +49,6 @@ def explain(names: tuple[str, ...], as_json: bool) -> None:
         put_text("".join(map(explained, found)))
     for name, listed in unknown:
         hint = f"close: {', '.join(listed)}" if listed else "warpline kernel NAME and warpline metric NAME say more"
-        say(f"warpline: {WarplineError('unknown-name', f'nothing is known about {name!r}', hint).line()}", err=True)
+        say_error(WarplineError("unknown-name", f"nothing is known about {name!r}", hint))
     if unknown:
         raise click.exceptions.Exit(EXIT_FAILED)

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from warpline.cli.options import PATH, bundle, json_option
 from warpline.cli.selection import StepSelection, selection_options, trace_argument
-from warpline.cli.write import print_json, refuse_existing, say
+from warpline.cli.write import print_json, refuse_existing, say, say_error
 from warpline.errors import UsageError, WarplineError
 from warpline.exports.formats import Exported, Picture, export_format
 from warpline.exports.formats import export as write
@@ -91,7 +91,7 @@ def export(trace: Path, output: ExportOutput, what: Picture, why: bool | None, s
         for one in written:
             say(_line(one))
     for missing in failed:
-        say(f"warpline: {missing.line()}", err=True)
+        say_error(missing)
     return failed[0].exit_code if failed else 0
 
 

@@ -8,7 +8,7 @@ import click
 
 from warpline.cli.options import PATH
 from warpline.cli.output import ReportOutput, output_options
-from warpline.cli.write import say
+from warpline.cli.write import say_error
 from warpline.errors import EXIT_FAILED, EXIT_REGRESSION, UnreadableFile
 from warpline.lint import LintFinding, imports_gpu_library, lint_file, python_files
 from warpline.reports.lint import lint_report
@@ -57,7 +57,7 @@ def lint(files: tuple[Path, ...], output: ReportOutput) -> None:
             },
         )
     for failed in errors:
-        say(f"warpline: {failed.line()}", err=True)
+        say_error(failed)
     code = EXIT_FAILED if errors else EXIT_REGRESSION if findings else 0
     if code:
         raise click.exceptions.Exit(code)

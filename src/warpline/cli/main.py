@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 from warpline import __version__
 from warpline.cli.options import Asked
 from warpline.cli.verbs import GROUPS, VERBS
-from warpline.cli.write import discard_stdout, open_what_is_closed, print_json, say, write_plain_signs
+from warpline.cli.write import discard_stdout, open_what_is_closed, print_json, say, say_error, write_plain_signs
 from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 from warpline.sources.stdin import without_spool
 from warpline.sources.valid_text import valid_text
@@ -267,5 +267,5 @@ def _fail(error: WarplineError, as_json: bool) -> int:
     if as_json:
         message, hint = without_spool(error.message), without_spool(error.hint)
         print_json({"error": {"code": error.code, "message": message, "hint": hint}})
-    say(f"warpline: {without_spool(error.line())}", err=True)
+    say_error(error)
     return error.exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from warpline.cli.output import ReportOutput, output_options
-from warpline.cli.write import say
+from warpline.cli.write import say_error
 from warpline.errors import EXIT_FAILED, WarplineError
 from warpline.hardware.counters.explain import SCHEMA, explain
 from warpline.hardware.counters.table import catalogue, target_of
@@ -37,5 +37,5 @@ def metric(names: tuple[str, ...], chip: str | None, output: ReportOutput) -> in
     output.put(lambda: metric_report(found), lambda: {"schema": SCHEMA, "metrics": [one.to_dict() for one in found]})
     unknown = [one.name for one in found if one.state == "unknown"]
     for name in unknown:
-        say(f"warpline: {WarplineError('unknown-name', f'no chip has a metric {name!r}').line()}", err=True)
+        say_error(WarplineError("unknown-name", f"no chip has a metric {name!r}"))
     return EXIT_FAILED if unknown else 0

@@ -26,7 +26,7 @@ from warpline.cli.dive import put_dive
 from warpline.cli.options import PATH, WORDS, bundle, json_option
 from warpline.cli.output import ReportOutput
 from warpline.cli.selection import StepSelection
-from warpline.cli.write import more_traces, print_json, say
+from warpline.cli.write import more_traces, print_json, say, say_error
 from warpline.dive.answer import dive_files
 from warpline.errors import EXIT_FAILED, UnreadableFile, UsageError, WarplineError
 from warpline.findings.diagnosis import diagnose as diagnose_trace
@@ -300,7 +300,7 @@ def put_run(result: Run, answer: RunAnswer) -> int:
         return result.exit_code
     if answer.as_json:
         # The answer on stdout has the error, as `nothing`.
-        say(f"warpline: {failure.line()}", err=True)
+        say_error(failure)
         return failure.exit_code
     raise failure
 

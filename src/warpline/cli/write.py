@@ -23,7 +23,7 @@ import click
 from warpline.atomic_write import write_atomically
 from warpline.errors import UsageError, WarplineError
 from warpline.sanitise import sanitise_json, sanitise_lines
-from warpline.sources.stdin import as_typed
+from warpline.sources.stdin import as_typed, without_spool
 from warpline.sources.valid_text import valid_text
 from warpline.units import several
 
@@ -46,12 +46,17 @@ def open_what_is_closed() -> None:
     """Where the shell closed stdin, stdout or stderr (`>&-`), nothing is read, and what is written is lost."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - until the process ends
+            setattr(sys, name, _nothing(mode))
 
 
 def discard_stdout() -> None:
     """Lose what stdout still holds and gets, since it cannot be written: flushing at exit stays quiet."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
+    sys.stdout = _nothing()
+
+
+def _nothing(mode: str = "w") -> Any:
+    """A stream without a reader or a writer, until the process ends."""
+    return open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123
 
 
 def write_plain_signs() -> None:
@@ -79,7 +84,12 @@ def say(text: str, *, err: bool = False) -> None:
     except OSError:
         if not err:
             raise
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
+        sys.stderr = _nothing()
+
+
+def say_error(error: WarplineError) -> None:
+    """The line of an error on stderr."""
+    say(f"warpline: {without_spool(error.line())}", err=True)
 
 
 def put_text(text: str, file: Path | None = None) -> None:

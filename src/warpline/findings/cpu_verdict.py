@@ -28,6 +28,7 @@ from warpline.replay.costs.host import SLOW_CORE_WORK_PER_NS, SMALL_CPU_OP_NS
 from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
 from warpline.trace.trace import Trace
 from warpline.units import capitalised, count, duration, share, uncapitalised
+from warpline.work.collective import kind_of
 
 CAUSE_OF: dict[CpuKind, Cause] = {
     "input": "input",
@@ -49,7 +50,7 @@ NEW_TENSOR = "aten::lift_fresh"
 MIN_NEW_TENSORS = 0.05
 """From this share of all ops on, making tensors one by one is most of what small ops do, or near it."""
 
-REDUCTION = r"(?i)all_?reduce|reduce_?scatter"
+AVERAGING = {"all_reduce", "reduce_scatter"}
 """Collectives that average gradients: what is accumulated needs fewer of them. A pipeline only sends and receives."""
 
 UNKNOWN_SIZES = (
@@ -291,7 +292,7 @@ def _advice(trace: Trace, group: _Group, cpu: CpuTime) -> str:
         return f"{'; '.join((ALL_PARAMETERS, *map(uncapitalised, _ADVICE['dispatch'])))}."
     if group.cause == "unclear" and _own_lines(group):
         return f"{OWN_CODE}."
-    if group.cause == "comm" and not any(table.name.like(REDUCTION).any() for table in (trace.ops, trace.ranges)):
+    if group.cause == "comm" and not _averages_gradients(trace):
         return f"{_ADVICE['comm'][0]}."
     if group.cause == "unclear":
         return f"{shown_by(cpu.source)} to see what runs there."
@@ -321,6 +322,11 @@ def _is_double(trace: Trace, group: _Group) -> bool:
     doubles = trace.ops.dtypes.like('"double"')
     slow = {name for name in np.unique(trace.ops.name[doubles].texts) if name is not None}
     return 2 * sum(part.usual_ns for part in group.parts if part.name in slow) >= group.time_ns
+
+
+def _averages_gradients(trace: Trace) -> bool:
+    names = (name for table in (trace.ops, trace.ranges) for name in table.name.present())
+    return any(kind_of(name) in AVERAGING for name in names)
 
 
 def _loading_advice(trace: Trace, group: _Group) -> str:

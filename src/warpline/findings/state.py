@@ -293,8 +293,8 @@ def _rest(evidence: Evidence) -> Rest | None:
         starts.append(int(table.start_ns[own].min(initial=starts[0])))
         ends.append(int(table.end_ns[own].max(initial=ends[0])))
     begin, end = (np.array(side) for side in ((min(starts), trace.window.end_ns), (trace.window.start_ns, max(ends))))
-    busiest = np.bincount(host.calls.thread).argmax()
-    lane = np.full(2, busiest)
+    threads, launches = np.unique(host.calls.thread, return_counts=True)
+    lane = np.full(2, threads[launches.argmax()])
     spent = {label: int(spans.covered_ns(lane, begin, end).sum()) for label, spans in host.activity.items()}
     time_ns = int((end - begin).sum())
     spent["unknown"] = time_ns - sum(spent.values()) + spent.pop(WAITING)

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from warpline.analyses.idle.host_activity import DRIVER_LOADING
 from warpline.capture.run_folder import timed_step
 from warpline.estimate import Estimate
 from warpline.library_names import PROFILER_STEP
@@ -33,7 +34,7 @@ from warpline.trace.trace import Trace
 CASES = LOW_STEP, EXPECTED_STEP, HIGH_STEP = range(3)
 """The bare step: low (recording is expensive), expected and high."""
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
-NOT_RECORDING = r"(?i)lazy|module|compiler|unknown|unrecognized|undefined"
+NOT_RECORDING = rf"{DRIVER_LOADING}|unknown|unrecognized|undefined"
 """Overhead that is CUDA's, which loads and compiles code, or of which nothing says that it is the profiler's."""
 LAUNCHING = ("dispatch", "launch_latency")
 """Causes of idle time that recording makes longer."""

@@ -242,12 +242,20 @@ def _of_several(diagnosis: Diagnosis) -> str:
     """What the length of a step is where most steps take another time: the average of those that were replayed is not
     exactly that of all."""
     judgement = diagnosis.judgement
-    if diagnosis.cpu is not None:
+    if replayed := _averaged_of_more(diagnosis):
+        return f" on average of the {replayed} replayed"
+    if diagnosis.cpu is not None or (judgement is not None and judgement.evidence.question.replay.is_average):
         return " on average"
-    if judgement is not None and judgement.evidence.question.replay.is_average:
-        replayed = len(judgement.evidence.trace.steps_in_view)
-        return f" on average of the {replayed} replayed" if replayed < len(diagnosis.steps) else " on average"
     return "" if judgement is None or diagnosis.most_steps_take_it else " in the median"
+
+
+def _averaged_of_more(diagnosis: Diagnosis) -> int:
+    """How many steps were replayed, where a step is their average and there are others; else 0."""
+    judgement = diagnosis.judgement
+    if diagnosis.cpu is not None or judgement is None or not judgement.evidence.question.replay.is_average:
+        return 0
+    replayed = len(judgement.evidence.trace.steps_in_view)
+    return replayed if replayed < len(diagnosis.steps) else 0
 
 
 def _step_times(diagnosis: Diagnosis, verbose: bool) -> tuple[str | None, str | None]:
@@ -382,9 +390,9 @@ def _window(diagnosis: Diagnosis, whole: int, as_step: bool = False) -> str:
     is_typical = recorded is not None and abs(whole / steps - recorded) <= TYPICAL * recorded
     basis = "recorded " if step and recorded and _differ(recorded, step.expected) else ""
     rest = f" ({share(of, 1)} of the recording)" if of < MIN_COVERED else ""
-    number, of_several = several(steps, f"{basis}step"), _of_several(diagnosis)
-    if as_step and recorded and is_typical and not of_several.endswith("replayed"):
-        return f"{number} of {duration(recorded)}{of_several}{_without_pause(diagnosis)}{rest}"
+    number = several(steps, f"{basis}step")
+    if as_step and recorded and is_typical and not _averaged_of_more(diagnosis):
+        return f"{number} of {duration(recorded)}{_of_several(diagnosis)}{_without_pause(diagnosis)}{rest}"
     mean = f" ({duration(whole / steps)} on average)" if recorded and _differ(whole / steps, recorded) else ""
     return f"{number}{_without_pause(diagnosis)}, {duration(whole)}{mean}{rest}"
 

@@ -17,7 +17,7 @@ import numpy as np
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import Int64s, RawEvents
-from warpline.sources.kineto.lanes import merged
+from warpline.sources.kineto.lanes import GPU_RANGE, merged
 from warpline.sources.kineto.threads import KinetoThreads
 
 PROTON = "proton"
@@ -106,7 +106,7 @@ def _adopt_scopes(raw: RawEvents, threads: KinetoThreads, scopes: Int64s) -> Non
             continue
         rows = scopes[threads.key(scopes) == key]
         on_gpu = lane[0].startswith(GRAPH_LANE)
-        category = "gpu_user_annotation" if on_gpu else "user_annotation"
+        category = GPU_RANGE if on_gpu else "user_annotation"
         if category not in raw.categories:
             raw.categories.append(category)
         raw.category[rows] = raw.categories.index(category)

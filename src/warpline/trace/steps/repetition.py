@@ -166,7 +166,8 @@ def repeated_work(trace: Trace) -> Period | None:
 
 def _of_program(trace: Trace) -> tuple[Gpu, Requests]:
     """What the program asks the device for, without the pages of unified memory that the driver moves."""
-    gpu = trace.gpu[~trace.gpu.copy_kind.like(MIGRATION)]
+    moved = trace.gpu.copy_kind.like(MIGRATION)
+    gpu = trace.gpu[~moved] if moved.any() else trace.gpu
     return gpu, _requests(gpu, trace.api)
 
 
