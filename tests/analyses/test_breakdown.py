@@ -13,7 +13,7 @@ from paths import RECORDINGS
 
 from warpline.analyses.breakdown import communicates, device_times
 from warpline.trace.open import open_trace
-from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.schema import TABLES, Gpu, conform, empty
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
 
@@ -77,7 +77,8 @@ def test_the_parts_sum_to_the_whole_and_equal_a_count_of_nanoseconds(rows: list[
             "end_ns": [start + length for _, start, length, _ in rows],
         }
     )
-    trace = Trace(Path("random"), "kineto", {name: empty(name) for name in TABLES} | {"gpu": conform("gpu", gpu)})
+    tables = {name: kind(empty(name)) for name, kind in TABLES.items()} | {"gpu": Gpu(conform("gpu", gpu))}
+    trace = Trace.of_tables(Path("random"), "kineto", tables)
     window = range(min(start for _, start, _, _ in rows), max(start + length for _, start, length, _ in rows))
     for device in device_times(trace):
         covered: set[int] = set()

@@ -20,7 +20,7 @@ def make_trace(source: str = "nsys", **tables: list[Row]) -> Trace:
         else schema.empty(name)
         for name in schema.TABLES
     }
-    return Trace(Path("paper"), source, dict(frames))
+    return Trace.of_tables(Path("paper"), source, {name: schema.TABLES[name](frame) for name, frame in frames.items()})
 
 
 def call(name: str, thread: int, start: int, end: int, correlation: int) -> Row:

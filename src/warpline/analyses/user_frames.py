@@ -138,7 +138,8 @@ class UserFrames:
         """The table that lookups give rows of."""
         self._names = self.python.name
         own = ~self._names.like(LIBRARY_FRAME)
-        frames = source.frames
+        table = source.python
+        frames = Nest(table.thread, table.start_ns, table.end_ns, table.parent, table.depth)
         self._parents = np.append(frames.parents, NONE)
         self._own_or_above = np.append(nearest_marked(frames.parents, own), NONE)
         self._frames = frames if len(own) else None

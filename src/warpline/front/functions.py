@@ -6,6 +6,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from warpline.analyses.memory import MemoryUse, memory_of_snapshot
 from warpline.errors import UsageError
 from warpline.findings.diagnosis import Diagnosis
@@ -30,7 +32,7 @@ def open_trace(
     >>> trace = warpline.open("trace.json.gz")
     >>> trace.table("gpu")
     """
-    return Trace.of(open_linked(path, steps=steps, step_range=step_range, cache=cache))
+    return Trace(**asdict(open_linked(path, steps=steps, step_range=step_range, cache=cache)))
 
 
 def diagnose(path: str | Path, *, why: bool | None = None) -> Diagnosis:

@@ -40,7 +40,7 @@ from warpline.units import duration, several
 PANDAS_HINT = "pip install pandas pyarrow"
 
 
-class Trace(ShownAsCard, base.Trace):
+class Trace(ShownAsCard, base.Trace, frozen=True):
     """One profile: tables of numpy columns, frames of polars to query, and a method for each command.
 
     >>> trace = warpline.open("trace.json.gz")

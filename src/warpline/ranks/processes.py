@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from warpline.analyses.breakdown import PRIORITY, activities_of
 from warpline.ranks.summary import COMM
 from warpline.trace.arrays import Bools
 from warpline.trace.cut import cut_to_rows
+from warpline.trace.schema import Steps
 from warpline.trace.steps.find import find_steps
 from warpline.trace.trace import Trace
 
@@ -34,4 +36,4 @@ def _part(trace: Trace, device: int, process: int) -> Trace:
     rows["events"] = np.append(rows["api"], False)[trace.events.api_id]
     part = cut_to_rows(trace, rows, trace.all_steps[:0])
     steps = find_steps(part)
-    return part if steps is None else part.replaced({"steps": steps.table()}, None)
+    return part if steps is None else replace(part, all_steps=Steps(steps.table()))

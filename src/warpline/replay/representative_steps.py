@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.lib.stride_tricks import sliding_window_view
 
 from warpline.replay.cold_steps import find_cold_steps
@@ -53,7 +54,7 @@ def judged_steps(trace: Trace) -> Trace:
         pauses = _long_pauses(steps.start_ns, steps.end_ns, is_exact=steps.found_by[0] == "profiler_step")
         cold = trace.once(find_cold_steps)
         if cold is not None:
-            trace = trace.without(cold)
+            trace = replace(trace, cold=cold)
         first, beyond = _unbroken_run(lengths, pauses, cold)
         calls_per_step = max(len(trace.api), 1) / len(steps)
         chosen = representative_steps(lengths[first:beyond], round(ENOUGH_CALLS / calls_per_step))
@@ -79,7 +80,7 @@ def in_warm_steps(trace: AnyTrace) -> AnyTrace:
         return trace
     warm = trace.with_steps(steps)
     cold = trace.once(find_cold_steps) if warm.has_some_steps_chosen else None
-    return warm.without(cold) if cold else warm
+    return replace(warm, cold=cold) if cold else warm
 
 
 def _long_pauses(starts: Int64s, ends: Int64s, *, is_exact: bool) -> Int64s:

@@ -31,6 +31,7 @@ from warpline.sources.private_files import (
 )
 from warpline.sources.zlib_engine import engine
 from warpline.trace.schema import TABLES
+from warpline.trace.table import TraceTable
 from warpline.trace.trace import Trace
 
 MAX_MANIFEST_BYTES = 1 << 20
@@ -55,7 +56,7 @@ def load(name: str, file: Path) -> Trace | None:
         return None
     except pl.exceptions.PanicException:
         return None
-    return Trace(file, source, tables) if isinstance(source, str) else None
+    return Trace.of_tables(file, source, tables) if isinstance(source, str) else None
 
 
 def store(name: str, trace: Trace) -> None:
@@ -94,7 +95,7 @@ def _schema_digest() -> str:
     return hashlib.blake2b(json.dumps(columns).encode(), digest_size=8).hexdigest()
 
 
-def _table(folder: int, table: str, checksum: Any) -> pl.DataFrame:
+def _table(folder: int, table: str, checksum: Any) -> TraceTable:
     """A table of the entry, checked."""
     with open_file(f"{table}.arrow", folder) as file:
         size, expected = checksum
@@ -103,7 +104,7 @@ def _table(folder: int, table: str, checksum: Any) -> pl.DataFrame:
         frame = pl.read_ipc(file)
     if dict(frame.schema) != {name: column.dtype for name, column in TABLES[table].columns.items()}:
         raise ValueError(f"{table} has other columns")
-    return frame
+    return TABLES[table](frame)
 
 
 def _size(file: BinaryIO) -> int:

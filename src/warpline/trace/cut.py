@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from msgspec.structs import replace
 
 from warpline.trace.arrays import NONE, Bools, Int64s
 from warpline.trace.launches import launch_moments
@@ -32,21 +33,21 @@ _REFERENCES = {
 def cut_to_steps(trace: Trace) -> Trace:
     """The trace with only the selected steps and their rows."""
     steps = trace.steps_in_view
-    return cut_to_rows(trace, rows_of_steps(trace), steps).replaced({}, StepChoice(0, len(steps)))
+    return replace(cut_to_rows(trace, rows_of_steps(trace), steps), chosen_steps=StepChoice(0, len(steps)))
 
 
 def cut_to_rows(trace: Trace, rows: Mapping[str, Bools], steps: Steps) -> Trace:
     """The trace with only these rows of some tables, and these steps."""
     targets = {target for columns in _REFERENCES.values() for target in columns.values()}
     places = {name: _places(rows[name]) for name in targets}
-    tables: dict[str, TraceTable] = {"steps": steps}
+    tables: dict[str, TraceTable] = {}
     for name, chosen in rows.items():
         table = trace.tables[name][chosen]
         references = _REFERENCES.get(name, {})
         tables[name] = table.with_columns(
             {column: places[target][table.column(column)] for column, target in references.items()}
         )
-    return trace.replaced(tables, None)
+    return replace(trace, **tables, all_steps=steps, chosen_steps=None)
 
 
 def rows_of_steps(trace: Trace) -> dict[str, Bools]:

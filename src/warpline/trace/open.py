@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import polars as pl
+from msgspec.structs import replace
 
 from warpline.capture.run_folder import MANIFEST, recorded_files
 from warpline.errors import UnreadableFile
@@ -33,13 +34,14 @@ from warpline.sources.stdin import as_shell_word
 from warpline.trace.arrays import NONE
 from warpline.trace.cache import load, store
 from warpline.trace.checks import check
+from warpline.trace.companions import COMPANIONS, Companions
 from warpline.trace.execution_trace import execution_trace_beside, is_execution_trace
 from warpline.trace.link import link
 from warpline.trace.repair import guarantee
-from warpline.trace.schema import Health
-from warpline.trace.steps.choice import StepChoice
+from warpline.trace.schema import Dataflow, Health, Steps
+from warpline.trace.steps.choice import StepChoice, steps_named
 from warpline.trace.steps.find import find_steps
-from warpline.trace.trace import COMPANIONS, Companions, Trace
+from warpline.trace.trace import Trace
 
 
 def open_trace(
@@ -70,9 +72,10 @@ def open_trace(
         processes = {int(process) for process in trace.threads.process if process != NONE}
         companions.execution_trace = execution_trace_beside(file, processes)
     if companions.exists:
-        trace = trace.with_companions(companions)
+        dataflow = Dataflow(partial(companions.dataflow, trace.all_steps))
+        trace = replace(trace, companions=companions, dataflow=dataflow)
     if step_range is not None:
-        trace = trace.with_step_range(step_range)
+        trace = replace(trace, all_steps=Steps(steps_named(trace.ranges, step_range).table()))
     return trace if steps is None else trace.with_steps(StepChoice.parse(steps))
 
 
@@ -199,12 +202,12 @@ def build(file: Path, rows: Rows) -> Trace:
     frames["meta"] = pl.DataFrame(
         {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}
     )
-    trace = Trace(file, rows.source, link(frames))
+    trace = Trace.of_tables(file, rows.source, link(frames))
     steps = find_steps(trace)
     if steps is not None:
-        trace = trace.replaced({"steps": steps.table()}, None)
+        trace = replace(trace, all_steps=Steps(steps.table()))
     said = rows.health + _unsaid(repairs.health(), rows.health)
-    return trace.replaced({"health": _health_table(said + _unsaid(check(trace), said))}, None)
+    return replace(trace, health=Health(_health_table(said + _unsaid(check(trace), said))))
 
 
 _EXPLAINED_BY = {

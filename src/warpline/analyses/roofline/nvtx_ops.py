@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.thread_events import OP, ThreadEvents
 from warpline.kernels import identify
 from warpline.trace.arrays import NONE, Int64s
 from warpline.trace.nesting import nest
-from warpline.trace.schema import conform
+from warpline.trace.schema import Gpu, Ops, conform
 from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
 
@@ -31,7 +32,7 @@ _TYPES = {"f16": "c10::Half", "bf16": "c10::BFloat16", "f32": "float", "tf32": "
 def nvtx_ops(trace: Trace) -> tuple[OpCalls, Int64s] | None:
     """The ops that ranges name, and for each row of `gpu` its op there, or NONE; None without such ranges."""
     found = _named_ops(trace)
-    return None if found is None else (OpCalls(trace.replaced({"ops": found[0]}, None)), found[1])
+    return None if found is None else (OpCalls(replace(trace, ops=Ops(found[0]))), found[1])
 
 
 def with_nvtx_ops(trace: Trace) -> Trace | None:
@@ -44,12 +45,12 @@ def with_nvtx_ops(trace: Trace) -> Trace | None:
         return None
     ops, around = found
     launched_by = pl.Series(around, dtype=pl.Int64).replace(NONE, None).cast(pl.UInt32)
-    tables = {
-        "ops": ops,
-        "ranges": trace.ranges[~trace.ranges.name.like(WITH_SIZES)].stored,
-        "gpu": trace.stored("gpu").with_columns(op_id=launched_by),
-    }
-    return trace.replaced(tables, trace.chosen_steps)
+    return replace(
+        trace,
+        ops=Ops(ops),
+        ranges=trace.ranges[~trace.ranges.name.like(WITH_SIZES)],
+        gpu=Gpu(trace.stored("gpu").with_columns(op_id=launched_by)),
+    )
 
 
 def _named_ops(trace: Trace) -> tuple[pl.DataFrame, Int64s] | None:
