@@ -26,6 +26,7 @@ from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.hardware.vocabulary import in_words_of
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.replay.fix import chosen_fixes
+from warpline.replay.graph_edit import Effect
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.representative_steps import steps_to_judge
 from warpline.replay.whatif import Prediction
@@ -125,7 +126,7 @@ class FixTable:
     def _together(self, names: tuple[str, ...]) -> Prediction:
         prediction = self._bounded(names)
         for name in names:
-            if self.evidence.trial(name).may_do_nothing:
+            if self.evidence.trial(name).effect is Effect.DOUBTFUL:
                 prediction = _or_without(prediction, self.row(*(other for other in names if other != name)))
         unnamed = [fix.name for fix in prediction.fixes if fix.changed and not self.has_evidence(fix.name)]
         return prediction.without_finding(unnamed) if unnamed else prediction

@@ -47,7 +47,7 @@ def apply(edit: GraphEdit, case: int) -> int:
             graph.duration[call] += iterations.size * labelled.host.list_tensor.at(case)
         edit.remove_work(loop.gathering)
         changed += iterations[1:].size
-    edit.remove_work(np.concatenate(removed), dispatch=False)
+    edit.remove_work_only(np.concatenate(removed))
     return changed
 
 

@@ -54,7 +54,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     first = np.flatnonzero(labelled.kernels_where(_channels_first) & usable & has_tensor_cores(labelled))
     if not len(transposes) + len(first):
         return 0
-    edit.remove_work(transposes, dispatch=False)
+    edit.remove_work_only(transposes)
     if case != PESSIMISTIC or not len(transposes):
         now = edit.graph.duration[first]
         edit.shorten(first, now * shares.CHANNELS_LAST.at(case), labelled.floor_ns()[first])

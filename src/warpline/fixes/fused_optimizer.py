@@ -61,7 +61,7 @@ def apply(edit: GraphEdit, case: int) -> int:
             short & inside & (labelled.step == step) & labelled.graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL)
         )
         now = float(edit.graph.duration[cpu].sum())
-        edit.remove_work(of_step[1:], dispatch=False)
+        edit.remove_work_only(of_step[1:])
         edit.graph.duration[of_step[0]] = max(share * whole, labelled.device.smallest_kernel.at(case))
         edit.graph.duration[cpu] = 0.0
         calls = labelled.call_of_work[of_step]

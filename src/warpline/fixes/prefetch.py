@@ -23,7 +23,7 @@ from warpline.fixes.words import in_place, listed
 from warpline.library_names import LIBRARY_FRAME
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
-from warpline.replay.graph_edit import NOTHING, GraphEdit
+from warpline.replay.graph_edit import NOTHING, Effect, GraphEdit
 from warpline.replay.patterns.copies import copies_of, unblock
 from warpline.replay.patterns.loading import hand_over, has_workers
 from warpline.replay.whatif import Prediction
@@ -56,7 +56,8 @@ def apply(edit: GraphEdit, case: int) -> int:
     copies = copies_of(labelled, "HtoD", edit)
     # Where workers load already, more of them may bring nothing: the host may have no core for them.
     loads_already = labelled.once(has_workers)
-    edit.may_do_nothing |= loads_already
+    if loads_already:
+        edit.effect = Effect.DOUBTFUL
     loading = 0.0 if case == PESSIMISTIC and loads_already else hand_over(edit, case)
     if case != OPTIMISTIC:
         # A separate stream does not help a copy that blocks its thread.
@@ -65,7 +66,8 @@ def apply(edit: GraphEdit, case: int) -> int:
     if len(copies):
         if case != PESSIMISTIC:
             unblock(edit, copies, case, keep_waiting=False)
-        edit.detach(copies, keep_causes=False)
+        edit.detach(copies)
+        edit.stop_following(copies)
     return int((labelled.input_share > 0).sum()) + len(copies)
 
 

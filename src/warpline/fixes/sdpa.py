@@ -123,7 +123,7 @@ def _fuse_raised(edit: GraphEdit, case: int) -> tuple[int, Bools]:
         new = share * float(_in_half(edit, multiplying).sum())
         sizes |= {_elements(labelled, node) for node in members[labelled.kernels("softmax")[members]].tolist()}
         others = np.setdiff1d(members, multiplying[:1])
-        edit.remove_work(others, dispatch=False)
+        edit.remove_work_only(others)
         edit.remove_calls(np.setdiff1d(labelled.call_of_work[others], NONE))
         edit.graph.duration[multiplying[0]] = min(new, float(labelled.graph.duration[members].sum()))
         changed += len(members)

@@ -59,7 +59,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     extra = np.zeros(len(edit.graph))
     nodes, begins = fusible_chains(labelled, fusible)
     gone = fuse(edit, fused(labelled, nodes, begins), extra, case) if len(nodes) else NOTHING
-    edit.remove_work(gone, dispatch=False)
+    edit.remove_work_only(gone)
     return len(gone) + _cheaper_dispatch(edit, case, ~outside, fusible, extra)
 
 

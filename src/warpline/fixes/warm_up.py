@@ -14,7 +14,7 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.step_contents import MAX_LEFT, StepContents
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import NodeKind
-from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.graph_edit import Effect, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.patterns.preparation import (
     HostSpan,
@@ -58,7 +58,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     labelled, graph = edit.labelled, edit.graph
     if _has_no_other_step(labelled.trace):
         # A warm program does not load again, and does everything else as before.
-        edit.is_certain = True
+        edit.effect = Effect.CERTAIN
         return without_preparing(edit, case)
     lengths = labelled.marks.lengths(graph, simulate(graph))
     planning = planning_ops(labelled, case)
@@ -66,8 +66,10 @@ def apply(edit: GraphEdit, case: int) -> int:
     every = len(gone) >= labelled.step_count / 2 or planned_in_many_steps(labelled, planning, lengths)
     if not (are_uneven(lengths) or every or gone):
         # The steps in view are warm; cold ones were set aside, and go.
-        edit.is_outside_steps = labelled.trace.cold is not None
-        return labelled.trace.cold.count if labelled.trace.cold else 0
+        if labelled.trace.cold is None:
+            return 0
+        edit.effect = Effect.OUTSIDE_STEPS
+        return labelled.trace.cold.count
     bare = edit.graph.duration.copy()
     gone += without_compiling(edit)
     gone += without_trials(edit)

@@ -5,6 +5,8 @@ Nodes are never deleted; removed operations and calls take no time and delay not
 
 from __future__ import annotations
 
+from enum import Enum, auto
+
 import numpy as np
 
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
@@ -12,6 +14,20 @@ from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, containing, grouped
 
 NOTHING: Int64s = np.empty(0, np.int64)
+ORDER = (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.INFERRED)
+"""Edges by which an operation waits for another one on the device."""
+
+
+class Effect(Enum):
+    """What is known of the step with a fix, beyond its replay."""
+
+    AS_REPLAYED = auto()
+    CERTAIN = auto()
+    """All that the fix removes goes in any case: the step is no longer than the replay's worst one."""
+    OUTSIDE_STEPS = auto()
+    """All that the fix removes lies outside the steps in view: their time stays as it is."""
+    DOUBTFUL = auto()
+    """Nothing in the trace tells that the fix helps: the step may stay as it is."""
 
 
 class GraphEdit:
@@ -32,29 +48,25 @@ class GraphEdit:
         """Lower bound of the step from outside the graph (data loading in the background)."""
         self.counted: Bools | None = None
         """The steps that stand for all, where others do what a fixed program does not repeat; None for all of them."""
-        self.is_certain = False
-        """Whether all that the fix removes goes in any case: the step is no longer than the replay's worst one."""
-        self.is_outside_steps = False
-        """Whether all that the fix removes lies outside the steps in view: their time stays as it is."""
-        self.may_do_nothing = False
-        """Whether nothing in the trace tells that the fix helps: the step may stay as it is."""
+        self.effect = Effect.AS_REPLAYED
 
     def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
         """Set durations, never above the current ones and never below the floor."""
         now = self.graph.duration[nodes]
         self.graph.duration[nodes] = np.minimum(now, np.maximum(duration, floor))
 
-    def remove_work(self, nodes: Int64s, *, dispatch: bool = True) -> None:
-        """Remove GPU operations; with `dispatch`, also calls that launched nothing else and the CPU time before."""
-        if not len(nodes):
-            return
+    def remove_work(self, nodes: Int64s) -> None:
+        """Remove GPU operations, with calls that launched nothing else and the CPU time before."""
+        self.remove_work_only(nodes)
+        self._remove_dispatch(nodes)
+
+    def remove_work_only(self, nodes: Int64s) -> None:
+        """Remove GPU operations, and leave what launched them."""
         self.gone[nodes] = True
         self.graph.duration[nodes] = 0.0
         into = self.graph.marked(nodes)[self.graph.edge_to]
         self.graph.lag[into & (self.graph.edge_kind == EdgeKind.STREAM)] = 0.0
         self.graph.edge_kind[into & (self.graph.edge_kind == EdgeKind.LAUNCH)] = EdgeKind.GONE
-        if dispatch:
-            self._remove_dispatch(nodes)
 
     def _remove_dispatch(self, nodes: Int64s) -> None:
         """Ops all of whose work is gone take no CPU time; without ops, calls likewise."""
@@ -83,15 +95,20 @@ class GraphEdit:
         graph.duration[nodes] = 0.0
         self.stop_waiting(nodes[graph.kind[nodes] == NodeKind.CALL])
 
-    def remove_spans(self, starts: Int64s, ends: Int64s, threads: Int64s, *, bare: bool = False) -> None:
+    def remove_spans(self, starts: Int64s, ends: Int64s, threads: Int64s) -> None:
         """Remove the host time between these moments, waits included; the intervals of a thread do not overlap.
 
-        From a host segment that they cover in part, they remove their share of its time without profiler overhead, or,
-        if `bare`, all of their own time.
+        From a host segment that they cover in part, they remove their share of its time without profiler overhead.
         """
-        graph, share = self.graph, self.labelled.covered(starts, ends, threads)
-        own = share * (graph.measured_end - graph.measured_start) if bare else share * graph.duration
-        graph.duration[:] = np.maximum(graph.duration - own, 0.0)
+        self._remove_spans(starts, ends, threads, self.graph.duration)
+
+    def remove_unprofiled_spans(self, starts: Int64s, ends: Int64s, threads: Int64s) -> None:
+        """The same for spans in which the profiler records nothing, so that all of their recorded time goes."""
+        self._remove_spans(starts, ends, threads, self.graph.measured_end - self.graph.measured_start)
+
+    def _remove_spans(self, starts: Int64s, ends: Int64s, threads: Int64s, length: Floats | Int64s) -> None:
+        graph = self.graph
+        graph.duration[:] = np.maximum(graph.duration - self.labelled.covered(starts, ends, threads) * length, 0.0)
         calls = np.flatnonzero(graph.kind == NodeKind.CALL)
         moment = graph.measured_start[calls]
         inside = np.zeros(len(calls), bool)
@@ -161,17 +178,15 @@ class GraphEdit:
         found = np.concatenate(sources), np.concatenate(targets)
         return graph.with_edges(*found, np.zeros(len(found[0])), EdgeKind.EVENT)
 
-    def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
-        """Move operations to another stream: later operations on their old stream no longer wait for them.
-
-        With `keep_causes` it still waits for what came before it; the order among the detached stays.
-        """
+    def detach(self, nodes: Int64s) -> None:
+        """Move operations to another stream: later operations on their old stream no longer wait for them. They still
+        wait for what came before them, and for each other."""
         if not len(nodes):
             return
         graph = self.graph
         self.moved[nodes] = True
         moved = graph.marked(nodes)
-        ordered = np.isin(graph.edge_kind, [EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.INFERRED])
+        ordered = np.isin(graph.edge_kind, ORDER)
         from_it, to_it = moved[graph.edge_from], moved[graph.edge_to]
         in_stream = graph.edge_kind == EdgeKind.STREAM
         into = to_it & in_stream
@@ -185,10 +200,7 @@ class GraphEdit:
                 sources.append(source)
                 targets.append(int(graph.edge_to[edge]))
                 lags.append(float(graph.lag[edge]))
-        dropped = ordered & from_it & ~to_it
-        if not keep_causes:
-            dropped |= ordered & to_it & ~from_it
-        graph.edge_kind[dropped] = EdgeKind.GONE
+        graph.edge_kind[ordered & from_it & ~to_it] = EdgeKind.GONE
         lanes = [np.sort(own) for _, own in grouped(nodes, graph.lane[nodes])]
         earlier = np.concatenate([NOTHING, *(own[:-1] for own in lanes)])
         later = np.concatenate([NOTHING, *(own[1:] for own in lanes)])
@@ -196,6 +208,12 @@ class GraphEdit:
         self.graph = graph.with_edges(
             np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), EdgeKind.STREAM
         )
+
+    def stop_following(self, nodes: Int64s) -> None:
+        """Let operations wait for none that came before them, but for each other."""
+        graph, chosen = self.graph, self.graph.marked(nodes)
+        before = chosen[graph.edge_to] & ~chosen[graph.edge_from]
+        graph.edge_kind[before & np.isin(graph.edge_kind, ORDER)] = EdgeKind.GONE
 
 
 def _ordered_kernels(labelled: LabelledGraph) -> Bools:

@@ -19,7 +19,7 @@ from warpline.replay.bare_step import EXPECTED_STEP, HIGH_STEP, LAUNCHING, LOW_S
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import Graph, NodeKind
-from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.graph_edit import Effect, GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.ranges import (
     Calm,
@@ -69,12 +69,8 @@ class Trial(Struct, frozen=True):
     """The step without bounds from outside the graph."""
     floor_ns: float
     """Lower bound of the step from outside the graph."""
-    is_certain: bool
-    """Whether all that was removed goes in any case."""
-    is_outside_steps: bool
-    """Whether all that was removed lies outside the steps, whose time stays as it is."""
-    may_do_nothing: bool
-    """Whether nothing in the trace tells that the one fix of this trial helps."""
+    effect: Effect
+    """Of several fixes together nothing more is known."""
 
 
 class Prediction(ShownAsCard, Struct, frozen=True):
@@ -272,10 +268,10 @@ class WhatIf:
                 least_ns=untouched_ns(self.labelled, middle.duration, middle.gone | middle.moved),
                 most_ns=self._most_ns(middle, replayed.high),
                 calm=self.calm(middle),
-                may_do_nothing=middle.may_do_nothing,
+                may_do_nothing=middle.effect is Effect.DOUBTFUL,
             ),
         )
-        if middle.is_outside_steps:
+        if middle.effect is Effect.OUTSIDE_STEPS:
             known = PredictedRanges(old, Estimate.exactly(1.0))
         return Prediction(
             fixes=tuple(
@@ -292,7 +288,7 @@ class WhatIf:
             steps=self.replay.marks.count,
             bare_is_estimated=self._bare.timed_ns is None,
             on_calm_host=is_host_paced(self.bare_idle_share),
-            is_outside_steps=middle.is_outside_steps,
+            is_outside_steps=middle.effect is Effect.OUTSIDE_STEPS,
         )
 
     def idle_shares(self, trial: Trial) -> Idle:
@@ -302,7 +298,7 @@ class WhatIf:
 
     def _most_ns(self, trial: Trial, worst_ns: float) -> float:
         """The longest step that fixes can leave: the replay's worst one on a slow host, if what goes is certain to."""
-        if not trial.is_certain:
+        if trial.effect is not Effect.CERTAIN:
             return math.inf
         return doubt_of_bare(self.idle_shares(trial).new).above(worst_ns, 0.0)
 
@@ -350,9 +346,7 @@ class WhatIf:
             freed=edit.freed,
             unbounded_ns=unbounded,
             floor_ns=edit.step_floor_ns,
-            is_certain=edit.is_certain and len(chosen) == 1,
-            is_outside_steps=edit.is_outside_steps and len(chosen) == 1,
-            may_do_nothing=edit.may_do_nothing and len(chosen) == 1,
+            effect=edit.effect if len(chosen) == 1 else Effect.AS_REPLAYED,
         )
 
     def _at_most_bare(self, step_ns: float, bare: int) -> float:

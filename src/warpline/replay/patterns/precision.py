@@ -135,7 +135,7 @@ def drop_transposes(edit: GraphEdit, products: Bools) -> None:
     turning = labelled.kernels_where(lambda identity: identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"})
     first = labelled.kernels_where(lambda identity: identity.op == "nhwc_to_nchw")
     ops = np.intersect1d(labelled.op[products], labelled.op[first])
-    edit.remove_work(np.flatnonzero(turning & np.isin(labelled.op, ops[ops != NONE])), dispatch=False)
+    edit.remove_work_only(np.flatnonzero(turning & np.isin(labelled.op, ops[ops != NONE])))
 
 
 def convert(edit: GraphEdit, nodes: Bools, before: str, after: str, case: int) -> int:

@@ -86,7 +86,7 @@ def without_tables(edit: GraphEdit, planning: Bools) -> None:
     labelled = edit.labelled
     silent = labelled.work[(labelled.call_of_work[labelled.work] == NONE) & ~labelled.is_kernel[labelled.work]]
     silent = silent[planning[labelled.root_op[silent]] & ~edit.gone[silent]]
-    edit.remove_work(silent, dispatch=False)
+    edit.remove_work_only(silent)
 
 
 def without_trials(edit: GraphEdit) -> list[HostSpan]:
@@ -136,7 +136,7 @@ def _remove(edit: GraphEdit, spans: list[HostSpan]) -> None:
     for span in spans:
         launched = (labelled.launch_moment >= span.start_ns) & (labelled.launch_moment < span.end_ns)
         inside |= (thread_of == span.thread) & launched
-    edit.remove_work(np.flatnonzero(inside & labelled.is_work & ~edit.gone), dispatch=False)
+    edit.remove_work_only(np.flatnonzero(inside & labelled.is_work & ~edit.gone))
     calls = np.flatnonzero(inside & graph.of_kinds(NodeKind.CALL, NodeKind.RELEASE))
     edit.graph.duration[calls] = 0.0
     edit.stop_waiting(calls[graph.kind[calls] == NodeKind.CALL])

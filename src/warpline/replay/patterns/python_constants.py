@@ -63,12 +63,12 @@ def remove_creation(edit: GraphEdit, tensors: list[TensorFromNumbers]) -> None:
     """Removes the creation of these tensors: copies, calls, waits, and the host time of lists and ops."""
     if not tensors:
         return
-    edit.remove_work(np.array([one.copy for one in tensors], np.int64), dispatch=False)
+    edit.remove_work_only(np.array([one.copy for one in tensors], np.int64))
     threads = np.tile(np.array([one.thread for one in tensors], np.int64), 2)
     # One row of starts and one of ends for each of the four spans.
     walk, memory, again, rest = np.array([one.spans for one in tensors], np.int64).transpose(1, 2, 0)
     # Reading a list costs what was recorded: nothing else is recorded meanwhile.
     starts, ends = np.hstack([walk, again])
-    edit.remove_spans(starts, ends, threads, bare=True)
+    edit.remove_unprofiled_spans(starts, ends, threads)
     starts, ends = np.hstack([memory, rest])
     edit.remove_spans(starts, ends, threads)
