@@ -143,8 +143,8 @@ def test_a_host_that_launches_slowly_is_doubted_and_nothing_is_promised_for_it(t
     assert "2.2× as long as on the reference host" in entry.message
     assert diagnosis.judgement is not None
     question = diagnosis.judgement.evidence.question
-    assert question.calm_step_ns == pytest.approx(40 * 25_000, rel=0.01)  # what the device does
-    assert question.bare_step_ns.low == pytest.approx(question.calm_step_ns)
+    assert question.bare.calm_ns == pytest.approx(40 * 25_000, rel=0.01)  # what the device does
+    assert question.bare.step_ns.low == pytest.approx(question.bare.calm_ns)
     graph = question.ask("cuda_graph")
     assert graph.gain.expected > 1.3
     assert question.calm(question.trial("cuda_graph")).gain == pytest.approx(1.0, abs=0.03)

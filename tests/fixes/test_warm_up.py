@@ -183,7 +183,7 @@ def thinking(pauses: list[float], *, twice: Sequence[int] = ()) -> Loop:
 
 def test_steps_after_the_cold_one_are_taken_as_they_are_each_part_at_its_least(tmp_path: Path) -> None:
     cold = thinking([50_000.0, 55.0, 40.0, 48.0, 52.0]).asked(tmp_path).ask("warm_up").new_step_ns.expected
-    warm = thinking([40.0] * 5).asked(tmp_path).bare_step_ns.expected
+    warm = thinking([40.0] * 5).asked(tmp_path).bare.step_ns.expected
     # The costs of recording are estimated from each trace for itself.
     assert cold == pytest.approx(warm, rel=0.05)
 
@@ -213,8 +213,8 @@ def test_an_op_that_waits_again_and_again_between_its_launches_tries_kernels(
 def test_steps_with_other_kernels_are_not_alike(tmp_path: Path) -> None:
     """From the third step on the code is another one, that is slower and no less warm."""
     mixed = thinking([50.0, 40.0, 50_000.0, 150.0, 140.0], twice=(2, 3, 4)).asked(tmp_path).ask("warm_up")
-    one = thinking([40.0] * 5).asked(tmp_path).bare_step_ns.expected
-    other = thinking([140.0] * 5, twice=range(5)).asked(tmp_path).bare_step_ns.expected
+    one = thinking([40.0] * 5).asked(tmp_path).bare.step_ns.expected
+    other = thinking([140.0] * 5, twice=range(5)).asked(tmp_path).bare.step_ns.expected
     assert mixed.new_step_ns.expected == pytest.approx((one + other) / 2, rel=0.05)
 
 

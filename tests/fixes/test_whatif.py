@@ -141,12 +141,12 @@ def run_manifest(folder: Path, file: str, median_ns: int, steps: int = 6, settle
 def test_a_measured_bare_step_is_the_old_step_of_every_gain_and_leaves_the_graph_alone(tmp_path: Path) -> None:
     trace = opened(tmp_path, dispatch_bound())
     estimated = question_about(trace)
-    assert estimated.bare_step_from == "estimated"
-    between = (estimated.bare_step_ns.expected + estimated.replay.measured_step_ns) / 2
+    assert estimated.bare.step_from == "estimated"
+    between = (estimated.bare.step_ns.expected + estimated.replay.measured_step_ns) / 2
     run_manifest(tmp_path, trace.file.name, round(between))
     measured = question_about(trace)
-    assert measured.bare_step_from == "measured"
-    assert measured.bare_step_ns.expected == round(between)
+    assert measured.bare.step_from == "measured"
+    assert measured.bare.step_ns.expected == round(between)
     assert (measured.labelled.graph.duration == estimated.labelled.graph.duration).all()
     before, after = estimated.ask("cuda_graph"), measured.ask("cuda_graph")
     # The graph removes nearly all idle time, and with it what the stopwatch showed beyond the estimate.
@@ -160,7 +160,7 @@ def test_a_fix_that_changes_nothing_gains_nothing_from_a_slow_stopwatch(tmp_path
     body = [(100 * i + 20, 100 * i + 27, 4, ELEMENTWISE) for i in range(9)] + [(920, 927, 50, ELEMENTWISE)]
     trace = opened(tmp_path, loop(1000, body, sync_at=926, sync_length=54))
     estimated = question_about(trace)
-    run_manifest(tmp_path, trace.file.name, round(1.4 * estimated.bare_step_ns.expected))
+    run_manifest(tmp_path, trace.file.name, round(1.4 * estimated.bare.step_ns.expected))
     gain = question_about(trace).ask("remove_sync").gain.expected
     assert gain == pytest.approx(estimated.ask("remove_sync").gain.expected, abs=0.06)
 
@@ -195,19 +195,19 @@ def test_the_low_end_keeps_what_the_device_must_still_do(tmp_path: Path) -> None
 def test_a_manifest_that_says_nothing_of_the_trace_is_passed_over(tmp_path: Path, text: str) -> None:
     trace = opened(tmp_path, dispatch_bound())
     (tmp_path / "manifest.json").write_text(text)
-    assert question_about(trace).bare_step_from == "estimated"
+    assert question_about(trace).bare.step_from == "estimated"
 
 
 def test_too_few_bare_steps_say_nothing(tmp_path: Path) -> None:
     trace = opened(tmp_path, dispatch_bound())
     run_manifest(tmp_path, trace.file.name, 1_000_000, steps=2)
-    assert question_about(trace).bare_step_from == "estimated"
+    assert question_about(trace).bare.step_from == "estimated"
 
 
 def test_bare_steps_that_still_became_faster_are_no_worse_than_an_estimate(tmp_path: Path) -> None:
     trace = opened(tmp_path, dispatch_bound())
     run_manifest(tmp_path, trace.file.name, 1_000_000, settled=False)
-    assert question_about(trace).bare_step_ns.expected == 1_000_000
+    assert question_about(trace).bare.step_ns.expected == 1_000_000
 
 
 PROFILES = sorted([*(DATA / "kineto").glob("*.gz"), *(DATA / "nsys").glob("*.sqlite.gz")])

@@ -291,7 +291,7 @@ def test_a_device_is_not_busy_while_another_one_works(tmp_path: Path) -> None:
         events += files.launched("k", begin + 500, begin + 520, 480, 20 + step, device=1)
         events += [files.call("cudaDeviceSynchronize", begin + 510, 490, 30 + step)]
     question = question_about(opened(tmp_path, events))
-    assert 0.45 < question.bare_idle_share < 0.55
+    assert 0.45 < question.bare.idle_share < 0.55
 
 
 def test_steps_that_another_thread_launches_are_replayed(tmp_path: Path) -> None:

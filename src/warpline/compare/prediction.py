@@ -116,8 +116,8 @@ def outcome(a: Trace, b: Trace, step_a: TypicalStep, step_b: TypicalStep) -> Out
         after = fix_table(b).evidence.question
     except WarplineError:
         return unknown
-    measured = predicted.old_step_ns.expected / after.bare_step_ns.expected
-    timed = not predicted.bare_is_estimated and after.bare_step_from == "measured"
+    measured = predicted.old_step_ns.expected / after.bare.step_ns.expected
+    timed = not predicted.bare_is_estimated and after.bare.step_from == "measured"
     return Outcome(fixes, predicted.gain, measured, timed, recorded, predicted.spread)
 
 

@@ -119,7 +119,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
         """The step without the profiler, or the recording where no steps were found; if nothing was replayed, as timed
         or else as recorded, and None if that is unknown, too."""
         if self.judgement is not None:
-            return self.judgement.evidence.question.bare_step_ns
+            return self.judgement.evidence.question.bare.step_ns
         if len(self.trace.steps_in_view):
             starts, ends = self.trace.step_spans
             timed = timed_ns(self.trace.file, are_uneven((ends - starts).astype(np.float64)))
@@ -189,9 +189,9 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
             "measured_step_ns": round(question.replay.measured_step_ns),
             "replayed_step_ns": round(question.replay.replayed_step_ns),
             "error_pct": round(question.replay.error_pct, 3),
-            "bare_step_ns": round(question.bare_step_ns.expected),
-            "bare_step_range_ns": {"low": round(question.bare_step_ns.low), "high": round(question.bare_step_ns.high)},
-            "bare_step_from": question.bare_step_from,
+            "bare_step_ns": round(question.bare.step_ns.expected),
+            "bare_step_range_ns": {"low": round(question.bare.step_ns.low), "high": round(question.bare.step_ns.high)},
+            "bare_step_from": question.bare.step_from,
         }
 
     def to_dict(self) -> dict[str, Any]:

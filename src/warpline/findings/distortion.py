@@ -17,7 +17,7 @@ NOTICED = 0.9
 
 def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
     """Reports a large recording overhead: a doubt about the profile, not a fault of the program."""
-    bare, recorded = evidence.question.bare_step_ns, evidence.question.replay.measured_step_ns
+    bare, recorded = evidence.question.bare.step_ns, evidence.question.replay.measured_step_ns
     if recorded < LEAST_DISTORTION * bare.expected:
         return None
     trace = evidence.trace
@@ -38,12 +38,12 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
 
 def slow_host(evidence: Evidence) -> HealthEntry | None:
     """Reports a host whose launches take much longer than usual, where a faster one would shorten the step."""
-    question, step_ns = evidence.question, evidence.question.bare_step_ns.expected
-    if question.calm_step_ns > NOTICED * step_ns:
+    bare = evidence.question.bare
+    if bare.calm_ns > NOTICED * bare.expected_ns:
         return None
     message = (
-        f"kernel launches took {question.slowness:.1f}× as long as on the reference host: the CPU is slow, or it was "
+        f"kernel launches took {bare.slowness:.1f}× as long as on the reference host: the CPU is slow, or it was "
         f"busy with something else; if that is not always so, {evidence.noun.one('the')} usually takes "
-        f"{duration(question.calm_step_ns)} instead of {duration(step_ns)}, and the ranges include that"
+        f"{duration(bare.calm_ns)} instead of {duration(bare.expected_ns)}, and the ranges include that"
     )
     return HealthEntry("slow-host", "warning", message)

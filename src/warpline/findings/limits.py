@@ -162,8 +162,8 @@ class _Replays:
         self._warm = max((one.gain.expected for one in findings if one.cause == "cold_start"), default=1.0)
         self._resources = FreeResources(evidence.labelled, _cold_share(evidence), _reachable_ns(findings, evidence))
         cases = [(case, 1.0) for case in CASES]
-        if self._question.slowness > 1.0:
-            cases.append((EXPECTED_STEP, self._question.slowness))
+        if self._question.bare.slowness > 1.0:
+            cases.append((EXPECTED_STEP, self._question.bare.slowness))
         self._cases = cases
         self._steps_ns = [self._step_ns((), *case) for case in cases]
         graph, marks = self._question.labelled.graph, self._question.replay.marks
@@ -175,7 +175,7 @@ class _Replays:
         if resource is Resource.COLD_START:
             gains = [max(one, self._warm) for one in gains]
         gain = Estimate(min(gains), gains[EXPECTED_STEP], max(gains))
-        now_ns = self._question.bare_step_ns.expected
+        now_ns = self._question.bare.step_ns.expected
         step_ns = Estimate(*(now_ns / one for one in (gain.high, gain.expected, gain.low)))
         share = self._path[resource] / max(sum(self._path.values()), 1.0)
         return Limit(resource.name.lower(), step_ns, gain, round(share * now_ns), tuple(gains))
@@ -195,7 +195,7 @@ class _Replays:
         return tuple(resource.name.lower() for resource in ordered), pairs[best]
 
     def _step_ns(self, free: tuple[Resource, ...], case: int, host_speedup: float) -> float:
-        edit = self._resources.free(self._question.bare_graph(case), free, host_speedup)
+        edit = self._resources.free(self._question.bare.graphs[case], free, host_speedup)
         return self._question.step_of(edit)
 
 

@@ -21,13 +21,12 @@ def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
     returned: list[int | None] = [None] * len(points)
     if evidence is not None:
         question = evidence.question
-        bare = question.step_ns(question.labelled.graph)
         # A blocking copy and the wait after it, in one op, are recoverable only together.
         spots = list(points.select("op", "file", "line").iter_rows())
         for place, spot in enumerate(spots[:REPLAYED]):
             same = [other for other, also in enumerate(spots) if also == spot] if spot[0] else [place]
             calls = points["calls"][same].explode().to_numpy().astype(np.int64)
-            returned[place] = max(0, round(bare - question.without_waits_ns(calls)))
+            returned[place] = max(0, round(question.bare.estimated_ns - question.without_waits_ns(calls)))
     return points.select(
         "kind",
         "call",

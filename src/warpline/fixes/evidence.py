@@ -81,7 +81,7 @@ class Evidence:
     @property
     def step_ns(self) -> float:
         """Replayed step time without the profiler."""
-        return self.question.bare_step_ns.expected
+        return self.question.bare.expected_ns
 
     @property
     def mostly_cold(self) -> bool:
@@ -122,22 +122,22 @@ class Evidence:
     @property
     def idle(self) -> dict[str, int]:
         """Idle time of the busiest device by cause, over the window."""
-        return self.question.idle
+        return self.question.bare.recorded_gaps.totals()
 
     @property
     def captured_share(self) -> float:
         """Share of the window in which the busiest device is idle while a graph is captured."""
-        return self.question.captured_ns / max(self.trace.window.length_ns, 1)
+        return self.question.bare.recorded_gaps.captured_ns / max(self.trace.window.length_ns, 1)
 
     @property
     def bare_idle_share(self) -> float:
         """Share of the bare step in which the device is idle; overlapping streams count once."""
-        return self.question.bare_idle_share
+        return self.question.bare.idle_share
 
     @property
     def bare_idle_ns(self) -> dict[str, float]:
         """Idle time of the busiest device in the bare step, by cause."""
-        return self.question.bare_idle_ns
+        return self.question.bare.idle_ns
 
     def in_steps(self, nodes: Bools) -> Bools:
         """Nodes that start, or are launched, in the steps in view."""

@@ -82,7 +82,7 @@ class Forecast:
 
     def step_ns(self, *names: str) -> LabRange:
         """The step with these changes together, without a profiler; the step as it is if they change nothing."""
-        step = self._question.bare_step_ns
+        step = self._question.bare.step_ns
         if names:
             least = DeviceWork(self._question).least_after(self._question.trial(*names), same_work=False)
             prediction = bounded(self._question.ask(*names), least)

@@ -13,20 +13,25 @@ waits for data would seem to wait for launches.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from warpline.analyses.idle.gaps import Gaps, idle_gaps
 from warpline.analyses.idle.host_activity import DRIVER_LOADING
 from warpline.capture.run_folder import timed_step
 from warpline.estimate import Estimate
+from warpline.intervals import union
 from warpline.library_names import PROFILER_STEP
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.graph.model import Graph, NodeKind
+from warpline.replay.labelled_graph import LabelledGraph
+from warpline.replay.ranges import bare_range, calm_step_ns
+from warpline.replay.replay import Replay
 from warpline.trace.arrays import NONE, Floats, Int64s
 from warpline.trace.launches import nodes_of_calls
 from warpline.trace.trace import Trace
@@ -44,14 +49,20 @@ MIN_UNEVEN_LAPS = 12
 """Fewer uneven steps show no mean: of a loader with two workers, every fourth step was five times as long."""
 
 
-class BareSteps(Struct, frozen=True):
-    """Graphs of the trace without the cost of recording, in the low, expected and high case, and their steps."""
+class BareStep:
+    """The step without a profiler, before any fix: how long it takes, and why the device is idle in it."""
 
-    graphs: list[Graph]
-    steps_ns: list[float]
-    timed_ns: Estimate | None
-    """What the run's stopwatch showed before recording. It replaces the estimated step and leaves the graphs alone:
-    fitted to it, they predict fixed steps worse (docs/ranges.md)."""
+    def __init__(self, trace: Trace, replayed: Replay) -> None:
+        self._trace, self._replay = trace, replayed
+        graph, events = replayed.graph, RecordedEvents(trace, replayed.graph)
+        costs = (recording_cost(graph, events, replayed.costs.host.recording, case) for case in CASES)
+        self.graphs = [replace(graph, duration=np.maximum(graph.duration - cost, 0.0)) for cost in costs]
+        """The recorded graph without the cost of recording, for each of `CASES`."""
+        self.steps_ns = [replayed.step_ns(one) for one in self.graphs]
+        self.timed_ns = timed_ns(trace.file, replayed.is_uneven)
+        """What the run's stopwatch showed before recording. It replaces the estimated step and leaves the graphs alone:
+        fitted to it, they predict fixed steps worse (docs/ranges.md)."""
+        self.labelled = LabelledGraph(trace, self.graphs[EXPECTED_STEP], replayed.marks, replayed.costs)
 
     @property
     def estimated_ns(self) -> float:
@@ -60,18 +71,67 @@ class BareSteps(Struct, frozen=True):
 
     @property
     def expected_ns(self) -> float:
-        """The step without a profiler, measured or estimated."""
+        """The step, measured or estimated."""
         return self.timed_ns.expected if self.timed_ns else self.estimated_ns
 
+    @property
+    def step_ns(self) -> Estimate:
+        """The step with its range."""
+        return self.timed_ns or bare_range(self.estimated_ns, self.idle_share, self.calm_ns)
 
-def find_bare_steps(
-    trace: Trace, graph: Graph, costs: RecordingCosts, step_of: Callable[[Graph], float], uneven: bool
-) -> BareSteps:
-    """Remove the recording overhead, and look up the bare step if the run timed it before recording; `uneven`: the
-    recorded steps, of which the mean counts."""
-    events = RecordedEvents(trace, graph)
-    graphs = [_without(graph, recording_cost(graph, events, costs, case)) for case in CASES]
-    return BareSteps(graphs, [step_of(one) for one in graphs], timed_ns(trace.file, uneven))
+    @property
+    def step_from(self) -> str:
+        """`measured` by the run that made the trace, or `estimated`."""
+        return "measured" if self.timed_ns else "estimated"
+
+    # A slow host, which may be busy with something else.
+
+    @property
+    def slowness(self) -> float:
+        """How many times slower than the reference host the host was, where that leaves the step in doubt: no stopwatch
+        ran."""
+        return 1.0 if self.timed_ns else self._replay.costs.host.excess
+
+    @cached_property
+    def calm_ns(self) -> float:
+        """The step if the host was slow only while it recorded."""
+        return self.on_calm_host_ns(self.expected_ns, (1 - self.idle_share) * self.expected_ns)
+
+    def on_calm_host_ns(self, step_ns: float, busy_ns: float) -> float:
+        """A step, this one or one with fixes, if the host was slow only while it recorded. The device works for
+        `busy_ns` of it."""
+        if self.slowness == 1.0:
+            return step_ns
+        # A faster host would not shorten the idle time that is not spent on launches.
+        waits_ns = sum(length for cause, length in self.idle_ns.items() if cause not in LAUNCHING)
+        return calm_step_ns(step_ns, busy_ns, min(waits_ns, max(step_ns - busy_ns, 0.0)), self.slowness)
+
+    # Idle time of the busiest device.
+
+    @cached_property
+    def recorded_gaps(self) -> Gaps:
+        """The gaps of the recorded window."""
+        return idle_gaps(self._trace, self.labelled.host_time, busiest=True)[0]
+
+    @cached_property
+    def idle_ns(self) -> dict[str, float]:
+        """Idle time of the step by cause."""
+        steps = max(self._replay.marks.count, 1)
+        recorded = {cause: length / steps for cause, length in self.recorded_gaps.totals().items()}
+        recording = np.where(self.labelled.is_work, 0.0, self._replay.graph.duration - self.labelled.graph.duration)
+        loading = float((recording * self.labelled.input_share).sum()) / max(float(recording.sum()), 1.0)
+        return bare_idle_ns(recorded, self.idle_share * self.expected_ns, loading)
+
+    @cached_property
+    def idle_share(self) -> float:
+        """Share of the step in which the device is idle; overlapping streams count once."""
+        graph, work = self.labelled.graph, np.flatnonzero(self.labelled.is_work & self.labelled.has_step)
+        device = self.labelled.work_number("device")[work]
+        of_devices = (work[device == number] for number in np.unique(device))
+        busy_ns = max(
+            (union(graph.measured_start[of], graph.measured_end[of]).total_ns() for of in of_devices), default=0
+        )
+        return max(0.0, 1 - busy_ns / max(self._replay.marks.count, 1) / self.expected_ns)
 
 
 def timed_ns(trace: Path, uneven: bool) -> Estimate | None:
@@ -95,10 +155,6 @@ def _mean_ns(laps: Floats) -> Estimate:
     """The mean, with twice its standard error."""
     mean, error = float(laps.mean()), 2 * float(laps.std(ddof=1)) / math.sqrt(len(laps))
     return Estimate(max(mean - error, mean / MOST_STRAY), mean, min(mean + error, mean * MOST_STRAY))
-
-
-def _without(graph: Graph, cost: Floats) -> Graph:
-    return replace(graph, duration=np.maximum(graph.duration - cost, 0.0))
 
 
 def recording_cost(graph: Graph, events: RecordedEvents, costs: RecordingCosts, case: int = EXPECTED_STEP) -> Floats:

@@ -17,7 +17,6 @@ from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.replay.remaining import KERNEL_SPREAD
-from warpline.replay.replay import are_uneven
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.arrays import Bools, Floats, Int64s, grouped
 from warpline.trace.table import filled
@@ -87,7 +86,7 @@ class DeviceWork:
         in_all = float(((by_cell.sum(axis=1) - self._busy_twice) / self._steps).max())
         return max(
             0.0,
-            min(in_all, float(working.min() if are_uneven(self._question.replay.measured_ns) else np.median(working))),
+            min(in_all, float(working.min() if self._question.replay.is_uneven else np.median(working))),
         )
 
     @cached_property
@@ -125,7 +124,7 @@ class DeviceWork:
         expected = np.where(changed, np.maximum(after, roof), length)
         lowest = np.where(changed, roof, length)
         found = [self._bound(np.where(moved, 0.0, left) - length, moved, left) for left in (expected, lowest)]
-        most, least = (min(bound, self._question.bare_step_ns.expected) for bound in found)
+        most, least = (min(bound, self._question.bare.step_ns.expected) for bound in found)
         return LeastStep(most, (1 - KERNEL_SPREAD) * least)
 
     def _bound(self, change: Floats, moved: Bools, left: Floats) -> float:

@@ -10,7 +10,7 @@ from warpline.replay.graph.build import build_graph
 from warpline.replay.graph.model import Graph
 from warpline.replay.simulate import Schedule, simulate
 from warpline.replay.steps import StepMarks, as_measured, find_marks
-from warpline.trace.arrays import Floats
+from warpline.trace.arrays import Bools, Floats
 from warpline.trace.trace import Trace
 
 UNEVEN = 1.5
@@ -55,6 +55,18 @@ class Replay(Struct, frozen=True):
     def measured_step_ns(self) -> float:
         """Length of a step as recorded: see `typical_ns`."""
         return typical_ns(self.measured_ns)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the steps are so uneven that their mean counts."""
+        return are_uneven(self.measured_ns)
+
+    def step_ns(self, graph: Graph, counted: Bools | None = None) -> float:
+        """The step of a graph of this trace, such as one that a fix changed: taken as that of the recorded steps is,
+        from all steps or the `counted` ones."""
+        lengths = self.marks.lengths(graph, simulate(graph))
+        lengths = lengths if counted is None else lengths[counted]
+        return max(float(np.mean(lengths) if self.is_uneven else np.median(lengths)), 1.0)
 
     @property
     def is_average(self) -> bool:

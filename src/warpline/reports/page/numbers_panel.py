@@ -38,7 +38,7 @@ def _replay(diagnosis: Diagnosis) -> Iterator[Provenance]:
     if judgement is None:
         return
     question = judgement.evidence.question
-    bare, replayed = question.bare_step_ns, question.replay
+    bare, replayed = question.bare.step_ns, question.replay
     what, recorded = ("Step", "as recorded") if len(diagnosis.steps) else ("Recording", "as it was")
     yield Provenance(
         f"{what} {recorded}",
@@ -49,7 +49,7 @@ def _replay(diagnosis: Diagnosis) -> Iterator[Provenance]:
     )
     source = (
         "Timed without a profiler by `warpline run`."
-        if question.bare_step_from == "measured"
+        if question.bare.step_from == "measured"
         else "Estimated: the replay without the profiler's cost of each op and call."
     )
     yield Provenance(
