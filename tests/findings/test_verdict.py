@@ -15,7 +15,7 @@ from warpline.findings.limits import Limit, Limits
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
 from warpline.findings.state import HalfEmpty, State, percent
-from warpline.findings.verdict import WAITS, verdict_of
+from warpline.findings.verdict import WORDS, verdict_of
 from warpline.fixes.words import StepNoun
 from warpline.replay.resources import Resource
 from warpline.trace.open import open_trace
@@ -100,6 +100,11 @@ def test_a_first_fix_for_something_else_says_why() -> None:
     of_data = verdict_of(limits(input=1.3), [GRAPH], STATE, [pinned])
     assert of_data.why == "first because it gains more; no fix for loading data gains here"
     assert verdict_of(limits(dispatch=3.75), [GRAPH], STATE, [pinned]).why is None
+
+
+def test_a_cold_start_without_a_fix_has_words_too() -> None:
+    said = verdict_of(limits(cold_start=1.3), [GRAPH], STATE)
+    assert said.why == "first because it gains more; no fix for cold starts gains here"
 
 
 def test_copies_that_cost_the_cpu_more_than_the_device_say_so() -> None:
@@ -263,7 +268,7 @@ def test_delays_without_a_reason_that_come_first_are_unclear() -> None:
 
 
 def test_every_resource_has_its_words() -> None:
-    assert set(WAITS) == {resource.name.lower() for resource in Resource} - {"unknown"}
+    assert set(WORDS) == {resource.name.lower() for resource in Resource} - {"unknown"}
 
 
 def test_without_steps_the_recording_is_meant() -> None:

@@ -30,6 +30,7 @@ from warpline.errors import CannotAnswer
 from warpline.estimate import Estimate
 from warpline.findings.audit import Objection, audit_accounting
 from warpline.findings.cpu_verdict import cpu_verdict
+from warpline.findings.doubts import obstacle
 from warpline.findings.judge import Judgement, judge
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.next_tool import NextTool, next_tools
@@ -143,7 +144,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
     @property
     def obstacle(self) -> str | None:
         """Why nothing can be said of the program's steps; None where something can."""
-        return self.judgement.state.obstacle if self.judgement is not None else None
+        return obstacle(self.judgement.state) if self.judgement is not None else None
 
     @property
     def verdict(self) -> Verdict | None:

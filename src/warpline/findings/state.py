@@ -1,4 +1,4 @@
-"""What makes a verdict impossible: errors, and steps that do not stand for the recording or for the GPU's work."""
+"""What a verdict looks at beside the limits: the judged steps, and whether they stand for the recording."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from warpline.analyses.framework import Framework
 from warpline.analyses.idle.host_activity import WAITING
 from warpline.api_names import ALLOCATION, BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.estimate import CLEAR_GAIN
+from warpline.fixes.claim import CAUSES
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import StepNoun
 from warpline.replay.bounds import DeviceWork
@@ -23,10 +24,15 @@ from warpline.trace.launches import are_unlaunched, launched_ns
 from warpline.trace.schema import MIGRATION
 from warpline.trace.steps.proper_steps import loaded_before
 from warpline.trace.trace import Trace
-from warpline.units import duration
 
 MIN_COVERED = 0.5
 """Share of the recording's GPU time that the steps must hold to stand for it."""
+
+MIN_DIFFERENCE = 0.02
+"""Busy shares with and without the profiler that differ by less are shown as one."""
+
+COPIES = "Copies on the device"
+"""The name of the cause `memory` where nothing is allocated."""
 
 MIN_CAPTURED = 0.5
 """Share of the judged time from which a recording is one of a graph capture."""
@@ -145,30 +151,31 @@ class State(Struct, frozen=True):
         return self.captured >= MIN_CAPTURED
 
     @property
-    def obstacle(self) -> str | None:
-        """Why nothing can be said of the program's steps; None where something can."""
-        if self.errors:
-            codes = ", ".join(dict.fromkeys(self.errors))
-            return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
-        if self.is_capture:
-            of = f" ({percent(self.captured)} of it)" if self.captured < 1 else ""
-            return (
-                f"the recording is of a graph capture{of}: launches go into the graph and do not run; record the steps "
-                "that replay it"
-            )
-        if not self.is_covered:
-            return (
-                f"the steps that were found hold only {percent(self.covered)} of the recording's GPU time; mark the "
-                "steps (prof.step(), or --step-range NAME)"
-            )
-        if self.is_one_operation:
-            return "the recording has a single GPU operation; record several steps"
-        if not self.fits_devices:
-            return (
-                f"a step of {duration(self.step_ns)} is shorter than the GPU work that belongs to it, so no gain can "
-                "be told; mark the steps (prof.step(), or --step-range NAME)"
-            )
-        return None
+    def the_step(self) -> str:
+        """`the step` or `the recording`."""
+        return self.noun.one("the")
+
+    @property
+    def each_step(self) -> str:
+        """`each step` or `the recording`."""
+        return self.noun.one("each")
+
+    @property
+    def busy(self) -> str:
+        """The busy share in words, without what recording visibly took from it."""
+        recorded, bare = percent(1 - self.idle_share), percent(1 - self.bare_idle_share)
+        if self.idle_share - self.bare_idle_share < MIN_DIFFERENCE:
+            return f"busy {recorded} of {self.each_step}"
+        return f"busy {bare} of {self.each_step} without the profiler ({recorded} as recorded)"
+
+    def name_of(self, cause: str) -> str:
+        """The first words of a verdict. Most of a collective's time may be a wait for other ranks, and not
+        communication; without allocations, what remains of memory is copies."""
+        if cause == "comm" and self.rank_wait_ns > self.comm_ns / 2:
+            return "Waiting for other ranks"
+        if cause == "memory" and not self.allocates:
+            return COPIES
+        return next((name for known, name in CAUSES.items() if known == cause), "Waiting")
 
 
 def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:

@@ -14,9 +14,10 @@ from warpline.analyses.platform import platform_of
 from warpline.estimate import SHOWN_GAIN
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.doubts import why_unclear
 from warpline.findings.judge import Judgement
 from warpline.findings.model import Finding
-from warpline.findings.verdict import MIN_PART, why_unclear
+from warpline.findings.verdict import MIN_PART
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import listed
 from warpline.hardware.vocabulary import in_words_of

@@ -14,7 +14,7 @@ from warpline.analyses.api_split import api_split
 from warpline.analyses.idle.gaps import CAUSES as IDLE_CAUSES
 from warpline.analyses.words import KINDS, names_of, words_of
 from warpline.cli.main import run
-from warpline.findings.verdict import COPIES
+from warpline.findings.state import COPIES
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.registry import all_fixes
 from warpline.kernels import CLASSES
@@ -143,7 +143,7 @@ def test_an_unknown_name_gets_close_ones(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
-    "shown", ["Dispatch-bound", "Allocator-bound", COPIES[0], "launch latency", "cold start", "Healthy"]
+    "shown", ["Dispatch-bound", "Allocator-bound", COPIES, "launch latency", "cold start", "Healthy"]
 )
 def test_causes_are_known_as_a_screen_writes_them(shown: str) -> None:
     assert words_of(shown, "cause") is not None
