@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from kineto_files import Event, annotation, call, kernel, write
-from small_programs import ALL_REDUCE, GEMM_BF16, H200, STEPS, Program
+from small_programs import ALL_REDUCE, FUSED_ADAM, GEMM_BF16, H200, STEPS, Program
 
 from warpline.findings.judge import judge
 from warpline.trace.open import open_trace
@@ -79,3 +79,24 @@ def test_exposed_communication_is_said_although_the_cpu_is_the_slower(tmp_path: 
     (finding,) = [one for one in program.judged(tmp_path).findings if one.rule == "exposed_collective"]
     assert finding.gain.expected == pytest.approx(1.0, abs=0.01)
     assert "2.00 ms" in finding.claim
+
+
+LIST_COPY = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::TensorListMetadata<2>, at::native::(anonymous namespace)::UnaryOpFunctor<long, 2, 1, 1>, at::native::Copy<long, long>>"
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_copy_of_a_list_of_tensors_is_no_update_of_parameters(tmp_path: Path, trains: bool) -> None:
+    """Inference, too, copies lists with multi_tensor_apply; only a program that trains has a backward pass to overlap
+    collectives with."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            program.op("c10d::allreduce_", (ALL_REDUCE, 5_000))
+            program.large_product(5_000)
+            program.op("aten::_foreach_copy_", (LIST_COPY, 5))
+            if trains:
+                with program.range("Optimizer.step#Adam.step"):
+                    program.op("aten::_fused_adam_", (FUSED_ADAM, 500))
+            program.wait()
+    (finding,) = [one for one in program.judged(tmp_path).findings if one.rule == "exposed_collective"]
+    assert ("There is no backward pass" in finding.how) != trains

@@ -14,6 +14,7 @@ from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
+from warpline.replay.patterns.larger_batches import updating
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import Bools, Int64s
 from warpline.units import count, duration
@@ -23,7 +24,7 @@ FORWARD_ONLY = (
     "them where the result is needed; with tensor parallelism, split the batch or the sequence so that one part "
     "computes while the other communicates, or use fewer ranks per model."
 )
-BACKWARD_KERNEL = r"(?i)backward|bwd|[dw]grad|multi_tensor_apply|adam"
+BACKWARD_KERNEL = r"(?i)backward|bwd|[dw]grad"
 LEAST_SHARE = 0.1
 """Exposed communication of this share of a step is reported even where the CPU is the slower."""
 ENDS_WITH = 0.1
@@ -93,8 +94,10 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
 
 
 def _has_backward(labelled: LabelledGraph) -> bool:
-    """Whether a backward pass is recorded, by its ops or its kernels."""
-    return bool(labelled.of_autograd.any() or labelled.trace.gpu.name.like(BACKWARD_KERNEL).any())
+    """Whether a backward pass is recorded, by its ops or its kernels, or by an update of parameters that follows it."""
+    if labelled.of_autograd.any() or labelled.trace.gpu.name.like(BACKWARD_KERNEL).any():
+        return True
+    return bool(labelled.once(updating).any())
 
 
 FIX = Fix(
