@@ -91,3 +91,20 @@ def test_a_copy_within_to_is_a_cast_or_a_copy_or_meant(tmp_path: Path, to: str, 
     question = asked(tmp_path, body)
     changed = {name for name in ("drop_casts", "drop_copies", "bf16") if question.trial(name).changed != (0,)}
     assert changed == {fix} - {None}  # the product is in half precision already: bf16 has nothing to change
+
+
+CONV_FP32 = "_5x_cudnn_ampere_scudnn_128x32_relu_small_nn_v1"
+CONV_TF32 = "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x32_stage3_warpsize2x2x1_g1_tensor16x8x8_execute_kernel__5x_cudnn"
+
+
+@pytest.mark.parametrize(("other", "changed"), [(CONV_FP32, 2 * STEPS), (CONV_TF32, 0)])
+def test_a_convolution_in_fp32_beside_others_in_tf32_is_the_choice_of_cudnn(
+    tmp_path: Path, other: str, changed: int
+) -> None:
+    """One setting allows TF32 for all convolutions."""
+
+    def body(program: Program) -> None:
+        for kernel in (CONV_FP32, other):
+            program.op("aten::cudnn_convolution", (kernel, 1_000), dtype="float")
+
+    assert asked(tmp_path, body).trial("tf32").changed == (changed,)

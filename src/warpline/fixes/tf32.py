@@ -14,6 +14,7 @@ from warpline.fixes.words import listed
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.patterns.precision import (
     GEMM_CLASSES,
+    chosen_in_fp32,
     convert,
     drop_transposes,
     fp32_products,
@@ -34,7 +35,7 @@ def apply(edit: GraphEdit, case: int) -> int:
     labelled = edit.labelled
     if not has_tf32(labelled):
         return 0
-    nodes = labelled.once(fp32_products) & labelled.in_steps & ~edit.gone
+    nodes = labelled.once(fp32_products) & ~labelled.once(chosen_in_fp32) & labelled.in_steps & ~edit.gone
     drop_transposes(edit, nodes)
     changed = convert(edit, nodes, "fp32", "tf32", case)
     return changed + shorten_doubles(edit, case)
@@ -99,6 +100,10 @@ FIX = Fix(
         (
             "The chip is NVIDIA's, of compute capability 8.0 or newer, and the inputs are known to be FP32, by the "
             "kernel's name or by the op's types."
+        ),
+        (
+            "Where other convolutions of the recording run in TF32, it is allowed, and cuDNN chose FP32 for those that "
+            "do not: they do not change."
         ),
         "A mantissa of ten bits is enough for the GEMMs, and FP32 is enough for FP64 kernels.",
         ("A GEMM gains what square GEMMs of the same duration gain on an H200, never beyond the roofline."),

@@ -26,6 +26,8 @@ FIRST_WITH_TENSOR_CORES = VOLTA[0]
 FIRST_WITH_NEW_TYPES = 8
 """Compute capability from which NVIDIA's chips have TF32 and bf16 (Ampere)."""
 HALF_TYPES = {"f16", "bf16"}
+CONVOLUTION = "convolution"
+"""Part of the names of all ops that run a convolution."""
 SINGLE_OP = "float"
 """torch's name of FP32."""
 MOSTLY_HALF = 0.8
@@ -51,6 +53,14 @@ def fp32_products(labelled: LabelledGraph) -> Bools:
     single = types.where(lambda text: _floating(text) == {SINGLE_OP})
     other = types.where(lambda text: bool(_floating(text)) and SINGLE_OP not in _floating(text))
     return labelled.kernels_where(on_cuda_cores) & (named | single) & ~other
+
+
+def chosen_in_fp32(labelled: LabelledGraph) -> Bools:
+    """Convolutions that cuDNN runs in FP32 although TF32 is allowed, as others in TF32 show: one setting is for all."""
+    convolutions = labelled.under_op_where(lambda name: CONVOLUTION in name)
+    single = convolutions & labelled.once(fp32_products)
+    in_tf32 = convolutions & labelled.kernels_where(lambda identity: identity.dtype.a == "tf32")
+    return single if in_tf32.any() else np.zeros_like(single)
 
 
 @lru_cache(maxsize=10_000)
