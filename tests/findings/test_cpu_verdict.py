@@ -62,6 +62,18 @@ def test_python_is_named_with_its_function(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("view_us", "cause"), [(5, "compute"), (200, "unclear")])
+def test_a_view_that_takes_long_shows_that_the_recording_does(tmp_path: Path, view_us: float, cause: str) -> None:
+    """Fifty times a matmul of 1.5 ms beside a view, which computes nothing."""
+    events: list[Event] = []
+    for number in range(50):
+        begin = 2_000.0 * number
+        events += [op("aten::transpose", begin, view_us), op("aten::mm", begin + view_us, 1_500)]
+    found = verdict(tmp_path, events)
+    assert found.cause == cause
+    assert ("aten::transpose takes 200 µs each time, and computes nothing" in found.sentence) == (cause == "unclear")
+
+
 def test_one_large_op_asks_for_threads(tmp_path: Path) -> None:
     found = verdict(tmp_path, [op("aten::mm", 0, 95_000), op("aten::add", 95_000, 4_000)])
     assert found.cause == "compute"

@@ -7,6 +7,9 @@ more than any cause, there is no verdict.
 
 Large ops that usually take longer than one slow core would need do not compute most of the time: each waits until all
 of its threads had a core. More threads make that worse, so fewer are advised.
+
+Where even an op that only makes a view takes long, the recording takes the time: an older profiler with stacks costs 0.1
+ms and more an op, which it counts as the time of the op around it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from warpline.findings.model import Verdict
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.words import listed
 from warpline.replay.costs.host import SLOW_CORE_WORK_PER_NS, SMALL_CPU_OP_NS
+from warpline.replay.patterns.iterations import VIEWS
 from warpline.replay.patterns.loading import LOADER_RANGE, WORKERS
 from warpline.trace.trace import Trace
 from warpline.units import capitalised, count, duration, share, uncapitalised
@@ -43,6 +47,8 @@ MIN_BEYOND = 0.1
 """From this share of the time on, interruptions are told."""
 AS_GOOD = 0.9
 """A second cause with this share of the first one's time is as good an answer."""
+FEWEST_CALLS = 10
+"""The median of fewer calls may be that of a first call, or of a moment in which another program ran."""
 MOST_LINES = 3
 """Lines of the program that a sentence names."""
 NEW_TENSOR = "aten::lift_fresh"
@@ -128,6 +134,15 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     if errors:
         said = f"no GPU work was recorded ({errors}); on the CPU, {_what(_as_recorded(groups[0]), cpu)}"
         return _verdict("unclear", f"{CAUSES['unclear']}: {said}.", cpu)
+    slow_view = next((part for part in cpu.parts if part.name in VIEWS and _is_slow(part)), None)
+    if slow_view is not None:
+        each_ns = slow_view.usual_ns / slow_view.count
+        said = (
+            f"{CAUSES['unclear']}: {slow_view.name} takes {duration(each_ns)} each time, and computes nothing: "
+            "recording slows every op down, and what the program takes without it is not known. Record without "
+            "with_stack=True, record_shapes=True and profile_memory=True."
+        )
+        return _verdict("unclear", said, cpu)
     first = groups[0]
     beyond = _beyond(groups, cpu)
     if sum(group.time_ns for group in groups) + first.time_ns < cpu.window_ns:
@@ -142,6 +157,11 @@ def cpu_verdict(trace: Trace, cpu: CpuTime) -> Verdict:
     sentence = " ".join([f"{CAUSES[first.cause]}: {basis}{sentence}", *map(capitalised, others)])
     said = " ".join(filter(None, (sentence, beyond, _optimizer(cpu), _limit(named[0], cpu), how)))
     return _verdict(first.cause, said, cpu, also.cause if also else None)
+
+
+def _is_slow(part: CpuPart) -> bool:
+    """Whether an op takes more each time than calling it and recording it usually do."""
+    return part.count >= FEWEST_CALLS and part.usual_ns >= part.count * SMALL_CPU_OP_NS
 
 
 def _verdict(cause: Cause, sentence: str, cpu: CpuTime, also: Cause | None = None) -> Verdict:
