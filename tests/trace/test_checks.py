@@ -48,6 +48,14 @@ def test_an_op_of_cudnn_shows_that_the_gpu_was_not_profiled(tmp_path: Path) -> N
     assert "aten::cudnn_convolution runs on a GPU: only the CPU was profiled" in message
 
 
+def test_the_backward_pass_of_a_linear_layer_is_one_op_on_an_apple_gpu_alone(tmp_path: Path) -> None:
+    """On a CPU it is two matmuls (AddmmBackward0)."""
+    on_cpu = [op("AddmmBackward0", 0, 100, external=1), op("aten::mm", 10, 40, external=2)]
+    assert codes(write(tmp_path, on_cpu))["no-gpu-work"] == "warning"
+    on_mps = [op("LinearBackward0", 0, 100, external=1), op("aten::linear_backward", 10, 80, external=2)]
+    assert codes(write(tmp_path, on_mps))["no-gpu-work"] == "error"
+
+
 CASES: dict[str, tuple[Events, str]] = {
     "empty-trace": ([], "error"),
     "no-gpu-work": ([op("aten::relu", 0, 10, external=1)], "warning"),

@@ -63,7 +63,7 @@ WORDS: dict[str, CauseWords] = {
     ),
 }
 OUTSIDE = {
-    "cold_start": "load and initialise code",
+    "cold_start": "load, initialise or unload code",
     "memory": "allocate and free memory",
     "profiler": "are the profiler's",
     "sync": "wait for the GPU",

@@ -24,8 +24,9 @@ SKEW_NS = 1_000
 """A kernel that starts this long before its launch shows that the host and device clocks disagree."""
 FEWEST_EVENTS = 10
 """Fewer events of the CPU do not show how long a recording took: one launch is over before its kernel begins."""
-GPU_OPS = r"^aten::_?(cudnn|miopen)_([^i]|init)"
-"""Ops that exist on a GPU only, unlike `cudnn_is_acceptable`, which is asked of tensors of the CPU too."""
+GPU_OPS = r"^aten::_?((cudnn|miopen)_([^i]|init)|mps_)|^aten::linear_backward$"
+"""Ops that exist on a GPU only, unlike `cudnn_is_acceptable`, which is asked of tensors of the CPU too. Of dense layers,
+only those of an Apple GPU (MPS) have an op of their own for the backward pass."""
 LONG_GAP_SHARE, LONG_GAP_NS = 0.5, 60_000_000_000
 """A gap of this share of the recording, and of more than a minute: a checkpoint or an evaluation is shorter."""
 
