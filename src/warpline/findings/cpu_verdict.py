@@ -8,8 +8,8 @@ more than any cause, there is no verdict.
 Large ops that usually take longer than one slow core would need do not compute most of the time: each waits until all
 of its threads had a core. More threads make that worse, so fewer are advised.
 
-Where even an op that only makes a view takes long, the recording takes the time: an older profiler with stacks costs 0.1
-ms and more an op, which it counts as the time of the op around it.
+Where even an op that only makes a view takes long, the recording takes the time: an older profiler with stacks costs
+0.1 ms and more an op, which it counts as the time of the op around it.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ SKEW_NS = 1_000
 FEWEST_EVENTS = 10
 """Fewer events of the CPU do not show how long a recording took: one launch is over before its kernel begins."""
 GPU_OPS = r"^aten::_?((cudnn|miopen)_([^i]|init)|mps_)|^aten::linear_backward$"
-"""Ops that exist on a GPU only, unlike `cudnn_is_acceptable`, which is asked of tensors of the CPU too. Of dense layers,
-only those of an Apple GPU (MPS) have an op of their own for the backward pass."""
+"""Ops that exist on a GPU only, unlike `cudnn_is_acceptable`, which is asked of tensors of the CPU too. Only on an
+Apple GPU (MPS) is the backward pass of a dense layer an op of its own."""
 LONG_GAP_SHARE, LONG_GAP_NS = 0.5, 60_000_000_000
 """A gap of this share of the recording, and of more than a minute: a checkpoint or an evaluation is shorter."""
 
