@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from paths import DATA, RECORDINGS
 
+from warpline.errors import WarplineError
 from warpline.trace.arrays import NONE
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES, conform
@@ -39,8 +40,8 @@ def test_every_column_says_what_it_means() -> None:
 def test_conform_adds_what_is_missing_and_refuses_what_is_unknown() -> None:
     frame = conform("meta", pl.DataFrame({"value": ["1"]}))
     assert frame.columns == ["key", "value"]
-    with pytest.raises(ValueError, match="undocumented"):
-        conform("meta", pl.DataFrame({"other": [1]}))
+    with pytest.raises(WarplineError, match=r"the table gpu has no column 'start', .* did you mean start_ns"):
+        conform("gpu", pl.DataFrame({"start": [1]}))
 
 
 def test_frames_go_to_pandas_and_arrow() -> None:

@@ -38,6 +38,10 @@ class Kind(Struct, frozen=True):
     """Whether it is read gzipped and xz-compressed, too."""
     is_folder: bool = False
     """Whether it is a folder, recognised by the names of its files; the first megabyte is then empty."""
+    without_timeline: str = "of unknown kind"
+    """What a file without a timeline is; completes "FILE is …"."""
+    read_by: str | None = None
+    """The verb that reads it, if it has no timeline."""
 
 
 def _text(head: bytes) -> bytes:
@@ -84,10 +88,20 @@ NVPROF = Kind(
 """SQLite database of nvprof or the Visual Profiler."""
 NSYS_SQLITE = Kind("nsys-sqlite", lambda head, _: head.startswith(SQLITE_MAGIC), (".sqlite",))
 """Any other SQLite database; whether it is an nsys export shows when it is read."""
-NCU_REPORT = Kind("ncu-rep", lambda head, _: head.startswith(NCU_MAGIC), (".ncu-rep",))
-"""Report of Nsight Compute."""
-MEMORY_SNAPSHOT = Kind("memory-snapshot", lambda head, _: _PICKLE.match(head) is not None)
-"""Pickle, as torch writes its memory snapshots."""
+_OF_NCU = "a report of Nsight Compute: it has counters of single kernels, and no timeline"
+NCU_REPORT = Kind(
+    "ncu-rep",
+    lambda head, _: head.startswith(NCU_MAGIC),
+    (".ncu-rep",),
+    without_timeline=_OF_NCU,
+    read_by="dive",
+)
+MEMORY_SNAPSHOT = Kind(
+    "memory-snapshot",
+    lambda head, _: _PICKLE.match(head) is not None,
+    without_timeline="a Python pickle, as torch's memory snapshots are",
+    read_by="memory",
+)
 NSYS_REPORT = Kind(
     "nsys-rep",
     # A byte or two may precede it where a browser or a dashboard spoiled the download.
@@ -100,13 +114,32 @@ KINETO = Kind("kineto", _is_kineto, (".json", ".chrome_trace"))
 """Kineto or torch.profiler JSON."""
 XPLANE = Kind("xplane", lambda head, _: _XPLANE.match(head) is not None, (".xplane.pb",))
 """XSpace of XLA's profiler (protobuf)."""
-EXECUTION_TRACE = Kind("execution-trace", _is_execution_trace)
-"""JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
-PROTON_TREE = Kind("proton-tree", _is_proton_tree, (".hatchet",))
-"""Hatchet JSON of Triton's Proton: sums per call path, no times."""
-NCCL_INSPECTOR = Kind("nccl-inspector", _is_inspector_log, (".log", ".jsonl"))
-"""Log of NCCL Inspector: times of collectives, and no timeline."""
-NCU_CSV = Kind("ncu-csv", _is_ncu_csv, (".csv",))
+EXECUTION_TRACE = Kind(
+    "execution-trace",
+    _is_execution_trace,
+    without_timeline=(
+        "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity; it is read "
+        "beside a torch.profiler trace of the same run"
+    ),
+)
+PROTON_TREE = Kind(
+    "proton-tree",
+    _is_proton_tree,
+    (".hatchet",),
+    without_timeline=(
+        "a profile of Triton's Proton (Hatchet): it has sums per call path, and no timeline, which "
+        'proton.start(data="trace") records'
+    ),
+    read_by="stats",
+)
+NCCL_INSPECTOR = Kind(
+    "nccl-inspector",
+    _is_inspector_log,
+    (".log", ".jsonl"),
+    without_timeline="a log of NCCL Inspector: it has times of collectives, and no timeline",
+    read_by="diagnose",
+)
+NCU_CSV = Kind("ncu-csv", _is_ncu_csv, (".csv",), without_timeline=_OF_NCU, read_by="dive")
 """Page of an ncu report as CSV, or a log of ncu."""
 NSYS_STREAM = Kind(
     "qdstrm",

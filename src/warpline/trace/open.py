@@ -15,19 +15,7 @@ from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_of, limit_bytes
 from warpline.sources.detect import detect
 from warpline.sources.health import HealthEntry
-from warpline.sources.kinds import (
-    DIRECTORY,
-    EXECUTION_TRACE,
-    KINETO,
-    MEMORY_SNAPSHOT,
-    NCCL_INSPECTOR,
-    NCU_CSV,
-    NCU_REPORT,
-    NSYS_STREAM,
-    PROTON_TREE,
-    UNKNOWN,
-    Kind,
-)
+from warpline.sources.kinds import DIRECTORY, KINETO, NSYS_STREAM, Kind
 from warpline.sources.registry import source_of, sources, suffixes_of
 from warpline.sources.rows import Rows
 from warpline.sources.stdin import as_shell_word
@@ -82,36 +70,13 @@ def open_trace(
 _LISTED = 5
 MAX_FILES = 10_000
 """Files of a folder that are looked at: ten recordings of a job of a thousand ranks."""
-_WITHOUT_TIMELINE = {
-    EXECUTION_TRACE: (
-        "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity; it is read "
-        "beside a torch.profiler trace of the same run"
-    ),
-    NCCL_INSPECTOR: "a log of NCCL Inspector: it has times of collectives, and no timeline",
-    MEMORY_SNAPSHOT: "a Python pickle, as torch's memory snapshots are",
-    NCU_CSV: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
-    NCU_REPORT: "a report of Nsight Compute: it has counters of single kernels, and no timeline",
-    PROTON_TREE: (
-        "a profile of Triton's Proton (Hatchet): it has sums per call path, and no timeline, which "
-        'proton.start(data="trace") records'
-    ),
-    UNKNOWN: "of unknown kind",
-}
-_READ_BY = {
-    MEMORY_SNAPSHOT: "memory",
-    NCCL_INSPECTOR: "diagnose",
-    NCU_CSV: "dive",
-    NCU_REPORT: "dive",
-    PROTON_TREE: "stats",
-}
-"""The verbs that read files without a timeline."""
 
 
 class NotATimeline(UnreadableFile):
     """The file is known, but has no timeline."""
 
     def __init__(self, file: Path, kind: Kind) -> None:
-        self.read_by = _READ_BY.get(kind)
+        self.read_by = kind.read_by
         """The verb that reads it, if there is one."""
         word = as_shell_word(file)
         if self.read_by:
@@ -120,7 +85,7 @@ class NotATimeline(UnreadableFile):
             hint = f"to record the program: warpline run {word}"
         else:
             hint = f"give a torch.profiler trace or an nsys export; of a log: warpline doctor {word}"
-        super().__init__("not-a-trace", f"{file} is {_WITHOUT_TIMELINE[kind]}", hint)
+        super().__init__("not-a-trace", f"{file} is {kind.without_timeline}", hint)
 
 
 def _read(file: Path) -> Rows:

@@ -12,6 +12,7 @@ from functools import cache
 
 import polars as pl
 
+from warpline.errors import WarplineError, meant
 from warpline.trace.arrays import Floats, Int64s, Texts
 from warpline.trace.column_rules import (
     BYTES,
@@ -40,7 +41,9 @@ ANY_THREAD = TraceColumn[Int64s](ID, "row of `threads`, where recorded")
 ARGS_OFFSET = TraceColumn[Int64s](pl.Int64, "where the event's raw arguments lie in the (uncompressed) Kineto file")
 ARGS_LENGTH = TraceColumn[Int64s](pl.UInt32, "their length in bytes")
 PROCESS = TraceColumn[Int64s](pl.Int64, "process that issued it; joins are by (process, correlation)")
-CORRELATION = TraceColumn[Int64s](pl.Int64, "CUPTI or roctracer correlation id, unique within its process")
+CORRELATION = TraceColumn[Int64s](
+    pl.Int64, "CUPTI's or roctracer's correlation id, unique in its process; 0 means none"
+)
 
 
 class Gpu(TraceTable):
@@ -365,9 +368,10 @@ def conform(table: str, frame: pl.DataFrame, *, strict: bool = True) -> pl.DataF
     A value that does not fit its type is an error, or null if not `strict`.
     """
     columns, known = TABLES[table].columns, frame.schema
-    unknown = set(known) - set(columns)
-    if unknown:
-        raise ValueError(f"{table} has undocumented columns: {sorted(unknown)}")
+    for name in known:
+        if name not in columns:
+            problem = f"the table {table} has no column {name!r}, which a reader fills"
+            raise WarplineError("no-such-column", problem, meant(name, columns))
     if not len(frame):
         return empty(table)
     return frame.select(
