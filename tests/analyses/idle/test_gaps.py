@@ -56,6 +56,10 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         [annotation("KernelExecutor::compileFusion", 20, 20), *launched("next", 50, 58, 5, 2)],
         {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
     ),
+    "initialising parameters": (
+        [frame("torch/nn/init.py(433): kaiming_uniform_", 20, 20, 1, None), *launched("next", 50, 58, 5, 2)],
+        {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
+    ),
     "capturing a graph": (
         [
             call("cudaStreamBeginCapture", 22, 2, 8),

@@ -55,7 +55,7 @@ COMPILING = (
     r"torch/_dynamo/convert_frame|torch/_inductor/(graph|scheduler|codecache|compile_worker|async_compile)|triton/compiler/"
     r"|triton/runtime/build|triton_heuristics\.py\(\d+\): (autotune|benchmark|_?precompile)"
     r"|autotuner\.py\(\d+\): _bench"
-    r"|torch/utils/cpp_extension|importlib\._bootstrap|torch/cuda/__init__\.py\(\d+\): _lazy_init"
+    r"|torch/utils/cpp_extension|torch/nn/init\.py|importlib\._bootstrap|torch/cuda/__init__\.py\(\d+\): _lazy_init"
 )
 """Python frames that are entered only to compile, autotune, import or initialise; frames of the same packages that
 also run compiled code on every step are left out."""
