@@ -20,6 +20,15 @@ def test_a_folder_of_ranks_is_answered_as_one_job(tmp_path: Path, capsys: pytest
     assert shown.index("   2  ") < shown.index("   0  ")  # who holds others up stands first
 
 
+def test_steps_of_two_kinds_have_a_length_on_average(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Steps of 535 µs; then every second one is 1,000 µs longer, so that none is as long as the average."""
+    for name, stalls in (("alike", {}), ("two", {(rank, step): 1_000.0 for rank in range(4) for step in (1, 3, 5)})):
+        job(tmp_path / name, steps=7, stalls_us=stalls)
+        assert run([str(tmp_path / name)]) == 0
+        title = capsys.readouterr().out.splitlines()[0]
+        assert title == f"{name} · 4 ranks · 7 steps of " + ("535 µs" if name == "alike" else "1.03 ms on average")
+
+
 def test_the_json_is_the_documented_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job(tmp_path, late={2: 200.0})
     assert run(["diagnose", str(tmp_path), "--json"]) == 0

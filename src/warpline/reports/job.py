@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from warpline.ranks.groups import GroupTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
+from warpline.replay.replay import most_take
 from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
 from warpline.sources.health import HealthEntry
 from warpline.sources.stdin import as_shell_word, as_typed
@@ -70,10 +71,17 @@ _COLLECTIVES = (
 )
 
 
+def _of_several(job: Job) -> str:
+    """What the length of a step is of where most steps take another time, as prefill and decoding do."""
+    lengths = np.array([step.length_ns for step in job.per_step[0]], np.float64)
+    return "" if len(lengths) < 2 or most_take(lengths, job.step_ns) else " on average"
+
+
 def report(job: Job, full: bool = False, folder: Path | None = None) -> Report:
     """The first screen of a job, or all its ranks and groups; `folder` is where it lies."""
     ranks = f"{len(job.ranks)} of {job.world_size} ranks" if job.missing_ranks else several(len(job.ranks), "rank")
-    title = f"{job.name} · {ranks} · {several(len(job.step_numbers), 'step')} of {duration(job.step_ns)}"
+    length = f"{several(len(job.step_numbers), 'step')} of {duration(job.step_ns)}{_of_several(job)}"
+    title = f"{job.name} · {ranks} · {length}"
     sections = [
         Section("verdict", "Verdict", tuple(_lead(job)), is_lead=True),
         Section("ranks", "Ranks, per step, by who holds others up", (_ranks(job, full),)),
