@@ -53,6 +53,7 @@ def test_a_rank_that_is_late_at_no_cost_is_not_named(tmp_path: Path) -> None:
     assert max(found.per_rank, key=lambda one: one.times_last).rank == 1
     assert found.straggler.ranks == ()
     assert found.straggler.last_rank_gain == pytest.approx(1.0, abs=0.01)
+    assert "would take as long: " in found.verdict.sentence
 
 
 def test_jitter_names_nobody(tmp_path: Path) -> None:

@@ -137,5 +137,6 @@ def _nobody(
             f"{f'; {so}' if may_be_chance else f', but fixing it alone would gain {speedup(gain)}'}."
         )
     wait = f"Ranks wait {duration(waited)} for each other in a step of {duration(step_ns)} ({share(waited, step_ns)})."
-    alone = f"Without any waiting, rank {slowest.rank} would take {duration(slowest.alone_ns)}: {slowest.diagnosis}."
+    length = "as long" if slowest.alone_ns * SHOWN_GAIN >= step_ns else duration(slowest.alone_ns)
+    alone = f"Without any waiting, rank {slowest.rank} would take {length}: {slowest.diagnosis}."
     return " ".join([*sentences, wait, alone])
