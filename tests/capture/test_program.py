@@ -52,6 +52,27 @@ def test_a_python_script_is_known_by_its_first_line(tmp_path: Path) -> None:
     assert program_of([str(script), "train.py"]).python == sys.executable
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["absent.py"],
+        ["python3", "absent.py", "-m", "x"],
+        [sys.executable, "-u", "-X", "dev", "absent.py"],
+        ["torchrun", "--nproc-per-node", "2", "absent.py"],
+        ["my train.py --lr 1.py"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_script_that_is_not_there_is_said_before_anything_starts(words: list[str]) -> None:
+    with pytest.raises(WarplineError, match=r"\.py does not exist"):
+        program_of(words)
+
+
+def test_a_python_file_that_is_no_program_of_python_may_be_made_later() -> None:
+    for words in (["sh", "-c", "true", "absent.py"], [sys.executable, "-m", "x", "absent.py"]):
+        assert program_of(words).command == tuple(words)
+
+
 @pytest.mark.parametrize("first", ["#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/sh -e"])
 def test_a_script_of_a_shell_likely_starts_python_so_torch_records_it(first: str, tmp_path: Path) -> None:
     script = tmp_path / "train"
@@ -77,7 +98,7 @@ def test_a_program_that_is_not_there_is_a_usage_error(words: list[str]) -> None:
 def test_a_command_in_quotes_is_to_be_typed_without_them() -> None:
     with pytest.raises(WarplineError) as caught:
         program_of(["python train.py"])
-    assert caught.value.hint == "type it without quotes: warpline run python train.py"
+    assert caught.value.hint == "type it without quotes: python train.py"
 
 
 def test_variables_are_named_where_they_matter_and_shown_where_they_are_harmless() -> None:

@@ -21,29 +21,41 @@ def test_a_machine_on_which_everything_works() -> None:
     assert exit_code([examination]) == 0
 
 
-def test_an_empty_machine_has_no_driver_and_little_to_tell() -> None:
-    found = checks(FakeMachine(running=()))
-    assert found["driver"].state == "problem"
-    assert "profiles from elsewhere can be read" in found["driver"].means
-    assert {name for name, check in found.items() if check.state == "problem"} == {"driver"}
-    for name in (
-        "clocks",
-        "power-limit",
-        "mig",
-        "persistence",
-        "counters",
-        "memlock",
-        "stack",
-        "other-profilers",
-        "dcgm",
-    ):
-        assert found[name].state == "unknown"
-        assert "cannot tell" in found[name].seen
-    assert exit_code([examine_machine(FakeMachine())]) == 1
-
-
 def bare(**more: object) -> FakeMachine:
     return replace(FakeMachine(), **more)  # type: ignore[arg-type]
+
+
+PCI = "/sys/bus/pci/devices"
+HIDDEN_BUS = {"/proc": ""}
+
+
+def with_pci_vendor(vendor: str) -> FakeMachine:
+    """A Linux machine with one PCI device."""
+    return bare(running=(), files={**HIDDEN_BUS, f"{PCI}/0000:00:01.0/vendor": f"{vendor}\n"}, folders={PCI: ("0000:00:01.0",)})
+
+
+@pytest.mark.parametrize("machine", [FakeMachine(), with_pci_vendor("0x8086")], ids=["no Linux", "no NVIDIA device"])
+def test_a_machine_without_a_gpu_says_so_once_and_gets_no_advice_for_cuda(machine: FakeMachine) -> None:
+    found = checks(machine)
+    assert set(found) == {"gpu", "torch", "shared-memory", "disk", "temporary-disk"}
+    assert (found["gpu"].state, found["gpu"].do) == ("warning", ())
+    assert "Profiles from elsewhere can be read" in found["gpu"].means
+    assert exit_code([examine_machine(machine)]) == 0
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [replace(FakeMachine(running=()), files=HIDDEN_BUS), with_pci_vendor("0x10de")],
+    ids=["hidden bus", "NVIDIA"],
+)
+def test_a_machine_that_may_have_a_gpu_has_no_driver_and_little_to_tell(machine: FakeMachine) -> None:
+    found = checks(machine)
+    assert {name for name, check in found.items() if check.state == "problem"} == {"driver"}
+    assert "profiles from elsewhere can be read" in found["driver"].means
+    for name in ("clocks", "power-limit", "mig", "persistence", "counters", "memlock", "stack", "dcgm"):
+        assert found[name].state == "unknown"
+        assert "cannot tell" in found[name].seen
+    assert exit_code([examine_machine(machine)]) == 1
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,11 @@ def program_of(words: Sequence[str], module: bool = False) -> ProgramCommand:
     if module:
         python = _python()
         return ProgramCommand((python, "-m", *words), python, is_python=True, name=plain_name(words[0]))
+    missing = _missing_script(words)
+    if missing is not None:
+        hint = f"type it without quotes: {missing}" if " " in missing else "check the path"
+        raise UsageError("no-program", f"{missing} does not exist", hint)
     if words[0].endswith(".py") and not shutil.which(words[0]):
-        if not Path(words[0]).is_file():
-            quoted = " " in words[0]
-            hint = f"type it without quotes: warpline run {words[0]}" if quoted else "check the path"
-            raise UsageError("no-program", f"{words[0]} does not exist", hint)
         python = _python()
         return ProgramCommand((python, *words), python, is_python=True, name=plain_name(Path(words[0]).stem))
     found = shutil.which(words[0])
@@ -114,6 +114,18 @@ def _python() -> str:
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     return shutil.which("python") or shutil.which("python3") or sys.executable
+
+
+def _missing_script(words: Sequence[str]) -> str | None:
+    """The Python file that the command names as its program and that is not there."""
+    program = Path(words[0]).name
+    starts_python = PYTHON.fullmatch(program) or program in STARTERS
+    for word in words if starts_python else words[:1]:
+        if word in ("-c", "-m", "--module"):
+            return None
+        if word.endswith(".py") and not shutil.which(word):
+            return None if Path(word).is_file() else word
+    return None
 
 
 def _first_line(script: Path) -> list[str]:

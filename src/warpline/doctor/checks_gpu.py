@@ -33,6 +33,8 @@ _THROTTLE_REASONS = {
     0x80: "a hardware power brake",
 }
 _IDLE, _POWER_CAP = 0x1, 0x4
+_PCI_DEVICES = "/sys/bus/pci/devices"
+_NVIDIA_VENDOR = "0x10de"
 _MAX_IDLE_MEMORY_MIB = 1000
 _MIN_POWER_LIMIT_SHARE = 0.98
 
@@ -111,6 +113,21 @@ def read_gpus(machine: Machine) -> GpuFacts:
     )
 
 
+def has_no_gpu(facts: GpuFacts, machine: Machine) -> bool:
+    """Whether the machine shows that it has no GPU. A container without --gpus still sees its host's on the PCI bus."""
+    if (
+        facts.driver
+        or facts.gpus
+        or facts.error
+        or any(map(machine.exists, ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")))
+    ):
+        return False
+    devices = machine.names(_PCI_DEVICES)
+    vendors = {(machine.read(f"{_PCI_DEVICES}/{name}/vendor") or "").strip() for name in devices}
+    # A sandbox may hide the bus. Without /proc this is no Linux, for which alone there are drivers.
+    return _NVIDIA_VENDOR not in vendors if devices else not machine.exists("/proc")
+
+
 def _query(machine: Machine, names: tuple[str, ...]) -> list[list[str]]:
     answer = machine.ask(["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits"], 20)
     if answer is None or answer.status:
@@ -127,6 +144,10 @@ def _bits(text: str) -> int | None:
 
 def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Check]:
     """All checks about the driver and its GPUs."""
+    if has_no_gpu(facts, machine):
+        means = "It cannot record a GPU. Profiles from elsewhere can be read, and warpline run records ops on the CPU."
+        yield Check("gpu", "warning", "this machine has no GPU for CUDA or ROCm", means)
+        return
     if not facts.driver and not facts.gpus:
         yield _no_driver(facts, machine)
         for name in ("clocks", "power-limit", "mig", "persistence", "other-work"):

@@ -28,8 +28,13 @@ def system_checks(machine: Machine) -> Iterator[Check]:
     yield _container(container)
     yield _memlock(machine, container)
     yield _stack(machine, container)
-    yield _shared_memory(machine)
     yield _kernel(machine)
+    yield from room_checks(machine)
+
+
+def room_checks(machine: Machine) -> Iterator[Check]:
+    """What matters without a GPU, too: shared memory and disks."""
+    yield _shared_memory(machine)
     yield from _disks(machine)
 
 

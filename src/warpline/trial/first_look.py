@@ -23,21 +23,21 @@ def look_at_program(
     processes: VariantProcesses, candidates: Sequence[Candidate], may_write: MayWrite, say: Say
 ) -> SeenProgram:
     """Run the program once, as a rounding twin."""
+    say("looking at the program")
     try:
-        look, took_s = _first_run(processes, may_write, say, counts_ops=True)
+        look, took_s = _first_run(processes, may_write, counts_ops=True)
     except WarplineError as error:
         if error.code != CRASHED:
             raise
-        look, took_s = _first_run(processes, may_write, say, counts_ops=False)  # it may not stand that
+        say("it failed; once more, without counting its ops")  # which it may not stand
+        look, took_s = _first_run(processes, may_write, counts_ops=False)
     loads_ahead = any(one.change.name == PREFETCH and not one.change.why_not(look.use) for one in candidates)
     steps = timed_steps(look, loads_ahead)
     say(f"step: {steps.words}, about {duration(1e9 * steps.step_s)}; looked for {took_s:.0f} s")
     return SeenProgram(look, steps, took_s)
 
 
-def _first_run(
-    processes: VariantProcesses, may_write: MayWrite, say: Say, *, counts_ops: bool
-) -> tuple[LookReport, float]:
+def _first_run(processes: VariantProcesses, may_write: MayWrite, *, counts_ops: bool) -> tuple[LookReport, float]:
     """What the program showed of itself, and the seconds that this took."""
     budget_s = processes.budget_s
     process = processes.start(
@@ -48,7 +48,6 @@ def _first_run(
         counts=counts_ops,
         asks=may_write is not None,
     )
-    say("looking at the program")
     while process.looked() is None and not process.is_over:
         _answer_question(process, processes, may_write)
         if processes.left_s < budget_s / 2:
