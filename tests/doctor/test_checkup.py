@@ -31,7 +31,9 @@ HIDDEN_BUS = {"/proc": ""}
 
 def with_pci_vendor(vendor: str) -> FakeMachine:
     """A Linux machine with one PCI device."""
-    return bare(running=(), files={**HIDDEN_BUS, f"{PCI}/0000:00:01.0/vendor": f"{vendor}\n"}, folders={PCI: ("0000:00:01.0",)})
+    return bare(
+        running=(), files={**HIDDEN_BUS, f"{PCI}/0000:00:01.0/vendor": f"{vendor}\n"}, folders={PCI: ("0000:00:01.0",)}
+    )
 
 
 @pytest.mark.parametrize("machine", [FakeMachine(), with_pci_vendor("0x8086")], ids=["no Linux", "no NVIDIA device"])

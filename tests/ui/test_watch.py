@@ -25,12 +25,12 @@ from warpline.ui.watch import Watch
 FAST = ["--settle", "0", "--patience", "0", "--interval", "0.05"]
 
 
-def trace(file: Path, kernel_us: float = 100.0) -> Path:
+def trace(file: Path, kernel_us: float = 100.0, kernel: str = "gemm") -> Path:
     """Four steps of one kernel."""
     file.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.parent / f".{file.name}"
     scratch.mkdir()
-    made = write(scratch, steps(4, [("gemm", kernel_us)]))
+    made = write(scratch, steps(4, [(kernel, kernel_us)]))
     made.rename(file)
     scratch.rmdir()
     return file
@@ -225,3 +225,18 @@ def test_a_step_far_from_that_of_the_trace_before_is_shown_beside_it(folder: Pat
     assert (first.before_ms, second.before_ms) == (None, first.numbers["step_ms"])
     assert "in the trace before" in second.line()
     assert not any("in the trace before" in one.line() for one in (first, third))
+
+
+def test_a_trace_of_another_program_is_not_compared_and_not_in_the_series(folder: Path) -> None:
+    lines = []
+    for name, kernel in (("a", "gemm"), ("b", "ncclDevKernel_AllReduce"), ("c", "gemm")):
+        trace(folder / f"{name}.json", 100, kernel)
+        lines += list(watch_of(folder).look())  # each time another watch, which knows the history alone
+    assert [found.outcome for found in lines] == ["recorded", "not_comparable", "recorded"]
+    assert "not compared: a.json and b.json have hardly any kernels in common" in lines[1].line()
+    assert lines[1].before_ms is None
+    history = Path(os.environ["WARPLINE_HISTORY"])
+    assert len(read_history(history, folder.parent, "traces", "step_ms", 0.02).runs) == 2
+    (folder / "c.json").unlink()  # what it was cannot be known any more
+    trace(folder / "d.json", 100, "ncclDevKernel_AllReduce")
+    assert [found.outcome for found in watch_of(folder).look()] == ["recorded"]

@@ -375,11 +375,13 @@ def _differences(
     first: RunMeasurement, runs: Sequence[RunMeasurement], same_program: bool, one: str = "A", other: str = "B"
 ) -> list[str]:
     found = [reason for run in runs for reason in obstacles(first.setting, run.setting, one, other)]
-    work = (_other_work(first.step, run.step, same_program, one, other) for run in runs)
+    work = (other_work(first.step, run.step, same_program, one, other) for run in runs)
     return list(dict.fromkeys([*found, *(reason for reason in work if reason)]))
 
 
-def _other_work(a: TypicalStep, b: TypicalStep, same_program: bool, one: str = "A", other: str = "B") -> str | None:
+def other_work(
+    a: TypicalStep, b: TypicalStep, same_program: bool = False, one: str = "A", other: str = "B"
+) -> str | None:
     """Why two steps are not about the same work of one program."""
     wrong_unit = same_work.obstacle(a, b, one, other)
     return wrong_unit or (None if same_program else same_work.other_program(a, b, one, other))

@@ -1,7 +1,8 @@
 """Judges each trace that appears in a folder, once: its step goes into the history, and a new level is reported.
 
 A file is judged when it has stopped changing. What was judged is known from the history alone, so that a watch can be
-ended at any time, and two may look at one folder.
+ended at any time, and two may look at one folder. A trace of another program than the one before it, by the rule of
+`warpline compare`, is said to be one and left out of the series.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from warpline.compare.change_points import MIN_LEVEL_POINTS, levels
+from warpline.compare.comparison import other_work
 from warpline.compare.history import GateRun, append_run, labels_in, read_history
 from warpline.compare.measurement import measure_sound
 from warpline.compare.spread import IDLE_SPREAD
 from warpline.compare.step_numbers import step_numbers
+from warpline.compare.typical_step import TypicalStep, typical_step
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import diagnose
@@ -36,7 +39,7 @@ LARGE_CHANGE = IDLE_SPREAD
 """From this change on the step of the trace before is said: two runs of one program may differ by so much."""
 DAMAGED = {"damaged-recording"}
 """Errors that a recording may have because it is still being written."""
-WatchOutcome = Literal["recorded", "slower", "faster", "no answer"]
+WatchOutcome = Literal["recorded", "slower", "faster", "not_comparable", "no answer"]
 State = tuple[tuple[str, int, int], ...]
 """Path, size and time of change of each file."""
 
@@ -63,6 +66,8 @@ class WatchedTrace(Struct, frozen=True):
     change: LevelChange | None = None
     before_ms: float | None = None
     """The step of the trace before it on the same device; None if there is none. One trace alone is no new level."""
+    other_program: str | None = None
+    """Why its step is not compared with that of the trace before."""
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,6 +88,8 @@ class WatchedTrace(Struct, frozen=True):
         if self.change:
             before, after = (duration(1e6 * value) for value in (self.change.before_ms, self.change.after_ms))
             parts.append(f"{self.outcome.upper()}: {before} → {after} since {self.change.since}")
+        if self.other_program is not None:
+            parts.append(f"not compared: {self.other_program}")
         return " · ".join(parts)
 
 
@@ -116,6 +123,8 @@ class Watch:
         """When each state that is not judged was first seen."""
         self._unreadable: set[str] = set()
         """States that could not be read so far."""
+        self._steps: dict[str, TypicalStep] = {}
+        """Of the trace judged last, by its label."""
 
     @property
     def project(self) -> Path:
@@ -153,7 +162,7 @@ class Watch:
             found = WatchedTrace(_now(), one.name, "no answer", error=what)
         if _state(self.folder, one.files) != one.state:
             return  # it changed while it was read
-        found = self._with_level(found)
+        found = self._with_level(found, one)
         run = GateRun(found.at, self.name, one.label, found.outcome, found.device, found.numbers)
         self._judged.add(one.label)
         self._since.pop(one.label, None)
@@ -169,6 +178,7 @@ class Watch:
         diagnosis = diagnose(open_trace(one.files[0]))
         run = measure_sound(diagnosis)
         device = ", ".join(dict.fromkeys(run.setting.devices))
+        self._steps = {**self._steps, one.label: run.step}
         numbers = {
             name: value.expected for name, value in step_numbers(diagnosis, run.counts, run.step.lengths_ns).items()
         }
@@ -178,13 +188,20 @@ class Watch:
             return answer
         return replace(answer, cause=verdict.cause, fix=verdict.fix, gain=verdict.gain if verdict.fix else None)
 
-    def _with_level(self, found: WatchedTrace) -> WatchedTrace:
+    def _with_level(self, found: WatchedTrace, one: WatchedFiles) -> WatchedTrace:
         """With the change of the level that this trace makes certain, unless an earlier one has reported it."""
         if NUMBER not in found.numbers:
             return found
         runs = read_history(self.history, self.project, self.name, NUMBER, self.least_effect, found.device).runs
         if runs:
+            before = self._step(runs[-1])
+            step = self._steps.get(one.label)
+            why = other_work(before, step, one=_named(runs[-1]), other=found.trace) if before and step else None
+            if why is not None:
+                del self._steps[one.label]
+                return replace(found, outcome="not_comparable", other_program=why)
             found = replace(found, before_ms=runs[-1].numbers[NUMBER])
+        self._steps = {label: step for label, step in self._steps.items() if label == one.label}
         values = [*(run.numbers[NUMBER] for run in runs), found.numbers[NUMBER]]
         steps = levels(values, self.least_effect)
         if len(steps) < 2:
@@ -193,9 +210,21 @@ class Watch:
         recent = runs[max(0, new.start - MIN_LEVEL_POINTS) :]
         if any(run.outcome in {"slower", "faster"} for run in recent):
             return found
-        first = runs[new.start].label.partition(" ")[2] if new.start < len(runs) else found.trace
+        first = _named(runs[new.start]) if new.start < len(runs) else found.trace
         outcome: WatchOutcome = "slower" if new.median > old.median else "faster"
         return replace(found, outcome=outcome, change=LevelChange(first, old.median, new.median))
+
+    def _step(self, run: GateRun) -> TypicalStep | None:
+        """The step of an earlier trace; None if it is a job, or its file has gone or changed."""
+        if run.label not in self._steps:
+            file = self.folder / _named(run)
+            if not file.is_file() or _candidate(self.folder, [RankFile(file)], is_whole=True).label != run.label:
+                return None
+            try:
+                self._steps[run.label] = typical_step(open_trace(file))
+            except WarplineError:
+                return None  # it goes just now
+        return self._steps[run.label]
 
 
 def candidates(folder: Path) -> list[WatchedFiles]:
@@ -227,6 +256,10 @@ def _candidate(folder: Path, files: Sequence[RankFile], is_whole: bool, job: str
 def _is_whole(files: Sequence[RankFile]) -> bool:
     sizes = {file.world_size for file in files}
     return len({file.rank for file in files}) in sizes
+
+
+def _named(run: GateRun) -> str:
+    return run.label.partition(" ")[2]
 
 
 def _state(folder: Path, files: Sequence[Path]) -> State:
