@@ -15,6 +15,7 @@ from warpline.analyses.ops import ops_table
 from warpline.errors import CannotAnswer, UsageError
 from warpline.replay.bare_path import bare_path
 from warpline.replay.costs.host import host_costs
+from warpline.reports.path import path_report
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
@@ -86,6 +87,33 @@ def test_a_kernel_without_an_op_has_its_own_path(tmp_path: Path) -> None:
     (row,) = dispatch_path(open_trace(write(tmp_path, events)), "saxpy").rows(named=True)
     assert (row["python_ns"], row["framework_ns"], row["api_ns"], row["kernel_ns"]) == (15_000, 0, 5_000, 30_000)
     assert (row["before_ns"], row["queue_ns"], row["depth"]) == (20_000, 10_000, 0)
+
+
+def test_kernels_that_one_call_launches_share_the_path_of_the_call(tmp_path: Path) -> None:
+    """A graph of three kernels is launched in 6 µs, 15 µs after an op: that is not 6 µs a kernel."""
+    graph = [
+        call("cudaGraphLaunch", 25, 6, 1),
+        *(kernel("scale", 40 + 10 * at, length, 1) for at, length in ((0, 5), (1, 9))),
+    ]
+    events = [op("aten::empty", 0, 10), *graph, kernel("add", 60, 4, 1)]
+    trace = open_trace(write(tmp_path, events))
+    for asked in (None, "cudaGraphLaunch"):
+        row = next(row for row in dispatch_path(trace, asked).rows(named=True) if row["name"] == "cudaGraphLaunch")
+        assert (row["count"], row["launches"], row["api_ns"], row["kernel_ns"]) == (1, 3, 6_000, 18_000)
+        assert (row["kernel"], row["depth"]) == ("scale", 0)
+    report = str(path_report(bare_path(trace), "title"))
+    assert "cudaGraphLaunch → 3 kernels" in report
+    assert "the longest: scale" in report
+
+
+def test_an_op_that_mostly_copies_is_named_after_no_kernel(tmp_path: Path) -> None:
+    copy = kernel("Memcpy DtoH (Device -> Pageable)", 10, 24_000, 2, category="gpu_memcpy", bytes=10)
+    events = [op("aten::to", 0, 24_020), *launched("cast", 2, 5, 3, 1), call("cudaMemcpyAsync", 8, 24_005, 2), copy]
+    trace = open_trace(write(tmp_path, events))
+    assert dispatch_path(trace, "aten::to")["kernel"].to_list() == [None]
+    report = str(path_report(bare_path(trace, "aten::to"), "title"))
+    assert "starts the copy or memset, and may wait for it" in report
+    assert "e+0" not in report
 
 
 def test_recording_is_taken_out_of_each_layer(trace: Trace) -> None:

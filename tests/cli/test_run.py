@@ -94,7 +94,8 @@ def test_a_program_without_torch_says_what_to_type(
     fake = tmp_path / "python3"
     fake.write_text("#!/bin/sh\nexit 1\n")
     fake.chmod(0o755)
-    assert run(["run", "--", str(fake), "train.py"]) == 1
+    (tmp_path / "train.py").touch()
+    assert run(["run", "--", str(fake), str(tmp_path / "train.py")]) == 1
     assert capsys.readouterr().err.startswith("warpline: no-torch: the program's Python (python3) has no torch")
 
 
@@ -103,6 +104,7 @@ def test_a_program_without_torch_says_what_to_type(
     [
         (["run"], 2, "no-program"),
         (["run", "absent.py"], 2, "no-program"),
+        (["run", "--", sys.executable, "absent.py"], 2, "no-program"),
         (["run", "--with", "gprof", "--", "sh"], 2, "unknown-tool"),
         (["run", "--steps", "0", "--", "sh"], 2, "usage"),
         (["run", "--container", "image"], 2, "no-program"),
@@ -164,7 +166,7 @@ def test_nsys_runs_the_program_and_an_absent_report_is_said(
 
 
 def test_explain_gives_every_flag_a_reason(fake_nsys: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["run", "--with", "nsys", "--explain", "--json", "--", sys.executable, "x.py"]) == 0
+    assert run(["run", "--with", "nsys", "--explain", "--json", "--", sys.executable, "-m", "x"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert "--capture-range=cudaProfilerApi" in answer["command"]
     assert all(flag["why"] for flag in answer["flags"])

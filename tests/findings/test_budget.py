@@ -44,3 +44,27 @@ def test_time_that_is_neither_dispatch_nor_loading_is_named() -> None:
         for part in section.content
     ]
     assert any("120 µs a step in which the launching threads wait, copy" in line for line in lines)
+
+
+def test_the_product_of_the_launches_is_the_time_beside_it() -> None:
+    """6.3 launches of 120 µs are 756 µs; 6 would not be."""
+    report = budget_report(outlook(DispatchBudget(6.3, 120_000.0, 1_000.0), 4.0, 0.0, 0.0))
+    assert "6.3 launches a step × 120 µs of CPU each = 756 µs to dispatch" in str(report)
+
+
+def test_a_crossover_is_shown_where_it_says_what_bounds_the_step() -> None:
+    """10 launches of 10 µs and 20 µs: below 20 launches the GPU is the limit, and so it is here."""
+    gpu = DispatchBudget(10, 10_000.0, 20_000.0)
+    assert "below 20 launches for the same GPU time, the GPU is the limit" in str(
+        budget_report(outlook(gpu, 4.0, 0.0, 0.0))
+    )
+    with_loading = outlook(gpu, 4.0, 0.0, 0.0, BareBudget(gpu, 220_000.0, None, loading_ns=120_000.0))
+    assert with_loading.bound == "input"
+    assert "crossover" not in str(budget_report(with_loading))
+
+
+def test_a_little_loading_beside_dispatch_is_not_named() -> None:
+    """Dispatch takes 90.8 of 100 µs, loading 3 µs: without it the step would be 3 % shorter."""
+    budget = DispatchBudget(10, 9_080.0, 1_000.0)
+    found = outlook(budget, 4.0, 0.0, 0.0, BareBudget(budget, 100_000.0, None, loading_ns=3_000.0))
+    assert budget_report(found).title.startswith("Bound by dispatch on the CPU: ")

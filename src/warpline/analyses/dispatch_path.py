@@ -11,7 +11,7 @@ anyway. The three parts of the framework sum to it exactly:
 - dispatcher: own time of all other ops: they only call further ops, allocate or make views.
 
 A kernel that no op launches, such as one of Triton, has a row of its own: Python from the call or op before it, its API
-call, queue and kernel.
+call, queue and kernel. Of kernels that one call launches, a CUDA graph, the call has the row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from warpline.analyses.steps import in_view
 from warpline.analyses.user_frames import UserFrames, with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.intervals import covered_before
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts, combinations
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.schema import Ops
 from warpline.trace.trace import Trace
@@ -110,11 +110,11 @@ def _of_ops(trace: Trace, chosen: Bools) -> pl.DataFrame:
 
 
 def _of_kernels(trace: Trace, alone: Int64s) -> pl.DataFrame:
-    """A row for each of these operations, which no op launched."""
+    """A row for each call that launched some of these operations, which are in no op."""
     gpu, api, ops = trace.gpu[alone], trace.api, trace.ops
-    calls = gpu.api_id
+    calls, first, of_call, counts = np.unique(gpu.api_id, return_index=True, return_inverse=True, return_counts=True)
     starts, ends, threads = api.start_ns[calls], api.end_ns[calls], api.thread[calls]
-    before, nothing = np.zeros(len(alone), np.int64), np.zeros(len(alone))
+    before, nothing = np.zeros(len(calls), np.int64), np.zeros(len(calls))
     for thread in np.unique(threads).tolist():
         mine = threads == thread
         past = np.sort(np.concatenate((api.end_ns[api.thread == thread], ops.end_ns[ops.thread == thread])))
@@ -123,7 +123,7 @@ def _of_kernels(trace: Trace, alone: Int64s) -> pl.DataFrame:
         before[mine] = np.where((spot >= 0) & (gap <= LONGEST_PYTHON_NS), gap, 0)
     return pl.DataFrame(
         {
-            "name": gpu.name.series(),
+            "name": pl.Series(_launched_names(trace, alone)[first], dtype=pl.String),
             "row": calls,
             "python_ns": before,
             "boundary_ns": nothing.astype(np.int64),
@@ -132,12 +132,12 @@ def _of_kernels(trace: Trace, alone: Int64s) -> pl.DataFrame:
             **{f"{name}_ns": nothing.astype(np.int64) for name in LAYERS},
             "cpu_ns": ends - starts,
             "api_ns": ends - starts,
-            "queue_ns": _queued(trace)[alone],
-            "kernel_ns": gpu.end_ns - gpu.start_ns,
-            "launches": np.ones(len(alone), np.int64),
-            "ops": np.zeros(len(alone), np.int64),
+            "queue_ns": np.bincount(of_call, _queued(trace)[alone], len(calls)).astype(np.int64),
+            "kernel_ns": np.bincount(of_call, gpu.end_ns - gpu.start_ns, len(calls)).astype(np.int64),
+            "launches": counts,
+            "ops": np.zeros(len(calls), np.int64),
             "hidden_ns": _hidden(trace, starts, ends),
-            "depth": np.zeros(len(alone), np.int64),
+            "depth": np.zeros(len(calls), np.int64),
             f"{EVENTS}python_op": nothing,
             f"{EVENTS}native_op": nothing,
             f"{EVENTS}python_frame": _moments_within(trace, threads, starts - before, starts) / 2,
@@ -163,12 +163,14 @@ def _chosen(trace: Trace, op: str | None) -> tuple[Bools, Int64s]:
     ops, gpu = trace.ops, trace.gpu
     wanted = ops.parent == NONE if op is None else ops.name.equal(op)
     alone = (gpu.op_id == NONE) & (gpu.api_id != NONE) & gpu.kind.equal("kernel")
-    alone &= True if op is None else gpu.name.equal(op)
-    if not (wanted.any() or alone.any()):
+    alone_rows = np.flatnonzero(alone)
+    if op is not None:
+        alone_rows = alone_rows[_launched_names(trace, alone_rows) == op]
+    if not (wanted.any() or len(alone_rows)):
         known = ", ".join(name for name, _ in Counter(ops.name.texts.tolist()).most_common(KNOWN_OPS))
         raise UsageError("no-such-op", f"no op is named {op!r}", f"the trace has {known} …")
-    called = np.append(trace.api.start_ns, 0)[gpu.api_id]
-    return wanted & in_view(trace, ops.start_ns), np.flatnonzero(alone & in_view(trace, called))
+    called = trace.api.start_ns[gpu.api_id[alone_rows]]
+    return wanted & in_view(trace, ops.start_ns), alone_rows[in_view(trace, called)]
 
 
 def _places(ops: Ops, chosen: Bools) -> Int64s:
@@ -211,24 +213,35 @@ def _called_from_native(ops: Ops) -> Bools:
     return (ops.parent != NONE) | ops.name.like(AUTOGRAD) | (ops.forward_thread > 0)
 
 
+def _launched_names(trace: Trace, alone: Int64s) -> Texts:
+    """The name of the row of each of these kernels: its own, or that of its call where that launches several."""
+    gpu = trace.gpu[alone]
+    _, of_call, counts = np.unique(gpu.api_id, return_inverse=True, return_counts=True)
+    return np.where(counts[of_call] > 1, trace.api.name.at(gpu.api_id).texts, gpu.name.texts)
+
+
 def _main_kernels(trace: Trace, chosen: Bools, alone: Int64s) -> pl.DataFrame:
-    """For each op name, the kernel that takes most of its GPU time; a kernel without an op is its own."""
+    """For each row's name, the kernel that takes most of its GPU time; None if a copy or memset takes more."""
     gpu = trace.gpu
-    names = trace.ops.name[np.flatnonzero(chosen)]
     op = _places(trace.ops, chosen)[gpu.op_id]
-    rows = np.flatnonzero((op != NONE) & gpu.kind.equal("kernel"))
-    one_of_each, which = combinations(names.codes[op[rows]], gpu.name.codes[rows])
-    summed = pl.DataFrame(
+    in_ops = np.flatnonzero(op != NONE)
+    rows = np.concatenate((in_ops, alone))
+    names = trace.ops.name[np.flatnonzero(chosen)].texts[op[in_ops]]
+    work = pl.DataFrame(
         {
-            "name": names[op[rows[one_of_each]]].series(),
-            "kernel": gpu.name[rows[one_of_each]].series(),
-            "length": np.bincount(which, (gpu.end_ns - gpu.start_ns)[rows], len(one_of_each)),
-        }
+            "name": np.concatenate((names, _launched_names(trace, alone))),
+            "kernel": gpu.name[rows].series(),
+            "is_kernel": gpu.kind[rows].equal("kernel"),
+            "length": (gpu.end_ns - gpu.start_ns)[rows],
+        },
+        schema_overrides={"name": pl.String, "kernel": pl.String},
     )
-    ordered = summed.sort("length", "kernel", descending=[True, False])
-    of_ops = ordered.group_by("name", maintain_order=True).first().select("name", "kernel")
-    own = gpu.name[alone].series().unique()
-    return pl.concat([of_ops, pl.DataFrame({"name": own, "kernel": own}, schema=of_ops.schema)])
+    summed = (
+        work.group_by("name", pl.when("is_kernel").then("kernel").alias("kernel"))
+        .agg(pl.col("length").sum())
+        .sort("length", "kernel", descending=[True, False])
+    )
+    return summed.group_by("name", maintain_order=True).first().select("name", "kernel")
 
 
 def _earlier_sibling(ops: Ops) -> Int64s:

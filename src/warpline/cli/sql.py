@@ -57,6 +57,7 @@ def sql(
     if as_json or output_format == TableFormat.JSON:
         print_json(to_records(frame))
     elif output_format == TableFormat.CSV:
-        put_text(to_csv(frame))
+        put_text(to_csv(frame, as_nsys=False))
     else:
-        put_text(table_text(frame, width=table_width(), prose=() if query else ("column", "meaning")))
+        prose = () if query else ("column", "meaning")
+        put_text(table_text(frame, width=table_width(), prose=prose, as_nsys=False))

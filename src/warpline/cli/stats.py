@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +122,10 @@ def stats(trace: Path, report: tuple[str, ...], output: TablesOutput, verbose: b
         except CannotAnswer as refusal:
             refusals[entry] = refusal
     # Without any answer, the last refusal is the error of the command.
-    failure = None if answers else list(refusals.values())[-1]
-    for skipped in refusals.values():
-        if skipped is not failure:
-            say(f"warpline: skipped: {skipped.message}; {skipped.hint}", err=True)
-    if failure is not None:
-        raise failure
+    if not answers:
+        *skipped, last = refusals.values()
+        _say_skipped(skipped)
+        raise last
     added = _added(answers, opened) if verbose and chosen is not TableFormat.CSV else None
     if chosen is TableFormat.JSON:
         text = json_text(_document(answers, refusals, added))
@@ -136,6 +134,12 @@ def stats(trace: Path, report: tuple[str, ...], output: TablesOutput, verbose: b
     else:
         text = _tables(answers, table_width() if output.file is None else None, added)
     put_text(text, output.file)
+    _say_skipped(refusals.values())
+
+
+def _say_skipped(refusals: Iterable[CannotAnswer]) -> None:
+    for refusal in refusals:
+        say(f"warpline: skipped: {refusal.message}; {refusal.hint}", err=True)
 
 
 def _names(report: Sequence[str]) -> list[str]:

@@ -97,7 +97,10 @@ def drawn_window(diagnosis: Diagnosis) -> tuple[Window, str]:
     steps = diagnosis.steps
     if diagnosis.trace.chosen_steps is not None or not len(steps):
         window = diagnosis.trace.window
-        return window, f"{duration(window.length_ns)} recorded"
+        what = (
+            "from the first to the last GPU operation" if diagnosis.trace.chosen_steps is None else "of selected steps"
+        )
+        return window, f"{duration(window.length_ns)} {what}"
     lengths = steps["length_ns"].to_numpy()
     middle = int(np.argsort(lengths, kind="stable")[len(lengths) // 2])
     start = int(steps["start_ns"][middle])

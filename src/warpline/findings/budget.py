@@ -58,8 +58,11 @@ class Outlook(Struct, frozen=True):
 
     @property
     def is_bound_by_both(self) -> bool:
-        """Whether dispatch and loading fill a step together, and neither does alone."""
-        return self.bound in ("cpu", "input") and not self._fills(max(self.budget.dispatch_ns, self.loading_ns))
+        """Whether dispatch and loading fill a step together, and neither does alone: without the shorter, too, the step
+        would be notably shorter."""
+        shorter_ns, longer_ns = sorted((self.budget.dispatch_ns, self.loading_ns))
+        matters = self.step_ns >= MIN_GAIN * (self.step_ns - shorter_ns)
+        return self.bound in ("cpu", "input") and matters and not self._fills(longer_ns)
 
     def _fills(self, part_ns: float) -> bool:
         return MIN_GAIN * part_ns >= self.step_ns

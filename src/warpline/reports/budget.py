@@ -16,13 +16,17 @@ BOTH = {
     "cpu": "dispatch on the CPU and loading data, one after the other",
     "input": "loading data and dispatch on the CPU, one after the other",
 }
+ROUNDED = 0.005
+"""A mean number of launches this close to a whole one is shown as that: the product beside it still agrees."""
 
 
 def budget_report(outlook: Outlook) -> Report:
     """The budget as sentences; gains are relative to the step."""
     budget, step_ns = outlook.budget, outlook.step_ns
     slower = (BOTH if outlook.is_bound_by_both else SLOWER)[outlook.bound]
-    launches = f"{several(round(budget.ops), 'launch', 'launches')} a step"
+    is_whole = abs(budget.ops - round(budget.ops)) < ROUNDED * budget.ops
+    number = several(round(budget.ops), "launch", "launches") if is_whole else f"{budget.ops:.1f} launches"
+    launches = f"{number} a step"
     fewer = f"with {outlook.fusion:g} times fewer launches (fusion)"
     lines = [
         f"{launches} × {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
@@ -31,9 +35,11 @@ def budget_report(outlook: Outlook) -> Report:
         f"{fewer}: {duration(outlook.fused_ns)} ({speedup(step_ns / outlook.fused_ns)})",
     ]
     crossover = budget.crossover_ops
-    if crossover is not None and round(crossover) > 0 and outlook.bound != "waits":
+    # Where the step waits or loads data, too, fewer launches need not make the GPU the limit.
+    agrees = crossover is not None and outlook.bound == ("cpu" if budget.ops > crossover else "gpu")
+    if crossover is not None and round(crossover) > 0 and agrees:
         few = several(round(crossover), "launch", "launches")
-        lines.insert(2, f"crossover: below {few} for the same GPU time, the GPU would be the limit")
+        lines.insert(2, f"crossover: below {few} for the same GPU time, the GPU is the limit")
     if outlook.bound == "waits":
         rest = duration(step_ns - outlook.host_ns)
         lines.insert(2, f"{rest} a step in which the launching threads wait, copy, load code or have nothing recorded")

@@ -384,7 +384,7 @@ def _window(diagnosis: Diagnosis, whole: int, as_step: bool = False) -> str:
     said where the step has another time without it."""
     steps = diagnosis.shown.steps
     if not steps:
-        return f"{duration(whole)} recorded"
+        return f"{duration(whole)} from the first to the last GPU operation"
     if diagnosis.trace.has_some_steps_chosen:
         return f"{duration(whole)} ({SELECTED})"
     step, recorded, of = diagnosis.step_ns, diagnosis.recorded_step_ns, _share_of_recording(diagnosis)

@@ -1,7 +1,8 @@
 """A DataFrame as text: a table, CSV or JSON.
 
-Numbers carry their unit in the column's title, and the title decides the digits: megabytes print with three,
-every other fraction with one, as Nsight Systems prints them.
+Numbers carry their unit in the column's title. Of a report of Nsight Systems the title decides the digits: megabytes
+print with three, every other fraction with one, as Nsight Systems prints them. A query's answer keeps its fractions:
+whole in CSV, and with four digits in a table.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ def decimals(title: str) -> int:
     return 3 if title.endswith(MEGABYTE_UNITS) else 1
 
 
-def to_csv(frame: pl.DataFrame) -> str:
+def to_csv(frame: pl.DataFrame, *, as_nsys: bool = True) -> str:
     """Header and rows; a missing value is an empty field, and fields are quoted only if necessary.
 
     Control characters in a text are written as escapes, and a text that a spreadsheet would calculate (it begins with
     `=`, `+`, `-` or `@`, and is no number) has an apostrophe before it. JSON has every text as it is.
     """
     cells = [_csv_texts(column) for column in frame if column.dtype in (pl.String, pl.Categorical)]
-    cells += [_decimal_text(column) for column in frame if column.dtype.is_float()]
+    cells += [_decimal_text(column) for column in frame if as_nsys and column.dtype.is_float()]
     texts = frame.with_columns(cells).rename(_csv_text)
     # The writer quotes an empty text to distinguish it from a missing one; nsys does not.
     return texts.with_columns(pl.col(pl.String).replace("", None)).write_csv(quote_style="necessary")
@@ -66,7 +67,14 @@ def to_records(frame: pl.DataFrame) -> list[dict[str, object]]:
     return frame.to_dicts()
 
 
-def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None, prose: Collection[str] = ()) -> str:
+def table_text(
+    frame: pl.DataFrame,
+    title: str = "",
+    width: int | None = None,
+    prose: Collection[str] = (),
+    *,
+    as_nsys: bool = True,
+) -> str:
     """The table as plain text: numbers right-aligned with thousands separators, in `width` columns if given.
 
     The columns that identify a row are always shown; the last line lists the dropped ones. Prose wraps and is
@@ -75,7 +83,7 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None, p
     keys = key_columns(frame)
     columns = []
     for column in frame:
-        heading, *texts = map(sanitise, (column.name, *_texts(column, thousands=True)))
+        heading, *texts = map(sanitise, (column.name, *_texts(column, as_nsys=as_nsys)))
         columns.append(
             Cells(
                 heading,
@@ -118,13 +126,19 @@ def _decimal_text(column: pl.Series) -> pl.Series:
     return text.alias(column.name)
 
 
-def _texts(column: pl.Series, *, thousands: bool = False) -> list[str]:
+def _texts(column: pl.Series, *, as_nsys: bool) -> list[str]:
     """Every value of a column as text."""
-    comma = "," if thousands else ""
     if column.dtype.is_float():
-        pattern = f"{{:{comma}.{decimals(column.name)}f}}"
-        return ["" if value is None else pattern.format(value) for value in column.to_list()]
+        digits = decimals(column.name)
+        return [
+            "" if value is None else f"{value:,.{digits}f}" if as_nsys else _four_digits(value)
+            for value in column.to_list()
+        ]
     # Identifiers are integers too, but have no unit and count nothing.
-    if thousands and column.dtype.is_integer() and ("(" in column.name or column.name in COUNTS):
+    if column.dtype.is_integer() and ("(" in column.name or column.name in COUNTS):
         return ["" if value is None else f"{value:,}" for value in column.to_list()]
     return column.cast(str).fill_null("").to_list()
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"

@@ -48,7 +48,8 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
     of = "GPU self time" if on_device else "CPU self time"
     text = (
         "self: without ops and CUDA calls inside; total: with them. Ops of one name inside each other count each, "
-        f"as in torch's key_averages(). share: {of} of {duration(table.window_ns)}."
+        f"as in torch's key_averages(). share: {of} of {duration(table.window_ns)}"
+        f"{'' if on_device else ', in which several threads may run'}."
     )
     content: list[Content] = [Table((*columns, key, *where), rows, hidden, note), Text(text, "quiet")]
     if table.without_op_ns:
@@ -104,6 +105,10 @@ def _next(table: OpsTable, path: str) -> Section:
     commands = (
         [Command(f"warpline ops {quoted} --group shape", "a row for each shape")] if table.group != "shape" else []
     )
+    if table.device is None:  # the others are about the GPU
+        return Section(
+            "next", "Next", (Commands((*commands, Command(f"warpline diagnose {quoted}", "what takes the time"))),)
+        )
     commands += [
         Command(f"warpline parts {quoted}", "the step by module, range or role"),
         Command(f"warpline roofline {quoted}", "how far each op is from the roofline"),

@@ -68,6 +68,8 @@ def _table(frame: pl.DataFrame, columns: tuple[Column, ...], key: str, top: int)
 
 def _cell(row: dict[str, Any], name: str) -> Value:
     value: Value = row[name]
+    if name == "kernel_share" and not row["kernel_ns"]:
+        return None
     return f"{value:.1f}" if name == "roof_pct" and isinstance(value, float) else value
 
 

@@ -45,7 +45,6 @@ _MEANINGS = {
     "native": "the op around it, or autograd",
     "autograd": "the engine and backward nodes",
     "dispatcher": "finds the code by device and dtype",
-    "api": "puts the kernel into a stream",
 }
 
 _UNITS = {True: ", on tensor cores", False: ", on CUDA cores", None: ""}
@@ -77,7 +76,7 @@ def costliest(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def path_layers(row: dict[str, Any]) -> list[PathLayer]:
     """The layers that an op passes, in order."""
     decoded = identify(row["kernel"]) if row["kernel"] else None
-    meanings = {**_MEANINGS, "backend": _backend(decoded.library if decoded else None)}
+    meanings = {**_MEANINGS, "backend": _backend(decoded.library if decoded else None), "api": _call(row)}
     layers = [
         PathLayer(_TITLES[name], meanings[name], row[f"{name}_ns"], row[f"bare_{name}_ns"])
         for name in CPU_LAYERS
@@ -86,13 +85,20 @@ def path_layers(row: dict[str, Any]) -> list[PathLayer]:
     if row["queue_ns"] is not None:
         layers.append(PathLayer("queue", "waits in the stream", row["queue_ns"], row["queue_ns"], is_device=True))
         unit = _UNITS[decoded.tensor_core] if decoded else ""
-        runs = f"{kernel_text(row['kernel'])}{unit}" if row["kernel"] else "a copy or memset"
+        longest = "" if row["depth"] or row["launches"] == 1 else "the longest: "
+        runs = f"{longest}{kernel_text(row['kernel'])}{unit}" if row["kernel"] else "a copy or memset"
         layers.append(PathLayer("kernel", runs, row["kernel_ns"], row["kernel_ns"], is_device=True))
     return layers
 
 
 def _backend(library: str | None) -> str:
     return f"{library} prepares the kernel; autograd records the op" if library else "prepares the CUDA call"
+
+
+def _call(row: dict[str, Any]) -> str:
+    if not row["launches"]:
+        return "launches nothing"
+    return "puts the kernel into a stream" if row["kernel"] else "starts the copy or memset, and may wait for it"
 
 
 def _ladder(row: dict[str, Any]) -> Section:
@@ -104,7 +110,7 @@ def _ladder(row: dict[str, Any]) -> Section:
     )
     layers = path_layers(row)
     spread = Estimate(row["bare_before_low_ns"], row["bare_before_ns"], row["bare_before_high_ns"])
-    each = f", {_us(spread.expected / row['launches'])} a launch" if row["launches"] > 1 else ""
+    each = f", {duration(spread.expected / row['launches'])} a launch" if row["launches"] > 1 else ""
     total: tuple[Value, ...] = (spread.expected, row["before_ns"], "before the kernel", f"CPU time of one op{each}")
     lines: list[tuple[Value, ...]] = []
     for layer in layers:
@@ -115,7 +121,11 @@ def _ladder(row: dict[str, Any]) -> Section:
         lines.append(total)
     note = (
         "Means per op; time: without what recording costs (recorded: with it)"
-        + (f", before the kernel between {_us(spread.low)} and {_us(spread.high)}" if spread.low < spread.high else "")
+        + (
+            f", before the kernel between {duration(spread.low)} and {duration(spread.high)}"
+            if spread.low < spread.high
+            else ""
+        )
         + ". Time before the kernel that passes while the GPU is busy costs nothing: "
         + f"{100 * row['hidden_share']:.0f} % of it here."
     )
@@ -123,10 +133,6 @@ def _ladder(row: dict[str, Any]) -> Section:
     several = f", {' and '.join(calls)} each" if calls else ""
     title = f"{row['name'] if row['depth'] else kernel_text(row['name'])}, {row['per_step']:.3g} a step{several}"
     return Section("layers", title, (Table(columns, tuple(lines)), Text(note, "quiet")))
-
-
-def _us(time_ns: float) -> str:
-    return f"{time_ns / 1e3:.3g} µs"
 
 
 def _ops(shown: list[dict[str, Any]]) -> Section:
@@ -144,7 +150,8 @@ def _ops(shown: list[dict[str, Any]]) -> Section:
 
 def _named(row: dict[str, Any]) -> str:
     if not row["depth"]:
-        return f"{kernel_text(row['name'])} (no op)"
+        is_kernel = row["name"] == row["kernel"]
+        return f"{kernel_text(row['name'])} (no op)" if is_kernel else f"{row['name']} → {row['launches']:.3g} kernels"
     kernel = f" → {kernel_text(row['kernel'])}" if row["kernel"] else ""
     return f"{row['name']}{kernel}"
 

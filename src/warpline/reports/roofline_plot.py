@@ -17,6 +17,8 @@ LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64
 DEEPEST_LIST = 8
 """Lists within lists that a label shows: shapes of tensors have two levels."""
 LABELLED = 12
+HUNDREDS = 100.0
+"""From this number on, three digits show no fraction."""
 LEAST_SHARE = 0.001
 """Entries with a smaller share of the GPU time are not drawn."""
 COLOURS = {"compute": "#1b7f3b", "memory": "#1769aa", "latency": "#8a3fa0", "": "#777777"}
@@ -239,9 +241,10 @@ def character_plot(table: RooflineTable, width: int = 76, height: int = 18) -> s
     lines = []
     for line, row in enumerate(cells):
         power = axes.y_high - (axes.y_high - axes.y_low) * line / (height - 1)
-        scale = f" {10 ** (power - 12):8.3g} " if line % 4 == 0 else " " * 10
+        rate = 10 ** (power - 12)
+        scale = f" {rate:8,.0f} " if rate >= HUNDREDS else f" {rate:8.3g} " if line % 4 == 0 else " " * 10
         lines.append((scale + "".join(row)).rstrip())
-    left, right = f"{10.0**axes.x_low:g}", f"{10.0**axes.x_high:g} FLOP/B"
+    left, right = f"{10.0**axes.x_low:g}", f"{10.0**axes.x_high:,.0f} FLOP/B"
     lines.append(" " * 10 + left + right.rjust(columns - len(left)))
     return "\n".join(lines)
 

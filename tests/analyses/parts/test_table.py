@@ -73,6 +73,23 @@ def test_overlapping_operations_count_once_and_compute_first(tmp_path: Path) -> 
     assert table.operations_ns == 40_000
 
 
+def test_little_work_in_long_kernels_is_latency_and_a_copy_has_bandwidth(tmp_path: Path) -> None:
+    """An add of 8 numbers that takes 10 µs, and a copy of 1 MB in 10 ms; on a chip without peaks nothing can be said."""
+    events = [
+        op("aten::add", 0, 10, **{"Input Dims": [[8], [8]], "Input type": ["float", "float"]}),
+        call("cudaLaunchKernel", 3, 2, 1),
+        call("cudaMemcpyAsync", 20, 2, 2),
+        kernel("vectorized_elementwise_kernel", 30, 10, 1),
+        kernel("Memcpy HtoD (Pinned -> Device)", 50, 10_000, 2, category="gpu_memcpy", bytes=1_000_000),
+    ]
+    trace = open_trace(write(tmp_path, events))
+    table = parts_table(trace, by="class", device="NVIDIA H200")
+    found = rows(table, "verdict")
+    assert found["elementwise"] == "latency: little work in each"
+    assert found["memcpy"].endswith("× its bandwidth limit")
+    assert rows(parts_table(trace, by="class"), "verdict")["elementwise"] == "unknown peaks"
+
+
 def test_an_operation_of_the_step_before_has_no_part_in_the_chosen_steps(tmp_path: Path) -> None:
     events: list[Any] = [annotation(f"ProfilerStep#{step}", 100 * step, 100) for step in range(3)]
     events += [*launched(GEMM, 10, 20, 100, 1), *launched(GEMM, 150, 160, 20, 2), *launched(GEMM, 250, 260, 20, 3)]

@@ -168,6 +168,7 @@ def _parts(trace: Trace, table: pl.DataFrame, labels: PartNames, here: Int64s, b
         & (pl.col("part") == pl.col("part").shift())
         & (pl.col("call") == pl.col("call").shift())
     )
+    has_peaks = bool(table["priced"].sum())
     named = named.with_columns(inside=pl.when(follows).then("gap").otherwise(0))
     kernels_ns = max(int(table.filter("is_kernel")["time"].sum()), 1)
     measured = pl.col("priced").sum()
@@ -187,6 +188,7 @@ def _parts(trace: Trace, table: pl.DataFrame, labels: PartNames, here: Int64s, b
         headroom_ns=pl.when(is_known).then((measured - pl.col("floor").sum()).round().cast(pl.Int64)),
         inferred_ns=pl.col("counted").filter("inferred").sum(),
         priced_ns=measured,
+        known_ns=(pl.col("known") * pl.col("time")).sum(),
         compute_ns=pl.col("compute").sum(),
         floor_ns=pl.col("floor").sum(),
         time_ns=pl.col("time").sum(),
@@ -194,7 +196,7 @@ def _parts(trace: Trace, table: pl.DataFrame, labels: PartNames, here: Int64s, b
     judged = parts.with_columns(
         calls=pl.when(pl.col("calls") > 0).then("calls"),
         mean_ns=pl.when(pl.col("calls") > 0).then(pl.col("gpu_ns") / pl.col("calls")),
-        verdict=pl.Series([_verdict(row) for row in parts.to_dicts()], dtype=pl.String),
+        verdict=pl.Series([_verdict(row, has_peaks) for row in parts.to_dicts()], dtype=pl.String),
     ).sort("gpu_ns", "part", descending=[True, False])
     return pl.concat(
         [judged.select(COLUMNS), _rest(trace, int(table["counted"].sum()), busy_ns)], how="diagonal_relaxed"
@@ -212,19 +214,22 @@ def _rest(trace: Trace, counted_ns: int, busy_ns: int) -> pl.DataFrame:
     )
 
 
-def _verdict(row: dict[str, Any]) -> str:
+def _verdict(row: dict[str, Any], has_peaks: bool) -> str:
     """What limits a part, in a few words."""
     if row["idle_inside_ns"] > row["time_ns"]:
         return "idle inside: longer than its GPU time"
     if row["roof_pct"] is None:
-        return "unknown work"
-    bound = "compute" if 2 * row["compute_ns"] > row["floor_ns"] else "memory"
+        return "unknown work" if has_peaks or row["known_ns"] < KNOWN_SHARE * row["time_ns"] else "unknown peaks"
+    moved = "memory" if row["kernel_ns"] else "bandwidth"  # a copy may cross a link
+    bound = "compute" if 2 * row["compute_ns"] > row["floor_ns"] else moved
     if row["floor_ns"] >= NEAR_ROOF * row["priced_ns"]:
         return f"near its {bound} limit"
     if row["time_ns"] < 2 * LATENCY_NS * row["launches"]:
         return "short kernels"
     if not row["floor_ns"]:
         return "unknown work"
+    if row["floor_ns"] < LATENCY_NS * row["launches"]:
+        return "latency: little work in each"
     return f"{speedup(row['priced_ns'] / row['floor_ns'])} its {bound} limit"
 
 
