@@ -125,7 +125,8 @@ def build_graph(trace: Trace, costs: Costs) -> Graph:
     origin, no_lane = np.array([timeline.origin_ns]), np.array([NONE])
     root = int(draft.add(NodeKind.JOIN, no_lane, origin, origin, None, no_lane)[0])
     call_nodes = _add_threads(draft, timeline)
-    _add_work(draft, timeline, call_nodes, root)
+    work_nodes = _add_work(draft, timeline, call_nodes, root)
+    draft.join(work_nodes[waits.work], call_nodes.last[waits.call], waits.release_ns, EdgeKind.SYNC)
     return _ordered(draft, timeline, call_nodes)
 
 
@@ -149,41 +150,39 @@ class _Stops(Struct, frozen=True):
     """When the next segment begins."""
     segment_end: Int64s
     """When the segment before it ends: earlier than `start` where the thread waited."""
-    at_once: _AtOnce
+
+
+def _by_thread(*parts: tuple[_AtOnce, _Stops]) -> tuple[_Stops, list[Int64s]]:
+    """All stops, one thread after the other and each by time, and where those of each part lie among them."""
+    sizes = [len(stops.thread) for _, stops in parts]
+    every = _Stops(*(np.concatenate(columns) for columns in zip(*(astuple(stops) for _, stops in parts), strict=True)))
+    at_once = np.repeat([rank for rank, _ in parts], sizes)
+    order = np.lexsort((at_once, every.start, every.thread))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))  # the inverse of the order
+    return _Stops(*(column[order] for column in astuple(every))), np.split(place, np.cumsum(sizes)[:-1])
 
 
 def _add_threads(draft: _Draft, timeline: _Timeline) -> _CallNodes:
     """Segments, calls, returns and joins of all threads."""
     calls, episodes, waits = timeline.calls, timeline.handoffs, timeline.waits
     thread_of_last, last = _last_moments(timeline.trace, calls)
-    parts = (
-        _Stops(calls.thread, calls.start, calls.end, calls.start, _AtOnce.CALL),
+    ended, (of_call, of_caller, of_worker, of_worker_end, _) = _by_thread(
+        (_AtOnce.CALL, _Stops(calls.thread, calls.start, calls.end, calls.start)),
         # A caller leaves when the worker begins, and goes on when it ends.
-        _Stops(episodes.caller, episodes.end, episodes.end, episodes.begin, _AtOnce.JOIN),
-        _Stops(episodes.worker, episodes.begin, episodes.begin, episodes.idle_since, _AtOnce.JOIN),
-        _Stops(episodes.worker, episodes.end, episodes.end, episodes.end, _AtOnce.CUT),
-        _Stops(thread_of_last, last, last, last, _AtOnce.CUT),
+        (_AtOnce.JOIN, _Stops(episodes.caller, episodes.end, episodes.end, episodes.begin)),
+        (_AtOnce.JOIN, _Stops(episodes.worker, episodes.begin, episodes.begin, episodes.idle_since)),
+        (_AtOnce.CUT, _Stops(episodes.worker, episodes.end, episodes.end, episodes.end)),
+        (_AtOnce.CUT, _Stops(thread_of_last, last, last, last)),
     )
-    thread = np.concatenate([part.thread for part in parts])
-    start = np.concatenate([part.start for part in parts])
-    rank = np.repeat([part.at_once for part in parts], [len(part.thread) for part in parts])
-    order = np.lexsort((rank, start, thread))  # one thread after the other, each by time
-    thread, start = thread[order], start[order]
-    end = np.concatenate([part.end for part in parts])[order]
-    # The inverse of the order tells where the stops of each part lie in it.
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    of_call, of_caller, of_worker, of_worker_end, _ = np.split(
-        place, np.cumsum([len(part.thread) for part in parts])[:-1]
-    )
+    thread, start, end = ended.thread, ended.start, ended.end
     is_first = np.diff(thread, prepend=NONE - 1) != 0
     segment_start = np.where(is_first, timeline.origin_ns, np.roll(end, 1))
-    segment_end = np.concatenate([part.segment_end for part in parts])[order]
-    segment_end = np.clip(segment_end, segment_start, np.maximum(start, segment_start))
-    row, kind = np.full(len(order), NONE, np.int64), np.full(len(order), NodeKind.JOIN, np.int64)
+    segment_end = np.clip(ended.segment_end, segment_start, np.maximum(start, segment_start))
+    row, kind = np.full(len(thread), NONE, np.int64), np.full(len(thread), NodeKind.JOIN, np.int64)
     row[of_call], kind[of_call] = calls.row, NodeKind.CALL
     # A stop has up to three nodes: the segment before it, itself, and the return of a call that waits.
-    position = 3 * np.arange(len(order))
+    position = 3 * np.arange(len(thread))
     segments = draft.add(NodeKind.SEGMENT, thread, segment_start, segment_end, None, position)
     stops = draft.add(kind, thread, start, end, row, position + 1)
     waiting = of_call[waits.how != WaitKind.NOTHING]
@@ -217,18 +216,18 @@ def _last_moments(trace: Trace, calls: TopCalls) -> tuple[Int64s, Int64s]:
 # Streams.
 
 
-def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: int) -> None:
-    """GPU operations with their launches, streams, events and waits.
+def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: int) -> Int64s:
+    """GPU operations with their launches, streams and events; returns their nodes.
 
     Arrays of calls and of work are indexed with NONE where there is no call or no previous work: they get one more
     element at their end, which is not used.
     """
-    calls, works, waits, delays = timeline.calls, timeline.works, timeline.waits, timeline.delays
+    calls, works, delays = timeline.calls, timeline.works, timeline.delays
     nodes = draft.add(NodeKind.WORK, works.lane, works.start, works.end, works.row, np.arange(len(works.row)))
     events = event_edges(timeline.trace, calls, works, timeline.device)
     inferred = inferred_edges(works, calls, delays, events, timeline.device)
     unexplained_ns = inferred.unexplained_ns
-    is_awaited = np.append(waits.how, WaitKind.NOTHING)[works.call] == WaitKind.OWN
+    is_awaited = np.append(timeline.waits.how, WaitKind.NOTHING)[works.call] == WaitKind.OWN
     call_start, call_end = (np.append(moments, 0)[works.call] for moments in (calls.start, calls.end))
     is_launched = (works.call != NONE) & ~works.in_launch
     # A CUDA graph with memsets in it is sent to the device in parts: the first may run long before the call returns.
@@ -259,7 +258,7 @@ def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: 
     draft.join(nodes[beside.source], nodes[beside.target], room_ns, EdgeKind.CONTENTION)
     for edges, kind in ((events, EdgeKind.EVENT), (inferred.ended, EdgeKind.INFERRED)):
         draft.join(nodes[edges.source], nodes[edges.target], _event_ns(timeline, edges), kind)
-    draft.join(nodes[waits.work], call_nodes.last[waits.call], waits.release_ns, EdgeKind.SYNC)
+    return nodes
 
 
 def _event_ns(timeline: _Timeline, edges: WorkEdges) -> float:
