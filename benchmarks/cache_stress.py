@@ -57,7 +57,7 @@ def work(role: str, folder: Path, seconds: float) -> None:
             count["hits"] += found is not None
             trace = found or open_trace(file)
             time.sleep(rounds.random() / 100)  # so that entries vanish before their tables are read
-            if not all(trace.stored(name).equals(right[file].stored(name)) for name in TABLES):
+            if not all(trace.tables[name].stored.equals(right[file].tables[name].stored) for name in TABLES):
                 count["wrong"] += 1
         except Exception as error:
             count["failed"] += 1
@@ -122,7 +122,9 @@ def killed(folder: Path, kills: int) -> dict[str, int]:
         file = files[number % len(files)]
         try:
             trace = open_trace(file)
-            total["wrong"] += not all(trace.stored(name).equals(right[file].stored(name)) for name in TABLES)
+            total["wrong"] += not all(
+                trace.tables[name].stored.equals(right[file].tables[name].stored) for name in TABLES
+            )
         except Exception as error:
             total["failed"] += 1
             print(f"{type(error).__name__}: {error}", file=sys.stderr)

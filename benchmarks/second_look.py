@@ -174,7 +174,7 @@ def _checked(name: str, file: Path) -> list[tuple[str, bool]]:
     matched = float((flow.calls_of(trace) >= 0).mean())
     found = [(f"ops with data flow: {matched:.3f}", matched > 0.9), (f"with lines: {frames.matched_share:.3f}", True)]
     threads, starts = trace.ops.thread, trace.ops.start_ns
-    names = trace.stored("ops")["name"].to_list()
+    names = trace.ops.stored["name"].to_list()
     text = source_of(name).splitlines()
     for part in LINES[name]:
         rows = [at for at, op in enumerate(names) if op == OPS[part]]
@@ -185,7 +185,7 @@ def _checked(name: str, file: Path) -> list[tuple[str, bool]]:
         found.append((f"{OPS[part]} on its line: {right} of {wanted}", right >= 0.9 * wanted > 0))
     if name == "train":
         unread = [flow.calls["op"][int(call)] for call in flow.never_read.nonzero()[0]]
-        on_gpu = bool(trace.stored("gpu").height)
+        on_gpu = bool(trace.gpu.stored.height)
         found.append((f"the clone is never read: {sorted(set(unread))}", "aten::clone" in unread or not on_gpu))
         for gaps in idle_gaps(trace)[:1]:
             places = gap_places(trace, gaps)

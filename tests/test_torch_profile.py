@@ -38,13 +38,13 @@ def test_a_cpu_profile_is_read_and_says_that_no_gpu_is_in_it(
     path = record(tmp_path / "trace.json", "forward and backward")
     trace = open_trace(path)
     assert len(trace.all_steps) == 3
-    assert trace.stored("ranges")["name"].cast(pl.String).to_list().count("forward and backward") == 3
-    linear = trace.stored("ops").filter(pl.col("name").cast(pl.String) == "aten::addmm")
+    assert trace.ranges.stored["name"].cast(pl.String).to_list().count("forward and backward") == 3
+    linear = trace.ops.stored.filter(pl.col("name").cast(pl.String) == "aten::addmm")
     assert len(linear) == 6
     assert linear["shapes"].null_count() == 0
     assert linear["module"].null_count() == 0
-    backward = trace.stored("ops").filter(pl.col("name").cast(pl.String) == "AddmmBackward0")
-    assert set(trace.stored("ops")["name"].gather(backward["forward_op"]).cast(pl.String)) == {"aten::addmm"}
+    backward = trace.ops.stored.filter(pl.col("name").cast(pl.String) == "AddmmBackward0")
+    assert set(trace.ops.stored["name"].gather(backward["forward_op"]).cast(pl.String)) == {"aten::addmm"}
     assert run(["diagnose", str(path), "--json"]) == 0
     health = json.loads(capsys.readouterr().out)["trace"]["health"]
     assert [entry["code"] for entry in health] == ["no-gpu-work"]
@@ -53,10 +53,10 @@ def test_a_cpu_profile_is_read_and_says_that_no_gpu_is_in_it(
 def test_quotes_in_a_range_name_cost_at_most_the_range(tmp_path: Path) -> None:
     path = record(tmp_path / "trace.json", 'say "hello"')
     trace = open_trace(path)
-    assert len(trace.stored("ops").filter(pl.col("name").cast(pl.String) == "aten::addmm")) == 6
+    assert len(trace.ops.stored.filter(pl.col("name").cast(pl.String) == "aten::addmm")) == 6
     try:
         json.loads(path.read_text())
     except json.JSONDecodeError:  # torch 2.13.0 does not escape the quotes
         assert "malformed-events" in {entry.code for entry in trace.health_entries}
     else:
-        assert trace.stored("ranges")["name"].cast(pl.String).to_list().count('say "hello"') == 3
+        assert trace.ranges.stored["name"].cast(pl.String).to_list().count('say "hello"') == 3

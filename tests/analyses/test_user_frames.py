@@ -177,7 +177,7 @@ def test_warplines_own_frames_and_threads_are_no_evidence(tmp_path: Path) -> Non
     write(tmp_path / "own.json", events)
     trace = open_trace(tmp_path / "own.json", cache=False)
     assert len(trace.python) == len(FRAMES)
-    assert trace.stored("python")["thread"].n_unique() == 1
+    assert trace.python.stored["thread"].n_unique() == 1
 
 
 @pytest.mark.parametrize(

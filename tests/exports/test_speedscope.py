@@ -81,7 +81,7 @@ def test_no_gpu_time_is_lost(file: Path) -> None:
     trace = open_trace(file, cache=False)
     found = gpu_stacks(trace)
     assert found is not None
-    assert found.total_ns == (trace.stored("gpu")["end_ns"] - trace.stored("gpu")["start_ns"]).sum()
+    assert found.total_ns == (trace.gpu.stored["end_ns"] - trace.gpu.stored["start_ns"]).sum()
 
 
 def check_schema(file: dict[str, Any]) -> None:

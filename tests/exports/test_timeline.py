@@ -33,7 +33,7 @@ def bars(shown: ViewerTimeline, table: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("table", ["gpu", "api", "ops", "python", "ranges"])
 def test_every_row_of_a_table_is_one_bar_with_its_times(diagnosis: Diagnosis, table: str) -> None:
-    rows = diagnosis.trace.stored(table)
+    rows = diagnosis.trace.tables[table].stored
     if not len(rows):
         return
     shown = bars(viewer_timeline(diagnosis), table).sort("row")

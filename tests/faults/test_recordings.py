@@ -69,7 +69,7 @@ def test_a_recording_is_whole_and_replays(case: RecordedCase, variant: str) -> N
     trace = open_trace(path, cache=False)
     assert [entry for entry in trace.health_entries if entry.severity == "error"] == []
     assert len(trace.all_steps) == case.entry["steps"]
-    assert set(trace.stored("steps")["found_by"].cast(pl.String)) == {"profiler_step"}
+    assert set(trace.all_steps.stored["found_by"].cast(pl.String)) == {"profiler_step"}
     (device,) = device_times(trace)
     assert device.busy_ns + device.idle_ns == device.window_ns
     assert device.compute_ns + device.comm_ns + device.copy_ns + device.memset_ns == device.busy_ns
@@ -79,7 +79,7 @@ def test_a_recording_is_whole_and_replays(case: RecordedCase, variant: str) -> N
 
 @pytest.mark.parametrize("name", [case.name for case in CASES.values() if case.kept_with_stacks])
 def test_the_planted_lines_are_in_a_recording_with_stacks(name: str) -> None:
-    frames = set(open_trace(CASES[name].recording("faulty"), cache=False).stored("python")["name"].cast(pl.String))
+    frames = set(open_trace(CASES[name].recording("faulty"), cache=False).python.stored["name"].cast(pl.String))
     here = {program_file(frame) for frame in frames}
     for line in CASES[name].entry["planted"]:
         assert f"{program_file(line['file'])}({line['function_line']}): {line['function']}" in here

@@ -66,7 +66,7 @@ def test_tables_have_ids_and_strings(file: Path) -> None:
 def test_the_strings_are_those_of_the_analyses_nulls_included() -> None:
     linked = open_trace(DEMO)
     for name in TABLES:
-        plain = linked.stored(name).with_columns(pl.col(pl.Categorical).cast(pl.String)).with_row_index("id")
+        plain = linked.tables[name].stored.with_columns(pl.col(pl.Categorical).cast(pl.String)).with_row_index("id")
         assert to_query(linked.tables[name]).equals(plain)
         assert to_scan(linked.tables[name]).collect().equals(plain)
 

@@ -160,7 +160,7 @@ def test_the_blocks_hold_every_row(html: str) -> None:
         kind: sum(sum(track["lanes"]) for track in head["tracks"] if track["kind"] == kind)
         for kind in ("gpu", "api", "ops", "python")
     }
-    assert rows == {kind: len(trace.stored(kind)) for kind in rows}
+    assert rows == {kind: len(trace.tables[kind].stored) for kind in rows}
     assert len(json.loads(block(html, "panels"))["steps"]["lengths_ns"]) == 4
 
 

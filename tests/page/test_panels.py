@@ -82,7 +82,7 @@ def test_flame_graphs_keep_the_width_of_callers(diagnosis: Diagnosis, shown: Pan
     assert shown.flame is not None
     gpu = shown.flame.flames[0]
     assert gpu.name == "GPU time"
-    gpu_ns = (diagnosis.trace.stored("gpu")["end_ns"] - diagnosis.trace.stored("gpu")["start_ns"]).sum()
+    gpu_ns = (diagnosis.trace.gpu.stored["end_ns"] - diagnosis.trace.gpu.stored["start_ns"]).sum()
     roots = sum(total for total, parent in zip(gpu.total_ns, gpu.parent, strict=True) if parent == -1)
     assert roots == pytest.approx(gpu_ns, rel=0.01)
     for flame in shown.flame.flames:

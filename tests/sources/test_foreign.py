@@ -66,15 +66,15 @@ def jax_events(steps: int = 4) -> list[Event]:
 def test_a_jax_trace_is_read_with_its_launches(tmp_path: Path) -> None:
     trace = open_trace(written(tmp_path, {"displayTimeUnit": "ns", "traceEvents": jax_events()}), cache=False)
     assert trace.source == "xla"
-    kinds = trace.stored("gpu")["kind"].cast(pl.String).to_list()
+    kinds = trace.gpu.stored["kind"].cast(pl.String).to_list()
     assert (kinds.count("kernel"), kinds.count("memcpy"), len(kinds)) == (4, 4, 8)
-    assert set(trace.stored("gpu")["stream"]) == {STREAM}
-    assert set(trace.stored("gpu")["device"]) == {0}
-    assert trace.stored("gpu")["api_id"].null_count() == 0
-    copies = trace.stored("gpu").filter(pl.col("kind").cast(pl.String) == "memcpy")
+    assert set(trace.gpu.stored["stream"]) == {STREAM}
+    assert set(trace.gpu.stored["device"]) == {0}
+    assert trace.gpu.stored["api_id"].null_count() == 0
+    copies = trace.gpu.stored.filter(pl.col("kind").cast(pl.String) == "memcpy")
     assert set(copies["copy_kind"].cast(pl.String)) == {"DtoH"}
-    assert set(trace.stored("python")["name"].cast(pl.String)) == {"train.py(12): step"}
-    assert set(trace.stored("ops")["name"].cast(pl.String)) == {"PjitFunction(step)"}
+    assert set(trace.python.stored["name"].cast(pl.String)) == {"train.py(12): step"}
+    assert set(trace.ops.stored["name"].cast(pl.String)) == {"PjitFunction(step)"}
     assert framework_of(trace) == "other"
 
 
@@ -91,7 +91,7 @@ def test_both_scanners_read_a_jax_trace(scanner: Any, tmp_path: Path) -> None:
     path = written(tmp_path, {"traceEvents": jax_events()})
     trace = build(path, read_kineto(path, scanner))
     assert len(trace.gpu) == 8
-    assert trace.stored("gpu")["correlation"].to_list() == list(range(1, 9))
+    assert trace.gpu.stored["correlation"].to_list() == list(range(1, 9))
 
 
 def test_the_autograd_profiler_of_old_torch_is_read(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_rocprof_trace_is_read_with_its_launches_and_its_device(tmp_path: Path
     trace = open_trace(written(tmp_path, {"traceEvents": rocprof_events(), "otherData": agents}), cache=False)
     assert trace.source == "rocprof"
     assert trace_device(trace)[0] == "AMD Instinct MI210"
-    gpu = trace.stored("gpu").sort("start_ns")
+    gpu = trace.gpu.stored.sort("start_ns")
     assert gpu["kind"].cast(pl.String).to_list() == ["memcpy", "kernel"]
     assert gpu["device"].to_list() == [2, 2]
     assert gpu["copy_kind"].cast(pl.String).to_list() == ["HtoD", None]
@@ -165,7 +165,7 @@ def test_a_rocprof_trace_has_nanoseconds_devices_and_streams_in_its_arguments(ah
     events.append(span("fill_kernel", "6", 1, 300, 5, **exact(300_000, 305_000, 0, 3)))
     events.append(span("odd_kernel", "8", 1, 400, 5, **exact(1, 2, 2, 1)))  # of another clock: not believed
     trace = open_trace(written(tmp_path, {"traceEvents": events}), cache=False)
-    gpu = trace.stored("gpu").sort("start_ns")
+    gpu = trace.gpu.stored.sort("start_ns")
     assert (gpu["end_ns"] - gpu["start_ns"]).to_list() == [8_480, 30_400, 5_000, 5_000]
     assert (gpu["start_ns"] - gpu["start_ns"][0]).to_list() == [0, 99_839, 179_339, 279_339]
     assert gpu["device"].to_list() == [0, 2, 0, 2]

@@ -42,7 +42,7 @@ def test_every_table_is_that_of_the_sqlite_export(tmp_path: Path) -> None:
     mine, other = open_trace(folder, cache=False), open_trace(tmp_path / "report1.export", cache=False)
     assert len(mine.gpu) == 4
     for table in TABLES:
-        assert mine.stored(table).equals(other.stored(table)), table
+        assert mine.tables[table].stored.equals(other.tables[table].stored), table
 
 
 def test_it_is_one_profile_of_the_folder_around_it(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_numbers_of_other_widths_and_texts_in_their_place(tmp_path: Path) -> Non
     frame = pl.read_parquet(file)
     changed = frame.with_columns(pl.col("start", "end").cast(pl.UInt64), pl.col("deviceId").cast(pl.UInt8))
     changed.with_columns(pl.lit("many").alias("registersPerThread")).write_parquet(file)
-    kernels = open_trace(file.parent, cache=False).stored("gpu").filter(pl.col("kind").cast(pl.String) == "kernel")
+    kernels = open_trace(file.parent, cache=False).gpu.stored.filter(pl.col("kind").cast(pl.String) == "kernel")
     assert (kernels["end_ns"] - kernels["start_ns"]).to_list() == [30, 5]
     assert kernels["device"].to_list() == [0, 0]
     assert kernels["registers"].null_count() == 2

@@ -42,20 +42,20 @@ def opened(tmp_path: Path, file: NvprofFile) -> Trace:
 
 def lead_ns(trace: Trace) -> list[int]:
     """From each launch call to its kernel, in nanoseconds."""
-    kernels = trace.stored("gpu").filter(pl.col("kind").cast(pl.String) == "kernel")
-    return (kernels["start_ns"] - trace.stored("api")["start_ns"].gather(kernels["api_id"])).to_list()
+    kernels = trace.gpu.stored.filter(pl.col("kind").cast(pl.String) == "kernel")
+    return (kernels["start_ns"] - trace.api.stored["start_ns"].gather(kernels["api_id"])).to_list()
 
 
 def test_kernels_are_read_with_their_launches(tmp_path: Path) -> None:
     trace = opened(tmp_path, looped())
     assert trace.source == "nvprof"
     assert len(trace.gpu) == 20
-    assert trace.stored("gpu")["api_id"].null_count() == 0
+    assert trace.gpu.stored["api_id"].null_count() == 0
     assert lead_ns(trace) == [10 * US] * 20
-    assert set(trace.stored("api")["name"].cast(pl.String)) == {"cudaLaunchKernel", "cudaStreamSynchronize"}
-    assert trace.stored("gpu")["start_ns"].min() == 10 * US  # the first call is at zero
+    assert set(trace.api.stored["name"].cast(pl.String)) == {"cudaLaunchKernel", "cudaStreamSynchronize"}
+    assert trace.gpu.stored["start_ns"].min() == 10 * US  # the first call is at zero
     assert trace.facts["epoch_ns"] == str(EPOCH)
-    row = trace.stored("gpu").row(0, named=True)
+    row = trace.gpu.stored.row(0, named=True)
     assert (row["name"], row["registers"], row["shared_bytes"], row["graph_id"]) == ("saxpy(int)", 31, 24, None)
     assert "clock-shift" not in {entry.code for entry in trace.health_entries}
 
@@ -106,19 +106,19 @@ def test_copies_sets_calls_ranges_and_devices(tmp_path: Path) -> None:
         )
     file.add("DEVICE", id=0, name=file.string("Tesla P100"), computeCapabilityMajor=6, computeCapabilityMinor=0)
     trace = opened(tmp_path, file)
-    copy = trace.stored("gpu").filter(pl.col("kind").cast(pl.String) == "memcpy").row(0, named=True)
+    copy = trace.gpu.stored.filter(pl.col("kind").cast(pl.String) == "memcpy").row(0, named=True)
     assert (copy["copy_kind"], copy["source_memory"], copy["target_memory"], copy["bytes"]) == (
         "HtoD",
         "Pageable",
         "Device",
         64,
     )
-    assert trace.stored("gpu")["kind"].cast(pl.String).to_list().count("memset") == 1
-    assert {"cuLaunchKernel", "[runtime call 99999]"} <= set(trace.stored("api")["name"].cast(pl.String))
-    step = trace.stored("ranges").row(0, named=True)
+    assert trace.gpu.stored["kind"].cast(pl.String).to_list().count("memset") == 1
+    assert {"cuLaunchKernel", "[runtime call 99999]"} <= set(trace.api.stored["name"].cast(pl.String))
+    step = trace.ranges.stored.row(0, named=True)
     assert (step["name"], step["end_ns"] - step["start_ns"]) == ("step", 800)
-    assert trace.stored("threads")["tid"].to_list() == [TID]
-    assert trace.stored("devices").select("name", "compute_major").row(0) == ("Tesla P100", 6)
+    assert trace.threads.stored["tid"].to_list() == [TID]
+    assert trace.devices.stored.select("name", "compute_major").row(0) == ("Tesla P100", 6)
 
 
 def test_it_is_recognised_by_its_tables_and_may_be_gzipped(tmp_path: Path) -> None:
@@ -145,6 +145,6 @@ def test_a_database_without_rows_is_refused(tmp_path: Path) -> None:
 @pytest.mark.shared
 def test_a_recorded_database_is_read_whole() -> None:
     trace = open_trace(SHARED / "public" / "wild" / "qcu_x99.nvvp.gz", cache=False)
-    kinds = trace.stored("gpu")["kind"].cast(pl.String).value_counts()
+    kinds = trace.gpu.stored["kind"].cast(pl.String).value_counts()
     assert dict(kinds.iter_rows()) == {"kernel": 5405, "memcpy": 4311, "memset": 15}
     assert min(lead_ns(trace)) > -100 * US

@@ -46,7 +46,7 @@ def opened(folder: Path, events: list[Event], **header: Any) -> Trace:
 def test_an_older_trace_has_kernels_by_stream(tmp_path: Path) -> None:
     trace = opened(tmp_path, [kernel("a", 7, 0.0, 10.5), kernel("b", 9, 5.0, 10.001), kernel("a", 7, 20.0, 1.0)])
     assert trace.source == "proton"
-    rows = trace.stored("gpu").select("name", "device", "stream", "start_ns", "end_ns")
+    rows = trace.gpu.stored.select("name", "device", "stream", "start_ns", "end_ns")
     assert rows.cast({"name": pl.String}).rows() == [
         ("a", 0, 7, 0, 10_500),
         ("b", 0, 9, 5_000, 15_001),
@@ -70,7 +70,7 @@ def test_the_streams_of_an_older_trace_are_lines(piece_bytes: int, tmp_path: Pat
     assert [event["name"] for event in json.loads(joined)["traceEvents"]] == ["a", "a", "b", "c"]
     path = tmp_path / "proton.chrome_trace"
     path.write_bytes(text)
-    assert sorted(open_trace(path, cache=False).stored("gpu")["stream"]) == [7, 7, 9, 11]
+    assert sorted(open_trace(path, cache=False).gpu.stored["stream"]) == [7, 7, 9, 11]
 
 
 def test_a_newer_trace_has_scopes_of_threads_and_of_graphs(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_a_newer_trace_has_scopes_of_threads_and_of_graphs(tmp_path: Path) -> No
         kernel("<metric>", 200_007, 31.0, 10.0, pid=0),
     ]
     trace = opened(tmp_path, events, baseTimeNanoseconds=1_700_000_000_000_000_000)
-    assert trace.stored("gpu")["stream"].to_list() == [7, 7]
+    assert trace.gpu.stored["stream"].to_list() == [7, 7]
     assert trace.facts["epoch_ns"] == "1700000000000000000"
-    ranges = trace.stored("ranges").select("name", "style", "start_ns", "end_ns", "device", "stream")
+    ranges = trace.ranges.stored.select("name", "style", "start_ns", "end_ns", "device", "stream")
     assert ranges.cast({"name": pl.String, "style": pl.String}).rows() == [
         ("step", "annotation", 0, 90_000, None, None),
         ("forward", "annotation", 5_000, 55_000, None, None),

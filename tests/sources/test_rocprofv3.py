@@ -35,7 +35,7 @@ def opened(file: RocprofFile, write: Writer, tmp_path: Path) -> Trace:
 
 
 def texts(trace: Trace, table: str, column: str) -> list[str]:
-    return trace.stored(table)[column].cast(pl.String).to_list()
+    return trace.tables[table].stored[column].cast(pl.String).to_list()
 
 
 @each
@@ -53,7 +53,7 @@ def test_kernels_copies_and_calls_are_linked(write: Writer, tmp_path: Path) -> N
     assert trace.source == "rocprofv3"
     assert texts(trace, "gpu", "name") == ["gemm", "Memcpy HtoD", "relu"]
     assert texts(trace, "api", "name") == ["hipLaunchKernel", "hipMemcpyAsync", "hipLaunchKernel"]
-    gpu = trace.stored("gpu")
+    gpu = trace.gpu.stored
     assert gpu["api_id"].to_list() == [0, 1, 2]
     assert gpu["start_ns"].to_list() == [1_000, 3_000, 8_000]  # the first call is at zero
     assert trace.facts["epoch_ns"] == "1000"
@@ -63,7 +63,7 @@ def test_kernels_copies_and_calls_are_linked(write: Writer, tmp_path: Path) -> N
     assert (kernel["registers"], kernel["shared_bytes"], kernel["stream"], kernel["device"]) == (36, 512, 3, 0)
     copy = gpu.row(1, named=True)
     assert (copy["bytes"], copy["copy_kind"], copy["device"]) == (4096, "HtoD", 0)
-    assert trace.stored("threads").row(0, named=True) | {"name": None, "priority": None} == {
+    assert trace.threads.stored.row(0, named=True) | {"name": None, "priority": None} == {
         **{"process": PID, "tid": TID, "name": None, "priority": None, "process_name": "train"}
     }
 
@@ -71,7 +71,7 @@ def test_kernels_copies_and_calls_are_linked(write: Writer, tmp_path: Path) -> N
 @both
 def test_devices_are_gpus_as_hip_counts_them(write: Writer, tmp_path: Path) -> None:
     trace = opened(small().kernel(2_000, 3_000, 1, gpu=GPU1), write, tmp_path)
-    devices = trace.stored("devices")
+    devices = trace.devices.stored
     assert devices["device"].to_list() == [0, 1]
     assert devices["name"].to_list() == ["AMD Instinct MI300X", "gfx942"]
     row = devices.row(0, named=True)
@@ -89,7 +89,7 @@ def test_the_direction_of_a_copy(
 ) -> None:
     trace = opened(RocprofFile().copy(10, 20, 1, source, target), write, tmp_path)
     assert texts(trace, "gpu", "copy_kind") == [kind]
-    assert trace.stored("gpu")["device"].to_list() == [device]
+    assert trace.gpu.stored["device"].to_list() == [device]
 
 
 @each
@@ -103,7 +103,7 @@ def test_hsa_calls_are_left_out_and_their_kernels_belong_to_the_hip_call(write: 
     file.region("HSA", "hsa_signal_store_screlease", 20, 30, 6, parent=5).kernel(60, 90, 6)
     trace = opened(file, write, tmp_path)
     assert texts(trace, "api", "name") == ["hipLaunchKernel"]
-    assert trace.stored("gpu")["api_id"].to_list() == [0]
+    assert trace.gpu.stored["api_id"].to_list() == [0]
 
 
 @both
@@ -111,7 +111,7 @@ def test_markers_and_rccl_calls_are_ranges(write: Writer, tmp_path: Path) -> Non
     file = small().region("MARKER", "roctxThreadRangeA", 900, 9_000, 20, message="step 1")
     file.region("MARKER", "roctxProcessRangeA", 950, 8_000, 21, message="epoch")
     file.region("MARKER", "roctxGetThreadId", 960, 970, 22).region("RCCL", "ncclAllReduce", 980, 990, 23)
-    ranges = opened(file, write, tmp_path).stored("ranges").sort("start_ns")
+    ranges = opened(file, write, tmp_path).ranges.stored.sort("start_ns")
     assert ranges["name"].cast(pl.String).to_list() == ["step 1", "epoch", "ncclAllReduce"]
     assert ranges["style"].cast(pl.String).to_list() == ["pushpop", "startend", "pushpop"]
     assert ranges["domain"].cast(pl.String).to_list() == [None, None, "RCCL_API"]
@@ -120,7 +120,7 @@ def test_markers_and_rccl_calls_are_ranges(write: Writer, tmp_path: Path) -> Non
 @both
 def test_without_streams_the_queue_orders_kernels(write: Writer, tmp_path: Path) -> None:
     file = RocprofFile().kernel(0, 10, 1, queue=16, stream=0).kernel(5, 15, 2, queue=17, stream=0)
-    assert opened(file, write, tmp_path).stored("gpu")["stream"].to_list() == [16, 17]
+    assert opened(file, write, tmp_path).gpu.stored["stream"].to_list() == [16, 17]
 
 
 @each
@@ -148,7 +148,7 @@ def test_two_processes_in_one_database(tmp_path: Path) -> None:
     )
     trace = open_trace(path, cache=False)
     assert texts(trace, "gpu", "name") == ["gemm", "Memcpy HtoD", "relu", "tanh"]
-    assert trace.stored("gpu")["api_id"].null_count() == 0
+    assert trace.gpu.stored["api_id"].null_count() == 0
 
 
 def test_two_processes_in_one_json(tmp_path: Path) -> None:
@@ -157,14 +157,14 @@ def test_two_processes_in_one_json(tmp_path: Path) -> None:
     path.write_text(json.dumps({"rocprofiler-sdk-tool": [first, second]}))
     trace = open_trace(path, cache=False)
     assert len(trace.gpu) == 6
-    assert sorted(trace.stored("gpu")["api_id"].to_list()) == [0, 1, 2, 3, 4, 5]
+    assert sorted(trace.gpu.stored["api_id"].to_list()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_gpus_of_two_machines_are_counted_on(tmp_path: Path) -> None:
     path, first, second = tmp_path / "a.json", small().content(), small().content()
     second["metadata"]["node"]["hostname"] = "other"
     path.write_text(json.dumps({"rocprofiler-sdk-tool": [first, second]}))
-    assert set(open_trace(path, cache=False).stored("gpu")["device"]) == {0, 2}
+    assert set(open_trace(path, cache=False).gpu.stored["device"]) == {0, 2}
 
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress, lzma.compress])
@@ -242,7 +242,7 @@ def test_values_of_wrong_types_count_as_missing(tmp_path: Path) -> None:
         database.execute(f'UPDATE "rocpd_region{UUID}" SET name_id = 10000 WHERE id = 1')
     trace = open_trace(path, cache=False)
     assert texts(trace, "gpu", "name") == ["(no name)", "Memcpy HtoD", "relu"]
-    assert trace.stored("gpu")["device"].to_list() == [None, 0, 0]
+    assert trace.gpu.stored["device"].to_list() == [None, 0, 0]
 
 
 def test_a_perfetto_trace_has_launches_calls_and_ranges(tmp_path: Path) -> None:
@@ -250,8 +250,8 @@ def test_a_perfetto_trace_has_launches_calls_and_ranges(tmp_path: Path) -> None:
     file = small().region("MARKER", "roctxThreadRangeA", 900, 9_000, 20, message="step 1")
     trace = opened(file.region("RCCL", "ncclAllReduce", 980, 990, 23), RocprofFile.write_pftrace, tmp_path)
     assert texts(trace, "gpu", "name") == ["gemm", "Memcpy HtoD", "relu"]
-    assert trace.stored("gpu")["api_id"].to_list() == [0, 1, 2]
-    kernel = trace.stored("gpu").row(0, named=True)
+    assert trace.gpu.stored["api_id"].to_list() == [0, 1, 2]
+    kernel = trace.gpu.stored.row(0, named=True)
     assert (kernel["grid_x"], kernel["grid_y"], kernel["block_x"]) == (8, 1, 256)
     assert (kernel["registers"], kernel["shared_bytes"], kernel["stream"], kernel["device"]) == (36, 512, 3, 0)
     assert texts(trace, "ranges", "name") == ["step 1", "ncclAllReduce"]
@@ -265,7 +265,7 @@ def test_the_direction_of_a_copy_in_a_perfetto_trace(source: int, target: int, k
     """CPUs and GPUs are counted together there: GPUs that take part count from the first."""
     trace = opened(RocprofFile().copy(10, 20, 1, source, target), RocprofFile.write_pftrace, tmp_path)
     assert texts(trace, "gpu", "copy_kind") == [kind]
-    assert trace.stored("gpu")["device"].to_list() == [int(kind == "PtoP")]
+    assert trace.gpu.stored["device"].to_list() == [int(kind == "PtoP")]
 
 
 def test_a_compressed_perfetto_trace(tmp_path: Path) -> None:

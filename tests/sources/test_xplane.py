@@ -109,7 +109,7 @@ def written(folder: Path, content: bytes) -> Path:
 def test_the_descriptor_is_no_part_of_a_kernels_name(symbol: str, name: str, tmp_path: Path) -> None:
     gpu = plane("/device:GPU:0", line(13, "Stream #13(Kernel)", 1_000, event(symbol, 0, 1_000)))
     trace = open_trace(written(tmp_path, space(gpu)), cache=False)
-    assert trace.stored("gpu")["name"].cast(pl.String).to_list() == [name]
+    assert trace.gpu.stored["name"].cast(pl.String).to_list() == [name]
 
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress])
@@ -119,20 +119,20 @@ def test_streams_and_threads_are_read(packed: type[bytes], tmp_path: Path) -> No
     trace = open_trace(path, cache=False)
     assert trace.source == "xla"
     columns = ("kind", "name", "device", "stream", "start_ns", "end_ns", "correlation", "bytes", "copy_kind")
-    rows = trace.stored("gpu").select(columns).with_columns(pl.col("kind", "name", "copy_kind").cast(pl.String)).rows()
+    rows = trace.gpu.stored.select(columns).with_columns(pl.col("kind", "name", "copy_kind").cast(pl.String)).rows()
     assert rows == [
         ("kernel", "fusion_1", 0, 13, 20, 50, 7, None, None),
         ("memcpy", "MemcpyD2H", 0, 13, 60, 65, 8, 640, "DtoH"),
         ("kernel", "copy", 0, 13, 70, 71, None, None, None),
     ]
-    launch = trace.stored("gpu").row(0, named=True)
+    launch = trace.gpu.stored.row(0, named=True)
     assert (launch["grid_x"], launch["grid_y"], launch["block_x"], launch["registers"]) == (8, 2, 256, 40)
     assert (launch["shared_bytes"], launch["api_id"]) == (48, 0)
-    assert trace.stored("api")["name"].cast(pl.String).to_list() == ["cuLaunchKernel"]
-    assert trace.stored("ops")["name"].cast(pl.String).to_list() == ["PjitFunction(step)"]
-    assert trace.stored("python")["name"].cast(pl.String).to_list() == ["train.py(12): step"]
-    assert trace.stored("ranges")["name"].cast(pl.String).to_list() == ["train"]
-    assert trace.stored("devices").select("name", "sm_count").rows() == [("NVIDIA GPU", 132)]
+    assert trace.api.stored["name"].cast(pl.String).to_list() == ["cuLaunchKernel"]
+    assert trace.ops.stored["name"].cast(pl.String).to_list() == ["PjitFunction(step)"]
+    assert trace.python.stored["name"].cast(pl.String).to_list() == ["train.py(12): step"]
+    assert trace.ranges.stored["name"].cast(pl.String).to_list() == ["train"]
+    assert trace.devices.stored.select("name", "sm_count").rows() == [("NVIDIA GPU", 132)]
     assert trace.facts["epoch_ns"] == str(START_NS + 1_000)
 
 
@@ -173,7 +173,7 @@ def test_the_planes_before_a_cut_are_read(tmp_path: Path) -> None:
         for number in (0, 1)
     ]
     trace = open_trace(written(tmp_path, space(*gpus)[:-9]), cache=False)
-    assert trace.stored("gpu")["device"].to_list() == [0]
+    assert trace.gpu.stored["device"].to_list() == [0]
     (entry,) = (entry for entry in trace.health_entries if entry.code == "truncated-file")
     assert entry.message.endswith("only these planes are whole: /device:GPU:0.")
     host = plane("/host:CPU", line(1, "python", 1_000, event("PjitFunction(step)", 0, 60_000)))
@@ -189,7 +189,7 @@ def test_impossible_numbers_are_no_numbers(tmp_path: Path) -> None:
     )
     trace = open_trace(written(tmp_path, space(gpu)), cache=False)
     assert len(trace.gpu)
-    assert trace.stored("devices")["sm_count"].to_list() == [None]
+    assert trace.devices.stored["sm_count"].to_list() == [None]
 
 
 def test_without_protobuf_the_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

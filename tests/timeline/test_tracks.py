@@ -21,7 +21,7 @@ def test_every_row_is_one_bar(diagnosis: Diagnosis, kind: str) -> None:
     trace = diagnosis.trace
     tracks = [*device_tracks(trace, diagnosis.gaps), *thread_tracks(trace)]
     rows = np.concatenate([np.zeros(0, np.int64), *(track.rows for track in tracks if track.kind == kind)])
-    assert sorted(rows.tolist()) == list(range(len(trace.stored(kind))))
+    assert sorted(rows.tolist()) == list(range(len(trace.tables[kind].stored)))
 
 
 def test_bars_are_sorted_with_their_times(diagnosis: Diagnosis) -> None:

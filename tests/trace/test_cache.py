@@ -32,8 +32,8 @@ def test_a_second_open_reads_the_cache_and_gives_the_same_tables(monkeypatch: py
     monkeypatch.setattr(opening, "_read", no_reading)
     second = open_trace(FILE)
     for table in TABLES:
-        assert first.stored(table).equals(second.stored(table)), table
-        assert first.stored(table).schema == second.stored(table).schema
+        assert first.tables[table].stored.equals(second.tables[table].stored), table
+        assert first.tables[table].stored.schema == second.tables[table].stored.schema
 
 
 def test_no_cache_leaves_no_trace() -> None:
@@ -75,16 +75,16 @@ def test_a_file_that_changes_within_a_process_gets_another_key_even_if_its_time_
 
 
 def test_an_entry_of_another_polars_is_rebuilt() -> None:
-    expected = open_trace(FILE).stored("gpu")
+    expected = open_trace(FILE).gpu.stored
     manifest = entry_of(FILE) / "manifest.json"
     manifest.write_text(manifest.read_text().replace(pl.__version__, "0.0.1"))
-    assert open_trace(FILE).stored("gpu").equals(expected)
+    assert open_trace(FILE).gpu.stored.equals(expected)
     assert pl.__version__ in manifest.read_text()
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "missing", "manifest", "garbage-manifest"])
 def test_a_damaged_entry_is_rebuilt_silently(damage: str) -> None:
-    expected = open_trace(FILE).stored("gpu")
+    expected = open_trace(FILE).gpu.stored
     entry = entry_of(FILE)
     table = entry / "gpu.arrow"
     if damage == "cut":
@@ -99,8 +99,8 @@ def test_a_damaged_entry_is_rebuilt_silently(damage: str) -> None:
         (entry / "manifest.json").write_text('{"tables": 3}')
     else:
         (entry / "manifest.json").write_bytes(b"\xff\xfe")
-    assert open_trace(FILE).stored("gpu").equals(expected)
-    assert open_trace(FILE).stored("gpu").equals(expected)
+    assert open_trace(FILE).gpu.stored.equals(expected)
+    assert open_trace(FILE).gpu.stored.equals(expected)
 
 
 def test_an_unwritable_cache_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

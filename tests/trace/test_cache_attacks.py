@@ -65,7 +65,7 @@ def entry() -> Path:
 
 
 def same(one: Trace, other: Trace) -> bool:
-    return all(one.stored(name).equals(other.stored(name)) for name in TABLES)
+    return all(one.tables[name].stored.equals(other.tables[name].stored) for name in TABLES)
 
 
 def is_cached(monkeypatch: pytest.MonkeyPatch) -> bool:

@@ -127,7 +127,7 @@ def test_kernels_overlap_on_a_stream_of_one_device(tmp_path: Path, device: int, 
 
 def test_unified_memory_migrations_need_no_launch() -> None:
     trace = open_trace(DATA / "nsys" / "graph_bar.sqlite.gz")
-    assert trace.stored("gpu")["copy_kind"].cast(str).str.starts_with("Unified").sum() > 0
+    assert trace.gpu.stored["copy_kind"].cast(str).str.starts_with("Unified").sum() > 0
     assert "work-without-launch" not in {entry.code for entry in trace.health_entries}
 
 
@@ -144,4 +144,4 @@ def test_unescaped_quotes_cost_one_event(tmp_path: Path) -> None:
     trace = open_trace(path)
     assert [entry.code for entry in trace.health_entries] == ["malformed-events"]
     assert len(trace.gpu) == 20
-    assert trace.stored("ranges")["name"].to_list() == ["fine"]
+    assert trace.ranges.stored["name"].to_list() == ["fine"]

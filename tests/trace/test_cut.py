@@ -41,7 +41,7 @@ def test_it_is_shorter_and_has_only_its_steps(some_steps: Trace) -> None:
     assert cut.all_steps.name.tolist() == some_steps.steps_in_view.name.tolist()
     assert cut.window == some_steps.window
     for name in ("gpu", "api", "ops"):
-        assert 0 < len(cut.stored(name)) < len(some_steps.stored(name))
+        assert 0 < len(cut.tables[name].stored) < len(some_steps.tables[name].stored)
 
 
 def test_busy_time_and_its_parts_stay(some_steps: Trace) -> None:
@@ -72,11 +72,11 @@ def test_what_a_row_points_to_is_the_same(some_steps: Trace, place: tuple[str, s
 def _followed(trace: Trace, table: str, column: str, target: str) -> pl.DataFrame:
     """Each row of a table with the name and begin of what it points to."""
     other = (
-        trace.stored(target)
-        .with_row_index("row")
+        trace.tables[target]
+        .stored.with_row_index("row")
         .select(pl.col("row").cast(pl.UInt32), target=pl.format("{} {}", pl.col("name").cast(pl.String), "start_ns"))
     )
-    rows = trace.stored(table).with_columns(pl.col("name").cast(pl.String))
+    rows = trace.tables[table].stored.with_columns(pl.col("name").cast(pl.String))
     extra = [] if "correlation" in rows.columns else [pl.lit(0, pl.Int64).alias("correlation")]
     return (
         rows.with_columns(extra)
@@ -95,10 +95,10 @@ def test_steps_found_on_the_device_keep_the_launches_before_them(tmp_path: Path)
         name = "load" if number % 4 == 0 else "layer"
         events += launched(name, 10 * number, 5_000 + 100 * number, 50, 1 + number)
     trace = open_trace(write(tmp_path, events), cache=False)
-    assert trace.stored("steps")["found_by"][0] == "repetition"
+    assert trace.all_steps.stored["found_by"][0] == "repetition"
     cut = cut_to_steps(trace.with_steps(StepChoice(2, 4)))
     assert len(cut.gpu) == 8
-    assert cut.stored("gpu")["api_id"].null_count() == 0
+    assert cut.gpu.stored["api_id"].null_count() == 0
     assert len(cut.api) >= 8
 
 

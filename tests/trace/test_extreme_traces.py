@@ -19,7 +19,7 @@ DEEP = 70_000
 def test_ops_may_be_nested_more_than_65535_deep(tmp_path: Path) -> None:
     events = [op("aten::add", i, 2 * (DEEP - i)) for i in range(DEEP)]
     trace = open_trace(write(tmp_path, events), cache=False)
-    assert trace.ops.depth.max() == trace.stored("ops")["depth"].max() == DEEP - 1
+    assert trace.ops.depth.max() == trace.ops.stored["depth"].max() == DEEP - 1
 
 
 def test_a_loop_is_looked_for_as_deep_as_python_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_devices_beyond_what_a_machine_has_are_left_out_and_said(tmp_path: Path)
     events = [kernel("k", 2 * i, 1, i + 1, device=i) for i in range(MAX_DEVICES + 500)]
     trace = open_trace(write(tmp_path, events), cache=False)
     assert trace.gpu.device.max() < MAX_DEVICES
-    assert "impossible-values" in trace.stored("health")["code"].to_list()
+    assert "impossible-values" in trace.health.stored["code"].to_list()
 
 
 def test_each_name_of_a_device_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

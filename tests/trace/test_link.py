@@ -55,13 +55,13 @@ def trace(tmp_path: Path) -> Trace:
 
 
 def op_of(trace: Trace, kernel_name: str) -> str | None:
-    row = trace.stored("gpu").filter(pl.col("name").cast(pl.String) == kernel_name).row(0, named=True)
-    return None if row["op_id"] is None else str(trace.stored("ops")["name"][row["op_id"]])
+    row = trace.gpu.stored.filter(pl.col("name").cast(pl.String) == kernel_name).row(0, named=True)
+    return None if row["op_id"] is None else str(trace.ops.stored["name"][row["op_id"]])
 
 
 def call_of(trace: Trace, kernel_name: str) -> str | None:
-    row = trace.stored("gpu").filter(pl.col("name").cast(pl.String) == kernel_name).row(0, named=True)
-    return None if row["api_id"] is None else str(trace.stored("api")["name"][row["api_id"]])
+    row = trace.gpu.stored.filter(pl.col("name").cast(pl.String) == kernel_name).row(0, named=True)
+    return None if row["api_id"] is None else str(trace.api.stored["name"][row["api_id"]])
 
 
 def test_a_kernel_belongs_to_the_innermost_op_around_its_launch(trace: Trace) -> None:
@@ -80,7 +80,7 @@ def test_all_kernels_of_a_graph_belong_to_its_launch(trace: Trace) -> None:
 
 def test_copies_are_linked_too(trace: Trace) -> None:
     assert op_of(trace, "Memcpy DtoH (Device -> Pageable)") == "aten::to"
-    row = trace.stored("gpu").filter(pl.col("kind").cast(pl.String) == "memcpy").row(0, named=True)
+    row = trace.gpu.stored.filter(pl.col("kind").cast(pl.String) == "memcpy").row(0, named=True)
     assert (row["copy_kind"], row["source_memory"], row["target_memory"], row["bytes"]) == (
         "DtoH",
         "Device",
@@ -91,8 +91,8 @@ def test_copies_are_linked_too(trace: Trace) -> None:
 
 def test_backward_work_belongs_to_the_autograd_thread_and_to_its_forward_op(trace: Trace) -> None:
     assert op_of(trace, "gemm_backward") == "AddmmBackward0"
-    backward = trace.stored("ops").filter(pl.col("name").cast(pl.String) == "AddmmBackward0").row(0, named=True)
-    assert trace.stored("ops")["name"][backward["forward_op"]] == "aten::addmm"
+    backward = trace.ops.stored.filter(pl.col("name").cast(pl.String) == "AddmmBackward0").row(0, named=True)
+    assert trace.ops.stored["name"][backward["forward_op"]] == "aten::addmm"
 
 
 def test_a_kernel_without_a_launch_is_kept_and_flagged(trace: Trace) -> None:
@@ -103,30 +103,30 @@ def test_a_kernel_without_a_launch_is_kept_and_flagged(trace: Trace) -> None:
 
 
 def test_ops_nest(trace: Trace) -> None:
-    addmm = trace.stored("ops").filter(pl.col("name").cast(pl.String) == "aten::addmm").row(0, named=True)
-    assert trace.stored("ops")["name"][addmm["parent"]] == "aten::linear"
+    addmm = trace.ops.stored.filter(pl.col("name").cast(pl.String) == "aten::addmm").row(0, named=True)
+    assert trace.ops.stored["name"][addmm["parent"]] == "aten::linear"
     assert addmm["depth"] == 1
 
 
 def test_ops_know_their_python_line_and_module(trace: Trace) -> None:
-    linear = trace.stored("ops").filter(pl.col("name").cast(pl.String) == "aten::linear").row(0, named=True)
-    assert trace.stored("python")["name"][linear["frame"]] == "torch/nn/modules/linear.py(130): forward"
+    linear = trace.ops.stored.filter(pl.col("name").cast(pl.String) == "aten::linear").row(0, named=True)
+    assert trace.python.stored["name"][linear["frame"]] == "torch/nn/modules/linear.py(130): forward"
     assert linear["module"] == "Linear_0"
-    to = trace.stored("ops").filter(pl.col("name").cast(pl.String) == "aten::to").row(0, named=True)
-    assert trace.stored("python")["name"][to["frame"]] == "train.py(10): step"
+    to = trace.ops.stored.filter(pl.col("name").cast(pl.String) == "aten::to").row(0, named=True)
+    assert trace.python.stored["name"][to["frame"]] == "train.py(10): step"
     assert to["module"] is None
 
 
 def test_ranges_span_the_gpu_work_launched_within_them(trace: Trace) -> None:
-    forward = trace.stored("ranges").filter(pl.col("name").cast(pl.String) == "forward").row(0, named=True)
-    inner = trace.stored("ranges").filter(pl.col("name").cast(pl.String) == "inner").row(0, named=True)
+    forward = trace.ranges.stored.filter(pl.col("name").cast(pl.String) == "forward").row(0, named=True)
+    inner = trace.ranges.stored.filter(pl.col("name").cast(pl.String) == "inner").row(0, named=True)
     assert (inner["gpu_start_ns"], inner["gpu_end_ns"]) == (60_000, 100_000)
     assert (forward["gpu_start_ns"], forward["gpu_end_ns"]) == (60_000, 260_000)
-    assert trace.stored("ranges")["name"][inner["parent"]] == "forward"
+    assert trace.ranges.stored["name"][inner["parent"]] == "forward"
 
 
 def test_shapes_stay_as_text(trace: Trace) -> None:
-    shapes = trace.stored("ops").filter(pl.col("name").cast(pl.String) == "aten::linear")["shapes"][0]
+    shapes = trace.ops.stored.filter(pl.col("name").cast(pl.String) == "aten::linear")["shapes"][0]
     assert "".join(str(shapes).split()) == "[[8,4],[4,4]]"
 
 
@@ -156,11 +156,11 @@ def test_equal_correlations_of_two_processes_are_kept_apart(tmp_path: Path) -> N
 def test_a_frame_that_ends_a_rounding_error_after_its_caller_stays_in_it(tmp_path: Path) -> None:
     frames = [frame("train.py(1): main", 0.001, 99.998, 1, None), frame("train.py(9): step", 10.002, 89.998, 2, 1)]
     trace = open_trace(write(tmp_path, [*frames, frame("train.py(20): loss", 50.0, 20.0, 3, 2)]))
-    assert (trace.stored("python")["end_ns"] - trace.stored("python")["end_ns"][0]).to_list()[1] == 1
-    assert trace.stored("python")["parent"].to_list() == [None, 0, 1]
+    assert (trace.python.stored["end_ns"] - trace.python.stored["end_ns"][0]).to_list()[1] == 1
+    assert trace.python.stored["parent"].to_list() == [None, 0, 1]
 
 
 def test_a_range_begun_before_a_step_and_ended_in_it_hides_no_parent(tmp_path: Path) -> None:
     spans = [("step 0", 0, 100), ("crossing", 90, 20), ("step 1", 105, 100), ("loading", 130, 10)]
     trace = open_trace(write(tmp_path, [annotation(name, start, length) for name, start, length in spans]))
-    assert trace.stored("ranges")["parent"].to_list() == [None, None, None, 2]
+    assert trace.ranges.stored["parent"].to_list() == [None, None, None, 2]

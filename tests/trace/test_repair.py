@@ -166,14 +166,14 @@ def test_a_kineto_file_with_nulls_and_half_pairs_keeps_the_schema(tmp_path: Path
     properties = [{"id": 0, "name": "GPU \ud800", "numSms": 0}, {"id": None, "name": 5}]
     path = write(tmp_path, events, deviceProperties=properties, with_stack="\udc00", distributedInfo={"rank": "\ud9ff"})
     trace = build(path, read_kineto(path, scanner))
-    assert_schema_holds({name: trace.stored(name) for name in READ}, len(trace.threads))
-    assert trace.stored("devices").select("device", "name", "sm_count").rows() == [
+    assert_schema_holds({name: trace.tables[name].stored for name in READ}, len(trace.threads))
+    assert trace.devices.stored.select("device", "name", "sm_count").rows() == [
         (0, "GPU \ufffd", None),
         (None, None, None),
     ]
     assert trace.facts["rank"] == "\ufffd"
-    assert trace.stored("ops")["name"].cast(pl.String).to_list() == [NO_NAME, "y\ufffd", "z"]
-    assert trace.stored("long_names")["whole"].to_list() == [LONG]
+    assert trace.ops.stored["name"].cast(pl.String).to_list() == [NO_NAME, "y\ufffd", "z"]
+    assert trace.long_names.stored["whole"].to_list() == [LONG]
     assert {"long-names", "missing-values"} <= {entry.code for entry in trace.health_entries}
 
 
@@ -184,7 +184,7 @@ def test_an_nsys_file_with_nulls_keeps_the_schema(tmp_path: Path) -> None:
     export.kernel(2**60, 2**60 + 5, "late", demangledName=None, gridX=2**40, staticSharedMemory=-5)
     export.call(7, 8, "cudaFree", nameId=None, eventClass=12, globalTid=None)
     trace = open_trace(export.write(tmp_path / "odd.sqlite"), cache=False)
-    assert_schema_holds({name: trace.stored(name) for name in READ}, len(trace.threads))
-    assert trace.stored("osrt")["name"].cast(pl.String).to_list() == [NO_NAME, NO_NAME]
-    assert trace.stored("threads")["name"][-1] == UNKNOWN
+    assert_schema_holds({name: trace.tables[name].stored for name in READ}, len(trace.threads))
+    assert trace.osrt.stored["name"].cast(pl.String).to_list() == [NO_NAME, NO_NAME]
+    assert trace.threads.stored["name"][-1] == UNKNOWN
     assert len(trace.gpu) == 1

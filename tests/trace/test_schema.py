@@ -18,7 +18,9 @@ FILES = RECORDINGS
 def test_a_trace_has_exactly_the_documented_columns(file: object) -> None:
     trace = open_trace(str(file))
     for name, table in TABLES.items():
-        assert dict(trace.stored(name).schema) == {column: about.dtype() for column, about in table.columns.items()}
+        assert dict(trace.tables[name].stored.schema) == {
+            column: about.dtype() for column, about in table.columns.items()
+        }
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -26,7 +28,7 @@ def test_times_and_links_are_sane(file: object) -> None:
     trace = open_trace(str(file))
     for name, table in TABLES.items():
         if "start_ns" in table.columns:
-            stored = trace.stored(name)
+            stored = trace.tables[name].stored
             assert (stored["end_ns"] >= stored["start_ns"]).all(), name
     gpu = trace.gpu
     assert ((gpu.api_id >= NONE) & (gpu.api_id < len(trace.api))).all()
@@ -45,5 +47,5 @@ def test_conform_adds_what_is_missing_and_refuses_what_is_unknown() -> None:
 
 
 def test_frames_go_to_pandas_and_arrow() -> None:
-    gpu = open_trace(DATA / "kineto" / "layer_eager.json.gz").stored("gpu")
+    gpu = open_trace(DATA / "kineto" / "layer_eager.json.gz").gpu.stored
     assert len(gpu.to_pandas()) == len(gpu) == gpu.to_arrow().num_rows

@@ -237,7 +237,7 @@ def test_what_the_profiler_records_gives_the_same(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     profile.export_chrome_trace(str(path))
     columns = ("name", "shapes", "dtypes", "strides", "concrete")
-    ops = open_trace(path).stored("ops").select(pl.col(column).cast(pl.String) for column in columns)
+    ops = open_trace(path).ops.stored.select(pl.col(column).cast(pl.String) for column in columns)
     inner = [call_from_kineto(*row) for row in ops.iter_rows() if row[0] in {"aten::mm", "aten::addmm", "aten::bmm"}]
     works = [work_of(op) for op in inner]
     assert all(work is not None for work in works)

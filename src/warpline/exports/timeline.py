@@ -199,11 +199,11 @@ def _viewer_tracks(group: str, track: BarTrack, table: pl.DataFrame) -> Iterator
 
 def _detailed(trace: Trace, name: str) -> pl.DataFrame:
     """A table with texts, row numbers, and what a viewer shows."""
-    table = trace.stored(name).with_row_index("row").with_columns(pl.col(pl.Categorical).cast(pl.String))
+    table = trace.tables[name].stored.with_row_index("row").with_columns(pl.col(pl.Categorical).cast(pl.String))
     if name == "gpu":
         table = table.with_columns(_product(size).alias(size) for size in ("grid", "block"))
     if "op_id" in table.columns:
-        names = trace.stored("ops")["name"].cast(pl.String)
+        names = trace.ops.stored["name"].cast(pl.String)
         table = table.with_columns(op=names.gather(table["op_id"]) if len(names) else pl.lit(None, pl.String))
     return table
 

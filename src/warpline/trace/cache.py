@@ -61,7 +61,7 @@ def load(name: str, file: Path) -> Trace | None:
 
 def store(name: str, trace: Trace) -> None:
     """Store the trace under that name, and evict entries that no longer fit."""
-    needed = sum(int(trace.stored(table).estimated_size()) for table in TABLES)
+    needed = sum(int(table.stored.estimated_size()) for table in trace.tables.values())
     if needed > limit_bytes():
         return
     with contextlib.suppress(OSError, pl.exceptions.PolarsError):
@@ -69,10 +69,10 @@ def store(name: str, trace: Trace) -> None:
         make_room(needed)
         with temporary_folder(folder) as temporary:
             checksums = {}
-            for table in TABLES:
+            for table, rows in trace.tables.items():
                 path = temporary / f"{table}.arrow"
                 with create_file(path) as file:
-                    trace.stored(table).write_ipc(file, compression="uncompressed")
+                    rows.stored.write_ipc(file, compression="uncompressed")
                 with open_file(path) as file:
                     checksums[table] = [_size(file), _checksum(file)]
             manifest = {"about": _about(name), "source": trace.source, "tables": checksums}

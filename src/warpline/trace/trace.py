@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -104,10 +103,6 @@ class Trace(Struct, frozen=True, dict=True, eq=False):
     def tables(self) -> dict[str, TraceTable]:
         """Every table by name."""
         return {name: getattr(self, attribute) for name, attribute in _ATTRIBUTES.items()}
-
-    def stored(self, name: str) -> pl.DataFrame:
-        """A table by name as it is stored: names are categorical, what was not recorded is null."""
-        return self.tables[name].stored
 
     @property
     def facts(self) -> dict[str, str]:

@@ -37,9 +37,9 @@ def test_health_codes_have_the_sentences_of_their_page() -> None:
 @pytest.mark.parametrize("name", ["graph_node", "graph_bar", "odd_ranges"])
 def test_every_call_of_a_recording_has_a_sentence(name: str) -> None:
     trace = open_trace(DATA / "nsys" / f"{name}.sqlite.gz")
-    assert [call for call in trace.stored("api")["name"].unique() if words_of(call, "api") is None] == []
+    assert [call for call in trace.api.stored["name"].unique() if words_of(call, "api") is None] == []
     assert [
-        call for call in trace.stored("osrt")["name"].unique() if words_of(call, "os") is None and call != "[Unknown]"
+        call for call in trace.osrt.stored["name"].unique() if words_of(call, "os") is None and call != "[Unknown]"
     ] == []
 
 

@@ -27,22 +27,22 @@ def repeated(count: int, kernels: int = 4) -> list[dict[str, object]]:
 def test_profiler_steps_are_steps(tmp_path: Path) -> None:
     events = repeated(3) + [annotation(f"ProfilerStep#{7 + step}", 1000 * step, 900) for step in range(3)]
     trace = open_trace(write(tmp_path, events))
-    assert trace.stored("steps")["name"].to_list() == ["ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"]
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["profiler_step"]
+    assert trace.all_steps.stored["name"].to_list() == ["ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"]
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["profiler_step"]
     assert trace.step_ns == 900_000
 
 
 def test_profiler_steps_written_as_operators_in_2021_are_steps(tmp_path: Path) -> None:
     step = annotation("ProfilerStep#1", 0, 900) | {"cat": "Operator"}
     trace = open_trace(write(tmp_path, [*repeated(1), step]))
-    assert trace.stored("steps")["name"].to_list() == ["ProfilerStep#1"]
+    assert trace.all_steps.stored["name"].to_list() == ["ProfilerStep#1"]
     assert len(trace.ops) == 0
 
 
 def test_ranges_of_a_name_are_steps_when_asked_for(tmp_path: Path) -> None:
     events = repeated(3) + [annotation("batch", 1000 * step, 500) for step in range(3)]
     trace = open_trace(write(tmp_path, events), step_range="batch")
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["range"]
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["range"]
     assert trace.step_ns == 500_000
 
 
@@ -57,9 +57,9 @@ def test_ranges_that_fill_the_loop_are_steps(tmp_path: Path, name: str) -> None:
     events = repeated(4) + [annotation(name.format(step), 1000 * step, 950) for step in range(4)]
     events += [annotation("forward", 1000 * step, 400) for step in range(4)]
     trace = open_trace(write(tmp_path, events))
-    assert trace.stored("steps")["name"].to_list() == [name.format(step) for step in range(4)]
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["range"]
-    assert trace.stored("steps")["thread"].null_count() == 0
+    assert trace.all_steps.stored["name"].to_list() == [name.format(step) for step in range(4)]
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["range"]
+    assert trace.all_steps.stored["thread"].null_count() == 0
     assert trace.step_ns == 950_000
 
 
@@ -84,27 +84,27 @@ def test_of_nested_loops_the_outer_one_is_taken(tmp_path: Path) -> None:
 )
 def test_other_ranges_are_not_steps(tmp_path: Path, ranges: list[tuple[str, int, int]]) -> None:
     trace = open_trace(write(tmp_path, repeated(4) + [annotation(*span) for span in ranges]))
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
-    assert trace.stored("steps")["thread"].null_count() == len(trace.all_steps)
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["repetition"]
+    assert trace.all_steps.stored["thread"].null_count() == len(trace.all_steps)
 
 
 def test_ranges_of_a_thread_that_launches_nothing_are_not_steps(tmp_path: Path) -> None:
     loads = [annotation(f"load {step}", 1000 * step, 1000, thread=AUTOGRAD) for step in range(4)]
-    assert open_trace(write(tmp_path, repeated(4) + loads)).stored("steps")["found_by"][0] == "repetition"
+    assert open_trace(write(tmp_path, repeated(4) + loads)).all_steps.stored["found_by"][0] == "repetition"
 
 
 def test_ranges_far_ahead_of_the_device_are_steps(tmp_path: Path) -> None:
     events = [annotation(f"step {step}", 100 * step, 99) for step in range(4)]
     for number in range(16):
         events += launched("load", 25 * number, 5000 + 1000 * number, 900, 1 + number)
-    assert open_trace(write(tmp_path, events)).stored("steps")["name"].to_list() == [
+    assert open_trace(write(tmp_path, events)).all_steps.stored["name"].to_list() == [
         f"step {step}" for step in range(4)
     ]
 
 
 def test_repeating_kernels_are_steps_without_any_range(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path, repeated(5)))
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["repetition"]
     assert len(trace.all_steps) == 5
     assert trace.step_ns == 1_000_000
 
@@ -121,9 +121,9 @@ def in_a_loop(count: int, *calls: tuple[str, float, float]) -> list[tuple[str, f
 
 def test_calls_of_a_function_are_steps(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, ("train.py(12): step", 0, 950)))))
-    assert trace.stored("steps")["name"].to_list() == ["train.py(12): step"] * 4
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["python"]
-    assert trace.stored("steps")["thread"].null_count() == 0
+    assert trace.all_steps.stored["name"].to_list() == ["train.py(12): step"] * 4
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["python"]
+    assert trace.all_steps.stored["thread"].null_count() == 0
     assert trace.step_ns == 950_000
 
 
@@ -131,9 +131,9 @@ def test_a_loop_written_out_is_found_by_its_calls(tmp_path: Path) -> None:
     inner = [frame("nn.Module: Linear_0", 1000 * step + 110, 80, 90 + step, 2 + 3 * step + 1) for step in range(4)]
     body = (("data.py(3): load", 10, 80), ("nn.Module: Net_0", 95, 200), ("torch/optim/sgd.py(9): step", 295, 300))
     trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, *body)) + inner))
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["python"]
-    assert trace.stored("steps")["start_ns"].to_list() == [95_000 + 1_000_000 * step for step in range(4)]
-    assert trace.stored("steps")["name"].unique().to_list() == ["torch/optim/sgd.py(9): step"]
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["python"]
+    assert trace.all_steps.stored["start_ns"].to_list() == [95_000 + 1_000_000 * step for step in range(4)]
+    assert trace.all_steps.stored["name"].unique().to_list() == ["torch/optim/sgd.py(9): step"]
 
 
 def test_an_evaluation_now_and_then_leaves_the_function_a_step(tmp_path: Path) -> None:
@@ -141,13 +141,13 @@ def test_an_evaluation_now_and_then_leaves_the_function_a_step(tmp_path: Path) -
     calls[3:3] = [("train.py(30): evaluate", 2965, 30)]
     events = repeated(6) + framed(*calls) + launched("score", 2970, 2975, 5, 500)
     trace = open_trace(write(tmp_path, events))
-    assert trace.stored("steps")["name"].to_list() == ["train.py(12): step"] * 6
+    assert trace.all_steps.stored["name"].to_list() == ["train.py(12): step"] * 6
 
 
 @pytest.mark.parametrize("name", ["torch/nn/functional.py(5): linear", "<built-in function linear>"])
 def test_frames_of_torch_alone_are_not_steps(tmp_path: Path, name: str) -> None:
     trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, (name, 0, 990)))))
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["repetition"]
 
 
 def in_order(names: str, *, pause_before: str = "", pause: float = 0) -> list[Event]:
@@ -167,8 +167,8 @@ def in_order(names: str, *, pause_before: str = "", pause: float = 0) -> list[Ev
 def starts(folder: Path, names: str, **pauses: Any) -> list[int]:
     """At which kernel each step begins."""
     trace = open_trace(write(folder, in_order(names, **pauses)))
-    assert set(trace.stored("steps")["found_by"]) <= {"repetition"}
-    return [int(trace.stored("gpu")["start_ns"].search_sorted(start)) for start in trace.stored("steps")["start_ns"]]
+    assert set(trace.all_steps.stored["found_by"]) <= {"repetition"}
+    return [int(trace.gpu.stored["start_ns"].search_sorted(start)) for start in trace.all_steps.stored["start_ns"]]
 
 
 def test_a_step_is_not_one_of_its_layers(tmp_path: Path) -> None:
@@ -215,15 +215,15 @@ def test_a_loop_after_a_pause_is_no_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["execute_context_1(128)_generation_0(0)", "step[EXTEND bs=15 toks=15360]"])
 def test_one_range_of_an_engine_is_a_step_and_its_layers_are_not(tmp_path: Path, name: str) -> None:
     trace = open_trace(write(tmp_path, [annotation(name, 0, 800), *in_order(12 * "lmn")]))
-    assert trace.stored("steps")["name"].to_list() == [name]
-    assert trace.stored("steps")["found_by"].to_list() == ["range"]
+    assert trace.all_steps.stored["name"].to_list() == [name]
+    assert trace.all_steps.stored["found_by"].to_list() == ["range"]
 
 
 def test_prefills_and_decodes_of_an_engine_are_its_steps_whatever_lies_between(tmp_path: Path) -> None:
     names = ["step[EXTEND bs=1 toks=512]", *(f"step[DECODE bs={batch}]" for batch in (1, 2, 2))]
     marks = [annotation(name, 1000 * step, 500) for step, name in enumerate(names)]
     inner = [annotation("step[DRAFT bs=1]", 1000, 100)]
-    assert open_trace(write(tmp_path, repeated(4) + marks + inner)).stored("steps")["name"].to_list() == names
+    assert open_trace(write(tmp_path, repeated(4) + marks + inner)).all_steps.stored["name"].to_list() == names
 
 
 def test_two_ranges_named_as_steps_that_hold_the_work_are_steps(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_profiler_steps_without_gpu_work_at_either_end_are_no_steps(tmp_path: Pa
     """The recording begins on the device in step 1, and ends in step 4."""
     marks = [annotation(f"ProfilerStep#{step}", 1000 * step, 900) for step in range(-1, 2)]
     marks.append(annotation("ProfilerStep#9", 1950, 5))
-    assert open_trace(write(tmp_path, repeated(2) + marks)).stored("steps")["name"].to_list() == [
+    assert open_trace(write(tmp_path, repeated(2) + marks)).all_steps.stored["name"].to_list() == [
         "ProfilerStep#0",
         "ProfilerStep#1",
     ]
@@ -329,7 +329,7 @@ def test_work_that_was_launched_before_the_steps_ends_no_step(tmp_path: Path) ->
 )
 def test_ranges_of_torch_written_as_operators_in_2021_are_ranges(tmp_path: Path, name: str) -> None:
     trace = open_trace(write(tmp_path, [*repeated(1), annotation(name, 0, 900) | {"cat": "Operator"}]))
-    assert trace.stored("ranges")["name"].cast(str).to_list() == [name]
+    assert trace.ranges.stored["name"].cast(str).to_list() == [name]
     assert len(trace.ops) == 0
 
 
@@ -348,6 +348,6 @@ def test_parts_in_the_same_order_are_steps_without_a_range_around_them(tmp_path:
     for at in range(12):
         events += launched(f"kernel_{at}_of_its_own", 100 * at + 5, 100 * at + 10, 50, 1 + at)
         events.append(annotation(("norm", "matmul", "add")[at % 3], 100 * at, 90))
-    steps = open_trace(write(tmp_path, events)).stored("steps")
+    steps = open_trace(write(tmp_path, events)).all_steps.stored
     assert steps["found_by"].to_list() == ["range"] * 4
     assert steps["name"].to_list() == ["norm"] * 4

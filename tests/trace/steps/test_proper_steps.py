@@ -37,7 +37,7 @@ def opened(folder: Path, events: list[Event]) -> Trace:
 
 def test_repeats_that_hold_the_gpu_time_are_steps(tmp_path: Path) -> None:
     trace = opened(tmp_path, layers(6))
-    assert trace.stored("steps")["found_by"].unique().to_list() == ["repetition"]
+    assert trace.all_steps.stored["found_by"].unique().to_list() == ["repetition"]
 
 
 def test_copies_beside_one_long_kernel_are_not(tmp_path: Path) -> None:

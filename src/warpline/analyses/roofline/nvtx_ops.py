@@ -49,7 +49,7 @@ def with_nvtx_ops(trace: Trace) -> Trace | None:
         trace,
         ops=Ops(ops),
         ranges=trace.ranges[~trace.ranges.name.like(WITH_SIZES)],
-        gpu=Gpu(trace.stored("gpu").with_columns(op_id=launched_by)),
+        gpu=Gpu(trace.gpu.stored.with_columns(op_id=launched_by)),
     )
 
 

@@ -80,10 +80,10 @@ def cuda_gpu_mem_size_sum(trace: Trace) -> pl.DataFrame:
 def cuda_gpu_trace(trace: Trace) -> pl.DataFrame:
     """Every kernel, copy and set with its launch geometry, memory, throughput and place."""
     kind = pl.col("kind").cast(pl.String)
-    rows = trace.stored("gpu").with_row_index("gpu_id").filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
+    rows = trace.gpu.stored.with_row_index("gpu_id").filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
     require(rows, "cuda_gpu_trace", "kernels or GPU memory operations", "record with CUDA tracing on (nsys: -t cuda)")
     rows = rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias(DURATION)).join(
-        trace.stored("devices").select("device", pl.col("name").alias("device_name")).unique("device", keep="first"),
+        trace.devices.stored.select("device", pl.col("name").alias("device_name")).unique("device", keep="first"),
         on="device",
         how="left",
         maintain_order="left",
@@ -131,7 +131,7 @@ def cuda_api_gpu_sum(trace: Trace) -> pl.DataFrame:
 
 def _device_rows(trace: Trace, report: str) -> pl.DataFrame:
     kind = pl.col("kind").cast(pl.String)
-    rows = trace.stored("gpu").filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
+    rows = trace.gpu.stored.filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
     require(rows, report, "kernels or GPU memory operations", "record with CUDA tracing on (nsys: -t cuda)")
     return rows.select(
         pl.when(kind == KERNEL).then(pl.lit("CUDA_KERNEL")).otherwise(pl.lit("MEMORY_OPER")).alias("category"),

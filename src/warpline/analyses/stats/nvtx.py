@@ -31,7 +31,7 @@ def nvtx_startend_sum(trace: Trace) -> pl.DataFrame:
     """Time spent in each start/end range; torch.profiler records none."""
     if trace.source == KINETO:
         require(
-            trace.stored("ranges").filter(pl.col("style").cast(pl.String) == "startend"),
+            trace.ranges.stored.filter(pl.col("style").cast(pl.String) == "startend"),
             "nvtx_startend_sum",
             *NO_START_END,
         )
@@ -44,7 +44,7 @@ def named_ranges(trace: Trace, report: str) -> pl.DataFrame:
     Marks last no time, and Kineto's projections of annotations onto the GPU are not ranges of the CPU.
     """
     style = pl.col("style").cast(pl.String)
-    rows = trace.stored("ranges").filter(style.is_in(list(STYLES)) & pl.col("end_ns").is_not_null())
+    rows = trace.ranges.stored.filter(style.is_in(list(STYLES)) & pl.col("end_ns").is_not_null())
     require(rows, report, "NVTX ranges or record_function annotations", "record with nsys profile -t nvtx, or annotate")
     return rows.join(thread_ids(trace), on="thread", how="left", maintain_order="left").select(
         pl.concat_str(pl.col("domain", "name").cast(pl.String).fill_null(""), separator=":")

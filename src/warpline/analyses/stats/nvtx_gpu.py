@@ -105,14 +105,11 @@ def _on_one_thread(trace: Trace, report: str) -> pl.DataFrame:
 
 def _launched(trace: Trace, report: str, kinds: list[str]) -> pl.DataFrame:
     """GPU work of these kinds whose launch was recorded, with the launch's thread and time, in order of launch."""
-    calls = (
-        trace.stored("api")
-        .with_row_index("api_id")
-        .select(pl.col("api_id").cast(pl.UInt32), "thread", pl.col("start_ns").alias("launch_ns"))
+    calls = trace.api.stored.with_row_index("api_id").select(
+        pl.col("api_id").cast(pl.UInt32), "thread", pl.col("start_ns").alias("launch_ns")
     )
     rows = (
-        trace.stored("gpu")
-        .filter(pl.col("kind").cast(pl.String).is_in(kinds))
+        trace.gpu.stored.filter(pl.col("kind").cast(pl.String).is_in(kinds))
         .select("name", "start_ns", "end_ns", "api_id", (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
         .join(calls, on="api_id", maintain_order="left")
         .join(thread_ids(trace), on="thread", how="left", maintain_order="left")

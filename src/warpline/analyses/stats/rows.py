@@ -40,7 +40,7 @@ def require(rows: pl.DataFrame, report: str, lacking: str, hint: str) -> pl.Data
 
 def api_calls(trace: Trace, report: str) -> pl.DataFrame:
     """CUDA API calls with their printed ``name`` and duration, and their row as ``api_id``."""
-    calls = require(trace.stored("api"), report, "CUDA API calls", "record with CUDA tracing on (nsys: -t cuda)")
+    calls = require(trace.api.stored, report, "CUDA API calls", "record with CUDA tracing on (nsys: -t cuda)")
     names = calls.select(pl.col("name").unique().cast(pl.String)).to_series()
     suffixes = _api_suffixes(trace)
     printed = pl.DataFrame({"name": names, "printed": [f"{name}{suffixes.get(name, '')}" for name in names]})
@@ -62,7 +62,7 @@ def _api_suffixes(trace: Trace) -> dict[str, str]:
     It drops the four digits of cudaLaunchKernel_v7000, and keeps those of CUDA 10 and later
     (cudaGraphLaunch_v10000) and of the driver (cuGetProcAddress_v2).
     """
-    recorded = trace.stored("meta").filter(pl.col("key") == "api_suffixes")["value"].to_list()
+    recorded = trace.meta.stored.filter(pl.col("key") == "api_suffixes")["value"].to_list()
     try:
         return {str(name): str(suffix) for name, suffix in parse_json(recorded[0]).items()} if recorded else {}
     except (ValueError, AttributeError):  # of thousands of functions the middle is cut out
@@ -71,22 +71,18 @@ def _api_suffixes(trace: Trace) -> dict[str, str]:
 
 def thread_ids(trace: Trace) -> pl.DataFrame:
     """Row of ``threads`` as ``thread``, with ``pid``, ``tid``, name and priority."""
-    return (
-        trace.stored("threads")
-        .with_row_index("thread")
-        .select(
-            pl.col("thread").cast(pl.UInt32),
-            pl.col("process").alias("pid"),
-            "tid",
-            pl.col("name").alias("thread_name"),
-            "priority",
-        )
+    return trace.threads.stored.with_row_index("thread").select(
+        pl.col("thread").cast(pl.UInt32),
+        pl.col("process").alias("pid"),
+        "tid",
+        pl.col("name").alias("thread_name"),
+        "priority",
     )
 
 
 def kernels(trace: Trace, report: str) -> pl.DataFrame:
     """Kernels with their duration; whole-graph bars and copies are not kernels."""
-    rows = trace.stored("gpu").filter(pl.col("kind").cast(pl.String) == KERNEL)
+    rows = trace.gpu.stored.filter(pl.col("kind").cast(pl.String) == KERNEL)
     require(rows, report, "kernels", "record with CUDA tracing on (nsys: -t cuda --cuda-graph-trace=node)")
     return rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
 
@@ -106,7 +102,7 @@ def operation_name() -> pl.Expr:
 
 def memory_operations(trace: Trace, report: str) -> pl.DataFrame:
     """Copies and sets with their label as ``operation`` and their duration."""
-    rows = trace.stored("gpu").filter(pl.col("kind").cast(pl.String).is_in([MEMCPY, MEMSET]))
+    rows = trace.gpu.stored.filter(pl.col("kind").cast(pl.String).is_in([MEMCPY, MEMSET]))
     require(rows, report, "GPU memory operations", "record with CUDA tracing on (nsys: -t cuda)")
     return rows.with_columns(
         operation_name().alias("operation"), (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION)

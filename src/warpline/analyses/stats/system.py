@@ -17,7 +17,7 @@ UM_ROWS = 10
 
 def osrt_sum(trace: Trace) -> pl.DataFrame:
     """Time spent in each function of the operating system's runtime."""
-    calls = trace.stored("osrt").filter(pl.col("name").cast(pl.String) != TRACING_MARK)
+    calls = trace.osrt.stored.filter(pl.col("name").cast(pl.String) != TRACING_MARK)
     require(calls, "osrt_sum", "OS runtime calls", "record with nsys profile -t osrt")
     rows = calls.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
     return time_summary(rows, {"name": "Name"}, "Num Calls")
@@ -29,10 +29,10 @@ def um_sum(trace: Trace) -> pl.DataFrame:
     nsys needs the record of CPU page faults before it answers, and so does this report.
     """
     kind = pl.col("copy_kind").cast(pl.String)
-    moved = trace.stored("gpu").filter(kind.is_in(["UnifiedHtoD", "UnifiedDtoH"]) & pl.col("address").is_not_null())
+    moved = trace.gpu.stored.filter(kind.is_in(["UnifiedHtoD", "UnifiedDtoH"]) & pl.col("address").is_not_null())
     hint = "record with nsys profile --cuda-um-cpu-page-faults=true --cuda-um-gpu-page-faults=true"
     require(moved, "um_sum", "unified-memory migrations", hint)
-    faults = trace.stored("faults").with_columns(pl.col("kind").cast(pl.String))
+    faults = trace.faults.stored.with_columns(pl.col("kind").cast(pl.String))
     require(faults.filter(pl.col("kind") == "cpu"), "um_sum", "CPU page faults of unified memory", hint)
     migrations = moved.group_by("address").agg(
         pl.col("bytes").filter(kind == "UnifiedHtoD").sum().alias("to_device"),
