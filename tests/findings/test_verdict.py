@@ -264,7 +264,11 @@ def test_where_nothing_can_be_said_it_says_what_to_record(state: State, words: s
 def test_delays_without_a_reason_that_come_first_are_unclear() -> None:
     verdict = verdict_of(limits(unknown=3.0, dispatch=1.5), [GRAPH], STATE)
     assert (verdict.cause, verdict.fix) == ("unclear", None)
-    assert "Record the CPU side too" in verdict.sentence
+    assert "Record the CPU side too (ops, Python stacks or OS calls) to see what" in verdict.sentence
+    with_ops = verdict_of(limits(unknown=3.0, dispatch=1.5), [GRAPH], replace(STATE, lacks=("Python stacks",)))
+    assert "Record the CPU side too (Python stacks) to see what" in with_ops.sentence
+    whole = verdict_of(limits(unknown=3.0, dispatch=1.5), [GRAPH], replace(STATE, lacks=()))
+    assert "Record" not in whole.sentence
 
 
 def test_every_resource_has_its_words() -> None:

@@ -121,10 +121,17 @@ def _of_unknown_delays(named: Sequence[str], limits: Limits, state: State) -> st
             f"without recorded work: it waits for what is not in the recording; without that, {would_take}. Start to "
             "record earlier, and record every process that uses this GPU"
         )
-    return (
-        f"delays without a recorded reason come first; without them, {would_take}. Record the CPU side too (ops, "
-        "Python stacks or OS calls) to see what it waits for"
-    )
+    to_see = f"{_record_more(state)} to see what it waits for" if state.lacks else ""
+    return f"delays without a recorded reason come first; without them, {would_take}{to_see}"
+
+
+def _record_more(state: State) -> str:
+    """What of the CPU's side to record too; empty where nothing of it is missing."""
+    if not state.lacks:
+        return ""
+    *others, last = state.lacks
+    kinds = f"{', '.join(others)} or {last}" if others else last
+    return f". Record the CPU side too ({kinds})"
 
 
 # Of a step without a cause.
@@ -181,6 +188,6 @@ def _of_idle_time(state: State) -> str | None:
         f": unified memory moves page by page ({several(state.migrations, 'migration')}) when the CPU or the GPU "
         "touches it. Move it ahead (cudaMemPrefetchAsync), or copy it"
         if state.migrations
-        else ". Record the CPU side too (ops, Python stacks or OS calls)"
+        else _record_more(state)
     )
     return f"for {duration(state.unexplained_ns)} it is idle without a recorded reason{moves}"

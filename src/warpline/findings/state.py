@@ -72,6 +72,10 @@ class Rest(Struct, frozen=True):
     activity_ns: int
 
 
+CPU_SIDE = ("ops", "Python stacks", "OS calls")
+"""What a recording can say of the CPU, beside calls and ranges."""
+
+
 class State(Struct, frozen=True):
     """The judged steps of the busiest device."""
 
@@ -114,6 +118,8 @@ class State(Struct, frozen=True):
 
     unexplained_ns: float = 0.0
     """Idle time of a step for which nothing recorded gives a reason …"""
+    lacks: tuple[str, ...] = CPU_SIDE
+    """… what of the CPU's side was not recorded …"""
     migrations: float = 0.0
     """… and how often pages of unified memory migrate in it, outside any stream."""
     half_empty: HalfEmpty | None = None
@@ -199,6 +205,9 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
         captured=_captured_share(trace, evidence),
         unexplained_ns=evidence.idle["unknown"] / evidence.steps,
+        lacks=tuple(
+            name for name, table in zip(CPU_SIDE, (trace.ops, trace.python, trace.osrt), strict=True) if not len(table)
+        ),
         migrations=float(evidence.trace.gpu.copy_kind.like(MIGRATION).sum()) / evidence.steps,
         half_empty=_half_empty(evidence),
         graph_bars_ns=_graph_bars_ns(evidence),

@@ -213,9 +213,11 @@ def _part_of_recording(state: State) -> str:
         return ""
     rest = state.rest
     if rest is not None:
+        other, active = duration(rest.time_ns), duration(rest.activity_ns)
+        outside = f"the other {other}" if active == other else f"of the other {other}, {active}"
         return (
             f" That is {percent(state.share_of_recording)} of what is recorded, from the first GPU operation to the "
-            f"last; of the other {duration(rest.time_ns)}, {duration(rest.activity_ns)} {OUTSIDE[rest.activity]}."
+            f"last; {outside} {OUTSIDE[rest.activity]}."
         )
     return f" The steps are {percent(state.share_of_recording)} of the recording."
 
