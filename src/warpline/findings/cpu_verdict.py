@@ -291,34 +291,46 @@ def _limit(group: _Group, cpu: CpuTime) -> str:
 
 
 def _advice(trace: Trace, group: _Group, cpu: CpuTime) -> str:
-    if group.cause == "input":
-        return _loading_advice(trace, group)
-    if group.cause == "compute" and _is_slower_than_one_core(trace, group):
+    match group.cause:
+        case "input":
+            return _loading_advice(trace, group)
+        case "compute":
+            return _advice_on_large_ops(trace, group)
+        case "dispatch":
+            return _advice_on_small_ops(trace, group, cpu)
+        case "comm" if not _averages_gradients(trace):
+            return f"{_ADVICE['comm'][0]}."
+        case "wait" if group.parts[0].kind == "sleep":
+            return "Remove the sleep, or wait for the event that it stands for."
+        case "unclear":
+            return f"{OWN_CODE}." if _own_lines(group) else f"{shown_by(cpu.source)} to see what runs there."
+    return f"{'; '.join(_ADVICE[group.cause])}."
+
+
+def _advice_on_large_ops(trace: Trace, group: _Group) -> str:
+    threads, compiling, half = _ADVICE["compute"]
+    if _is_slower_than_one_core(trace, group):
         return (
             "One slow core would need less time for these ops: their threads wait for each other, or for cores that "
             "others use or that a container may not use. Use fewer threads: OMP_NUM_THREADS=1, or "
             "torch.set_num_threads(1), and measure which number is fastest."
         )
-    if group.cause == "compute" and _is_double(trace, group):
-        return f"{'; '.join((DOUBLE, *_ADVICE['compute'][1:2]))}."  # autocast leaves float64 as it is
-    if group.cause == "compute" and trace.source == "kineto" and not any(trace.ops.shapes.present()):
-        return "; ".join((UNKNOWN_SIZES, *_ADVICE["compute"][1:])) + "."
-    if group.cause == "dispatch" and np.mean(trace.ops.name.equal(NEW_TENSOR)) >= MIN_NEW_TENSORS:
+    if _is_double(trace, group):
+        return f"{DOUBLE}; {compiling}."  # autocast leaves float64 as it is
+    if trace.source == "kineto" and not any(trace.ops.shapes.present()):
+        threads = UNKNOWN_SIZES
+    return f"{threads}; {compiling}; {half}."
+
+
+def _advice_on_small_ops(trace: Trace, group: _Group, cpu: CpuTime) -> str:
+    if np.mean(trace.ops.name.equal(NEW_TENSOR)) >= MIN_NEW_TENSORS:
         return (
             "Many ops make small tensors one by one: make one of all values, torch.from_numpy(numpy.stack(values)) "
             "instead of torch.tensor(value) for each."
         )
-    if group.cause == "dispatch" and 2 * cpu.optimizer_ns >= group.time_ns:
+    if 2 * cpu.optimizer_ns >= group.time_ns:
         return f"{'; '.join((ALL_PARAMETERS, *map(uncapitalised, _ADVICE['dispatch'])))}."
-    if group.cause == "unclear" and _own_lines(group):
-        return f"{OWN_CODE}."
-    if group.cause == "comm" and not _averages_gradients(trace):
-        return f"{_ADVICE['comm'][0]}."
-    if group.cause == "unclear":
-        return f"{shown_by(cpu.source)} to see what runs there."
-    if group.parts[0].kind == "sleep":
-        return "Remove the sleep, or wait for the event that it stands for."
-    return f"{'; '.join(_ADVICE[group.cause])}."
+    return f"{'; '.join(_ADVICE['dispatch'])}."
 
 
 def _is_slower_than_one_core(trace: Trace, group: _Group) -> bool:
