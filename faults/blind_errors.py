@@ -95,7 +95,7 @@ def rows_of(commit: str, case: RecordedCase, judgement: Judgement) -> Iterator[B
         return
     before, timed = entry["bare_step_ns"]["faulty"], case.timed_fixes
     named = {finding.fix: finding.rule for finding in reversed(judgement.findings)}
-    bare, idle = round(question.bare.step_ns.expected), round(question.bare.idle_share, 4)
+    bare, idle = round(question.bare.expected_ns), round(question.bare.idle_share, 4)
     known = [fix for fix in timed if any(question.trial(fix).changed)]
     for fix in known:
         said, after = question.ask(fix), timed[fix]

@@ -63,7 +63,7 @@ def test_a_gap_of_the_cpu_that_ends_with_a_collective_was_a_wait_for_it(
         with program.step():
             waiting(program, silent=silent)
     question = program.asked(tmp_path)
-    saved = question.bare.step_ns.expected - question.ask("overlap_comm").new_step_ns.expected
+    saved = question.bare.expected_ns - question.ask("overlap_comm").new_step_ns.expected
     assert round(saved / 1_000) in saved_us
 
 

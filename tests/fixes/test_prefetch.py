@@ -52,7 +52,7 @@ def asked(
 
 
 def saved(question: WhatIf) -> float:
-    return question.bare.step_ns.expected - question.ask("prefetch").new_step_ns.expected
+    return question.bare.expected_ns - question.ask("prefetch").new_step_ns.expected
 
 
 @pytest.mark.parametrize("tensors", [1, 3])

@@ -99,7 +99,7 @@ def below_device_work(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.judgement is None or len(diagnosis.devices) > 1:
         return  # of several devices, each may wait for the others
     evidence = diagnosis.judgement.evidence
-    busy = (1 - evidence.bare_idle_share) * evidence.step_ns
+    busy = (1 - evidence.bare.idle_share) * evidence.step_ns
     for finding in diagnosis.findings:
         if finding.cause == "cold_start":
             continue  # a warm step does less than a typical one

@@ -53,7 +53,7 @@ Held = tuple[Finding | None, Objection | None]
 
 def audit_step(evidence: Evidence, work: DeviceWork) -> Iterable[Objection]:
     """What is wrong with the step that all gains are of."""
-    step = evidence.question.bare.step_ns
+    step = evidence.bare.step_ns
     if work.busy_ns > (1 + TOLERANCE) * step.high:
         yield Objection(
             "step-below-device-work",

@@ -128,7 +128,7 @@ def bare_budget(trace: Trace) -> BareBudget:
     question = fixes.evidence.question
     recorded = recorded_budget(judged_steps(trace))
     budget = recorded.budget
-    step_ns = question.bare.step_ns.expected
+    step_ns = question.bare.expected_ns
     profiler_ns = budget.dispatch_ns * _recording_share(question, recorded.dispatch)
     dispatch_ns = min(max(0.0, budget.dispatch_ns - profiler_ns), step_ns)
     graph = fixes.row(GRAPH)

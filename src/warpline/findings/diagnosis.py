@@ -120,7 +120,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
         """The step without the profiler, or the recording where no steps were found; if nothing was replayed, as timed
         or else as recorded, and None if that is unknown, too."""
         if self.judgement is not None:
-            return self.judgement.evidence.question.bare.step_ns
+            return self.judgement.evidence.bare.step_ns
         if len(self.trace.steps_in_view):
             starts, ends = self.trace.step_spans
             timed = timed_ns(self.trace.file, are_uneven((ends - starts).astype(np.float64)))
@@ -190,7 +190,7 @@ class Diagnosis(ShownAsCard, Struct, frozen=True):
             "measured_step_ns": round(question.replay.measured_step_ns),
             "replayed_step_ns": round(question.replay.replayed_step_ns),
             "error_pct": round(question.replay.error_pct, 3),
-            "bare_step_ns": round(question.bare.step_ns.expected),
+            "bare_step_ns": round(question.bare.expected_ns),
             "bare_step_range_ns": {"low": round(question.bare.step_ns.low), "high": round(question.bare.step_ns.high)},
             "bare_step_from": question.bare.step_from,
         }

@@ -17,7 +17,7 @@ NOTICED = 0.9
 
 def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
     """Reports a large recording overhead: a doubt about the profile, not a fault of the program."""
-    bare, recorded = evidence.question.bare.step_ns, evidence.question.replay.measured_step_ns
+    bare, recorded = evidence.bare.step_ns, evidence.question.replay.measured_step_ns
     if recorded < LEAST_DISTORTION * bare.expected:
         return None
     trace = evidence.trace
@@ -28,7 +28,7 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
     }
     with_what = ", ".join(name for name, count in extras.items() if count) or "ops and API calls only"
     what = "the step" if len(trace.all_steps) else "it"
-    calm = " on a calm host" if is_host_paced(evidence.bare_idle_share) else ""
+    calm = " on a calm host" if is_host_paced(evidence.bare.idle_share) else ""
     message = (
         f"recording ({with_what}) made {what} {recorded / bare.expected:.1f}× as long: {duration(recorded)} here, "
         f"about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}{calm}) without it"
@@ -38,7 +38,7 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
 
 def slow_host(evidence: Evidence) -> HealthEntry | None:
     """Reports a host whose launches take much longer than usual, where a faster one would shorten the step."""
-    bare = evidence.question.bare
+    bare = evidence.bare
     if bare.calm_ns > NOTICED * bare.expected_ns:
         return None
     message = (

@@ -181,7 +181,7 @@ class FixTable:
         if finding.gain.is_wide:
             spread = f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"
             return replace(finding, verify=f"{MEASURE_IT} ({spread}): {how_to_measure(finding.fix)}")
-        calm = " on a calm host" if is_host_paced(self.evidence.bare_idle_share) else ""
+        calm = " on a calm host" if is_host_paced(self.evidence.bare.idle_share) else ""
         how = f"record again with the fix, then compare the step: predicted {finding.new_step_words}{calm}"
         return replace(finding, verify=how)
 

@@ -175,7 +175,7 @@ class _Replays:
         if resource is Resource.COLD_START:
             gains = [max(one, self._warm) for one in gains]
         gain = Estimate(min(gains), gains[EXPECTED_STEP], max(gains))
-        now_ns = self._question.bare.step_ns.expected
+        now_ns = self._question.bare.expected_ns
         step_ns = Estimate(*(now_ns / one for one in (gain.high, gain.expected, gain.low)))
         share = self._path[resource] / max(sum(self._path.values()), 1.0)
         return Limit(resource.name.lower(), step_ns, gain, round(share * now_ns), tuple(gains))

@@ -190,13 +190,13 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
     return State(
         step_ns=evidence.step_ns,
         idle_share=_recorded_idle_share(trace),
-        bare_idle_share=evidence.bare_idle_share,
+        bare_idle_share=evidence.bare.idle_share,
         errors=tuple(entry.code for entry in trace.health_entries if entry.severity == "error"),
         covered=covered_share(trace),
         noun=evidence.noun,
         operations=len(evidence.trace.gpu),
         framework=evidence.framework,
-        slowness=evidence.question.bare.slowness,
+        slowness=evidence.bare.slowness,
         own_code_ns=evidence.host_time_saved("less_host_code"),
         allocates=_allocates(evidence),
         copies_ns=evidence.time_per_step(evidence.labelled.is_copy & evidence.labelled.copy_kind.equal("HtoD", "DtoH")),
@@ -218,7 +218,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         distortion=evidence.question.replay.measured_step_ns / evidence.step_ns,
         unlaunched_share=_unlaunched_share(trace),
         replay_error=evidence.question.replay.error_pct / 100,
-        fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare.step_ns.high,
+        fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.bare.step_ns.high,
     )
 
 
@@ -283,7 +283,7 @@ def _rows_ns(evidence: Evidence) -> float:
 
 
 def _unrecorded_ns(evidence: Evidence) -> float:
-    late_ns = evidence.question.bare.recorded_gaps.unrecorded_ns
+    late_ns = evidence.bare.recorded_gaps.unrecorded_ns
     return late_ns / evidence.steps if 2 * late_ns > evidence.idle["unknown"] else 0.0
 
 

@@ -115,7 +115,7 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits for launches; a CUDA graph launches the whole step at once."""
     captured = evidence.changed(FIX.name).relaunched
     launches = evidence.per_step(captured)
-    share = sum(evidence.bare_idle_ns[cause] for cause in LAUNCHING) / evidence.step_ns
+    share = sum(evidence.bare.idle_ns[cause] for cause in LAUNCHING) / evidence.step_ns
     if share < MIN_STEP_SHARE or launches < MIN_LAUNCHES:
         return None
     growing, changing = evidence.labelled.once(grows_over_steps).any(), shapes_change(evidence.labelled)

@@ -56,7 +56,7 @@ class Evidence:
         self.recorded_steps = len(trace.steps_in_view) if recorded_steps is None else recorded_steps
         """Number of steps in view; the replayed steps stand for all of them."""
         self.question = WhatIf(trace, fixes)
-        self.labelled = self.question.labelled
+        self.bare, self.labelled = self.question.bare, self.question.labelled
         self.steps = max(self.question.replay.marks.count, 1)
         self._changes: dict[str, GraphChange] = {}
 
@@ -81,7 +81,7 @@ class Evidence:
     @property
     def step_ns(self) -> float:
         """Replayed step time without the profiler."""
-        return self.question.bare.expected_ns
+        return self.bare.expected_ns
 
     @property
     def mostly_cold(self) -> bool:
@@ -122,22 +122,12 @@ class Evidence:
     @property
     def idle(self) -> dict[str, int]:
         """Idle time of the busiest device by cause, over the window."""
-        return self.question.bare.recorded_gaps.totals()
+        return self.bare.recorded_gaps.totals()
 
     @property
     def captured_share(self) -> float:
         """Share of the window in which the busiest device is idle while a graph is captured."""
-        return self.question.bare.recorded_gaps.captured_ns / max(self.trace.window.length_ns, 1)
-
-    @property
-    def bare_idle_share(self) -> float:
-        """Share of the bare step in which the device is idle; overlapping streams count once."""
-        return self.question.bare.idle_share
-
-    @property
-    def bare_idle_ns(self) -> dict[str, float]:
-        """Idle time of the busiest device in the bare step, by cause."""
-        return self.question.bare.idle_ns
+        return self.bare.recorded_gaps.captured_ns / max(self.trace.window.length_ns, 1)
 
     def in_steps(self, nodes: Bools) -> Bools:
         """Nodes that start, or are launched, in the steps in view."""

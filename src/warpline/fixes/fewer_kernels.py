@@ -50,7 +50,7 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
     tiny = short_kernels(evidence.labelled) & (change.work | change.relaunched)
     launched, whole = evidence.per_step(tiny), evidence.per_step(evidence.labelled.is_kernel)
     waits = evidence.per_step(awaited(evidence.labelled))
-    if waits <= MAX_WAITS_PER_STEP or launched < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
+    if waits <= MAX_WAITS_PER_STEP or launched < MIN_KERNELS or evidence.bare.idle_share < MIN_IDLE_SHARE:
         return None
     time = evidence.time_per_step(tiny)
     return Claim(

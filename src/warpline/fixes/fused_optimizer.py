@@ -127,7 +127,7 @@ def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim
     """An optimizer that updates one parameter at a time."""
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
-    if count < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
+    if count < MIN_KERNELS or evidence.bare.idle_share < MIN_IDLE_SHARE:
         return None
     if evidence.time_per_step(kernels) >= count * evidence.labelled.host.long_kernel.expected:
         return None
@@ -146,7 +146,7 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
     short = evidence.time_per_step(kernels) < count * evidence.labelled.host.long_kernel.expected
-    launches_matter = evidence.bare_idle_share >= MAX_IDLE_SHARE and short
+    launches_matter = evidence.bare.idle_share >= MAX_IDLE_SHARE and short
     if not count or launches_matter:
         return None
     return Claim(

@@ -31,7 +31,7 @@ def apply(edit: GraphEdit, case: int) -> int:
 
 def small_batch(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits for launches of kernels that would take little longer for more samples."""
-    share = sum(evidence.bare_idle_ns[cause] for cause in LAUNCHING) / evidence.step_ns
+    share = sum(evidence.bare.idle_ns[cause] for cause in LAUNCHING) / evidence.step_ns
     # A loop launches more kernels for more samples.
     if share < MIN_IDLE_SHARE or evidence.gains("batch", CLEAR_GAIN):
         return None

@@ -118,7 +118,7 @@ def _label(name: str) -> str:
 
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits while the program loads its data."""
-    waited = evidence.bare_idle_ns["input"]
+    waited = evidence.bare.idle_ns["input"]
     if waited < MIN_STEP_SHARE * evidence.step_ns or evidence.recorded_steps < MIN_STEPS:
         return None
     loading = _loading(evidence)
@@ -239,7 +239,7 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     """Copies on the compute stream that could overlap with kernels."""
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
-    waited = evidence.bare_idle_ns["input"]
+    waited = evidence.bare.idle_ns["input"]
     if time < MIN_STEP_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < MIN_STEPS:
         return None
     return Claim(

@@ -96,7 +96,7 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     count = evidence.per_step(calls)
     if not count or (count < 1 and prediction.gain.expected < NOTICEABLE_GAIN):
         return None
-    dry = evidence.bare_idle_ns["sync"]
+    dry = evidence.bare.idle_ns["sync"]
     places = evidence.host_places(calls)
     saved = prediction.old_step_ns.expected - prediction.new_step_ns.expected
     after = "; after each wait nothing is queued, and it stays idle until the next launch" if saved > 2 * dry else ""

@@ -145,7 +145,7 @@ def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | N
         return None
     chains = change.work
     outside = _outside(evidence.labelled)
-    if evidence.bare_idle_share >= MAX_IDLE_SHARE or evidence.per_step(chains) < MIN_CHAINED_KERNELS:
+    if evidence.bare.idle_share >= MAX_IDLE_SHARE or evidence.per_step(chains) < MIN_CHAINED_KERNELS:
         return None
     if evidence.time_per_step(chains & _done_away_with(evidence)) >= MIN_REMOVED_SHARE * evidence.time_per_step(chains):
         return None
@@ -173,7 +173,7 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if _already_compiled(evidence.labelled, change.work):
         return None
     launches = change.gone | change.relaunched
-    if evidence.per_step(change.work) < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
+    if evidence.per_step(change.work) < MIN_KERNELS or evidence.bare.idle_share < MIN_IDLE_SHARE:
         return None
     outside = _outside(evidence.labelled)
     growing = STATIC_OR_DYNAMIC if evidence.labelled.once(grows_over_steps).any() else None

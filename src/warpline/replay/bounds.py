@@ -124,7 +124,7 @@ class DeviceWork:
         expected = np.where(changed, np.maximum(after, roof), length)
         lowest = np.where(changed, roof, length)
         found = [self._bound(np.where(moved, 0.0, left) - length, moved, left) for left in (expected, lowest)]
-        most, least = (min(bound, self._question.bare.step_ns.expected) for bound in found)
+        most, least = (min(bound, self._question.bare.expected_ns) for bound in found)
         return LeastStep(most, (1 - KERNEL_SPREAD) * least)
 
     def _bound(self, change: Floats, moved: Bools, left: Floats) -> float:
