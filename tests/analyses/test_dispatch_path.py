@@ -106,6 +106,15 @@ def test_kernels_that_one_call_launches_share_the_path_of_the_call(tmp_path: Pat
     assert "the longest: scale" in report
 
 
+def test_without_steps_ops_are_counted_in_all(tmp_path: Path) -> None:
+    events = [
+        event for at in (0, 100) for event in (op("aten::mm", at, 10), *launched("gemm", at + 2, at + 20, 9, at + 1))
+    ]
+    table = bare_path(open_trace(write(tmp_path, events)))
+    assert "aten::mm, 2 in all" in str(path_report(table, "title", has_steps=False))
+    assert "aten::mm, 2 a step" in str(path_report(table, "title"))
+
+
 def test_an_op_that_mostly_copies_is_named_after_no_kernel(tmp_path: Path) -> None:
     copy = kernel("Memcpy DtoH (Device -> Pageable)", 10, 24_000, 2, category="gpu_memcpy", bytes=10)
     events = [op("aten::to", 0, 24_020), *launched("cast", 2, 5, 3, 1), call("cudaMemcpyAsync", 8, 24_005, 2), copy]

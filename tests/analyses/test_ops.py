@@ -383,3 +383,20 @@ def test_self_times_do_not_exceed_the_time_where_ranges_overlap(tmp_path: Path) 
     own = {name: row(table, name)["cpu_self_ns"] for name in ("ProfilerStep*", "aten::mm", "Optimizer.step#SGD.step")}
     assert own == {"ProfilerStep*": 30_000 + 50_000, "aten::mm": 30_000, "Optimizer.step#SGD.step": 20_000}
     assert table.frame["cpu_self_ns"].sum() == table.window_ns == 150_000
+
+
+def test_a_cpu_program_is_pointed_to_no_verb_about_the_gpu(tmp_path: Path) -> None:
+    trace = open_trace(write(tmp_path, [op("aten::mm", 0, 10)]))
+    report = str(ops_report(ops_table(trace), "title", "x.json", 9))
+    assert "warpline diagnose x.json" in report
+    assert "warpline roofline" not in report
+    assert "warpline parts" not in report
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("gpu_metrics.sqlite.xz", "stats"), ("graph_bar.sqlite.gz", "torch.profiler")]
+)
+def test_only_a_program_of_pytorch_is_asked_for_a_trace_of_torch_profiler(name: str, says: str) -> None:
+    with pytest.raises(CannotAnswer) as caught:
+        ops_table(open_trace(DATA / "nsys" / name))
+    assert says in (caught.value.hint or "")

@@ -76,3 +76,13 @@ def test_a_query_reads_no_other_file(
     out, err = capsys.readouterr()
     assert "secret" not in out + err
     assert err.startswith("warpline: bad-query: ")
+
+
+def test_fractions_keep_their_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "select avg(end_ns - start_ns) / 1e9 as s, avg(end_ns - start_ns) / 3 as thirds_ns from gpu where kind = 'memset'"
+    assert run(["sql", KINETO, query]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["9.345e-07", "311.5"]
+    assert run(["sql", KINETO, query, "--format", "csv"]) == 0
+    assert float(capsys.readouterr().out.splitlines()[1].split(",")[1]) * 3e-9 == pytest.approx(
+        42_051e-9 / 45, rel=1e-12
+    )

@@ -129,7 +129,7 @@ def test_names_can_be_kept() -> None:
     [
         "10.31.7.254", "10_31_7_254", "[2001:db8::17]:29500", "fe80::1ff:fe23:4567:890a", "::1", "a4:5e:60:12:9f:01",
         "A4-5E-60-12-9F-01", "\\\\fileserverzq\\share\\x", "wilma/proj/train.py", "~wilma/train.py", "C:\\wilma\\x",
-        "node-17.acme.co", "addr=10.31.7.254", "10 31 7 254", "fn(10, 31, 7, 254)", "r12n31g3", "\\\\host$\\wilma",
+        "node-17.acme.co", "wilma.acme.com", "wilma.acme.Corp:8080", "addr=10.31.7.254", "10 31 7 254", "fn(10, 31, 7, 254)", "r12n31g3", "\\\\host$\\wilma",
     ],
 )  # fmt: skip
 def test_kept_names_hold_no_address_and_no_path(secret: str) -> None:
@@ -140,6 +140,17 @@ def test_kept_names_hold_no_address_and_no_path(secret: str) -> None:
         assert not {"wilma", "fileserverzq", "acme", "31", "fe80"} & set(re.split(r"[\W_]+", shown))
     assert "blackbriar" in frame
     assert FrameScrubber(NameScrubber(keep_names=True)).frame(frame) == frame
+
+
+def test_four_arguments_of_a_template_are_no_address() -> None:
+    names = NameScrubber()
+    for kernel in (
+        "void gemm<10, 0, 0, 5>(float*)",
+        "void gemm<128, 64, 32, 8>(float*)",
+        "_Z4gemmILi10ELi0ELi0ELi5EEv",
+    ):
+        assert names.kernel(kernel) == kernel
+    assert "10" not in names.kernel("void gemm<10.0.0.5>(float*)")
 
 
 @pytest.mark.parametrize("address", ["10_0_3_7", "192_168_16_8", "10_0_3_7_29500", "10__0__3__7"])

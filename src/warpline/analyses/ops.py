@@ -12,6 +12,7 @@ import polars as pl
 from msgspec import Struct
 
 from warpline.analyses.device import trace_device
+from warpline.analyses.framework import framework_of
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.op_origin import Origins
 from warpline.analyses.op_tree import OpTree, op_tree, why_no_ops
@@ -186,11 +187,13 @@ def _without_op(gpu_work: GpuWork, work: RowWork, rows: Int64s) -> pl.DataFrame:
 def _foreign_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Calls:
     """The calls of another recording with the GPU times of this one, which has no ops."""
     if not gpu_work.foreign or not len(gpu_work.trace.gpu):
-        raise CannotAnswer(
-            "no-ops",
-            f"the trace has no framework ops{why_no_ops(gpu_work.trace)}",
-            "name a torch.profiler trace of the same program with --shapes-from",
+        trace = gpu_work.trace
+        hint = (
+            "name a torch.profiler trace of the same program with --shapes-from"
+            if trace.source == "kineto" or framework_of(trace) == "pytorch"
+            else "a program without a framework has none: warpline stats lists its kernels"
         )
+        raise CannotAnswer("no-ops", f"the trace has no framework ops{why_no_ops(trace)}", hint)
     frame, without_op_ns, inferred_ns = _not_launched_here(gpu_work, work, group, np.arange(len(gpu_work.rows)))
     ops = np.full(len(frame), NONE)
     return _Calls(frame, ops, gpu_work.trace.window.length_ns, without_op_ns, inferred_ns)

@@ -52,5 +52,7 @@ def path(
     if plot is not None and len(table):
         write_text(plot, path_svg(costliest(table.rows(named=True)), f"{trace.name}: the path of an op"))
         say(f"wrote {plot}", err=True)
-    report = in_words_of(platform_of(opened), path_report(table, recording(opened)))
+    report = in_words_of(
+        platform_of(opened), path_report(table, recording(opened), has_steps=len(opened.steps_in_view) > 0)
+    )
     output.put(lambda: report, lambda: {"schema": PATH_SCHEMA, "ops": table.to_dicts()})

@@ -12,6 +12,7 @@ from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.platform import platform_of
 from warpline.analyses.serving import Engine, engine_of
 from warpline.analyses.user_frames import Site, UserFrames
+from warpline.analyses.wait_expressions import wait_expressions
 from warpline.fixes.claim import Place
 from warpline.fixes.words import StepNoun
 from warpline.hardware.vocabulary import Platform
@@ -207,6 +208,11 @@ class Evidence:
         """The outermost op around each of these API calls, or the call's own name."""
         labels, which = self._call_labels(self._api_rows(nodes)[1])
         return [labels[number] for number in which.tolist()]
+
+    def host_expressions(self, nodes: Bools) -> list[str | None]:
+        """What the program wrote at each of these API calls, where frames or the op tell."""
+        rows = self._api_rows(nodes)[1]
+        return wait_expressions(self.trace, rows, self.labelled.roots[self.trace.api.op_id[rows]])
 
     def _api_rows(self, nodes: Bools) -> tuple[Int64s, Int64s]:
         graph = self.labelled.graph

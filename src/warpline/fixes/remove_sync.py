@@ -122,8 +122,12 @@ def _how(places: tuple[Place, ...], known: dict[str, str], *, again: bool) -> st
 
 def _written(evidence: Evidence, calls: Bools) -> str:
     """The waits as they appear in the code, the most frequent first."""
-    known = as_written(len(evidence.trace.ops) > 0) if evidence.framework == "pytorch" else {}
-    counts = Counter(known.get(label, label) for label in evidence.host_labels(calls))
+    labels = evidence.host_labels(calls)
+    if evidence.framework == "pytorch":
+        known = as_written(len(evidence.trace.ops) > 0)
+        shown = zip(evidence.host_expressions(calls), labels, strict=True)
+        labels = [expression or known.get(label, label) for expression, label in shown]
+    counts = Counter(labels)
     kinds = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     parts = [several(number / evidence.steps, kind, kind) for kind, number in kinds[:LISTED]]
     parts += [several(len(kinds) - LISTED, "other kind")] if len(kinds) > LISTED else []

@@ -141,4 +141,4 @@ def _texts(column: pl.Series, *, as_nsys: bool) -> list[str]:
 
 
 def _four_digits(value: float) -> str:
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.1f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"

@@ -89,7 +89,8 @@ def _note(table: PartsTable) -> Text:
             f" The {table.by} of {share(inferred, busy)} is inferred, not recorded: from the capture of its graph, or "
             "from the same sequence of kernels where ops are recorded."
         )
-    return Text(text if 2 * table.known_ns > table.operations_ns else f"{text} {SHAPES_HINT}", "quiet")
+    lacks_shapes = table.is_pytorch and 2 * table.known_ns <= table.operations_ns
+    return Text(f"{text} {SHAPES_HINT}" if lacks_shapes else text, "quiet")
 
 
 def _shapes(table: PartsTable) -> list[Text | Table]:

@@ -61,11 +61,11 @@ class PathLayer(Struct, frozen=True):
     is_device: bool = False
 
 
-def path_report(table: pl.DataFrame, title: str) -> Report:
+def path_report(table: pl.DataFrame, title: str, *, has_steps: bool = True) -> Report:
     """The ops in a table, where there are several, and the costliest one as a column of layers."""
     shown = table.rows(named=True)
-    sections = [_ops(shown)] if len(shown) != 1 else []
-    return Report(title, (*sections, *([_ladder(costliest(shown))] if shown else [])))
+    sections = [_ops(shown, has_steps)] if len(shown) != 1 else []
+    return Report(title, (*sections, *([_ladder(costliest(shown), has_steps)] if shown else [])))
 
 
 def costliest(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _call(row: dict[str, Any]) -> str:
     return "puts the kernel into a stream" if row["kernel"] else "starts the copy or memset, and may wait for it"
 
 
-def _ladder(row: dict[str, Any]) -> Section:
+def _ladder(row: dict[str, Any], has_steps: bool) -> Section:
     columns = (
         Column("bare_ns", "time", "ns"),
         Column("recorded_ns", "recorded", "ns", priority=2),
@@ -131,21 +131,24 @@ def _ladder(row: dict[str, Any]) -> Section:
     )
     calls = [f"{row['launches']:.3g} kernels"] * (row["launches"] > 1) + [f"{row['ops']:.3g} ops"] * (row["ops"] > 1)
     several = f", {' and '.join(calls)} each" if calls else ""
-    title = f"{row['name'] if row['depth'] else kernel_text(row['name'])}, {row['per_step']:.3g} a step{several}"
+    number = f"{row['per_step']:.3g} a step" if has_steps else f"{row['count']:,} in all"
+    title = f"{row['name'] if row['depth'] else kernel_text(row['name'])}, {number}{several}"
     return Section("layers", title, (Table(columns, tuple(lines)), Text(note, "quiet")))
 
 
-def _ops(shown: list[dict[str, Any]]) -> Section:
+def _ops(shown: list[dict[str, Any]], has_steps: bool) -> Section:
+    count = _COLUMNS[0] if has_steps else Column("count", "count", "count")
+    columns = (count, *_COLUMNS[1:])
     where = [_WHERE] if any(row["file"] for row in shown) else []
     rows = tuple(
-        (*(row[column.name] for column in _COLUMNS[:-1]), _named(row), *([_place(row)] if where else []))
+        (*(row[column.name] for column in columns[:-1]), _named(row), *([_place(row)] if where else []))
         for row in shown
     )
     note = (
         "Means per op, without what recording costs. before kernel: Python, framework and CUDA call; hidden: share of "
         "its CPU time while the GPU is busy; (no op): a kernel that no op launched. --op NAME shows the layers of one."
     )
-    return Section("ops", "Dispatch path", (Table((*_COLUMNS, *where), rows), Text(note, "quiet")))
+    return Section("ops", "Dispatch path", (Table((*columns, *where), rows), Text(note, "quiet")))
 
 
 def _named(row: dict[str, Any]) -> str:

@@ -87,7 +87,7 @@ def _coverage(table: RooflineTable) -> Text:
     line = f"FLOPs and bytes are known for {table.modelled_pct:.1f} % of GPU time"
     if table.estimated_ns:
         line += f" (for {share(table.estimated_ns, table.total_ns)} they are estimated: ~)"
-    if table.roof is not None:
+    if table.roof is not None and table.bounded_ns:
         rest = " without collectives and the like" if table.bounded_ns < table.modelled_ns else ""
         times = f"{duration(table.floor_ns)} instead of {duration(table.bounded_ns)}"
         line += f"; at the roofline of each op's own precision it would take {times}{rest}"

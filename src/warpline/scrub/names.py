@@ -43,6 +43,8 @@ _SIZE_CHARS = frozenset("0123456789_")
 MAX_SIZE_DIGITS = 12
 """Digits of the sizes of a tile or a problem, as in ``256_128_32``."""
 ADDRESS_NUMBERS = 4
+"""Joined by marks that addresses have. Numbers with a comma between them are arguments of a template, never an address,
+and stay: `gemm<10, 0, 0, 5>`."""
 TILES = frozenset(size for power in (1 << bit for bit in range(8)) for size in (power, 3 * power))
 """Sizes of tiles are powers of two, or three of them: not 10, 127, 168 or 172, which begin a private address."""
 _LITERAL = re.compile(r"L[a-z]n?(\d+)E")
@@ -53,8 +55,11 @@ _ODD = re.compile(r"\d[^\W\d_]")
 """Digits before letters: of keys, addresses and machines, and of few names that are not known (``conv2d``)."""
 _GROUPS = re.compile(r"(?<!:):(?=:?[0-9A-Fa-f]{1,4}(?![^\W_]))|:(?=:\d)")
 """Groups of digits behind colons, as addresses have."""
-_MARKED = re.compile(r"[/\\@~%]|\w-\w|(?<!:):(?!:)\w")
-"""Marks of paths, hosts and pairs."""
+_MARKED = re.compile(
+    r"[/\\@~%]|\w-\w|(?<!:):(?!:)\w|\.(?i:com|org|net|edu|gov|internal|intranet|corp|lan|localdomain)(?!\w)"
+)
+"""Marks of paths, hosts and pairs. A host with another ending has the form of a module's name (`layers.0.attn`), and
+nothing in its place tells the two apart: asked to keep names, both stay."""
 _COMPILED = re.compile(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
 _LOADED = re.compile(r"(dlopen|dlclose)\((.+)\)", re.DOTALL)
 _TEMPLATE_HASH = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")

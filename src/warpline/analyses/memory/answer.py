@@ -130,8 +130,8 @@ def memory_of_trace(trace: Trace) -> MemoryUse:
         how = (
             "nsys needs --cuda-memory-usage=true"
             if trace.source == "nsys"
-            else "record with warpline run --memory or profile_memory=True, or give a snapshot of "
-            "torch.cuda.memory._dump_snapshot()"
+            else "of a PyTorch program, record with warpline run --memory or profile_memory=True, or give a "
+            "snapshot of torch.cuda.memory._dump_snapshot()"
         )
         raise CannotAnswer("no-memory-events", "cannot answer, because the trace has no memory events", how)
     steps, devices = trace.steps_in_view, trace.devices

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from warpline.analyses.breakdown import activities_of, busy_spans
 from warpline.analyses.device import trace_device
+from warpline.analyses.framework import framework_of
 from warpline.analyses.parts.labels import NO_PART, PartLabels, PartNames
 from warpline.analyses.parts.roles import OTHER
 from warpline.analyses.roofline.entry import LATENCY_NS, NEAR_ROOF
@@ -60,6 +61,8 @@ class PartsTable(Struct, frozen=True):
     """GPU time with known FLOPs and bytes."""
     operations_ns: int
     """GPU time of all operations, of which `known_ns` is a part: unlike in the rows, those that overlap count each."""
+    is_pytorch: bool
+    """Whether torch.profiler could record the shapes."""
     frame: pl.DataFrame
     """One row per part, longest first, and one for the gaps; docs/commands/parts.md has the columns."""
     classes: pl.DataFrame
@@ -112,6 +115,7 @@ def parts_table(
         steps=len(trace.steps_in_view) or None,
         known_ns=int(gpu_work.time_ns[here][work.known[here]].sum()),
         operations_ns=int(gpu_work.time_ns[here].sum()),
+        is_pytorch=framework_of(trace) == "pytorch",
         frame=_parts(trace, table, labels.by(way), here, busy_ns),
         classes=_parts(trace, table, labels.by("class"), here, busy_ns),
         shapes=shapes_by_kernel(gpu_work, here, labels, work),

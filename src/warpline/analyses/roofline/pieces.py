@@ -33,6 +33,7 @@ from warpline.work.launches import work_of_launch
 _LINKS = {"HtoD": "h2d", "DtoH": "d2h", "UnifiedHtoD": "h2d", "UnifiedDtoH": "d2h", "PtoP": "nvlink"}
 _CLIMB = 6
 """Enclosing ops searched for a model; the deepest nesting seen around such a launch is four."""
+NO_SIZE = "its size was not recorded"
 NO_OP = "no op was recorded around its launch; its counters have them (warpline dive)"
 IN_GRAPH = "replayed by a CUDA graph, which records no op around it"
 NO_SHAPES_NSYS = "nsys records no shapes"
@@ -303,7 +304,16 @@ class GpuWork(Struct, dict=True):
             piece.work = transfer(row.kind, row.copy_kind, row.bytes)
         if piece.work is None:
             nsys = self.trace.source == "nsys" and not len(self.trace.ops)
-            piece.why = IN_GRAPH if row.in_graph or row.kind == "graph" else NO_SHAPES_NSYS if nsys else NO_OP
+            is_copy = row.kind in {"memcpy", "memset"}
+            piece.why = (
+                NO_SIZE
+                if is_copy
+                else IN_GRAPH
+                if row.in_graph or row.kind == "graph"
+                else NO_SHAPES_NSYS
+                if nsys
+                else NO_OP
+            )
         return piece
 
     def _of_op(self, calls: OpCalls, op: int, link: str, positions: list[int]) -> Piece:
