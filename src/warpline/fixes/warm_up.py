@@ -70,7 +70,7 @@ def apply(edit: GraphEdit, case: int) -> int:
             return 0
         edit.effect = Effect.OUTSIDE_STEPS
         return labelled.trace.cold.count
-    bare = edit.graph.duration.copy()
+    before = edit.graph.duration.copy()
     gone += without_compiling(edit)
     gone += without_trials(edit)
     without_tables(edit, planning)
@@ -83,13 +83,13 @@ def apply(edit: GraphEdit, case: int) -> int:
     edit.shorten(segments, warm)
     changed += _warm_calls(edit, case)
     if not every:
-        calm = _calm_steps(lengths, labelled.marks.lengths(graph, simulate(graph)))
-        if calm.all() and not (gone or edit.gone.any()):
-            graph.duration[:] = bare
+        counted = _warm_enough(lengths, labelled.marks.lengths(graph, simulate(graph)))
+        if counted.all() and not (gone or edit.gone.any()):
+            graph.duration[:] = before
             return 0
-        edit.counted = calm
+        edit.counted = counted
         step_of = _step_that_follows(labelled)
-        _take_warmest(edit, bare, np.flatnonzero(calm & _untouched(labelled, gone)), step_of)
+        _take_warmest(edit, before, np.flatnonzero(counted & _untouched(labelled, gone)), step_of)
     return len(gone) + changed
 
 
@@ -102,7 +102,7 @@ def _untouched(labelled: LabelledGraph, gone: list[HostSpan]) -> Bools:
     return result
 
 
-def _take_warmest(edit: GraphEdit, bare: Floats, steps: Int64s, step_of: Int64s) -> None:
+def _take_warmest(edit: GraphEdit, before: Floats, steps: Int64s, step_of: Int64s) -> None:
     """Host times of warm steps: the minimum of each part over equal steps, because later steps are only warmer."""
     labelled, graph = edit.labelled, edit.graph
     alike: dict[tuple[tuple[int, ...], ...], list[Int64s]] = {}
@@ -113,7 +113,7 @@ def _take_warmest(edit: GraphEdit, bare: Floats, steps: Int64s, step_of: Int64s)
         calls, kernels = labelled.call_name.codes[nodes], labelled.name.codes[work]
         alike.setdefault((tuple(calls.tolist()), tuple(kernels.tolist())), []).append(nodes)
     for group in alike.values():
-        graph.duration[np.array(group)] = bare[np.array(group)].min(axis=0)
+        graph.duration[np.array(group)] = before[np.array(group)].min(axis=0)
 
 
 def _step_that_follows(labelled: LabelledGraph) -> Int64s:
@@ -124,7 +124,7 @@ def _step_that_follows(labelled: LabelledGraph) -> Int64s:
     return result
 
 
-def _calm_steps(before: Floats, after: Floats) -> Bools:
+def _warm_enough(before: Floats, after: Floats) -> Bools:
     """The steps that show how long a warm step takes: without those that are long mostly because they are cold."""
     usual = float(np.median(before))
     return (before <= UNEVEN * usual) | (before - after < MIN_COLD_SHARE * (before - usual))
