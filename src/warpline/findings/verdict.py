@@ -106,10 +106,10 @@ def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdi
     set_aside = evidence.trace.cold
     if set_aside is None or cold.gain.expected >= NOTICEABLE_GAIN:
         return Verdict(cold.cause, cold.fix, sentence, cold.gain, cold.new_step_ns)
-    question = evidence.question
-    old = question.bare.step_ns.plus(set_aside.once_ns / set_aside.recorded)
+    bare = evidence.bare
+    old = bare.step_ns.plus(set_aside.once_ns / set_aside.recorded)
     new = cold.new_step_ns.expected
-    busy_ns = (1 - question.bare.idle_share) * question.bare.expected_ns
+    busy_ns = (1 - bare.idle_share) * bare.expected_ns
     idle = Idle(1 - busy_ns / old.expected, max(0.0, 1 - busy_ns / new))
     known = ranges_of([cold.fix], old, new, spread=evidence.ask(cold.fix).spread, idle=idle)
     gain = known.gain.rounded(4)
