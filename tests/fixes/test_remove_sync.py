@@ -309,3 +309,21 @@ def test_a_wait_for_a_copy_to_the_device_belongs_to_the_copy(
     question, _ = asked(tmp_path, body)
     waits = awaited_calls(question.labelled)
     assert len(waits) == 4 * remain  # four steps
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_wait_behind_kernels_that_start_late_has_a_gain_that_is_to_be_measured(tmp_path: Path, late: bool) -> None:
+    """Four times a step a kernel of 10 µs is awaited and 30 µs of Python follow. The kernel begins at once, or 365 µs
+    late for no recorded reason: if its stream was held, it is held without the wait, too."""
+    delay, events = 365.0 if late else 0.0, list[Event]()
+    length = 55.0 + delay
+    for step in range(6):
+        begin = 4 * length * step
+        events.append(files.annotation(f"ProfilerStep#{step}", begin, 4 * length))
+        for turn in range(4):
+            at, number = begin + turn * length, 2 * (4 * step + turn) + 1
+            events.append(files.call("cudaLaunchKernel", at, 5, number))
+            events.append(files.kernel("kernel", at + 7 + delay, 10, number))
+            events.append(files.call("cudaDeviceSynchronize", at + 6, 14 + delay, number + 1))
+    question = question_about(open_trace(files.write(tmp_path, events), cache=False))
+    assert question.ask("remove_sync").gain.is_wide == late

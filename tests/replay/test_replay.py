@@ -267,21 +267,6 @@ def test_a_long_delay_that_nothing_explains_is_kept(tmp_path: Path) -> None:
     assert result.replayed_step_ns == pytest.approx(393_000)
 
 
-def test_what_held_the_stream_before_a_late_start_holds_it_for_an_earlier_launch(tmp_path: Path) -> None:
-    """Four kernels of 10 µs, each begun 365 µs after its launch, and awaited before the next launch."""
-    events: list[Event] = launch(10, 17, 10, 1)
-    for number, at in enumerate((30, 430, 830, 1_230)):
-        events += launch(at, at + 370, 10, 2 + 2 * number)
-        events.append(files.call("cudaDeviceSynchronize", at + 10, 385, 3 + 2 * number))
-    result = replayed(tmp_path, events)
-    assert result.error_pct < 0.01
-    graph = result.graph.copy()
-    graph.edge_kind[graph.edge_kind == EdgeKind.SYNC] = EdgeKind.GONE
-    graph.duration[graph.kind != NodeKind.WORK] = 0.0
-    # Nothing of the CPU is left: four times a delay of 365 µs and a kernel of 10.
-    assert simulate(graph).span_ns == pytest.approx(4 * 375_000, rel=0.01)
-
-
 def test_a_trace_without_gpu_work_cannot_be_replayed(tmp_path: Path) -> None:
     with pytest.raises(WarplineError, match="no-gpu-work"):
         replayed(tmp_path, [files.op("aten::add", 0, 10)])

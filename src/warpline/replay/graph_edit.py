@@ -9,6 +9,7 @@ from enum import Enum, auto
 
 import numpy as np
 
+from warpline.analyses.idle.gaps import LATE_START_NS
 from warpline.replay.graph.model import EdgeKind, Graph, NodeKind
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Floats, Int64s, containing, grouped
@@ -49,6 +50,15 @@ class GraphEdit:
         self.counted: Bools | None = None
         """The steps that stand for all, where others do what a fixed program does not repeat; None for all of them."""
         self.effect = Effect.AS_REPLAYED
+
+    def keep_late_starts(self) -> None:
+        """What held a stream, for no recorded reason, holds it as long for an earlier launch."""
+        graph = self.graph
+        launches = (graph.edge_kind == EdgeKind.LAUNCH) & (graph.lag > LATE_START_NS)
+        delay = np.zeros(len(graph))
+        np.maximum.at(delay, graph.edge_to[launches], graph.lag[launches])
+        streams = graph.edge_kind == EdgeKind.STREAM
+        graph.lag[streams] = np.maximum(graph.lag, delay[graph.edge_to])[streams]
 
     def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
         """Set durations, never above the current ones and never below the floor."""

@@ -208,6 +208,9 @@ class WhatIf:
     def _try(self, chosen: list[GraphFix], bare: int, case: int) -> Trial:
         """The fixes applied to one bare graph, in one case of the fixes."""
         edit = GraphEdit(self.labelled, self.bare.graphs[bare])
+        if case == PESSIMISTIC:
+            # A late start without a recorded reason: whether its launch or its stream was held is not known.
+            edit.keep_late_starts()
         changed = tuple(item.apply(edit, case) for item in chosen)
         graph = edit.settle()
         # Loading in the background takes no longer than in the foreground.

@@ -237,8 +237,7 @@ def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: 
     previous_end = np.where(works.previous == NONE, LONG_AGO, np.append(works.end, 0)[works.previous])
     # A blocking copy is staged by the host once the stream is free (CUDA Runtime API, synchronisation behaviour).
     staging_ns = np.maximum(works.start - np.maximum(call_start, previous_end), 0)
-    # A delay that nothing explains comes after the launch, where the stream was free when its call returned. It keeps
-    # the stream as long where the launch comes earlier: what held it is not known to have been free then.
+    # A delay that nothing explains comes after the launch, where the stream was free when its call returned.
     is_late = after_call & (unexplained_ns > 0) & (call_end >= previous_end)
     launch_ns = np.where(is_late, np.maximum(works.start - call_end, 0), delays.launch[works.kind])
     draft.join(call_nodes.call[works.call[after_call]], nodes[after_call], launch_ns[after_call], EdgeKind.LAUNCH)
@@ -247,8 +246,7 @@ def _add_work(draft: _Draft, timeline: _Timeline, call_nodes: _CallNodes, root: 
     )
     # Work without a launch, or that came late for another reason, keeps its measured distance.
     keeps_gap = (works.call == NONE) | ((unexplained_ns > 0) & ~is_late)
-    queue_ns = np.where(is_late, launch_ns, delays.queue_of)
-    gap_ns = np.where(keeps_gap, works.start - previous_end, np.where(is_awaited, staging_ns, queue_ns))
+    gap_ns = np.where(keeps_gap, works.start - previous_end, np.where(is_awaited, staging_ns, delays.queue_of))
     follows = works.previous != NONE
     draft.join(nodes[works.previous[follows]], nodes[follows], gap_ns[follows], EdgeKind.STREAM)
     alone = np.flatnonzero(keeps_gap & ~follows)
