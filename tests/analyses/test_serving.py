@@ -14,6 +14,7 @@ from warpline.analyses.parts.table import parts_table
 from warpline.analyses.serving import Engine, Serving, StepTokens, engine_of, serving, tokens_of
 from warpline.cli.main import run
 from warpline.fixes.engine_advice import engine_advice
+from warpline.reports.serving import serving_section
 from warpline.trace.open import open_trace
 
 SAMPLER = "void reduce_kernel<512, 1, ReduceOp<float, ArgMaxOps<float>>>(int)"
@@ -75,6 +76,9 @@ def test_phases_are_counted_apart(tmp_path: Path) -> None:
     assert (one.steps, one.requests, one.tokens, one.graph_steps) == (3, 3.0, 3.0, 2)
     assert (one.total_ns, one.busy_ns, one.token_ns) == (300_000, 80_000, 300_000 / 9)
     assert by_name["prefill"].tokens == 50
+    shown = str(serving_section(answer))
+    assert "'50'" in shown
+    assert "50.0" not in shown
     # A decode step of 3 requests has no graph, and one prefill lies between decodes.
     assert (answer.uncaptured_batches, answer.stalls) == ((3,), 1)
 

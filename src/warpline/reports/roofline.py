@@ -77,7 +77,7 @@ def _ceilings(table: RooflineTable) -> Iterator[Text]:
     words = []
     for name in shown:
         figure = ceilings[name]
-        rate = f"{figure.value / 1e12:.4g} {'TB/s' if name == 'dram' else 'TFLOP/s'}"
+        rate = f"{figure.value / 1e12:,.4g} {'TB/s' if name == 'dram' else 'TFLOP/s'}"
         words.append(f"{name} {rate}{'' if figure.measured else f' ({figure.origin})'}")
     yield Text("Ceilings: " + ", ".join(words))
     yield from (Text(source, "quiet") for source in sorted({ceilings[name].source for name in shown}))

@@ -35,8 +35,8 @@ def serving_section(serving: Serving) -> Section:
             one.share,
             one.step_ns,
             one.busy_ns / max(one.total_ns, 1),
-            None if one.requests is None else f"{one.requests:,.1f}",
-            None if one.tokens is None else f"{one.tokens:,.1f}",
+            None if one.requests is None else _mean(one.requests),
+            None if one.tokens is None else _mean(one.tokens),
             one.token_ns,
             one.graph_steps,
             None if one.idle_cause is None else one.idle_cause.replace("_", " "),
@@ -54,6 +54,10 @@ def serving_section(serving: Serving) -> Section:
     content += [Text(line, "quiet") for line in _start_up(serving)]
     content += [Text(line, "advice") for line in _advice(serving)]
     return Section("serving", "Engine steps", tuple(content), is_lead=True)
+
+
+def _mean(number: float) -> str:
+    return f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"
 
 
 def _start_up(serving: Serving) -> Iterator[str]:
