@@ -47,6 +47,13 @@ def test_every_table_is_a_typed_attribute_that_dir_lists_and_help_explains(trace
     assert all(f"- {column} (" in explained for column in TABLES[name].columns)
 
 
+def test_the_roofline_is_that_of_the_steps_without_the_parameters_that_were_drawn_before_them() -> None:
+    layer = warpline.open(DATA / "kineto" / "layer_eager.json.gz", cache=False)
+    steps, whole = ({entry.name for entry in layer.roofline(whole=asked).entries} for asked in (False, True))
+    assert "aten::uniform_" in whole - steps
+    assert "aten::mm" in steps
+
+
 def test_a_column_is_the_array_of_what_the_frame_has(trace: warpline.Trace) -> None:
     frame = trace.table("gpu")
     assert (trace.gpu.end_ns - trace.gpu.start_ns).tolist() == (frame["end_ns"] - frame["start_ns"]).to_list()

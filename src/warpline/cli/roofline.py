@@ -161,7 +161,7 @@ def roofline(
             raise UsageError("two-inputs", "--flops, --bytes, --shape, --time and --dtype take no trace", "omit one")
         _by_hand(work, chip.device, output)
     elif rows.scale is not None:
-        opened = selection.open(trace)
+        opened = selection.open_steps(trace)
         prediction = other_shapes(opened, rows.scale, chip.device)
         output.put(lambda: scaled_report(prediction, str(opened.file), rows.top), prediction.to_dict)
     else:
@@ -205,7 +205,7 @@ def _of_trace(
     trace: Path, rows: RooflineRows, chip: ChipChoice, output: ReportOutput, selection: StepSelection
 ) -> None:
     check_plot(rows.plot, output.force)
-    opened = selection.open(trace)
+    opened = selection.open_steps(trace)
     lender = selection.open_lender(chip.shapes_from, opened)
     table = roofline_table(opened, by=rows.by, device=chip.device, shapes_from=lender)
     if rows.plot is not None:

@@ -11,6 +11,7 @@ from warpline.compare.budgets import COUNTER, Budget
 from warpline.compare.step_numbers import ASKED_NUMBERS
 from warpline.errors import CannotAnswer, UsageError
 from warpline.estimate import Estimate
+from warpline.replay.representative_steps import in_warm_steps
 from warpline.sources.ncu import read_report
 from warpline.sources.ncu.model import KernelReport
 from warpline.trace.arrays import NONE
@@ -73,7 +74,7 @@ def _peak(column: str) -> Callable[[Trace], float]:
 
 
 def _roof_pct(trace: Trace) -> float:
-    table = roofline_table(trace)
+    table = roofline_table(in_warm_steps(trace))
     if table.roof is None or not table.modelled_ns:
         raise CannotAnswer("no-roof", f"the roofline of {trace.file.name} is unknown", "warpline roofline says why")
     return 100 * table.floor_ns / table.modelled_ns

@@ -21,6 +21,7 @@ from warpline.exports.pictures import check_png, png, step_picture, time_picture
 from warpline.exports.speedscope import speedscope
 from warpline.exports.timeline import viewer_timeline
 from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.replay.representative_steps import in_warm_steps
 from warpline.reports.roofline_plot import svg as roofline_svg
 from warpline.sanitise import sanitise_json
 from warpline.trace.trace import Trace
@@ -97,7 +98,7 @@ def _write_stacks(trace: Trace, file: Path) -> Exported:
 
 def _drawn(trace: Trace, picture: Picture, why: bool | None) -> str:
     if picture == "roofline":
-        table = roofline_table(trace)
+        table = roofline_table(in_warm_steps(trace))
         return roofline_svg(table, f"{trace.file.name} on {table.device}")
     draw: Callable[[Diagnosis], str] = step_picture if picture == "timeline" else time_picture
     return draw(diagnose(trace, why))

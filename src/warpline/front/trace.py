@@ -121,8 +121,10 @@ class Trace(ShownAsCard, base.Trace, frozen=True):
         by: Literal["op", "kernel"] = "op",
         device: str | None = None,
         shapes_from: Trace | None = None,
+        whole: bool = False,
     ) -> RooflineTable:
-        """How far each op (or kernel) is from the roofline; `device` names a chip to compare with.
+        """How far each op (or kernel) is from the roofline, in the warm steps or the whole recording; `device` names a
+        chip to compare with.
 
         `shapes_from` is a torch.profiler trace of the same program, for kernels without ops (nsys).
 
@@ -131,7 +133,7 @@ class Trace(ShownAsCard, base.Trace, frozen=True):
 
         if by not in {"op", "kernel"}:
             raise UsageError("bad-rows", f"by is op or kernel, not {by!r}", 'by="op" or by="kernel"')
-        return roofline_table(self, by=by, device=device, shapes_from=shapes_from)
+        return roofline_table(self._counted(whole), by=by, device=device, shapes_from=shapes_from)
 
     def ops_table(
         self,

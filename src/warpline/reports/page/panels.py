@@ -13,6 +13,7 @@ from warpline.findings.budget import bare_budget
 from warpline.findings.diagnosis import Diagnosis
 from warpline.hardware import CitedFigure
 from warpline.replay.costs.find import find_costs
+from warpline.replay.representative_steps import in_warm_steps
 from warpline.reports.page.contract import (
     BudgetInputs,
     Ceiling,
@@ -124,7 +125,7 @@ def _cut(stacks: Stacks) -> Flame:
 def roofline_panel(diagnosis: Diagnosis, work: GpuWork) -> Roofline | None:
     """The longest ops with FLOPs and bytes; None if the device's ceilings or all shapes are unknown."""
     try:
-        table = roofline_table(diagnosis.trace, known_work=work)
+        table = roofline_table(in_warm_steps(diagnosis.trace), known_work=work)
     except WarplineError:
         return None
     memory = table.roof.bandwidth("dram") if table.roof else None
