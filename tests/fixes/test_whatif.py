@@ -23,7 +23,7 @@ from warpline.fixes.words import StepNoun
 from warpline.replay.costs.find import find_costs
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.reports.terminal import render
-from warpline.reports.whatif import report
+from warpline.reports.whatif import report, report_all
 from warpline.trace.open import open_trace
 
 SGEMM = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(cutlass_80_simt_sgemm_128x64_8x5_nn_align1::Params)"
@@ -248,3 +248,11 @@ def test_a_recording_without_steps_is_not_called_one(tmp_path: Path) -> None:
     text = render(report(found, noun=StepNoun("recording")), 100).plain
     assert "The recording would take" in text
     assert "median" not in text
+
+
+def test_where_the_replay_misses_the_recording_its_gains_are_worth_nothing(tmp_path: Path) -> None:
+    found = whatif(opened(tmp_path, dispatch_bound()), ["cuda_graph"])
+    for write in (report, lambda prediction: report_all([prediction], "trace.json", StepNoun("step"))):
+        assert "no gain can be told" not in render(write(found), 100).plain
+        text = render(write(replace(found, error_pct=17.0)), 100).plain
+        assert "The replay misses the recorded step by 17 %, so no gain can be told" in " ".join(text.split())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from warpline.findings.distortion import LEAST_DISTORTION
 from warpline.findings.limits import MIN_GAIN, Limits
 from warpline.findings.state import HalfEmpty, State, percent
+from warpline.fixes.words import StepNoun
 from warpline.units import duration, several, uncapitalised
 
 A_TENTH = 1 - 1 / MIN_GAIN
@@ -83,7 +84,8 @@ def _of_short_steps(state: State) -> str | None:
 
 
 def _of_replay(state: State) -> str | None:
-    if state.replay_error <= MIN_GAIN - 1:
+    misses = misses_recording(state.replay_error, state.noun)
+    if misses is None:
         return None
     missing = (
         f"{percent(state.unlaunched_share)} of the GPU's work was launched before the recording began, or its launches "
@@ -92,8 +94,14 @@ def _of_replay(state: State) -> str | None:
         else "calls or work wait for something that is not in the recording, such as another process on this GPU; "
         "record every process that uses it"
     )
-    what = "the recorded step" if state.noun.word == "step" else "the recording"
-    return f"the replay misses {what} by {percent(state.replay_error)}, so no gain can be told: {missing}"
+    return f"{misses}: {missing}"
+
+
+def misses_recording(replay_error: float, noun: StepNoun) -> str | None:
+    """What a replay says that does not even give the recording as it is."""
+    if replay_error <= MIN_GAIN - 1:
+        return None
+    return f"the replay misses {noun.one('the recorded')} by {percent(replay_error)}, so no gain can be told"
 
 
 def _of_slow_host(limits: Limits, state: State) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.estimate import Estimate
+from warpline.findings.doubts import misses_recording
 from warpline.findings.model import MEASURE_IT, how_to_measure
 from warpline.fixes import registry
 from warpline.fixes.words import StepNoun
@@ -66,10 +67,18 @@ def report_all(predictions: Sequence[Prediction], recording: str, noun: StepNoun
     named = {prediction.fixes[0].name for prediction in predictions}
     rest = ", ".join(name for name in registry.all_fixes() if name not in named)
     nothing = Text(f"Would change nothing here, as far as this file shows (--fix NAME says why): {rest}.", "quiet")
-    return Report(title, (Section("fixes", "Fixes, each replayed alone", (Table(columns, rows), nothing)),))
+    content = (*_misses(first, noun), Table(columns, rows), nothing)
+    return Report(title, (Section("fixes", "Fixes, each replayed alone", content),))
+
+
+def _misses(prediction: Prediction, noun: StepNoun) -> Iterator[Content]:
+    if missed := misses_recording(prediction.error_pct / 100, noun):
+        text = f"{capitalised(missed)}; warpline diagnose says what is missing."
+        yield Notes((Note("warning", "replay-misses", text),))
 
 
 def _answer(prediction: Prediction, noun: StepNoun) -> Iterator[Content]:
+    yield from _misses(prediction, noun)
     speed_up, new = prediction.gain, prediction.new_step_ns
     if prediction.is_outside_steps:
         yield Text(
