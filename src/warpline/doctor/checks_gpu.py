@@ -33,6 +33,12 @@ _THROTTLE_REASONS = {
     0x80: "a hardware power brake",
 }
 _IDLE, _POWER_CAP = 0x1, 0x4
+NO_GPU = Check(
+    "gpu",
+    "warning",
+    "this machine has no GPU for CUDA or ROCm",
+    "It cannot record a GPU. Profiles from elsewhere can be read, and warpline run records ops on the CPU.",
+)
 _PCI_DEVICES = "/sys/bus/pci/devices"
 _NVIDIA_VENDOR = "0x10de"
 _MAX_IDLE_MEMORY_MIB = 1000
@@ -144,10 +150,6 @@ def _bits(text: str) -> int | None:
 
 def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Check]:
     """All checks about the driver and its GPUs."""
-    if has_no_gpu(facts, machine):
-        means = "It cannot record a GPU. Profiles from elsewhere can be read, and warpline run records ops on the CPU."
-        yield Check("gpu", "warning", "this machine has no GPU for CUDA or ROCm", means)
-        return
     if not facts.driver and not facts.gpus:
         yield _no_driver(facts, machine)
         for name in ("clocks", "power-limit", "mig", "persistence", "other-work"):

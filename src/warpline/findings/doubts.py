@@ -98,7 +98,7 @@ def _of_replay(state: State) -> str | None:
 
 
 def misses_recording(replay_error: float, noun: StepNoun) -> str | None:
-    """What a replay says that does not even give the recording as it is."""
+    """What is said where the replay does not even give the recording as it is; None where it does."""
     if replay_error <= MIN_GAIN - 1:
         return None
     return f"the replay misses {noun.one('the recorded')} by {percent(replay_error)}, so no gain can be told"
@@ -129,7 +129,8 @@ def _of_unknown_delays(named: Sequence[str], limits: Limits, state: State) -> st
             f"without recorded work: it waits for what is not in the recording; without that, {would_take}. Start to "
             "record earlier, and record every process that uses this GPU"
         )
-    to_see = f"{_record_more(state)} to see what it waits for" if state.lacks else ""
+    more = _record_more(state)
+    to_see = f"{more} to see what it waits for" if more else ""
     return f"delays without a recorded reason come first; without them, {would_take}{to_see}"
 
 
