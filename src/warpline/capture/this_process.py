@@ -17,6 +17,8 @@ DETACHES_WITH_GRAPHS = (12, 6)
 """The CUDA version from which detaching is safe with CUDA graphs; torch uses the same limit."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a program without cleanup: from a scheduler, or from a closed terminal."""
+NO_TASK = -1
+"""Torch's number for no backward()."""
 
 
 def usable_cores() -> int:
@@ -36,6 +38,12 @@ def tracing_check(torch: Any) -> Callable[[], bool]:
     is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", bool)
     is_tracing = getattr(torch.jit, "is_tracing", bool)
     return lambda: bool(is_compiling() or is_tracing())
+
+
+def backward_check(torch: Any) -> Callable[[], bool]:
+    """A function that says whether this thread is in backward(), where it is torch that calls, not the program."""
+    task = getattr(torch._C, "_current_graph_task_id", lambda: NO_TASK)
+    return lambda: bool(task() != NO_TASK)
 
 
 def is_data_worker() -> bool:

@@ -17,21 +17,23 @@ PROGRAM = """
     torch.compiler.cudagraph_mark_step_begin = lambda: marks.append(1)
     change = CompileWithGraphs(torch)
     change.arm()
-    model = torch.nn.Linear(2, 1)
+    model, target = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1).requires_grad_(False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-    def call(times):
+    def call(module, times):
         for _ in range(times):
-            change.around(lambda module, inputs, named: module(*inputs), model, (torch.ones(2),), {}).sum().backward()
+            output = change.around(lambda module, inputs, named: module(*inputs), module, (torch.ones(2),), {})
+            if output.requires_grad:
+                output.sum().backward()
         return len(marks)
 
-    print(call(3))  # no update yet: each call is an iteration
-    optimizer.step()
-    print(call(4))  # four micro-batches of the next update are one
+    print(call(target, 3))  # nothing waits for an update: each call is an iteration
+    print(call(model, 1))
+    print(call(target, 1), call(model, 3))  # another model and four micro-batches, all of one update
     print(model.weight.grad is not None)
     optimizer.step()
     print(model.weight.grad is None)
-    print(call(1))
+    print(call(model, 2))
 """
 
 
@@ -40,4 +42,4 @@ def test_an_iteration_is_a_call_or_all_calls_up_to_an_update(tmp_path: Path) -> 
     program = tmp_path / "program.py"
     program.write_text(dedent(PROGRAM))
     ran = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["3", "4", "True", "True", "5"]
+    assert ran.stdout.split() == ["3", "4", "4", "4", "True", "True", "5"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch.utils.checkpoint")
 
 from warpline.capture.trial.changes import CHANGES  # noqa: E402
 from warpline.capture.trial.outermost import OutermostCalls  # noqa: E402
@@ -49,6 +50,17 @@ def test_in_windows_a_call_is_heard_only_if_it_serves(hears: bool, expected: int
     model(torch.zeros(1, 2))
     assert heard == ["Outer 0"] * expected
     assert ("__call__" in vars(Outer)) == hears
+
+
+def test_what_torch_calls_in_backward_is_no_call_of_the_program() -> None:
+    _, heard = heard_calls()
+    layer = torch.nn.Linear(2, 2)  # outside of any module: the checkpoint calls it again in backward()
+
+    def first(x: object) -> object:
+        return layer(x)
+
+    torch.utils.checkpoint.checkpoint(first, torch.ones(1, 2, requires_grad=True), use_reentrant=False).sum().backward()
+    assert heard == ["Linear 0"]
 
 
 def test_changes_that_act_at_calls_say_so() -> None:

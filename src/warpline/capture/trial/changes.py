@@ -20,7 +20,7 @@ from warpline.capture.precision import matmuls_in_tf32
 from warpline.capture.this_process import usable_cores
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call
-from warpline.capture.trial.results import map_tree
+from warpline.capture.trial.results import leaves, map_tree
 from warpline.capture.trial.use import ProgramUse
 
 MAX_WORKERS = 8
@@ -434,24 +434,28 @@ class CompileWithGraphs(Compile):
     options: ClassVar[dict[str, Any]] = {"mode": "reduce-overhead"}
 
     def arm(self) -> None:
-        """Hear of updates: all calls between two of them belong to one iteration, as with micro-batches."""
+        """Hear of updates."""
         super().arm()
-        self._updates, self._begun = 0, -1
+        self._awaits_update = False
         importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._updated)
 
     def _updated(self, optimizer: Any, *_: Any) -> None:
         """Free the gradients, as zero_grad() right after step() does: the next graph writes where they lie."""
-        self._updates += 1
+        self._awaits_update = False
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
 
     def around(self, call: Call, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Say where an iteration starts, and copy what the module returns: the next replay writes where that lies."""
-        if self._updates == 0 or self._updates != self._begun:
+        """Say where an iteration starts, and copy what the module returns: the next replay writes where that lies.
+
+        What needs gradients belongs to one iteration with all calls up to the update: other models, micro-batches.
+        """
+        if not self._awaits_update:
             self.torch.compiler.cudagraph_mark_step_begin()
-            self._begun = self._updates
-        return map_tree(call(module, arguments, named), self._copied)
+        output = map_tree(call(module, arguments, named), self._copied)
+        self._awaits_update |= any(getattr(leaf, "requires_grad", False) for leaf in leaves(output))
+        return output
 
     def _copied(self, leaf: Any) -> Any:
         return leaf.clone() if isinstance(leaf, self.torch.Tensor) and leaf.is_cuda else leaf
