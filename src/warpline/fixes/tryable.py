@@ -28,6 +28,8 @@ class TryableChange(Struct, frozen=True):
     """Whether it starts a compiler: it becomes ready late, and draws other random numbers."""
     is_bound: bool = False
     """Whether the changed program is not the same program: its time bounds what the fix can give."""
+    part: str = ""
+    """Where it makes only a part of the fix, so that the fix's prediction is not of it: of what the prediction is."""
     changes_batches: bool = False
     """Whether a loss is of other samples than before: results cannot be compared step by step."""
     environment: Mapping[str, str] = field(default_factory=dict)

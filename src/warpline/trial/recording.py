@@ -36,7 +36,7 @@ class RecordedProgram(Struct, frozen=True):
         """Append each prediction that met a measurement to the local record."""
         for row in answer.tries:
             prediction = self.predictions.get(row.fix or "")
-            if prediction is None or row.gain is None or row.name != row.fix or row.is_bound:
+            if prediction is None or row.predicted is None or row.gain is None or row.name != row.fix or row.is_bound:
                 continue
             if row.verdict != "inconclusive":
                 a = f"{self.trace.file.name} {self.trace.window.length_ns}"

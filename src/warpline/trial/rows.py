@@ -86,7 +86,8 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
     does = " + ".join(one.change.does for one in changes)
     lines = "\n".join(one.change.lines for one in changes)
     fix = changes[0].fix if len(changes) == 1 else None
-    row = TriedFix(name, does, lines, fix, predicted=record.predicted.get(fix or ""))
+    part = "; ".join(one.change.part for one in changes if one.change.part)
+    row = TriedFix(name, does, lines, fix, predicted=None if part else record.predicted.get(fix or ""), note=part)
     own = [one for one in record.measured if one.name == name]
     error = record.errors.get(name, "")
     if not own:
@@ -102,7 +103,7 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
         why = "something was compiled in the others" if compiled else "the program or the budget ended"
         return replace(row, why_not=error or f"not measured: fewer than {MIN_WINDOWS} whole windows, {why}")
     verdict = measured_gain.verdict(claims=claims)
-    note = f"one process failed: {error}" if error else ""
+    note = f"one process failed: {error}" if error else part
     confirmed = verdict == "faster" and (is_fresh or len({one.group for one in own if one.windows}) > 1)
     if verdict == "faster" and not confirmed:
         verdict = measured_gain.verdict(EARLY_TAIL, claims)
