@@ -262,7 +262,10 @@ FIX = Fix(
             summary="many small kernels, dispatched one by one",
             look=uncompiled,
             advice=Advice(
-                pytorch="model = torch.compile(model); with varying shapes torch.compile(model, dynamic=True)",
+                pytorch=(
+                    "model = torch.compile(model), and functions outside of it that launch much, such as the loss; "
+                    "with varying shapes torch.compile(model, dynamic=True)"
+                ),
                 other="Compile the step: jax.jit, tf.function(jit_compile=True).",
             ),
             most="medium",
