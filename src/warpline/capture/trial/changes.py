@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from typing import Any, ClassVar
 
-from warpline.capture.patches import replace
+from warpline.capture.patches import after, replace
 from warpline.capture.precision import matmuls_in_tf32
 from warpline.capture.this_process import usable_cores
 from warpline.capture.trial.op_counts import count_ops
@@ -434,10 +434,15 @@ class CompileWithGraphs(Compile):
     options: ClassVar[dict[str, Any]] = {"mode": "reduce-overhead"}
 
     def arm(self) -> None:
-        """Hear of updates."""
+        """Hear of optimizers and their updates."""
         super().arm()
-        self._awaits_update = False
-        importlib.import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._updated)
+        self._trains = self._awaits_update = False
+        optimizer = importlib.import_module("torch.optim.optimizer")
+        after(optimizer.Optimizer, "__init__", self._optimizer_made)
+        optimizer.register_optimizer_step_post_hook(self._updated)
+
+    def _optimizer_made(self, *_: Any, **__: Any) -> None:
+        self._trains = True
 
     def _updated(self, optimizer: Any, *_: Any) -> None:
         """Free the gradients, as zero_grad() right after step() does: the next graph writes where they lie."""
@@ -449,12 +454,13 @@ class CompileWithGraphs(Compile):
     def around(self, call: Call, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Say where an iteration starts, and copy what the module returns: the next replay writes where that lies.
 
-        What needs gradients belongs to one iteration with all calls up to the update: other models, micro-batches.
+        In training, what needs gradients belongs to one iteration with all calls up to the update: other models,
+        micro-batches.
         """
         if not self._awaits_update:
             self.torch.compiler.cudagraph_mark_step_begin()
         output = map_tree(call(module, arguments, named), self._copied)
-        self._awaits_update |= any(getattr(leaf, "requires_grad", False) for leaf in leaves(output))
+        self._awaits_update |= self._trains and any(getattr(leaf, "requires_grad", False) for leaf in leaves(output))
         return output
 
     def _copied(self, leaf: Any) -> Any:
