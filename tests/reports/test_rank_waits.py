@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warpline.reports.diagnosis import rank_waits
+from warpline.reports.device_time import rank_waits
 
 
 def said(cause: str | None, waited_ns: float, *comm_ns: int) -> list[str]:

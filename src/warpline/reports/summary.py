@@ -11,7 +11,8 @@ from warpline.findings.model import Finding
 from warpline.fixes.words import StepNoun
 from warpline.hardware.vocabulary import in_words_of
 from warpline.reports.cost import saved_words
-from warpline.reports.diagnosis import BUSY, rank_waits, report, shown_window
+from warpline.reports.device_time import BUSY, rank_waits, shown_window
+from warpline.reports.diagnosis import report
 from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
 from warpline.reports.sections import (

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from warpline.capture.trial.agent import move_by_rounding, round_again  # noqa: E402
+from warpline.capture.trial.twin import move_by_rounding, round_again  # noqa: E402
 
 EPS = 2.0**-23
 """Of FP32: one rounding error of a number near 1."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from warpline.capture.patches import after, before, replace
-from warpline.capture.precision import convolutions_in_tf32, matmuls_in_tf32
+from warpline.capture.precision import matmuls_in_tf32
 from warpline.capture.this_process import is_data_worker, resident_bytes
 from warpline.capture.trial.changes import (
     CHANGES,
@@ -33,6 +33,7 @@ from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call, OutermostCalls
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, TrialPlan
 from warpline.capture.trial.results import FIRST_INPUT, FirstResults
+from warpline.capture.trial.twin import move_by_rounding, round_again
 from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, ProgramUse
 from warpline.capture.trial.writes import FileWrites
 
@@ -409,45 +410,6 @@ def seed_all(torch: Any) -> None:
         return default_rng
 
     replace(numpy.random, "default_rng", make)
-
-
-def move_by_rounding(torch: Any, module: Any) -> None:
-    """Move each weight by up to one rounding error of the type in which the program computes with it."""
-    convolutions = {id(one.weight) for one in module.modules() if isinstance(one, torch.nn.modules.conv._ConvNd)}
-    for parameter in module.parameters():
-        if parameter.is_floating_point():
-            move_by(torch, parameter, rounding_step(torch, parameter, id(parameter) in convolutions), seed=0)
-
-
-def round_again(torch: Any, optimizer: Any, update: int) -> None:
-    """Move each weight by up to one rounding error of its own type: an update, computed otherwise, rounds otherwise."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if parameter.is_floating_point():
-                move_by(torch, parameter, float(torch.finfo(parameter.dtype).eps), seed=update)
-
-
-def move_by(torch: Any, parameter: Any, step: float, seed: int) -> None:
-    """Move each number by up to this part of it, drawn at random."""
-    generator = torch.Generator(parameter.device).manual_seed(seed)
-    noise = torch.rand(parameter.shape, generator=generator, device=parameter.device) * 2 - 1
-    with torch.no_grad():
-        parameter.mul_(1 + step * noise)
-
-
-TF32_STEP = 2.0**-10
-"""Of two neighbouring numbers, relative: TF32 has a mantissa of ten bits."""
-
-
-def rounding_step(torch: Any, parameter: Any, is_convolution: bool) -> float:
-    """The relative step of the type in which matmuls with this weight are computed: cuDNN takes TF32 by default."""
-    step = float(torch.finfo(parameter.dtype).eps)
-    kind = parameter.device.type
-    # Before torch 2.4, autocast cannot be asked by device.
-    if hasattr(torch, "get_autocast_dtype") and torch.is_autocast_enabled(kind):
-        return max(step, float(torch.finfo(torch.get_autocast_dtype(kind)).eps))
-    in_tf32 = convolutions_in_tf32(torch) if is_convolution else matmuls_in_tf32(torch)
-    return max(step, TF32_STEP) if parameter.is_cuda and parameter.dtype == torch.float32 and in_tf32 else step
 
 
 def rank_and_size(torch: Any) -> tuple[int, int]:
