@@ -38,8 +38,9 @@ class OutermostCalls:
 
         @functools.wraps(original)
         def call(module: Any, *arguments: Any, **named: Any) -> Any:
-            unheard = self._inside or (not self._searching and id(module) not in found)
-            if unheard or is_traced() or is_backward():
+            if is_traced():  # nothing else here can be traced
+                return original(module, *arguments, **named)
+            if self._inside or is_backward() or (not self._searching and id(module) not in found):
                 return original(module, *arguments, **named)
             return self._outermost(module, arguments, named)
 
