@@ -226,7 +226,7 @@ FIX = Fix(
         TryableChange(
             "fused_optimizer",
             "optimizers made with fused=True",
-            "torch.optim.AdamW(params, …, fused=True)",
+            "torch.optim.AdamW(params, …, fused=True)  # or Adam, SGD, Adagrad",
             why_not_tried,
         ),
     ),
