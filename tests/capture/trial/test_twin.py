@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from textwrap import dedent
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -32,3 +36,20 @@ def test_at_the_start_weights_move_by_the_type_that_they_are_computed_in() -> No
     with torch.autocast("cpu", torch.bfloat16):
         move_by_rounding(torch, model)
     assert 2.0**-9 < (model.weight - 1).abs().max() <= 2.0**-7
+
+
+def test_a_sharded_parameter_is_moved_in_place() -> None:
+    program = """
+        import os, torch
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+        from warpline.capture.trial.twin import move_by
+        whole = distribute_tensor(torch.ones(64), init_device_mesh("cpu", (1,)), [Shard(0)])
+        parameter = torch.nn.Parameter(whole)
+        move_by(torch, parameter, 0.5, seed=1)
+        moved = parameter.full_tensor() - 1
+        print(bool(0 < moved.abs().max() <= 0.5))
+    """
+    ran = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "True"

@@ -27,11 +27,12 @@ def round_again(torch: Any, optimizer: Any, update: int) -> None:
 
 
 def move_by(torch: Any, parameter: Any, step: float, seed: int) -> None:
-    """Move each number by up to this part of it, drawn at random."""
-    generator = torch.Generator(parameter.device).manual_seed(seed)
-    noise = torch.rand(parameter.shape, generator=generator, device=parameter.device) * 2 - 1
+    """Move each number by up to this part of it, drawn at random; of a sharded parameter, those of this rank."""
     with torch.no_grad():
-        parameter.mul_(1 + step * noise)
+        own = parameter.to_local() if hasattr(parameter, "to_local") else parameter
+        generator = torch.Generator(own.device).manual_seed(seed)
+        noise = torch.rand(own.shape, generator=generator, device=own.device) * 2 - 1
+        own.mul_(1 + step * noise)
 
 
 def rounding_step(torch: Any, parameter: Any, is_convolution: bool) -> float:
