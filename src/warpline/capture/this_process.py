@@ -40,10 +40,12 @@ def tracing_check(torch: Any) -> Callable[[], bool]:
     return lambda: bool(is_compiling() or is_tracing())
 
 
-def backward_check(torch: Any) -> Callable[[], bool]:
-    """A function that says whether this thread is in backward(), where it is torch that calls, not the program."""
+def called_by_torch_check(torch: Any) -> Callable[[], bool]:
+    """A function that says whether this thread is in backward(), where it is torch that calls, or in a transform of
+    torch.func, where tensors are wrapped and must not be kept."""
     task = getattr(torch._C, "_current_graph_task_id", lambda: NO_TASK)
-    return lambda: bool(task() != NO_TASK)
+    transform = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
+    return lambda: bool(task() != NO_TASK or transform() is not None)
 
 
 def is_data_worker() -> bool:

@@ -63,6 +63,12 @@ def test_what_torch_calls_in_backward_is_no_call_of_the_program() -> None:
     assert heard == ["Linear 0"]
 
 
+def test_a_call_within_a_transform_is_not_heard() -> None:
+    _, heard = heard_calls()
+    torch.func.vmap(torch.nn.Linear(2, 2))(torch.zeros(3, 2))
+    assert heard == []
+
+
 def test_changes_that_act_at_calls_say_so() -> None:
     acting = {name for name, change in CHANGES.items() if change(torch).acts_at_calls}
     assert acting == {"bf16", "channels_last", "torch_compile_graphs", "cuda_graph"}

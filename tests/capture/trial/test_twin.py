@@ -38,6 +38,15 @@ def test_at_the_start_weights_move_by_the_type_that_they_are_computed_in() -> No
     assert 2.0**-9 < (model.weight - 1).abs().max() <= 2.0**-7
 
 
+def test_lazy_and_expanded_parameters_stay_as_they_are() -> None:
+    model = torch.nn.Sequential(torch.nn.LazyLinear(4), torch.nn.Linear(4, 4, bias=False))
+    model.scale = torch.nn.Parameter(torch.ones(1).expand(4))
+    before = model[1].weight.detach().clone()
+    move_by_rounding(torch, model)
+    assert not torch.equal(model[1].weight, before)
+    assert model.scale.tolist() == [1.0] * 4
+
+
 def test_a_sharded_parameter_is_moved_in_place() -> None:
     program = """
         import os, torch

@@ -33,7 +33,7 @@ from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call, OutermostCalls
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, TrialPlan
 from warpline.capture.trial.results import FIRST_INPUT, FirstResults
-from warpline.capture.trial.twin import move_by_rounding, round_again
+from warpline.capture.trial.twin import known_weights, move_by_rounding, round_again
 from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, ProgramUse
 from warpline.capture.trial.writes import FileWrites
 
@@ -228,7 +228,7 @@ class TrialAgent:
         if self._is_elsewhere():
             return
         convolutions = sum(isinstance(inner, self.torch.nn.Conv2d) for inner in module.modules())
-        size = sum(parameter.numel() for parameter in module.parameters())
+        size = sum(parameter.numel() for parameter in known_weights(self.torch, module))
         layers, repeated = repeated_layers(self.torch, module)
         attention = getattr(getattr(module, "config", None), "_attn_implementation", None) or ""
         self.use.modules.append(

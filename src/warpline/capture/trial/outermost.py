@@ -4,7 +4,7 @@ While it searches, `Module.__call__` is replaced outside of such calls, so that 
 assignment to it empties Python's caches of all its classes (0.3 ms a call), so it ends before the first window: from
 then on only the classes of the modules found are replaced, and none if nothing happens at their calls. `module_calls`
 listens in the same way, but cannot wrap. What torch calls itself in backward() is no call of the program: layers that a
-checkpoint computes again, and the graphs of a compiler.
+checkpoint computes again, and the graphs of a compiler. Neither is a call within a transform of torch.func.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from warpline.capture.this_process import backward_check, tracing_check
+from warpline.capture.this_process import called_by_torch_check, tracing_check
 
 Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -27,20 +27,20 @@ class OutermostCalls:
         self._module_class, self._adopt, self._handle = torch.nn.Module, adopt, handle
         self._original = torch.nn.Module.__call__
         self._searching, self._inside = True, False
-        self._is_traced, self._is_backward = tracing_check(torch), backward_check(torch)
+        self._is_traced, self._by_torch = tracing_check(torch), called_by_torch_check(torch)
         self.found: dict[int, tuple[Any, int]] = {}
         self._replacement = self._make()
         torch.nn.Module.__call__ = self._replacement
 
     def _make(self) -> Any:
         original, found = self._original, self.found
-        is_traced, is_backward = self._is_traced, self._is_backward
+        is_traced, by_torch = self._is_traced, self._by_torch
 
         @functools.wraps(original)
         def call(module: Any, *arguments: Any, **named: Any) -> Any:
             if is_traced():  # nothing else here can be traced
                 return original(module, *arguments, **named)
-            if self._inside or is_backward() or (not self._searching and id(module) not in found):
+            if self._inside or by_torch() or (not self._searching and id(module) not in found):
                 return original(module, *arguments, **named)
             return self._outermost(module, arguments, named)
 

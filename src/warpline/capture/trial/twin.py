@@ -13,9 +13,14 @@ TF32_STEP = 2.0**-10
 def move_by_rounding(torch: Any, module: Any) -> None:
     """Move each weight by up to one rounding error of the type in which the program computes with it."""
     convolutions = {id(one.weight) for one in module.modules() if isinstance(one, torch.nn.modules.conv._ConvNd)}
-    for parameter in module.parameters():
+    for parameter in known_weights(torch, module):
         if parameter.is_floating_point():
             move_by(torch, parameter, rounding_step(torch, parameter, id(parameter) in convolutions), seed=0)
+
+
+def known_weights(torch: Any, module: Any) -> list[Any]:
+    """Its parameters, without those of lazy modules, which their first call makes."""
+    return [parameter for parameter in module.parameters() if not torch.nn.parameter.is_lazy(parameter)]
 
 
 def round_again(torch: Any, optimizer: Any, update: int) -> None:
@@ -30,6 +35,8 @@ def move_by(torch: Any, parameter: Any, step: float, seed: int) -> None:
     """Move each number by up to this part of it, drawn at random; of a sharded parameter, those of this rank."""
     with torch.no_grad():
         own = parameter.to_local() if hasattr(parameter, "to_local") else parameter
+        if 0 in own.stride():
+            return  # expanded: its numbers share their memory
         generator = torch.Generator(own.device).manual_seed(seed)
         noise = torch.rand(own.shape, generator=generator, device=own.device) * 2 - 1
         own.mul_(1 + step * noise)
