@@ -177,8 +177,8 @@ class TrialAgent:
             can_fuse = name in FUSED_FORMS and type(optimizer).__module__.startswith("torch.optim")
             place = self.places.get(id(optimizer), "") if self.plan.step is None else ""
             self.use.optimizers.append(OptimizerUse(name, bool(group.get("fused")), can_fuse, place))
-        self.updates[id(optimizer)] += 1
-        if self.plan.is_twin and self.updates[id(optimizer)] <= MAX_RESULTS:
+        if self.plan.is_twin and self.updates[id(optimizer)] < MAX_RESULTS:
+            self.updates[id(optimizer)] += 1
             round_again(self.torch, optimizer, self.updates[id(optimizer)])
         self._event(OPTIMIZER, self.optimizers[id(optimizer)], type(optimizer).__name__)
 
