@@ -87,21 +87,20 @@ def until_ready(group: list[VariantProcess], words: list[str]) -> None:
         time.sleep(POLL_S)
 
 
-def one_round(group: list[VariantProcess], turn: int) -> list[float]:
-    """A window of each, by turns: seconds of a step, the logarithm."""
-    places = list(range(len(group)))[:: -1 if turn % 2 else 1]
-    first = turn // 2 % len(group)
-    steps_s = dict.fromkeys(places, math.nan)
-    for place in places[first:] + places[:first]:
-        process = group[place]
-        process.run_window()
-        while not process.has_window():
-            if process.is_over:
-                raise SystemExit(f"{process.name} ended")
-            time.sleep(POLL_S)
-        process.pause()
-        steps_s[place] = math.log(process.windows[-1].step_s)
-    return [steps_s[place] for place in range(len(group))]
+def one_round(group: list[VariantProcess], windows: int) -> list[float]:
+    """So many windows of each, by turns: seconds of a step, the logarithm."""
+    for _ in range(windows):
+        turn = len(group[0].windows)
+        places = group[:: -1 if turn % 2 else 1]
+        first = turn // 2 % len(group)
+        for process in places[first:] + places[:first]:
+            process.run_window()
+            while not process.has_window():
+                if process.is_over:
+                    raise SystemExit(f"{process.name} ended")
+                time.sleep(POLL_S)
+            process.pause()
+    return [math.log(fmean(one.step_s for one in process.windows[-windows:])) for process in group]
 
 
 def main() -> None:
@@ -113,7 +112,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--window", type=float, default=look.WINDOW_S)
     given = parser.parse_args()
-    look.WINDOW_S, look.SETTLE_S = given.window, min(look.SETTLE_S, given.window / 3)
+    look.WINDOW_S = given.window
     path = given.program.resolve()
     own, group = VariantProcesses(_command(path), path.parent, 10 * START_S), []
     try:
@@ -124,13 +123,13 @@ def main() -> None:
             began = time.monotonic()
             rounds: list[list[float]] = []
             while time.monotonic() < began + given.seconds or len(rounds) < 2:
-                rounds.append(one_round(group, len(rounds)))
+                rounds.append(one_round(group, program.steps.per_round))
     finally:
         for process in group:
             process.end()
         own.end_all()
     means = [fmean(some) for some in zip(*rounds, strict=True)]
-    print(f"{len(rounds)} rounds of {program.steps.per_window} steps")
+    print(f"{len(rounds)} rounds of {program.steps.per_round} windows of {program.steps.per_window} steps")
     for word in dict.fromkeys(given.words):
         some = [mean for mean, other in zip(means, given.words, strict=True) if other == word]
         first = [mean for mean, other in zip(means, given.words, strict=True) if other == given.words[0]]

@@ -28,14 +28,14 @@ def test_the_optimizer_that_appears_last_ends_the_step() -> None:
         look(calls("forward", 90, 0.01), calls("optimizer", 30, 0.03), calls("optimizer", 30, 0.03, who=1, name="Adam"))
     )
     assert (found.words, found.step.who, found.result) == ("Adam.step()", 1, "loss")
-    assert found.settle == 3
-    assert found.per_window == 20  # 0.5 s are 17 steps; the next prime number after 3 + 17 is 23
+    # 0.5 s are 17 steps: two windows of 8. A quarter is not timed; 2 + 9 is the next prime number.
+    assert (found.settle, found.per_window, found.per_round) == (2, 9, 2)
 
 
 def test_generate_comes_before_the_forwards_inside_it() -> None:
     found = timed_steps(look(calls("forward", 300, 0.01), calls("generate", 4, 1.0, name="Llama"), ended=True))
     assert found.words == "generate() of Llama"
-    assert (found.skip, found.per_window, found.windows) == (1, 1, 3)
+    assert (found.skip, found.per_window, found.per_round, found.rounds) == (1, 1, 1, 3)
 
 
 def test_the_largest_module_called_often_is_the_step() -> None:
@@ -47,8 +47,8 @@ def test_the_largest_module_called_often_is_the_step() -> None:
 @pytest.mark.parametrize("count", [4, 9, 20, 40, 100])
 def test_all_windows_fit_into_a_program_that_ends_early(count: int) -> None:
     found = timed_steps(look(calls("optimizer", count, 0.05), ended=True))
-    assert 1 <= found.windows <= MAX_ROUNDS
-    assert found.skip + found.windows * (found.settle + found.per_window) <= count
+    assert 1 <= found.rounds <= MAX_ROUNDS
+    assert found.skip + found.rounds * found.per_round * (found.settle + found.per_window) <= count
 
 
 def test_batches_that_a_loader_has_ready_are_used_up_before_the_first_window() -> None:
@@ -74,6 +74,6 @@ def test_as_many_processes_are_alive_as_memory_holds() -> None:
 def test_windows_meet_a_period_of_the_program_at_all_its_places() -> None:
     """A rollout comes every 16 steps: windows that start 16 steps apart would all start at the same place of it."""
     found = timed_steps(look(calls("optimizer", 60, 0.01)))
-    assert (found.settle, found.per_window) == (10, 51)
+    assert (found.settle, found.per_window, found.per_round) == (2, 11, 5)
     starts = {(found.skip + turn * (found.settle + found.per_window)) % 16 for turn in range(16)}
     assert len(starts) == 16

@@ -1,8 +1,8 @@
 """Groups of processes, each measured by turns against baselines of its own.
 
 The processes of a group start together and wait at a gate. Then one at a time runs a window of steps while the others
-are stopped, round by round, so that drift of the machine meets all alike. Where memory holds only one process, they run
-one after the other, a baseline first and last.
+are stopped, by turns, so that drift of the machine meets all alike; a round has some windows of each. Where memory
+holds only one process, they run one after the other, a baseline first and last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpline.trial.judge import EARLY_TAIL, MeasuredProcess, gain_of
 from warpline.trial.live import LiveRow, live_rows
 from warpline.trial.look import ROUNDS, alive_together
 from warpline.trial.process import VariantProcess
-from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, timed_windows
+from warpline.trial.rows import BASELINE, RESULTS_ONLY, Measured, timed_rounds
 from warpline.trial.variants import POLL_S, Say, SeenProgram, Variant, VariantProcesses
 from warpline.units import duration
 
@@ -46,6 +46,7 @@ class VariantGroups:
         self.measured: list[Measured] = []
         self.errors: dict[str, str] = {}
         """Why a process failed, by the name of what it tried."""
+        self._windows_run = 0
         self.ready_s = 0.0
         """What the processes of the last group took until all were ready."""
 
@@ -83,32 +84,39 @@ class VariantGroups:
             self._keep(group)
 
     def _run_rounds(self, group: Sequence[VariantProcess], until: float) -> None:
-        """Windows by turns, until the verdicts are clear, the steps are over, or the time is."""
+        """Rounds of windows, until the verdicts are clear, the steps are over, or the time is."""
         runs = [one for one in group if not one.is_over and not one.name.endswith(RESULTS_ONLY)]
         bases = [one for one in runs if one.name == BASELINE]
         others = [one for one in runs if one.name != BASELINE]
         order = spread_out(bases, others)
-        for turn in range(1, self._program.steps.windows + 1):
+        for number in range(1, self._program.steps.rounds + 1):
             if all(one.is_over for one in bases) or all(one.is_over for one in others or bases):
                 return
             began = time.monotonic()
-            for process in order if turn % 2 else order[::-1]:  # the order turns round in each round
-                if not process.is_over:
-                    self._show(live_rows(group, process, order))
-                    self._window(process)
-            if turn == 1 or turn % ROUNDS == 0:
-                self._report_round(turn, order)
-            if turn % LOOK_EVERY == 0:
+            self._show(live_rows(group, order))
+            self._round(order)
+            if number == 1 or number % ROUNDS == 0:
+                self._report_round(number, order)
+            if number % LOOK_EVERY == 0:
                 open_ = {one.name for one in others if self._is_open(one.name, group)}
                 order = [one for one in order if one.name in open_ or one.name == BASELINE]
                 if not open_:
                     return
-            if turn >= LOOK_EVERY and 2 * time.monotonic() - began > until:
+            if number >= LOOK_EVERY and 2 * time.monotonic() - began > until:
                 return
+
+    def _round(self, order: Sequence[VariantProcess]) -> None:
+        """Windows by turns; the order reverses with each."""
+        for _ in range(self._program.steps.per_round):
+            self._windows_run += 1
+            for process in order if self._windows_run % 2 else order[::-1]:
+                if not process.is_over:
+                    self._window(process)
 
     def _is_open(self, name: str, group: Sequence[VariantProcess]) -> bool:
         """Whether more windows may change the verdict: less than beyond doubt is open."""
-        now = [MeasuredProcess(one.name, self.count, timed_windows(one.windows)) for one in group]
+        per_round = self._program.steps.per_round
+        now = [MeasuredProcess(one.name, self.count, timed_rounds(one.windows, per_round)) for one in group]
         before = [one.timed() for one in self.measured]
         gain = gain_of(name, BASELINE, [*before, *now], self._program.look.use.on_gpu)
         return gain is not None and gain.verdict(EARLY_TAIL) == "inconclusive"
@@ -119,11 +127,11 @@ class VariantGroups:
             process = self._processes.start(one, self._program)
             try:
                 self._until_ready([process])
-                for _ in range(0 if one.only_results else min(steps.windows, 2 * ROUNDS)):
-                    if not process.is_over:
-                        self._show(live_rows([process], process, [process]))
-                        self._window(process)
-                self._report_round(len(process.windows), [process])
+                rounds = 0 if one.only_results else min(steps.rounds, 2 * ROUNDS)
+                for _ in range(rounds):
+                    self._show(live_rows([process], [process]))
+                    self._round([process])
+                self._report_round(rounds, [process])
             finally:
                 self._keep([process])
 
@@ -132,7 +140,7 @@ class VariantGroups:
         shown = 0
         while waiting:
             if shown != len(waiting):
-                self._show(live_rows(group, None, group))
+                self._show(live_rows(group, group))
                 shown = len(waiting)
             for process in list(waiting):
                 if process.is_ready():
@@ -183,21 +191,23 @@ class VariantGroups:
             if process.error and process.name != BASELINE:
                 self.errors.setdefault(process.name, process.error)
             if process.report is not None:
-                self.measured.append(Measured(process.name, self.count, process.report, tuple(process.windows)))
+                windows, per_round = tuple(process.windows), self._program.steps.per_round
+                self.measured.append(Measured(process.name, self.count, process.report, windows, per_round))
         self._processes.end(group)
 
-    def _report_round(self, turn: int, group: Sequence[VariantProcess]) -> None:
+    def _report_round(self, number: int, group: Sequence[VariantProcess]) -> None:
         times = ", ".join(
             f"{one.name} {duration(1e9 * one.windows[-1].step_s)}" for one in group if one.windows and not one.error
         )
         if times:
-            self._say(f"round {turn}: {times}")
+            self._say(f"round {number}: {times}")
 
-    def has_time_for(self, variants: int) -> bool:
-        """Whether so many can be started and measured in enough rounds for a first verdict."""
+    def in_time(self, variants: int) -> int:
+        """How many of so many can be started and measured in enough rounds for a first verdict."""
         steps = self._program.steps
-        window_s = 1.1 * steps.step_s * (steps.settle + steps.per_window)
-        return self._processes.left_s > self.ready_s + LOOK_EVERY * (variants + baselines_for(variants)) * window_s
+        round_s = 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
+        processes = (self._processes.left_s - self.ready_s) / (LOOK_EVERY * round_s)
+        return max((some for some in range(variants + 1) if some + baselines_for(some) <= processes), default=0)
 
 
 def baselines_for(variants: int) -> int:

@@ -1,9 +1,9 @@
-"""How much faster a variant is than the baseline, with its range, from windows of the same steps; and the verdict.
+"""How much faster a variant is than the baseline, with its range, from rounds of the same steps; and the verdict.
 
-A process differs from another one of the same program by more than its windows tell (where its memory lies, which
-cores it gets), so a range holds both: the spread of windows within a process, and the spread between processes. The
+A process differs from another one of the same program by more than its rounds tell (where its memory lies, which
+cores it gets), so a range holds both: the spread of rounds within a process, and the spread between processes. The
 latter is measured on the baselines of the session, drawn towards what is usual, as `compare.spread` does. The two have
-their own degrees of freedom (Satterthwaite, Biometrics Bulletin 2, 1946). The spread of windows is known better from
+their own degrees of freedom (Satterthwaite, Biometrics Bulletin 2, 1946). The spread of rounds is known better from
 all variants than from one: each is drawn towards that of all (as in Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
 
 Many fixes are tried, and each is looked at several times; both make false alarms. Three rules account for them:
@@ -40,29 +40,29 @@ EARLY_TAIL = 0.001
 """Likewise before the end of a group, as Haybittle and Peto have it."""
 WORTH_HAVING = 1.03
 """A smaller gain decides nothing: a range that lies below is a verdict."""
-MIN_WINDOWS = 3
-"""Of a process: fewer do not show how far windows differ."""
+MIN_ROUNDS = 3
+"""Of a process: fewer do not show how far rounds differ."""
 MIN_TRIMMED = 8
-"""Of fewer windows the middle half is too few to show how far they differ."""
-PRIOR_WINDOWS = 12
-"""What all variants say of the spread of windows counts as much as this many windows of one."""
+"""Of fewer rounds the middle half is too few to show how far they differ."""
+PRIOR_ROUNDS = 12
+"""What all variants say of the spread of rounds counts as much as this many rounds of one."""
 GPU_SPREAD, CPU_SPREAD = 0.01, 0.03
-"""Usual relative difference between processes of one program whose windows alternate. On an H200 it was 0.1 % for a
+"""Usual relative difference between processes of one program whose rounds alternate. On an H200 it was 0.1 % for a
 language model, at most 0.6 % for a diffusion sampler, and not to be told from 0 for a U-Net; two processes of a PPO
-program that the CPU bounds differed by 22 % in every window once (faults/LOG.md), which its baselines show."""
+program that the CPU bounds differed by 22 % in every round once (faults/LOG.md), which its baselines show."""
 
 
 class MeasuredProcess(Struct, frozen=True):
-    """The windows of one process; the same place in two processes of a group is the same steps."""
+    """The rounds of one process; the same place in two processes of a group is the same steps."""
 
     name: str
     group: int
     """Processes of one group were measured within the same minutes."""
     steps_s: tuple[float | None, ...]
-    """Seconds of a step in each window; None where something was compiled in it."""
+    """Seconds of a step in each round; None where something was compiled in it."""
 
 
-Windows = Sequence[MeasuredProcess]
+Processes = Sequence[MeasuredProcess]
 
 
 class MeasuredGain(Struct, frozen=True):
@@ -87,8 +87,8 @@ class MeasuredGain(Struct, frozen=True):
         return "no_gain" if self.estimate(tail).high < WORTH_HAVING else "inconclusive"
 
 
-def gain_of(name: str, baseline: str, processes: Windows, on_gpu: bool) -> MeasuredGain | None:
-    """The baseline's step over the variant's; None if both have fewer than MIN_WINDOWS."""
+def gain_of(name: str, baseline: str, processes: Processes, on_gpu: bool) -> MeasuredGain | None:
+    """The baseline's step over the variant's; None if both have fewer than MIN_ROUNDS."""
     against = [(one, _against(baseline, one, processes)) for one in processes if one.name != baseline]
     everyone = [centre for _, centre in against if centre is not None]
     found = [(one, centre) for one, centre in against if one.name == name and centre is not None]
@@ -100,24 +100,24 @@ def gain_of(name: str, baseline: str, processes: Windows, on_gpu: bool) -> Measu
     spread, freedom = between_processes(baseline, processes, on_gpu)
     between = spread**2 * fmean(shares) / len(found)
     within = fmean(one.drawn_to(usual) for one in centres) / len(found)
-    within_freedom = sum(one.freedom + PRIOR_WINDOWS for one in centres)
+    within_freedom = sum(one.freedom + PRIOR_ROUNDS for one in centres)
     effective = (between + within) ** 2 / (between**2 / freedom + within**2 / within_freedom)
     return MeasuredGain(fmean(one.value for one in centres), math.sqrt(between + within), effective)
 
 
-def between_processes(baseline: str, processes: Windows, on_gpu: bool) -> tuple[float, float]:
+def between_processes(baseline: str, processes: Processes, on_gpu: bool) -> tuple[float, float]:
     """How much processes of one program differ, as a share, and the degrees of freedom of that number."""
     squares, freedom = 0.0, 0
     bases = [one for one in processes if one.name == baseline]
     for group in {one.group for one in bases}:
         members = [one for one in bases if one.group == group]
         centres = [
-            _centre([math.log(step) - fmean(map(math.log, known)) for step, known in _windows(one, members)])
+            _centre([math.log(step) - fmean(map(math.log, known)) for step, known in _rounds(one, members)])
             for one in members
         ]
         offsets = [one for one in centres if one is not None]
         if len(offsets) > 1:
-            # Processes that are alike differ by what their windows do.
+            # Processes that are alike differ by what their rounds do.
             squares += sum(one.value**2 - one.variance for one in offsets)
             freedom += len(offsets) - 1
     usual = GPU_SPREAD if on_gpu else CPU_SPREAD
@@ -131,34 +131,34 @@ class _Centre(Struct, frozen=True):
     value: float
     variance: float
     freedom: int
-    windows: int
+    rounds: int
 
     def drawn_to(self, usual: float) -> float:
-        """The variance, drawn towards what one window usually adds."""
-        known = self.freedom * self.variance + PRIOR_WINDOWS * usual / self.windows
-        return known / (self.freedom + PRIOR_WINDOWS)
+        """The variance, drawn towards what one round usually adds."""
+        known = self.freedom * self.variance + PRIOR_ROUNDS * usual / self.rounds
+        return known / (self.freedom + PRIOR_ROUNDS)
 
 
 def _usual_variance(centres: Sequence[_Centre]) -> float:
-    """What one window adds to the variance: the median over all processes, because a variant that the host disturbs
+    """What one round adds to the variance: the median over all processes, because a variant that the host disturbs
     says nothing of the others. The median of an estimated variance lies below its mean (chi-squared)."""
     known = [
-        one.variance * one.windows * one.freedom / float(chi2.median(one.freedom)) for one in centres if one.freedom
+        one.variance * one.rounds * one.freedom / float(chi2.median(one.freedom)) for one in centres if one.freedom
     ]
     return median(known) if known else 0.0
 
 
-def _against(baseline: str, process: MeasuredProcess, processes: Windows) -> _Centre | None:
-    """The logarithm of the baselines' step over the process's, from the windows that all of them have."""
+def _against(baseline: str, process: MeasuredProcess, processes: Processes) -> _Centre | None:
+    """The logarithm of the baselines' step over the process's, from the rounds that all of them have."""
     bases = [one for one in processes if one.name == baseline and one.group == process.group]
-    found = _windows(process, bases)
-    if len(found) < MIN_WINDOWS:
+    found = _rounds(process, bases)
+    if len(found) < MIN_ROUNDS:
         return None
     return _centre([fmean(math.log(base / step) for base in known) for step, known in found])
 
 
 def _centre(values: Sequence[float]) -> _Centre | None:
-    """The mean of the middle half, because a disturbed window is an outlier; of few, with the variance of all."""
+    """The mean of the middle half, because a disturbed round is an outlier; of few, with the variance of all."""
     if not values:
         return None
     number = len(values)
@@ -168,8 +168,8 @@ def _centre(values: Sequence[float]) -> _Centre | None:
     return _Centre(float(centre[0]), variance(values) / number if number > 1 else 0.0, number - 1, number)
 
 
-def _windows(process: MeasuredProcess, bases: Windows) -> list[tuple[float, list[float]]]:
-    """The step of each window of a process, with those of the same window of the others."""
+def _rounds(process: MeasuredProcess, bases: Processes) -> list[tuple[float, list[float]]]:
+    """The step of each round of a process, with those of the same round of the others."""
     found = []
     for place, step in enumerate(process.steps_s):
         known = [base.steps_s[place] for base in bases if place < len(base.steps_s)]

@@ -13,11 +13,15 @@ from warpline.capture.trial.results import LOSS
 from warpline.errors import WarplineError
 from warpline.trial.process import HeardEvent, LookReport
 
-WINDOW_S, SETTLE_S = 0.5, 0.1
-"""Length of a window, long against the clock and short against the drift of a machine, and of what is not timed after
-each pause."""
+ROUND_S = 0.5
+"""What a process runs in a round: enough that rounds of uneven steps are alike."""
+WINDOW_S, MIN_WINDOW_STEPS = 0.1, 8
+"""It runs that in windows by turns with the others, each at least so long. The speed of a shared host wanders: two
+windows of one program differ by 6 % when they are 0.3 s apart, and by 9 % at 4 s (TD3 and a VAE on an H200)."""
+SETTLE_SHARE = 0.25
+"""Of a window: what is not timed after each pause."""
 ROUNDS, MAX_ROUNDS = 8, 64
-"""Windows of each process, at least where the program is long enough, and at most."""
+"""At least where the program is long enough, and at most."""
 SKIP = 8
 """Steps before the first window."""
 LOADED_AHEAD, MAX_DRAIN_S = MAX_WORKERS * PREFETCH_FACTOR, 10.0
@@ -38,8 +42,10 @@ class TimedSteps(Struct, frozen=True):
     skip: int
     settle: int
     per_window: int
-    windows: int
-    """That a process can run at most."""
+    per_round: int
+    """Windows of each process in a round."""
+    rounds: int
+    """At most."""
     result: str
     """Name of the results that are compared."""
 
@@ -51,27 +57,30 @@ def timed_steps(look: LookReport, loads_ahead: bool = False) -> TimedSteps:
     times = event.times_s
     later = times[len(times) // 2 :] if len(times) > MIN_CALLS else times
     gaps = [two - one for one, two in pairwise(later)]
-    step_s = max(sum(gaps) / len(gaps) if gaps else WINDOW_S, 1e-6)
+    step_s = max(sum(gaps) / len(gaps) if gaps else ROUND_S, 1e-6)
     step = StepKind(event.kind, event.who, event.name)
     words = {OPTIMIZER: f"{event.name}.step()", GENERATE: f"generate() of {event.name}"}
     skip = SKIP if SKIP * step_s < MAX_WARM_UP_S else 3
     if loads_ahead and (SKIP + LOADED_AHEAD) * step_s < MAX_DRAIN_S:
         skip = SKIP + LOADED_AHEAD
-    settle = round(SETTLE_S / step_s)
-    per_window, windows = max(1, round(WINDOW_S / step_s)), MAX_ROUNDS
+    in_round = max(1, round(ROUND_S / step_s))
+    per_round = max(1, in_round // max(MIN_WINDOW_STEPS, round(WINDOW_S / step_s)))
+    per_window, rounds = in_round // per_round, MAX_ROUNDS
+    settle = round(SETTLE_SHARE * per_window)
     if look.ended:
         count = len(times)
         skip = min(skip, max(1, count // 8))
         settle = min(settle, count // 20)
+        per_round = max(1, min(per_round, (count - skip) // ROUNDS // (settle + per_window)))
         per_window = min(per_window, max(1, (count - skip) // ROUNDS - settle))
-        windows = min(MAX_ROUNDS, (count - skip) // (settle + per_window))
+        rounds = min(MAX_ROUNDS, (count - skip) // (settle + per_window) // per_round)
     else:
         per_window = next_prime(settle + per_window) - settle
-    if windows < 1:
+    if rounds < 1:
         raise WarplineError("too-few-steps", f"the program ended after {len(times)} steps", "give it more steps")
     result = LOSS if event.kind == OPTIMIZER else f"{event.kind} {event.who}"
     said = words.get(event.kind, f"forward of {event.name}")
-    return TimedSteps(step, said, step_s, skip, settle, per_window, windows, result)
+    return TimedSteps(step, said, step_s, skip, settle, per_window, per_round, rounds, result)
 
 
 def next_prime(number: int) -> int:

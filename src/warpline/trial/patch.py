@@ -177,7 +177,7 @@ def _module_lines(name: str) -> ModuleLines | None:
     known: dict[str, ModuleLines] = {
         "torch_compile": compiled(""),
         "torch_compile_graphs": compiled("mode='reduce-overhead'"),
-        "cuda_graph": compiled("backend='cudagraphs'"),
+        "cuda_graph": compiled("backend='cudagraphs', dynamic=False"),
         "torch_compile_layers": by_layer,
         "channels_last": channels_last,
     }

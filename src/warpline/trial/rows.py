@@ -14,7 +14,7 @@ from warpline.estimate import Estimate
 from warpline.fixes.tryable import TryableChange
 from warpline.trial.answer import LaterLoss, MemoryPeak, TriedFix
 from warpline.trial.candidates import Candidate
-from warpline.trial.judge import EARLY_TAIL, MIN_WINDOWS, MeasuredProcess, between_processes, gain_of
+from warpline.trial.judge import EARLY_TAIL, MIN_ROUNDS, MeasuredProcess, between_processes, gain_of
 from warpline.trial.look import TimedSteps
 from warpline.trial.process import LookReport, ProcessReport, TimedWindow
 from warpline.trial.sameness import Sameness, compare_results
@@ -38,15 +38,19 @@ class Measured(Struct, frozen=True):
     group: int
     report: ProcessReport
     windows: tuple[TimedWindow, ...]
+    per_round: int
+    """Windows."""
 
     def timed(self) -> MeasuredProcess:
         """As the judge needs it."""
-        return MeasuredProcess(self.name, self.group, timed_windows(self.windows))
+        return MeasuredProcess(self.name, self.group, timed_rounds(self.windows, self.per_round))
 
 
-def timed_windows(windows: Sequence[TimedWindow]) -> tuple[float | None, ...]:
-    """Seconds of a step in each window; None where something was compiled in it."""
-    return tuple(None if one.compiled else one.step_s for one in windows)
+def timed_rounds(windows: Sequence[TimedWindow], per_round: int) -> tuple[float | None, ...]:
+    """Seconds of a step in each whole round of so many windows; None where something was compiled in it."""
+    whole = len(windows) // per_round * per_round
+    rounds = [windows[first : first + per_round] for first in range(0, whole, per_round)]
+    return tuple(None if any(one.compiled for one in some) else fmean(one.step_s for one in some) for some in rounds)
 
 
 def combination_name(changes: Sequence[Candidate]) -> str:
@@ -56,12 +60,12 @@ def combination_name(changes: Sequence[Candidate]) -> str:
 
 def step_of_baseline(measured: Sequence[Measured], on_gpu: bool) -> Estimate | None:
     """Seconds of a step of the program as it is."""
-    medians = [
-        median(window.step_s for window in one.windows) for one in measured if one.name == BASELINE and one.windows
-    ]
+    bases = [one.timed() for one in measured if one.name == BASELINE]
+    known = [[step_s for step_s in one.steps_s if step_s is not None] for one in bases]
+    medians = [median(steps_s) for steps_s in known if steps_s]
     if not medians:
         return None
-    spread, _ = between_processes(BASELINE, [one.timed() for one in measured], on_gpu)
+    spread, _ = between_processes(BASELINE, bases, on_gpu)
     centre = fmean(map(math.log, medians))
     half = 2 * spread / math.sqrt(len(medians))
     return Estimate(math.exp(centre - half), math.exp(centre), math.exp(centre + half))
@@ -101,7 +105,7 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
     if measured_gain is None:
         compiled = any(window.compiled for one in own for window in one.windows)
         why = "something was compiled in the others" if compiled else "the program or the budget ended"
-        return replace(row, why_not=error or f"not measured: fewer than {MIN_WINDOWS} whole windows, {why}")
+        return replace(row, why_not=error or f"not measured: fewer than {MIN_ROUNDS} whole rounds, {why}")
     verdict = measured_gain.verdict(claims=claims)
     note = f"one process failed: {error}" if error else part
     confirmed = verdict == "faster" and (is_fresh or len({one.group for one in own if one.windows}) > 1)

@@ -122,20 +122,24 @@ class TrialSession:
                 if len(chosen) > 1:
                     self._combinations.append(tuple(chosen))
         variants = [Variant(some) for some in (*((one,) for one in winners), *self._combinations)]
-        if not self._groups.has_time_for(len(variants)):
-            variants = variants[: len(winners)]
+        in_time = self._groups.in_time(len(variants))
+        if in_time < len(variants):
+            variants = variants[: min(in_time, len(winners))]
             self._combinations.clear()
-        if not self._groups.has_time_for(len(variants)):
+        if not variants:
             return
         self._fresh_since = {one.name: self._groups.count + 1 for one in variants}
         self._say("measuring what looks faster again, in fresh processes")
         self._groups.measure(variants, share=CONFIRM_SHARE)
 
     def _settle_open(self, tried: Sequence[Candidate]) -> None:
-        """More processes for what is still open, while the budget lasts."""
+        """More processes for what is still open, while the budget lasts; where it is short, for the largest gains."""
         for _ in range(self._request.max_groups - 2):
-            unsure = [one for one in tried if (row := self._row(one)).verdict == "inconclusive" and row.applied]
-            if not unsure or not self._groups.has_time_for(len(unsure)):
+            rows = [(self._row(one), one) for one in tried]
+            open_ = [(row.gain.expected, one) for row, one in rows if row.verdict == "inconclusive" and row.gain]
+            unsure = [one for _, one in sorted(open_, key=lambda pair: -pair[0])]
+            unsure = unsure[: self._groups.in_time(len(unsure))]
+            if not unsure:
                 return
             self._say(f"measuring what is still open again: {', '.join(one.name for one in unsure)}")
             self._groups.measure([Variant((one,)) for one in unsure], share=LAST_SHARE)

@@ -468,9 +468,10 @@ class CompileWithGraphs(Compile):
 
 
 class GraphsOnly(CompileWithGraphs):
-    """The program's own kernels, replayed as CUDA graphs."""
+    """The program's own kernels, replayed as CUDA graphs: one for each shape, because this backend fails at sizes that
+    it is told may change."""
 
-    options: ClassVar[dict[str, Any]] = {"backend": "cudagraphs"}
+    options: ClassVar[dict[str, Any]] = {"backend": "cudagraphs", "dynamic": False}
 
 
 class CompileLayers(Compile):
