@@ -74,6 +74,13 @@ def test_a_view_that_takes_long_shows_that_the_recording_does(tmp_path: Path, vi
     assert ("aten::transpose takes 200 µs each time, and computes nothing" in found.sentence) == (cause == "unclear")
 
 
+def test_an_op_that_only_allocates_computes_nothing(tmp_path: Path) -> None:
+    """The first tensor on a GPU starts CUDA, which a recording of the CPU alone shows as `aten::empty_strided`."""
+    sentence = verdict(tmp_path, [op("aten::empty_strided", 0, 30_000), op("aten::mm", 30_000, 60_000)]).sentence
+    assert "large ops take 60.0 ms of each 100 ms step" in sentence
+    assert verdict(tmp_path, [op("aten::empty_strided", 0, 90_000)]).cause == "unclear"
+
+
 def test_one_large_op_asks_for_threads(tmp_path: Path) -> None:
     found = verdict(tmp_path, [op("aten::mm", 0, 95_000), op("aten::add", 95_000, 4_000)])
     assert found.cause == "compute"

@@ -184,6 +184,13 @@ def test_of_rows_that_are_one_answer_the_one_with_more_time_comes_first() -> Non
     assert named(copies, launches) == ("dispatch", "transfer")
 
 
+def test_of_kernels_only_what_fixes_save_counts() -> None:
+    """Kernels fill 0.9 of a step of 1 ms, but their fixes save 0.2 ms of it; the delays take 0.25 ms and may be gone."""
+    kernels, delays = limit("kernel", 1.25, 1.25, 1.25), limit("unknown", 1.33, 1.33, 1.33)
+    rows = replace(kernels, now_ns=900_000), replace(delays, now_ns=250_000)
+    assert named(*rows, sure=True) == ("unknown", "kernel")
+
+
 def test_kernels_that_only_a_fast_host_makes_faster_hang_on_the_host() -> None:
     assert Limits((limit("kernel", 1.78, 1.17, 1.02),), 1.05, False).hangs_on_host
     assert not Limits((limit("kernel", 1.3, 1.3, 1.3),), 1.05, False).hangs_on_host, "the fix itself is in doubt"

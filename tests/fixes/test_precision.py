@@ -64,6 +64,14 @@ def test_padding_does_nothing_for_products_on_cuda_cores(tmp_path: Path) -> None
     assert question.trial("tf32").changed == (STEPS,)
 
 
+def test_a_product_runs_in_one_type_however_many_fixes_convert_it(tmp_path: Path) -> None:
+    """It is far from its roofline, which therefore does not hide that one fix is counted on top of the other."""
+    even = [[1024, 1024], [1024, 1024]], [[1024, 1], [1024, 1]]
+    question = asked(tmp_path, product(*even, kernel=GEMM_FP32, length=4000, dtype="fp32"))
+    both, half, tf32 = (question.trial(*fixes).duration for fixes in (("tf32", "bf16"), ("bf16",), ("tf32",)))
+    assert both.tolist() == half.tolist() != tf32.tolist()
+
+
 def test_a_product_that_is_aligned_to_four_gains_what_it_lacks(tmp_path: Path) -> None:
     """It takes twice what a square one with its floor takes, and gets no faster than that."""
     shapes = [[8192, 8192], [8192, 8196]]

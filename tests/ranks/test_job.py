@@ -63,6 +63,19 @@ def test_without_a_straggler_the_cause_is_that_of_the_slowest_rank_by_itself(tmp
     assert "would take as long: the GPU waits 535 µs for the CPU to launch" in verdict.sentence
 
 
+def test_launched_work_that_does_not_start_is_not_waiting_for_launches(tmp_path: Path) -> None:
+    """As before, but each launch is made 480 µs earlier."""
+    for file in job(tmp_path, (300.0,) * 4, pause_us=dict.fromkeys(range(4), 500.0)):
+        document = json.loads(file.read_text())
+        for event in document["traceEvents"]:
+            if event["name"] == "cudaLaunchKernel":
+                event["ts"] -= 480.0
+        file.write_text(json.dumps(document))
+    found = opened(tmp_path)
+    assert found.verdict.cause == "unknown"
+    assert "mostly while launched work does not start for no recorded reason" in found.verdict.sentence
+
+
 def test_a_rank_with_slow_kernels_is_named_with_its_price(tmp_path: Path) -> None:
     job(tmp_path, late={2: 200.0})
     found = opened(tmp_path)

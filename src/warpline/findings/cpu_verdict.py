@@ -43,6 +43,8 @@ CAUSE_OF: dict[CpuKind, Cause] = {
     "wait": "wait",
 }
 """Kinds that say what the time goes to; the others (gaps, the inside of ranges, calls, the profiler) do not."""
+ALLOCATIONS = ("aten::empty", "aten::empty_like", "aten::empty_strided")
+"""Ops that compute nothing: where one takes long, it asks for memory, or starts a GPU that was not recorded."""
 MIN_BEYOND = 0.1
 """From this share of the time on, interruptions are told."""
 AS_GOOD = 0.9
@@ -189,6 +191,8 @@ def _cause(part: CpuPart) -> Cause:
         or (part.kind in ("gap", "range") and each_ns < LONGEST_PYTHON_NS)
     ):
         return "dispatch"
+    if part.name in ALLOCATIONS:
+        return "unclear"
     return CAUSE_OF.get(part.kind, "unclear")
 
 

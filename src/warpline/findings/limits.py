@@ -2,7 +2,7 @@
 
 Each row is replayed on the graph without a profiler, with recording that cost little, as expected and much, and on a
 calm host where the one that recorded was slow. A row that is first in all of them is the cause; rows that change
-places with it, or lie within a tenth of it, are one answer, and those with more time in the step are named first.
+places with it, or lie within a tenth of it, are one answer, and those with more time at stake are named first.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ class Limit(Struct, frozen=True):
     gains: tuple[float, ...] = ()
     """Its gain in each of the replayed graphs."""
 
+    @property
+    def at_stake_ns(self) -> float:
+        """What of its time could be gone: all of it, but of kernels, which still have to run, what fixes save."""
+        saved_ns = self.step_ns.expected * (self.gain.expected - 1)
+        return saved_ns if self.cause == "kernel" else self.now_ns
+
     def to_dict(self) -> dict[str, Any]:
         """The limit as JSON."""
         return {
@@ -76,7 +82,7 @@ class Limits(Struct, frozen=True):
     def named(self) -> tuple[str, ...]:
         """The cause, and others that are as good an answer; empty where no resource alone is to blame."""
         able = [row for row in self.rows if self._can_be_blamed(row)]
-        return tuple(row.cause for row in sorted(_one_answer(able), key=lambda row: -row.now_ns))
+        return tuple(row.cause for row in sorted(_one_answer(able), key=lambda row: -row.at_stake_ns))
 
     @property
     def is_of_slow_host(self) -> bool:

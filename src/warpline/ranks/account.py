@@ -9,14 +9,15 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.compare.parts import short
-from warpline.intervals import Spans, complement, covered_before, difference, joined, union
+from warpline.intervals import Spans, complement, covered_before, difference, intersection, joined, union
+from warpline.ranks.dependencies import LONGEST_LATENCY_NS
 from warpline.ranks.timeline import RankTimeline
 from warpline.ranks.waits import Waits
 from warpline.trace.arrays import Bools, Floats
 from warpline.units import duration
 
 SHOWN_NAME = 40
-Largest = Literal["kernel", "comm", "wait", "input", "dispatch"]
+Largest = Literal["kernel", "comm", "wait", "input", "dispatch", "unknown"]
 
 
 class RankTime(Struct, frozen=True):
@@ -79,10 +80,8 @@ def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
     parts = [part.total_ns() // steps for part in (compute, transfer, waiting)]
     step_ns = (last - first) // steps
     idle = complement(joined([compute, waiting, transfer]), first, last)
-    loading = union(line.inputs[:, 0].astype(np.int64), line.inputs[:, 1].astype(np.int64))
-    loaded_ns = int((covered_before(loading, idle.ends) - covered_before(loading, idle.starts)).sum())
     idle_ns = step_ns - sum(parts)
-    idle_cause: Largest = "input" if 2 * loaded_ns > idle.total_ns() else "dispatch"
+    idle_cause = _cause_of_idle(line, idle)
     named: dict[Largest, int] = {"kernel": parts[0], "comm": parts[1], "wait": parts[2], idle_cause: idle_ns}
     alone: dict[Largest, float] = {"kernel": parts[0], "comm": parts[1], idle_cause: alone_ns - parts[0] - parts[1]}
     alone_cause = _largest(alone)
@@ -107,6 +106,17 @@ def rank_time(line: RankTimeline, waits: Waits, alone_ns: float) -> RankTime:
     )
 
 
+def _cause_of_idle(line: RankTimeline, idle: Spans) -> Largest:
+    """What an idle GPU mostly waits for: data, launches, or, where operations are launched and do not start, something
+    that is not recorded."""
+    loading = union(*line.inputs.T.astype(np.int64))
+    late_from = np.minimum(line.launch_ns + LONGEST_LATENCY_NS, line.start_ns)
+    waiting = union(late_from.astype(np.int64), line.start_ns.astype(np.int64))
+    causes: dict[Largest, Spans] = {"input": loading, "unknown": waiting}
+    most = (cause for cause, spans in causes.items() if 2 * intersection(idle, spans).total_ns() > idle.total_ns())
+    return next(most, "dispatch")
+
+
 def _largest(parts: Mapping[Largest, float]) -> Largest:
     return max(parts, key=lambda name: parts[name])
 
@@ -125,6 +135,10 @@ def _diagnosis(line: RankTimeline, cause: Largest, time_ns: float) -> str:
         return f"kernels take {duration(time_ns)}, most in {name} ({duration(times[most] / len(line.steps))})"
     if cause == "input":
         return f"the GPU waits {duration(time_ns)}, mostly while the CPU waits for data"
+    if cause == "unknown":
+        return (
+            f"the GPU is idle for {duration(time_ns)}, mostly while launched work does not start for no recorded reason"
+        )
     launches = line.launch_ns.astype(np.int64)
     waiting = union(*np.concatenate([line.waits, line.inputs]).astype(np.int64).T)
     gaps = np.diff(launches) - np.diff(covered_before(waiting, launches))

@@ -43,6 +43,8 @@ class GraphEdit:
         """GPU operations that were moved to another stream."""
         self.freed: Bools = np.zeros(len(graph), bool)
         """Calls that no longer wait for the device."""
+        self.unconverted: Floats = np.full(len(graph), np.nan)
+        """Durations of the matmuls that run in another precision, before that."""
         self._released: list[tuple[Int64s, Int64s]] = []
         """Work for which calls no longer wait, and the returns of those calls."""
         self.step_floor_ns = 0.0

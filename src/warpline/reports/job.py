@@ -45,7 +45,14 @@ _OWN = (
 )
 _SEEN_TOGETHER = ("pause", "link", "unknown")
 """Reasons of which the file of one rank alone says nothing more."""
-_MOST = {"kernel": "compute", "comm": "transfer", "wait": "waiting", "input": "input", "dispatch": "launching"}
+_MOST = {
+    "kernel": "compute",
+    "comm": "transfer",
+    "wait": "waiting",
+    "input": "input",
+    "dispatch": "launching",
+    "unknown": "unknown",
+}
 _GROUPS = (
     Column("group", "group", key=True),
     Column("size", "ranks", "count"),

@@ -70,6 +70,13 @@ def test_of_nested_loops_the_outer_one_is_taken(tmp_path: Path) -> None:
     assert len(open_trace(write(tmp_path, repeated(4) + inner + halves + outer)).all_steps) == 4
 
 
+def test_a_number_that_stays_is_a_label_of_one_section_and_not_the_count_of_a_loop(tmp_path: Path) -> None:
+    """Section 0 runs five times, and then sections 1 and 2 once each."""
+    sections = [annotation(f"section {max(0, turn - 4)}", 1000 * turn, 1000) for turn in range(7)]
+    steps = open_trace(write(tmp_path, repeated(7) + sections)).all_steps
+    assert steps.stored["name"].to_list() == ["section 0"] * 5
+
+
 @pytest.mark.parametrize(
     "ranges",
     [

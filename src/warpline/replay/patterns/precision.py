@@ -96,7 +96,7 @@ def shorten_doubles(edit: GraphEdit, case: int) -> int:
     matrix = doubles & labelled.kernels(*GEMM_CLASSES)
     for nodes, share in ((matrix, labelled.device.double_to_tf32), (doubles & ~matrix, shares.DOUBLE_MEMORY)):
         chosen = np.flatnonzero(nodes)
-        edit.shorten(chosen, edit.graph.duration[chosen] * share.at(case))
+        edit.shorten(chosen, labelled.graph.duration[chosen] * share.at(case))
     return int(doubles.sum())
 
 
@@ -149,8 +149,11 @@ def drop_transposes(edit: GraphEdit, products: Bools) -> None:
 
 
 def convert(edit: GraphEdit, nodes: Bools, before: str, after: str, case: int) -> int:
-    """Gives matmuls in one precision the time of another on this chip, at least the roofline time in that precision."""
+    """Gives matmuls in one precision the time of another on this chip, at least the roofline time in that precision.
+
+    A matmul runs in one type: where a fix before converted it too, the shorter of the two times stays."""
     chosen = np.flatnonzero(nodes)
-    new = edit.labelled.device.converted_ns(edit.graph.duration[chosen], before, after)
+    edit.unconverted[chosen] = np.fmax(edit.unconverted[chosen], edit.graph.duration[chosen])
+    new = edit.labelled.device.converted_ns(edit.unconverted[chosen], before, after)
     edit.shorten(chosen, new * shares.PRECISION_SPREAD.at(case), edit.labelled.floor_ns(after)[chosen])
     return len(chosen)

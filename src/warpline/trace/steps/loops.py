@@ -71,7 +71,7 @@ def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
         & ~ranges.name.like(SEVERAL_STEPS)
         & ~ranges.domain.like(LIBRARY_DOMAIN)
     ]
-    groups, group = combinations(own.thread, own.name.renamed(lambda name: re.sub(r"\d+", "", name)).codes)
+    groups, group = combinations(own.thread, _names_of_loops(own))
     count, total = np.bincount(group), np.bincount(group, own.end_ns - own.start_ns)
     whole = greatest_of(len(groups), group, own.end_ns) - least_of(len(groups), group, own.start_ns)
     repeats = (count >= LEAST_REPEATS) | own.name.like(NAMED_STEP)[groups]
@@ -84,6 +84,18 @@ def loop_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
         if _is_loop(loop.start_ns, loop.end_ns, thread, launches):
             return FoundSteps(loop.name.texts.tolist(), loop.start_ns, loop.end_ns, thread, "range")
     return None
+
+
+def _names_of_loops(own: Ranges) -> Int64s:
+    """A code for each range's loop. Names that differ in a number are of one, if the number counts; where most ranges
+    have the number of the one before, it labels a section of the program that runs many times."""
+    exact, loops = own.name.codes, own.name.renamed(lambda name: re.sub(r"\d+", "", name)).codes
+    first, loop = combinations(own.thread, loops)
+    order = np.lexsort((own.start_ns, loop))
+    in_loop = loop[order][1:] == loop[order][:-1]
+    stays = in_loop & (exact[order][1:] == exact[order][:-1])
+    pairs, staying = (np.bincount(loop[order][1:], which, len(first)) for which in (in_loop, stays))
+    return np.where((2 * staying > pairs)[loop], len(own.name.words) + exact, loops)
 
 
 def cycle_of_ranges(ranges: Ranges, launches: Launches) -> FoundSteps | None:
