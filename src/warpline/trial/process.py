@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from warpline.capture.trial.agent import ASKED, ENDED, LOOKED, PERMITTED, PROCESSES
+from warpline.capture.trial.agent import ASKED, ENDED, LOOKED, PERMITTED
 from warpline.capture.trial.gate import ALLOWED, READY, WINDOWS
 from warpline.capture.trial.use import ProgramUse
 from warpline.quote import quote
@@ -186,26 +187,24 @@ class VariantProcess:
 
     def end(self) -> None:
         """End it, with its workers and ranks."""
-        pids = [self._child.pid, *self._armed_pids()]
         self._signal(signal.SIGKILL)
-        for pid in pids[1:]:
-            if self._is_ours(pid):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(10)
+        for pid in self._left():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         self._log.close()
 
-    def _armed_pids(self) -> list[int]:
-        with contextlib.suppress(OSError, ValueError):
-            return [int(line) for line in (self.folder / PROCESSES).read_text().split()]
-        return []
-
-    def _is_ours(self, pid: int) -> bool:
-        """Whether the process still is one of this variant: a number may have been given away since."""
-        with contextlib.suppress(OSError):
-            return str(self.folder).encode() in Path(f"/proc/{pid}/environ").read_bytes()
-        return False
+    def _left(self) -> list[int]:
+        """Its processes in sessions of their own, as the ranks of torchrun are: they have its plan, which names its
+        folder. Known only where there is /proc."""
+        named = json.dumps(str(self.folder)).encode()
+        left = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if named in (process / "environ").read_bytes():
+                    left.append(int(process.name))
+        return left
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

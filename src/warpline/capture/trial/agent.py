@@ -37,7 +37,7 @@ from warpline.capture.trial.twin import known_weights, move_by_rounding, round_a
 from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, ProgramUse
 from warpline.capture.trial.writes import FileWrites
 
-LOOKED, ENDED, LEADER, PROCESSES = "looked.json", "ended.json", "leader", "processes"
+LOOKED, ENDED, LEADER = "looked.json", "ended.json", "leader"
 ASKED, PERMITTED = "asks_to_write", "may_write"
 ENOUGH_OPTIMIZER_STEPS = 60
 """The first run has seen enough after so many."""
@@ -69,8 +69,6 @@ class TrialAgent:
         self.updates: Counter[int] = Counter()
         self.generating = False
         self.ready_after_s: float | None = None
-        with contextlib.suppress(OSError), (self.folder / PROCESSES).open("a") as file:
-            file.write(f"{self.pid}\n")
         own_folders = plan.working_copy, str(self.folder.parent)
         self.writes = FileWrites(*own_folders, self._ask_to_write) if plan.asks else FileWrites(*own_folders)
         seed_all(torch)
