@@ -36,6 +36,15 @@ LATE_OPTIMIZER = """
         net(torch.ones(2, 4)).sum().backward()
         optimizer.step()
 """
+TWO_LOSSES = """
+    import torch
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters())
+    for _ in range(4):
+        net(torch.ones(2, 4)).sum().backward()
+        net(torch.zeros(2, 4)).sum().backward()
+        optimizer.step()
+"""
 FUNCTIONS = """
     import torch
     weight = torch.ones(4, 4)
@@ -64,6 +73,12 @@ def test_training_is_timed_by_its_optimizer_or_else_by_its_forwards(
     monkeypatch.setattr(first_look, "LOOK_S", 0.5)
     program, _ = seen(tmp_path, source, budget_s=3600)
     assert program.steps.words == step
+    assert not program.look.use.backward_elsewhere
+
+
+def test_a_second_line_with_backward_is_seen(tmp_path: Path) -> None:
+    program, _ = seen(tmp_path, TWO_LOSSES, budget_s=3600)
+    assert program.look.use.backward_elsewhere
 
 
 def test_a_program_of_functions_is_told_what_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

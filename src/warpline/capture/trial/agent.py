@@ -114,8 +114,10 @@ class TrialAgent:
         # A window's loss is that of its last step, and what is done at each call is part of the time.
         if (self.gate is not None and self.gate.is_amid_window()) or os.getpid() != self.pid:
             return
-        if not self.use.backward_calls:
-            self.use.backward_frames = program_frames(self.plan.working_copy)
+        if self.plan.step is None:
+            frames = program_frames(self.plan.working_copy)
+            self.use.backward_frames = self.use.backward_frames or frames
+            self.use.backward_elsewhere |= frames != self.use.backward_frames
         self.use.backward_calls += 1
         self.results.keep_loss(tensors)
 
