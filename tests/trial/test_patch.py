@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 
@@ -97,6 +98,12 @@ def test_autocast_holds_the_forward_and_the_loss(tmp_path: Path) -> None:
         loss.backward()
 """
     assert block in text
+
+
+def test_autocast_is_left_to_the_reader_where_two_losses_have_forwards(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    made = make_patch(answer("bf16", use=dataclasses.replace(USE, backward_elsewhere=True)), tmp_path)
+    assert [row.name for row in made.by_hand] == ["bf16"]
 
 
 def test_several_fixes_make_one_diff(tmp_path: Path) -> None:

@@ -161,7 +161,10 @@ def test_it_asks_before_the_program_writes_outside_its_folder(
     )
     monkeypatch.chdir(folder)
     assert run(["try", "--", sys.executable, "program.py"]) == 2
-    assert f"writes-files: the program writes outside its folder ({other})" in capsys.readouterr().err
+    assert (
+        f"writes-files: the program runs in a copy of this folder and writes outside it ({other})"
+        in capsys.readouterr().err
+    )
     assert not other.exists()
     assert not (folder / "inside.txt").exists()
 

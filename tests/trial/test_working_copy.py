@@ -23,6 +23,9 @@ Path("..", "elsewhere.txt").write_text("noted")
 with tempfile.TemporaryDirectory() as scratch:
     Path(scratch, "not_noted.txt").write_text("the program's own, and gone")
 tempfile.NamedTemporaryFile().close()
+cache = Path(sys.argv[1], "..", "torchinductor_someone")
+cache.mkdir()
+Path(cache, "header.lock").touch()
 open("config.txt").read()
 print("|".join(writes.files))
 """
@@ -74,3 +77,16 @@ def test_a_folder_with_many_files_is_one_link(tmp_path: Path) -> None:
     assert (copy / "out").is_dir()
     assert not (copy / "out").is_symlink()
     assert (copy / ".git").is_symlink()
+
+
+def test_a_program_that_resolves_its_own_path_stays_in_the_copy(tmp_path: Path) -> None:
+    source, copy = folder(tmp_path), tmp_path / "copy"
+    (source / "src").mkdir()
+    (source / "src" / "train.py").write_text(
+        "from pathlib import Path\n(Path(__file__).resolve().parents[1] / 'out' / 'here.txt').touch()\n"
+    )
+    (source / "run.sh").write_text('cd "$(dirname "$(readlink -f "$0")")"; exec "$1" src/train.py\n')
+    make_working_copy(source, copy, tmp_path / "scratch")
+    subprocess.run(["sh", str(copy / "run.sh"), sys.executable], cwd=tmp_path, check=True)
+    assert (copy / "out" / "here.txt").exists()
+    assert not (source / "out" / "here.txt").exists()

@@ -157,9 +157,14 @@ def _may_write(path: str) -> bool:
     """Ask before the program writes outside its folder."""
     if not sys.stdin.isatty():
         raise UsageError(
-            "writes-files", f"the program writes outside its folder ({path}), as each run will", "add --yes"
+            "writes-files",
+            f"the program runs in a copy of this folder and writes outside it ({path}), as each run will",
+            "add --yes",
         )
-    say(f"The program is about to write outside its folder, and each run will do so again: {path}", err=True)
+    say(
+        f"The program runs in a copy of this folder and is about to write outside it, as each run will: {path}",
+        err=True,
+    )
     return bool(click.confirm("Go on?", err=True))
 
 

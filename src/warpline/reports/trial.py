@@ -153,4 +153,6 @@ def _notes(answer: TrialAnswer) -> Iterator[Note]:
     writes = answer.use.writes
     if writes:
         files = ", ".join(writes[:4]) + (" …" if len(writes) > 4 else "")
-        yield Note("info", "writes", f"The program writes files outside its folder, and each run did so: {files}")
+        yield Note(
+            "info", "writes", f"The program writes files outside the copy of its folder, and each run did so: {files}"
+        )

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from warpline.capture.this_process import usable_cores
 from warpline.trial.judge import EARLY_TAIL, MeasuredProcess, gain_of
 from warpline.trial.live import LiveRow, live_rows
 from warpline.trial.look import ROUNDS, alive_together
@@ -23,11 +24,15 @@ from warpline.units import duration
 MAX_ALIVE = 24
 MIN_BASELINES, USUAL_BASELINES = 2, 3
 """Of each group, where memory is short and where it is not: their difference shows what no change at all does."""
+PATIENCE = 1.5
+"""So many times the start of the program as it is is waited for at least."""
 WINDOW_GRACE_S = 30.0
 LOOK_EVERY = 4
 """Rounds after which a variant that is decided is left out."""
 GROUP_SHARE = 0.5
 """Part of what is left of the budget that a group may take while others will follow."""
+START_SHARE = 0.5
+"""Part of a group's time that its processes may take to start."""
 Show = Callable[[tuple[LiveRow, ...]], None]
 """Gets the processes of a group as they start, and before each window."""
 
@@ -49,18 +54,23 @@ class VariantGroups:
         self._windows_run = 0
         self.ready_s = 0.0
         """What the processes of the last group took until all were ready."""
+        self._usual_start_s = program.took_s
+        """What the program as it is took at most until it was ready."""
 
     def measure(self, variants: Sequence[Variant], share: float = GROUP_SHARE) -> None:
         """Measure some variants against baselines of their own, for a share of what is left of the budget."""
         look = self._program.look
         self.count += 1
         began = time.monotonic()
-        room = alive_together(look, _free_host_bytes(), MAX_ALIVE)
+        starts = started_within(share * self._processes.left_s, self._program.took_s)
+        room = min(alive_together(look, _free_host_bytes(), MAX_ALIVE), starts)
         can_share = look.use.world_size == 1 or self._processes.has_own_port
         if room > MIN_BASELINES and can_share:
             parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
             size = math.ceil(len(variants) / parts)
             for part in range(parts):
+                if part and not self.has_time_for(size):
+                    return
                 self.count += bool(part)
                 until = began + share * (self._processes.left_s + time.monotonic() - began) * (part + 1) / parts
                 some = variants[part * size : (part + 1) * size]
@@ -70,7 +80,7 @@ class VariantGroups:
 
     def _together(self, variants: Sequence[Variant], baselines: int, until: float) -> None:
         names = [BASELINE] * baselines + [one.name for one in variants]
-        most = f"at most {math.ceil(self._processes.left_s / 60)} min (what is left of --budget)"
+        most = f"at most {duration(1e9 * self._processes.left_s)} (what is left of --budget)"
         self._say(f"starting {len(names)} processes, {most}: {', '.join(names)}")
         together = len(names)
         group = [self._processes.start(Variant(), self._program, together) for _ in range(baselines)]
@@ -146,6 +156,8 @@ class VariantGroups:
                 if process.is_ready():
                     process.pause()
                     waiting.remove(process)
+                    if process.name == BASELINE:
+                        self._usual_start_s = max(self._usual_start_s, time.monotonic() - process.started)
                     if process.problem():
                         process.fail(f"could not be made: {process.problem()}")
                 elif process.is_over:
@@ -154,7 +166,7 @@ class VariantGroups:
                 elif (late_s := time.monotonic() - process.started) > process.limit_s:
                     process.fail_late(late_s)
                     waiting.remove(process)
-                elif late_s > self._patience_s(process):
+                elif late_s > self._patience_s(process) and not any(one.name == BASELINE for one in waiting):
                     process.fail(f"not ready after {late_s:.0f} s, and the budget has no time for more: make it larger")
                     waiting.remove(process)
                 if process.error:
@@ -164,8 +176,8 @@ class VariantGroups:
             time.sleep(POLL_S)
 
     def _patience_s(self, process: VariantProcess) -> float:
-        """A compiler may take half of what is left of the budget, but not less than the program as it is."""
-        return max(2 * self._program.took_s, (time.monotonic() - process.started + self._processes.left_s) / 2)
+        """A compiler may take half of what is left of the budget, but not less than the program as it is needs."""
+        return max(PATIENCE * self._usual_start_s, (time.monotonic() - process.started + self._processes.left_s) / 2)
 
     def _window(self, process: VariantProcess) -> None:
         steps = self._program.steps
@@ -208,6 +220,12 @@ class VariantGroups:
         round_s = 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
         processes = (self._processes.left_s - self.ready_s) / (LOOK_EVERY * round_s)
         return max((some for some in range(variants + 1) if some + baselines_for(some) <= processes), default=0)
+
+
+def started_within(time_s: float, start_s: float) -> int:
+    """As many processes as a part of the time starts, because those that start at once share the cores; but enough for
+    one variant."""
+    return max(MIN_BASELINES + 1, int(usable_cores() * START_SHARE * time_s / start_s))
 
 
 def baselines_for(variants: int) -> int:

@@ -30,6 +30,8 @@ not take longer, or the loader would look faster than it is."""
 MAX_WARM_UP_S = 2.0
 """Slow steps are skipped for so long, but at least three of them: a group's processes make them at once, on one GPU."""
 MIN_CALLS = 3
+NO_STEPS = "no optimizer.step() of torch.optim, no generate() and no module of torch.nn"
+NEEDS_STEPS = "to be tried, a step has to call one of these: put its forward into a torch.nn.Module"
 
 
 class TimedSteps(Struct, frozen=True):
@@ -98,11 +100,7 @@ def _chosen(look: LookReport) -> HeardEvent:
     if by_kind[GENERATE]:
         return by_kind[GENERATE][0]
     if not by_kind[FORWARD]:
-        raise WarplineError(
-            "no-steps",
-            "the program called no optimizer.step(), no generate() and no module",
-            "warpline try needs a PyTorch program that does",
-        )
+        raise WarplineError("no-steps", f"the program ended, and called {NO_STEPS}", NEEDS_STEPS)
 
     def size(event: HeardEvent) -> tuple[bool, int]:
         return len(event.times_s) >= MIN_CALLS, look.use.modules[event.who].parameters

@@ -244,9 +244,10 @@ def after_statement(module: ModuleUse, lines: ModuleLines) -> Edit:
 
 
 def _autocast(use: ProgramUse) -> list[tuple[SourcePlace, Edit]]:
-    """From the first call of a module to backward(), if both stand in one block."""
+    """From the first call of a module to backward(), if both stand in one block, and no other loss has forwards of its
+    own, which would then get bfloat16 without autocast."""
     device = "cuda" if use.on_gpu else "cpu"
-    for frame in use.backward_frames:
+    for frame in () if use.backward_elsewhere else use.backward_frames:
         last = SourcePlace.of(frame)
         calls = [place for module in use.modules for place in map(SourcePlace.of, module.calls) if place and last]
         same_file = [place for place in calls if last and place.file == last.file and place.line <= last.line]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from warpline.capture.trial.agent import ASKED, ENDED, LOOKED, PERMITTED, PROCESSES
+from warpline.capture.trial.agent import ASKED, ENDED, LEADER, LOOKED, PERMITTED
 from warpline.capture.trial.gate import ALLOWED, READY, WINDOWS
 from warpline.capture.trial.use import ProgramUse
 from warpline.quote import quote
@@ -21,6 +22,8 @@ from warpline.quote import quote
 ERROR_CHARS = 160
 COMPILING = ("torch/_inductor/", "_dynamo/convert_frame", "torch/_dynamo/")
 """Parts of a frame's file while torch.compile is at work."""
+INSTALLED = ("-packages/", "/lib/python", "<frozen")
+"""Parts of a frame's file that is not the program's own."""
 
 
 class TimedWindow(msgspec.Struct, frozen=True):
@@ -117,6 +120,10 @@ class VariantProcess:
         file = self.folder / LOOKED
         return msgspec.json.decode(file.read_bytes(), type=LookReport) if file.exists() else None
 
+    def has_called(self) -> bool:
+        """Whether any call was heard that may end a step."""
+        return (self.folder / LEADER).exists()
+
     def asks_to_write(self) -> str:
         """The first file outside the working folder, which it waits to write; empty if it does not wait."""
         file = self.folder / ASKED
@@ -174,10 +181,15 @@ class VariantProcess:
 
     def fail_late(self, seconds: float) -> None:
         """Note that it hangs, and where."""
+        self.fail(f"hung: not ready after {seconds:.0f} s{self.place()}")
+
+    def place(self) -> str:
+        """Where in its own files it was when it should have been ready, in brackets; empty if that is not known."""
         files = [line.strip() for line in self._lines() if line.strip().startswith("File ")]
         compiles = any(part in line for line in files for part in COMPILING)
-        where = "it was compiling" if compiles else quote(files[0], ERROR_CHARS) if files else "no step ended"
-        self.fail(f"hung: not ready after {seconds:.0f} s ({where})")
+        own = [line for line in files if not any(part in line for part in INSTALLED)]
+        where = "it was compiling" if compiles else quote((own or files)[0], ERROR_CHARS) if files else ""
+        return f" ({where})" if where else ""
 
     def problem(self) -> str:
         """Why our own part failed inside the program; empty if it did not."""
@@ -186,26 +198,24 @@ class VariantProcess:
 
     def end(self) -> None:
         """End it, with its workers and ranks."""
-        pids = [self._child.pid, *self._armed_pids()]
         self._signal(signal.SIGKILL)
-        for pid in pids[1:]:
-            if self._is_ours(pid):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(10)
+        for pid in self._left():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         self._log.close()
 
-    def _armed_pids(self) -> list[int]:
-        with contextlib.suppress(OSError, ValueError):
-            return [int(line) for line in (self.folder / PROCESSES).read_text().split()]
-        return []
-
-    def _is_ours(self, pid: int) -> bool:
-        """Whether the process still is one of this variant: a number may have been given away since."""
-        with contextlib.suppress(OSError):
-            return str(self.folder).encode() in Path(f"/proc/{pid}/environ").read_bytes()
-        return False
+    def _left(self) -> list[int]:
+        """Its processes in sessions of their own, as the ranks of torchrun are: they have its plan, which names its
+        folder. Known only where there is /proc."""
+        named = json.dumps(str(self.folder)).encode()
+        left = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if named in (process / "environ").read_bytes():
+                    left.append(int(process.name))
+        return left
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -78,7 +78,7 @@ class TrialRecord(Struct, frozen=True):
     steps: TimedSteps
     measured: Sequence[Measured]
     errors: Mapping[str, str]
-    """Why a process failed, by the name of what it tried."""
+    """Why it cannot apply or its process failed, by the name of what is tried."""
     predicted: Mapping[str, Estimate]
     """Gains by the fix's name."""
 

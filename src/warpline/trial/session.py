@@ -79,7 +79,7 @@ class TrialSession:
         for one in self._request.candidates:
             why = one.change.why_not(look.use)
             if why:
-                self._why_not[one.name] = why
+                self._why_not[one.name] = f"did not apply: {why}"
             else:
                 open_.append(one)
         # Compilers start late, so the others do not wait for them, unless another start takes longer than that.
@@ -151,33 +151,15 @@ class TrialSession:
         fresh = [one for one in self._groups.measured if one.name != name or one.group >= since]
         is_fresh = bool(since) and any(one.name == name and one.windows for one in fresh)
         measured = fresh if is_fresh else self._groups.measured
-        record = TrialRecord(
-            self._program.look, self._program.steps, measured, self._groups.errors, self._request.predicted
-        )
+        errors = {**self._why_not, **self._groups.errors}
+        record = TrialRecord(self._program.look, self._program.steps, measured, errors, self._request.predicted)
         claims = len(self._fresh_since) if is_fresh else len(self._request.candidates) - len(self._why_not)
         return row_of(changes, record, claims, is_fresh)
 
     def answer(self, stopped: str, seconds: float) -> TrialAnswer:
         """What is known; `stopped` says what ended it early."""
         look, steps = self._program.look, self._program.steps
-        rows = []
-        for one in self._request.candidates:
-            why = self._why_not.get(one.name)
-            if why:
-                predicted = self._request.predicted.get(one.fix or "")
-                rows.append(
-                    TriedFix(
-                        one.name,
-                        one.change.does,
-                        one.change.lines,
-                        one.fix,
-                        why_not=f"did not apply: {why}",
-                        predicted=predicted,
-                    )
-                )
-            else:
-                rows.append(self._row(one))
-        rows += [self._row(*some) for some in self._combinations]
+        rows = [self._row(*some) for some in (*((one,) for one in self._request.candidates), *self._combinations)]
         baseline = step_of_baseline(self._groups.measured, look.use.on_gpu)
         return TrialAnswer(
             command=self._request.command,

@@ -37,10 +37,13 @@ from warpline.capture.trial.twin import known_weights, move_by_rounding, round_a
 from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, ProgramUse
 from warpline.capture.trial.writes import FileWrites
 
-LOOKED, ENDED, LEADER, PROCESSES = "looked.json", "ended.json", "leader", "processes"
+LOOKED, ENDED, LEADER = "looked.json", "ended.json", "leader"
 ASKED, PERMITTED = "asks_to_write", "may_write"
 ENOUGH_OPTIMIZER_STEPS = 60
 """The first run has seen enough after so many."""
+LATE_OPTIMIZER = 3
+"""For so many times as long it waits for an optimizer where one was made or backward() is called. Without a step of one
+by then, the program updates its weights in a way of its own: its forwards are the steps."""
 MIN_EVENTS = 4
 MAX_RESULTS = 8
 """Results of each name that are kept, from the first steps."""
@@ -67,10 +70,8 @@ class TrialAgent:
         self.places: dict[int, str] = {}
         self.optimizers: dict[int, int] = {}
         self.updates: Counter[int] = Counter()
-        self.generating = False
+        self.generating = self.makes_optimizers = False
         self.ready_after_s: float | None = None
-        with contextlib.suppress(OSError), (self.folder / PROCESSES).open("a") as file:
-            file.write(f"{self.pid}\n")
         own_folders = plan.working_copy, str(self.folder.parent)
         self.writes = FileWrites(*own_folders, self._ask_to_write) if plan.asks else FileWrites(*own_folders)
         seed_all(torch)
@@ -113,8 +114,10 @@ class TrialAgent:
         # A window's loss is that of its last step, and what is done at each call is part of the time.
         if (self.gate is not None and self.gate.is_amid_window()) or os.getpid() != self.pid:
             return
-        if not self.use.backward_calls:
-            self.use.backward_frames = program_frames(self.plan.working_copy)
+        if self.plan.step is None:
+            frames = program_frames(self.plan.working_copy)
+            self.use.backward_frames = self.use.backward_frames or frames
+            self.use.backward_elsewhere |= frames != self.use.backward_frames
         self.use.backward_calls += 1
         self.results.keep_loss(tensors)
 
@@ -136,6 +139,7 @@ class TrialAgent:
             use.loaders.append(LoaderUse(loader.num_workers, pinned, persistent, is_iterable, size, self._place()))
 
         def optimizer_made(optimizer: Any, *_: Any, **__: Any) -> None:
+            self.makes_optimizers = True
             self.places[id(optimizer)] = self._place()
 
         def module_made(module: Any, *_: Any, **__: Any) -> None:
@@ -303,13 +307,14 @@ class TrialAgent:
         self.names[f"{kind} {who}"] = name
         times.append(now)
         first = min(all_times[0] for all_times in self.events.values())
-        long = now - first > self.plan.look_s
+        trains = self.makes_optimizers or bool(self.use.backward_calls)
+        long = now - first > self.plan.look_s * (LATE_OPTIMIZER if trains and kind == FORWARD else 1)
         if kind == OPTIMIZER:
             enough = len(times) >= MIN_EVENTS and (long or len(times) >= ENOUGH_OPTIMIZER_STEPS)
         elif kind == GENERATE:
             enough = long and len(times) > 1 and not self.use.backward_calls
         else:
-            enough = long and len(times) >= MIN_EVENTS and not self.use.backward_calls and not self.generating
+            enough = long and len(times) >= MIN_EVENTS and not self.optimizers and not self.generating
         if enough:
             self._write(LOOKED, self._seen(ended=False))
             self._rest()

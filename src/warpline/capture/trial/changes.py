@@ -124,9 +124,10 @@ class Bf16(ProgramChange):
         on_gpu = torch.cuda.is_initialized()
         device = parameter.device.type if parameter is not None else "cuda" if on_gpu else "cpu"
         self._entered.close()
+        is_on = self._is_on(device)
         self._entered.enter_context(torch.autocast(device, torch.bfloat16))
         compiled = any(map(is_compiled, module.modules())) if not self._use.matmuls else False
-        self.done["calls of compiled modules under autocast"] += compiled
+        self.done["calls of compiled modules under autocast"] += compiled and not is_on
         counts = parameter is not None and not self._use.matmuls and not compiled
         with count_ops(torch, self._use) if counts else contextlib.nullcontext():
             output = call(module, arguments, named)
@@ -141,6 +142,12 @@ class Bf16(ProgramChange):
         """Matmuls of the first calls that had any."""
         matmuls = self._use.matmuls.get("bfloat16", 0)
         return {"matmuls in bfloat16 in the first forward": matmuls} if matmuls else super().proof()
+
+    def _is_on(self, device: str) -> bool:
+        """Whether the program itself has autocast to bfloat16 here."""
+        torch = self.torch
+        known = hasattr(torch, "get_autocast_dtype") and torch.is_autocast_enabled(device)
+        return bool(known and torch.get_autocast_dtype(device) == torch.bfloat16)
 
     def _as_float32(self, leaf: Any) -> Any:
         return leaf.float() if isinstance(leaf, self.torch.Tensor) and leaf.dtype == self.torch.bfloat16 else leaf

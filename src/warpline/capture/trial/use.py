@@ -77,6 +77,8 @@ class ProgramUse:
     """Calls of backward()."""
     backward_frames: list[str] = field(default_factory=list)
     """Where backward() is called first: the program's own frames, innermost first."""
+    backward_elsewhere: bool = False
+    """Whether backward() is called from other lines too."""
     places: dict[str, str] = field(default_factory=dict)
     """Where empty_cache, zero_grad and generate are called first."""
     tf32: bool = False

@@ -16,7 +16,8 @@ from warpline.capture.patches import replace
 
 MOST = 50
 """Files that are noted."""
-NOT_THE_PROGRAMS = ("/dev/", "/proc/", "__pycache__")
+NOT_THE_PROGRAMS = ("/dev/", "/proc/", "__pycache__", "/torchinductor_")
+"""Parts of paths; the last is a cache of torch.compile that always lies in the folder for temporary files."""
 
 
 class FileWrites:
