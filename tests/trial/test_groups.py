@@ -64,3 +64,26 @@ def test_a_variant_gets_the_time_to_start_that_the_program_as_it_is_needs() -> N
     waiting._until_ready(cast(Any, group))
     assert not as_slow.error
     assert slower.error.startswith("not ready after")
+
+
+def test_a_group_runs_to_the_end_of_a_budget_that_holds_no_other() -> None:
+    steps = SimpleNamespace(step_s=0.01, settle=2, per_window=8, per_round=5)
+    program: Any = SimpleNamespace(took_s=1.0, steps=steps)
+    running = VariantGroups(cast(Any, Budget()), program, print, lambda rows: None)
+    now = time.monotonic()
+    # Another group takes 1 s to start, and 4 rounds of 4 processes of 0.55 s: 9.8 s, where 2 s are left.
+    assert running._end(now + 0.5) == pytest.approx(now + 0.95 * BUDGET_S, abs=0.1)
+    program.steps.step_s = 0.0001  # then 1.1 s
+    assert running._end(now + 0.5) == now + 0.5
+    assert running._end(now + 1.5) == pytest.approx(now + 0.95 * BUDGET_S, abs=0.1)
+
+
+def test_what_is_left_of_a_budget_measures_as_many_as_it_has_time_for() -> None:
+    steps = SimpleNamespace(step_s=0.001, settle=2, per_window=8, per_round=5)
+    program: Any = SimpleNamespace(took_s=1.0, steps=steps)
+    running = VariantGroups(cast(Any, Budget()), program, print, lambda rows: None)
+    # A round of one process takes 0.055 s, four of them 0.22 s: 9 processes in 2 s, 3 of them the program as it is.
+    assert running.in_time(20) == 6
+    assert running.in_time(4) == 4
+    running.ready_s = 1.5
+    assert running.in_time(20) == 0

@@ -29,8 +29,8 @@ PATIENCE = 1.5
 WINDOW_GRACE_S = 30.0
 LOOK_EVERY = 4
 """Rounds after which a variant that is decided is left out."""
-GROUP_SHARE = 0.5
-"""Part of what is left of the budget that a group may take while others will follow."""
+GROUP_SHARE, LAST_SHARE = 0.5, 0.95
+"""Part of what is left of the budget that a group may take: while others may follow, and will not."""
 START_SHARE = 0.5
 """Part of a group's time that its processes may take to start."""
 Show = Callable[[tuple[LiveRow, ...]], None]
@@ -69,7 +69,7 @@ class VariantGroups:
             parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
             size = math.ceil(len(variants) / parts)
             for part in range(parts):
-                if part and not self.has_time_for(size):
+                if part and self.in_time(size) < size:
                     return
                 self.count += bool(part)
                 until = began + share * (self._processes.left_s + time.monotonic() - began) * (part + 1) / parts
@@ -89,7 +89,7 @@ class VariantGroups:
             started = time.monotonic()
             self._until_ready(group)
             self.ready_s = time.monotonic() - started
-            self._run_rounds(group, until)
+            self._run_rounds(group, self._end(until))
         finally:
             self._keep(group)
 
@@ -114,6 +114,12 @@ class VariantGroups:
                     return
             if number >= LOOK_EVERY and 2 * time.monotonic() - began > until:
                 return
+
+    def _end(self, until: float) -> float:
+        """When a group ends that may last until then: later where what is left of the budget holds no other group."""
+        now = time.monotonic()
+        next_s = self._usual_start_s + LOOK_EVERY * (1 + USUAL_BASELINES) * self._round_s
+        return until if now + self._processes.left_s > until + next_s else now + LAST_SHARE * self._processes.left_s
 
     def _round(self, order: Sequence[VariantProcess]) -> None:
         """Windows by turns; the order reverses with each."""
@@ -214,11 +220,15 @@ class VariantGroups:
         if times:
             self._say(f"round {number}: {times}")
 
+    @property
+    def _round_s(self) -> float:
+        """What a round of one process takes."""
+        steps = self._program.steps
+        return 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
+
     def in_time(self, variants: int) -> int:
         """How many of so many can be started and measured in enough rounds for a first verdict."""
-        steps = self._program.steps
-        round_s = 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
-        processes = (self._processes.left_s - self.ready_s) / (LOOK_EVERY * round_s)
+        processes = (self._processes.left_s - self.ready_s) / (LOOK_EVERY * self._round_s)
         return max((some for some in range(variants + 1) if some + baselines_for(some) <= processes), default=0)
 
 

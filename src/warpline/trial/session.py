@@ -15,13 +15,13 @@ from warpline.estimate import SHOWN_GAIN, Estimate
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.trial.candidates import NOTHING, Candidate
 from warpline.trial.first_look import MayWrite, look_at_program
-from warpline.trial.groups import Show, StopTrial, VariantGroups
+from warpline.trial.groups import LAST_SHARE, Show, StopTrial, VariantGroups
 from warpline.trial.judge import MAX_GROUPS, WORTH_HAVING
 from warpline.trial.rows import BASELINE, TrialRecord, combination_name, row_of, step_of_baseline
 from warpline.trial.variants import Say, SeenProgram, Variant, VariantProcesses
 
-CONFIRM_SHARE, LAST_SHARE = 0.7, 0.95
-"""Part of what is left of the budget that a group may take: while others may follow, and will not."""
+CONFIRM_SHARE = 0.7
+"""Part of what is left of the budget that measuring again may take."""
 MAX_WINNERS = 6
 FEW = 6
 """So many are measured in one group."""
