@@ -20,7 +20,6 @@ from warpline.reports.sections import (
     Section,
     Table,
     Text,
-    Value,
 )
 from warpline.reports.text import shorten
 from warpline.units import duration, several, speedup
@@ -98,7 +97,7 @@ def summary(found: Sequence[KernelDive]) -> Table:
         Column("gain", "gain", "gain"),
         Column("step", "step", "gain", priority=2),
     )
-    rows: list[tuple[Value, ...]] = [
+    rows = tuple(
         (
             one.kernel.launch,
             shorten(one.kernel.function, MAX_NAME),
@@ -111,9 +110,8 @@ def summary(found: Sequence[KernelDive]) -> Table:
             None if one.step is None else one.step.gain.expected,
         )
         for one in found
-    ]
-    keep = [at for at, column in enumerate(columns) if column.name != "step" or any(row[at] for row in rows)]
-    return Table(tuple(columns[at] for at in keep), tuple(tuple(row[at] for at in keep) for row in rows))
+    )
+    return Table(columns, rows).without_empty("step")
 
 
 def title(one: KernelDive) -> str:

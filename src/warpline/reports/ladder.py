@@ -81,13 +81,9 @@ def _apart(rungs: Sequence[Rung]) -> str:
 
 def _rungs(ladder: Ladder) -> Table:
     """One row a rung; without predictions, there is no column for them."""
-    shown = [
-        at
-        for at, column in enumerate(COLUMNS)
-        if column.name != "predicted_ns" or any(rung.predicted_ns is not None for rung in ladder.rungs)
-    ]
-    rows = [_row(rung, before, ladder) for rung, before in zip(ladder.rungs, (None, *ladder.rungs), strict=False)]
-    return Table(tuple(COLUMNS[at] for at in shown), tuple(tuple(row[at] for at in shown) for row in rows))
+    pairs = zip(ladder.rungs, (None, *ladder.rungs), strict=False)
+    rows = tuple(_row(rung, before, ladder) for rung, before in pairs)
+    return Table(COLUMNS, rows).without_empty("predicted_ns")
 
 
 def _row(rung: Rung, before: Rung | None, ladder: Ladder) -> tuple[Value, ...]:

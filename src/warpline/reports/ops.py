@@ -37,12 +37,7 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
     columns = tuple(column for column in _COLUMNS if on_device or not _of_device(column.name))
     key = Column("name", "op" if table.group is None else f"op and {table.group}", key=True)
     shown = table.frame.head(top).to_dicts()
-    places = [_place(row) for row in shown]
-    where = [_WHERE] if any(places) else []
-    rows = tuple(
-        (*(_cell(row, column.name) for column in columns), _label(row), *([place] if where else []))
-        for row, place in zip(shown, places, strict=True)
-    )
+    rows = tuple((*(_cell(row, column.name) for column in columns), _label(row), _place(row)) for row in shown)
     hidden = len(table.frame) - len(rows)
     note = f"{hidden:,} more: --top {len(table.frame)}" if hidden else ""
     of = "GPU self time" if on_device else "CPU self time"
@@ -51,7 +46,8 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
         f"as in torch's key_averages(). share: {of} of {duration(table.window_ns)}"
         f"{'' if on_device else ', in which several threads may run'}."
     )
-    content: list[Content] = [Table((*columns, key, *where), rows, hidden, note), Text(text, "quiet")]
+    listed = Table((*columns, key, _WHERE), rows, hidden, note).without_empty(_WHERE.name)
+    content: list[Content] = [listed, Text(text, "quiet")]
     if table.without_op_ns:
         content.append(
             Text(

@@ -139,16 +139,13 @@ def _ladder(row: dict[str, Any], has_steps: bool) -> Section:
 def _ops(shown: list[dict[str, Any]], has_steps: bool) -> Section:
     count = _COLUMNS[0] if has_steps else Column("count", "count", "count")
     columns = (count, *_COLUMNS[1:])
-    where = [_WHERE] if any(row["file"] for row in shown) else []
-    rows = tuple(
-        (*(row[column.name] for column in columns[:-1]), _named(row), *([_place(row)] if where else []))
-        for row in shown
-    )
+    rows = tuple((*(row[column.name] for column in columns[:-1]), _named(row), _place(row)) for row in shown)
     note = (
         "Means per op, without what recording costs. before kernel: Python, framework and CUDA call; hidden: share of "
         "its CPU time while the GPU is busy; (no op): a kernel that no op launched. --op NAME shows the layers of one."
     )
-    return Section("ops", "Dispatch path", (Table((*columns, *where), rows), Text(note, "quiet")))
+    table = Table((*columns, _WHERE), rows).without_empty(_WHERE.name)
+    return Section("ops", "Dispatch path", (table, Text(note, "quiet")))
 
 
 def _named(row: dict[str, Any]) -> str:

@@ -61,6 +61,16 @@ class Table(Struct, frozen=True):
         """Position of the key column."""
         return next(position for position, column in enumerate(self.columns) if column.key)
 
+    def without_empty(self, *names: str) -> Table:
+        """The table without those of the named columns in which no row has a value."""
+        shown = [
+            at
+            for at, column in enumerate(self.columns)
+            if column.name not in names or any(row[at] not in (None, "") for row in self.rows)
+        ]
+        columns = tuple(self.columns[at] for at in shown)
+        return replace(self, columns=columns, rows=tuple(tuple(row[at] for at in shown) for row in self.rows))
+
 
 class Text(Struct, frozen=True):
     """A paragraph."""
