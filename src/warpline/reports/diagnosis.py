@@ -30,16 +30,7 @@ from warpline.reports.device_time import (
     outside_steps,
     rank_waits,
 )
-from warpline.reports.sections import (
-    Command,
-    Commands,
-    Content,
-    Note,
-    Notes,
-    Report,
-    Section,
-    Text,
-)
+from warpline.reports.sections import Command, Content, Note, Notes, Report, Section, Text, next_section
 from warpline.reports.serving import serving_section
 from warpline.reports.title import NO_GPU, UNNAMED, joined
 from warpline.sources.health import HealthEntry
@@ -71,9 +62,7 @@ def report(
     sections = list(_everything(diagnosis, top) if verbose else _first_screen(diagnosis))
     if cost is not None and diagnosis.judgement is not None:
         sections.append(cost_section(diagnosis.judgement, cost, brief=not verbose))
-    following = Section(
-        "next", "Next", (Commands(tuple(_next(diagnosis, verbose, again, chosen))),), is_lead=not verbose
-    )
+    following = next_section(_next(diagnosis, verbose, again, chosen), is_lead=not verbose)
     said = in_words_of(platform_of(diagnosis.trace), tuple(sections))
     return Report(_title(diagnosis, verbose), (*said, following))
 

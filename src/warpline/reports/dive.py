@@ -10,7 +10,6 @@ from warpline.estimate import Estimate
 from warpline.reports.sections import (
     Column,
     Command,
-    Commands,
     Content,
     Fact,
     Facts,
@@ -20,6 +19,7 @@ from warpline.reports.sections import (
     Section,
     Table,
     Text,
+    next_section,
 )
 from warpline.reports.text import shorten
 from warpline.units import duration, several, speedup
@@ -64,7 +64,7 @@ def report(dive: Dive, *, verbose: bool = False) -> Report:
     if hidden:
         text = f"{several(hidden, 'more launch', 'more launches')}, with less time to recover: -v shows them."
         sections.append(Section("hidden", "Not shown", (Text(text, "quiet"),)))
-    sections.append(Section("next", "Next", (Commands(tuple(_next(dive, verbose))),)))
+    sections.append(next_section(_next(dive, verbose)))
     device = next((one.kernel.device for one in dive.found if one.kernel.device), "")
     parts = [dive.path, device, several(len(dive.found), "kernel")]
     return Report(" · ".join(part for part in parts if part), tuple(sections))

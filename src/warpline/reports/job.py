@@ -14,7 +14,7 @@ from warpline.ranks.groups import GroupTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.replay.replay import most_take
-from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
+from warpline.reports.sections import Column, Command, Note, Notes, Report, Section, Table, Text, next_section
 from warpline.sources.health import HealthEntry
 from warpline.sources.stdin import as_shell_word, as_typed
 from warpline.trace.arrays import NONE
@@ -87,7 +87,7 @@ def report(job: Job, full: bool = False, folder: Path | None = None) -> Report:
         Section("ranks", "Ranks, per step, by who holds others up", (_ranks(job, full),)),
         Section("groups", "Process groups, per step", (_groups(job, full),)),
         Section("own", "Each rank by itself, without waiting for others", (_own(job, full),)),
-        Section("next", "Next", (Commands(tuple(_next(job, full, folder))),)),
+        next_section(_next(job, full, folder)),
     ]
     if full and job.collectives:
         longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))

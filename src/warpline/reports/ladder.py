@@ -9,7 +9,6 @@ from warpline.estimate import Estimate
 from warpline.reports.sections import (
     Column,
     Command,
-    Commands,
     Content,
     Note,
     Notes,
@@ -18,6 +17,7 @@ from warpline.reports.sections import (
     Table,
     Text,
     Value,
+    next_section,
 )
 from warpline.reports.svg import document, fitted, label, legend, stroke
 from warpline.units import count, duration, several, share, speedup
@@ -51,7 +51,7 @@ def ladder_report(ladder: Ladder, verbose: bool = False) -> Report:
         content = tuple(_changes(rung, before, verbose))
         if content:
             sections.append(Section(f"rung_{rung.name}", rung.name, content))
-    sections.append(Section("next", "Next", (Commands(NEXT),)))
+    sections.append(next_section(NEXT))
     return Report(f"{len(ladder.rungs)} rungs on {ladder.device}", tuple(sections))
 
 

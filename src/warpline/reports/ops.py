@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 from warpline.analyses.ops import OpsTable
 from warpline.analyses.user_frames import site_of
 from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.roofline_plot import shape_label
-from warpline.reports.sections import Column, Command, Commands, Content, Report, Section, Table, Text, Value
+from warpline.reports.sections import Column, Command, Content, Report, Section, Table, Text, Value, next_section
 from warpline.units import duration, flops, share
 
 _COLUMNS = (
@@ -64,7 +65,7 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
                 "quiet",
             )
         )
-    sections = (Section("ops", "Ops", tuple(content), is_lead=True), _next(table, path))
+    sections = (Section("ops", "Ops", tuple(content), is_lead=True), next_section(_next(table, path)))
     return Report(title, sections)
 
 
@@ -96,17 +97,12 @@ def _place(row: dict[str, Any]) -> str | None:
     return site.spot if site and site.file not in (row.get("group") or "") else None
 
 
-def _next(table: OpsTable, path: str) -> Section:
+def _next(table: OpsTable, path: str) -> Iterator[Command]:
     quoted = shlex.quote(path)
-    commands = (
-        [Command(f"warpline ops {quoted} --group shape", "a row for each shape")] if table.group != "shape" else []
-    )
-    if table.device is None:  # the others are about the GPU
-        return Section(
-            "next", "Next", (Commands((*commands, Command(f"warpline diagnose {quoted}", "what takes the time"))),)
-        )
-    commands += [
-        Command(f"warpline parts {quoted}", "the step by module, range or role"),
-        Command(f"warpline roofline {quoted}", "how far each op is from the roofline"),
-    ]
-    return Section("next", "Next", (Commands(tuple(commands)),))
+    if table.group != "shape":
+        yield Command(f"warpline ops {quoted} --group shape", "a row for each shape")
+    if table.device is None:
+        yield Command(f"warpline diagnose {quoted}", "what takes the time")
+    else:
+        yield Command(f"warpline parts {quoted}", "the step by module, range or role")
+        yield Command(f"warpline roofline {quoted}", "how far each op is from the roofline")

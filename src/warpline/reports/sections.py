@@ -6,6 +6,7 @@ terminal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -181,6 +182,11 @@ class Section(Struct, frozen=True):
     content: tuple[Content, ...] = ()
     is_lead: bool = False
     """Whether the title may be omitted if space is short."""
+
+
+def next_section(commands: Iterable[Command], is_lead: bool = False) -> Section:
+    """What to type next, at the end of an answer."""
+    return Section("next", "Next", (Commands(tuple(commands)),), is_lead)
 
 
 class Report(Struct, frozen=True):
