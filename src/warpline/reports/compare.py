@@ -12,7 +12,7 @@ from warpline.compare.gate import Gate
 from warpline.compare.parts import COPY, StepPart
 from warpline.compare.words import in_words
 from warpline.estimate import LEAST_EFFECT
-from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text, Value
+from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
 from warpline.units import duration, several, speedup
 
 LISTED = 12
@@ -110,26 +110,24 @@ def _checks(gate: Gate, verbose: bool) -> Iterator[Content]:
     if len(checks) > LISTED and not verbose:
         checks = tuple(check for check in checks if not check.passed)
     if checks:
-        columns = [
+        columns = (
             Column("number", "per step" if gate.runs else "per launch", key=True),
+            Column("baseline", "baseline", "number"),
             Column("value", "measured", "number"),
             Column("limit", "limit", aligned="right"),
             Column("passed", ""),
-        ]
-        rows: list[list[Value]] = [
-            [
+        )
+        rows = tuple(
+            (
                 check.budget.number,
+                None if check.baseline is None else _shown(check.baseline),
                 _shown(check.value.expected),
                 f"{check.budget.sign} {_limit(check.budget.limit)}",
                 _outcome(check),
-            ]
+            )
             for check in checks
-        ]
-        if any(check.baseline is not None for check in checks):
-            columns.insert(1, Column("baseline", "baseline", "number"))
-            for row, check in zip(rows, checks, strict=True):
-                row.insert(1, None if check.baseline is None else _shown(check.baseline))
-        yield Table(tuple(columns), tuple(map(tuple, rows)))
+        )
+        yield Table(columns, rows).without_empty("baseline")
     if len(checks) < len(gate.checks):
         rest = f"{len(gate.checks) - len(checks)} more are" if checks else f"All {len(gate.checks)} limits are"
         yield Text(f"{rest} kept; -v lists them.", "quiet")
