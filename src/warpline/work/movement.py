@@ -6,7 +6,7 @@ from math import prod
 
 from warpline.work.model import OpCall, Unknowable, Work, vector_steps
 from warpline.work.registry import model
-from warpline.work.shapes import dense_bytes, total_bytes, typed
+from warpline.work.shapes import dense_bytes, resized, total_bytes, typed
 
 FAMILY = "copy"
 FILL = "fill"
@@ -150,10 +150,7 @@ def _number(text: str) -> float | None:
 )
 def resize(call: OpCall) -> Work:
     """upsample(x, output size, …)."""
-    x, size = call.tensor(0), call.integers(1)
-    if not size:
-        raise Unknowable("the output's size was not recorded")
-    out = (*x.shape[: len(x.shape) - len(size)], *size)
+    x, out = call.tensor(0), resized(call)
     weights = {"nearest": 1, "linear1d": 3, "bilinear": 8, "bicubic": 32, "trilinear": 16}
     steps = next((count for word, count in weights.items() if word in call.name), 1)
     return Work("resize", vector_steps(steps * prod(out), "fp32"), x.bytes, dense_bytes(out, x.dtype))

@@ -6,7 +6,7 @@ from math import prod
 
 from warpline.work.model import OpCall, Tensor, Unknowable, Work, vector_steps
 from warpline.work.registry import model
-from warpline.work.shapes import dense_bytes, total_bytes
+from warpline.work.shapes import dense_bytes, resized, total_bytes
 
 FAMILY = "pooling"
 
@@ -65,10 +65,7 @@ def average_pool(call: OpCall) -> Work:
 )
 def adaptive_pool(call: OpCall) -> Work:
     """_adaptive_avg_pool2d(x, output size)."""
-    x, size = call.tensor(0), call.integers(1)
-    if not size:
-        raise Unknowable("the output's size was not recorded")
-    out = (*x.shape[: len(x.shape) - len(size)], *size)
+    x, out = call.tensor(0), resized(call)
     return Work(FAMILY, vector_steps(x.elements, x.dtype), x.bytes, dense_bytes(out, x.dtype))
 
 

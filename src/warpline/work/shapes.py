@@ -75,6 +75,14 @@ def reduced(shape: tuple[int, ...], dims: Sequence[int] | None) -> tuple[int, ..
     return tuple(size for position, size in enumerate(shape) if position not in gone)
 
 
+def resized(call: OpCall) -> tuple[int, ...]:
+    """The shape of the first argument with the sizes of the second as its last ones."""
+    x, size = call.tensor(0), call.integers(1)
+    if not size:
+        raise Unknowable("the output's size was not recorded")
+    return (*x.shape[: len(x.shape) - len(size)], *size)
+
+
 def total_bytes(tensors: Iterable[Tensor | None]) -> int:
     """Bytes of all given tensors."""
     return sum(tensor.bytes for tensor in tensors if tensor is not None)
