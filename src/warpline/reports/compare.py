@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.compare.budgets import BudgetCheck
-from warpline.compare.comparison import ComparedRuns, Comparison
+from warpline.compare.comparison import ComparedRuns, Comparison, Verdict
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import MIN_SHARE, CpuOp
 from warpline.compare.gate import Gate
@@ -62,8 +62,7 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     if comparison.outcome is not None:
         lead.append(Text(comparison.outcome.sentence))
     if comparison.reasons:
-        severity: Severity = "warning" if comparison.verdict in {"not_comparable", "inconclusive"} else "info"
-        lead.append(Notes(tuple(Note(severity, comparison.verdict, reason) for reason in comparison.reasons)))
+        lead.append(reason_notes(comparison.verdict, comparison.reasons))
     sections = [Section("answer", "Answer", tuple(lead), is_lead=True)]
     if comparison.same_unit:
         whole = (comparison.a.step_ns, comparison.b.step_ns)
@@ -78,6 +77,12 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     if comparison.same_unit and not comparison.is_on_cpu:
         sections.append(Section("counts", "How often, per step", (_counts(comparison),)))
     return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", tuple(sections))
+
+
+def reason_notes(verdict: Verdict, reasons: Sequence[str]) -> Notes:
+    """What a verdict rests on, or what forbids one."""
+    severity: Severity = "warning" if verdict in {"not_comparable", "inconclusive"} else "info"
+    return Notes(tuple(Note(severity, verdict, reason) for reason in reasons))
 
 
 def gate_report(gate: Gate, verbose: bool = False) -> Report:

@@ -13,12 +13,11 @@ from warpline.reports.sections import (
     Content,
     Fact,
     Facts,
-    Note,
-    Notes,
     Report,
     Section,
     Table,
     Text,
+    health_notes,
     next_section,
 )
 from warpline.reports.text import shorten
@@ -53,8 +52,7 @@ def report(dive: Dive, *, verbose: bool = False) -> Report:
     """The whole answer: a summary of all kernels if there are several, then each one."""
     sections: list[Section] = []
     if dive.health:
-        notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in dive.health)
-        sections.append(Section("health", "Health", (Notes(notes),)))
+        sections.append(Section("health", "Health", (health_notes(dive.health),)))
     if len(dive.found) > 1:
         sections.append(Section("kernels", "Kernels", (summary(dive.found),), is_lead=True))
     chosen = _shown(dive.found, verbose)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.sanitise import sanitise, sanitise_lines
+from warpline.sources.health import HealthEntry
 
 Unit = Literal["text", "count", "ns", "change_ns", "bytes", "bytes_per_second", "share", "gain", "number"]
 """Unit of a column: `change_ns` has a sign, `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""
@@ -110,6 +111,11 @@ class Notes(Struct, frozen=True):
     """Notes, the most severe first."""
 
     notes: tuple[Note, ...]
+
+
+def health_notes(entries: Iterable[HealthEntry]) -> Notes:
+    """Notes on how sound a profile is."""
+    return Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in entries))
 
 
 class Part(Struct, frozen=True):
