@@ -101,7 +101,7 @@ def _next(table: OpsTable, path: str) -> Iterator[Command]:
     quoted = shlex.quote(path)
     if table.group != "shape":
         yield Command(f"warpline ops {quoted} --group shape", "a row for each shape")
-    if table.device is None:
+    if table.device is None:  # the others are about the GPU
         yield Command(f"warpline diagnose {quoted}", "what takes the time")
     else:
         yield Command(f"warpline parts {quoted}", "the step by module, range or role")
