@@ -22,7 +22,7 @@ from warpline.analyses.user_frames import LineIs, Site, UserFrames, site_of
 from warpline.capture.run_folder import recorded_entry
 from warpline.intervals import intersection, union
 from warpline.library_names import OPTIMIZER_STEP, PROFILER_FRAME
-from warpline.trace.arrays import NONE, Bools, Int64s, Texts
+from warpline.trace.arrays import NONE, Bools, Int64s, Texts, most_frequent
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -339,16 +339,11 @@ def _steps(trace: Trace, events: ThreadEvents) -> list[tuple[int, int]]:
 
 def _thread(trace: Trace) -> int:
     """The thread on which the steps lie, if anything else does; else the one with the most ops, frames or calls."""
-    marked = _most_frequent(trace.steps_in_view.thread)
+    marked = most_frequent(trace.steps_in_view.thread)
     for table in (trace.ops, trace.python, trace.api, trace.osrt, trace.ranges):
         if (table.thread != NONE).any():
-            return marked if marked in table.thread else _most_frequent(table.thread)
+            return marked if marked in table.thread else most_frequent(table.thread)
     return marked
-
-
-def _most_frequent(threads: Int64s) -> int:
-    counts = np.bincount(threads[threads != NONE])
-    return int(counts.argmax()) if len(counts) else NONE
 
 
 def segments(starts: Int64s, ends: Int64s, windows: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:

@@ -37,16 +37,21 @@ def _named(trace: Trace, row: int) -> tuple[str | None, Chip | None]:
 
 def trace_host_link(trace: Trace) -> CitedFigure | None:
     """What the link between host and device carries at most, by the device's architecture; None if that is unknown."""
-    row = _listed(trace, _busiest_device(trace.gpu))
-    compute = None if row is None else _compute(trace, row)
-    return None if row is None or compute is None else host_link(trace.devices.name[row], compute)
+    known = _busiest_known(trace)
+    return None if known is None else host_link(*known)
 
 
 def trace_peers(trace: Trace) -> tuple[Chip, ...]:
     """The known chips like the device, by its architecture; none if that is unknown."""
+    known = _busiest_known(trace)
+    return () if known is None else chips_like(*known)
+
+
+def _busiest_known(trace: Trace) -> tuple[str | None, tuple[int, int]] | None:
+    """The name and the compute capability of the busiest device; None if the capability is unknown."""
     row = _listed(trace, _busiest_device(trace.gpu))
     compute = None if row is None else _compute(trace, row)
-    return () if row is None or compute is None else chips_like(trace.devices.name[row], compute)
+    return None if row is None or compute is None else (trace.devices.name[row], compute)
 
 
 def _compute(trace: Trace, row: int) -> tuple[int, int] | None:

@@ -28,7 +28,7 @@ from warpline.analyses.steps import in_view
 from warpline.analyses.user_frames import UserFrames, with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.intervals import covered_before
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, Texts, count_of, sum_of
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.schema import Ops
 from warpline.trace.trace import Trace
@@ -70,7 +70,7 @@ def _of_ops(trace: Trace, chosen: Bools) -> pl.DataFrame:
     place = _places(ops, chosen)
 
     def summed(values: Int64s, op_ids: Int64s) -> Int64s:
-        return _summed(values, place[op_ids], len(rows))
+        return sum_of(len(rows), place[op_ids], values).astype(np.int64)
 
     earlier = _earlier_sibling(ops)
     before, native = _before(ops, earlier)[rows], _called_from_native(ops)[rows]
@@ -80,8 +80,8 @@ def _of_ops(trace: Trace, chosen: Bools) -> pl.DataFrame:
     frames = _moments_within(trace, ops.thread[rows], starts - before, starts)
     # Of each op within a chosen one, half an event lies in the op around it; of the chosen one, outside.
     around = np.where(chosen, NONE, ops.parent)
-    ops_inside = np.bincount(around[around != NONE], minlength=len(ops)) + 1
-    calls_inside = np.bincount(api.op_id[api.op_id != NONE], minlength=len(ops))
+    ops_inside = count_of(len(ops), around) + 1
+    calls_inside = count_of(len(ops), api.op_id)
     return pl.DataFrame(
         {
             "name": ops.name[rows].series(),
@@ -187,23 +187,18 @@ def _queued(trace: Trace) -> Int64s:
     return np.where(gpu.api_id == NONE, 0, np.maximum(gpu.start_ns - returned, 0))
 
 
-def _summed(values: Int64s, places: Int64s, count: int) -> Int64s:
-    known = places != NONE
-    return np.bincount(places[known], weights=values[known], minlength=count).astype(np.int64)
-
-
 def _own_times(trace: Trace) -> Int64s:
     """Time of each op without the ops and API calls within it."""
     ops, api = trace.ops, trace.api
     lengths = ops.end_ns - ops.start_ns
-    in_ops = _summed(lengths, ops.parent, len(ops))
-    in_calls = _summed(api.end_ns - api.start_ns, api.op_id, len(ops))
-    return lengths - in_ops - in_calls
+    in_ops = sum_of(len(ops), ops.parent, lengths)
+    in_calls = sum_of(len(ops), api.op_id, api.end_ns - api.start_ns)
+    return lengths - (in_ops + in_calls).astype(np.int64)
 
 
 def _layers(trace: Trace) -> Texts:
     """The layer of each op's own time."""
-    calls = np.bincount(trace.api.op_id[trace.api.op_id != NONE], minlength=len(trace.ops))
+    calls = count_of(len(trace.ops), trace.api.op_id)
     autograd = trace.ops.name.like(AUTOGRAD)
     return np.where(autograd, "autograd", np.where(calls > 0, "backend", "dispatcher")).astype(object)
 

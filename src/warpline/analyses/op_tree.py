@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from warpline.analyses.thread_events import CALL, OP, RANGE, ThreadEvents
 from warpline.library_names import PROFILER_STEP
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, count_of, sum_of
 from warpline.trace.nesting import ROUNDED_TWICE, levels, nearest_marked
 from warpline.trace.table import Names
 from warpline.trace.trace import Trace
@@ -63,8 +63,7 @@ class OpTree(Struct, frozen=True):
         """Time of each node without its children. Where a range outlasts the one around it, as an optimizer's step does
         that ends after the profiler's, the time of both is that of the later one; torch counts it twice."""
         lengths, nodes = self.lengths_ns, self.nodes
-        inner = self.parents != NONE
-        within = np.bincount(self.parents[inner], weights=lengths[inner], minlength=len(lengths)).astype(np.int64)
+        within = sum_of(len(lengths), self.parents, lengths).astype(np.int64)
         order = np.lexsort((nodes.start_ns, self.parents, nodes.thread))
         before, after = order[:-1], order[1:]
         beside = (nodes.thread[before] == nodes.thread[after]) & (self.parents[before] == self.parents[after])
@@ -117,7 +116,7 @@ def _nodes(trace: Trace) -> ThreadEvents:
 
 def _repeats(names: Names, parents: Int64s) -> Bools:
     """Which nodes are an only child with the name of its parent."""
-    children = np.bincount(parents[parents != NONE], minlength=len(parents) + 1)
+    children = count_of(len(parents) + 1, parents)
     return (parents != NONE) & (names.at(parents).codes == names.codes) & (children[parents] == 1)
 
 

@@ -25,7 +25,7 @@ from warpline.analyses.thread_events import OP
 from warpline.analyses.user_frames import with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.hardware import roof_of
-from warpline.trace.arrays import NONE, Bools, Floats, Int64s
+from warpline.trace.arrays import NONE, Bools, Floats, Int64s, sum_of
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.ops/1"
@@ -141,7 +141,7 @@ def _recorded_calls(gpu_work: GpuWork, work: RowWork, group: str | None) -> _Cal
     nodes, count = tree.nodes, len(tree.nodes)
     owner = tree.node_of_op[gpu_work.gpu.op_id]
     launched = {**work.columns(np.arange(len(owner))), "launches": np.ones(len(owner))}
-    own = {key: _summed(values, owner, count) for key, values in launched.items()}
+    own = {key: sum_of(count, owner, values) for key, values in launched.items()}
     total, inside = tree.with_children(own), in_view(trace, nodes.start_ns)
     if not len(owner):
         total |= _work_of_ops(trace, tree, inside)
@@ -235,11 +235,6 @@ def _lent_calls(gpu_work: GpuWork, work: RowWork, group: str | None, foreign: Fo
     return calls.with_columns(
         kind=pl.lit(OP), gpu_self="time", cpu_self=nothing, length=nothing, inferred=inferred.cast(pl.Int64)
     ).drop("call")
-
-
-def _summed(values: Floats | Int64s, owner: Int64s, count: int) -> Floats:
-    known = owner != NONE
-    return np.bincount(owner[known], weights=values[known], minlength=count).astype(np.float64)
 
 
 def _work_of_ops(trace: Trace, tree: OpTree, inside: Bools) -> dict[str, Floats]:

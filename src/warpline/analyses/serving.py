@@ -20,7 +20,7 @@ from warpline.analyses.steps import step_times
 from warpline.api_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from warpline.intervals import Spans, difference, intersection, joined, union
 from warpline.library_names import ENGINE_STEP
-from warpline.trace.arrays import NONE, Bools, containing, grouped
+from warpline.trace.arrays import NONE, Bools, containing, count_of, grouped
 from warpline.trace.launches import launched_ns
 from warpline.trace.steps.token_reads import token_reads
 from warpline.trace.trace import Trace
@@ -229,7 +229,7 @@ def _phases_by_graphs(trace: Trace) -> list[StepTokens | None]:
     steps, api, gpu = trace.steps_in_view, trace.api, trace.gpu
     replays = api.name.like(GRAPH_LAUNCH)
     calls = containing(steps.start_ns, steps.end_ns, api.start_ns[replays])
-    count = np.bincount(calls[calls != NONE], minlength=len(steps))
+    count = count_of(len(steps), calls)
     launched = containing(steps.start_ns, steps.end_ns, launched_ns(gpu, api))
     inside, times = launched != NONE, gpu.end_ns - gpu.start_ns
     in_graph = inside & np.append(replays, False)[gpu.api_id]

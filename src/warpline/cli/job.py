@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from pathlib import Path
 
 import click
@@ -22,6 +19,7 @@ from warpline.ranks.read import Engine
 from warpline.ranks.words import shown_ranks
 from warpline.reports.console import spinner
 from warpline.reports.job import report
+from warpline.sources.private_files import folder_until_exit
 from warpline.trace.open import profiles_in
 from warpline.trace.trace import Trace
 
@@ -105,9 +103,7 @@ def _only(folder: Path) -> list[Path]:
 
 def _spooled(path: Path) -> dict[int, Path]:
     """The ranks of a merged file as files that stay until the process ends, since readers seek in them."""
-    folder = Path(tempfile.mkdtemp(prefix="warpline-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return take_apart(path, folder)
+    return take_apart(path, folder_until_exit())
 
 
 def _url(path: Path) -> str:

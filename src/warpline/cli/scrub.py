@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from warpline.cli.options import PATH, bundle, json_option
 from warpline.cli.output import print_report
@@ -101,8 +101,6 @@ def _as_dict(result: ScrubResult) -> dict[str, Any]:
             "pseudonymised": result.count("pseudonymised"),
             "dropped": result.count("dropped"),
         },
-        "texts": [{"kind": text.kind, "count": text.count, "reason": text.reason} for text in result.texts],
-        "changes": [
-            {"action": change.action, "place": change.place, "count": change.count} for change in result.changes
-        ],
+        "texts": to_builtins(result.texts),
+        "changes": to_builtins(result.changes),
     }

@@ -224,24 +224,21 @@ def _kernel_name(command: ParsedCommand) -> Iterator[Remark]:
     elif not name.startswith("regex:") and base == "function" and re.fullmatch(r"\w+", name):
         seen = f"-k {name} matches only kernels whose full name is {name}"
         yield Remark(failure.found(seen, "warning", "Use regex: to match part of a name.", (f"-k regex:{name}",)))
-    if base == "function" and re.search(r"::|<|\(|^void ", bare):
+    if base != "function":
+        return
+    if re.search(r"::|<|\(|^void ", bare):
+        needed = "demangled"
         seen = (
             f"-k {name} has template or namespace parts, which the default --kernel-name-base function does not match"
         )
-        yield Remark(
-            failure.found(
-                seen, means="By default ncu matches only the bare function name.", do=("--kernel-name-base demangled",)
-            ),
-            setting("--kernel-name-base", "demangled"),
-        )
-    elif base == "function" and bare.startswith("_Z"):
+    elif bare.startswith("_Z"):
+        needed = "mangled"
         seen = f"-k {name} is a mangled name, but the default --kernel-name-base function matches the bare one"
-        yield Remark(
-            failure.found(
-                seen, means="By default ncu matches only the bare function name.", do=("--kernel-name-base mangled",)
-            ),
-            setting("--kernel-name-base", "mangled"),
-        )
+    else:
+        return
+    means = "By default ncu matches only the bare function name."
+    check = failure.found(seen, means=means, do=(f"--kernel-name-base {needed}",))
+    yield Remark(check, setting("--kernel-name-base", needed))
 
 
 def _nvtx_filter(command: ParsedCommand) -> Iterator[Remark]:

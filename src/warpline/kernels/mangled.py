@@ -148,6 +148,11 @@ class _NameReader:
         if not self.eat(piece):
             raise _Unreadable(self.at)
 
+    def go_deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _Unreadable(self.at)
+
     def grow(self, text: str) -> str:
         self.built += len(text)
         if self.built > MAX_OUTPUT:
@@ -213,9 +218,7 @@ class _NameReader:
 
     def local(self) -> str:
         self.need("Z")
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise _Unreadable(self.at)
+        self.go_deeper()
         function = self.encoding()
         self.need("E")
         self.depth -= 1
@@ -306,9 +309,7 @@ class _NameReader:
 
     def arguments(self) -> str:
         self.need("I")
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise _Unreadable(self.at)
+        self.go_deeper()
         shown: list[str] = []
         while not self.eat("E"):
             self.argument(shown)
@@ -348,9 +349,7 @@ class _NameReader:
 
     def expression(self) -> str:
         char = self.peek()
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise _Unreadable(self.at)
+        self.go_deeper()
         code = self.text[self.at : self.at + 2]
         if char == "L":
             text = self.literal()
@@ -380,9 +379,7 @@ class _NameReader:
         return f"decltype({text})"
 
     def type(self) -> str:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise _Unreadable(self.at)
+        self.go_deeper()
         text = self._type()
         self.depth -= 1
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from warpline.lab.model import LabColumn, LabExperiment, LabTable, LabValue, Observation
@@ -95,8 +96,7 @@ def _overlap(lab: Workbench) -> LabTable:
         ),
         ("pinned, on a second stream", side_by_side, "the next batch is copied while this one is computed"),
     )
-    rows = tuple((name, lab.loop(call, name, with_gpu=False).step_ns, why) for name, call, why in ways)
-    return LabTable("overlap", f"Batches of {size(2.0 * 2048 * width)}, each with six matmuls", TIME_COLUMNS, rows)
+    return _timed(lab, "overlap", f"Batches of {size(2.0 * 2048 * width)}, each with six matmuls", ways)
 
 
 def _allocator(lab: Workbench) -> LabTable:
@@ -113,8 +113,7 @@ def _allocator(lab: Workbench) -> LabTable:
         ("torch.empty from the cache", cached, "a list in the process, no call of the driver"),
         ("torch.empty after empty_cache()", uncached, "cudaMalloc and cudaFree, which wait for the GPU"),
     )
-    rows = tuple((name, lab.loop(call, name, with_gpu=False).step_ns, why) for name, call, why in ways)
-    return LabTable("allocator", f"Memory for {size(4.0 * count)}", TIME_COLUMNS, rows)
+    return _timed(lab, "allocator", f"Memory for {size(4.0 * count)}", ways)
 
 
 def _cache(lab: Workbench) -> LabTable:
@@ -136,8 +135,13 @@ def _cache(lab: Workbench) -> LabTable:
         ("torch.cat with the past", joined, "reads and writes the whole cache for one new token"),
         ("written into a buffer", written, "moves the new token only"),
     )
-    rows = tuple((name, lab.loop(call, name, with_gpu=False).step_ns, why) for name, call, why in ways)
-    return LabTable("kv cache", f"Keys of {length:,} tokens, batch {batch}", TIME_COLUMNS, rows)
+    return _timed(lab, "kv cache", f"Keys of {length:,} tokens, batch {batch}", ways)
+
+
+def _timed(lab: Workbench, name: str, title: str, ways: Sequence[tuple[str, Callable[[], None], str]]) -> LabTable:
+    """A row for each way of doing the same."""
+    rows = tuple((way, lab.loop(call, way, with_gpu=False).step_ns, why) for way, call, why in ways)
+    return LabTable(name, title, TIME_COLUMNS, rows)
 
 
 def _seen(tables: dict[str, LabTable]) -> str:

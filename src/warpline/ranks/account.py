@@ -126,13 +126,12 @@ def _diagnosis(line: RankTimeline, cause: Largest, time_ns: float) -> str:
     if cause == "comm":
         return f"transfers that no compute hides take {duration(time_ns)}"
     if cause == "kernel":
-        rows = ~line.is_comm & (line.name.codes >= 0)
-        times = np.bincount(line.name.codes[rows], (line.end_ns - line.start_ns)[rows], len(line.name.words))
-        if not times.any():
+        times = line.kernel_ns()
+        if not any(times.values()):
             return f"GPU operations take {duration(time_ns)}"
-        most = int(np.argmax(times))
-        name = short(line.name.words[most])[:SHOWN_NAME]
-        return f"kernels take {duration(time_ns)}, most in {name} ({duration(times[most] / len(line.steps))})"
+        most = max(times, key=lambda name: times[name])
+        each = duration(times[most] / len(line.steps))
+        return f"kernels take {duration(time_ns)}, most in {short(most)[:SHOWN_NAME]} ({each})"
     if cause == "input":
         return f"the GPU waits {duration(time_ns)}, mostly while the CPU waits for data"
     if cause == "unknown":

@@ -19,6 +19,8 @@ from warpline.ranks.timeline import RankOutline, RankTimeline
 from warpline.ranks.waits import gathered
 from warpline.trace.arrays import Bools, Floats, Int64s, combinations, grouped
 
+DEVIATION_OVER_MEDIAN = 1.4826
+"""The standard deviation of normal values over the median of their distances from their mean."""
 USUAL_DRIFT = 50e-6
 """Drift that quartz clocks have without correction: the prior of each rank's drift."""
 PRIOR_NS = 5_000.0
@@ -120,7 +122,7 @@ def _doubts(ends: _Ends, residual: Floats, count: int) -> list[int]:
     """The uncertainty of each rank's clock."""
     found = [1 << 62] * count
     for place, own in grouped(np.arange(len(residual)), ends.place):
-        spread = 1.4826 * float(np.median(np.abs(residual[own])))
+        spread = DEVIATION_OVER_MEDIAN * float(np.median(np.abs(residual[own])))
         found[place] = int(np.hypot(spread / np.sqrt(len(own)), SYSTEMATIC_NS))
     return found
 
@@ -167,7 +169,7 @@ class _Problem:
                 residual[rows] = self._residual(rows, weight[rows], found)
             if np.abs(found - before).max() < SETTLED_NS:
                 break
-            scale = max(1.4826 * float(np.median(np.abs(residual))), MIN_SCALE_NS)
+            scale = max(DEVIATION_OVER_MEDIAN * float(np.median(np.abs(residual))), MIN_SCALE_NS)
             weight = 1.0 / np.maximum(1.0, np.abs(residual) / (2 * scale)) ** 2
         return found, residual
 

@@ -273,13 +273,10 @@ def _changed_kernels(a: Job, b: Job) -> tuple[ChangedKernel, ...]:
 
 def _kernels(job: Job) -> dict[int, dict[str, float]]:
     """Time of each kernel of each rank, per step; collectives are in the groups."""
-    found = {}
-    for line in job.timelines:
-        rows = ~line.is_comm & (line.name.codes >= 0)
-        times = np.bincount(line.name.codes[rows], (line.end_ns - line.start_ns)[rows], len(line.name.words))
-        per_step = times / len(line.steps)
-        found[line.rank] = {name: time for name, time in zip(line.name.words, per_step.tolist(), strict=True) if time}
-    return found
+    return {
+        line.rank: {name: time / len(line.steps) for name, time in line.kernel_ns().items() if time}
+        for line in job.timelines
+    }
 
 
 def _causes(

@@ -78,6 +78,11 @@ class Job(Struct, frozen=True):
     other_jobs: tuple[str, ...] = ()
     """Other jobs or recordings of the folder, for `--job`."""
 
+    @property
+    def by_blame(self) -> list[RankTime]:
+        """The ranks, those that hold others up most first."""
+        return sorted(self.per_rank, key=lambda one: -one.blame_ns)
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `warpline.job/1`."""
         return {

@@ -97,7 +97,7 @@ def _times(line: RankTimeline, steps: Sequence[int]) -> _Times:
         float(gap_ns.sum()),
         float(np.sort(gap_ns)[::-1][:few].sum()),
         int(rows[np.argmax(gap_ns)]) if len(rows) else 0,
-        _by_name(line, steps),
+        line.kernel_ns(steps),
     )
 
 
@@ -113,9 +113,3 @@ def _kernel_with_most(late: _Times, peers: Sequence[_Times]) -> str:
         for name, time in late.by_name.items()
     }
     return max(extra, key=lambda name: extra[name], default="")
-
-
-def _by_name(line: RankTimeline, steps: Sequence[int]) -> dict[str, float]:
-    rows = np.isin(line.step, steps) & ~line.is_comm & (line.name.codes >= 0)
-    times = np.bincount(line.name.codes[rows], (line.end_ns - line.start_ns)[rows], len(line.name.words))
-    return dict(zip(line.name.words, times.tolist(), strict=True))

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.estimate import NOTICEABLE_GAIN, SHOWN_GAIN, Estimate
+from warpline.ranks.clocks import DEVIATION_OVER_MEDIAN
 from warpline.ranks.match import PAIR, Collectives
 from warpline.ranks.program import Recording
 from warpline.ranks.reasons import Reason, Why, why
@@ -161,7 +162,7 @@ class Search:
         single step, the usual difference. A rank that is always late by as much is late, not noisy."""
         own = [excess[min(1, len(excess) - 1) :] for excess in self.excess_ns.values()]
         spread = [np.abs(excess - (np.median(excess) if len(excess) > 1 else 0.0)) for excess in own]
-        return 1.4826 * float(np.median([np.median(one) for one in spread]))
+        return DEVIATION_OVER_MEDIAN * float(np.median([np.median(one) for one in spread]))
 
     @cached_property
     def late_steps(self) -> dict[int, tuple[int, ...]]:

@@ -56,6 +56,14 @@ class RankTimeline(Struct, frozen=True):
     steps: Floats
     """The common steps on the CPU, likewise."""
 
+    def kernel_ns(self, steps: Sequence[int] | None = None) -> dict[str, float]:
+        """Time of each kernel in these steps, by default in all; collectives are left out."""
+        rows = ~self.is_comm & (self.name.codes >= 0)
+        if steps is not None:
+            rows &= np.isin(self.step, steps)
+        times = np.bincount(self.name.codes[rows], (self.end_ns - self.start_ns)[rows], len(self.name.words))
+        return dict(zip(self.name.words, times.tolist(), strict=True))
+
 
 class RankOutline(Struct, frozen=True):
     """What is kept of each rank: its collectives in launch order, and its steps. Times count from `zero_ns`."""

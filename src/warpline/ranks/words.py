@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from warpline.estimate import SHOWN_GAIN, Estimate
+from warpline.fixes.words import listed
 from warpline.ranks.account import RankTime
 from warpline.ranks.straggler import Straggler
 from warpline.units import duration, share, speedup
@@ -59,9 +60,8 @@ class JobVerdict(Struct, frozen=True):
 
 def shown_ranks(ranks: Sequence[int]) -> str:
     """Ranks for people: `rank 5`, `ranks 0 and 6`, `ranks 8–15`."""
-    parts = list(_runs(sorted(ranks)))
-    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else "none"
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {listed}"
+    parts = _runs(sorted(ranks))
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {listed(parts) or 'none'}"
 
 
 def _runs(ranks: Sequence[int]) -> Iterator[str]:

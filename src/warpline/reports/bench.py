@@ -13,7 +13,6 @@ from warpline.estimate import Estimate
 from warpline.reports.sections import (
     Column,
     Command,
-    Commands,
     Content,
     Fact,
     Facts,
@@ -24,6 +23,7 @@ from warpline.reports.sections import (
     Table,
     Text,
     Value,
+    next_section,
 )
 from warpline.reports.values import MISSING
 
@@ -41,7 +41,7 @@ def bench_report(answer: BenchAnswer, request: BenchRequest) -> Report:
     if answer.ways:
         sections.append(Section("ways", "Which way is the fastest", tuple(Text(sentence) for sentence in answer.ways)))
     sections += [_cold(cold) for cold in answer.cold]
-    sections.append(Section("next", "Next", (Commands(tuple(_next(answer, request))),)))
+    sections.append(next_section(_next(answer, request)))
     title = answer.comparison.sentence if answer.comparison is not None else f"bench {request.what}"
     return Report(title, tuple(sections))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.compare.budgets import BudgetCheck
-from warpline.compare.comparison import ComparedRuns, Comparison
+from warpline.compare.comparison import ComparedRuns, Comparison, Verdict
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import MIN_SHARE, CpuOp
 from warpline.compare.gate import Gate
 from warpline.compare.parts import COPY, StepPart
 from warpline.compare.words import in_words
 from warpline.estimate import LEAST_EFFECT
-from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text, Value
+from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
 from warpline.units import duration, several, speedup
 
 LISTED = 12
@@ -62,8 +62,7 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     if comparison.outcome is not None:
         lead.append(Text(comparison.outcome.sentence))
     if comparison.reasons:
-        severity: Severity = "warning" if comparison.verdict in {"not_comparable", "inconclusive"} else "info"
-        lead.append(Notes(tuple(Note(severity, comparison.verdict, reason) for reason in comparison.reasons)))
+        lead.append(reason_notes(comparison.verdict, comparison.reasons))
     sections = [Section("answer", "Answer", tuple(lead), is_lead=True)]
     if comparison.same_unit:
         whole = (comparison.a.step_ns, comparison.b.step_ns)
@@ -78,6 +77,12 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     if comparison.same_unit and not comparison.is_on_cpu:
         sections.append(Section("counts", "How often, per step", (_counts(comparison),)))
     return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", tuple(sections))
+
+
+def reason_notes(verdict: Verdict, reasons: Sequence[str]) -> Notes:
+    """What a verdict rests on, or what forbids one."""
+    severity: Severity = "warning" if verdict in {"not_comparable", "inconclusive"} else "info"
+    return Notes(tuple(Note(severity, verdict, reason) for reason in reasons))
 
 
 def gate_report(gate: Gate, verbose: bool = False) -> Report:
@@ -110,26 +115,24 @@ def _checks(gate: Gate, verbose: bool) -> Iterator[Content]:
     if len(checks) > LISTED and not verbose:
         checks = tuple(check for check in checks if not check.passed)
     if checks:
-        columns = [
+        columns = (
             Column("number", "per step" if gate.runs else "per launch", key=True),
+            Column("baseline", "baseline", "number"),
             Column("value", "measured", "number"),
             Column("limit", "limit", aligned="right"),
             Column("passed", ""),
-        ]
-        rows: list[list[Value]] = [
-            [
+        )
+        rows = tuple(
+            (
                 check.budget.number,
+                None if check.baseline is None else _shown(check.baseline),
                 _shown(check.value.expected),
                 f"{check.budget.sign} {_limit(check.budget.limit)}",
                 _outcome(check),
-            ]
+            )
             for check in checks
-        ]
-        if any(check.baseline is not None for check in checks):
-            columns.insert(1, Column("baseline", "baseline", "number"))
-            for row, check in zip(rows, checks, strict=True):
-                row.insert(1, None if check.baseline is None else _shown(check.baseline))
-        yield Table(tuple(columns), tuple(map(tuple, rows)))
+        )
+        yield Table(columns, rows).without_empty("baseline")
     if len(checks) < len(gate.checks):
         rest = f"{len(gate.checks) - len(checks)} more are" if checks else f"All {len(gate.checks)} limits are"
         yield Text(f"{rest} kept; -v lists them.", "quiet")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from warpline.ranks.comparison import ChangedKernel, ChangedRank, JobComparison
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
-from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text, Value
+from warpline.reports.compare import reason_notes
+from warpline.reports.sections import Column, Content, Report, Section, Table, Text, Value
 from warpline.units import capitalised, several
 
 LISTED = 8
@@ -45,8 +46,7 @@ def report(comparison: JobComparison, verbose: bool = False) -> Report:
         lead.append(Text(f"{capitalised(text)}."))
     lead += [Text(f"{name}: {job.verdict.sentence}", "quiet") for name, job in _sides(comparison)]
     if comparison.reasons:
-        severity: Severity = "warning" if comparison.verdict in {"not_comparable", "inconclusive"} else "info"
-        lead.append(Notes(tuple(Note(severity, comparison.verdict, reason) for reason in comparison.reasons)))
+        lead.append(reason_notes(comparison.verdict, comparison.reasons))
     sections = [Section("answer", "Answer", tuple(lead), is_lead=True)]
     if comparison.verdict != "not_comparable":
         groups = tuple(

@@ -30,16 +30,7 @@ from warpline.reports.device_time import (
     outside_steps,
     rank_waits,
 )
-from warpline.reports.sections import (
-    Command,
-    Commands,
-    Content,
-    Note,
-    Notes,
-    Report,
-    Section,
-    Text,
-)
+from warpline.reports.sections import Command, Content, Report, Section, Text, health_notes, next_section
 from warpline.reports.serving import serving_section
 from warpline.reports.title import NO_GPU, UNNAMED, joined
 from warpline.sources.health import HealthEntry
@@ -71,9 +62,7 @@ def report(
     sections = list(_everything(diagnosis, top) if verbose else _first_screen(diagnosis))
     if cost is not None and diagnosis.judgement is not None:
         sections.append(cost_section(diagnosis.judgement, cost, brief=not verbose))
-    following = Section(
-        "next", "Next", (Commands(tuple(_next(diagnosis, verbose, again, chosen))),), is_lead=not verbose
-    )
+    following = next_section(_next(diagnosis, verbose, again, chosen), is_lead=not verbose)
     said = in_words_of(platform_of(diagnosis.trace), tuple(sections))
     return Report(_title(diagnosis, verbose), (*said, following))
 
@@ -109,8 +98,7 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
 
 def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
     if diagnosis.health:
-        notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in diagnosis.health)
-        yield Section("health", "Profile health", (Notes(notes),))
+        yield Section("health", "Profile health", (health_notes(diagnosis.health),))
     judgement = diagnosis.judgement
     if judgement is not None:
         yield Section("verdict", "Verdict", tuple(_verdict(judgement)))
@@ -209,7 +197,7 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
     hidden = len(diagnosis.health) - len(shown)
     content: list[Content] = []
     if shown:
-        content.append(Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in shown)))
+        content.append(health_notes(shown))
     if len(doubts) > len(shown):
         content.append(Text(f"({several(hidden, 'more note')} on the profile's health: -v)", "quiet"))
     return tuple(content)

@@ -10,17 +10,15 @@ from warpline.estimate import Estimate
 from warpline.reports.sections import (
     Column,
     Command,
-    Commands,
     Content,
     Fact,
     Facts,
-    Note,
-    Notes,
     Report,
     Section,
     Table,
     Text,
-    Value,
+    health_notes,
+    next_section,
 )
 from warpline.reports.text import shorten
 from warpline.units import duration, several, speedup
@@ -54,8 +52,7 @@ def report(dive: Dive, *, verbose: bool = False) -> Report:
     """The whole answer: a summary of all kernels if there are several, then each one."""
     sections: list[Section] = []
     if dive.health:
-        notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in dive.health)
-        sections.append(Section("health", "Health", (Notes(notes),)))
+        sections.append(Section("health", "Health", (health_notes(dive.health),)))
     if len(dive.found) > 1:
         sections.append(Section("kernels", "Kernels", (summary(dive.found),), is_lead=True))
     chosen = _shown(dive.found, verbose)
@@ -65,7 +62,7 @@ def report(dive: Dive, *, verbose: bool = False) -> Report:
     if hidden:
         text = f"{several(hidden, 'more launch', 'more launches')}, with less time to recover: -v shows them."
         sections.append(Section("hidden", "Not shown", (Text(text, "quiet"),)))
-    sections.append(Section("next", "Next", (Commands(tuple(_next(dive, verbose))),)))
+    sections.append(next_section(_next(dive, verbose)))
     device = next((one.kernel.device for one in dive.found if one.kernel.device), "")
     parts = [dive.path, device, several(len(dive.found), "kernel")]
     return Report(" · ".join(part for part in parts if part), tuple(sections))
@@ -98,7 +95,7 @@ def summary(found: Sequence[KernelDive]) -> Table:
         Column("gain", "gain", "gain"),
         Column("step", "step", "gain", priority=2),
     )
-    rows: list[tuple[Value, ...]] = [
+    rows = tuple(
         (
             one.kernel.launch,
             shorten(one.kernel.function, MAX_NAME),
@@ -111,9 +108,8 @@ def summary(found: Sequence[KernelDive]) -> Table:
             None if one.step is None else one.step.gain.expected,
         )
         for one in found
-    ]
-    keep = [at for at, column in enumerate(columns) if column.name != "step" or any(row[at] for row in rows)]
-    return Table(tuple(columns[at] for at in keep), tuple(tuple(row[at] for at in keep) for row in rows))
+    )
+    return Table(columns, rows).without_empty("step")
 
 
 def title(one: KernelDive) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from warpline.doctor.model import Check, Examination, State
 from warpline.reports.sections import Command, Commands, Note, Notes, Report, Section, Severity
+from warpline.reports.text import cut
 from warpline.units import several
 
 SEVERITIES: dict[State, Severity] = {
@@ -48,8 +49,7 @@ def _note(check: Check) -> Note:
 
 
 def _title(examination: Examination, checks: Sequence[Check]) -> str:
-    subject = examination.subject
-    subject = subject if len(subject) <= LONGEST_SUBJECT else f"{subject[: LONGEST_SUBJECT - 1]}…"
+    subject = cut(examination.subject, LONGEST_SUBJECT)
     if examination.verdict != "ok":
         return f"{subject}: {', '.join(_counts(examination, checks))}"
     notes = [check.name for check in checks if check.state == "note"]

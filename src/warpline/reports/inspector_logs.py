@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline.ranks.inspector_logs import InspectedJob
-from warpline.reports.sections import Column, Note, Notes, Report, Section, Table, Text
+from warpline.reports.sections import Column, Report, Section, Table, Text, health_notes
 from warpline.units import several
 
 BRIEF_RANKS, BRIEF_GROUPS = 12, 8
@@ -41,11 +41,10 @@ def inspected_report(job: InspectedJob, full: bool = False, source: str = INSPEC
     groups = job.groups if full else job.groups[:BRIEF_GROUPS]
     rank_rows = tuple((str(one.rank), *(getattr(one, column.name) for column in _RANKS[1:])) for one in shown)
     group_rows = tuple(tuple(getattr(one, column.name) for column in _GROUPS) for one in groups)
-    notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in job.health)
     return Report(
         title,
         (
-            *([Section("health", "Logs", (Notes(notes),))] if notes else []),
+            *([Section("health", "Logs", (health_notes(job.health),))] if job.health else []),
             Section("verdict", "Verdict", (Text(job.sentence, "strong"), Text(rest, "quiet")), is_lead=True),
             Section("groups", "Communicators", (_table(_GROUPS, group_rows, len(job.groups)),)),
             Section("ranks", "Ranks, by who holds others up", (_table(_RANKS, rank_rows, len(ranks)),)),

@@ -14,7 +14,7 @@ from warpline.ranks.groups import GroupTime
 from warpline.ranks.job import Job
 from warpline.ranks.words import shown_ranks
 from warpline.replay.replay import most_take
-from warpline.reports.sections import Column, Command, Commands, Note, Notes, Report, Section, Table, Text
+from warpline.reports.sections import Column, Command, Report, Section, Table, Text, health_notes, next_section
 from warpline.sources.health import HealthEntry
 from warpline.sources.stdin import as_shell_word, as_typed
 from warpline.trace.arrays import NONE
@@ -94,15 +94,14 @@ def report(job: Job, full: bool = False, folder: Path | None = None) -> Report:
         Section("ranks", "Ranks, per step, by who holds others up", (_ranks(job, full),)),
         Section("groups", "Process groups, per step", (_groups(job, full),)),
         Section("own", "Each rank by itself, without waiting for others", (_own(job, full),)),
-        Section("next", "Next", (Commands(tuple(_next(job, full, folder))),)),
+        next_section(_next(job, full, folder)),
     ]
     if full and job.collectives:
         longest = Section("collectives", "Collectives with the longest waits", (_collectives(job),))
         sections.insert(-1, longest)
     if job.health:
         entries = job.health if full else _folded(job.health)
-        notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in entries))
-        sections.insert(0, Section("health", "Recordings", (notes,)))
+        sections.insert(0, Section("health", "Recordings", (health_notes(entries),)))
     return Report(title, tuple(sections))
 
 
@@ -131,10 +130,9 @@ def _lead(job: Job) -> Iterator[Text]:
 
 
 def _own(job: Job, full: bool) -> Table:
-    ordered = sorted(job.per_rank, key=lambda one: -one.blame_ns)
-    shown = ordered if full else ordered[:BRIEF_RANKS]
+    shown = job.by_blame if full else job.by_blame[:BRIEF_RANKS]
     rows = tuple((str(one.rank), one.alone_ns, one.diagnosis) for one in shown)
-    hidden = len(ordered) - len(shown)
+    hidden = len(job.per_rank) - len(shown)
     return Table(_OWN, rows, hidden, f"{several(hidden, 'more rank')}: -v" if hidden else "")
 
 
@@ -152,8 +150,7 @@ def _sure(job: Job) -> str:
 
 def _ranks(job: Job, full: bool) -> Table:
     offsets = {clock.rank: clock.offset_ns for clock in job.clocks}
-    ordered = sorted(job.per_rank, key=lambda one: -one.blame_ns)
-    shown = ordered if full else ordered[:BRIEF_RANKS]
+    shown = job.by_blame if full else job.by_blame[:BRIEF_RANKS]
     rows = tuple(
         (
             str(one.rank),
@@ -169,7 +166,7 @@ def _ranks(job: Job, full: bool) -> Table:
         )
         for one in shown
     )
-    hidden = len(ordered) - len(shown)
+    hidden = len(job.per_rank) - len(shown)
     return Table(_RANKS, rows, hidden, f"{several(hidden, 'more rank')}: -v" if hidden else "")
 
 
@@ -230,7 +227,7 @@ def _link(group: GroupTime) -> str:
 
 
 def _next(job: Job, full: bool, folder: Path | None) -> Iterator[Command]:
-    ranks = job.straggler.ranks or tuple(one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)[:1])
+    ranks = job.straggler.ranks or tuple(one.rank for one in job.by_blame[:1])
     for rank in ranks[:2] if job.straggler.reason not in _SEEN_TOGETHER else ():
         if rank in job.files:
             is_alone = list(job.files.values()).count(job.files[rank]) == 1

@@ -106,7 +106,7 @@ def _cell(step: RankStepTime, name: str, colour: str, x: float, y: float, width:
 
 def _drawn_ranks(job: Job) -> list[int]:
     """In order; of too many, those that hold others up most."""
-    return sorted(one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)[:MOST_RANKS])
+    return sorted(one.rank for one in job.by_blame[:MOST_RANKS])
 
 
 def _caption(job: Job) -> str:

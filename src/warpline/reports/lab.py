@@ -62,9 +62,9 @@ def _content(result: LabResult) -> Iterator[Content]:
 
 def lab_table(table: LabTable) -> Table:
     """A table of the lab as one of a report, without the columns that no row has."""
-    shown = [at for at in range(len(table.columns)) if any(row[at] not in (None, "") for row in table.rows)]
-    columns = tuple(_column(table.columns[at], at == 0) for at in shown)
-    return Table(columns, tuple(tuple(_value(row[at]) for at in shown) for row in table.rows))
+    columns = tuple(_column(column, at == 0) for at, column in enumerate(table.columns))
+    rows = tuple(tuple(map(_value, row)) for row in table.rows)
+    return Table(columns, rows).without_empty(*(column.name for column in columns))
 
 
 def _column(column: LabColumn, is_key: bool) -> Column:

@@ -9,7 +9,6 @@ from warpline.estimate import Estimate
 from warpline.reports.sections import (
     Column,
     Command,
-    Commands,
     Content,
     Note,
     Notes,
@@ -18,6 +17,7 @@ from warpline.reports.sections import (
     Table,
     Text,
     Value,
+    next_section,
 )
 from warpline.reports.svg import document, fitted, label, legend, stroke
 from warpline.units import count, duration, several, share, speedup
@@ -51,7 +51,7 @@ def ladder_report(ladder: Ladder, verbose: bool = False) -> Report:
         content = tuple(_changes(rung, before, verbose))
         if content:
             sections.append(Section(f"rung_{rung.name}", rung.name, content))
-    sections.append(Section("next", "Next", (Commands(NEXT),)))
+    sections.append(next_section(NEXT))
     return Report(f"{len(ladder.rungs)} rungs on {ladder.device}", tuple(sections))
 
 
@@ -81,13 +81,9 @@ def _apart(rungs: Sequence[Rung]) -> str:
 
 def _rungs(ladder: Ladder) -> Table:
     """One row a rung; without predictions, there is no column for them."""
-    shown = [
-        at
-        for at, column in enumerate(COLUMNS)
-        if column.name != "predicted_ns" or any(rung.predicted_ns is not None for rung in ladder.rungs)
-    ]
-    rows = [_row(rung, before, ladder) for rung, before in zip(ladder.rungs, (None, *ladder.rungs), strict=False)]
-    return Table(tuple(COLUMNS[at] for at in shown), tuple(tuple(row[at] for at in shown) for row in rows))
+    pairs = zip(ladder.rungs, (None, *ladder.rungs), strict=False)
+    rows = tuple(_row(rung, before, ladder) for rung, before in pairs)
+    return Table(COLUMNS, rows).without_empty("predicted_ns")
 
 
 def _row(rung: Rung, before: Rung | None, ladder: Ladder) -> tuple[Value, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 from warpline.analyses.ops import OpsTable
 from warpline.analyses.user_frames import site_of
 from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.roofline_plot import shape_label
-from warpline.reports.sections import Column, Command, Commands, Content, Report, Section, Table, Text, Value
+from warpline.reports.sections import Column, Command, Content, Report, Section, Table, Text, Value, next_section
 from warpline.units import duration, flops, share
 
 _COLUMNS = (
@@ -37,12 +38,7 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
     columns = tuple(column for column in _COLUMNS if on_device or not _of_device(column.name))
     key = Column("name", "op" if table.group is None else f"op and {table.group}", key=True)
     shown = table.frame.head(top).to_dicts()
-    places = [_place(row) for row in shown]
-    where = [_WHERE] if any(places) else []
-    rows = tuple(
-        (*(_cell(row, column.name) for column in columns), _label(row), *([place] if where else []))
-        for row, place in zip(shown, places, strict=True)
-    )
+    rows = tuple((*(_cell(row, column.name) for column in columns), _label(row), _place(row)) for row in shown)
     hidden = len(table.frame) - len(rows)
     note = f"{hidden:,} more: --top {len(table.frame)}" if hidden else ""
     of = "GPU self time" if on_device else "CPU self time"
@@ -51,7 +47,8 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
         f"as in torch's key_averages(). share: {of} of {duration(table.window_ns)}"
         f"{'' if on_device else ', in which several threads may run'}."
     )
-    content: list[Content] = [Table((*columns, key, *where), rows, hidden, note), Text(text, "quiet")]
+    listed = Table((*columns, key, _WHERE), rows, hidden, note).without_empty(_WHERE.name)
+    content: list[Content] = [listed, Text(text, "quiet")]
     if table.without_op_ns:
         content.append(
             Text(
@@ -68,7 +65,7 @@ def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
                 "quiet",
             )
         )
-    sections = (Section("ops", "Ops", tuple(content), is_lead=True), _next(table, path))
+    sections = (Section("ops", "Ops", tuple(content), is_lead=True), next_section(_next(table, path)))
     return Report(title, sections)
 
 
@@ -100,17 +97,12 @@ def _place(row: dict[str, Any]) -> str | None:
     return site.spot if site and site.file not in (row.get("group") or "") else None
 
 
-def _next(table: OpsTable, path: str) -> Section:
+def _next(table: OpsTable, path: str) -> Iterator[Command]:
     quoted = shlex.quote(path)
-    commands = (
-        [Command(f"warpline ops {quoted} --group shape", "a row for each shape")] if table.group != "shape" else []
-    )
+    if table.group != "shape":
+        yield Command(f"warpline ops {quoted} --group shape", "a row for each shape")
     if table.device is None:  # the others are about the GPU
-        return Section(
-            "next", "Next", (Commands((*commands, Command(f"warpline diagnose {quoted}", "what takes the time"))),)
-        )
-    commands += [
-        Command(f"warpline parts {quoted}", "the step by module, range or role"),
-        Command(f"warpline roofline {quoted}", "how far each op is from the roofline"),
-    ]
-    return Section("next", "Next", (Commands(tuple(commands)),))
+        yield Command(f"warpline diagnose {quoted}", "what takes the time")
+    else:
+        yield Command(f"warpline parts {quoted}", "the step by module, range or role")
+        yield Command(f"warpline roofline {quoted}", "how far each op is from the roofline")

@@ -7,7 +7,7 @@ import shlex
 from warpline.analyses.roofline.other_shapes import OtherShapes, ScaledOp
 from warpline.estimate import Estimate
 from warpline.reports.roofline_plot import shape_label
-from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
+from warpline.reports.sections import Column, Command, Report, Section, Table, Text, Value, next_section
 from warpline.units import duration, share
 
 _COLUMNS = (
@@ -41,7 +41,7 @@ def scaled_report(answer: OtherShapes, path: str, top: int) -> Report:
     kept = f"{duration(answer.unscaled_ns)} without a work model ({part}) stay as they are."
     content = (table, *texts, Text(kept, "quiet")) if answer.unscaled_ns else (table, *texts)
     command = Command(f"warpline roofline {shlex.quote(path)}", "the roofline at the recorded sizes")
-    sections = (Section("ops", "Ops", content), Section("next", "Next", (Commands((command,)),)))
+    sections = (Section("ops", "Ops", content), next_section([command]))
     return Report(title, sections)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ from warpline.analyses.parts.labels import NO_PART
 from warpline.analyses.parts.table import GAPS, PartsTable
 from warpline.compare.parts import short
 from warpline.reports.roofline_plot import shape_label
-from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
+from warpline.reports.sections import Column, Command, Report, Section, Table, Text, Value, next_section
 from warpline.units import duration, several, share
 
 LISTED_SHAPES = 12
@@ -50,7 +51,7 @@ def parts_report(table: PartsTable, title: str, path: str, top: int) -> Report:
         sections.append(Section("classes", "By class of kernels", (_table(table.classes, columns, "class", top),)))
     if len(table.shapes):
         sections.append(Section("shapes", "Kernels by shape", tuple(_shapes(table))))
-    sections.append(_next(table, path))
+    sections.append(next_section(_next(table, path)))
     return Report(title, tuple(sections))
 
 
@@ -135,10 +136,9 @@ def _shapes(table: PartsTable) -> list[Text | Table]:
     return content
 
 
-def _next(table: PartsTable, path: str) -> Section:
+def _next(table: PartsTable, path: str) -> Iterator[Command]:
     quoted = shlex.quote(path)
     other = "role" if table.by != "role" else "class"
-    commands = [Command(f"warpline parts {quoted} --by {other}", f"the same by {other}")]
+    yield Command(f"warpline parts {quoted} --by {other}", f"the same by {other}")
     if table.shapes["shapes"].is_not_null().any():
-        commands.append(Command(f"warpline ops {quoted} --group shape", "each op with each shape"))
-    return Section("next", "Next", (Commands(tuple(commands)),))
+        yield Command(f"warpline ops {quoted} --group shape", "each op with each shape")

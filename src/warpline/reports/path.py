@@ -14,6 +14,7 @@ from warpline.replay.bare_path import CPU_LAYERS
 from warpline.reports.diagnosis_tables import compact_name
 from warpline.reports.sections import Column, Report, Section, Table, Text, Value
 from warpline.reports.svg import LETTER, document, xml
+from warpline.reports.text import cut
 from warpline.units import duration
 
 LONGEST_KERNEL = 48
@@ -139,16 +140,13 @@ def _ladder(row: dict[str, Any], has_steps: bool) -> Section:
 def _ops(shown: list[dict[str, Any]], has_steps: bool) -> Section:
     count = _COLUMNS[0] if has_steps else Column("count", "count", "count")
     columns = (count, *_COLUMNS[1:])
-    where = [_WHERE] if any(row["file"] for row in shown) else []
-    rows = tuple(
-        (*(row[column.name] for column in columns[:-1]), _named(row), *([_place(row)] if where else []))
-        for row in shown
-    )
+    rows = tuple((*(row[column.name] for column in columns[:-1]), _named(row), _place(row)) for row in shown)
     note = (
         "Means per op, without what recording costs. before kernel: Python, framework and CUDA call; hidden: share of "
         "its CPU time while the GPU is busy; (no op): a kernel that no op launched. --op NAME shows the layers of one."
     )
-    return Section("ops", "Dispatch path", (Table((*columns, *where), rows), Text(note, "quiet")))
+    table = Table((*columns, _WHERE), rows).without_empty(_WHERE.name)
+    return Section("ops", "Dispatch path", (table, Text(note, "quiet")))
 
 
 def _named(row: dict[str, Any]) -> str:
@@ -166,8 +164,7 @@ def _place(row: dict[str, Any]) -> str | None:
 
 def kernel_text(name: str) -> str:
     """A kernel's name, short enough for a table."""
-    plain = compact_name(name)
-    return plain if len(plain) <= LONGEST_KERNEL else plain[: LONGEST_KERNEL - 1] + "…"
+    return cut(compact_name(name), LONGEST_KERNEL)
 
 
 WIDTH, MARGIN, GAP, WIDEST = 860, 24, 16, 260.0
@@ -210,13 +207,12 @@ def _boxes(layers: list[PathLayer], top: int) -> list[str]:
         left = MARGIN + place * (size + GAP)
         if place:
             parts.append(_arrow(left - GAP, left, top + BOX_HEIGHT / 2))
-        note = layer.meaning if len(layer.meaning) <= room else layer.meaning[: room - 1] + "…"
         parts += [
             f'<rect x="{left:g}" y="{top}" width="{size:g}" height="{BOX_HEIGHT}" rx="5" '
             f'fill="{COLOURS[layer.is_device]}" fill-opacity="0.35"><title>{xml(layer.meaning)}</title></rect>',
             f'<text class="bold" x="{left + 8:g}" y="{top + 18}">{xml(layer.title)}</text>',
             f'<text x="{left + 8:g}" y="{top + 34}">{xml(duration(layer.bare_ns))}</text>',
-            f'<text class="small dim" x="{left + 8:g}" y="{top + 48}">{xml(note)}</text>',
+            f'<text class="small dim" x="{left + 8:g}" y="{top + 48}">{xml(cut(layer.meaning, room))}</text>',
         ]
     return parts
 

@@ -12,7 +12,6 @@ from warpline.reports.roofline_plot import character_plot, marked, shape_label
 from warpline.reports.sections import (
     Column,
     Command,
-    Commands,
     Content,
     Figure,
     Note,
@@ -22,6 +21,7 @@ from warpline.reports.sections import (
     Table,
     Text,
     Value,
+    next_section,
 )
 from warpline.units import duration, share, size
 
@@ -57,7 +57,7 @@ def report(table: RooflineTable, title: str, path: str, top: int = 20) -> Report
     if table.roof is not None:
         caption = "TFLOP/s by FLOP per byte; marks are those of the rows above"
         sections.append(Section("plot", "Roofline", (Figure(character_plot(table), caption),)))
-    sections.append(Section("next", "Next", (Commands(tuple(_next(table, path))),)))
+    sections.append(next_section(_next(table, path)))
     return Report(title, tuple(sections))
 
 

@@ -10,7 +10,6 @@ from warpline.hardware import CitedFigure
 from warpline.reports.sections import (
     Column,
     Command,
-    Commands,
     Content,
     Fact,
     Facts,
@@ -19,6 +18,7 @@ from warpline.reports.sections import (
     Report,
     Section,
     Table,
+    next_section,
 )
 from warpline.units import duration, flop_rate, size
 
@@ -32,7 +32,7 @@ def envelope_report(answer: Envelope) -> Report:
     sections = [Section("envelope", "Roofline", tuple(content), is_lead=True)]
     if len(answer.items) > 1:
         sections.append(Section("items", "Pieces", (_table(answer),)))
-    sections.append(Section("next", "Next", (Commands(tuple(_next(answer))),)))
+    sections.append(next_section(_next(answer)))
     return Report(_title(answer), tuple(sections))
 
 
@@ -71,7 +71,7 @@ def scaling_report(answers: Sequence[Envelope]) -> Report:
     )
     content: tuple[Content, ...] = (Table(columns, rows), *((Notes(notes),) if notes else ()))
     place = f"{first.device or 'no device given'}, {first.dtype}"
-    next_ = Section("next", "Next", (Commands(tuple(_next(first))),))
+    next_ = next_section(_next(first))
     return Report(f"{place}: {title}", (Section("scaling", "Scaling", content, is_lead=True), next_))
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from warpline.analyses.roofline.entry import RooflineEntry, RooflineTable
 from warpline.hardware import CitedFigure, Roof
 from warpline.reports.svg import document, label, stroke, xml
+from warpline.reports.text import cut
 from warpline.work.parse import json_list
 
 WIDTH, HEIGHT = 960, 600
@@ -17,6 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64
 DEEPEST_LIST = 8
 """Lists within lists that a label shows: shapes of tensors have two levels."""
 LABELLED = 12
+LONGEST_NAME = 34
 HUNDREDS = 100.0
 """From this number on, three digits show no fraction."""
 LEAST_SHARE = 0.001
@@ -194,10 +196,9 @@ def _legend(entries: list[RooflineEntry], table: RooflineTable) -> list[str]:
     y += 8
     for rank, entry in enumerate(entries[:LABELLED]):
         name = " ".join(filter(None, (entry.name.removeprefix("aten::"), shape_label(entry.shapes))))
-        name = name if len(name) <= 34 else name[:33] + "…"
         roof = f", {entry.roof_pct:.0f} % of roof" if entry.roof_pct is not None else ""
         parts.append(label(x, y, str(rank + 1), "bold"))
-        parts.append(label(x + 18, y, name))
+        parts.append(label(x + 18, y, cut(name, LONGEST_NAME)))
         detail = f"{100 * entry.time_ns / table.total_ns:.1f} % of time{roof}"
         parts.append(label(x + 18, y + 13, detail, "dim"))
         y += 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from warpline.reports.sections import Column, Command, Commands, Report, Section, Table
+from warpline.reports.sections import Column, Command, Report, Section, Table, next_section
 from warpline.scrub.file import ScrubResult
 from warpline.units import several
 
@@ -32,10 +32,10 @@ def scrub_report(result: ScrubResult) -> Report:
         sections.append(Section("texts", "Text that stays", (Table(_TEXT_COLUMNS, kept),)))
     if result.output is not None:
         check = Command(f"warpline scrub --check {shlex.quote(str(result.output))}", "check it before you share it")
-        sections.append(Section("next", "Next", (Commands((check,)),)))
+        sections.append(next_section([check]))
     elif rows:
         scrub = Command(f"warpline scrub {shlex.quote(str(result.file))}", "write a copy without them")
-        sections.append(Section("next", "Next", (Commands((scrub,)),)))
+        sections.append(next_section([scrub]))
     return Report(_headline(result), tuple(sections))
 
 

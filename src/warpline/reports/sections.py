@@ -6,6 +6,7 @@ terminal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.sanitise import sanitise, sanitise_lines
+from warpline.sources.health import HealthEntry
 
 Unit = Literal["text", "count", "ns", "change_ns", "bytes", "bytes_per_second", "share", "gain", "number"]
 """Unit of a column: `change_ns` has a sign, `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""
@@ -61,6 +63,16 @@ class Table(Struct, frozen=True):
         """Position of the key column."""
         return next(position for position, column in enumerate(self.columns) if column.key)
 
+    def without_empty(self, *names: str) -> Table:
+        """The table without those of the named columns in which no row has a value."""
+        shown = [
+            at
+            for at, column in enumerate(self.columns)
+            if column.name not in names or any(row[at] not in (None, "") for row in self.rows)
+        ]
+        columns = tuple(self.columns[at] for at in shown)
+        return replace(self, columns=columns, rows=tuple(tuple(row[at] for at in shown) for row in self.rows))
+
 
 class Text(Struct, frozen=True):
     """A paragraph."""
@@ -99,6 +111,11 @@ class Notes(Struct, frozen=True):
     """Notes, the most severe first."""
 
     notes: tuple[Note, ...]
+
+
+def health_notes(entries: Iterable[HealthEntry]) -> Notes:
+    """Notes on how sound a profile is."""
+    return Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in entries))
 
 
 class Part(Struct, frozen=True):
@@ -171,6 +188,11 @@ class Section(Struct, frozen=True):
     content: tuple[Content, ...] = ()
     is_lead: bool = False
     """Whether the title may be omitted if space is short."""
+
+
+def next_section(commands: Iterable[Command], is_lead: bool = False) -> Section:
+    """What to type next, at the end of an answer."""
+    return Section("next", "Next", (Commands(tuple(commands)),), is_lead)
 
 
 class Report(Struct, frozen=True):

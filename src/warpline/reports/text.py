@@ -23,6 +23,11 @@ def shorten(text: str, room: int) -> str:
     return _start(text, room - 1 - tail) + ELLIPSIS + _start(text[::-1], tail)[::-1]
 
 
+def cut(text: str, most: int) -> str:
+    """Cut the end of a text of more characters than `most`."""
+    return text if len(text) <= most else text[: most - 1] + ELLIPSIS
+
+
 def fold(text: str, room: int) -> list[str]:
     """Wrap a name into lines of at most `room`, at a space in the line's second half, else anywhere."""
     lines = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warpline.reports.text import cut
 from warpline.units import duration
 
 BARS, LABEL = 32, 32
@@ -28,5 +29,4 @@ def draw_waterfall(before: tuple[str, float], changes: Sequence[tuple[str, float
 def _line(label: str, low: float, high: float, mark: str, text: str, scale: float) -> str:
     first, last = round(max(low, 0) * scale), round(max(high, 0) * scale)
     bar = " " * first + mark * max(last - first, 1)
-    short = label if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
-    return f"{short:<{LABEL}} {bar:<{BARS + 1}} {text:>10}"
+    return f"{cut(label, LABEL):<{LABEL}} {bar:<{BARS + 1}} {text:>10}"

@@ -61,16 +61,13 @@ class Tally(Struct):
 
     def changes(self) -> tuple[ScrubChange, ...]:
         """All changes; the most frequent first."""
-        found = [ScrubChange("pseudonymised", shown(place), count) for place, count in self.replaced.items()]
-        found += [ScrubChange("dropped", shown(place), count) for place, count in self.dropped.items()]
         merged: Counter[tuple[Action, str]] = Counter()
-        for change in found:
-            if change.count:
-                merged[change.action, change.place] += change.count
-        return tuple(
-            ScrubChange(action, place, count)
-            for (action, place), count in sorted(merged.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
-        )
+        for place, count in self.replaced.items():
+            merged["pseudonymised", shown(place)] += count
+        for place, count in self.dropped.items():
+            merged["dropped", shown(place)] += count
+        found = [ScrubChange(action, place, count) for (action, place), count in merged.items() if count]
+        return tuple(sorted(found, key=lambda change: (change.action, -change.count, change.place)))
 
 
 def shown(place: str) -> str:

@@ -7,6 +7,7 @@ gets its own name by one rename. What is removed loses its name by one rename fi
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import fcntl
@@ -29,6 +30,13 @@ _ATTEMPTS = 10
 
 class NotPrivate(OSError):
     """Something else is there, or somebody else's file."""
+
+
+def folder_until_exit() -> Path:
+    """A new folder that is removed when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="warpline-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def own_folder(path: Path) -> Path:

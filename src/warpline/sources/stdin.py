@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from warpline.errors import UnreadableFile, UsageError
+from warpline.sources.private_files import folder_until_exit
 
 STDIN = Path("-")
 """Standard input, as a command line names it."""
@@ -22,9 +21,7 @@ def spooled_stdin() -> Path:
     """A file with everything that standard input holds."""
     if sys.stdin.isatty():
         raise UsageError("no-input", "- reads a profile from standard input, which is a terminal", _HINT)
-    folder = Path(tempfile.mkdtemp(prefix="warpline-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / "stdin"
+    path = folder_until_exit() / "stdin"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     if not path.stat().st_size:

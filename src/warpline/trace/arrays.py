@@ -1,4 +1,4 @@
-"""Arrays of whole numbers: groups and what is least or greatest in each, combinations and matches of rows."""
+"""Arrays of whole numbers: groups and their counts, sums and extremes, combinations and matches of rows."""
 
 from __future__ import annotations
 
@@ -45,6 +45,23 @@ def greatest_of(groups: int, group: Int64s, values: Int64s) -> Int64s:
     found = np.full(groups, LONG_AGO)
     np.maximum.at(found, group, values)
     return found
+
+
+def count_of(groups: int, group: Int64s) -> Int64s:
+    """How many belong to each of so many groups; NONE is no group."""
+    return np.bincount(group[group != NONE], minlength=groups)
+
+
+def sum_of(groups: int, group: Int64s, values: Int64s | Floats) -> Floats:
+    """The sum of each of so many groups; a value with the group NONE is left out."""
+    known = group != NONE
+    return np.bincount(group[known], values[known], groups).astype(np.float64)
+
+
+def most_frequent(values: Int64s) -> int:
+    """The value that occurs most often; NONE where all are NONE."""
+    counts = np.bincount(values[values != NONE])
+    return int(counts.argmax()) if len(counts) else NONE
 
 
 def combinations(*columns: Int64s) -> tuple[Int64s, Int64s]:

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from warpline.api_names import GRAPH_LAUNCH
-from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, greatest_of, grouped
+from warpline.trace.arrays import NEVER, NONE, Bools, Int64s, count_of, greatest_of, grouped
 from warpline.trace.schema import MIGRATION, Api, Gpu
 from warpline.trace.table import filled
 
@@ -53,8 +53,7 @@ def graph_calls(gpu: Gpu, api: Api) -> Int64s:
 
 def nodes_of_calls(gpu: Gpu, api: Api) -> Int64s:
     """How many nodes of a CUDA graph each call launched; 0 for calls that launched none."""
-    calls = graph_calls(gpu, api)
-    return np.bincount(calls[calls != NONE], minlength=len(api))
+    return count_of(len(api), graph_calls(gpu, api))
 
 
 def replays_graphs(gpu: Gpu, api: Api) -> bool:

@@ -99,7 +99,7 @@ def backward_work(sizes: Heads, tensors: tuple[Tensor, ...], causal: str, *, est
         Flops(2 * pairs * (3 * sizes.width + 2 * sizes.value_width), query.dtype, MATRIX),
         Flops(2 * SOFTMAX_STEPS * pairs, "fp32", VECTOR),
     )
-    written = sum(dense_bytes(tensor.shape, tensor.dtype) for tensor in (query, key, value))
+    written = sum(tensor.dense_bytes for tensor in (query, key, value))
     return Work(f"{FAMILY} backward", flops, total_bytes(tensors), written, estimate=estimate)
 
 

@@ -149,8 +149,8 @@ def backward(call: OpCall) -> Work:
     to_input, to_weight, to_bias = (*wanted, False, False, False)[:3]
     read = grad.bytes + (weight.bytes if to_input else 0) + (x.bytes if to_weight else 0)
     written = (
-        (dense_bytes(x.shape, x.dtype) if to_input else 0)
-        + (dense_bytes(weight.shape, weight.dtype) if to_weight else 0)
+        (x.dense_bytes if to_input else 0)
+        + (weight.dense_bytes if to_weight else 0)
         + (grad.shape[1] * grad.item_bytes if to_bias and len(grad.shape) > 1 else 0)
     )
     return Work(FAMILY, (Flops(each * (to_input + to_weight), grad.dtype, MATRIX),), read, written)
@@ -171,5 +171,5 @@ def one_gradient(call: OpCall) -> Work:
     steps = _steps(grad.shape[0], grad.shape[2:], weight)
     flops = (Flops(steps, grad.dtype, MATRIX),)
     if call.name.endswith("_input"):
-        return Work(FAMILY, flops, total_bytes((grad, weight)), dense_bytes(x.shape, x.dtype))
-    return Work(FAMILY, flops, total_bytes((grad, x)), dense_bytes(weight.shape, weight.dtype))
+        return Work(FAMILY, flops, total_bytes((grad, weight)), x.dense_bytes)
+    return Work(FAMILY, flops, total_bytes((grad, x)), weight.dense_bytes)

@@ -6,12 +6,14 @@ arithmetic steps are nominal: these ops are memory-bound on every chip.
 
 from __future__ import annotations
 
+from math import prod
+
 from msgspec import Struct
 
-from warpline.work.dtypes import arithmetic, as_fraction, promote
-from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Unknowable, Work
+from warpline.work.dtypes import as_fraction, promote
+from warpline.work.model import OpCall, Tensor, Unknowable, Work, vector_steps
 from warpline.work.registry import model
-from warpline.work.shapes import broadcast, dense_bytes, elements, total_bytes
+from warpline.work.shapes import broadcast, dense_bytes, total_bytes
 
 FAMILY = "elementwise"
 SAME, FRACTION, TRUTH = "same", "fraction", "truth"
@@ -83,10 +85,9 @@ def elementwise(call: OpCall, operands: list[Tensor], steps: int, rule: str = SA
         shape, dtype = operands[0].shape, operands[0].dtype
     else:
         shape, dtype = broadcast(tensor.shape for tensor in operands), result_type(operands, rule)
-    compute = arithmetic(promote(tensor.dtype for tensor in operands if not tensor.is_number) or dtype)
-    return Work(
-        FAMILY, (Flops(steps * elements(shape), compute, VECTOR),), total_bytes(operands), dense_bytes(shape, dtype)
-    )
+    computed = promote(tensor.dtype for tensor in operands if not tensor.is_number) or dtype
+    flops = vector_steps(steps * prod(shape), computed)
+    return Work(FAMILY, flops, total_bytes(operands), dense_bytes(shape, dtype))
 
 
 @model(*SIGNATURES)
@@ -121,7 +122,7 @@ def where(call: OpCall) -> Work:
     shape = broadcast(tensor.shape for tensor in (condition, *choices))
     return Work(
         FAMILY,
-        (Flops(elements(shape), "fp32", VECTOR),),
+        vector_steps(prod(shape), "fp32"),
         total_bytes((condition, *choices)),
         dense_bytes(shape, result_type(choices)),
     )
@@ -132,9 +133,7 @@ def masked_fill(call: OpCall) -> Work:
     """masked_fill(x, mask, value); in place, only masked elements are written, and their number was not recorded."""
     x, mask = call.tensor(0), call.tensor(1)
     if in_place(call.name):
-        return Work(
-            FAMILY, (), mask.bytes, dense_bytes(x.shape, x.dtype), estimate="assumes that every element is filled"
-        )
+        return Work(FAMILY, (), mask.bytes, x.dense_bytes, estimate="assumes that every element is filled")
     return Work(FAMILY, (), total_bytes((x, mask)), dense_bytes(broadcast((x.shape, mask.shape)), x.dtype))
 
 
@@ -143,15 +142,15 @@ def glu(call: OpCall) -> Work:
     """glu(x, dim): the result has half as many elements."""
     x = call.tensor(0)
     half = x.elements // 2
-    return Work(FAMILY, (Flops(4 * half, arithmetic(x.dtype), VECTOR),), x.bytes, half * x.item_bytes)
+    return Work(FAMILY, vector_steps(4 * half, x.dtype), x.bytes, half * x.item_bytes)
 
 
 @model("aten::glu_backward")
 def glu_backward(call: OpCall) -> Work:
     """glu_backward(grad, x, dim): the gradient is as large as the input."""
     grad, x = call.tensor(0), call.tensor(1)
-    steps = (Flops(7 * grad.elements, arithmetic(x.dtype), VECTOR),)
-    return Work(FAMILY, steps, total_bytes((grad, x)), dense_bytes(x.shape, x.dtype))
+    steps = vector_steps(7 * grad.elements, x.dtype)
+    return Work(FAMILY, steps, total_bytes((grad, x)), x.dense_bytes)
 
 
 _LOSSES = (
@@ -180,5 +179,5 @@ def loss(call: OpCall) -> Work:
 def loss_backward(call: OpCall) -> Work:
     """The gradient of such a loss: (grad, x, target, …)."""
     grad, x, target = call.tensor(0), call.tensor(1), call.tensor(2)
-    steps = (Flops(3 * x.elements, arithmetic(x.dtype), VECTOR),)
-    return Work("loss backward", steps, total_bytes((grad, x, target)), dense_bytes(x.shape, x.dtype))
+    steps = vector_steps(3 * x.elements, x.dtype)
+    return Work("loss backward", steps, total_bytes((grad, x, target)), x.dense_bytes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from math import prod
 
-from warpline.work.model import MATRIX, VECTOR, Flops, OpCall, Tensor, Unknowable, Work
+from warpline.work.model import MATRIX, Flops, OpCall, Tensor, Unknowable, Work, vector_steps
 from warpline.work.registry import TRITON_PREFIX, model
 
 FAMILY = "fusion"
@@ -89,7 +89,7 @@ def triton(call: OpCall) -> Work:
     iterated = prod(numels) if match and numels else max(tensor.elements for tensor in tensors)
     moved = sum(min(tensor.elements, iterated) * tensor.item_bytes for tensor in tensors)
     steps = len(fused_ops(call.name)) or 1
-    return Work(FAMILY, (Flops(steps * iterated, "fp32", VECTOR),), moved, 0, estimate=ONCE)
+    return Work(FAMILY, vector_steps(steps * iterated, "fp32"), moved, 0, estimate=ONCE)
 
 
 def _numel(call: OpCall, position: int) -> int:

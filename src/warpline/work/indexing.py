@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from math import prod
 
-from warpline.work.dtypes import arithmetic
-from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Unknowable, Work
+from warpline.work.model import OpCall, Tensor, Unknowable, Work, vector_steps
 from warpline.work.registry import model
 from warpline.work.shapes import broadcast, dense_bytes, size_at, total_bytes
 from warpline.work.sort import radix_bytes
@@ -113,7 +112,7 @@ def index_put(call: OpCall) -> Work:
     sizes = zip(out[:0:-1], x.shape[:0:-1], strict=False)
     row = max(1, prod(size for size, _ in takewhile(lambda pair: pair[0] == pair[1], sizes)))
     sorting = radix_bytes(prod(out) // row, _INDEX_BYTES, (x.elements // row).bit_length())
-    steps = (Flops(prod(out), arithmetic(x.dtype), VECTOR),)
+    steps = vector_steps(prod(out), x.dtype)
     return Work(FAMILY, steps, values.bytes + index_bytes + target, target, extra_bytes=sorting)
 
 
@@ -124,7 +123,7 @@ def scatter(call: OpCall) -> Work:
     moved = min(index.elements * x.item_bytes, x.bytes)
     adds = call.name.removesuffix("_") != "aten::scatter"
     copied = 0 if call.name.endswith("_") else x.bytes
-    steps = (Flops(index.elements, arithmetic(x.dtype), VECTOR),) if adds else ()
+    steps = vector_steps(index.elements, x.dtype) if adds else ()
     read = index.bytes + (index.elements * source.item_bytes if source else 0) + (moved if adds else 0) + copied
     beside = 0 if adds else _beside(index.elements, _run(index), x.item_bytes)
     return Work(FAMILY, steps, read, moved + copied, additions=index.elements if adds else 0, extra_bytes=beside)
@@ -138,7 +137,7 @@ def index_into(call: OpCall) -> Work:
     moved = min(named * x.item_bytes, x.bytes)
     adds = "add" in call.name or "reduce" in call.name
     copied = 0 if call.name.endswith("_") else x.bytes
-    steps = (Flops(named, arithmetic(x.dtype), VECTOR),) if adds else ()
+    steps = vector_steps(named, x.dtype) if adds else ()
     return Work(
         FAMILY,
         steps,
@@ -154,7 +153,7 @@ def embedding_backward(call: OpCall) -> Work:
     grad, indices = call.tensor(0), call.tensor(1)
     width = size_at(grad.shape, -1)
     rows = min(indices.elements, call.integer(2, indices.elements))
-    steps = (Flops(grad.elements, arithmetic(grad.dtype), VECTOR),)
+    steps = vector_steps(grad.elements, grad.dtype)
     return Work(
         f"{FAMILY} backward",
         steps,
@@ -170,7 +169,7 @@ def embedding_bag(call: OpCall) -> Work:
     """_embedding_bag(weight, indices, offsets, …): rows are read and summed by bag."""
     weight, indices, offsets = call.tensor(0), call.tensor(1), call.tensor(2)
     row = weight.shape[1] * weight.item_bytes
-    steps = (Flops(indices.elements * weight.shape[1], arithmetic(weight.dtype), VECTOR),)
+    steps = vector_steps(indices.elements * weight.shape[1], weight.dtype)
     return Work(FAMILY, steps, indices.elements * row + total_bytes((indices, offsets)), offsets.elements * row)
 
 
@@ -190,4 +189,4 @@ def repeat_interleave(call: OpCall) -> Work:
 def scattered_copy(call: OpCall) -> Work:
     """slice_scatter(x, source, …): a copy of x with a part replaced."""
     x = call.tensor(0)
-    return Work(FAMILY, (), x.bytes, dense_bytes(x.shape, x.dtype))
+    return Work(FAMILY, (), x.bytes, x.dense_bytes)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from warpline.work.dtypes import SIZES, arithmetic
-from warpline.work.model import VECTOR, Flops, KernelLaunch, Work
+from warpline.work.dtypes import SIZES
+from warpline.work.model import KernelLaunch, Work, vector_steps
 from warpline.work.optimizer import work_of_launch as list_work
 from warpline.work.shapes import item_type
 
@@ -49,5 +49,5 @@ def _elementwise(launch: KernelLaunch) -> Work | None:
     if not operands or dtype not in SIZES:
         return None
     size = count * SIZES[dtype]
-    steps = (Flops(count, arithmetic(dtype), VECTOR),)
+    steps = vector_steps(count, dtype)
     return Work("elementwise", steps, (int(operands.group(1)) - 1) * size, size, estimate=FROM_GRID)

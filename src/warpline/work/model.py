@@ -6,7 +6,7 @@ from math import prod
 
 from msgspec import Struct
 
-from warpline.work.dtypes import SCALAR_TYPES, SIZES, TYPES
+from warpline.work.dtypes import SCALAR_TYPES, SIZES, TYPES, arithmetic
 
 MATRIX = "matrix"
 """Multiply-adds of matmuls, which tensor cores can compute; each counts as two."""
@@ -46,6 +46,11 @@ class Tensor(Struct, frozen=True):
     def bytes(self) -> int:
         """Bytes that must be read to see all elements."""
         return self.stored_elements * self.item_bytes
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes of a new tensor of this shape and type."""
+        return self.elements * self.item_bytes
 
     @property
     def is_number(self) -> bool:
@@ -119,21 +124,22 @@ class OpCall(Struct, frozen=True):
 
     def integers(self, position: int) -> tuple[int, ...] | None:
         """A list of integers, such as `[0, 2]`; None if it was not recorded."""
-        inner = self.text(position).strip()
-        if not (inner.startswith("[") and inner.endswith("]")):
-            return None
-        parts = [part.strip() for part in inner[1:-1].split(",") if part.strip()]
+        items = self._items(position)
         try:
-            return tuple(int(part) for part in parts)
+            return tuple(int(item) for item in items) if items is not None else None
         except ValueError:
             return None
 
     def flags(self, position: int) -> tuple[bool, ...] | None:
-        """A list of booleans, such as `[True, False]`."""
-        inner = self.text(position).strip()
-        if not (inner.startswith("[") and inner.endswith("]")):
+        """A list of booleans, such as `[True, False]`; None if it was not recorded."""
+        items = self._items(position)
+        return tuple(item.lower() in {"true", "1"} for item in items) if items is not None else None
+
+    def _items(self, position: int) -> list[str] | None:
+        text = self.text(position).strip()
+        if not (text.startswith("[") and text.endswith("]")):
             return None
-        return tuple(part.strip().lower() in {"true", "1"} for part in inner[1:-1].split(",") if part.strip())
+        return [item.strip() for item in text[1:-1].split(",") if item.strip()]
 
     def dtype(self, position: int, default: str) -> str:
         """A dtype argument."""
@@ -147,6 +153,11 @@ class Flops(Struct, frozen=True):
     dtype: str
     unit: str
     """`matrix` or `vector`."""
+
+
+def vector_steps(count: int, dtype: str) -> tuple[Flops, ...]:
+    """Steps of the CUDA cores on data of this type."""
+    return (Flops(count, arithmetic(dtype), VECTOR),)
 
 
 class Work(Struct, frozen=True):

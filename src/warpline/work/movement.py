@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Unknowable, Work
+from warpline.work.model import OpCall, Unknowable, Work, vector_steps
 from warpline.work.registry import model
-from warpline.work.shapes import dense_bytes, total_bytes, typed
+from warpline.work.shapes import dense_bytes, resized, total_bytes, typed
 
 FAMILY = "copy"
 FILL = "fill"
@@ -16,7 +16,7 @@ FILL = "fill"
 def copy(call: OpCall) -> Work:
     """copy_(target, source): types may differ, and the source may broadcast."""
     target, source = call.tensor(0), call.tensor(1)
-    return Work(FAMILY, (), source.bytes, dense_bytes(target.shape, target.dtype))
+    return Work(FAMILY, (), source.bytes, target.dense_bytes)
 
 
 @model(
@@ -34,18 +34,21 @@ def copy(call: OpCall) -> Work:
     "aten::pixel_unshuffle",
     "aten::channel_shuffle",
     "aten::reflection_pad1d_backward",
+    "aten::split_with_sizes_copy",
+    "aten::split_copy",
+    "aten::unbind_copy",
 )
 def same_again(call: OpCall) -> Work:
     """clone(x): as many bytes written as read."""
     x = call.tensor(0)
-    return Work(FAMILY, (), x.bytes, dense_bytes(x.shape, x.dtype))
+    return Work(FAMILY, (), x.bytes, x.dense_bytes)
 
 
 @model("aten::tril", "aten::triu")
 def triangle(call: OpCall) -> Work:
     """tril(x): half is read, all is written."""
     x = call.tensor(0)
-    return Work(FAMILY, (), x.bytes // 2, dense_bytes(x.shape, x.dtype))
+    return Work(FAMILY, (), x.bytes // 2, x.dense_bytes)
 
 
 @model("aten::_to_copy", "aten::to")
@@ -59,15 +62,8 @@ def to_copy(call: OpCall) -> Work:
 def cat(call: OpCall) -> Work:
     """cat([a, b, …], dim): empty tensors are skipped. The items' type comes from the kernel."""
     items = typed(call.tensors(0), call)
-    moved = sum(dense_bytes(item.shape, item.dtype) for item in items)
+    moved = sum(item.dense_bytes for item in items)
     return Work(FAMILY, (), total_bytes(items), moved)
-
-
-@model("aten::split_with_sizes_copy", "aten::split_copy", "aten::unbind_copy")
-def split(call: OpCall) -> Work:
-    """split_with_sizes_copy(x, sizes, dim)."""
-    x = call.tensor(0)
-    return Work(FAMILY, (), x.bytes, dense_bytes(x.shape, x.dtype))
 
 
 @model("aten::repeat", "aten::tile")
@@ -99,17 +95,19 @@ def pad(call: OpCall) -> Work:
     return Work(FAMILY, (), x.bytes, dense_bytes(shape, x.dtype))
 
 
-@model("aten::fill", "aten::zero", "aten::eye", "aten::fill_diagonal")
+@model(
+    "aten::fill",
+    "aten::zero",
+    "aten::eye",
+    "aten::fill_diagonal",
+    "aten::zeros_like",
+    "aten::ones_like",
+    "aten::full_like",
+)
 def fill(call: OpCall) -> Work:
-    """fill_(x, value): nothing is read."""
+    """fill_(x, value); zeros_like(x): nothing is read."""
     x = call.tensor(0)
-    return Work(FILL, (), 0, dense_bytes(x.shape, x.dtype))
-
-
-@model("aten::zeros_like", "aten::ones_like", "aten::full_like")
-def fill_like(call: OpCall) -> Work:
-    """zeros_like(x)."""
-    return fill(call)
+    return Work(FILL, (), 0, x.dense_bytes)
 
 
 @model("aten::arange", "aten::range", "aten::linspace", "aten::logspace")
@@ -128,7 +126,7 @@ def arange(call: OpCall) -> Work:
     else:
         raise Unknowable("the limits were not recorded")
     size = max(0, round(count))
-    return Work(FILL, (Flops(2 * size, "fp32", VECTOR),), 0, size * (out.item_bytes if out else 8))
+    return Work(FILL, vector_steps(2 * size, "fp32"), 0, size * (out.item_bytes if out else 8))
 
 
 def _number(text: str) -> float | None:
@@ -152,18 +150,14 @@ def _number(text: str) -> float | None:
 )
 def resize(call: OpCall) -> Work:
     """upsample(x, output size, …)."""
-    x, size = call.tensor(0), call.integers(1)
-    if not size:
-        raise Unknowable("the output's size was not recorded")
-    out = (*x.shape[: len(x.shape) - len(size)], *size)
+    x, out = call.tensor(0), resized(call)
     weights = {"nearest": 1, "linear1d": 3, "bilinear": 8, "bicubic": 32, "trilinear": 16}
     steps = next((count for word, count in weights.items() if word in call.name), 1)
-    return Work("resize", (Flops(steps * prod(out), "fp32", VECTOR),), x.bytes, dense_bytes(out, x.dtype))
+    return Work("resize", vector_steps(steps * prod(out), "fp32"), x.bytes, dense_bytes(out, x.dtype))
 
 
 @model("aten::im2col", "aten::col2im", "aten::unfold_backward", "aten::unfold_copy")
 def unfold(call: OpCall) -> Work:
     """im2col(x, …): at least x is read and written."""
     x = call.tensor(0)
-    moved = Tensor(x.shape, x.dtype).bytes
-    return Work(FAMILY, (), moved, moved, estimate="the size of the result was not recorded")
+    return Work(FAMILY, (), x.dense_bytes, x.dense_bytes, estimate="the size of the result was not recorded")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from warpline.work.dtypes import arithmetic
-from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Work
+from warpline.work.model import OpCall, Tensor, Work, vector_steps
 from warpline.work.registry import model
-from warpline.work.shapes import dense_bytes, total_bytes
+from warpline.work.shapes import total_bytes
 
 FAMILY = "norm"
 FORWARD_STEPS = 7
@@ -18,10 +17,6 @@ BACKWARD_STEPS = 14
 """Per element: two sums of products for the statistics, two for weight and bias, and the gradient itself."""
 STATISTIC_BYTES = 4
 """Means and deviations of half-precision inputs are stored in fp32."""
-
-
-def _vector(steps: int, x: Tensor) -> tuple[Flops, ...]:
-    return (Flops(steps, arithmetic(x.dtype), VECTOR),)
 
 
 def _statistics(count: int, x: Tensor) -> int:
@@ -35,8 +30,8 @@ def layer(call: OpCall) -> Work:
     shape = call.integers(1) or x.shape[-1:]
     rows = x.elements // max(1, prod(shape))
     read = total_bytes((x, call.maybe_tensor(2), call.maybe_tensor(3)))
-    written = dense_bytes(x.shape, x.dtype) + _statistics(2 * rows, x)
-    return Work(FAMILY, _vector(FORWARD_STEPS * x.elements, x), read, written)
+    written = x.dense_bytes + _statistics(2 * rows, x)
+    return Work(FAMILY, vector_steps(FORWARD_STEPS * x.elements, x.dtype), read, written)
 
 
 @model("aten::native_layer_norm_backward")
@@ -46,11 +41,11 @@ def layer_backward(call: OpCall) -> Work:
     wanted = (*(call.flags(7) or (True, True, True)), False, False, False)[:3]
     read = total_bytes((grad, x, call.maybe_tensor(3), call.maybe_tensor(4), call.maybe_tensor(5)))
     written = sum(
-        dense_bytes(tensor.shape, tensor.dtype)
+        tensor.dense_bytes
         for tensor, want in ((x, wanted[0]), (call.maybe_tensor(5), wanted[1]), (call.maybe_tensor(6), wanted[2]))
         if want and tensor is not None
     )
-    return Work(f"{FAMILY} backward", _vector(BACKWARD_STEPS * x.elements, x), read, written)
+    return Work(f"{FAMILY} backward", vector_steps(BACKWARD_STEPS * x.elements, x.dtype), read, written)
 
 
 @model("aten::_fused_rms_norm", "aten::rms_norm")
@@ -58,8 +53,8 @@ def rms(call: OpCall) -> Work:
     """_fused_rms_norm(x, shape, weight, eps)."""
     x = call.tensor(0)
     rows = x.elements // max(1, prod(call.integers(1) or x.shape[-1:]))
-    written = dense_bytes(x.shape, x.dtype) + _statistics(rows, x)
-    return Work(FAMILY, _vector(RMS_STEPS * x.elements, x), total_bytes((x, call.maybe_tensor(2))), written)
+    written = x.dense_bytes + _statistics(rows, x)
+    return Work(FAMILY, vector_steps(RMS_STEPS * x.elements, x.dtype), total_bytes((x, call.maybe_tensor(2))), written)
 
 
 @model("aten::_fused_rms_norm_backward")
@@ -67,8 +62,8 @@ def rms_backward(call: OpCall) -> Work:
     """_fused_rms_norm_backward(grad, x, shape, deviation, weight, wanted)."""
     grad, x, weight = call.tensor(0), call.tensor(1), call.maybe_tensor(4)
     read = total_bytes((grad, x, call.maybe_tensor(3), weight))
-    written = dense_bytes(x.shape, x.dtype) + (dense_bytes(weight.shape, weight.dtype) if weight else 0)
-    return Work(f"{FAMILY} backward", _vector(2 * RMS_STEPS * x.elements, x), read, written)
+    written = x.dense_bytes + (weight.dense_bytes if weight else 0)
+    return Work(f"{FAMILY} backward", vector_steps(2 * RMS_STEPS * x.elements, x.dtype), read, written)
 
 
 @model("aten::native_group_norm", "aten::group_norm")
@@ -77,7 +72,7 @@ def group(call: OpCall) -> Work:
     x = call.tensor(0)
     statistics = _statistics(2 * call.integer(3, 0) * call.integer(6, 0), x)
     read = total_bytes((x, call.maybe_tensor(1), call.maybe_tensor(2)))
-    return Work(FAMILY, _vector(FORWARD_STEPS * x.elements, x), read, dense_bytes(x.shape, x.dtype) + statistics)
+    return Work(FAMILY, vector_steps(FORWARD_STEPS * x.elements, x.dtype), read, x.dense_bytes + statistics)
 
 
 @model("aten::native_group_norm_backward")
@@ -85,8 +80,8 @@ def group_backward(call: OpCall) -> Work:
     """native_group_norm_backward(grad, x, mean, deviation, weight, …)."""
     grad, x, weight = call.tensor(0), call.tensor(1), call.maybe_tensor(4)
     read = total_bytes((grad, x, call.maybe_tensor(2), call.maybe_tensor(3), weight))
-    written = dense_bytes(x.shape, x.dtype) + (2 * dense_bytes(weight.shape, weight.dtype) if weight else 0)
-    return Work(f"{FAMILY} backward", _vector(BACKWARD_STEPS * x.elements, x), read, written)
+    written = x.dense_bytes + (2 * weight.dense_bytes if weight else 0)
+    return Work(f"{FAMILY} backward", vector_steps(BACKWARD_STEPS * x.elements, x.dtype), read, written)
 
 
 @model(
@@ -105,8 +100,8 @@ def batch(call: OpCall) -> Work:
     x = call.tensor(0)
     channels = x.shape[1]
     read = total_bytes((x, *(call.maybe_tensor(position) for position in range(1, 5))))
-    written = dense_bytes(x.shape, x.dtype) + _statistics(4 * channels, x)
-    return Work(FAMILY, _vector(FORWARD_STEPS * x.elements, x), read, written)
+    written = x.dense_bytes + _statistics(4 * channels, x)
+    return Work(FAMILY, vector_steps(FORWARD_STEPS * x.elements, x.dtype), read, written)
 
 
 @model(
@@ -120,15 +115,15 @@ def batch_backward(call: OpCall) -> Work:
     first, second = call.tensor(0), call.tensor(1)
     channels = first.shape[1]
     read = total_bytes((first, second)) + _statistics(3 * channels, first)
-    written = dense_bytes(first.shape, first.dtype) + _statistics(2 * channels, first)
-    return Work(f"{FAMILY} backward", _vector(BACKWARD_STEPS * first.elements, first), read, written)
+    written = first.dense_bytes + _statistics(2 * channels, first)
+    return Work(f"{FAMILY} backward", vector_steps(BACKWARD_STEPS * first.elements, first.dtype), read, written)
 
 
 @model("aten::batch_norm_stats")
 def batch_statistics(call: OpCall) -> Work:
     """batch_norm_stats(x, eps): mean and deviation of each channel (SyncBatchNorm)."""
     x = call.tensor(0)
-    return Work(FAMILY, _vector(3 * x.elements, x), x.bytes, _statistics(2 * x.shape[1], x))
+    return Work(FAMILY, vector_steps(3 * x.elements, x.dtype), x.bytes, _statistics(2 * x.shape[1], x))
 
 
 @model("aten::batch_norm_elemt")
@@ -136,14 +131,14 @@ def batch_apply(call: OpCall) -> Work:
     """batch_norm_elemt(x, weight, bias, mean, deviation, eps)."""
     x = call.tensor(0)
     read = total_bytes((x, *(call.maybe_tensor(position) for position in range(1, 5))))
-    return Work(FAMILY, _vector(4 * x.elements, x), read, dense_bytes(x.shape, x.dtype))
+    return Work(FAMILY, vector_steps(4 * x.elements, x.dtype), read, x.dense_bytes)
 
 
 @model("_C::rms_norm", "_C::fused_add_rms_norm", "vllm_ir::rms_norm")
 def serving_rms(call: OpCall) -> Work:
     """vLLM: rms_norm(out, x, weight, eps); fused_add_rms_norm(x, residual, weight, eps) writes both of its inputs."""
     first, second, weight = call.tensor(0), call.tensor(1), call.maybe_tensor(2)
-    steps = _vector((RMS_STEPS + ("add" in call.name)) * first.elements, first)
+    steps = vector_steps((RMS_STEPS + ("add" in call.name)) * first.elements, first.dtype)
     if "add" in call.name:
         return Work(FAMILY, steps, total_bytes((first, second, weight)), first.bytes + second.bytes)
     return Work(FAMILY, steps, total_bytes((second, weight)), first.bytes)

@@ -10,10 +10,10 @@ import re
 
 from msgspec import Struct
 
-from warpline.work.dtypes import SIZES, arithmetic
-from warpline.work.model import VECTOR, Flops, KernelLaunch, OpCall, Tensor, Unknowable, Work
+from warpline.work.dtypes import SIZES
+from warpline.work.model import KernelLaunch, OpCall, Tensor, Unknowable, Work, vector_steps
 from warpline.work.registry import model
-from warpline.work.shapes import item_type, total_bytes, typed
+from warpline.work.shapes import item_type, list_type, total_bytes, typed
 
 FOREACH, OPTIMIZER = "foreach", "optimizer"
 CHUNK_ELEMENTS = 65_536
@@ -41,13 +41,15 @@ _FUSED = {
     "nadam": Traffic(4, 3, 18),
 }
 """Adam reads parameter, gradient and two moments, and writes all but the gradient (Kingma and Ba, 2015)."""
-
-
-def _dtype(call: OpCall) -> str:
-    dtype = item_type(call.launches)
-    if not dtype:
-        raise Unknowable(f"the types in the lists of {call.name} were not recorded")
-    return dtype
+_FUNCTORS = {
+    "adagrad": "adagrad",
+    "adamw": "adamw",
+    "adam": "adam",
+    "sgdmomentum": "sgd_momentum",
+    "sgd": "sgd",
+    "lamb": "lamb",
+}
+"""What the name of a fused optimizer's functor contains, the longer word first."""
 
 
 def chunk_elements(launches: tuple[KernelLaunch, ...]) -> int:
@@ -59,22 +61,27 @@ def chunk_elements(launches: tuple[KernelLaunch, ...]) -> int:
     )
 
 
-def _from_launch(call: OpCall, traffic: Traffic, family: str) -> Work:
+def _of_list(call: OpCall, items: tuple[Tensor, ...], traffic: Traffic, family: str) -> Work:
+    """From the tensors of a list; where they were not recorded, from the launch."""
+    if items:
+        items = typed(items, call)
+        size = total_bytes(items)
+        steps = vector_steps(traffic.steps * sum(item.elements for item in items), items[0].dtype)
+        return Work(family, steps, traffic.read * size, traffic.written * size)
     count = chunk_elements(call.launches)
     if not count:
         raise Unknowable(f"the tensors in the lists of {call.name} were not recorded")
-    dtype = _dtype(call)
+    return _of_chunks(count, list_type(call), traffic, family)
+
+
+def _of_first_list(call: OpCall, traffic: Traffic, family: str) -> Work:
+    return _of_list(call, call.arguments[0].tensors if call.arguments else (), traffic, family)
+
+
+def _of_chunks(count: int, dtype: str, traffic: Traffic, family: str) -> Work:
     size = count * SIZES[dtype]
-    steps = (Flops(traffic.steps * count, arithmetic(dtype), VECTOR),)
+    steps = vector_steps(traffic.steps * count, dtype)
     return Work(family, steps, traffic.read * size, traffic.written * size, estimate=FROM_LAUNCH)
-
-
-def _of_list(items: tuple[Tensor, ...], traffic: Traffic, family: str) -> Work:
-    one = total_bytes(items)
-    dtype = items[0].dtype if items else "fp32"
-    count = sum(item.elements for item in items)
-    steps = (Flops(traffic.steps * count, arithmetic(dtype), VECTOR),)
-    return Work(family, steps, traffic.read * one, traffic.written * one)
 
 
 @model("aten::_fused_adamw", "aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd")
@@ -83,10 +90,7 @@ def fused(call: OpCall) -> Work:
     kind = call.name.removesuffix("_").removeprefix("aten::_fused_")
     if kind == "sgd" and any("Momentum" in launch.name for launch in call.launches):
         kind = "sgd_momentum"
-    traffic = _FUSED[kind]
-    if call.arguments and call.arguments[0].tensors:
-        return _of_list(typed(call.tensors(0), call), traffic, OPTIMIZER)
-    return _from_launch(call, traffic, OPTIMIZER)
+    return _of_first_list(call, _FUSED[kind], OPTIMIZER)
 
 
 _UNARY = "abs neg sqrt rsqrt exp log reciprocal sign round floor ceil trunc frac sigmoid tanh zero cos sin tan erf"
@@ -106,27 +110,19 @@ def foreach(call: OpCall) -> Work:
     if name == "zero":
         read = 0
     traffic = Traffic(read, 1, max(1, _ARITY[name] - 1))
-    if lists and lists[0].tensors:
-        return _of_list(typed(lists[0].tensors, call), traffic, FOREACH)
-    return _from_launch(call, traffic, FOREACH)
+    return _of_list(call, lists[0].tensors if lists else (), traffic, FOREACH)
 
 
 @model("aten::_foreach_norm", "aten::_foreach_max")
 def foreach_norm(call: OpCall) -> Work:
     """_foreach_norm(list, order): one number per tensor."""
-    traffic = Traffic(1, 0, 2)
-    if call.arguments and call.arguments[0].tensors:
-        return _of_list(typed(call.tensors(0), call), traffic, FOREACH)
-    return _from_launch(call, traffic, FOREACH)
+    return _of_first_list(call, Traffic(1, 0, 2), FOREACH)
 
 
 @model("aten::_amp_foreach_non_finite_check_and_unscale")
 def unscale(call: OpCall) -> Work:
     """_amp_foreach_non_finite_check_and_unscale_(gradients, found, scale): gradients are scaled in place."""
-    traffic = Traffic(1, 1, 2)
-    if call.arguments and call.arguments[0].tensors:
-        return _of_list(typed(call.tensors(0), call), traffic, OPTIMIZER)
-    return _from_launch(call, traffic, OPTIMIZER)
+    return _of_first_list(call, Traffic(1, 1, 2), OPTIMIZER)
 
 
 def work_of_launch(launch: KernelLaunch) -> Work | None:
@@ -140,24 +136,13 @@ def work_of_launch(launch: KernelLaunch) -> Work | None:
     dtype = item_type((launch,)) if functor else ""
     if not count or functor is None or dtype not in SIZES:
         return None
-    size = count * SIZES[dtype]
-    kind = next(
-        (
-            kind
-            for kind in ("Adagrad", "AdamW", "Adam", "SgdMomentum", "Sgd", "LAMB")
-            if kind.lower() in functor.group(1).lower()
-        ),
-        "",
-    )
-    fused_kind = {"SgdMomentum": "sgd_momentum"}.get(kind, kind.lower())
-    if fused_kind in _FUSED:
-        traffic = _FUSED[fused_kind]
-        family = OPTIMIZER
+    kind = next((kind for word, kind in _FUNCTORS.items() if word in functor.group(1).lower()), "")
+    if kind:
+        traffic, family = _FUSED[kind], OPTIMIZER
     elif functor.group(4) is not None:
         traffic, family = Traffic(int(functor.group(4)), 1, 1), FOREACH
     elif "Norm" in functor.group(1):
         traffic, family = Traffic(1, 0, 2), FOREACH
     else:
         return None
-    steps = (Flops(traffic.steps * count, arithmetic(dtype), VECTOR),)
-    return Work(family, steps, traffic.read * size, traffic.written * size, estimate=FROM_LAUNCH)
+    return _of_chunks(count, dtype, traffic, family)

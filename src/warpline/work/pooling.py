@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from warpline.work.dtypes import arithmetic
-from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Unknowable, Work
+from warpline.work.model import OpCall, Tensor, Unknowable, Work, vector_steps
 from warpline.work.registry import model
-from warpline.work.shapes import dense_bytes, total_bytes
+from warpline.work.shapes import dense_bytes, resized, total_bytes
 
 FAMILY = "pooling"
 
@@ -42,7 +41,7 @@ def max_pool(call: OpCall) -> Work:
     """max_pool2d_with_indices(x, kernel, stride, padding, dilation, …): values and their indices."""
     x = call.tensor(0)
     out, window = _pooled(call, x, _rank(call.name), call.integers(4) or (1,))
-    steps = (Flops(window * prod(out), arithmetic(x.dtype), VECTOR),)
+    steps = vector_steps(window * prod(out), x.dtype)
     return Work(FAMILY, steps, x.bytes, dense_bytes(out, x.dtype) + dense_bytes(out, "int64"))
 
 
@@ -58,7 +57,7 @@ def average_pool(call: OpCall) -> Work:
     """avg_pool2d(x, kernel, stride, padding, …)."""
     x = call.tensor(0)
     out, window = _pooled(call, x, _rank(call.name))
-    return Work(FAMILY, (Flops(window * prod(out), arithmetic(x.dtype), VECTOR),), x.bytes, dense_bytes(out, x.dtype))
+    return Work(FAMILY, vector_steps(window * prod(out), x.dtype), x.bytes, dense_bytes(out, x.dtype))
 
 
 @model(
@@ -66,11 +65,8 @@ def average_pool(call: OpCall) -> Work:
 )
 def adaptive_pool(call: OpCall) -> Work:
     """_adaptive_avg_pool2d(x, output size)."""
-    x, size = call.tensor(0), call.integers(1)
-    if not size:
-        raise Unknowable("the output's size was not recorded")
-    out = (*x.shape[: len(x.shape) - len(size)], *size)
-    return Work(FAMILY, (Flops(x.elements, arithmetic(x.dtype), VECTOR),), x.bytes, dense_bytes(out, x.dtype))
+    x, out = call.tensor(0), resized(call)
+    return Work(FAMILY, vector_steps(x.elements, x.dtype), x.bytes, dense_bytes(out, x.dtype))
 
 
 @model(
@@ -86,5 +82,5 @@ def backward(call: OpCall) -> Work:
     """pool_backward(grad, x, …, indices): the gradient has the input's shape; the input itself is not read."""
     grad, x = call.tensor(0), call.tensor(1)
     places = next((tensor for tensor in call.all_tensors(2) if tensor.dtype == "int64"), None)
-    steps = (Flops(grad.elements, arithmetic(grad.dtype), VECTOR),)
+    steps = vector_steps(grad.elements, grad.dtype)
     return Work(f"{FAMILY} backward", steps, total_bytes((grad, places)), dense_bytes(x.shape, grad.dtype))

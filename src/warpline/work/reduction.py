@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.work.dtypes import arithmetic, as_fraction, category
-from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Work
+from warpline.work.dtypes import as_fraction, category
+from warpline.work.model import OpCall, Tensor, Work, vector_steps
 from warpline.work.registry import model
 from warpline.work.shapes import dense_bytes, reduced, total_bytes
 
@@ -22,7 +22,7 @@ def _dims(call: OpCall, position: int) -> tuple[int, ...] | None:
 def reduction(x: Tensor, dims: tuple[int, ...] | None, out_dtype: str, steps: int = 1, outputs: int = 1) -> Work:
     """The work of reducing over some dimensions."""
     written = outputs * dense_bytes(reduced(x.shape, dims), out_dtype)
-    return Work(FAMILY, (Flops(steps * x.elements, arithmetic(x.dtype), VECTOR),), x.bytes, written)
+    return Work(FAMILY, vector_steps(steps * x.elements, x.dtype), x.bytes, written)
 
 
 @model("aten::sum", "aten::nansum", "aten::prod", "aten::mean", "aten::nanmean")
@@ -46,8 +46,8 @@ def extreme_with_place(call: OpCall) -> Work:
     """max(x); max(x, dim): values and their indices; max(x, y): elementwise."""
     x, other = call.tensor(0), call.maybe_tensor(1)
     if other is not None and other.shape == x.shape:
-        steps = (Flops(x.elements, arithmetic(x.dtype), VECTOR),)
-        return Work("elementwise", steps, total_bytes((x, other)), dense_bytes(x.shape, x.dtype))
+        steps = vector_steps(x.elements, x.dtype)
+        return Work("elementwise", steps, total_bytes((x, other)), x.dense_bytes)
     dims = _dims(call, 1) if len(call.arguments) > 1 else None
     work = reduction(x, dims, x.dtype)
     places = dense_bytes(reduced(x.shape, dims), "int64") if dims is not None else 0
@@ -85,15 +85,15 @@ def scan(call: OpCall) -> Work:
     """cumsum(x, dim, dtype): as many elements as the input."""
     x = call.tensor(0)
     dtype = call.dtype(2, x.dtype if category(x.dtype) >= 2 else "int64")
-    return Work("scan", (Flops(x.elements, arithmetic(x.dtype), VECTOR),), x.bytes, dense_bytes(x.shape, dtype))
+    return Work("scan", vector_steps(x.elements, x.dtype), x.bytes, dense_bytes(x.shape, dtype))
 
 
 @model("aten::cummax", "aten::cummin", "aten::_cummax_helper", "aten::_cummin_helper")
 def scan_with_place(call: OpCall) -> Work:
     """cummax(x, dim): values and their indices."""
     x = call.tensor(0)
-    written = dense_bytes(x.shape, x.dtype) + dense_bytes(x.shape, "int64")
-    return Work("scan", (Flops(x.elements, arithmetic(x.dtype), VECTOR),), x.bytes, written)
+    written = x.dense_bytes + dense_bytes(x.shape, "int64")
+    return Work("scan", vector_steps(x.elements, x.dtype), x.bytes, written)
 
 
 @model("aten::_local_scalar_dense", "aten::item", "aten::equal", "aten::is_nonzero")
@@ -107,5 +107,5 @@ def distances(call: OpCall) -> Work:
     """cdist(a, b, p): one distance for every pair of rows."""
     left, right = call.tensor(0), call.tensor(1)
     pairs = left.elements // max(1, left.shape[-1]) * right.shape[-2]
-    steps = (Flops(3 * pairs * left.shape[-1], arithmetic(left.dtype), VECTOR),)
+    steps = vector_steps(3 * pairs * left.shape[-1], left.dtype)
     return Work(FAMILY, steps, total_bytes((left, right)), pairs * left.item_bytes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.work.dtypes import arithmetic
-from warpline.work.model import VECTOR, Flops, OpCall, Work
+from warpline.work.model import OpCall, Work, vector_steps
 from warpline.work.registry import model
 from warpline.work.shapes import total_bytes
 
@@ -19,7 +18,7 @@ from warpline.work.shapes import total_bytes
 def gated(call: OpCall) -> Work:
     """silu_and_mul(out, x): x holds the gate and the value side by side."""
     out, x = call.tensor(0), call.tensor(1)
-    steps = (Flops(6 * out.elements, arithmetic(x.dtype), VECTOR),)
+    steps = vector_steps(6 * out.elements, x.dtype)
     return Work("elementwise", steps, total_bytes(call.all_tensors(1)), out.bytes)
 
 
@@ -30,7 +29,7 @@ def rotary(call: OpCall) -> Work:
     turned = total_bytes((query, key))
     table = call.maybe_tensor(4)
     row = table.shape[1] * table.item_bytes if table is not None and len(table.shape) == 2 else 0
-    steps = (Flops(3 * turned // query.item_bytes, "fp32", VECTOR),)
+    steps = vector_steps(3 * turned // query.item_bytes, "fp32")
     return Work("rotary embedding", steps, positions.bytes + turned + positions.elements * row, turned)
 
 
@@ -60,7 +59,7 @@ def cache_write(call: OpCall) -> Work:
 def quantise(call: OpCall) -> Work:
     """scaled_fp8_quant(out, x, scale)."""
     out, x = call.tensor(0), call.tensor(1)
-    steps = (Flops(3 * x.elements, "fp32", VECTOR),)
+    steps = vector_steps(3 * x.elements, "fp32")
     return Work("quantise", steps, x.bytes, out.bytes)
 
 
@@ -68,7 +67,7 @@ def quantise(call: OpCall) -> Work:
 def route(call: OpCall) -> Work:
     """topk_softmax(weights, ids, indices, gates): each token's best experts."""
     outputs, gates = call.all_tensors()[:3], call.all_tensors()[-1]
-    steps = (Flops(6 * gates.elements, "fp32", VECTOR),)
+    steps = vector_steps(6 * gates.elements, "fp32")
     return Work("routing", steps, gates.bytes, total_bytes(outputs))
 
 
@@ -83,4 +82,4 @@ def fbgemm_convert(call: OpCall) -> Work:
     x = call.tensor(0)
     to_narrow = x.item_bytes == 4
     written = x.elements if to_narrow else 4 * x.elements
-    return Work("quantise", (Flops(2 * x.elements, "fp32", VECTOR),), x.bytes, written)
+    return Work("quantise", vector_steps(2 * x.elements, "fp32"), x.bytes, written)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from math import prod
 
 from warpline.work.model import KernelLaunch, OpCall, Tensor, Unknowable
 
@@ -53,11 +52,17 @@ def item_type(launches: Iterable[KernelLaunch]) -> str:
     return ""
 
 
-def typed(items: Iterable[Tensor], call: OpCall) -> tuple[Tensor, ...]:
-    """The items of a list with the type that the kernels show."""
+def list_type(call: OpCall) -> str:
+    """The item type of the lists of an op."""
     dtype = item_type(call.launches)
     if not dtype:
         raise Unknowable(f"the types in the lists of {call.name} were not recorded")
+    return dtype
+
+
+def typed(items: Iterable[Tensor], call: OpCall) -> tuple[Tensor, ...]:
+    """The items of a list with the type that the kernels show."""
+    dtype = list_type(call)
     return tuple(Tensor(item.shape, dtype, item.strides) for item in items)
 
 
@@ -68,6 +73,14 @@ def reduced(shape: tuple[int, ...], dims: Sequence[int] | None) -> tuple[int, ..
     rank = len(shape)
     gone = {dim + rank if dim < 0 else dim for dim in dims}
     return tuple(size for position, size in enumerate(shape) if position not in gone)
+
+
+def resized(call: OpCall) -> tuple[int, ...]:
+    """The shape of the first argument with the sizes of the second as its last ones."""
+    x, size = call.tensor(0), call.integers(1)
+    if not size:
+        raise Unknowable("the output's size was not recorded")
+    return (*x.shape[: len(x.shape) - len(size)], *size)
 
 
 def total_bytes(tensors: Iterable[Tensor | None]) -> int:
@@ -87,8 +100,3 @@ def size_at(shape: Sequence[int], dim: int) -> int:
     if not -len(shape) <= dim < len(shape):
         raise Unknowable("a dimension is out of range")
     return shape[dim]
-
-
-def elements(shape: Sequence[int]) -> int:
-    """Product of the sizes."""
-    return prod(shape)

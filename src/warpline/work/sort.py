@@ -24,7 +24,7 @@ def radix_bytes(keys: int, key_bytes: int, bits: int) -> int:
 def sort(call: OpCall) -> Work:
     """sort(x, dim, descending) or sort(x, stable, dim, descending): values and indices."""
     x = call.tensor(0)
-    values = 0 if call.name == "aten::argsort" else dense_bytes(x.shape, x.dtype)
+    values = 0 if call.name == "aten::argsort" else x.dense_bytes
     places = 0 if call.name == "aten::msort" else dense_bytes(x.shape, "int64")
     dim = 0 if call.name == "aten::msort" else call.integer(1, call.integer(2, -1))
     sweeps = size_at(x.shape, dim) > SORTED_AT_ONCE

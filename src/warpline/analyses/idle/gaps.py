@@ -25,7 +25,7 @@ from warpline.analyses.idle.host_activity import (
 )
 from warpline.analyses.idle.host_time import HostTime
 from warpline.intervals import LaneSpans, Spans, complement, covered_before, intersection, pieces, union
-from warpline.trace.arrays import NONE, Bools, Int64s, grouped
+from warpline.trace.arrays import NONE, Bools, Int64s, grouped, most_frequent
 from warpline.trace.launches import nodes_of_calls
 from warpline.trace.trace import Trace, Window
 
@@ -204,19 +204,13 @@ def _idle(trace: Trace, device: int, rows: Int64s, within: Spans | None) -> _Idl
     called = np.where(calls != NONE, np.append(api.start_ns, 0)[calls], idle.ends)
     returned = np.where(calls != NONE, np.append(api.end_ns, 0)[calls], idle.ends)
     # Where no operation ends the gap, the busiest thread's activity gives the cause.
-    callers = np.where(ended_by == NONE, _busiest_thread(trace), np.append(api.thread, NONE)[calls])
+    callers = np.where(ended_by == NONE, most_frequent(trace.api.thread), np.append(api.thread, NONE)[calls])
     return _Idle(device, idle, whole, ended_by, calls, called, returned, callers)
-
-
-def _busiest_thread(trace: Trace) -> int:
-    threads = trace.api.thread
-    counts = np.bincount(threads[threads != NONE])
-    return int(counts.argmax()) if len(counts) else NONE
 
 
 def _os_calls(trace: Trace) -> dict[str, dict[str, Spans]]:
     """Calls of the operating system in which the busiest thread waits, for each cause that they explain, by name."""
-    calls = trace.osrt[trace.osrt.thread == _busiest_thread(trace)]
+    calls = trace.osrt[trace.osrt.thread == most_frequent(trace.api.thread)]
     found: dict[str, dict[str, Spans]] = {}
     for cause, pattern in (("input", OS_READ), ("unknown", OS_BLOCK)):
         waits = np.flatnonzero(calls.name.like(pattern))

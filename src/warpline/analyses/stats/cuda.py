@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.analyses.stats.numbers import DURATION, bytes_per_second, megabytes, spread, time_summary
+from warpline.analyses.stats.numbers import DURATION, WITH_DURATION, bytes_per_second, megabytes, spread, time_summary
 from warpline.analyses.stats.rows import (
     KERNEL,
     MEMCPY,
@@ -82,7 +82,7 @@ def cuda_gpu_trace(trace: Trace) -> pl.DataFrame:
     kind = pl.col("kind").cast(pl.String)
     rows = trace.gpu.stored.with_row_index("gpu_id").filter(kind.is_in([KERNEL, MEMCPY, MEMSET]))
     require(rows, "cuda_gpu_trace", "kernels or GPU memory operations", "record with CUDA tracing on (nsys: -t cuda)")
-    rows = rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias(DURATION)).join(
+    rows = rows.with_columns(WITH_DURATION).join(
         trace.devices.stored.select("device", pl.col("name").alias("device_name")).unique("device", keep="first"),
         on="device",
         how="left",
@@ -136,7 +136,7 @@ def _device_rows(trace: Trace, report: str) -> pl.DataFrame:
     return rows.select(
         pl.when(kind == KERNEL).then(pl.lit("CUDA_KERNEL")).otherwise(pl.lit("MEMORY_OPER")).alias("category"),
         operation_name().alias("operation"),
-        (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION),
+        WITH_DURATION,
     )
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 DURATION = "duration_ns"
+WITH_DURATION = (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION)
 PERCENT = "Time (%)"
 
 TIMES_DIGITS = 1

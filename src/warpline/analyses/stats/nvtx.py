@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.analyses.stats.numbers import DURATION, time_summary
+from warpline.analyses.stats.numbers import WITH_DURATION, time_summary
 from warpline.analyses.stats.rows import require, thread_ids
 from warpline.trace.trace import Trace
 
@@ -57,7 +57,7 @@ def named_ranges(trace: Trace, report: str) -> pl.DataFrame:
         "tid",
         "start_ns",
         "end_ns",
-        (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION),
+        WITH_DURATION,
     )
 
 

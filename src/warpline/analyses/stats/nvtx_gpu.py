@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from warpline.analyses.stats.numbers import DURATION, rounded, spread, titled
+from warpline.analyses.stats.numbers import DURATION, WITH_DURATION, rounded, spread, titled
 from warpline.analyses.stats.nvtx import named_ranges
 from warpline.analyses.stats.rows import KERNEL, MEMCPY, MEMSET, require, thread_ids
 from warpline.trace.arrays import NONE, Int64s, grouped
@@ -110,7 +110,7 @@ def _launched(trace: Trace, report: str, kinds: list[str]) -> pl.DataFrame:
     )
     rows = (
         trace.gpu.stored.filter(pl.col("kind").cast(pl.String).is_in(kinds))
-        .select("name", "start_ns", "end_ns", "api_id", (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
+        .select("name", "start_ns", "end_ns", "api_id", WITH_DURATION)
         .join(calls, on="api_id", maintain_order="left")
         .join(thread_ids(trace), on="thread", how="left", maintain_order="left")
         .sort("thread", "launch_ns", maintain_order=True)

@@ -7,28 +7,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.analyses.stats.numbers import DURATION
+from warpline.analyses.stats.numbers import WITH_DURATION
 from warpline.errors import CannotAnswer
+from warpline.sources.nsys.gpu import COPY_KINDS
 from warpline.trace.trace import Trace
 from warpline.untrusted_json import parse_json
 
 KERNEL, MEMCPY, MEMSET = "kernel", "memcpy", "memset"
 
-COPY_LABELS = {
-    "HtoD": "Host-to-Device",
-    "DtoH": "Device-to-Host",
-    "HtoA": "Host-to-Array",
-    "AtoH": "Array-to-Host",
-    "AtoA": "Array-to-Array",
-    "AtoD": "Array-to-Device",
-    "DtoA": "Device-to-Array",
-    "DtoD": "Device-to-Device",
-    "HtoH": "Host-to-Host",
-    "PtoP": "Peer-to-Peer",
-    "UnifiedHtoD": "Unified Host-to-Device",
-    "UnifiedDtoH": "Unified Device-to-Host",
-    "UnifiedDtoD": "Unified Device-to-Device",
-}
+COPY_LABELS = dict(COPY_KINDS.values())
 
 
 def require(rows: pl.DataFrame, report: str, lacking: str, hint: str) -> pl.DataFrame:
@@ -50,7 +37,7 @@ def api_calls(trace: Trace, report: str) -> pl.DataFrame:
         .with_columns(
             pl.col("api_id").cast(pl.UInt32),
             pl.col("printed").alias("name"),
-            (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION),
+            WITH_DURATION,
         )
         .drop("printed")
     )
@@ -84,7 +71,7 @@ def kernels(trace: Trace, report: str) -> pl.DataFrame:
     """Kernels with their duration; whole-graph bars and copies are not kernels."""
     rows = trace.gpu.stored.filter(pl.col("kind").cast(pl.String) == KERNEL)
     require(rows, report, "kernels", "record with CUDA tracing on (nsys: -t cuda --cuda-graph-trace=node)")
-    return rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
+    return rows.with_columns(WITH_DURATION)
 
 
 def operation_name() -> pl.Expr:
@@ -104,9 +91,7 @@ def memory_operations(trace: Trace, report: str) -> pl.DataFrame:
     """Copies and sets with their label as ``operation`` and their duration."""
     rows = trace.gpu.stored.filter(pl.col("kind").cast(pl.String).is_in([MEMCPY, MEMSET]))
     require(rows, report, "GPU memory operations", "record with CUDA tracing on (nsys: -t cuda)")
-    return rows.with_columns(
-        operation_name().alias("operation"), (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION)
-    )
+    return rows.with_columns(operation_name().alias("operation"), WITH_DURATION)
 
 
 def dimensions(axes: str) -> pl.Expr:

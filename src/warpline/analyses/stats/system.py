@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.analyses.stats.numbers import DURATION, bytes_per_second, megabytes, time_summary
+from warpline.analyses.stats.numbers import DURATION, WITH_DURATION, bytes_per_second, megabytes, time_summary
 from warpline.analyses.stats.rows import require
 from warpline.trace.trace import Trace
 
@@ -19,7 +19,7 @@ def osrt_sum(trace: Trace) -> pl.DataFrame:
     """Time spent in each function of the operating system's runtime."""
     calls = trace.osrt.stored.filter(pl.col("name").cast(pl.String) != TRACING_MARK)
     require(calls, "osrt_sum", "OS runtime calls", "record with nsys profile -t osrt")
-    rows = calls.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
+    rows = calls.with_columns(WITH_DURATION)
     return time_summary(rows, {"name": "Name"}, "Num Calls")
 
 

@@ -9,7 +9,7 @@ from warpline.reports import dive as dives
 from warpline.reports import html
 from warpline.reports.page.contract import Inside
 from warpline.reports.page.names import NameTable
-from warpline.reports.sections import Content, Note, Notes, Section, Text
+from warpline.reports.sections import Content, Section, Text, health_notes
 from warpline.trace.trace import Trace
 from warpline.units import several
 
@@ -47,7 +47,7 @@ def inside_kernels(dive: Dive) -> str:
     files = ", ".join(Path(file).name for file in dive.path.split(", "))
     content: list[Content] = [Text(f"Nsight Compute: {files}", "quiet")]
     if dive.health:
-        content.append(Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in dive.health)))
+        content.append(health_notes(dive.health))
     content.append(dives.summary(dive.found))
     left = len(dive.found) - MOST_KERNELS
     if left > 0:

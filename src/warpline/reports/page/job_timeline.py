@@ -23,7 +23,7 @@ WAITING = "waits for other ranks"
 
 def drawn_ranks(job: Job) -> list[int]:
     """The ranks that matter, in order: stragglers, those that hold others up most, and who waits most."""
-    by_blame = [one.rank for one in sorted(job.per_rank, key=lambda one: -one.blame_ns)]
+    by_blame = [one.rank for one in job.by_blame]
     waits_most = max(job.per_rank, key=lambda one: one.comm_wait_ns).rank
     recorded = [rank for rank in job.straggler.ranks if rank in job.ranks]
     chosen = list(dict.fromkeys([*recorded[: MOST_RANKS - 1], waits_most, *by_blame]))

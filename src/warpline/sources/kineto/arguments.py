@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,8 @@ import numpy as np
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.text import decode_raw, decode_string
+from warpline.sources.kineto.text import decode_json, decode_raw, decode_string
 from warpline.sources.unpack import XZ_MAGIC, Packing, Unpacked, packing_of
-from warpline.sources.valid_text import valid_json
 
 WINDOW_BYTES = 4 << 20
 
@@ -58,7 +56,7 @@ def _from_packed(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> 
 def decode_arguments(raw: bytes) -> dict[str, Any]:
     """One `args` object; invalid JSON is decoded key by key, and a value that cannot be decoded stays text."""
     try:
-        value = valid_json(json.loads(decode_raw(raw), strict=False))
+        value = decode_json(raw)
         return value if isinstance(value, dict) else {}
     except (ValueError, RecursionError):
         pass
@@ -78,6 +76,6 @@ def decode_arguments(raw: bytes) -> dict[str, Any]:
 
 def _decode_value(raw: bytes) -> Any:
     try:
-        return valid_json(json.loads(decode_raw(raw), strict=False))
+        return decode_json(raw)
     except (ValueError, RecursionError):
         return decode_string(raw[1:-1]) if raw.startswith(b'"') else decode_raw(raw)

@@ -6,7 +6,6 @@ Kineto has written its header before the events, after them, and on both sides; 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 
@@ -14,9 +13,8 @@ from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.text import decode_raw, decode_string
+from warpline.sources.kineto.text import decode_json, decode_string
 from warpline.sources.kineto.tolerant import MalformedError, StarvedError, Text
-from warpline.sources.valid_text import valid_json
 
 HEADER_LIMIT: Final = 64 << 20
 """The events must begin, and the keys behind them end, within this many bytes. The longest header seen in
@@ -138,6 +136,6 @@ def read_tail(text: bytes, header: Header) -> None:
 def _keep(header: Header, key: bytes, raw: bytes) -> None:
     name = decode_string(key)
     try:
-        header.keys[name] = valid_json(json.loads(decode_raw(raw), strict=False))
+        header.keys[name] = decode_json(raw)
     except (ValueError, RecursionError):
         header.notes.append(f"The header's {name!r} is invalid JSON and was ignored.")

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
+
+from warpline.sources.valid_text import valid_json
 
 _ESCAPE = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([\"\\/bfnrt])"
@@ -38,6 +41,11 @@ def decode_string(body: bytes) -> str:
     """
     text = decode_raw(body)
     return _ESCAPE.sub(_unescape, text) if "\\" in text else text
+
+
+def decode_json(raw: bytes) -> Any:
+    """The value of raw JSON text; ValueError or RecursionError if it is invalid."""
+    return valid_json(json.loads(decode_raw(raw), strict=False))
 
 
 def label_of(value: int | str) -> str:

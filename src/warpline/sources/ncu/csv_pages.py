@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from warpline.errors import UnreadableFile
+from warpline.sources.ncu.launch_metrics import chip, device_name, dimensions
 from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, Source
 from warpline.sources.ncu.names import function_of, metric_of
 from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, base_unit, number
@@ -150,10 +151,10 @@ def _kernel(about: Mapping[str, str], metrics: Mapping[str, Reading]) -> KernelR
         name=name,
         function=function_of(name),
         launch=int(about["ID"]),
-        device=_word(metrics, "device__attribute_display_name"),
-        chip=_chip(about.get("CC", ""), metrics),
-        grid=_dimensions(about.get("Grid Size", "")) or _from_metrics(metrics, "launch__grid_dim_"),
-        block=_dimensions(about.get("Block Size", "")) or _from_metrics(metrics, "launch__block_dim_"),
+        device=device_name(metrics),
+        chip=_chip(about.get("CC", "")) or chip(metrics),
+        grid=_dimensions(about.get("Grid Size", "")) or dimensions(metrics, "launch__grid_dim_"),
+        block=_dimensions(about.get("Block Size", "")) or dimensions(metrics, "launch__block_dim_"),
         duration_ns=duration if isinstance(duration, float) else None,
         metrics=metrics,
     )
@@ -163,29 +164,15 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
-def _word(metrics: Mapping[str, Reading], name: str) -> str:
-    return str(metrics[name].value) if name in metrics else ""
-
-
-def _chip(capability: str, metrics: Mapping[str, Reading]) -> str:
+def _chip(capability: str) -> str:
     found = re.fullmatch(r"(\d+)[.,](\d)", capability.strip())
-    if found is not None:
-        return f"sm_{found[1]}{found[2]}"
-    parts = [metrics.get(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")]
-    digits = [int(part.value) for part in parts if part is not None and isinstance(part.value, float)]
-    return f"sm_{digits[0]}{digits[1]}" if len(digits) == 2 else ""
+    return f"sm_{found[1]}{found[2]}" if found is not None else ""
 
 
 def _dimensions(text: str) -> Dimensions | None:
     parts = re.findall(r"\d+", text)
     sizes = [size for size in map(_whole, parts) if size is not None]
     return (sizes[0], sizes[1], sizes[2]) if len(parts) == len(sizes) == 3 else None
-
-
-def _from_metrics(metrics: Mapping[str, Reading], prefix: str) -> Dimensions | None:
-    values = [metrics[f"{prefix}{axis}"].value for axis in "xyz" if f"{prefix}{axis}" in metrics]
-    x, y, z = ([int(value) for value in values if isinstance(value, float)] + [0, 0, 0])[:3]
-    return (x, y, z) if z else None
 
 
 def _too_many(kernels: int) -> UnreadableFile:

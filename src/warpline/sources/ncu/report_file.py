@@ -24,6 +24,7 @@ from warpline.sources.kinds import NCU_MAGIC
 from warpline.sources.ncu.child import MISSING_MODULE
 from warpline.sources.ncu.container import Container, read_container
 from warpline.sources.ncu.csv_file import read_csv
+from warpline.sources.ncu.launch_metrics import chip, device_name, dimensions
 from warpline.sources.ncu.model import InstructionCounters, KernelReport, NcuReport, Reading, SourceCounters
 from warpline.sources.ncu.numbers import base_unit
 from warpline.sources.stdin import as_shell_word
@@ -157,10 +158,10 @@ def _kernel(number: int, plain: dict[str, Any]) -> KernelReport:
         name=plain["name"] or plain["function"],
         function=plain["function"],
         launch=number,
-        device=_word(metrics, "device__attribute_display_name"),
-        chip=_chip(metrics),
-        grid=_three(metrics, "launch__grid_dim_"),
-        block=_three(metrics, "launch__block_dim_"),
+        device=device_name(metrics),
+        chip=chip(metrics),
+        grid=dimensions(metrics, "launch__grid_dim_"),
+        block=dimensions(metrics, "launch__block_dim_"),
         duration_ns=duration.value if duration is not None and isinstance(duration.value, float) else None,
         metrics=metrics,
         kind=plain["kind"],
@@ -174,22 +175,3 @@ def _source(plain: dict[str, Any]) -> SourceCounters | None:
     if not plain["instructions"]:
         return None
     return SourceCounters(tuple(InstructionCounters(*row) for row in plain["instructions"]), plain["files"])
-
-
-def _word(metrics: dict[str, Reading], name: str) -> str:
-    return str(metrics[name].value) if name in metrics else ""
-
-
-def _whole(metrics: dict[str, Reading], name: str) -> int | None:
-    reading = metrics.get(name)
-    return int(reading.value) if reading is not None and isinstance(reading.value, float) else None
-
-
-def _chip(metrics: dict[str, Reading]) -> str:
-    major, minor = (_whole(metrics, f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
-    return f"sm_{major}{minor}" if major is not None and minor is not None else ""
-
-
-def _three(metrics: dict[str, Reading], prefix: str) -> tuple[int, int, int] | None:
-    x, y, z = (_whole(metrics, f"{prefix}{axis}") for axis in "xyz")
-    return (x, y, z) if x is not None and y is not None and z is not None else None

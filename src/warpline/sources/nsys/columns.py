@@ -44,6 +44,26 @@ def narrow(column: str, dtype: type[pl.DataType] = pl.Int32) -> pl.Expr:
     return pl.col(column).cast(dtype, strict=False)
 
 
+LAUNCH = (
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
+)
+"""What CUPTI records of a kernel's launch; nvprof stores the same columns."""
+
+
+def launch_columns() -> list[pl.Expr]:
+    """They, as columns of the ``gpu`` table."""
+    static, dynamic = pl.col("staticSharedMemory"), pl.col("dynamicSharedMemory")
+    return [
+        *(narrow(f"grid{axis}").alias(f"grid_{axis.lower()}") for axis in "XYZ"),
+        *(narrow(f"block{axis}").alias(f"block_{axis.lower()}") for axis in "XYZ"),
+        narrow("registersPerThread").alias("registers"),
+        (static + dynamic).alias("shared_bytes"),
+        static.alias("shared_static_bytes"),
+        dynamic.alias("shared_dynamic_bytes"),
+    ]
+
+
 def category(word: str) -> pl.Expr:
     """One constant name for every row."""
     return pl.lit(word).cast(pl.Categorical)

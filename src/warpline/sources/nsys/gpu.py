@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, process, words
+from warpline.sources.nsys.columns import (
+    LAUNCH,
+    ReadingNotes,
+    category,
+    checked_spans,
+    launch_columns,
+    process,
+    words,
+)
 from warpline.sources.nsys.devices import Ordinals
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.tables import Tables
@@ -36,10 +44,6 @@ COPY_KINDS: dict[int, tuple[str, str]] = {
 MEMORY_KINDS = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device", 6: "Managed"}
 
 _PLACE = ["start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId", "globalPid"]
-_LAUNCH = [
-    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
-]
 
 
 def read_gpu(database: Tables, strings: Strings, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
@@ -69,10 +73,9 @@ def _place(ordinals: Ordinals) -> list[pl.Expr]:
 
 
 def _kernels(database: Tables, strings: Strings, ordinals: Ordinals, notes: ReadingNotes) -> pl.DataFrame:
-    wanted = [*_PLACE, "demangledName", "shortName", *_LAUNCH, "graphId", "graphNodeId"]
+    wanted = [*_PLACE, "demangledName", "shortName", *LAUNCH, "graphId", "graphNodeId"]
     frame = checked_spans(database.fetch(KERNELS, wanted), KERNELS, notes)
     demangled, short = strings.names(frame["demangledName"]), strings.names(frame["shortName"])
-    static, dynamic = pl.col("staticSharedMemory"), pl.col("dynamicSharedMemory")
     return frame.select(
         category("kernel").alias("kind"),
         # A name is missing only if StringIds is damaged; the row's time is still valid.
@@ -81,12 +84,7 @@ def _kernels(database: Tables, strings: Strings, ordinals: Ordinals, notes: Read
         *_place(ordinals),
         pl.col("graphId").alias("graph_id"),
         pl.col("graphNodeId").alias("graph_node_id"),
-        *(narrow(f"grid{axis}").alias(f"grid_{axis.lower()}") for axis in "XYZ"),
-        *(narrow(f"block{axis}").alias(f"block_{axis.lower()}") for axis in "XYZ"),
-        narrow("registersPerThread").alias("registers"),
-        (static + dynamic).alias("shared_bytes"),
-        static.alias("shared_static_bytes"),
-        dynamic.alias("shared_dynamic_bytes"),
+        *launch_columns(),
     )
 
 

@@ -6,14 +6,12 @@ wrote it, so that the refusal can be predicted and explained.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import fcntl
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +23,7 @@ from warpline.sources.cache_folder import Content, cache_folder
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import (
     FILE_MODE,
+    folder_until_exit,
     is_own_folder,
     open_file,
     own_folder,
@@ -119,8 +118,7 @@ def export_report(path: Path, cache: Path | None = None) -> Path:
     try:
         return _exported(nsys, content, _ready(target.parent) / name)
     except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="warpline-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder = folder_until_exit()
     try:
         return _exported(nsys, content, folder / name)
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.sources.nsys.columns import ReadingNotes, category, checked_spans, narrow, words
+from warpline.sources.nsys.columns import LAUNCH, ReadingNotes, category, checked_spans, launch_columns, narrow, words
 from warpline.sources.sqlite.database import Database
 
 KERNEL_TABLES = (
@@ -18,10 +18,6 @@ COPY_TABLES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
 # CUpti_ActivityMemcpyKind, CUpti_ActivityMemoryKind.
 COPY_KINDS = dict(enumerate(("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"), 1))
 MEMORY_KINDS = dict(enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device", "Managed"), 1))
-_LAUNCH = [
-    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId", "graphNodeId"),
-]
 _PLACE = ["start", "end", "deviceId", "contextId", "streamId", "correlationId"]
 
 
@@ -45,8 +41,7 @@ def _place() -> list[pl.Expr]:
 
 
 def _kernels(database: Database, table: str, names: pl.DataFrame, notes: ReadingNotes) -> pl.DataFrame:
-    frame = checked_spans(database.fetch(table, [*_PLACE, "name", *_LAUNCH]), table, notes)
-    static, dynamic = pl.col("staticSharedMemory"), pl.col("dynamicSharedMemory")
+    frame = checked_spans(database.fetch(table, [*_PLACE, "name", *LAUNCH, "graphId", "graphNodeId"]), table, notes)
     return frame.select(
         category("kernel").alias("kind"),
         pl.coalesce(pl.lit(text_of(frame, "name", names)), pl.lit("[kernel without a name]"))
@@ -56,12 +51,7 @@ def _kernels(database: Database, table: str, names: pl.DataFrame, notes: Reading
         # Zero in the file: launched without a graph.
         pl.col("graphId").replace(0, None).alias("graph_id"),
         pl.col("graphNodeId").replace(0, None).alias("graph_node_id"),
-        *(narrow(f"grid{axis}").alias(f"grid_{axis.lower()}") for axis in "XYZ"),
-        *(narrow(f"block{axis}").alias(f"block_{axis.lower()}") for axis in "XYZ"),
-        narrow("registersPerThread").alias("registers"),
-        (static + dynamic).alias("shared_bytes"),
-        static.alias("shared_static_bytes"),
-        dynamic.alias("shared_dynamic_bytes"),
+        *launch_columns(),
     )
 
 
