@@ -164,7 +164,7 @@ DEFAULT = HostCosts(
     op=Cost(4_500, 6_500, 10_000, REFERENCE),
     call=Cost(500, 1_000, 3_000, REFERENCE),
     frame=Cost(50, 150, 500, "guess: a call of a small Python function"),
-    region=Cost(18_000, 24_000, 50_000, REFERENCE),
+    region=Cost(20_000, 45_000, 90_000, REFERENCE),
     compiled_launch=Cost(5_000, 8_000, 13_000, REFERENCE),
     graph_launch=Cost(3_500, 4_600, 12_000, REFERENCE),
     graph_node=Cost(5, 30, 110, REFERENCE),
@@ -178,8 +178,9 @@ DEFAULT = HostCosts(
 )
 """By `warpline device measure` and benchmarks/replay_constants.py. A small op takes 8.9 to 10.4 µs with its launch, of
 which an empty kernel's launch through a bare binding is 5.8 at most; a graph of 200 nodes takes 4.6 µs to launch, and
-1,000 nodes 40 to 110; a compiled region takes 21 µs with one kernel, 30 with three. A copy that does
-not wait takes 8 to 9 µs with its op. Lists of 64 and 128 tensors take 35 and 38 µs. A fused AdamW takes 57 to
+1,000 nodes 40 to 110; a compiled function takes 21 µs with one kernel, 30 with three. A compiled module with one kernel
+takes 59 to 80 µs without gradients, 78 to 96 with them and 109 to 143 in backward(), on a host 1.4 times slower than
+the reference (2026-11-19), of which the kernel is 11. A copy that does not wait takes 8 to 9 µs with its op. Lists of 64 and 128 tensors take 35 and 38 µs. A fused AdamW takes 57 to
 69 µs for 7 parameters, 163 for 48, 541 for 200. A loop takes a tensor from a worker through a socket, in 0.48 to
 1.10 ms; 30 to 60 µs if a thread has taken it before."""
 
