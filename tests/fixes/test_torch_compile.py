@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
+from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, asked, judged
 
 from warpline.replay.compiler.grouping import Group, Unit, groups
 from warpline.replay.compiler.units import cuts, unit_of
@@ -372,3 +372,27 @@ def test_what_is_compiled_is_not_told_to_compile(tmp_path: Path, compiled: int) 
     found = [finding for finding in judged(tmp_path, body).findings if finding.fix == "torch_compile"]
     assert found[0].claim.startswith("60 operations a step" + " outside the compiled code" * bool(compiled))
     assert ("compiled already" in found[0].how) == bool(compiled)
+
+
+@pytest.mark.parametrize("ops", [1, 100])
+def test_many_ops_on_the_cpu_before_a_launch_are_code_of_the_program(tmp_path: Path, ops: int) -> None:
+    """A batch is made of 100 rows on the CPU, each by an op of 16 µs: too many for the dispatch of what follows. As long
+    a pause before a single op may be dispatch."""
+
+    def body(program: Program) -> None:
+        for _ in range(ops):
+            program.op("aten::copy_", cpu=1500 / ops)
+        for _ in range(40):
+            program.op("aten::mul", (MUL, 2), shapes=[[64, 64], [64, 64]])
+        program.wait()
+
+    question = asked(tmp_path, body)
+    host = question.labelled.host
+    assert host.own_work.expected < 1_500_000 < host.long_work.expected
+    left = question.ask("torch_compile").new_step_ns.expected
+    if ops > 1:
+        assert left > 1_000_000  # without what recording them cost
+        assert question.ask("less_host_code").gain.expected > 2
+    else:
+        assert left < 500_000
+        assert not question.ask("less_host_code").applies

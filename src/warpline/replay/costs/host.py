@@ -177,12 +177,13 @@ DEFAULT = HostCosts(
     recording=DEFAULT_KINETO,
 )
 """By `warpline device measure` and benchmarks/replay_constants.py. A small op takes 8.9 to 10.4 µs with its launch, of
-which an empty kernel's launch through a bare binding is 5.8 at most; a graph of 200 nodes takes 4.6 µs to launch, and
-1,000 nodes 40 to 110; a compiled function takes 21 µs with one kernel, 30 with three. A compiled module with one kernel
-takes 59 to 80 µs without gradients, 78 to 96 with them and 109 to 143 in backward(), on a host 1.4 times slower than
-the reference (2026-11-19), of which the kernel is 11. A copy that does not wait takes 8 to 9 µs with its op. Lists of 64 and 128 tensors take 35 and 38 µs. A fused AdamW takes 57 to
-69 µs for 7 parameters, 163 for 48, 541 for 200. A loop takes a tensor from a worker through a socket, in 0.48 to
-1.10 ms; 30 to 60 µs if a thread has taken it before."""
+which an empty kernel's launch through a bare binding is 5.8 at most; a graph of 200 nodes takes 4.6 µs to launch,
+and 1,000 nodes 40 to 110; a compiled function takes 21 µs with one kernel, 30 with three. A compiled module with one
+kernel takes 59 to 80 µs without gradients, 78 to 96 with them and 109 to 143 in backward(), on a host 1.4 times
+slower than the reference (2026-11-19), of which the kernel is 11. A copy that does not wait takes 8 to 9 µs with its
+op. Lists of 64 and 128 tensors take 35 and 38 µs. A fused AdamW takes 57 to 69 µs for 7 parameters, 163 for 48, 541
+for 200. A loop takes a tensor from a worker through a socket, in 0.48 to 1.10 ms; 30 to 60 µs if a thread has taken
+it before."""
 
 
 def host_costs(trace: Trace) -> HostCosts:

@@ -6,8 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from warpline.replay.costs.host import OWN_WORK_IN_OPS
 from warpline.replay.graph.model import EdgeKind, NodeKind
 from warpline.replay.graph_edit import GraphEdit
+from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import NONE, Bools, Int64s, grouped
 from warpline.trace.steps.choice import on_device
 
@@ -20,11 +22,26 @@ def stays_on_host(edit: GraphEdit) -> Bools:
     labelled, graph = edit.labelled, edit.graph
     length, loading = graph.measured_end - graph.measured_start, labelled.host.longest_dispatch.expected
     stays: Bools = graph.of_kinds(NodeKind.SEGMENT, NodeKind.CALL) & (graph.duration > labelled.host.long_work.expected)
+    stays |= (labelled.once(ops_begun) >= OWN_WORK_IN_OPS) & (graph.duration > labelled.host.own_work.expected)
     stays |= (labelled.input_share * length > loading) & (graph.duration > loading)
     waits = graph.marked_rows(graph.row[graph.edge_to[graph.edge_kind == EdgeKind.SYNC]])
     waits[NONE] = False
     stays |= graph.of_kinds(NodeKind.CALL, NodeKind.RELEASE) & waits[graph.row]
     return stays
+
+
+def ops_begun(labelled: LabelledGraph) -> Int64s:
+    """How many outermost ops begin in each segment, none of which launches anything before its end: but for views of
+    the next op's inputs, they compute on the CPU."""
+    segments, found = labelled.segments, np.zeros(len(labelled.graph), np.int64)
+    outer = labelled.trace.ops[labelled.trace.ops.depth == 0]
+    starts = dict(grouped(outer.start_ns, outer.thread))
+    for lane, nodes in grouped(segments, labelled.graph.lane[segments]):
+        moments = np.sort(starts.get(lane, np.empty(0, np.int64)))
+        bounds = labelled.graph.measured_start[nodes], labelled.graph.measured_end[nodes]
+        begin, end = (np.searchsorted(moments, some) for some in bounds)
+        found[nodes] = end - begin
+    return found
 
 
 def own_code(edit: GraphEdit) -> Bools:
