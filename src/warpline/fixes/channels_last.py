@@ -130,6 +130,7 @@ FIX = Fix(
             "models with convolutions and their images in channels_last",
             "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)",
             no_convolution,
+            draws_otherwise=True,
         ),
     ),
 )

@@ -286,6 +286,7 @@ FIX = Fix(
             "model = torch.compile(model)",
             no_module,
             compiles=True,
+            draws_otherwise=True,
         ),
         TryableChange(
             "torch_compile_layers",
@@ -293,6 +294,7 @@ FIX = Fix(
             "for layer in model.layers: layer.compile()",
             why_not_by_layer,
             compiles=True,
+            draws_otherwise=True,
         ),
         TryableChange(
             "torch_compile_graphs",
@@ -300,6 +302,7 @@ FIX = Fix(
             "model = torch.compile(model, mode='reduce-overhead')  # clone what is kept; zero_grad() after step()",
             lambda use: no_gpu(use) or no_module(use),
             compiles=True,
+            draws_otherwise=True,
         ),
     ),
 )

@@ -25,7 +25,9 @@ class TryableChange(Struct, frozen=True):
     precision: str = ""
     """The data type that it computes in; empty if the arithmetic is the same up to its order."""
     compiles: bool = False
-    """Whether it starts a compiler: it becomes ready late, and draws other random numbers."""
+    """Whether it starts a compiler: it becomes ready late."""
+    draws_otherwise: bool = False
+    """Whether random ops give other numbers: a compiler's own, or the same ones at other places of a tensor."""
     is_bound: bool = False
     """Whether the changed program is not the same program: its time bounds what the fix can give."""
     part: str = ""

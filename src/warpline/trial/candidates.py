@@ -42,6 +42,7 @@ SETTINGS = (
         "model.generate(…, cache_implementation='static')",
         lambda use: None if use.generate_calls else "generate() was not called",
         compiles=True,
+        draws_otherwise=True,
     ),
     TryableChange(
         "set_to_none",

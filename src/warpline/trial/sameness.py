@@ -42,7 +42,7 @@ class Sameness(Struct, frozen=True):
 def compare_results(
     key: str, baselines: Sequence[Samples], twin: Samples, variant: Samples | None, precision: str, random_differs: bool
 ) -> Sameness:
-    """Compare results of this name. `random_differs`: whether compiled code drew other random numbers."""
+    """Compare results of this name. `random_differs`: whether random ops gave other numbers."""
     if variant is None or not variant.get(key) or not baselines or not baselines[0].get(key):
         return Sameness(None, "cannot tell: no results were recorded")
     reference = baselines[0]
@@ -65,7 +65,7 @@ def compare_results(
     if all(one <= limit for one, limit in zip(found, allowed, strict=False)):
         return Sameness(True, f"same (largest relative difference {largest:.1e})", largest)
     if random_differs:
-        return Sameness(None, "cannot tell: compiled code draws other random numbers", largest)
+        return Sameness(None, "cannot tell: its random ops give other numbers", largest)
     expected = precision and found[0] <= EXPECTED_FACTOR * PRECISION_STEPS[precision]
     said = f"different, as expected of {precision}" if expected else "different"
     return Sameness(

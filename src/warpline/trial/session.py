@@ -89,7 +89,7 @@ class TrialSession:
         if quick or not slow:
             self._groups.measure([Variant((one,)) for one in quick])
         if slow:
-            checks = [one for one in slow if one.change.compiles and look.use.random_ops]
+            checks = [one for one in slow if one.change.compiles and one.change.draws_otherwise and look.use.random_ops]
             self._groups.measure(
                 [Variant((one,)) for one in slow] + [Variant((one,), only_results=True) for one in checks]
             )
