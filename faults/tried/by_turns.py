@@ -25,12 +25,14 @@ from faults.tried.stopwatch_in_source import SETTINGS
 from warpline.trial import look
 from warpline.trial.candidates import candidates
 from warpline.trial.first_look import look_at_program
+from warpline.trial.groups import VariantGroups
 from warpline.trial.process import VariantProcess
+from warpline.trial.rows import timed_rounds
 from warpline.trial.variants import SeenProgram, Variant, VariantProcesses
 
 ARGUMENT = "1000000"
 """The programs take their number of steps, and should not end before they are measured."""
-START_S, POLL_S = 180.0, 0.001
+START_S = 180.0
 TRY, PLAIN = "try", "plain"
 
 
@@ -68,39 +70,27 @@ def _plain(path: Path, after: str, program: SeenProgram, folder: Path) -> Varian
     settings = {"folder": str(folder), "starter": os.getpid(), "steps": steps}
     search = os.pathsep.join((str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
     environment = {**os.environ, SETTINGS: json.dumps(settings), "PYTHONHASHSEED": "0", "PYTHONPATH": search}
-    return VariantProcess(PLAIN, folder, _command(copy), environment, path.parent)
+    process = VariantProcess(PLAIN, folder, _command(copy), environment, path.parent)
+    process.limit_s = START_S
+    return process
 
 
-def until_ready(group: list[VariantProcess], words: list[str]) -> None:
-    """Wait until all stand before their first window."""
-    until = time.monotonic() + START_S
-    waiting = dict(zip(range(len(group)), group, strict=True))
-    while waiting:
-        for number, process in list(waiting.items()):
-            if process.is_over:
-                process.fail_by_itself()
-            if process.is_over or time.monotonic() > until:
-                raise SystemExit(f"{words[number]}: {process.error or 'not ready'}")
-            if process.is_ready():
-                process.pause()
-                del waiting[number]
-        time.sleep(POLL_S)
+def check(group: list[VariantProcess]) -> None:
+    """None may have failed."""
+    for process in group:
+        if process.is_over:
+            process.fail_by_itself()
+            raise SystemExit(f"{process.name}: {process.error or 'the program ended'}")
 
 
-def one_round(group: list[VariantProcess], windows: int) -> list[float]:
-    """So many windows of each, by turns: seconds of a step, the logarithm."""
-    for _ in range(windows):
-        turn = len(group[0].windows)
-        places = group[:: -1 if turn % 2 else 1]
-        first = turn // 2 % len(group)
-        for process in places[first:] + places[:first]:
-            process.run_window()
-            while not process.has_window():
-                if process.is_over:
-                    raise SystemExit(f"{process.name} ended")
-                time.sleep(POLL_S)
-            process.pause()
-    return [math.log(fmean(one.step_s for one in process.windows[-windows:])) for process in group]
+def mean_logarithms(group: list[VariantProcess], per_round: int) -> list[float]:
+    """Of each process's seconds of a step, over the rounds in which none compiled anything."""
+    rounds = zip(*(timed_rounds(process.windows, per_round) for process in group), strict=True)
+    known = [[math.log(step_s) for step_s in one if step_s is not None] for one in rounds]
+    whole = [one for one in known if len(one) == len(group)]
+    if not whole:
+        raise SystemExit("something was compiled in every round")
+    return [fmean(some) for some in zip(*whole, strict=True)]
 
 
 def main() -> None:
@@ -119,17 +109,20 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             program = look_at_program(own, [], None, print)
             group = list(start(given.words, path, given.after, program, own, Path(scratch)))
-            until_ready(group, given.words)
-            began = time.monotonic()
-            rounds: list[list[float]] = []
-            while time.monotonic() < began + given.seconds or len(rounds) < 2:
-                rounds.append(one_round(group, program.steps.per_round))
+            turns = VariantGroups(own, program, print, lambda rows: None)
+            turns.until_ready(group)
+            check(group)
+            began, rounds = time.monotonic(), 0
+            while time.monotonic() < began + given.seconds or rounds < 2:
+                turns.run_round(group)
+                check(group)
+                rounds += 1
+            means = mean_logarithms(group, program.steps.per_round)
     finally:
         for process in group:
             process.end()
         own.end_all()
-    means = [fmean(some) for some in zip(*rounds, strict=True)]
-    print(f"{len(rounds)} rounds of {program.steps.per_round} windows of {program.steps.per_window} steps")
+    print(f"{rounds} rounds of {program.steps.per_round} windows of {program.steps.per_window} steps")
     for word in dict.fromkeys(given.words):
         some = [mean for mean, other in zip(means, given.words, strict=True) if other == word]
         first = [mean for mean, other in zip(means, given.words, strict=True) if other == given.words[0]]

@@ -61,7 +61,7 @@ def test_a_variant_gets_the_time_to_start_that_the_program_as_it_is_needs() -> N
     waiting = VariantGroups(cast(Any, Budget()), program, print, lambda rows: None)
     as_slow, slower = StartingProcess("no_gc", 0.6 * BUDGET_S), StartingProcess("torch_compile", 100)
     group = [StartingProcess(BASELINE, 0.55 * BUDGET_S), as_slow, slower]
-    waiting._until_ready(cast(Any, group))
+    waiting.until_ready(cast(Any, group))
     assert not as_slow.error
     assert slower.error.startswith("not ready after")
 

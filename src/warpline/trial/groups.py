@@ -87,7 +87,7 @@ class VariantGroups:
         group += [self._processes.start(one, self._program, together) for one in variants]
         try:
             started = time.monotonic()
-            self._until_ready(group)
+            self.until_ready(group)
             self.ready_s = time.monotonic() - started
             self._run_rounds(group, self._end(until))
         finally:
@@ -104,7 +104,7 @@ class VariantGroups:
                 return
             began = time.monotonic()
             self._show(live_rows(group, order))
-            self._round(order)
+            self.run_round(order)
             if number == 1 or number % ROUNDS == 0:
                 self._report_round(number, order)
             if number % LOOK_EVERY == 0:
@@ -121,7 +121,7 @@ class VariantGroups:
         next_s = self._usual_start_s + LOOK_EVERY * (1 + USUAL_BASELINES) * self._round_s
         return until if now + self._processes.left_s > until + next_s else now + LAST_SHARE * self._processes.left_s
 
-    def _round(self, order: Sequence[VariantProcess]) -> None:
+    def run_round(self, order: Sequence[VariantProcess]) -> None:
         """Windows by turns; the order reverses with each."""
         for _ in range(self._program.steps.per_round):
             self._windows_run += 1
@@ -142,16 +142,17 @@ class VariantGroups:
         for one in [Variant(), *variants, Variant()]:
             process = self._processes.start(one, self._program)
             try:
-                self._until_ready([process])
+                self.until_ready([process])
                 rounds = 0 if one.only_results else min(steps.rounds, 2 * ROUNDS)
                 for _ in range(rounds):
                     self._show(live_rows([process], [process]))
-                    self._round([process])
+                    self.run_round([process])
                 self._report_round(rounds, [process])
             finally:
                 self._keep([process])
 
-    def _until_ready(self, group: Sequence[VariantProcess]) -> None:
+    def until_ready(self, group: Sequence[VariantProcess]) -> None:
+        """Wait until each stands before its first window, or has failed."""
         waiting = list(group)
         shown = 0
         while waiting:
