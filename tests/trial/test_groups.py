@@ -87,3 +87,15 @@ def test_what_is_left_of_a_budget_measures_as_many_as_it_has_time_for() -> None:
     assert running.in_time(4) == 4
     running.ready_s = 1.5
     assert running.in_time(20) == 0
+
+
+def test_a_process_that_was_still_starting_says_so() -> None:
+    ended: list[Any] = []
+    program: Any = SimpleNamespace(took_s=1.0, steps=SimpleNamespace(per_round=1))
+    processes = SimpleNamespace(end=ended.extend)
+    keeping = VariantGroups(cast(Any, processes), program, print, lambda rows: None)
+    late, failed, base = (StartingProcess(name, 100) for name in ("tf32", "bf16", BASELINE))
+    failed.fail("crashed: out of memory")
+    keeping._keep(cast(Any, [late, failed, base]))
+    assert keeping.errors == {"tf32": "it was still starting when the budget ended", "bf16": "crashed: out of memory"}
+    assert ended == [late, failed, base]

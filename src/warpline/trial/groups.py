@@ -206,9 +206,10 @@ class VariantGroups:
     def _keep(self, group: Sequence[VariantProcess]) -> None:
         """Keep what the processes measured, and end them."""
         for process in group:
-            process.is_ready()
-            if process.error and process.name != BASELINE:
-                self.errors.setdefault(process.name, process.error)
+            is_ready = process.is_ready()
+            error = process.error or ("" if is_ready else "it was still starting when the budget ended")
+            if error and process.name != BASELINE:
+                self.errors.setdefault(process.name, error)
             if process.report is not None:
                 windows, per_round = tuple(process.windows), self._program.steps.per_round
                 self.measured.append(Measured(process.name, self.count, process.report, windows, per_round))
