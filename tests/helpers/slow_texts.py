@@ -17,7 +17,7 @@ UNBOUNDED = 1000
 SHORT, LONGER, LONG = 300, 1200, 4800
 GROWTH = 7
 """From one length to the next: four times in linear time, sixteen times in quadratic."""
-MOST_ATTACKS, SUSPECTS, REPEATS = 300, 6, 3
+MOST_ATTACKS, SUSPECTS, REPEATS = 300, 6, 9
 ENOUGH_NS = 300_000_000
 """So long no linear pattern takes for all short texts: there are suspects by then."""
 LIMIT_S = 5

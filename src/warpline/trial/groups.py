@@ -26,7 +26,8 @@ MIN_BASELINES, USUAL_BASELINES = 2, 3
 """Of each group, where memory is short and where it is not: their difference shows what no change at all does."""
 PATIENCE = 1.5
 """So many times the start of the program as it is is waited for at least."""
-WINDOW_GRACE_S = 30.0
+WINDOW_GRACE_S, WINDOW_POLL_S = 30.0, 0.001
+"""Until a process is stopped at the end of its window, the workers of its loader run ahead."""
 LOOK_EVERY = 4
 """Rounds after which a variant that is decided is left out."""
 GROUP_SHARE, LAST_SHARE = 0.5, 0.95
@@ -200,7 +201,7 @@ class VariantGroups:
             if time.monotonic() > until:
                 process.fail("hung: a window of steps did not end")
                 return
-            time.sleep(POLL_S)
+            time.sleep(WINDOW_POLL_S)
         process.pause()
 
     def _keep(self, group: Sequence[VariantProcess]) -> None:
