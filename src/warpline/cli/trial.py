@@ -136,7 +136,7 @@ def try_fixes(
 
 @contextmanager
 def live_progress() -> Iterator[tuple[Say, Show]]:
-    """Lines on stderr; on a terminal also a table of the processes, drawn anew before each window and not during it."""
+    """Lines on stderr; on a terminal also a table of the processes, drawn anew before each round and not during it."""
     console = plain_console(stderr=True)
     if not console.is_terminal:
         yield lambda text: say(f"warpline: {text}", err=True), lambda rows: None

@@ -35,7 +35,7 @@ GROUP_SHARE, LAST_SHARE = 0.5, 0.95
 START_SHARE = 0.5
 """Part of a group's time that its processes may take to start."""
 Show = Callable[[tuple[LiveRow, ...]], None]
-"""Gets the processes of a group as they start, and before each window."""
+"""Gets the processes of a group as they start, and before each round."""
 
 
 class StopTrial(Exception):
@@ -119,7 +119,7 @@ class VariantGroups:
     def _end(self, until: float) -> float:
         """When a group ends that may last until then: later where what is left of the budget holds no other group."""
         now = time.monotonic()
-        next_s = self._usual_start_s + LOOK_EVERY * (1 + USUAL_BASELINES) * self._round_s
+        next_s = self._usual_start_s + self._first_verdicts_s(1)
         return until if now + self._processes.left_s > until + next_s else now + LAST_SHARE * self._processes.left_s
 
     def run_round(self, order: Sequence[VariantProcess]) -> None:
@@ -223,16 +223,16 @@ class VariantGroups:
         if times:
             self._say(f"round {number}: {times}")
 
-    @property
-    def _round_s(self) -> float:
-        """What a round of one process takes."""
+    def _first_verdicts_s(self, variants: int) -> float:
+        """What so many take, once they are ready, in enough rounds for a first verdict."""
         steps = self._program.steps
-        return 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
+        round_s = 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
+        return LOOK_EVERY * (variants + baselines_for(variants)) * round_s
 
     def in_time(self, variants: int) -> int:
         """How many of so many can be started and measured in enough rounds for a first verdict."""
-        processes = (self._processes.left_s - self.ready_s) / (LOOK_EVERY * self._round_s)
-        return max((some for some in range(variants + 1) if some + baselines_for(some) <= processes), default=0)
+        measuring_s = self._processes.left_s - self.ready_s
+        return max((some for some in range(variants + 1) if self._first_verdicts_s(some) <= measuring_s), default=0)
 
 
 def started_within(time_s: float, start_s: float) -> int:
