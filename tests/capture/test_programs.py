@@ -210,6 +210,23 @@ def test_a_window_is_kept_if_the_steps_after_it_end_too_soon(tmp_path: Path) -> 
     assert "aten::matmul" in run.names()
 
 
+def test_stop_waits_for_steps_that_a_slow_start_held_up(tmp_path: Path) -> None:
+    """Without it, the program would go on: the first call is heard before the window, and the steps come after it."""
+    script = MODEL + "train()\n" + UNTIL_RECORDED + "time.sleep(1)\nwhile True:\n    train()\n    time.sleep(0.01)"
+    run = record(tmp_path, script, *FEW, "--after", "0.4", "--seconds", "0.1", "--stop")
+    assert run.manifest["stopped"] is True
+    assert len(run.step_names()) == 2
+    assert "recorded a window; steps are recorded instead if they come soon" in run.err
+
+
+def test_stop_does_not_wait_for_ever_after_a_window(tmp_path: Path) -> None:
+    run = record(
+        tmp_path, MODEL + "train()\nwhile True: time.sleep(0.01)", "--after", "0.4", "--seconds", "0.1", "--stop"
+    )
+    assert run.manifest["stopped"] is True
+    assert (run.entry["steps_recorded"], run.entry["ended_by"]) == (0, "seconds")
+
+
 EVERYDAY = """
 import time
 import torch

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpline.capture.run_folder import MANIFEST, Construction, optimizers, recorded_entry
+from warpline.capture.run_folder import MANIFEST, Construction, LoaderWork, loader_work, optimizers, recorded_entry
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,19 @@ def test_the_lines_that_construct_optimizers_are_those_noted(
 ) -> None:
     (tmp_path / MANIFEST).write_text(f'{{"traces": [{{"file": "a.json", "optimizers": {noted}}}]}}')
     assert optimizers(tmp_path / "a.json") == found
+
+
+@pytest.mark.parametrize(
+    ("noted", "found"),
+    [
+        ('{"workers": 2, "cpu_ns": 900}', LoaderWork(2, 900)),
+        ("null", None),
+        ('{"workers": 0, "cpu_ns": 900}', None),
+        ('{"workers": 2, "cpu_ns": -1}', None),
+        ('{"workers": 2}', None),
+        ("[7]", None),
+    ],
+)
+def test_what_workers_did_is_as_noted(noted: str, found: LoaderWork | None, tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text(f'{{"traces": [{{"file": "a.json", "loader_work": {noted}}}]}}')
+    assert loader_work(tmp_path / "a.json") == found

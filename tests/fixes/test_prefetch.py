@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import kineto_files as files
@@ -100,6 +101,57 @@ def test_more_workers_may_bring_nothing(loader: str, worst_us: float, tmp_path: 
     prediction = asked(tmp_path, 5_000, loader=loader).ask("prefetch")
     assert prediction.gain.expected > 3
     assert prediction.replayed_ns.high == pytest.approx(1_000 * worst_us, rel=0.05)
+
+
+LAUNCHES = 20
+"""Launches of a step, each 10 µs apart, with kernels of 2 µs."""
+
+
+def with_workers(folder: Path, workers: int, cpu_us: float) -> WhatIf:
+    """Steps of 100 µs without recording, bound by launches; `run` has timed the workers of their loader."""
+    folder.mkdir()
+    work = {"workers": workers, "cpu_ns": 1000 * cpu_us}
+    entry = {"file": files.write(folder, steps_of_launches()).name, "loader_work": work}
+    (folder / "manifest.json").write_text(json.dumps({"files": [entry["file"]], "traces": [entry]}))
+    return question_about(open_trace(folder / str(entry["file"]), cache=False))
+
+
+def steps_of_launches() -> list[Event]:
+    events: list[Event] = []
+    for step in range(STEPS):
+        now = 220.0 * step
+        events.append(files.annotation(f"ProfilerStep#{step}", now, 220))
+        events.append(files.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", now, 5))
+        for launch in range(LAUNCHES):
+            at, number = now + 10 * (launch + 1), step * LAUNCHES + launch + 1
+            events += [files.call("cudaLaunchKernel", at, 5, number), files.kernel("k", at + 7, 2, number)]
+    return events
+
+
+def test_what_the_workers_need_for_a_batch_bounds_every_other_fix(tmp_path: Path) -> None:
+    free, bound = (with_workers(tmp_path / str(cpu), 2, cpu) for cpu in (20, 120))
+    assert free.ask("cuda_graph").new_step_ns.expected < 50_000
+    step = bound.ask("cuda_graph").new_step_ns
+    assert step.low == step.expected == 60_000 < bound.bare.expected_ns == free.bare.expected_ns
+
+
+def test_more_workers_share_what_was_measured(tmp_path: Path) -> None:
+    question = with_workers(tmp_path / "run", 2, 120)
+    assert question.trial("cuda_graph").floor_ns == 60_000
+    assert question.trial("prefetch").floor_ns == pytest.approx(120_000 * LOADER_SHARE.expected)
+    assert question.trial("prefetch", "cuda_graph").floor_ns == question.trial("prefetch").floor_ns
+
+
+def test_workers_are_not_slower_than_the_step_that_they_fed(tmp_path: Path) -> None:
+    assert with_workers(tmp_path / "run", 1, 10_000).ask("cuda_graph").gain.expected == 1.0
+
+
+def test_where_workers_need_as_long_as_the_step_neither_launches_nor_data_alone_are_the_cause(tmp_path: Path) -> None:
+    judged = judge(with_workers(tmp_path / "run", 1, 300).trace)
+    limits = judged.limits
+    assert limits.row("dispatch").gain.expected == 1.0
+    assert set(limits.pair) == {"dispatch", "input"}
+    assert "1 worker: 300 µs of CPU time for each step" in judged.verdict.sentence
 
 
 @pytest.mark.parametrize(("loader", "effort"), [("_SingleProcessDataLoaderIter", "setting"), (None, "few_lines")])

@@ -80,13 +80,28 @@ def test_a_group_runs_to_the_end_of_a_budget_that_holds_no_other() -> None:
 
 def test_what_is_left_of_a_budget_measures_as_many_as_it_has_time_for() -> None:
     steps = SimpleNamespace(step_s=0.001, settle=2, per_window=8, per_round=5)
-    program: Any = SimpleNamespace(took_s=1.0, steps=steps)
+    program: Any = SimpleNamespace(took_s=0.0, steps=steps)
     running = VariantGroups(cast(Any, Budget()), program, print, lambda rows: None)
+    variants = cast(Any, [SimpleNamespace(name=f"fix{number}") for number in range(20)])
     # A round of one process takes 0.055 s, four of them 0.22 s: 9 processes in 2 s, 3 of them the program as it is.
-    assert running.in_time(20) == 6
-    assert running.in_time(4) == 4
-    running.ready_s = 1.5
-    assert running.in_time(20) == 0
+    assert running.in_time(variants) == 6
+    assert running.in_time(variants[:4]) == 4
+    program.took_s = 1.5
+    slow_start = VariantGroups(cast(Any, Budget()), program, print, lambda rows: None)
+    assert slow_start.in_time(variants) == 0
+
+
+def test_a_compiler_that_started_late_leaves_time_for_those_that_did_not() -> None:
+    steps = SimpleNamespace(step_s=0.001, settle=2, per_window=8, per_round=5)
+    program: Any = SimpleNamespace(took_s=0.01, steps=steps)
+    running = VariantGroups(cast(Any, Budget()), program, print, lambda rows: None)
+    running.until_ready(cast(Any, [StartingProcess("prefetch", 0.05), StartingProcess("torch_compile", 0.5)]))
+    quick, slow, both = (
+        cast(Any, SimpleNamespace(name=name)) for name in ("prefetch", "torch_compile", "x+torch_compile")
+    )
+    assert running._start_s(quick) == pytest.approx(0.05, abs=0.1)
+    assert running._start_s(both) == running._start_s(slow) >= 0.5
+    assert running.in_time([quick, both]) == 1, "4 processes take 0.88 s, 5 take 1.1 s, of 1.5 s that are left"
 
 
 def test_a_process_that_was_still_starting_says_so() -> None:

@@ -28,6 +28,7 @@ class Listeners:
         self._undo: list[Undo] = [
             self._listen_to_optimizers(),
             after(torch.optim.Optimizer, "__init__", self._optimizer_made),
+            self._listen_to_loaders(),
             marks.listen(self._step),
             after(torch.cuda.CUDAGraph, "replay", self._replay),
             before(torch.cuda.CUDAGraph, "capture_begin", self._capture),
@@ -60,6 +61,13 @@ class Listeners:
         if register is None:
             return lambda: None  # torch before 2.0: forward calls mark steps
         return register(self._optimizer).remove
+
+    def _listen_to_loaders(self) -> Undo:
+        module = importlib.import_module("torch.utils.data.dataloader")
+        return after(module._MultiProcessingDataLoaderIter, "__init__", self._loader_made)
+
+    def _loader_made(self, iterator: Any, *_: Any, **__: Any) -> None:
+        self._session.note_loader(iterator)
 
     def _narrow(self, unit: StepUnit | None) -> None:
         """Listen only to what ends a step, once that is known, so that nothing else slows the program."""

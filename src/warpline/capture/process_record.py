@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from warpline.capture.bare_step_timer import StepTime
+from warpline.capture.run_folder import LoaderWork
 
 PARTS = "parts"
 RECORDING, RECORDED, NOTHING = "recording", "recorded", "nothing"
@@ -44,6 +45,8 @@ class ProcessRecord:
     """The number of steps before the first recorded one."""
     bare_step_ns: StepTime | None = None
     """The step time before the recording."""
+    loader_work: LoaderWork | None = None
+    """What the workers of a DataLoader did for each of those steps."""
     recorded_step_ns: StepTime | None = None
     """The step time during the recording."""
     later_step_ns: StepTime | None = None

@@ -29,7 +29,7 @@ from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, read_parts
 from warpline.capture.program import ProgramCommand, has_torch, run_name
 from warpline.capture.second_pass import in_second_pass
-from warpline.capture.session import WINDOW_S
+from warpline.capture.session import WINDOW_ENDS, WINDOW_S
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tool_commands import (
     NCU_LAUNCHES,
@@ -48,6 +48,8 @@ from warpline.sanitise import sanitise
 
 INJECTED = str(Path(__file__).parent / "inject")
 CHECK_INTERVAL_S = 0.4
+PATIENCE = 4
+"""So many times as long as for the first step, `--stop` waits after a window for steps of which calls were heard."""
 Say = Callable[[str], None]
 
 
@@ -233,7 +235,7 @@ class _Watcher:
 
     def __init__(self, folder: Path, request: RunRequest, plan: Plan, say: Say) -> None:
         self._folder, self._request, self._plan, self._say = folder, request, plan, say
-        self._looked = 0.0
+        self._looked = self._window_since = 0.0
         self._told: set[str] = set()
         self._log = NcuLog(folder, say) if plan.tool == NCU else None
         self.devices: list[dict[str, object]] = []
@@ -267,8 +269,12 @@ class _Watcher:
         if parts and self._is_new("recording"):
             self.devices = gpu_states()
         done = [part for part in parts if part["state"] == RECORDED and not in_second_pass(part)]
-        if done and len(done) == len(parts) and self._is_new(f"recorded {done[0]['steps_recorded']}"):
-            self._after_recording(child, done)
+        if done and len(done) == len(parts):
+            if self._request.stop and any(map(self._steps_may_follow, done)):
+                if self._is_new("waits for steps"):
+                    self._say("recorded a window; steps are recorded instead if they come soon")
+            elif self._is_new(f"recorded {done[0]['steps_recorded']}"):
+                self._after_recording(child, done)
 
     def _tell_progress(self, part: dict[str, Any]) -> None:
         records, by_steps = part["state"] == RECORDING, part["steps_found_by"]
@@ -279,6 +285,14 @@ class _Watcher:
         elif part["step_is"] and not part["steps_recorded"] and self._is_new(part["step_is"]):
             first = "running" if self._plan.tool == NCU else "timing"
             self._say(f"a step is {part['step_is']}; {first} some, then recording {self._plan.steps}")
+
+    def _steps_may_follow(self, part: dict[str, Any]) -> bool:
+        """Whether steps may replace the window that this process recorded: a slow start may have held them up."""
+        if not may_be_replaced(part, self._plan):
+            return False
+        self._window_since = self._window_since or time.monotonic()
+        waited_s = time.monotonic() - self._window_since
+        return bool(part["step_is"]) or (bool(part["steps_seen"]) and waited_s < PATIENCE * self._plan.after_s)
 
     def _is_new(self, subject: str) -> bool:
         """Whether nothing was said about it yet."""
@@ -295,11 +309,17 @@ class _Watcher:
             self._say(f"recorded {what}{ranks}; ending the program as requested")
             # Each process gets its own signal: a shell does not pass one on.
             self._ending = EndProcesses([child.pid, *(part["pid"] for part in done)], self._say)
-        elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
+        elif first["ended_by"] in {"steps", *WINDOW_ENDS}:
             waits = "waiting for the program to end"
-            if not first["steps_recorded"] and self._plan.tool == TORCH and not self._plan.whole:
+            if may_be_replaced(first, self._plan):
                 waits = "steps are recorded instead if there are any before the program ends"
             self._say(f"recorded {what}{ranks}; {waits}, Ctrl-C ends it")
+
+
+def may_be_replaced(part: dict[str, Any], plan: Plan) -> bool:
+    """Whether this process recorded a window that steps replace if they come."""
+    is_window = not part["steps_recorded"] and part["ended_by"] in WINDOW_ENDS
+    return is_window and plan.tool == TORCH and not plan.whole
 
 
 def say_on_stderr(text: str) -> None:

@@ -45,6 +45,29 @@ def recorded_files(folder: Path) -> list[Path]:
 
 
 @dataclass(frozen=True)
+class LoaderWork:
+    """What the worker processes of a DataLoader did for the steps before the recording."""
+
+    workers: int
+    cpu_ns: float
+    """CPU time of all of them per step."""
+
+    @property
+    def step_ns(self) -> float:
+        """The shortest step for which so many workers are enough: all of them work all the time."""
+        return self.cpu_ns / self.workers
+
+
+def loader_work(trace: Path) -> LoaderWork | None:
+    """What the workers did for a step; None if there were none, or that was not measured."""
+    try:
+        work = recorded_entry(trace)["loader_work"]
+        return LoaderWork(int(_positive(work["workers"])), _positive(work["cpu_ns"]))
+    except (ValueError, KeyError, TypeError, OverflowError, ZeroDivisionError):
+        return None
+
+
+@dataclass(frozen=True)
 class TimedStep:
     """The step without the profiler."""
 

@@ -33,6 +33,8 @@ from warpline.capture.this_process import (
 WAITING, RECORDS, WINDOW, SECOND_PASS, DONE = "waiting", "records", "window", "second pass", "done"
 WINDOW_S = 2.0
 """Maximum length of a time window: torch takes many times as long to put its events together."""
+WINDOW_ENDS = ("seconds", "megabytes")
+"""What ends a time window after which steps may still be recorded."""
 MAX_OPTIMIZERS = 16
 MAX_MISSED_STEPS = 3
 """After so many steps' time without one, they have ended."""
@@ -177,6 +179,10 @@ class Session:
         if entry not in self.record.optimizers and len(self.record.optimizers) < MAX_OPTIMIZERS:
             self.record.optimizers.append(entry)
 
+    def note_loader(self, iterator: Any) -> None:
+        """Watch the workers that an iterator of a DataLoader has started."""
+        self._laps.loaders.add(iterator)
+
     def own_trace(self, path: str) -> None:
         """Note a trace that the program's own profiler wrote."""
         self.record.own_traces.append(str(Path(path).absolute()))
@@ -230,7 +236,7 @@ class Session:
         if recorder is not None:
             recorder.stop(whole=True)
         self.note("the profiler was active before the bare steps were timed")
-        self.record.bare_step_ns, self.recording_since = None, 0.0
+        self.record.bare_step_ns, self.record.loader_work, self.recording_since = None, None, 0.0
         self.record.state = RECORDED if self.record.file else NOTHING
         self._laps.restart()
 
@@ -259,6 +265,7 @@ class Session:
             ):
                 self.finder.lock()
                 if self.plan.tool != NCU:  # which slows every launch, recorded or not
+                    self.record.loader_work = self._laps.loader_work()
                     self.record.bare_step_ns = self._laps.summary()
                 self.record.first_step = position + self.plan.warmup
                 self._start(by_steps=True)
@@ -339,7 +346,7 @@ class Session:
         if self._second_pass is not None and self._second_pass.waiting:
             self.phase = SECOND_PASS
         self._laps.restart()
-        if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
+        if not by_steps and reason in WINDOW_ENDS and self.plan.tool == TORCH and not self.plan.whole:
             self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still appear
             self._forget_the_step()  # the profiler has distorted what was heard of it
             self.note("the profiler was active before the bare steps were timed")

@@ -10,6 +10,7 @@ from warpline.analyses.collective_waits import least_waits_ns
 from warpline.analyses.framework import Framework
 from warpline.analyses.idle.host_activity import WAITING
 from warpline.api_names import ALLOCATION, BEGIN_CAPTURE, GRAPH_LAUNCH
+from warpline.capture.run_folder import LoaderWork
 from warpline.estimate import CLEAR_GAIN
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.evidence import Evidence
@@ -138,6 +139,8 @@ class State(Struct, frozen=True):
     """Time of collectives in a step …"""
     rank_wait_ns: float = 0.0
     """… and how much of it is waiting for other ranks, at the least."""
+    loader: LoaderWork | None = None
+    """What the workers of a DataLoader do for a step."""
     is_one_rank: bool = False
     """Whether the collectives are those of a single device, and other ranks have files of their own."""
 
@@ -202,6 +205,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         copies_ns=evidence.time_per_step(evidence.labelled.is_copy & evidence.labelled.copy_kind.equal("HtoD", "DtoH")),
         comm_ns=evidence.time_per_step(evidence.labelled.kernels("comm")),
         rank_wait_ns=_rank_wait_ns(evidence),
+        loader=evidence.labelled.loader_work,
         is_one_rank=len(np.unique(evidence.labelled.work_number("device")[evidence.labelled.kernels("comm")])) == 1,
         captured=_captured_share(trace, evidence),
         unexplained_ns=evidence.idle["unknown"] / evidence.steps,

@@ -20,6 +20,7 @@ from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import listed
+from warpline.replay.patterns.loading import loader_limit
 from warpline.replay.ranges import Idle, ranges_of
 from warpline.units import duration, speedup, uncapitalised
 
@@ -86,7 +87,8 @@ def verdict_of(limits: Limits, plan: Sequence[PlanStep], state: State, findings:
         return _verdict("healthy", _healthy(limits, plan, findings, state) + part, [], state)
     causes = sorted((cause for cause in CAUSES if cause in named), key=named.index)
     also = causes[1] if len(causes) > 1 else None
-    verdict = _verdict(causes[0], _bound(causes, limits, state) + part, plan, state, also)
+    what = _bound(causes, limits, state) + _loader_limit(causes, limits, plan, state)
+    verdict = _verdict(causes[0], what + part, plan, state, also)
     elsewhere = _why_elsewhere(causes, plan, findings)
     if elsewhere is None:
         return verdict
@@ -205,6 +207,14 @@ def _in_collectives(state: State) -> str:
     """What the file says of its collectives: equal ones have equal transfers, so the rest of the longer ones waits."""
     known = f"about {duration(state.rank_wait_ns)} of it waiting" if state.rank_wait_ns else "with any waiting"
     return f"collectives take {duration(state.comm_ns)} of {state.each_step}, {known} for other ranks"
+
+
+def _loader_limit(causes: Sequence[Cause], limits: Limits, plan: Sequence[PlanStep], state: State) -> str:
+    """Says so where the workers of a DataLoader decide how short the step could be."""
+    if state.loader is None:
+        return ""
+    said = [limits.row(cause).step_ns.expected for cause in causes] + [step.new_step_ns.expected for step in plan[:1]]
+    return f" {loader_limit(state.loader)}" if min(said) <= SHOWN_GAIN * state.loader.step_ns else ""
 
 
 def _part_of_recording(state: State) -> str:

@@ -25,7 +25,7 @@ from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.graph_edit import NOTHING, Effect, GraphEdit
 from warpline.replay.patterns.copies import copies_of, unblock
-from warpline.replay.patterns.loading import hand_over, has_workers
+from warpline.replay.patterns.loading import hand_over, has_workers, loader_limit
 from warpline.replay.whatif import Prediction
 from warpline.trace.arrays import NONE, Bools, Int64s, Texts, grouped
 from warpline.trace.table import Names
@@ -131,7 +131,7 @@ def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The GPU is idle for {duration(waited)} of {evidence.noun.one('each')}{average} while the program loads "
         f"data{among}.",
         places,
-        f"{_now(evidence.trace, loading, places)}{_with_workers(evidence)} {LOAD_IN_BACKGROUND}",
+        f"{_now(evidence, loading, places)}{_with_workers(evidence)} {LOAD_IN_BACKGROUND}",
         effort="setting" if _loaders(evidence.trace).like(LOADER).any() else None,  # an argument of the DataLoader
     )
 
@@ -143,15 +143,16 @@ def _time_by_name(names: Iterable[str], loading: HostLoading) -> Counter[str]:
     return time_ns
 
 
-def _now(trace: Trace, loading: HostLoading, places: tuple[Place, ...]) -> str:
+def _now(evidence: Evidence, loading: HostLoading, places: tuple[Place, ...]) -> str:
     """Describes the current loader."""
-    iterators = _loaders(trace)
+    iterators, work = _loaders(evidence.trace), evidence.labelled.loader_work
     if iterators.like("_SingleProcessDataLoaderIter").any():
-        reading = _own_function(trace, loading)
+        reading = _own_function(evidence.trace, loading)
         inside = f", most of it in {reading}" if reading else ""
         return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
     if iterators.like("_MultiProcessingDataLoaderIter").any():
-        return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper. "
+        known = f"{loader_limit(work)} " if work else ""
+        return f"The DataLoader has too few workers, or they are too slow: more workers, or cheaper samples. {known}"
     return _blocking(places[0]) if len(loading) else ""
 
 

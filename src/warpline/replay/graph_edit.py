@@ -47,8 +47,9 @@ class GraphEdit:
         """Durations of the matmuls that run in another precision, before that."""
         self._released: list[tuple[Int64s, Int64s]] = []
         """Work for which calls no longer wait, and the returns of those calls."""
-        self.step_floor_ns = 0.0
-        """Lower bound of the step from outside the graph (data loading in the background)."""
+        work = labelled.loader_work
+        self.step_floor_ns = work.step_ns if work else 0.0
+        """Lower bound of the step from outside the graph: the workers of a DataLoader need so long for a batch."""
         self.counted: Bools | None = None
         """The steps that stand for all, where others do what a fixed program does not repeat; None for all of them."""
         self.effect = Effect.AS_REPLAYED

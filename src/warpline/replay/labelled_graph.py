@@ -11,6 +11,7 @@ import numpy as np
 from warpline import api_names
 from warpline.analyses.idle.host_time import HostTime
 from warpline.analyses.op_calls import OpCalls
+from warpline.capture.run_folder import LoaderWork, loader_work
 from warpline.intervals import LaneSpans, covered_before, union
 from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.find import Costs
@@ -78,6 +79,11 @@ class LabelledGraph:
                 found.setflags(write=False)
             self._found[key] = found
         return cast("Found", self._found[key])
+
+    @cached_property
+    def loader_work(self) -> LoaderWork | None:
+        """What the workers of a DataLoader do for a step, if the run that made the trace measured it."""
+        return loader_work(self.trace.file)
 
     # Steps.
 

@@ -202,6 +202,8 @@ class FreeResources:
         graph.duration[host] *= (faster * remaining)[host]
         for resource in resources:
             self._free_work(edit, resource)
+        if Resource.INPUT in resources:
+            edit.step_floor_ns = 0.0
         return edit
 
     def _free_work(self, edit: GraphEdit, resource: Resource) -> None:

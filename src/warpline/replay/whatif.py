@@ -163,10 +163,11 @@ class WhatIf:
 
     def _predict(self, names: tuple[str, ...]) -> Prediction:
         chosen, middle = chosen_fixes(self._fixes, names), self.trial(*names)
-        best = self._try(chosen, LOW_STEP, OPTIMISTIC).step_ns
-        worst = self._try(chosen, HIGH_STEP, PESSIMISTIC).step_ns
-        replayed = Estimate(min(best, middle.step_ns, worst), middle.step_ns, max(best, middle.step_ns, worst))
-        known = self._ranges(names, middle, replayed)
+        best = self._try(chosen, LOW_STEP, OPTIMISTIC)
+        worst = self._try(chosen, HIGH_STEP, PESSIMISTIC)
+        steps_ns = best.step_ns, middle.step_ns, worst.step_ns
+        replayed = Estimate(min(steps_ns), middle.step_ns, max(steps_ns))
+        known = self._ranges(names, middle, replayed, best.floor_ns)
         return Prediction(
             fixes=tuple(
                 AppliedFix(item.name, item.summary, item.assumptions, changed)
@@ -185,14 +186,14 @@ class WhatIf:
             is_outside_steps=middle.effect is Effect.OUTSIDE_STEPS,
         )
 
-    def _ranges(self, names: Sequence[str], trial: Trial, replayed: Estimate) -> PredictedRanges:
+    def _ranges(self, names: Sequence[str], trial: Trial, replayed: Estimate, floor_ns: float) -> PredictedRanges:
         if trial.effect is Effect.OUTSIDE_STEPS:
             return PredictedRanges(self.bare.step_ns, Estimate.exactly(1.0))
         idle, most_ns = self.idle_shares(trial), math.inf
         if trial.effect is Effect.CERTAIN:
             most_ns = doubt_of_bare(idle.new).above(replayed.high, 0.0)
         limits = RangeLimits(
-            least_ns=untouched_ns(self.labelled, trial.duration, trial.gone | trial.moved),
+            least_ns=max(untouched_ns(self.labelled, trial.duration, trial.gone | trial.moved), floor_ns),
             most_ns=most_ns,
             calm=self.calm(trial),
             may_do_nothing=trial.effect is Effect.DOUBTFUL,
@@ -213,18 +214,16 @@ class WhatIf:
             edit.keep_late_starts()
         changed = tuple(item.apply(edit, case) for item in chosen)
         graph = edit.settle()
-        # Loading in the background takes no longer than in the foreground.
-        floor = min(edit.step_floor_ns, max(self.bare.steps_ns))
         unbounded = self.replay.step_ns(graph, edit.counted)
         return Trial(
-            step_ns=self._by_stopwatch_ns(max(unbounded, floor), graph, edit.gone, bare),
+            step_ns=max(self._by_stopwatch_ns(unbounded, graph, edit.gone, bare), self._floor_ns(edit, bare)),
             changed=changed,
             duration=graph.duration,
             gone=edit.gone,
             moved=edit.moved,
             freed=edit.freed,
             unbounded_ns=unbounded,
-            floor_ns=edit.step_floor_ns,
+            floor_ns=self._floor_ns(edit, bare),
             effect=edit.effect if len(chosen) == 1 else Effect.AS_REPLAYED,
         )
 
@@ -247,7 +246,7 @@ class WhatIf:
     def step_of(self, edit: GraphEdit) -> float:
         """The step of an edited bare graph, as a stopwatch would show it."""
         graph = edit.settle()
-        return self._by_stopwatch_ns(self.replay.step_ns(graph), graph, edit.gone)
+        return max(self._by_stopwatch_ns(self.replay.step_ns(graph), graph, edit.gone), self._floor_ns(edit))
 
     def without_waits_ns(self, calls: Int64s) -> float:
         """The step if these calls (rows of `api`) returned without waiting for the device."""
@@ -255,6 +254,11 @@ class WhatIf:
         graph = edit.graph
         edit.stop_waiting(np.flatnonzero((graph.kind == NodeKind.CALL) & np.isin(graph.row, calls)))
         return self.replay.step_ns(edit.settle())
+
+    def _floor_ns(self, edit: GraphEdit, bare: int = EXPECTED_STEP) -> float:
+        """The shortest step that loading allows: no longer than the step as it is, which it allows."""
+        now_ns = self.bare.timed_ns.expected if self.bare.timed_ns else self.bare.steps_ns[bare]
+        return min(edit.step_floor_ns, now_ns)
 
     def _by_stopwatch_ns(self, step_ns: float, graph: Graph, gone: Bools, bare: int = EXPECTED_STEP) -> float:
         """The replayed step with its part of what the run's stopwatch showed beyond the estimate.

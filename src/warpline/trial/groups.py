@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from warpline.capture.this_process import usable_cores
@@ -53,10 +54,8 @@ class VariantGroups:
         self.errors: dict[str, str] = {}
         """Why a process failed, by the name of what it tried."""
         self._windows_run = 0
-        self.ready_s = 0.0
-        """What the processes of the last group took until all were ready."""
-        self._usual_start_s = program.took_s
-        """What the program as it is took at most until it was ready."""
+        self._starts_s = {BASELINE: program.took_s}
+        """What each took at most until it was ready, by name."""
 
     def measure(self, variants: Sequence[Variant], share: float = GROUP_SHARE) -> None:
         """Measure some variants against baselines of their own, for a share of what is left of the budget."""
@@ -70,11 +69,11 @@ class VariantGroups:
             parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
             size = math.ceil(len(variants) / parts)
             for part in range(parts):
-                if part and self.in_time(size) < size:
+                some = variants[part * size : (part + 1) * size]
+                if part and self.in_time(some) < len(some):
                     return
                 self.count += bool(part)
                 until = began + share * (self._processes.left_s + time.monotonic() - began) * (part + 1) / parts
-                some = variants[part * size : (part + 1) * size]
                 self._together(some, min(room - len(some), baselines_for(len(some))), until)
         else:
             self._one_by_one(variants)
@@ -87,9 +86,7 @@ class VariantGroups:
         group = [self._processes.start(Variant(), self._program, together) for _ in range(baselines)]
         group += [self._processes.start(one, self._program, together) for one in variants]
         try:
-            started = time.monotonic()
             self.until_ready(group)
-            self.ready_s = time.monotonic() - started
             self._run_rounds(group, self._end(until))
         finally:
             self._keep(group)
@@ -119,7 +116,7 @@ class VariantGroups:
     def _end(self, until: float) -> float:
         """When a group ends that may last until then: later where what is left of the budget holds no other group."""
         now = time.monotonic()
-        next_s = self._usual_start_s + self._first_verdicts_s(1)
+        next_s = self._starts_s[BASELINE] + self._first_verdicts_s(1)
         return until if now + self._processes.left_s > until + next_s else now + LAST_SHARE * self._processes.left_s
 
     def run_round(self, order: Sequence[VariantProcess]) -> None:
@@ -164,8 +161,8 @@ class VariantGroups:
                 if process.is_ready():
                     process.pause()
                     waiting.remove(process)
-                    if process.name == BASELINE:
-                        self._usual_start_s = max(self._usual_start_s, time.monotonic() - process.started)
+                    start_s = time.monotonic() - process.started
+                    self._starts_s[process.name] = max(self._starts_s.get(process.name, 0.0), start_s)
                     if process.problem():
                         process.fail(f"could not be made: {process.problem()}")
                 elif process.is_over:
@@ -185,7 +182,9 @@ class VariantGroups:
 
     def _patience_s(self, process: VariantProcess) -> float:
         """A compiler may take half of what is left of the budget, but not less than the program as it is needs."""
-        return max(PATIENCE * self._usual_start_s, (time.monotonic() - process.started + self._processes.left_s) / 2)
+        return max(
+            PATIENCE * self._starts_s[BASELINE], (time.monotonic() - process.started + self._processes.left_s) / 2
+        )
 
     def _window(self, process: VariantProcess) -> None:
         steps = self._program.steps
@@ -229,10 +228,18 @@ class VariantGroups:
         round_s = 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
         return LOOK_EVERY * (variants + baselines_for(variants)) * round_s
 
-    def in_time(self, variants: int) -> int:
-        """How many of so many can be started and measured in enough rounds for a first verdict."""
-        measuring_s = self._processes.left_s - self.ready_s
-        return max((some for some in range(variants + 1) if self._first_verdicts_s(some) <= measuring_s), default=0)
+    def in_time(self, variants: Sequence[Variant]) -> int:
+        """How many of these, from the first on, can start and be measured in enough rounds for a first verdict."""
+        starts_s = accumulate(map(self._start_s, variants), max, initial=self._starts_s[BASELINE])
+        left_s = self._processes.left_s
+        return max(
+            (some for some, start_s in enumerate(starts_s) if start_s + self._first_verdicts_s(some) <= left_s),
+            default=0,
+        )
+
+    def _start_s(self, variant: Variant) -> float:
+        """What it took to start; a combination takes as long as each of its parts, or longer."""
+        return max(self._starts_s.get(name, 0.0) for name in variant.name.split("+"))
 
 
 def started_within(time_s: float, start_s: float) -> int:

@@ -122,7 +122,7 @@ class TrialSession:
                 if len(chosen) > 1:
                     self._combinations.append(tuple(chosen))
         variants = [Variant(some) for some in (*((one,) for one in winners), *self._combinations)]
-        in_time = self._groups.in_time(len(variants))
+        in_time = self._groups.in_time(variants)
         if in_time < len(variants):
             variants = variants[: min(in_time, len(winners))]
             self._combinations.clear()
@@ -137,12 +137,12 @@ class TrialSession:
         for _ in range(self._request.max_groups - 2):
             rows = [(self._row(one), one) for one in tried]
             open_ = [(row.gain.expected, one) for row, one in rows if row.verdict == "inconclusive" and row.gain]
-            unsure = [one for _, one in sorted(open_, key=lambda pair: -pair[0])]
-            unsure = unsure[: self._groups.in_time(len(unsure))]
+            unsure = [Variant((one,)) for _, one in sorted(open_, key=lambda pair: -pair[0])]
+            unsure = unsure[: self._groups.in_time(unsure)]
             if not unsure:
                 return
             self._say(f"measuring what is still open again: {', '.join(one.name for one in unsure)}")
-            self._groups.measure([Variant((one,)) for one in unsure], share=LAST_SHARE)
+            self._groups.measure(unsure, share=LAST_SHARE)
 
     def _row(self, *changes: Candidate) -> TriedFix:
         """What is chosen because it looks faster is judged by the processes after that choice, once there are any."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.capture.run_folder import LoaderWork
 from warpline.replay.costs import shares
 from warpline.replay.graph_edit import GraphEdit
 from warpline.replay.labelled_graph import LabelledGraph
 from warpline.trace.arrays import Floats, Int64s
+from warpline.units import duration, several
 
 LOADER_RANGE = r"DataLoaderIter"
 """Part of the name of the range that torch records around the next batch of a DataLoader."""
@@ -24,11 +26,19 @@ def loading_ns(labelled: LabelledGraph, part: Floats) -> float:
     return float(part.sum()) / (labelled.step_count if seen else max(labelled.step_count - 1, 1))
 
 
+def loader_limit(work: LoaderWork) -> str:
+    """Which step the workers of a DataLoader allow, as a sentence."""
+    return (
+        f"The DataLoader has {several(work.workers, 'worker')}: {duration(work.cpu_ns)} of CPU time for each step, so "
+        f"no step is shorter than {duration(work.step_ns)} without more of them."
+    )
+
+
 def hand_over(edit: GraphEdit, case: int) -> float:
     """Moves loading to workers, and returns the loading time per step.
 
     The loop only receives each tensor from them, which costs no more than creating it did. A step is at least as
-    long as the workers need for a batch, divided among them.
+    long as the workers need for a batch, divided among them; what those that exist need may have been measured.
     """
     labelled, graph = edit.labelled, edit.graph
     part = labelled.input_share * graph.duration
@@ -38,8 +48,8 @@ def hand_over(edit: GraphEdit, case: int) -> float:
     total = np.bincount(before, part[nodes], minlength=len(taking))
     remaining = np.minimum(total, taking) / np.maximum(total, 1.0)
     graph.duration[nodes] -= part[nodes] * (1 - remaining[before])
-    needed = loading * shares.LOADER_SHARE.at(case)
-    edit.step_floor_ns = max(edit.step_floor_ns, needed)
+    share, work = shares.LOADER_SHARE.at(case), labelled.loader_work
+    edit.step_floor_ns = max(loading * share, min(work.step_ns, work.cpu_ns * share) if work else 0.0)
     return loading
 
 
