@@ -106,7 +106,7 @@ def test_a_range_holds_what_is_expected(judgement: Judgement) -> None:
 
 def test_a_plan_ends_where_a_step_gains_nothing() -> None:
     def step(fix: str, time_ns: int) -> PlanStep:
-        return PlanStep(fix, Estimate(time_ns, time_ns, time_ns), Estimate(1.0, 1.0, 1.0))
+        return PlanStep(fix, "", Estimate(time_ns, time_ns, time_ns), Estimate(1.0, 1.0, 1.0))
 
     kept, objections = audit_plan([step("tf32", 5), step("cuda_graph", 5), step("sdpa", 3)])
     assert [one.fix for one in kept] == ["tf32"]

@@ -11,12 +11,12 @@ from small_programs import GEMM_FP32, MUL, Program, judged
 from warpline.estimate import SHOWN_GAIN, Estimate
 from warpline.findings.plan import MAX_REPLAYS, MOST_STEPS, LaterFixes, Option, PlanStep, next_fix
 from warpline.fixes.registry import all_fixes
-from warpline.reports.plan import arrows, short_name
+from warpline.reports.plan import arrows, without_article
 
 
 def option(fix: str, gain: float) -> Option:
     made = all_fixes()[fix]
-    return Option(made, Estimate.exactly(gain), made.effort)
+    return Option(made, made.words, Estimate.exactly(gain), made.effort)
 
 
 def chosen(**gains: float) -> tuple[str, str | None]:
@@ -128,7 +128,7 @@ def test_what_needs_the_last_fix_follows_it_at_once(tmp_path: Path) -> None:
 
     fixes = judged(tmp_path, body).fixes
     waits = fixes.row("remove_sync")
-    made = PlanStep("remove_sync", waits.new_step_ns, waits.gain, larger="cuda_graph")
+    made = PlanStep("remove_sync", "removing the waits", waits.new_step_ns, waits.gain, larger="cuda_graph")
     largest = LaterFixes(fixes).best_after([made])
     needing = LaterFixes(fixes).best_after([replace(made, is_needed=True)])
     assert largest is not None
@@ -189,15 +189,15 @@ def test_a_plan_replays_few_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_every_time_of_the_plan_on_one_line_has_its_unit() -> None:
     def step(fix: str, time_ns: float) -> PlanStep:
-        return PlanStep(fix, Estimate(time_ns, time_ns, time_ns), Estimate(1.0, 1.0, 1.0))
+        return PlanStep(fix, all_fixes()[fix].words, Estimate(time_ns, time_ns, time_ns), Estimate(1.0, 1.0, 1.0))
 
     plan = [step("cuda_graph", 4.71e6), step("fused_optimizer", 4.17e6), step("tf32", 1.91e6)]
     assert arrows(plan) == "CUDA graph (4.71 ms) → fused optimizer (4.17 ms) → TF32 (1.91 ms)"
     assert arrows([step("tf32", 910e3)]) == "TF32 (910 µs)"
-    wide = PlanStep("tf32", Estimate(1e3, 17e3, 508e3), Estimate(6.36, 190.0, 3698.0))
+    wide = PlanStep("tf32", "TF32", Estimate(1e3, 17e3, 508e3), Estimate(6.36, 190.0, 3698.0))
     assert arrows([wide]) == "TF32 (17.0 µs, measure it)"
 
 
 @pytest.mark.parametrize("fix", all_fixes())
 def test_every_fix_has_a_short_name(fix: str) -> None:
-    assert not short_name(fix).startswith(("a ", "an ", "the "))
+    assert not without_article(all_fixes()[fix].words).startswith(("a ", "an ", "the "))

@@ -21,7 +21,7 @@ from warpline.replay.resources import Resource
 from warpline.trace.open import open_trace
 
 STATE = State(step_ns=3e6, idle_share=0.4, bare_idle_share=0.4)
-GRAPH = PlanStep("cuda_graph", Estimate(9e5, 1e6, 1.2e6), Estimate(2.5, 3.0, 3.3))
+GRAPH = PlanStep("cuda_graph", "a CUDA graph", Estimate(9e5, 1e6, 1.2e6), Estimate(2.5, 3.0, 3.3))
 
 
 def limits(together: float = 2.0, sure: bool = False, pair: tuple[str, ...] = (), **gains: float) -> Limits:
@@ -60,7 +60,7 @@ def test_steps_that_allocate_nothing_wait_for_copies_alone() -> None:
 
 
 def test_a_fix_that_brings_little_alone_is_named_with_the_one_that_needs_it() -> None:
-    waits = PlanStep("remove_sync", Estimate(2.8e6, 2.9e6, 3e6), Estimate(1.0, 1.03, 1.1))
+    waits = PlanStep("remove_sync", "removing the waits", Estimate(2.8e6, 2.9e6, 3e6), Estimate(1.0, 1.03, 1.1))
     said = verdict_of(limits(dispatch=3.75), [waits, GRAPH], STATE).sentence
     assert "First, removing the waits, then a CUDA graph: both would bring it to 1.00 ms" in said
 
@@ -68,6 +68,7 @@ def test_a_fix_that_brings_little_alone_is_named_with_the_one_that_needs_it() ->
 def test_a_fix_and_what_it_needs_are_one_change() -> None:
     waits = PlanStep(
         "remove_sync",
+        "removing the waits",
         Estimate(2e6, 2.5e6, 2.8e6),
         Estimate(1.1, 1.2, 1.3),
         "first because a CUDA graph (2.00×) needs it",
@@ -84,6 +85,7 @@ def test_a_first_fix_for_something_else_says_why() -> None:
         "pageable_copy",
         "transfer",
         "pin_memory",
+        "pinned memory",
         "",
         1,
         1,
@@ -170,6 +172,7 @@ def test_a_healthy_step_names_the_fix_that_may_gain_a_tenth() -> None:
         "unfused_elementwise",
         "kernel",
         "torch_compile",
+        "torch.compile",
         "",
         1,
         1,

@@ -131,6 +131,16 @@ def test_without_fp32_products_only_doubles_are_spoken_of(tmp_path: Path) -> Non
     assert {"fp32_gemm", "double_precision", "full_precision"} & set(claims(tmp_path, body)) == {"double_precision"}
 
 
+@pytest.mark.parametrize(
+    ("gemm", "dtype", "words"), [(GEMM_DOUBLE, "double", "FP32 and TF32 instead of FP64"), (GEMM_FP32, "float", "TF32")]
+)
+def test_a_fix_is_called_what_it_does_about_the_fault(tmp_path: Path, gemm: str, dtype: str, words: str) -> None:
+    judgement = judged(tmp_path, lambda program: program.op("aten::mm", (gemm, 1500), dtype=dtype))
+    assert f"First, {words} would bring it to" in judgement.verdict.sentence
+    assert [step.words for step in judgement.plan if step.fix == "tf32"] == [words]
+    assert {finding.words for finding in judgement.findings if finding.fix == "tf32"} == {words}
+
+
 def test_work_in_32_bits_leaves_doubles_out(tmp_path: Path) -> None:
     def body(program: Program) -> None:
         program.op("aten::mm", (GEMM_TF32, 350), dtype="float")

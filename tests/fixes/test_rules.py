@@ -561,6 +561,7 @@ KEYS = {
     "rule",
     "cause",
     "fix",
+    "words",
     "claim",
     "lost_ns",
     "evidence_ns",

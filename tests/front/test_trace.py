@@ -202,6 +202,7 @@ def test_texts_of_the_trace_are_escaped_in_notebooks(tmp_path: Path) -> None:
         "kernel",
         "tf32",
         SCRIPT,
+        SCRIPT,
         1,
         1,
         Estimate(1, 1, 1),

@@ -14,7 +14,7 @@ from paths import DEMO
 
 from warpline.cli.main import run
 from warpline.findings.diagnosis import Diagnosis
-from warpline.reports.plan import short_name
+from warpline.reports.plan import without_article
 from warpline.units import duration, speedup
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs `pip install playwright`")
@@ -69,7 +69,7 @@ def diagnosis() -> Diagnosis:
 
 def test_a_ticked_fix_shows_the_replayed_step(page: sync_api.Page, diagnosis: Diagnosis) -> None:
     answer, boxes = page.locator(".whatif-answer"), page.locator("#whatif input[type=checkbox]")
-    assert page.locator("#whatif label b").all_inner_texts()[0] == short_name(diagnosis.plan[0].fix)
+    assert page.locator("#whatif label b").all_inner_texts()[0] == without_article(diagnosis.plan[0].words)
     assert boxes.first.is_checked()
     first = answer.inner_text()
     now, after = diagnosis.judgement.evidence.step_ns, diagnosis.plan[0].new_step_ns

@@ -17,7 +17,7 @@ from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.reports import markdown, terminal
 from warpline.reports.diagnosis import report
 from warpline.reports.diagnosis_tables import compact_name
-from warpline.reports.plan import short_name
+from warpline.reports.plan import without_article
 from warpline.reports.sections import Table
 from warpline.sources.health import HealthEntry
 from warpline.trace.open import open_trace
@@ -64,9 +64,9 @@ def test_the_first_screen_has_what_one_needs_first() -> None:
         "idle 72.9 %",
     ):
         assert part in text
-    first = diagnosed(DEMO).plan[0].fix
-    assert re.search(rf"^{first} +1\.\d\d× +\d\.\d\d–\d\.\d\d× .* \w+\(\)", text, re.MULTILINE)
-    assert re.search(rf"^Plan: {short_name(first)} \(\d\.\d\d ms\) → ", text, re.MULTILINE)
+    first = diagnosed(DEMO).plan[0]
+    assert re.search(rf"^{first.fix} +1\.\d\d× +\d\.\d\d–\d\.\d\d× .* \w+\(\)", text, re.MULTILINE)
+    assert re.search(rf"^Plan: {without_article(first.words)} \(\d\.\d\d ms\) → ", text, re.MULTILINE)
     assert "warpline diagnose trace -v" in text
     assert "Kernels" not in text
 

@@ -30,6 +30,7 @@ def finding(fix: str = "remove_sync", gain: float = 1.5, where: tuple[Place, ...
         rule="hidden_sync",
         cause="sync",
         fix=fix,
+        words=fix,
         claim="The CPU waits in 6 calls a step.",
         lost_ns=1_000_000,
         evidence_ns=1_000_000,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from warpline.capture.trial.use import LoaderUse, ModuleUse, OptimizerUse, ProgramUse
 from warpline.estimate import Estimate
 from warpline.trial.answer import TrialAnswer, TriedFix
+from warpline.trial.candidates import tryable
+from warpline.trial.lines import lines_for
 from warpline.trial.patch import make_patch
 
 PROGRAM = """\
@@ -43,7 +47,7 @@ USE = ProgramUse(
     on_gpu=True,
     loaders=[LoaderUse(2, False, False, False, 64, "train.py:12")],
     optimizers=[OptimizerUse("AdamW", False, True, "train.py:10")],
-    modules=[ModuleUse("Net", 100, 0, 4, False, "", "layers", "train.py:10", ["train.py:16", "train.py:24"])],
+    modules=[ModuleUse("Net", 100, 1, 4, False, "", "layers", "train.py:10", ["train.py:16", "train.py:24"])],
     backward_frames=["train.py:20", "train.py:24"],
     places={"zero_grad": "train.py:19", "empty_cache": "train.py:22"},
 )
@@ -73,7 +77,11 @@ def patched(tmp_path: Path, source: str, found: TrialAnswer) -> str:
         ("no_empty_cache", "torch.cuda.empty_cache()", "pass"),
         ("torch_compile", "1e-4)\n", "1e-4)\n    model.compile()\n"),
         ("torch_compile_layers", "1e-4)\n", "1e-4)\n    for layer in model.layers: layer.compile()\n"),
-        ("channels_last", "1e-4)\n", "1e-4)\n    model = model.to(memory_format=torch.channels_last)\n"),
+        (
+            "channels_last",
+            "1e-4)\n",
+            "1e-4)\n    model.to(memory_format=torch.channels_last)  # and images: x = x.to(memory_format=torch.channels_last)\n",
+        ),
         ("tf32", "np, torch\n", "np, torch\nx = 1\n"),
     ],
 )
@@ -119,11 +127,86 @@ def test_what_has_no_place_is_left_to_the_reader(tmp_path: Path) -> None:
     assert made.text.startswith("# no_gc, by hand: gc.disable()\ndiff --git a/train.py b/train.py\n")
 
 
-def test_a_module_of_torch_itself_is_compiled_by_torch_compile(tmp_path: Path) -> None:
-    source = "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2))\nnet(torch.ones(2))\n"
-    use = ProgramUse(modules=[ModuleUse("Sequential", 6, 0, 0, False, place="train.py:2", calls=["train.py:3"])])
-    text = patched(tmp_path, source, answer("torch_compile", use=use))
-    assert "\nnet = torch.compile(net)\n" in text
+@pytest.mark.parametrize(
+    ("fix", "module", "line"),
+    [
+        ("torch_compile", {}, "net.compile()"),
+        ("torch_compile", {"inside": "module"}, "net.module.compile()"),
+        ("torch_compile", {"can_compile": False}, "net.forward = torch.compile(type(net).forward).__get__(net)"),
+        (
+            "torch_compile_graphs",
+            {"can_compile": False},
+            "net.forward = torch.compile(type(net).forward, mode='reduce-overhead').__get__(net)  # clone what is kept; "
+            "zero_grad() after step()",
+        ),
+        ("torch_compile_layers", {"layers": "model.layer"}, "for layer in net.model.layer: layer.compile()"),
+        ("torch_compile_layers", {"inside": "module"}, "for layer in net.module: layer.compile()"),
+        (
+            "torch_compile_layers",
+            {"layers": "layers", "can_compile_layers": False},
+            "for layer in net.layers: layer.forward = torch.compile(type(layer).forward).__get__(layer)",
+        ),
+    ],
+)
+def test_each_module_is_compiled_in_place_as_it_can_be(
+    tmp_path: Path, fix: str, module: dict[str, Any], line: str
+) -> None:
+    source = "import torch\nnet = Net()\n"
+    use = ProgramUse(modules=[ModuleUse("Net", 6, 0, 3, False, place="train.py:2", **module)])
+    assert patched(tmp_path, source, answer(fix, use=use)) == f"{source}{line}\n"
+    assert lines_for(tryable()[fix][0], use, ()) == re.sub(r"\bnet\b", "model", line)
+
+
+def test_only_modules_with_layers_are_compiled_by_layer(tmp_path: Path) -> None:
+    modules = [ModuleUse(name, 6, 0, 4 * number, False, place="train.py:1") for number, name in enumerate("DG")]
+    assert patched(tmp_path, "g, d = G(), D()\n", answer("torch_compile_layers", use=ProgramUse(modules=modules))) == (
+        "g, d = G(), D()\nfor layer in g: layer.compile()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "variable"),
+    [
+        ("net: Module = Net().to('cpu')", "net"),
+        ("self.net = load('net')", "self.net"),
+        ("trainer = Trainer(Net())", None),
+        ("nets = [Net() for _ in range(3)]", None),
+        ("a, b = Net(), Net()", None),
+    ],
+)
+def test_a_line_is_added_only_for_a_variable_that_holds_the_module(
+    tmp_path: Path, source: str, variable: str | None
+) -> None:
+    (tmp_path / "train.py").write_text(source)
+    use = ProgramUse(modules=[ModuleUse("Net", 6, 0, 0, False, place="train.py:1")])
+    made = make_patch(answer("torch_compile", use=use), tmp_path)
+    assert (f"+{variable}.compile()" in made.diff) == bool(variable) != bool(made.by_hand)
+
+
+def test_a_file_that_imports_parts_of_torch_imports_it_for_a_line_that_needs_it(tmp_path: Path) -> None:
+    source = "from __future__ import annotations\nfrom torch import nn\nnet = Net()\n"
+    for can_compile in (True, False):
+        module = ModuleUse("Net", 6, 0, 0, False, place="train.py:3", can_compile=can_compile)
+        text = patched(tmp_path, source, answer("torch_compile", use=ProgramUse(modules=[module])))
+        assert ("\nimport torch\nfrom torch import nn\n" in text) != can_compile
+
+
+def test_an_iterable_dataset_keeps_its_number_of_workers(tmp_path: Path) -> None:
+    source = "a = DataLoader(x)\nb = DataLoader(y)\nc = DataLoader(z, num_workers=2)\n"
+    loaders = [LoaderUse(0, False, False, False, 1, "train.py:1")]
+    loaders += [LoaderUse(number, False, False, True, 1, f"train.py:{2 + number // 2}") for number in (0, 2)]
+    text = patched(
+        tmp_path,
+        source,
+        answer("prefetch", use=ProgramUse(loaders=loaders), proof="loaders with 6 workers (before: 0)"),
+    )
+    rest = "persistent_workers=True, prefetch_factor=4)"
+    expected = [
+        f"a = DataLoader(x, num_workers=6, {rest}",
+        "b = DataLoader(y)",
+        f"c = DataLoader(z, num_workers=2, {rest}",
+    ]
+    assert text.splitlines() == expected
 
 
 def test_a_model_that_a_function_returns_is_left_to_the_reader(tmp_path: Path) -> None:

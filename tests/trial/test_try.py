@@ -120,19 +120,21 @@ def test_the_patch_applies_to_the_real_file_and_takes_effect(of_cnn: tuple[Path,
     folder, found = of_cnn
     more = [TriedFix(name, "", tryable()[name][0].lines) for name in ("tf32", "bf16", "torch_compile")]
     kept = [row for row in found.tries if row.name != "tf32"]
-    best = (*FIXES[:4], "tf32", "bf16")
+    best = (*FIXES[:4], "tf32", "bf16", "torch_compile")
     patch = make_patch(replace(found, tries=(*kept, *more), best=best), folder)
     assert patch.by_hand == ()
-    assert "torch.compile(net)" in make_patch(replace(found, tries=tuple(more), best=("torch_compile",)), folder).diff
     (folder / "best.patch").write_text(patch.text)
     subprocess.run(["git", "apply", "best.patch"], cwd=folder, check=True)
     check = """
-        import runpy, torch
+        import functools, runpy, torch
+        torch.compile = functools.partial(torch.compile, backend="eager")
         made = runpy.run_path("program.py")
         assert made["optimizer"].param_groups[0]["fused"]
         assert made["net"][0].weight.is_contiguous(memory_format=torch.channels_last)
         assert made["net"][0].weight.grad is not None
         assert torch.get_float32_matmul_precision() == "high"
+        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+        assert sorted(made["net"].state_dict()) == ["0.bias", "0.weight", "3.bias", "3.weight"]
     """
     text = (folder / "program.py").read_text()
     assert "num_workers=2, persistent_workers=True" in text

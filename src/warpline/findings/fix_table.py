@@ -80,6 +80,7 @@ class FixTable:
         self.work = DeviceWork(self.evidence.question)
         self._audited: dict[str, tuple[Finding | None, list[Objection]]] = {}
         self._rows: dict[tuple[str, ...], Prediction] = {}
+        self._rules: dict[str, Rule | None] = {}
 
     @cached_property
     def state(self) -> State:
@@ -114,7 +115,17 @@ class FixTable:
 
     def has_evidence(self, name: str) -> bool:
         """Whether a rule of the fix finds its fault in the trace, even if it gains only together with another fix."""
-        return any(_proposal(rule, name, self.evidence, ANY_GAIN) is not None for rule in all_fixes()[name].findings)
+        return self._rule_with_evidence(name) is not None
+
+    def words_of(self, name: str) -> str:
+        """What the fix is called in a sentence about this program."""
+        return all_fixes()[name].subject(self.evidence.framework, self._rule_with_evidence(name))
+
+    def _rule_with_evidence(self, name: str) -> Rule | None:
+        if name not in self._rules:
+            found = (rule for rule in all_fixes()[name].findings if _proposal(rule, name, self.evidence, ANY_GAIN))
+            self._rules[name] = next(found, None)
+        return self._rules[name]
 
     def _alone(self, name: str) -> Prediction:
         found = next((one for rule in all_fixes()[name].findings if (one := self._finding(rule)) is not None), None)
@@ -160,6 +171,7 @@ class FixTable:
             rule=rule.name,
             cause=rule.cause,
             fix=fix,
+            words=all_fixes()[fix].subject(evidence.framework, rule),
             claim=claim.sentence + alone,
             lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
             evidence_ns=round(self.work.touched_ns(evidence.trial(fix))),

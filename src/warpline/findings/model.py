@@ -34,6 +34,8 @@ class Finding(ShownAsCard, Struct, frozen=True):
     rule: str
     cause: Cause
     fix: str
+    words: str
+    """What the fix is called in a sentence about this program."""
     claim: str
     """One sentence with numbers."""
     lost_ns: int

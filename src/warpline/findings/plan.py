@@ -41,6 +41,8 @@ class PlanStep(Struct, frozen=True):
     """One fix of the plan, made after the ones before it."""
 
     fix: str
+    words: str
+    """What the fix is called in a sentence about this program."""
     new_step_ns: Estimate
     """The step with this fix and all before it, without a profiler."""
     gain: Estimate
@@ -63,6 +65,8 @@ class Option(Struct, frozen=True):
     """A fix that could come next, and, where it does, why."""
 
     fix: Fix
+    words: str
+    """As of a step of the plan."""
     gain: Estimate
     """Of this fix on top of the ones before it."""
     effort: Effort
@@ -98,7 +102,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Option
     before = [one for one in (*same, *needed) if one.fix.name in chosen.fix.first and one is not chosen]
     if before:
         needed_first = max(before, key=lambda option: option.saved)
-        reason = f"first because {chosen.fix.words} ({chosen.gain_words}) needs it"
+        reason = f"first because {chosen.words} ({chosen.gain_words}) needs it"
         return replace(needed_first, why=reason, larger=chosen.fix.name, is_needed=True)
     if chosen is not largest:
         is_easier = chosen.effort_rank < largest.effort_rank
@@ -113,7 +117,7 @@ def next_fix(options: Sequence[Option], needed: Sequence[Option] = ()) -> Option
 
 def _rather(chosen: Option, reason: str, larger: Option) -> Option:
     gains = "may gain" if larger.gain.is_wide else "would gain"
-    why = f"first because {reason}; {larger.fix.words} {gains} {larger.gain_words}"
+    why = f"first because {reason}; {larger.words} {gains} {larger.gain_words}"
     return replace(chosen, why=why, larger=larger.fix.name)
 
 
@@ -138,12 +142,19 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
     chosen = next_fix(worth, small)
     new_step_ns = changes[chosen.fix.name].new_step_ns
     return PlanStep(
-        chosen.fix.name, new_step_ns, chosen.gain, chosen.why, chosen.larger, chosen.is_needed, chosen.effort
+        chosen.fix.name,
+        chosen.words,
+        new_step_ns,
+        chosen.gain,
+        chosen.why,
+        chosen.larger,
+        chosen.is_needed,
+        chosen.effort,
     )
 
 
 def _option(finding: Finding) -> Option:
-    return Option(all_fixes()[finding.fix], finding.gain, finding.effort)
+    return Option(all_fixes()[finding.fix], finding.words, finding.gain, finding.effort)
 
 
 class LaterFixes:
@@ -202,7 +213,7 @@ class LaterFixes:
         if now / after < SHOWN_GAIN:
             return None
         effort = self._found[name].effort if name in self._found else all_fixes()[name].effort
-        return Option(all_fixes()[name], Estimate.exactly(now / after), effort)
+        return Option(all_fixes()[name], self._fixes.words_of(name), Estimate.exactly(now / after), effort)
 
     def _most_saved(self, name: str, idle_ns: float) -> float:
         most = self._most[name]
@@ -219,7 +230,13 @@ class LaterFixes:
         step_ns, gain = known.new_step_ns.rounded(), known.gain.rounded(4)
         needing = chosen.larger if chosen.is_needed else None
         return PlanStep(
-            chosen.fix.name, step_ns, gain, larger=needing, is_needed=chosen.is_needed, effort=chosen.effort
+            chosen.fix.name,
+            chosen.words,
+            step_ns,
+            gain,
+            larger=needing,
+            is_needed=chosen.is_needed,
+            effort=chosen.effort,
         )
 
 

@@ -144,7 +144,7 @@ def _why_elsewhere(causes: Sequence[Cause], plan: Sequence[PlanStep], findings: 
         return f"no fix for {WORDS[causes[0]].shortened} gains here"
     if best.gain.expected >= first[-1].gain.expected:
         return None  # the plan has its own reason
-    return f"{all_fixes()[best.fix].words}, for {WORDS[best.cause].shortened}, gains {best.gain_words}"
+    return f"{best.words}, for {WORDS[best.cause].shortened}, gains {best.gain_words}"
 
 
 def _bound(causes: Sequence[Cause], limits: Limits, state: State) -> str:
@@ -234,7 +234,7 @@ def _part_of_recording(state: State) -> str:
 
 def _what_to_do(plan: Sequence[PlanStep], state: State) -> str:
     """The second half: what to do first, and what it brings; with what needs it, or where it brings little alone."""
-    subjects = [all_fixes()[step.fix].subject(state.framework) for step in plan[:2]]
+    subjects = [step.words for step in plan[:2]]
     if len(plan) > 1 and (_is_prerequisite(plan) or plan[0].gain.expected < CLEAR_GAIN):
         both = "together" if plan[1].gain.is_wide else "both"
         return f"First, {subjects[0]}, then {subjects[1]}: {both} {_brings(plan[1])}."
@@ -269,9 +269,8 @@ def _doubtful_fix(findings: Sequence[Finding], state: State) -> str:
     if best is None or best.gain.expected < MIN_GAIN:
         return ""
     gain = best.gain
-    subject = known[best.fix].subject(state.framework)
     expected = "" if gain.is_wide else f"{speedup(gain.expected)}, range "
-    return f"; {subject} might gain some ({expected}{gain.speedups}): {MEASURE_IT}"
+    return f"; {best.words} might gain some ({expected}{gain.speedups}): {MEASURE_IT}"
 
 
 def _as_sparse_matmul(state: State) -> str:

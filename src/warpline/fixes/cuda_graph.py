@@ -215,8 +215,7 @@ FIX = Fix(
         TryableChange(
             "cuda_graph",
             "the kernels of each module replayed as CUDA graphs",
-            "model = torch.compile(model, backend='cudagraphs', dynamic=False)  "
-            "# clone what is kept; zero_grad() after step()",
+            "model.compile(backend='cudagraphs', dynamic=False)  # clone what is kept; zero_grad() after step()",
             lambda use: no_gpu(use) or no_module(use),
             compiles=True,
             part="the prediction is of a graph of the whole step; this captures each module alone",

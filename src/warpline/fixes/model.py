@@ -51,6 +51,8 @@ class Rule(Struct, frozen=True):
     """Whether it names one fault; of equal gains these are listed first."""
     least_gain: float = NOTICEABLE_GAIN
     """A smaller gain is not worth a finding."""
+    words: str = ""
+    """Subject of the verdict's sentence, where that of the fix does not name what it does about this fault."""
 
 
 class Fix(Struct, frozen=True):
@@ -107,6 +109,8 @@ class Fix(Struct, frozen=True):
         wanted = " or ".join(dict.fromkeys(rule.summary for rule in self.findings))
         return f"the steps have nothing of what it fixes ({wanted})"
 
-    def subject(self, framework: Framework) -> str:
-        """Subject of the verdict's sentence for a program of that framework."""
+    def subject(self, framework: Framework, rule: Rule | None = None) -> str:
+        """Subject of the verdict's sentence for a program of that framework in which this rule found a fault."""
+        if rule is not None and rule.words:
+            return rule.words
         return self.words if framework == "pytorch" else self.words_elsewhere or self.words

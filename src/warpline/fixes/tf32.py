@@ -95,7 +95,7 @@ def why_not_tried(use: ProgramUse) -> str | None:
 FIX = Fix(
     name="tf32",
     words="TF32",
-    summary="FP32 GEMMs and convolutions run on tensor cores in TF32.",
+    summary="GEMMs and convolutions in FP32 or FP64 run on tensor cores in TF32, other FP64 kernels in FP32.",
     assumptions=(
         (
             "The chip is NVIDIA's, of compute capability 8.0 or newer, and the inputs are known to be FP32, by the "
@@ -116,6 +116,7 @@ FIX = Fix(
             cause="kernel",
             summary="FP64 kernels, often from NumPy arrays",
             look=double_precision,
+            words="FP32 and TF32 instead of FP64",
             advice=Advice(
                 pytorch=(
                     "Create tensors in FP32: torch.from_numpy(x).float(), torch.tensor(values, "

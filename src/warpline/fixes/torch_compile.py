@@ -283,7 +283,7 @@ FIX = Fix(
         TryableChange(
             "torch_compile",
             "each module that the program calls is compiled",
-            "model = torch.compile(model)",
+            "model.compile()",
             no_module,
             compiles=True,
             draws_otherwise=True,
@@ -299,7 +299,7 @@ FIX = Fix(
         TryableChange(
             "torch_compile_graphs",
             "compiled with mode='reduce-overhead'",
-            "model = torch.compile(model, mode='reduce-overhead')  # clone what is kept; zero_grad() after step()",
+            "model.compile(mode='reduce-overhead')  # clone what is kept; zero_grad() after step()",
             lambda use: no_gpu(use) or no_module(use),
             compiles=True,
             draws_otherwise=True,

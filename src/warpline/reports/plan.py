@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from warpline.findings.audit import Objection
 from warpline.findings.model import MEASURE_IT
 from warpline.findings.plan import MOST_STEPS, PlanStep
-from warpline.fixes.registry import all_fixes
 from warpline.fixes.words import StepNoun
 from warpline.reports.sections import Column, Content, Note, Notes, Table, Text
 from warpline.units import capitalised, duration
@@ -20,14 +19,13 @@ def arrows(plan: Sequence[PlanStep]) -> str:
     first_wide = next((step for step in plan if step.gain.is_wide), None)  # those after it are no better known
     doubts = (f", {MEASURE_IT}" if step is first_wide else "" for step in plan)
     return " → ".join(
-        f"{short_name(step.fix)} ({duration(step.new_step_ns.expected)}{doubt})"
+        f"{without_article(step.words)} ({duration(step.new_step_ns.expected)}{doubt})"
         for step, doubt in zip(plan, doubts, strict=True)
     )
 
 
-def short_name(fix: str) -> str:
-    """A fix in a few words, without an article."""
-    words = all_fixes()[fix].words
+def without_article(words: str) -> str:
+    """What a fix is called, as a name."""
     return next((words.removeprefix(article) for article in ARTICLES if words.startswith(article)), words)
 
 

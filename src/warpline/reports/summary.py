@@ -14,7 +14,7 @@ from warpline.reports.cost import saved_words
 from warpline.reports.device_time import BUSY, rank_waits, shown_window
 from warpline.reports.diagnosis import report
 from warpline.reports.findings import gains, in_order, places
-from warpline.reports.plan import short_name
+from warpline.reports.plan import without_article
 from warpline.reports.sections import (
     Bar,
     Content,
@@ -122,7 +122,7 @@ def explained(finding: Finding, cost: DailyCost | None = None, noun: StepNoun = 
         "saves": saved_words(finding, cost) if cost is not None else "",
     }
     return Explained(
-        short_name(finding.fix),
+        without_article(finding.words),
         finding.claim,
         tuple(Fact(label, text) for label, text in facts.items() if text),
         places(finding.where),

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msgspec import Struct
 
 from warpline.capture.trial.use import ModuleUse, ProgramUse
 from warpline.trial.answer import TrialAnswer, TriedFix
-from warpline.trial.rows import measured_number
-
-TORCH_CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
-"""Modules of torch.nn itself whose compile() does nothing."""
+from warpline.trial.candidates import tryable
+from warpline.trial.lines import changed_modules, measured_number, module_lines
 
 
 class SourcePlace(Struct, frozen=True):
@@ -95,7 +93,7 @@ def _applied(row: TriedFix, use: ProgramUse, folder: Path, sources: dict[str, st
         after = edit(before, line) if line is not None else None
         if after is None or not _parses(after):
             return None
-        changed[file] = after
+        changed[file] = _with_torch(after)
     return changed
 
 
@@ -115,73 +113,52 @@ def edits_of(row: TriedFix, use: ProgramUse) -> list[tuple[SourcePlace, Edit]]:
     name = row.name.partition("=")[0]
     match name:
         case "fused_optimizer":
-            return _at(
-                [one.place for one in use.optimizers if one.can_fuse and not one.is_fused], call_with(fused="True")
-            )
+            slow = [one.place for one in use.optimizers if one.can_fuse and not one.is_fused]
+            return _at(dict.fromkeys(slow, call_with(fused="True")).items())
         case "prefetch":
-            workers = measured_number(name, row.proof) or "4"
-            edit = call_with(num_workers=workers, persistent_workers="True", prefetch_factor="4")
-            return _at([one.place for one in use.loaders], edit)
+            return _at(_prefetching(use, int(measured_number(name, row.proof) or 4)).items())
         case "pin_memory":
-            return _at([one.place for one in use.loaders if not one.is_pinned], call_with(pin_memory="True"))
+            pageable = [one.place for one in use.loaders if not one.is_pinned]
+            return _at(dict.fromkeys(pageable, call_with(pin_memory="True")).items())
         case "set_to_none":
-            return _at([use.places.get("zero_grad", "")], call_with(set_to_none="True"))
+            return _at([(use.places.get("zero_grad", ""), call_with(set_to_none="True"))])
         case "static_cache":
-            return _at([use.places.get("generate", "")], call_with("generate", cache_implementation="'static'"))
+            return _at([(use.places.get("generate", ""), call_with("generate", cache_implementation="'static'"))])
         case "no_empty_cache":
-            return _at([use.places.get("empty_cache", "")], without_statement)
+            return _at([(use.places.get("empty_cache", ""), without_statement)])
         case "tf32" | "cudnn_benchmark":
             main = _main_place(use)
             return [(main, after_import(row.lines))] if main else []
         case "bf16":
             return _autocast(use)
-    lines = _module_lines(name)
-    main_modules = [module for module in use.modules if module.parameters and not module.is_compiled]
-    if lines is None or not main_modules:
-        return []
-    return [edit for module in main_modules for edit in _at([module.place], after_statement(module, lines))]
+    modules = {(one.place, one.name): one for one in changed_modules(name, use)}.values()
+    return _at([(one.place, after_statement(one, tryable()[name][0].lines)) for one in modules])
 
 
-def _at(places: Sequence[str], edit: Edit) -> list[tuple[SourcePlace, Edit]]:
-    found = [SourcePlace.of(place) for place in dict.fromkeys(places)]
-    known = [place for place in found if place is not None]
-    return [(place, edit) for place in known] if len(known) == len(found) else []
+def _prefetching(use: ProgramUse, workers: int) -> dict[str, Edit]:
+    """By place, for the loaders that the change acts on: each worker more would yield all of an iterable dataset."""
+    more = {
+        one.place: one.workers if one.is_iterable else max(one.workers, workers)
+        for one in use.loaders
+        if not one.is_persistent and (one.workers or not one.is_iterable)
+    }
+    return {
+        place: call_with(num_workers=str(number), persistent_workers="True", prefetch_factor="4")
+        for place, number in more.items()
+    }
+
+
+def _at(edits: Iterable[tuple[str, Edit]]) -> list[tuple[SourcePlace, Edit]]:
+    """The edits, if all places are known."""
+    found = [(SourcePlace.of(place), edit) for place, edit in edits]
+    known = [(place, edit) for place, edit in found if place is not None]
+    return known if len(known) == len(found) else []
 
 
 def _main_place(use: ProgramUse) -> SourcePlace | None:
     """The file in which the program's outermost frame is."""
     frames = [*use.backward_frames[-1:], *(module.calls[-1] for module in use.modules if module.calls)]
     return SourcePlace.of(frames[0]) if frames else None
-
-
-ModuleLines = Callable[[ModuleUse, str], str]
-"""What to write after a module was made, by its variable."""
-
-
-def _module_lines(name: str) -> ModuleLines | None:
-    def compiled(arguments: str) -> ModuleLines:
-        def lines(module: ModuleUse, variable: str) -> str:
-            if module.name in TORCH_CONTAINERS:
-                return f"{variable} = torch.compile({', '.join(filter(None, (variable, arguments)))})"
-            return f"{variable}.compile({arguments})"
-
-        return lines
-
-    def by_layer(module: ModuleUse, variable: str) -> str:
-        layers = f"{variable}.{module.layers}" if module.layers else variable
-        return f"for layer in {layers}: layer.compile()"
-
-    def channels_last(module: ModuleUse, variable: str) -> str:
-        return f"{variable} = {variable}.to(memory_format=torch.channels_last)"
-
-    known: dict[str, ModuleLines] = {
-        "torch_compile": compiled(""),
-        "torch_compile_graphs": compiled("mode='reduce-overhead'"),
-        "cuda_graph": compiled("backend='cudagraphs', dynamic=False"),
-        "torch_compile_layers": by_layer,
-        "channels_last": channels_last,
-    }
-    return known.get(name)
 
 
 # Edits.
@@ -232,13 +209,13 @@ def after_import(text: str) -> Edit:
     return edit
 
 
-def after_statement(module: ModuleUse, lines: ModuleLines) -> Edit:
+def after_statement(module: ModuleUse, lines: str) -> Edit:
     """Write lines after the assignment that made a module."""
 
     def edit(source: str, line: int) -> str | None:
         statement = _statement_at(ast.parse(source), line)
-        variable = _variable(statement, module.name) if isinstance(statement, ast.Assign) else None
-        return _line_after(source, statement, lines(module, variable)) if statement and variable else None
+        variable = _variable(statement, module.name)
+        return _line_after(source, statement, module_lines(lines, module, variable)) if statement and variable else None
 
     return edit
 
@@ -328,22 +305,31 @@ def _name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _variable(statement: ast.Assign, module: str) -> str | None:
+def _variable(statement: ast.stmt | None, module: str) -> str | None:
     """The variable to which a module of this class is assigned."""
-    target, value = statement.targets[0], statement.value
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        pairs = list(zip(target.elts, value.elts, strict=True))
-    else:
-        pairs = [(target, value)]
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+        return None
+    target = statement.target if isinstance(statement, ast.AnnAssign) else statement.targets[0]
+    pairs = [(target, statement.value)]
+    if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+        pairs = list(zip(target.elts, statement.value.elts, strict=False))
     fits = [
         one
-        for one, made in pairs
-        if isinstance(one, (ast.Name, ast.Attribute))
-        and (
-            len(pairs) == 1 or any(isinstance(node, ast.Call) and _name(node.func) == module for node in ast.walk(made))
-        )
+        for one, value in pairs
+        if isinstance(one, (ast.Name, ast.Attribute)) and _makes(value, module, by_name=len(pairs) > 1)
     ]
     return ast.unparse(fits[0]) if len(fits) == 1 else None
+
+
+def _makes(value: ast.expr, module: str, by_name: bool) -> bool:
+    """Whether the value is the module: `Net()`, `Net().to(device)`, or what a function returns that does not get it."""
+    if not isinstance(value, ast.Call):
+        return False
+    if _name(value.func) == module:
+        return True
+    if isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Call):
+        return _makes(value.func.value, module, by_name)
+    return not by_name and not any(isinstance(one, ast.Call) and _name(one.func) == module for one in ast.walk(value))
 
 
 def _offset(source: str, line: int, column: int) -> int:
@@ -365,6 +351,25 @@ def _line_after(source: str, statement: ast.stmt, text: str) -> str:
     if not lines[end - 1].endswith("\n"):
         lines[end - 1] += "\n"
     return "".join([*lines[:end], f"{indent}{text}\n", *lines[end:]])
+
+
+def _with_torch(source: str) -> str:
+    """Import torch where lines that were added name it and the file imports only what is in it."""
+    tree = ast.parse(source)
+    if not any(isinstance(node, ast.Name) and node.id == "torch" for node in ast.walk(tree)):
+        return source
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    bound = {alias.asname or alias.name.partition(".")[0] for node in imports for alias in node.names}
+    first = next((node for node in imports if _package(node) == "torch" and node.col_offset == 0), None)
+    if "torch" in bound or first is None:
+        return source
+    lines = source.splitlines(keepends=True)
+    return "".join([*lines[: first.lineno - 1], "import torch\n", *lines[first.lineno - 1 :]])
+
+
+def _package(node: ast.Import | ast.ImportFrom) -> str:
+    module = node.names[0].name if isinstance(node, ast.Import) else node.module or ""
+    return module.partition(".")[0]
 
 
 def _parses(source: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
@@ -11,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.estimate import Estimate
-from warpline.fixes.tryable import TryableChange
 from warpline.trial.answer import LaterLoss, MemoryPeak, TriedFix
 from warpline.trial.candidates import Candidate
 from warpline.trial.judge import EARLY_TAIL, MIN_ROUNDS, MeasuredProcess, between_processes, gain_of
+from warpline.trial.lines import lines_for
 from warpline.trial.look import TimedSteps
 from warpline.trial.process import LookReport, ProcessReport, TimedWindow
 from warpline.trial.sameness import Sameness, compare_results
@@ -23,12 +22,6 @@ BASELINE = "baseline"
 RESULTS_ONLY = " (results only)"
 MIN_LATER_START_S = 3.0
 """A smaller difference of the starts is that of two processes."""
-CHOSEN_NUMBER = {
-    "prefetch": re.compile(r"with (\d{1,9}) workers"),
-    "threads": re.compile(r"threads of an op: (\d{1,9})"),
-    "larger_micro_batch": re.compile(r"(\d{1,9}) micro-batches made one"),
-}
-"""Where a change's proof says the number that it chose for this machine: `N` in its lines."""
 
 
 class Measured(Struct, frozen=True):
@@ -97,7 +90,7 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
     if not own:
         return replace(row, why_not=error or "not tried: the budget ended")
     row = replace(row, proof=_proof(own, any(one.change.compiles for one in changes)))
-    row = replace(row, lines="\n".join(_with_number(one.change, row.proof) for one in changes))
+    row = replace(row, lines="\n".join(lines_for(one.change, record.look.use, row.proof) for one in changes))
     if not row.proof:
         return replace(row, why_not="did not apply: it changed nothing in the program")
     row = replace(row, applied=True)
@@ -173,18 +166,6 @@ def _proof(own: Sequence[Measured], compiles: bool) -> tuple[str, ...]:
     if last.compile.get("seconds"):
         said.append(f"{last.compile['seconds']:.0f} s of compilation")
     return tuple(said)
-
-
-def measured_number(name: str, proof: Sequence[str]) -> str | None:
-    """The number that a change was measured with, where it chose one itself."""
-    pattern = CHOSEN_NUMBER.get(name)
-    found = pattern.search("; ".join(proof)) if pattern else None
-    return found[1] if found else None
-
-
-def _with_number(change: TryableChange, proof: Sequence[str]) -> str:
-    number = measured_number(change.name, proof)
-    return re.sub(r"\bN\b", number, change.lines) if number else change.lines
 
 
 def _memory(one: Measured) -> int:

@@ -25,7 +25,9 @@ from warpline.capture.trial.changes import (
     LargerMicroBatch,
     ProgramChange,
     StaticCache,
+    can_compile,
     is_compiled,
+    own_module,
     repeated_layers,
 )
 from warpline.capture.trial.gate import READY, WindowGate, await_compile_workers, compile_counts, is_awaited, leave
@@ -233,19 +235,23 @@ class TrialAgent:
             return
         convolutions = sum(isinstance(inner, self.torch.nn.Conv2d) for inner in module.modules())
         size = sum(parameter.numel() for parameter in known_weights(self.torch, module))
-        layers, repeated = repeated_layers(self.torch, module)
-        attention = getattr(getattr(module, "config", None), "_attn_implementation", None) or ""
+        inside, own = own_module(self.torch, module)
+        layers, repeated = repeated_layers(self.torch, own)
+        attention = getattr(getattr(own, "config", None), "_attn_implementation", None) or ""
         self.use.modules.append(
             ModuleUse(
                 type(module).__name__,
                 size,
                 convolutions,
                 len(repeated),
-                is_compiled(module),
+                is_compiled(own),
                 str(attention),
                 layers,
                 self.places.get(id(module), ""),
                 program_frames(self.plan.working_copy),
+                inside,
+                can_compile(self.torch, own),
+                all(can_compile(self.torch, layer) for layer in repeated),
             )
         )
         if self.plan.is_twin:

@@ -422,6 +422,7 @@ class Compile(ProgramChange):
 
     def adopt(self, module: Any) -> None:
         """Compile it, unless the program did so itself."""
+        module = own_module(self.torch, module)[1]
         if any(True for _ in module.parameters()) and not is_compiled(module):
             self.compile(module)
 
@@ -552,6 +553,18 @@ CHANGES: dict[str, type[ProgramChange]] = {
 def is_compiled(module: Any) -> bool:
     """Whether the program compiled it itself."""
     return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def can_compile(torch: Any, module: Any) -> bool:
+    """Whether `module.compile()` compiles it: torch leaves its own code alone, such as the forward of a Sequential."""
+    of_torch = (getattr(module.forward, "__module__", None) or "").startswith("torch.")
+    return not of_torch and type(module).compile is torch.nn.Module.compile
+
+
+def own_module(torch: Any, module: Any) -> tuple[str, Any]:
+    """The program's own module in one that only distributes its work, and its name there."""
+    distributes = isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel))
+    return ("module", module.module) if distributes else ("", module)
 
 
 def repeated_layers(torch: Any, module: Any) -> tuple[str, list[Any]]:

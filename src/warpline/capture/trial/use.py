@@ -48,6 +48,12 @@ class ModuleUse:
     """Where it was made."""
     calls: list[str] = field(default_factory=list)
     """Where it is called: the program's own frames, innermost first."""
+    inside: str = ""
+    """Where in it the program's own module is: `module` in DistributedDataParallel. What is said of compiling and of
+    layers is said of that."""
+    can_compile: bool = True
+    """Whether its `compile()` compiles it."""
+    can_compile_layers: bool = True
 
 
 @dataclass

@@ -11,7 +11,7 @@ from warpline.findings.plan import PlanStep
 from warpline.replay.whatif import Prediction
 from warpline.reports.findings import in_order
 from warpline.reports.page.contract import FixChoice, FixChoices, Replayed
-from warpline.reports.plan import short_name
+from warpline.reports.plan import without_article
 
 MOST_COMBINED = 4
 """Fixes of the plan of which every combination is replayed: eleven replays."""
@@ -37,10 +37,10 @@ def whatif_panel(diagnosis: Diagnosis) -> FixChoices | None:
             if where not in replayed:
                 together = _together(diagnosis, chosen)
                 replayed |= {where: together} if together is not None else {}
-    efforts = {step.fix: step.effort for step in judgement.plan}
+    planned = {step.fix: step for step in judgement.plan}
     return FixChoices(
         step_ns=judgement.evidence.step_ns,
-        fixes=[_fix(name, findings.get(name), efforts.get(name)) for name in names],
+        fixes=[_fix(name, findings.get(name), planned.get(name)) for name in names],
         replayed=[
             Replayed(list(where), after.new_step_ns, after.gain, after.gain.is_wide)
             for where, after in sorted(replayed.items(), key=lambda one: one[0])
@@ -50,10 +50,11 @@ def whatif_panel(diagnosis: Diagnosis) -> FixChoices | None:
     )
 
 
-def _fix(name: str, finding: Finding | None, effort: str | None) -> FixChoice:
-    effort = effort or (finding.effort if finding else "")
+def _fix(name: str, finding: Finding | None, step: PlanStep | None) -> FixChoice:
+    known = step or finding
+    assert known is not None
     confidence, claim = (finding.confidence, finding.claim) if finding else ("", "")
-    return FixChoice(name, short_name(name), effort.replace("_", " "), confidence, claim)
+    return FixChoice(name, without_article(known.words), known.effort.replace("_", " "), confidence, claim)
 
 
 def _positions(names: list[str], chosen: list[str] | tuple[str, ...]) -> tuple[int, ...]:
