@@ -119,6 +119,13 @@ def test_what_has_no_place_is_left_to_the_reader(tmp_path: Path) -> None:
     assert made.text.startswith("# no_gc, by hand: gc.disable()\ndiff --git a/train.py b/train.py\n")
 
 
+def test_data_parallel_training_gets_channels_last_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    wrapped = dataclasses.replace(USE.modules[0], name="DistributedDataParallel")
+    made = make_patch(answer("channels_last", use=dataclasses.replace(USE, modules=[wrapped])), tmp_path)
+    assert [row.name for row in made.by_hand] == ["channels_last"]
+
+
 def test_a_module_of_torch_itself_is_compiled_by_torch_compile(tmp_path: Path) -> None:
     source = "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2))\nnet(torch.ones(2))\n"
     use = ProgramUse(modules=[ModuleUse("Sequential", 6, 0, 0, False, place="train.py:2", calls=["train.py:3"])])

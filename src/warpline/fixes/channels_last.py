@@ -128,7 +128,8 @@ FIX = Fix(
         TryableChange(
             "channels_last",
             "models with convolutions and their images in channels_last",
-            "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)",
+            "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)"
+            "  # before DistributedDataParallel(model)",
             no_convolution,
             draws_otherwise=True,
         ),

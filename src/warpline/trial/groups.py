@@ -54,23 +54,27 @@ class VariantGroups:
         """Why a process failed, by the name of what it tried."""
         self._windows_run = 0
         self.ready_s = 0.0
-        """What the processes of the last group took until all were ready."""
+        """What the processes of the last group took until all were ready, or so far."""
         self._usual_start_s = program.took_s
         """What the program as it is took at most until it was ready."""
+        self._start_each_s = program.took_s / starting_at_once(program.look.use.world_size)
+        """What each of many processes adds to the time in which they start."""
+        self.left_out = False
+        """Whether the budget had no time to start some variants."""
 
     def measure(self, variants: Sequence[Variant], share: float = GROUP_SHARE) -> None:
         """Measure some variants against baselines of their own, for a share of what is left of the budget."""
         look = self._program.look
         self.count += 1
         began = time.monotonic()
-        starts = started_within(share * self._processes.left_s, self._program.took_s)
+        starts = started_within(share * self._processes.left_s, self._program.took_s, look.use.world_size)
         room = min(alive_together(look, _free_host_bytes(), MAX_ALIVE), starts)
-        can_share = look.use.world_size == 1 or self._processes.has_own_port
-        if room > MIN_BASELINES and can_share:
+        if room > MIN_BASELINES:
             parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
             size = math.ceil(len(variants) / parts)
             for part in range(parts):
-                if part and self.in_time(size) < size:
+                if self.ready_s and self.in_time(size) < size:
+                    self.left_out = True
                     return
                 self.count += bool(part)
                 until = began + share * (self._processes.left_s + time.monotonic() - began) * (part + 1) / parts
@@ -87,9 +91,7 @@ class VariantGroups:
         group = [self._processes.start(Variant(), self._program, together) for _ in range(baselines)]
         group += [self._processes.start(one, self._program, together) for one in variants]
         try:
-            started = time.monotonic()
             self.until_ready(group)
-            self.ready_s = time.monotonic() - started
             self._run_rounds(group, self._end(until))
         finally:
             self._keep(group)
@@ -120,7 +122,8 @@ class VariantGroups:
         """When a group ends that may last until then: later where what is left of the budget holds no other group."""
         now = time.monotonic()
         next_s = self._usual_start_s + self._first_verdicts_s(1)
-        return until if now + self._processes.left_s > until + next_s else now + LAST_SHARE * self._processes.left_s
+        holds_other = now + self._processes.left_s > max(now, until) + next_s
+        return until if holds_other else now + LAST_SHARE * self._processes.left_s
 
     def run_round(self, order: Sequence[VariantProcess]) -> None:
         """Windows by turns; the order reverses with each."""
@@ -157,6 +160,8 @@ class VariantGroups:
         waiting = list(group)
         shown = 0
         while waiting:
+            self.ready_s = time.monotonic() - group[0].started
+            self._start_each_s = max(self._start_each_s, self.ready_s / len(group))
             if shown != len(waiting):
                 self._show(live_rows(group, group))
                 shown = len(waiting)
@@ -208,7 +213,7 @@ class VariantGroups:
         """Keep what the processes measured, and end them."""
         for process in group:
             is_ready = process.is_ready()
-            error = process.error or ("" if is_ready else "it was still starting when the budget ended")
+            error = process.error or ("" if is_ready else "it was still starting when the trial ended")
             if error and process.name != BASELINE:
                 self.errors.setdefault(process.name, error)
             if process.report is not None:
@@ -229,16 +234,26 @@ class VariantGroups:
         round_s = 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
         return LOOK_EVERY * (variants + baselines_for(variants)) * round_s
 
+    def enough_s(self, variants: int) -> float:
+        """A budget in which this machine starts so many, measures them, and measures again what looks faster."""
+        starting_s = (variants + baselines_for(variants)) * self._start_each_s
+        return self._program.took_s + 2 * (starting_s + self._first_verdicts_s(variants))
+
     def in_time(self, variants: int) -> int:
         """How many of so many can be started and measured in enough rounds for a first verdict."""
         measuring_s = self._processes.left_s - self.ready_s
         return max((some for some in range(variants + 1) if self._first_verdicts_s(some) <= measuring_s), default=0)
 
 
-def started_within(time_s: float, start_s: float) -> int:
-    """As many processes as a part of the time starts, because those that start at once share the cores; but enough for
-    one variant."""
-    return max(MIN_BASELINES + 1, int(usable_cores() * START_SHARE * time_s / start_s))
+def started_within(time_s: float, start_s: float, ranks: int) -> int:
+    """As many processes as a part of the time starts, because those that start at once share the cores, with their
+    ranks; but enough for one variant."""
+    return max(MIN_BASELINES + 1, int(starting_at_once(ranks) * START_SHARE * time_s / start_s))
+
+
+def starting_at_once(ranks: int) -> float:
+    """How many processes start in the time of one, where each keeps a core busy with each of its ranks."""
+    return max(1.0, usable_cores() / ranks)
 
 
 def baselines_for(variants: int) -> int:

@@ -19,6 +19,7 @@ from warpline.trial.rows import measured_number
 
 TORCH_CONTAINERS = frozenset(("Sequential", "ModuleList", "ModuleDict"))
 """Modules of torch.nn itself whose compile() does nothing."""
+DATA_PARALLEL = "DistributedDataParallel"
 
 
 class SourcePlace(Struct, frozen=True):
@@ -135,6 +136,8 @@ def edits_of(row: TriedFix, use: ProgramUse) -> list[tuple[SourcePlace, Edit]]:
             return [(main, after_import(row.lines))] if main else []
         case "bf16":
             return _autocast(use)
+        case "channels_last" if any(module.name == DATA_PARALLEL for module in use.modules):
+            return []  # it belongs before that wraps the model
     lines = _module_lines(name)
     main_modules = [module for module in use.modules if module.parameters and not module.is_compiled]
     if lines is None or not main_modules:
